@@ -1,0 +1,45 @@
+# Everything runs in .venv, which is made on first use and again when the dependencies change.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test install figures figures-quick bench picture clean
+
+demo: .venv/core
+	@$(BIN)/rusbeir demo
+
+test: .venv/dev
+	@$(BIN)/pytest
+
+install: .venv/dev
+
+figures: .venv/bench
+	@$(BIN)/python benchmarks/figures.py
+
+figures-quick: .venv/dev
+	@$(BIN)/python benchmarks/figures.py --quick
+
+picture: .venv/dev
+	@$(BIN)/python benchmarks/picture.py
+
+bench: .venv/bench
+	@$(BIN)/python benchmarks/run.py
+
+.venv/core: pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11) and "rusbeir needs Python 3.11 or newer; set PYTHON=")'
+	@echo "installing rusbeir into .venv ..."
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable .
+	@touch $@
+
+.venv/dev: .venv/core
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+.venv/bench: .venv/dev
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,bench]'
+	@# Its bindings alone are used; its dependencies would bring PyTerrier and Java.
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps pyterrier-pisa
+	@touch $@
+
+clean:
+	rm -rf .venv dist results

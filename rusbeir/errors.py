@@ -1,0 +1,51 @@
+"""The errors a caller can meet.
+
+RusbeirError
+├── UnknownName(LookupError)     a name nobody registered; the message lists what exists
+├── BadInput(ValueError)         data or options that cannot be right; the message says where and what to do
+├── MissingExtra(ImportError)    an optional package is not installed
+└── BackendError(RuntimeError)   a server, a disk or an index failed
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class RusbeirError(Exception):
+    """The base of all of them. The message is one readable line."""
+
+
+class UnknownName(RusbeirError, LookupError):
+    """A name nobody registered."""
+
+
+class BadInput(RusbeirError, ValueError):
+    """Data or options that cannot be right."""
+
+
+class MissingExtra(RusbeirError, ImportError):
+    """An optional package is not installed."""
+
+
+class BackendError(RusbeirError, RuntimeError):
+    """Something outside of this process failed."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str], *, of: str = "", listing: str = "") -> UnknownName:
+    """An UnknownName that says what was asked, what exists and what was probably meant.
+
+    >>> str(unknown("language", "kz", ["en", "kk", "ru"]))
+    "No language 'kz'. Did you mean 'kk'? Available: en, kk, ru."
+    """
+    names = sorted(set(known))
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    parts = [f"No {kind} {name!r}{f' of {of}' if of else ''}."]
+    if near:
+        parts.append("Did you mean " + " or ".join(repr(n) for n in near) + "?")
+    if len(names) <= 12:
+        parts.append(f"Available: {', '.join(names)}.")
+    elif listing:
+        parts.append(f"`{listing}` lists all {len(names)}.")
+    return UnknownName(" ".join(parts))

@@ -1,0 +1,58 @@
+"""What all tests share: a cache of their own, and the real data where it is at hand."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parent.parent
+
+
+def require(what: str, present: bool, remedy: str) -> None:
+    """Skip a test for a missing part, saying which; in CI a missing part is a failure."""
+    if present:
+        return
+    if os.environ.get("CI"):
+        pytest.fail(f"{what} is missing; CI must have it. {remedy}")
+    pytest.skip(f"needs {what}: {remedy}")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_cache(tmp_path_factory: pytest.TempPathFactory):
+    """No test reads or writes the user's cache, and none inherits the user's data folders."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RUSBEIR_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("RUSBEIR_DATA", str(_data_folder()) if _data_folder() else "")
+        patch.setenv("NO_COLOR", "1")
+        patch.setenv("COLUMNS", "120")
+        patch.delenv("FORCE_COLOR", raising=False)
+        yield
+
+
+def _data_folder() -> Path | None:
+    given = [Path(folder) for folder in os.environ.get("RUSBEIR_DATA", "").split(os.pathsep) if folder]
+    for folder in [*given, REPOSITORY.parent / "shared" / "data"]:
+        if (folder / "xquad").is_dir() and (folder / "cocktail").is_dir():
+            return folder.resolve()
+    return None
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real data: xquad/, cocktail/ and wmt22-en-ru/."""
+    folder = _data_folder()
+    require("real data", folder is not None, "set RUSBEIR_DATA to a folder that holds xquad/ and cocktail/")
+    assert folder is not None
+    return folder
+
+
+@pytest.fixture
+def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache for one test."""
+    folder = tmp_path / "fresh-cache"
+    monkeypatch.setenv("RUSBEIR_CACHE", str(folder))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
