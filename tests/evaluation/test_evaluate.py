@@ -1,0 +1,136 @@
+"""Scores against trec_eval's rules: hand-worked rows, and trec_eval's own code on random tie-heavy runs."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+import pytrec_eval
+
+from rusbeir.errors import BadInput, UnknownName
+from rusbeir.evaluation import DEFAULT_MEASURES, check_measures, evaluate
+
+LOG3 = math.log2(3)
+ROWS = [
+    # qrels, run, measure, over all, over answered, why
+    ({"q": {"a": 1}}, {"q": {"a": 1.0}}, "nDCG@10", 1.0, 1.0, "one hit, relevant"),
+    ({"q": {"a": 1}}, {"q": {"b": 2.0, "a": 1.0}}, "nDCG@10", 1 / LOG3, 1 / LOG3, "relevant at rank 2"),
+    ({"q": {"a": 1}, "p": {"a": 1}}, {"q": {"a": 1.0}}, "nDCG@10", 0.5, 1.0, "a query absent from the run is 0"),
+    ({"q": {"a": 1}, "p": {"a": 1}}, {"q": {"a": 1.0}, "p": {}}, "AP@10", 0.5, 1.0, "so is one without hits"),
+    ({"q": {"a": 0}}, {"q": {"a": 1.0}}, "nDCG@10", 0.0, 0.0, "a judged query with nothing relevant counts as 0"),
+    ({"q": {"a": 2, "b": 1}}, {"q": {"b": 2.0, "a": 1.0}}, "nDCG@10", (1 + 2 / LOG3) / (2 + 1 / LOG3), None, "linear"),
+    ({"q": {"a": 1, "b": 1}}, {"q": {"a": 1.0}}, "AP@10", 0.5, None, "AP divides by all relevant documents"),
+    ({"q": {"a": 1, "b": 1}}, {"q": {"a": 1.0}}, "R@10", 0.5, None, "recall"),
+    ({"q": {"c": 1}}, {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}, "RR@10", 1 / 3, None, "reciprocal rank"),
+    ({"q": {"c": 1}}, {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}, "RR@2", 0.0, None, "beyond the cut-off"),
+    ({"q": {"c": 1}}, {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}, "RR@3", 1 / 3, None, "on the cut-off"),
+    ({"q": {"a": 1}}, {"q": {"a": 1.0, "b": 1.0}}, "RR@10", 0.5, None, "ties go by falling id: b before a"),
+    ({"q": {"9": 1}}, {"q": {"9": 1.0, "10": 1.0}}, "RR@10", 1.0, None, "as text: 9 before 10"),
+    ({"q": {"a": 1}}, {"q": {"a": 1.0, "b": 1 - 1e-9}}, "RR@10", 0.5, None, "trec_eval's scores are single precision"),
+    ({"q": {"a": 1}}, {"q": {"a": 1.0}, "zz": {"x": 1.0}}, "RR@10", 1.0, None, "unjudged queries are left aside"),
+    ({"q": {"a": 2, "b": 1}}, {"q": {"b": 2.0, "a": 1.0}}, "AP(rel=2)@10", 0.5, None, "a level of relevance"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("qrels", "run", "measure", "over_all", "over_answered", "why"), ROWS)
+def test_hand_worked(qrels, run, measure, over_all, over_answered, why):
+    result = evaluate(qrels, run, [measure])
+    assert result.measures[measure] == pytest.approx(over_all, abs=1e-7), why
+    if over_answered is not None:
+        assert result.measures_answered[measure] == pytest.approx(over_answered, abs=1e-7), why
+
+
+def test_nothing_answered():
+    result = evaluate({"q": {"a": 1}}, {"q": {}}, ["nDCG@10"])
+    assert (result.measures, result.measures_answered, result.n_zero_hit) == ({"nDCG@10": 0.0}, {}, 1)
+
+
+def _random_case(seed: int, n_scores: int):
+    chance = random.Random(seed)
+    docs = [f"d{i}" for i in range(60)]
+    qrels = {f"q{i}": {d: chance.choice([0, 1, 1, 2]) for d in chance.sample(docs, 8)} for i in range(40)}
+    run = {q: {d: chance.randrange(n_scores) / 7 for d in chance.sample(docs, chance.randrange(40))} for q in qrels}
+    return qrels, run
+
+
+@pytest.mark.parametrize("n_scores", [2, 5, 1000])
+@pytest.mark.parametrize("seed", range(5))
+def test_equal_to_trec_eval(seed, n_scores):
+    qrels, run = _random_case(seed, n_scores)
+    names = {
+        "nDCG@1": "ndcg_cut_1", "nDCG@10": "ndcg_cut_10", "AP@10": "map_cut_10", "AP": "map",
+        "R@100": "recall_100", "P@5": "P_5", "RR": "recip_rank",
+    }  # fmt: skip
+    expected = pytrec_eval.RelevanceEvaluator(
+        qrels, {"ndcg_cut.1,10", "map_cut.10", "map", "recall.100", "P.5", "recip_rank"}
+    ).evaluate(run)
+    result = evaluate(qrels, run, list(names))
+    for query_id in qrels:
+        for ours, theirs in names.items():
+            assert result.per_query[query_id][ours] == expected[query_id][theirs]
+    for ours, theirs in names.items():
+        mean = sum(values[theirs] for values in expected.values()) / len(qrels)
+        assert result.measures[ours] == pytest.approx(mean, abs=1e-12)
+
+
+TIES = [
+    ({"a": 1}, {"a": 2.0, "b": 1.0}, 0, "no ties"),
+    ({"a": 1}, {"a": 1.0, "b": 1.0}, 1, "the order decides between rank 1 and 2"),
+    ({"a": 1, "b": 1}, {"a": 1.0, "b": 1.0}, 0, "equal grades: any order scores the same"),
+    ({"a": 2, "b": 1}, {"a": 1.0, "b": 1.0}, 1, "two grades"),
+    ({"a": 1}, {"a": 3.0, "b": 1.0, "c": 1.0}, 0, "the tie is among unjudged documents"),
+    ({"a": 0}, {"a": 1.0, "b": 1.0}, 0, "judged 0 and unjudged are the same"),
+    ({"a": 1}, {"a": 1.0, "b": 1 - 1e-9}, 1, "equal in single precision"),
+]
+
+
+@pytest.mark.parametrize(("grades", "hits", "n_tied", "why"), TIES)
+def test_tied(grades, hits, n_tied, why):
+    assert evaluate({"q": grades}, {"q": hits}).n_tied == n_tied, why
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_tied_queries_are_those_that_shuffling_ids_changes(seed):
+    """Renaming documents changes trec_eval's tie order and nothing else."""
+    qrels, run = _random_case(seed, n_scores=6)
+    chance = random.Random(seed)
+    seen: dict[str, set[tuple[float, ...]]] = {q: set() for q in qrels}
+    for _ in range(60):
+        names = [f"d{i}" for i in range(60)]
+        chance.shuffle(names)
+        new = {f"d{i}": name for i, name in enumerate(names)}
+        renamed = evaluate(
+            {q: {new[d]: g for d, g in grades.items()} for q, grades in qrels.items()},
+            {q: {new[d]: s for d, s in hits.items()} for q, hits in run.items()},
+        )
+        for query_id, values in renamed.per_query.items():
+            seen[query_id].add(tuple(round(values[name], 9) for name in DEFAULT_MEASURES))
+    assert evaluate(qrels, run).n_tied == sum(len(values) > 1 for values in seen.values())
+
+
+def test_input_is_left_as_it_was():
+    qrels, run = _random_case(1, 5)
+    before = repr((qrels, run))
+    evaluate(qrels, run)
+    assert repr((qrels, run)) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("ndcg@10", "Did you mean 'nDCG@10'"),
+        ("ERR@10", "not one that trec_eval computes"),
+        ("", "No measure ''"),
+        ("nDCG@", "No measure 'nDCG@'"),
+        ("__import__('os')", "No measure"),
+    ],
+)
+def test_unknown_measure(name, message):
+    with pytest.raises(UnknownName, match=message.replace("(", r"\(")):
+        check_measures([name])
+
+
+def test_no_queries():
+    with pytest.raises(BadInput, match="no query"):
+        evaluate({}, {})
