@@ -1,0 +1,27 @@
+"""Datasets: what there is, where it lies, and one way to read it."""
+
+from rusbeir.datasets.corpus import JsonlCorpus, open_corpus
+from rusbeir.datasets.fetching import fetch
+from rusbeir.datasets.loading import fingerprint, load
+from rusbeir.datasets.rows import Row, registry, row_of
+from rusbeir.datasets.trec import read_qrels, read_run
+from rusbeir.datasets.validation import Finding, validate
+from rusbeir.datasets.writing import write_beir, write_qrels, write_run
+
+__all__ = [
+    "Finding",
+    "JsonlCorpus",
+    "Row",
+    "fetch",
+    "fingerprint",
+    "load",
+    "open_corpus",
+    "read_qrels",
+    "read_run",
+    "registry",
+    "row_of",
+    "validate",
+    "write_beir",
+    "write_qrels",
+    "write_run",
+]

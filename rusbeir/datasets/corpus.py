@@ -1,0 +1,114 @@
+"""The one corpus class: a plain JSONL file on disk with an offset index beside it in the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+
+import orjson
+
+from rusbeir.datasets.files import open_file
+from rusbeir.datasets.identity import file_key, key_of
+from rusbeir.datasets.index import Index, build_index, open_index
+from rusbeir.datasets.records import Place, read_documents, refuse
+from rusbeir.errors import BackendError, BadInput
+from rusbeir.storage import cache_folder
+from rusbeir.types import Doc, Progress, silent
+
+_LAYOUT = 1
+"""Raised when the index's files change, so that indexes of an older version are left alone."""
+
+
+class JsonlCorpus:
+    """Documents of a JSONL file in file order, read when asked for; memory does not grow with the corpus.
+
+    It can be pickled and shared between threads: every look-up opens the file for itself.
+    """
+
+    def __init__(self, path: Path, index_folder: Path, *, ignore_titles: bool = False) -> None:
+        self.path = path
+        self.ignore_titles = ignore_titles
+        self._index_folder = index_folder
+        self._index: Index = open_index(index_folder)
+
+    @property
+    def sha256(self) -> str:
+        """Over the documents' content in corpus order, whatever file they came in."""
+        return self._index.sha256
+
+    def __len__(self) -> int:
+        return len(self._index.rows)
+
+    def __iter__(self) -> Iterator[Doc]:
+        with open_file(self.path) as file:
+            file.seek(int(self._index.offsets[0]))
+            for line in file:
+                if not line.isspace():
+                    yield self._doc(line)
+
+    def __getitem__(self, doc_id: str) -> Doc:
+        for row in self._index.rows_of(doc_id):
+            doc = self._doc(self._line(row))
+            if doc.doc_id == doc_id:
+                return doc
+        raise KeyError(doc_id)
+
+    def __reduce__(self) -> tuple[Callable[..., JsonlCorpus], tuple[Path, Path, bool]]:
+        return _reopened, (self.path, self._index_folder, self.ignore_titles)
+
+    def _line(self, row: int) -> bytes:
+        start, end = self._index.offsets[row : row + 2].tolist()
+        try:
+            # Without a buffer, so that a document costs one read of its own size.
+            with self.path.open("rb", buffering=0) as file:
+                file.seek(start)
+                return file.read(end - start)
+        except OSError as error:
+            raise BackendError(f"Cannot read {self.path}: {error.strerror or error}.") from error
+
+    def _doc(self, line: bytes) -> Doc:
+        try:
+            record = orjson.loads(line)
+            title = "" if self.ignore_titles else record.get("title") or ""
+            return Doc(str(record["_id"]), record["text"], title)
+        except (orjson.JSONDecodeError, AttributeError, KeyError) as error:
+            raise BadInput(f"{self.path} was changed while it was being read; start again.") from error
+
+
+def open_corpus(
+    path: Path,
+    *,
+    ignore_titles: bool = False,
+    locate: Callable[[int], Place] | None = None,
+    progress: Progress = silent,
+) -> JsonlCorpus:
+    """The corpus of a plain JSONL file (_id, text, title), indexed on first use.
+
+    locate(row) tells where a document came from, for messages; without it, the file's own lines. Raises
+    BadInput with file and line for a line that is not JSON, has no _id, or repeats one, and for an empty corpus.
+
+    >>> corpus = open_corpus(Path("scifact/corpus.jsonl"))  # doctest: +SKIP
+    >>> corpus["4983"].title  # doctest: +SKIP
+    'Microstructural development of human newborn cerebral white matter assessed in vivo by …'
+    """
+    folder = cache_folder() / "corpora" / key_of(_LAYOUT, file_key(path), ignore_titles)
+    if not folder.is_dir():
+        build_index(
+            path,
+            folder,
+            ignore_titles=ignore_titles,
+            locate=locate or (lambda row: _line_of(path, row)),
+            progress=progress,
+        )
+    return JsonlCorpus(path, folder, ignore_titles=ignore_titles)
+
+
+def _line_of(path: Path, row: int) -> Place:
+    with open_file(path) as file:
+        place, _ = next(islice(read_documents(file, str(path), refuse), row, None))
+    return place
+
+
+def _reopened(path: Path, index_folder: Path, ignore_titles: bool) -> JsonlCorpus:
+    return JsonlCorpus(path, index_folder, ignore_titles=ignore_titles)

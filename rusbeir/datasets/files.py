@@ -1,0 +1,143 @@
+"""Files read as lines, plain or gz, from a folder or from a zip, with every failure told in one line."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import gzip
+import io
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from rusbeir.errors import BackendError, BadInput
+
+_BUFFER_BYTES = 1 << 18
+
+
+class Bundle(Protocol):
+    """The files of one dataset, named by paths relative to its root."""
+
+    @property
+    def label(self) -> str:
+        """What messages put before a file's name."""
+        ...
+
+    @property
+    def names(self) -> frozenset[str]: ...
+
+    def open(self, name: str) -> AbstractContextManager[io.BufferedReader]:
+        """The bytes of that file, without a byte order mark, decompressed where its name ends in .gz."""
+        ...
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The files of a folder and of the folders in it."""
+
+    path: Path
+
+    @property
+    def label(self) -> str:
+        return f"{self.path}/"
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        files = (file for pattern in ("*", "*/*") for file in self.path.glob(pattern) if file.is_file())
+        return frozenset(file.relative_to(self.path).as_posix() for file in files)
+
+    def open(self, name: str) -> AbstractContextManager[io.BufferedReader]:
+        return open_file(self.path / name)
+
+
+@dataclass(frozen=True)
+class Zip:
+    """The members of a zip, below the folder that holds its queries.
+
+    A zip with a member that would land outside of its folder is refused, though no member is ever unpacked
+    by its name.
+    """
+
+    path: Path
+
+    @property
+    def label(self) -> str:
+        return f"{self.path}:{self._root}"
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        root = self._root
+        return frozenset(name.removeprefix(root) for name in self._members if name.startswith(root))
+
+    def open(self, name: str) -> AbstractContextManager[io.BufferedReader]:
+        return _stream(f"{self.label}{name}", name, lambda: self._member(self._root + name))
+
+    @cached_property
+    def _members(self) -> tuple[str, ...]:
+        with (
+            _stream(str(self.path), "", lambda: self.path.open("rb")) as file,
+            zipfile.ZipFile(file) as archive,
+        ):
+            names = archive.namelist()
+        for name in names:
+            _refuse_escape(self.path, name)
+        return tuple(name for name in names if not name.endswith("/") and not name.startswith("__MACOSX/"))
+
+    @cached_property
+    def _root(self) -> str:
+        holders = [
+            folder
+            for folder, _, file in (name.rpartition("queries.jsonl") for name in self._members)
+            if file in {"", ".gz"} and (not folder or folder.endswith("/"))
+        ]
+        return min(holders, key=len, default="")
+
+    def _member(self, name: str) -> IO[bytes]:
+        # A member that is open keeps the file it reads from.
+        with zipfile.ZipFile(self.path) as archive:
+            try:
+                return archive.open(name)
+            except RuntimeError as error:
+                raise BadInput(f"{self.path}: cannot unpack {name!r} ({error}); pack it again.") from error
+
+
+def open_file(path: Path) -> AbstractContextManager[io.BufferedReader]:
+    """The bytes of a file, without a byte order mark, decompressed where its name ends in .gz."""
+    return _stream(str(path), path.name, lambda: path.open("rb", buffering=_BUFFER_BYTES))
+
+
+@contextlib.contextmanager
+def _stream(label: str, name: str, opener: Callable[[], IO[bytes]]) -> Iterator[io.BufferedReader]:
+    try:
+        with contextlib.ExitStack() as stack:
+            file: Any = stack.enter_context(opener())
+            if name.endswith(".gz"):
+                file = stack.enter_context(gzip.GzipFile(fileobj=file))
+            if not isinstance(file, io.BufferedReader):
+                # Lines of a GzipFile or of a zip's member come several times as fast through a buffer.
+                file = io.BufferedReader(file, _BUFFER_BYTES)
+            if file.peek(len(codecs.BOM_UTF8)).startswith(codecs.BOM_UTF8):
+                file.seek(len(codecs.BOM_UTF8))
+            yield file
+    except (zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise BadInput(f"{label}: cannot be unpacked ({error}); copy or download it again.") from error
+    except FileNotFoundError as error:
+        raise BadInput(f"No file {label}.") from error
+    except IsADirectoryError as error:
+        raise BadInput(f"{label} is a folder; name a file.") from error
+    except OSError as error:
+        raise BackendError(f"Cannot read {label}: {error.strerror or error}.") from error
+
+
+def _refuse_escape(path: Path, name: str) -> None:
+    parts = name.replace("\\", "/").split("/")
+    if ".." in parts or not parts[0] or ":" in parts[0]:
+        raise BadInput(
+            f"{path}: the member {name!r} points outside of the archive; do not trust this zip, "
+            "get it from its publisher again."
+        )

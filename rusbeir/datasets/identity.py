@@ -1,0 +1,43 @@
+"""What tells one file from another: a cheap key while it lies there, and its sha256, kept in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from rusbeir.errors import BackendError, BadInput
+from rusbeir.storage import atomic_file, cache_folder
+
+
+def key_of(*parts: object) -> str:
+    """32 hex digits that stand for these parts, to name an entry of the cache."""
+    return hashlib.sha256("\0".join(str(part) for part in parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def file_key(path: Path) -> str:
+    """A key that changes when the file at that path is written: of its path, size and time."""
+    try:
+        status = path.stat()
+    except FileNotFoundError as error:
+        raise BadInput(f"No file {path}.") from error
+    return key_of(path.resolve(), status.st_size, status.st_mtime_ns)
+
+
+def sha256_of(path: Path) -> str:
+    """The sha256 (hex) of the file's bytes; read once, then known from the cache until the file changes."""
+    known = cache_folder() / "checksums" / file_key(path)
+    if known.is_file():
+        return known.read_text(encoding="ascii")
+    digest = digest_of(path)
+    with atomic_file(known) as out:
+        out.write(digest.encode("ascii"))
+    return digest
+
+
+def digest_of(path: Path) -> str:
+    """The sha256 (hex) of the file's bytes, read now."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise BackendError(f"Cannot read {path}: {error.strerror or error}.") from error

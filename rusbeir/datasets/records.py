@@ -1,0 +1,142 @@
+"""Records of BEIR-like JSONL files, read line by line, with one parser for loading and for validating.
+
+A reader is handed a Complain. Loading hands it `refuse`, which raises at the first problem; validating hands it
+one that takes note and goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, TypeAlias
+
+import orjson
+
+from rusbeir.errors import BadInput
+from rusbeir.types import Doc
+
+
+class Place(NamedTuple):
+    """Where a record stands: a file and a line, or a file and words where the format has no lines."""
+
+    file: str
+    line: int | None = None
+    within: str = ""
+
+    def __str__(self) -> str:
+        if self.line is not None:
+            return f"{self.file}:{self.line}"
+        return f"{self.file}, {self.within}" if self.within else self.file
+
+
+class Query(NamedTuple):
+    """One query of a file of queries."""
+
+    query_id: str
+    text: str
+
+
+class Judgement(NamedTuple):
+    """One line of qrels."""
+
+    query_id: str
+    doc_id: str
+    grade: int
+
+
+Complain: TypeAlias = Callable[[str, Place, str], None]
+"""Called as complain(kind, place, message) for a record that cannot be used; the reader then skips it."""
+
+
+def refuse(kind: str, place: Place, message: str) -> None:
+    """Raise the problem as BadInput: the Complain of loading."""
+    raise BadInput(f"{place}: {message}.")
+
+
+def read_documents(lines: Iterable[bytes], file: str, complain: Complain) -> Iterator[tuple[Place, Doc]]:
+    """The documents of a corpus.jsonl (_id, text, title; other keys are ignored), in file order."""
+    for place, record in read_objects(lines, file, complain):
+        doc_id = _identifier(record, place, complain)
+        text = record.get("text")
+        title = record.get("title")
+        if doc_id is None:
+            continue
+        if not isinstance(text, str) or not isinstance(title, str | None):
+            key = "text" if not isinstance(text, str) else "title"
+            complain("field", place, f'document {doc_id!r} has no "{key}" that is a string')
+            continue
+        yield place, Doc(doc_id, text, title or "")
+
+
+def read_queries(lines: Iterable[bytes], file: str, complain: Complain) -> Iterator[tuple[Place, Query]]:
+    """The queries of a queries.jsonl (_id, text; other keys are ignored), in file order."""
+    for place, record in read_objects(lines, file, complain):
+        query_id = _identifier(record, place, complain)
+        text = record.get("text")
+        if query_id is None:
+            continue
+        if not isinstance(text, str):
+            complain("field", place, f'query {query_id!r} has no "text" that is a string')
+            continue
+        yield place, Query(query_id, text)
+
+
+def read_objects(lines: Iterable[bytes], file: str, complain: Complain) -> Iterator[tuple[Place, dict[str, Any]]]:
+    """The JSON objects of a JSONL file, each with its place; blank lines are skipped."""
+    for number, line in enumerate(lines, 1):
+        if line.isspace():
+            continue
+        place = Place(file, number)
+        try:
+            record = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            complain(*_not_json(place, line, error))
+            continue
+        if isinstance(record, dict):
+            yield place, record
+        else:
+            complain("json", place, 'the line is JSON but not an object; expected {"_id": …, "text": …}')
+
+
+def parse_json(data: bytes, file: str) -> Any:
+    """The value of a file that is one JSON document. Raises BadInput with file and line."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise BadInput(f"{file}:{error.lineno}: not JSON ({error.msg}).") from error
+
+
+def document_line(doc: Doc) -> bytes:
+    """The document as one line of a corpus.jsonl."""
+    return orjson.dumps({"_id": doc.doc_id, "title": doc.title, "text": doc.text}) + b"\n"
+
+
+def _identifier(record: dict[str, Any], place: Place, complain: Complain) -> str | None:
+    value = record.get("_id")
+    if isinstance(value, str) and value.strip():
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if "_id" not in record:
+        complain("id", place, 'the line has no "_id"; every record needs one')
+    else:
+        complain("id", place, f'"_id" is {value!r}; it must be a string that is not empty')
+    return None
+
+
+def _not_json(place: Place, line: bytes, error: orjson.JSONDecodeError) -> tuple[str, Place, str]:
+    if problem := not_utf8(place, line):
+        return problem
+    if not line.endswith(b"\n"):
+        return "json", place, "the file ends in the middle of this line; copy or download it again"
+    reason = str(error).split(": line ")[0]
+    return "json", place, f"not JSON ({reason}); every line must be one complete JSON object"
+
+
+def not_utf8(place: Place, line: bytes) -> tuple[str, Place, str] | None:
+    """The complaint about a line in another encoding; None where it is UTF-8."""
+    try:
+        line.decode()
+    except UnicodeDecodeError as error:
+        byte = f"byte 0x{line[error.start]:02x} at {error.start + 1}"
+        return "utf-8", place, f"the line is not UTF-8 ({byte}); convert the file to UTF-8"
+    return None

@@ -1,0 +1,218 @@
+"""What is wrong with a dataset: every finding with file and line, however many there are."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections import Counter
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from rusbeir.datasets.index import Array, canonical_line, id_hash
+from rusbeir.datasets.loading import fingerprint
+from rusbeir.datasets.opening import COUNTS, Opened, open_source
+from rusbeir.datasets.records import Place
+from rusbeir.errors import BadInput
+from rusbeir.types import Progress, silent
+
+SHOWN_PER_KIND = 20
+_REPORT_EVERY = 10_000
+
+Level: TypeAlias = Literal["error", "warning"]
+
+
+class Finding(NamedTuple):
+    """One thing that is wrong, or, as a warning, suspicious. line is None where the format has no lines."""
+
+    level: Level
+    file: str
+    line: int | None
+    message: str
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{self.level}: {place}: {self.message}"
+
+
+def validate(
+    name_or_path: str | Path,
+    *,
+    language: str | None = None,
+    split: str | None = None,
+    progress: Progress = silent,
+) -> list[Finding]:
+    """All findings about a dataset, [] for a sound one; at most 20 of a kind, then "and 7 more like this".
+
+    Takes what `load` takes and reads every record, never stopping at one. Raises as `load` does only where
+    there is nothing to read: an unknown name, a missing file, no such split.
+
+    >>> validate("xquad/ru")  # doctest: +SKIP
+    []
+    """
+    opened = open_source(name_or_path, language=language, split=split, progress=progress)
+    return _Check(opened, progress).findings()
+
+
+class _Notes:
+    """Findings as they come, at most so many of a kind and file, the rest counted."""
+
+    def __init__(self) -> None:
+        self._found: list[Finding] = []
+        self._n: Counter[tuple[Level, str, str]] = Counter()
+
+    def error(self, kind: str, place: Place, message: str) -> None:
+        self._add("error", kind, place, message)
+
+    def warning(self, kind: str, place: Place, message: str) -> None:
+        self._add("warning", kind, place, message)
+
+    def error_uncounted(self, kind: str, file: str, n: int) -> None:
+        """Count n errors of a kind that has reached its limit."""
+        self._n["error", file, kind] += n
+
+    @property
+    def has_error(self) -> bool:
+        return any(level == "error" for level, _, _ in self._n)
+
+    def all(self) -> list[Finding]:
+        more = [
+            Finding(level, file, None, f"and {n - SHOWN_PER_KIND:,} more like this ({kind})")
+            for (level, file, kind), n in self._n.items()
+            if n > SHOWN_PER_KIND
+        ]
+        return self._found + more
+
+    def _add(self, level: Level, kind: str, place: Place, message: str) -> None:
+        self._n[level, place.file, kind] += 1
+        if self._n[level, place.file, kind] <= SHOWN_PER_KIND:
+            message = f"{place.within}: {message}" if place.within else message
+            self._found.append(Finding(level, place.file, place.line, message))
+
+
+class _Check:
+    """One validation: what has been read so far, and the notes on it."""
+
+    def __init__(self, opened: Opened, progress: Progress) -> None:
+        self._opened = opened
+        self._source = opened.source
+        self._progress = progress
+        self._notes = _Notes()
+        self._doc_hashes: Array | None = None
+        self._corpus_sha256 = ""
+        self._queries: dict[str, str] = {}
+        self._qrels: dict[str, dict[str, int]] = {}
+
+    def findings(self) -> list[Finding]:
+        """Run the checks in an order in which each can use what the ones before have read."""
+        complete = True
+        for check in (self._read_documents, self._read_queries, self._read_judgements):
+            try:
+                check()
+            except BadInput as error:
+                # The file ends here for us, but the other files can still be read.
+                complete = False
+                self._notes.error("file", Place(str(self._source.corpus_files[0])), str(error))
+        if complete:
+            self._compare_with_promises()
+        return self._notes.all()
+
+    def _read_documents(self) -> None:
+        hashes = array("Q")
+        digest = hashlib.sha256()
+        for n, (place, doc) in enumerate(self._source.documents(self._notes.error), 1):
+            hashes.append(id_hash(doc.doc_id))
+            title = "" if self._opened.ignore_titles else doc.title
+            digest.update(canonical_line(doc.doc_id, title, doc.text))
+            self._check_id("document", doc.doc_id, place)
+            if not doc.text.strip():
+                self._notes.warning("blank text", place, f"document {doc.doc_id!r} has no text")
+            if n % _REPORT_EVERY == 0:
+                self._progress("checking documents", n, None)
+        if not hashes:
+            self._notes.error("empty", Place(str(self._source.corpus_files[0])), "the corpus has no document")
+        by_row = np.frombuffer(hashes, dtype=np.uint64)
+        order = np.argsort(by_row, kind="stable")
+        self._doc_hashes = by_row[order]
+        self._corpus_sha256 = digest.hexdigest()
+        self._note_repeats(self._doc_hashes, order)
+
+    def _note_repeats(self, ordered: Array, order: Array) -> None:
+        """Note every id that stands a second time: the arrays show which rows, a second reading where."""
+        later = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
+        if not len(later):
+            return
+        firsts = order[np.searchsorted(ordered, ordered[later])]
+        pairs = sorted(zip(order[later].tolist(), firsts.tolist(), strict=True))
+        shown = dict(pairs[:SHOWN_PER_KIND])
+        wanted = {*shown, *shown.values()}
+        places = {
+            row: (place, doc.doc_id)
+            for row, (place, doc) in enumerate(self._source.documents(lambda *_: None))
+            if row in wanted
+        }
+        for row, first in shown.items():
+            place, doc_id = places[row]
+            message = f"the document id {doc_id!r} stands already at {places[first][0]}"
+            self._notes.error("repeated id", place, message)
+        file = places[min(shown)][0].file
+        self._notes.error_uncounted("repeated id", file, len(pairs) - len(shown))
+
+    def _read_queries(self) -> None:
+        for place, (query_id, text) in self._source.queries(self._notes.error):
+            self._check_id("query", query_id, place)
+            if query_id in self._queries:
+                self._notes.error("repeated id", place, f"the query id {query_id!r} stands a second time")
+            if not text.strip():
+                self._notes.error("blank text", place, f"query {query_id!r} has no text")
+            self._queries[query_id] = text
+
+    def _read_judgements(self) -> None:
+        place = Place(str(self._source.corpus_files[0]))
+        for place, (query_id, doc_id, grade) in self._source.judgements(self._notes.error):
+            docs = self._qrels.setdefault(query_id, {})
+            if doc_id in docs:
+                message = f"query {query_id!r} and document {doc_id!r} stand together a second time"
+                self._notes.error("repeated pair", place, message)
+            if not docs and query_id not in self._queries:
+                self._notes.error("query without text", place, f"query {query_id!r} is judged and has no text")
+            if not self._has_document(doc_id):
+                message = f"document {doc_id!r}, judged for query {query_id!r}, is not in the corpus"
+                self._notes.error("missing document", place, message)
+            if grade < 0:
+                self._notes.warning("negative grade", place, f"the grade {grade} counts as not relevant")
+            docs[doc_id] = grade
+        file = Place(place.file)
+        if not self._qrels.keys() & self._queries.keys():
+            self._notes.error("none judged", file, f"no query is judged in the split {self._source.split!r}")
+        for query_id, docs in self._qrels.items():
+            if max(docs.values()) <= 0:
+                self._notes.warning("nothing relevant", file, f"query {query_id!r} has no relevant document")
+
+    def _has_document(self, doc_id: str) -> bool:
+        if self._doc_hashes is None:
+            return True
+        wanted = np.uint64(id_hash(doc_id))
+        row = int(np.searchsorted(self._doc_hashes, wanted))
+        return row < len(self._doc_hashes) and bool(self._doc_hashes[row] == wanted)
+
+    def _check_id(self, what: str, record_id: str, place: Place) -> None:
+        if record_id.split() != [record_id]:
+            message = f"the {what} id {record_id!r} has white space, which TREC's formats cannot hold"
+            self._notes.warning("white space in id", place, message)
+
+    def _compare_with_promises(self) -> None:
+        expected = self._opened.expected
+        judged = {query_id: self._queries[query_id] for query_id in self._qrels if query_id in self._queries}
+        n_docs = 0 if self._doc_hashes is None else len(self._doc_hashes)
+        counts = dict(zip(COUNTS, (n_docs, len(judged), sum(map(len, self._qrels.values()))), strict=True))
+        place = Place(str(self._opened.known["name"]))
+        for key, found in counts.items():
+            if key in expected and expected[key] != found:
+                self._notes.error("count", place, f"{key} is {found:,}, expected {expected[key]:,}")
+        if "fingerprint" in expected and not self._notes.has_error:
+            content = fingerprint(self._corpus_sha256, judged, self._qrels)
+            if content != expected["fingerprint"]:
+                message = f"the fingerprint is {content}, the card says {expected['fingerprint']}"
+                self._notes.error("fingerprint", place, message)

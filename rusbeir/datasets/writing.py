@@ -1,0 +1,141 @@
+"""Writers, whole or not at all: a dataset as a BEIR folder, qrels and runs as TREC, tsv or JSON."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, cast
+
+import orjson
+
+from rusbeir.datasets.cards import CARD, card_bytes
+from rusbeir.datasets.records import document_line
+from rusbeir.errors import BadInput
+from rusbeir.storage import atomic_file, atomic_folder
+from rusbeir.types import Dataset, Qrels, Run
+
+_HEADER = b"query-id\tcorpus-id\tscore\n"
+_NO_CELL = frozenset("\t\r\n")
+
+
+def write_beir(dataset: Dataset, folder: str | Path) -> None:
+    """Write corpus.jsonl, queries.jsonl, qrels/<split>.tsv and card.json; the folder appears when whole.
+
+    Raises BadInput where the folder exists and is not empty, and for ids that a tsv cannot hold.
+
+    >>> write_beir(load("xquad/ru"), "xquad-ru")  # doctest: +SKIP
+    """
+    folder = Path(folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BadInput(f"{folder} exists already: remove it or choose another folder.")
+    split = dataset.card.split
+    if not split or Path(split).name != split:
+        raise BadInput(f"The split {split!r} cannot name a file: qrels are written to qrels/<split>.tsv.")
+    with atomic_folder(folder) as new:
+        with (new / "corpus.jsonl").open("wb") as file:
+            file.writelines(map(document_line, dataset.corpus))
+        with (new / "queries.jsonl").open("wb") as file:
+            for query_id, text in dataset.queries.items():
+                file.write(orjson.dumps({"_id": query_id, "text": text}) + b"\n")
+        (new / "qrels").mkdir()
+        with (new / "qrels" / f"{split}.tsv").open("wb") as file:
+            file.writelines(_tsv_lines(dataset.qrels))
+        counts = {
+            "n_docs": len(dataset.corpus),
+            "n_queries": len(dataset.queries),
+            "n_qrels": sum(map(len, dataset.qrels.values())),
+        }
+        (new / CARD).write_bytes(card_bytes(dataset.card, **counts))
+
+
+def write_qrels(path: str | Path, qrels: Qrels) -> None:
+    """Write TREC qrels, BEIR's tsv where the name ends in .tsv, JSON where in .json; .gz may follow."""
+    writers: dict[str, Callable[[Qrels], Iterator[bytes]]] = {".tsv": _tsv_lines, ".json": _json}
+    _write(Path(path), writers.get(_kind(Path(path)), _trec_qrels)(qrels))
+
+
+def write_run(path: str | Path, run: Run, tag: str) -> None:
+    """Write a TREC run; BEIR's JSON where the name ends in .json; .gz may follow. Scores keep every bit.
+
+    Hits are ranked as trec_eval ranks them: by falling score, equal scores by falling document id. TREC has
+    no line for a query without hits; JSON keeps it. Raises BadInput for a score that is not finite and for an
+    id with white space.
+    """
+    if not tag or tag.split() != [tag]:
+        raise BadInput(f"The tag of a run must be one word, not {tag!r}.")
+    if _kind(Path(path)) == ".json":
+        _write(Path(path), _json({query_id: _plain(query_id, docs) for query_id, docs in run.items()}))
+    else:
+        _write(Path(path), _trec_run(run, tag))
+
+
+def _kind(path: Path) -> str:
+    return Path(path.name.removesuffix(".gz")).suffix
+
+
+def _write(path: Path, lines: Iterable[bytes]) -> None:
+    with atomic_file(path) as file, _packed(path, file) as out:
+        out.writelines(lines)
+
+
+@contextlib.contextmanager
+def _packed(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
+    if path.suffix != ".gz":
+        yield file
+        return
+    # Without name and time, the same content gives the same bytes.
+    with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
+        yield cast(IO[bytes], packed)
+
+
+def _trec_run(run: Run, tag: str) -> Iterator[bytes]:
+    for query_id, docs in run.items():
+        hits = _plain(query_id, docs)
+        for record_id in (query_id, *hits):
+            _refuse_space(record_id)
+        ranked = sorted(((score, doc_id) for doc_id, score in hits.items()), reverse=True)
+        lines = [f"{query_id} Q0 {doc_id} {rank} {score!r} {tag}\n" for rank, (score, doc_id) in enumerate(ranked, 1)]
+        yield "".join(lines).encode()
+
+
+def _trec_qrels(qrels: Qrels) -> Iterator[bytes]:
+    for query_id, docs in qrels.items():
+        for doc_id, grade in docs.items():
+            _refuse_space(query_id)
+            _refuse_space(doc_id)
+            yield f"{query_id} 0 {doc_id} {grade}\n".encode()
+
+
+def _tsv_lines(qrels: Qrels) -> Iterator[bytes]:
+    yield _HEADER
+    for query_id, docs in qrels.items():
+        for doc_id, grade in docs.items():
+            yield f"{_cell(query_id)}\t{_cell(doc_id)}\t{grade}\n".encode()
+
+
+def _json(table: Any) -> Iterator[bytes]:
+    yield orjson.dumps(table)
+
+
+def _plain(query_id: str, docs: Mapping[str, float]) -> dict[str, float]:
+    """The scores as Python's floats, since numpy's print otherwise."""
+    hits = {doc_id: float(score) for doc_id, score in docs.items()}
+    for doc_id, score in hits.items():
+        if not math.isfinite(score):
+            raise BadInput(f"The run scores document {doc_id!r} for query {query_id!r} with {score}.")
+    return hits
+
+
+def _refuse_space(record_id: str) -> None:
+    if record_id.split() != [record_id]:
+        raise BadInput(f"The id {record_id!r} cannot stand in a TREC file, it is not one word: write .json.")
+
+
+def _cell(record_id: str) -> str:
+    """The id, fit for a column of a tsv."""
+    if not record_id.strip() or not _NO_CELL.isdisjoint(record_id):
+        raise BadInput(f"The id {record_id!r} cannot stand in a tsv: write .json.")
+    return record_id

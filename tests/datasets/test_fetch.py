@@ -1,0 +1,160 @@
+"""Where the file of a dataset is taken from: at hand, in the cache, or downloaded, and never a wrong one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from rusbeir.datasets import Row, fetch, fetching, load, rows
+from rusbeir.errors import BackendError, BadInput, UnknownName
+
+CONTENT = b'{"data": []}'
+ROW = Row(
+    name="toy",
+    format="squad",
+    language="ru",
+    split="dev",
+    path="toy/toy.json",
+    sha256=hashlib.sha256(CONTENT).hexdigest(),
+    source="https://example.org/toy",
+    n_docs=0,
+    n_queries=0,
+    n_qrels=0,
+)
+Register = Callable[..., None]
+
+
+@pytest.fixture
+def register(monkeypatch: pytest.MonkeyPatch, fresh_cache: Path) -> Register:
+    """Make the registry hold one row, and RUSBEIR_DATA some folders."""
+
+    def register(*folders: Path, **changes: str) -> None:
+        row = Row(**{**vars(ROW), **changes})
+        monkeypatch.setattr(rows, "registry", lambda: {row.name: row})
+        monkeypatch.setenv("RUSBEIR_DATA", os.pathsep.join(map(str, folders)))
+
+    return register
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    """The address of a server of the files in tmp_path/served."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None: ...
+
+    (tmp_path / "served").mkdir()
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=tmp_path / "served")) as http:
+        thread = threading.Thread(target=http.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{http.server_port}"
+        http.shutdown()
+        thread.join()
+
+
+def write(path: Path, content: bytes = CONTENT) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def test_the_rows_path_in_a_data_folder_comes_first(register: Register, tmp_path: Path):
+    write(tmp_path / "b" / "elsewhere" / "toy.json")
+    exact = write(tmp_path / "b" / "toy" / "toy.json")
+    register(tmp_path / "missing", tmp_path / "a", tmp_path / "b")
+    assert fetch("toy") == exact
+
+
+def test_a_file_of_that_name_anywhere_below_is_taken_if_its_checksum_is_right(register: Register, tmp_path: Path):
+    write(tmp_path / "a" / "1" / "toy.json", b"other")
+    right = write(tmp_path / "a" / "2" / "deep" / "toy.json")
+    register(tmp_path / "a")
+    assert fetch("toy") == right
+
+
+def test_a_wrong_file_at_the_rows_path_is_told_with_both_checksums(register: Register, tmp_path: Path):
+    path = write(tmp_path / "a" / "toy" / "toy.json", b"other")
+    register(tmp_path / "a")
+    with pytest.raises(BadInput) as caught:
+        fetch("toy")
+    for part in (str(path), ROW.sha256, hashlib.sha256(b"other").hexdigest()):
+        assert part in str(caught.value)
+
+
+def test_a_file_that_changes_is_compared_again(register: Register, tmp_path: Path):
+    path = write(tmp_path / "a" / "toy" / "toy.json")
+    register(tmp_path / "a")
+    assert fetch("toy") == path
+    write(path, b"changed since")
+    with pytest.raises(BadInput, match="expected sha256"):
+        fetch("toy")
+
+
+def test_a_download_is_checked_cached_and_told(register: Register, tmp_path: Path, server: str, fresh_cache: Path):
+    served = write(tmp_path / "served" / "toy.json")
+    register(url=f"{server}/toy.json")
+    told: list[tuple[str, int, int | None]] = []
+    path = fetch("toy", lambda *step: told.append(step))
+    assert path.read_bytes() == CONTENT
+    assert fresh_cache in path.parents
+    assert told[-1] == ("downloading toy.json", len(CONTENT), len(CONTENT))
+    served.unlink()
+    assert fetch("toy") == path
+
+
+def test_wrong_bytes_from_a_server_are_refused_and_not_kept(
+    register: Register, tmp_path: Path, server: str, fresh_cache: Path
+):
+    write(tmp_path / "served" / "toy.json", b"tampered with")
+    register(url=f"{server}/toy.json")
+    with pytest.raises(BadInput, match=rf"{server}/toy\.json .*expected sha256 {ROW.sha256}, found"):
+        fetch("toy")
+    assert [file for file in fresh_cache.rglob("*") if file.is_file()] == []
+
+
+@pytest.mark.parametrize("url", ["{server}/none.json", "http://127.0.0.1:9/toy.json"])
+def test_a_failed_download_says_what_to_do(url: str, register: Register, server: str, fresh_cache: Path):
+    register(url=url.format(server=server))
+    with pytest.raises(BackendError, match=r"Cannot download .*put toy/toy\.json into a folder named in RUSBEIR_DATA"):
+        fetch("toy")
+    assert [file for file in fresh_cache.rglob("*") if file.is_file()] == []
+
+
+def test_without_an_address_the_message_says_which_file_is_needed(register: Register):
+    register()
+    with pytest.raises(BadInput, match=rf"toy needs toy/toy\.json.*example\.org.*{ROW.sha256}.*RUSBEIR_DATA"):
+        fetch("toy")
+
+
+def test_bundled_data_needs_no_fetch(register: Register, samples, monkeypatch: pytest.MonkeyPatch):
+    folder = samples.beir()
+    monkeypatch.setattr(fetching, "_PACKAGE", folder.parent)
+    register(bundled=folder.name, format="beir", split="test")
+    assert fetch("toy") == folder
+    assert load("toy").card.name == "toy"
+
+
+def test_self_retrieval_is_a_suffix_for_every_copy(register: Register, samples, monkeypatch: pytest.MonkeyPatch):
+    folder = samples.cocktail()
+    monkeypatch.setattr(fetching, "_PACKAGE", folder.parent)
+    for view, suffixes in (("human", ("",)), ("mixed", ("-human", "-bot-1.0"))):
+        options = {"view": view}
+        register(bundled=folder.name, format="cocktail", split="test", self_retrieval=True, options=options)
+        assert load("toy").card.self_suffixes == suffixes
+
+
+def test_an_unknown_name_is_told(register: Register):
+    register()
+    with pytest.raises(UnknownName, match="No dataset 'tyo'"):
+        fetch("tyo")
+
+
+def test_real_data_lie_where_rows_say(shared_data: Path):
+    assert fetch("xquad/ru") == shared_data / "xquad" / "xquad.ru.json"

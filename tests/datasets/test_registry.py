@@ -1,0 +1,162 @@
+"""Every registered dataset: its counts, its first, tenth and last document, and its content as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rusbeir.datasets import load, registry, row_of
+from rusbeir.datasets.rows import read_rows
+from rusbeir.errors import BadInput, UnknownName
+
+# name: first, tenth and last document (id, how its text starts), and the first characters of the fingerprint
+RECORDS = {
+    "xquad/ru": (
+        ("0-0", "\ufeffЗащита Пэнтерс уступила"),
+        ("1-4", "Первая Варшавская фондов"),
+        ("47-4", "где  — площадь поперечно"),
+        "18bc25da2bbb7325",
+    ),
+    "xquad/ru/sentences": (
+        ("0-0-0", "\ufeffЗащита Пэнтерс уступила"),
+        ("0-1-2", "Несмотря на проблемы Мэн"),
+        ("47-4-2", "Тензор напряжений учитыв"),
+        "9eb8afaebfa13a50",
+    ),
+    "xquad/ru/windows-3": (
+        ("0-0-0", "\ufeffЗащита Пэнтерс уступила"),
+        ("0-4-1", "В следующей игре Миллер "),
+        ("47-4-0", "где  — площадь поперечно"),
+        "78eeec0c5e9e359d",
+    ),
+    "xquad/en": (
+        ("0-0", "The Panthers defense gav"),
+        ("1-4", "Warsaw's first stock exc"),
+        ("47-4", "where  is the relevant c"),
+        "5ed2982ad0767cf9",
+    ),
+    "xquad/en/sentences": (
+        ("0-0-0", "The Panthers defense gav"),
+        ("0-1-2", "Despite Manning's proble"),
+        ("47-4-3", ":133–134:38-1–38-11"),
+        "25169275d668c488",
+    ),
+    "xquad/en/windows-3": (
+        ("0-0-0", "The Panthers defense gav"),
+        ("0-4-1", "On the next play, Miller"),
+        ("47-4-1", "This formalism includes "),
+        "6350ea04727e6b75",
+    ),
+    "xquad/es": (
+        ("0-0", "\ufeffLos Panthers, que ademá"),
+        ("1-4", "La creación de la primer"),
+        ("47-4", "Donde es el área de la s"),
+        "9351b6393380d1e6",
+    ),
+    "xquad/es/sentences": (
+        ("0-0-0", "\ufeffLos Panthers, que ademá"),
+        ("0-1-2", "Cuando quedaban tan solo"),
+        ("47-4-3", ":133–134:38-1–38-11"),
+        "e72b6088251e5cd9",
+    ),
+    "xquad/es/windows-3": (
+        ("0-0-0", "\ufeffLos Panthers, que ademá"),
+        ("0-4-0", "Con 4 min 51 s de tiempo"),
+        ("47-4-1", "Este formalismo incluye "),
+        "0ce441ba228ad1a8",
+    ),
+    "xquad/de": (
+        ("0-0", "Die Verteidigung der Pan"),
+        ("1-4", "Die erste Warschauer Bör"),
+        ("47-4", "Wo ist die relevante Que"),
+        "24f355c34ddd1e31",
+    ),
+    "xquad/de/sentences": (
+        ("0-0-0", "Die Verteidigung der Pan"),
+        ("0-1-2", "Trotz Mannings Problemen"),
+        ("47-4-2", "Der Spannungstensor berü"),
+        "720ff5c4509d0e92",
+    ),
+    "xquad/de/windows-3": (
+        ("0-0-0", "Die Verteidigung der Pan"),
+        ("0-4-1", "Bald darauf standen sie "),
+        ("47-4-0", "Wo ist die relevante Que"),
+        "5851ef5c56893f4a",
+    ),
+    "cocktail/nfcorpus/human": (
+        ("MED-10", "Recent studies have sugg"),
+        ("MED-1009", "Herbal remedies, particu"),
+        ("MED-999", "Polybrominated diphenyl "),
+        "248908fb265d34ad",
+    ),
+    "cocktail/nfcorpus/llm": (
+        ("MED-10", "Recent studies have sugg"),
+        ("MED-1009", "A recent study conducted"),
+        ("MED-999", "Polybrominated diphenyl "),
+        "ffad01d9f383669c",
+    ),
+    "cocktail/nfcorpus/mixed": (
+        ("MED-10-human", "Recent studies have sugg"),
+        ("MED-1009-human", "Herbal remedies, particu"),
+        ("MED-999-llama-2-7b-chat-tmp0.2", "Polybrominated diphenyl "),
+        "5328a7b26d0540e1",
+    ),
+}
+
+
+def test_every_row_has_its_records_here():
+    """But for the bundled ones, whose content stands in the repository."""
+    assert set(RECORDS) == {name for name, row in registry().items() if not row.bundled}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_counts_and_records(name: str, shared_data: Path):
+    row, dataset = registry()[name], load(name)
+    docs = list(dataset.corpus)
+    *expected, content = RECORDS[name]
+    assert [(docs[i].doc_id, docs[i].text[:24]) for i in (0, 9, -1)] == expected
+    assert len(docs) == len(dataset.corpus) == row.n_docs
+    assert len(dataset.queries) == row.n_queries
+    assert sum(map(len, dataset.qrels.values())) == row.n_qrels
+    assert dataset.card.fingerprint.startswith(content)
+    assert (dataset.card.name, dataset.card.language, dataset.card.split) == (name, row.language, row.split)
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"),
+    [("rusbeir/rus-xquad", "xquad/ru"), ("rusbeir/rus-xquad-sentences", "xquad/ru/sentences")],
+)
+def test_names_of_the_rusbeir_paper(alias: str, name: str):
+    assert row_of(alias).name == name
+
+
+def test_an_unknown_name_gets_near_names_and_the_command_that_lists_all():
+    with pytest.raises(UnknownName, match=r"No dataset 'xqad/ru'.*'xquad/ru'.*rusbeir datasets") as caught:
+        load("xqad/ru")
+    assert "\n" not in str(caught.value)
+
+
+VIEW = 'format = "squad"\nlanguage = "ru"\nsplit = "dev"\nn_docs = 1\nn_queries = 1\nn_qrels = 1\n'
+FILE = f'[[file]]\npath = "a.json"\nsha256 = "0"\n{VIEW}'
+
+
+@pytest.mark.parametrize(
+    ("toml", "message"),
+    [
+        (FILE + 'views = [{ name = "a" }, { name = "a" }]', "'a' stands twice"),
+        (FILE + 'views = [{ name = "a" }, { name = "b", aliases = ["a"] }]', "'a' stands twice"),
+        (FILE + 'views = [{ name = "a", colour = "red" }]', "a: no such key: colour"),
+        (f'[[file]]\n{VIEW}views = [{{ name = "a" }}]', "a: a row needs path and sha256, or bundled"),
+    ],
+)
+def test_a_registry_with_a_slip_is_refused(toml: str, message: str, tmp_path: Path):
+    (tmp_path / "registry.toml").write_text(toml)
+    with pytest.raises(BadInput, match=message):
+        read_rows(tmp_path / "registry.toml")
+
+
+def test_a_view_inherits_from_its_file_and_may_say_otherwise(tmp_path: Path):
+    (tmp_path / "r.toml").write_text(FILE + 'views = [{ name = "a" }, { name = "b", n_docs = 7 }]')
+    rows = read_rows(tmp_path / "r.toml")
+    assert [(row.name, row.path, row.n_docs) for row in rows.values()] == [("a", "a.json", 1), ("b", "a.json", 7)]

@@ -1,0 +1,142 @@
+"""SQuAD as paragraphs, sentences and windows: which documents there are, and which are relevant."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rusbeir.datasets import load
+from rusbeir.datasets.sentences import sentence_spans
+from rusbeir.errors import BadInput, UnknownName
+
+FIVE = "Раз раз. Два два. Три три. Пять. Шесть."
+
+
+@pytest.mark.parametrize(
+    ("view", "docs", "relevant", "reason"),
+    [
+        ("paragraphs", {"0-0": FIVE}, ["0-0"], "a paragraph is a document"),
+        (
+            "sentences",
+            {"0-0-0": "Раз раз.", "0-0-1": "Два два.", "0-0-2": "Три три.", "0-0-3": "Пять.", "0-0-4": "Шесть."},
+            ["0-0-2"],
+            "the one with the answer's start",
+        ),
+        (
+            "windows-3",
+            {
+                "0-0-0": "Раз раз. Два два. Три три.",
+                "0-0-1": "Два два. Три три. Пять.",
+                "0-0-2": "Три три. Пять. Шесть.",
+            },
+            ["0-0-0", "0-0-1", "0-0-2"],
+            "every window that has the sentence",
+        ),
+        ("windows-4", {"0-0-0": FIVE[:-7], "0-0-1": FIVE[9:]}, ["0-0-0", "0-0-1"], "named by the first sentence"),
+        ("windows-9", {"0-0-0": FIVE}, ["0-0-0"], "too few sentences make one window"),
+    ],
+)
+def test_views(view: str, docs: dict[str, str], relevant: list[str], reason: str, samples):
+    dataset = load(f"{samples.squad((FIVE, {'q': FIVE.index('Три')}))}/{view}", language="ru")
+    assert {doc.doc_id: doc.text for doc in dataset.corpus} == docs
+    assert dataset.qrels == {"q": dict.fromkeys(relevant, 1)}
+    assert dataset.queries == {"q": "q?"}
+    assert not any(doc.title for doc in dataset.corpus)
+
+
+@pytest.mark.parametrize(
+    ("start", "relevant", "reason"),
+    [
+        (0, "0-0-0", "the first character"),
+        (7, "0-0-0", "the last character of a sentence is in it"),
+        (8, "0-0-1", "the space between two belongs to the one after it"),
+        (9, "0-0-1", "the first character of the second"),
+        (len(FIVE) - 1, "0-0-4", "the last character"),
+    ],
+)
+def test_the_answer_lies_in_the_sentence_where_it_starts(start: int, relevant: str, reason: str, samples):
+    dataset = load(samples.squad((FIVE, {"q": start})) / "sentences", language="ru")
+    assert dataset.qrels == {"q": {relevant: 1}}
+
+
+def test_an_answer_in_the_white_space_at_the_end(samples):
+    dataset = load(samples.squad(("Раз. Два.  ", {"q": 10})) / "sentences", language="ru")
+    assert dataset.qrels == {"q": {"0-0-1": 1}}
+
+
+def test_without_a_view_a_document_is_a_paragraph_with_its_bytes(samples):
+    text = "\ufeff Раз.\u00a0\n\nДва.  "
+    assert load(samples.squad((text, {"q": 2})), language="ru").corpus["0-0"].text == text
+
+
+@pytest.mark.parametrize("view", ["sentence", "windows", "windows-0", "windows-x", "human"])
+def test_an_unknown_view_is_told(view: str, samples):
+    with pytest.raises(UnknownName, match=f"No view '{view}'"):
+        load(samples.squad(("Раз.", {"q": 0})) / view, language="ru")
+
+
+GOOD = {"id": "q", "question": "q?", "answers": [{"text": "x", "answer_start": 0}]}
+
+
+def squad(context: object = "Раз.", *questions: object) -> dict[str, object]:
+    return {"data": [{"paragraphs": [{"context": context, "qas": list(questions)}]}]}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ([], "no list .data. in it"),
+        ({"data": {}}, "no list .data. in it"),
+        ({"data": [[]]}, "article 0: it has no list .paragraphs."),
+        ({"data": [{"paragraphs": [3]}]}, "article 0, paragraph 0: it has no string .context."),
+        ({"data": [{"paragraphs": [{"context": "x"}]}]}, "article 0, paragraph 0: it has no list .qas."),
+        (squad(None, GOOD), "article 0, paragraph 0: it has no string .context."),
+        (squad("Раз.", GOOD, 3), "paragraph 0, question 1: it is not an object"),
+        (squad("Раз.", {**GOOD, "id": None}), "question 0: it has no string .id."),
+        (squad("Раз.", {**GOOD, "id": " "}), "question 0: it has no string .id."),
+        (squad("Раз.", {**GOOD, "question": 3}), "question 0: it has no string .question."),
+        (squad("Раз.", {**GOOD, "answers": []}), "question 0: it has no list .answers. with an answer"),
+        (squad("Раз.", {**GOOD, "answers": [{"answer_start": 4}]}), "answer_start 4 does not lie in the paragraph"),
+        (squad("Раз.", {**GOOD, "answers": [{"answer_start": -1}]}), "answer_start -1 does not lie"),
+        (squad("Раз.", {**GOOD, "answers": [{}]}), "answer_start None does not lie"),
+        (squad("Раз.", GOOD, GOOD), "query 'q' and document '0-0' stand together a second time"),
+        (squad("Раз."), "none of its queries is judged"),
+        ({"data": []}, "the corpus is empty"),
+    ],
+)
+def test_a_file_in_another_shape_is_told(content: object, message: str, tmp_path: Path):
+    path = tmp_path / "squad.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(BadInput, match=message) as caught:
+        load(path, language="ru")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_json_is_told_with_its_line(tmp_path: Path):
+    (tmp_path / "squad.json").write_text('{"data":\n [}')
+    with pytest.raises(BadInput, match=r"squad\.json:2: not JSON"):
+        load(tmp_path / "squad.json", language="ru")
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "sentences", "reason"),
+    [
+        ("", "ru", [], "nothing"),
+        (" \n\t ", "ru", [], "only white space"),
+        ("Живёт в г. Москве. Работает.", "ru", ["Живёт в г. Москве.", "Работает."], "an abbreviation"),
+        ("Первое\nвторое", "ru", ["Первое", "второе"], "a line end is a sentence end"),
+        ("Dr. Smith left. He ran.", "en", ["Dr. Smith left.", "He ran."], "an abbreviation"),
+        ("  One.  Two.  ", "en", ["One.", "Two."], "without the spaces around"),
+        # sentencex 1.0.32 ends the process's thread with a Rust panic on a capital, a wide space and a full stop
+        ("Plan A\u00a0. Plan B\u202f. C\u3000.", "en", None, "no panic"),
+        ("Anything at all.", "xx", ["Anything at all."], "a language without rules"),
+    ],
+)
+def test_sentences(text: str, language: str, sentences: list[str] | None, reason: str):
+    spans = sentence_spans(text, language)
+    found = [text[start:end] for start, end in spans]
+    assert found == sentences or sentences is None
+    assert all(sentence == sentence.strip() and sentence for sentence in found)
+    assert "".join("".join(found).split()) == "".join(text.split())
