@@ -1,0 +1,8 @@
+"""Analysis: from text to terms, by the recipes of analyzers/*.toml."""
+
+from rusbeir.analysis.alarm import empty_warning
+from rusbeir.analysis.analyzer import Analyzer
+from rusbeir.analysis.chain import Token
+from rusbeir.analysis.recipes import Language, Recipe, languages
+
+__all__ = ["Analyzer", "Language", "Recipe", "Token", "empty_warning", "languages"]

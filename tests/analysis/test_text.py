@@ -1,0 +1,132 @@
+"""Characters: normal forms, marks, scripts, and whatever else a text may hold."""
+
+from __future__ import annotations
+
+import gc
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rusbeir.analysis import Analyzer, Token, empty_warning, languages
+from rusbeir.analysis.chain import Chain, chain_of
+from rusbeir.analysis.recipes import Recipe
+
+ALL = [(code, profile) for code, language in languages().items() for profile in language.profiles]
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens", "reason"),
+    [
+        ("हिन्दी में", ["हिन्दी", "में"], "vowel signs and virama are marks, not borders"),
+        ("தமிழ் বাংলা", ["தமிழ்", "বাংলা"], "other scripts with marks"),
+        ("и\u0306од е\u0308лка", ["йод", "елка"], "decomposed й is composed, ё composed and folded"),
+        ("за\u0301мок замо\u0301к", ["замок", "замок"], "stress marks go"),
+        ("е\u0301\u0308лка", ["елка"], "a stress mark between е and its dots"),
+        ("ѐлка всѝ", ["елка", "вси"], "precomposed grave stress"),
+        ("co\u00adop\u200dt \ufeffword", ["coopt", "word"], "soft hyphen, joiner, byte order mark"),
+        ("a\u200bb", ["a", "b"], "a zero-width space parts words"),
+        ("ﬁn ２０ м² Ⅳ ½", ["fin", "20", "м2", "iv", "1", "2"], "compatibility characters"),
+        ("STRASSE Straße", ["strasse", "strasse"], "casefold"),
+        ("3,14 1.000.000 1,2, 12.05.2020 v2.0 5.", ["3,14", "1.000.000", "1,2", "12.05.2020", "v2.0", "5"], "numbers"),
+        ("a.b a,b 5.глава .5", ["a", "b", "a", "b", "5", "глава", "5"], "points that are no decimals"),
+        ("d'água l’homme", ["d", "água", "l", "homme"], "apostrophes part words"),
+        ("snake_case a-b a/b", ["snake", "case", "a", "b", "a", "b"], "joiners part words"),
+        ("\u0301 \u0301а", ["а"], "a mark without a letter is no word"),
+        ("ż" * 300, ["ż" * 255, "ż" * 45], "long tokens are cut"),
+        ("a\x00b\x01c", ["a", "b", "c"], "control characters part words, the chain's own mark too"),
+    ],
+)
+def test_words(text, tokens, reason):
+    recipe = Recipe(language="ru", normalise="nfkc", case="fold", fold=("invisible", "stress", "yo"))
+    assert [token.folded for token in Chain(recipe).explain(text)] == tokens, reason
+    assert Chain(recipe).lines([text]) == [" ".join(tokens)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "token"),
+    [
+        ({"numbers": "drop"}, Token("12,5", "12,5", "12,5", "", "number")),
+        ({"min_chars": 5}, Token("12,5", "12,5", "12,5", "", "shorter than 5")),
+        ({"stop_extra": ("12,5",)}, Token("12,5", "12,5", "12,5", "", "stop word")),
+        ({"stop_extra": ("12,5",), "stop_match": "lemma"}, Token("12,5", "12,5", "12,5", "", "lemma is a stop word")),
+        ({}, Token("12,5", "12,5", "12,5", "12,5", None)),
+    ],
+)
+def test_why_a_token_is_dropped(settings, token):
+    assert Chain(Recipe(language="ru", **settings)).explain("12,5") == [token]
+
+
+def test_explain_shows_the_way():
+    assert Analyzer("ru").explain("Водя\u0301ные ёлки") == [
+        Token("Водя\u0301ные", "водяные", "водяной", "водян", None),
+        Token("ёлки", "елки", "елка", "елк", None),
+    ]
+    assert Analyzer("en", "lucene-english").explain("Dog's") == [Token("Dog's", "dog", "dog", "dog", None)]
+
+
+def test_stemmer_on_the_surface():
+    recipe = Recipe(language="ru", lemmas="pymorphy3", stemmer="snowball:russian", stem="surface")
+    assert Chain(recipe).explain("стали")[0] == Token("стали", "стали", "стать", "стал", None)
+
+
+@pytest.mark.parametrize(("code", "profile"), ALL)
+@given(texts=st.lists(st.text(), max_size=4))
+def test_any_text(code, profile, texts):
+    analyzer = Analyzer(code, profile)
+    many = list(analyzer.analyze_many(texts, processes=1))
+    for text, terms in zip(texts, many, strict=True):
+        assert terms == [token.term for token in analyzer.explain(text) if token.dropped is None]
+        assert all(term and len(term.split()) == 1 for term in terms)
+
+
+@given(
+    text=st.text(st.characters(min_codepoint=0x400, max_codepoint=0x460) | st.sampled_from(" \u0301\u0308-'.,\u00ad"))
+)
+def test_analysis_of_a_text_is_that_of_its_words(text):
+    analyzer = Analyzer("ru")
+    assert analyzer.analyze(text) == [term for word in text.split() for term in analyzer.analyze(word)]
+
+
+def test_lone_surrogates_do_no_harm():
+    assert Analyzer("ru").analyze("кот \ud800 пёс") == ["кот", "пес"]
+
+
+def test_memory_is_cleared_not_lost(monkeypatch):
+    chain = Chain(Recipe(language="en"))
+    monkeypatch.setattr("rusbeir.analysis.chain.CACHE_BYTES", 1000)
+    texts = [f"word{number} again" for number in range(200)]
+    assert [chain.lines([text])[0] for text in texts] == texts
+    assert len(chain._known) < 20
+    gc.collect()
+
+
+def test_threads_share_an_analyzer():
+    analyzer = Analyzer("ru")
+    texts = [f"слово{number} городами столами {number % 7}" for number in range(300)]
+    expected = list(analyzer.analyze_many(texts))
+    chain_of.cache_clear()
+    results: list[list[list[str]]] = []
+    threads = [threading.Thread(target=lambda: results.append([analyzer.analyze(t) for t in texts])) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [expected] * 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "n_empty", "n_total", "warns"),
+    [
+        ("documents", 0, 0, False),
+        ("documents", 1, 100, False),
+        ("documents", 2, 100, True),
+        ("queries", 0, 5, False),
+        ("queries", 1, 5000, True),
+    ],
+)
+def test_alarm(kind, n_empty, n_total, warns):
+    warning = empty_warning(kind, n_empty, n_total)
+    assert (warning is not None) == warns
+    assert warning is None or (kind in warning and "\n" not in warning)
