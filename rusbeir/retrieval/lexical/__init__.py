@@ -1,0 +1,1 @@
+"""BM25 over analysed text: one index format, several engines."""

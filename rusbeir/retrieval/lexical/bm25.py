@@ -1,0 +1,92 @@
+"""What a BM25 system computes: parameters, fields and the analysis profile, read from a spec."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from rusbeir.errors import BadInput
+from rusbeir.retrieval.spec import Stage, Value
+
+Fields = Literal["flat", "best_fields", "sum"]
+
+_FIELDS: dict[str, Fields] = {"flat": "flat", "best_fields": "best_fields", "sum": "sum"}
+_OPTIONS = ("profile", "k1", "b", "fields", "tie_breaker")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bm25:
+    """BM25 as Lucene computes it, over title and text as one field or as two.
+
+    best_fields: the better field's score plus tie_breaker times the other's; sum: both added.
+    """
+
+    k1: float = 1.2
+    b: float = 0.75
+    fields: Fields = "flat"
+    tie_breaker: float = 0.5
+    analysis: str = "default"
+
+    @property
+    def field_names(self) -> tuple[str, ...]:
+        return ("text",) if self.fields == "flat" else ("title", "text")
+
+    @property
+    def signature(self) -> str:
+        fields: str = self.fields
+        if fields == "best_fields":
+            fields = f"best_fields:{self.tie_breaker}"
+        return f"bm25|k1:{self.k1}|b:{self.b}|fields:{fields}"
+
+
+def profiles() -> Mapping[str, Mapping[str, Any]]:
+    """Name -> recipe, as profiles.toml has them."""
+    return _profiles()
+
+
+def from_stage(stage: Stage, *, language: str) -> Bm25:
+    """The BM25 that a stage asks for in that language.
+
+    A profile that profiles.toml lacks is taken for one of the language's analyzer, which is left to check it.
+
+    >>> from_stage(Stage("bm25", options=(("k1", 0.9),)), language="ru").k1
+    0.9
+    """
+    if stage.args:
+        raise BadInput(f"{stage.name} takes options only, such as k1=0.9, not {stage.args[0]!s}.")
+    options = dict(stage.options)
+    for name in options:
+        if name not in _OPTIONS:
+            raise BadInput(f"{stage.name} has no option {name!r}. Available: {', '.join(_OPTIONS)}.")
+    bm25 = _of_profile(str(options.pop("profile", "default")), language)
+    given: dict[str, Any] = {name: _checked(stage.name, name, value) for name, value in options.items()}
+    return replace(bm25, **given)
+
+
+def _of_profile(name: str, language: str) -> Bm25:
+    recipe = dict(profiles().get(name, {}))
+    analysis = recipe.pop("analysis", name)
+    if isinstance(analysis, dict):
+        analysis = analysis.get(language, analysis["other"])
+    return Bm25(analysis=analysis, **recipe)
+
+
+def _checked(stage: str, name: str, value: Value) -> float | Fields:
+    if name == "fields":
+        if not isinstance(value, str) or value not in _FIELDS:
+            raise BadInput(f"{stage} has no fields={value!s}. Available: {', '.join(_FIELDS)}.")
+        return _FIELDS[value]
+    most = float("inf") if name == "k1" else 1.0
+    if not isinstance(value, (int, float)) or not 0 <= value <= most:
+        limits = "a number from 0 up" if name == "k1" else "a number from 0 to 1"
+        raise BadInput(f"{stage} needs {name} to be {limits}, not {value!s}.")
+    return float(value)
+
+
+@cache
+def _profiles() -> Mapping[str, Mapping[str, Any]]:
+    return tomllib.loads((Path(__file__).parent / "profiles.toml").read_text(encoding="utf-8"))

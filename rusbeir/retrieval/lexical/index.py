@@ -1,0 +1,187 @@
+"""An index in a folder: built whole or not at all, and opened only by the recipe that made it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import orjson
+
+from rusbeir.errors import BackendError, BadInput, RusbeirError
+from rusbeir.retrieval.lexical.bm25 import Bm25
+from rusbeir.retrieval.lexical.doc_ids import DocIds, DocIdWriter
+from rusbeir.retrieval.lexical.engines import LexicalEngine
+from rusbeir.retrieval.lexical.retriever import LexicalRetriever, LineAnalyzer
+from rusbeir.storage import atomic_folder
+from rusbeir.types import Corpus, Doc, Progress
+
+T = TypeVar("T")
+
+RECIPE = "recipe.json"
+_REPORT_DOCS = 1_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What an index was made of: the system's signature and the corpus it holds."""
+
+    signature: str
+    fingerprint: str
+
+    def folder_name(self, slug: str) -> str:
+        """A readable start and a hash of the whole recipe: `bm25-profile-raw-1f3a…`."""
+        readable = re.sub(r"[^a-z0-9._]+", "-", slug.lower()).strip("-.")[:60]
+        digest = hashlib.sha256(f"{self.signature}\n{self.fingerprint}".encode()).hexdigest()[:12]
+        return f"{readable}-{digest}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Built:
+    """What a finished index holds, and what it took to make."""
+
+    documents: int
+    empty_documents: int
+    """Documents that analysed to nothing."""
+    analyse_seconds: float
+    """Time spent waiting for the analyzer (and for the corpus behind it)."""
+    index_seconds: float
+    bytes: int
+    files: dict[str, int]
+    """File name -> bytes, by which a truncated or missing file is noticed."""
+
+
+def build(
+    folder: Path,
+    recipe: Recipe,
+    corpus: Corpus,
+    analyzer: LineAnalyzer,
+    engine: LexicalEngine,
+    bm25: Bm25,
+    progress: Progress,
+) -> None:
+    """Make the index; the folder appears, complete, at the end.
+
+    Raises BackendError where it cannot be written.
+    """
+    if not len(corpus):
+        raise BadInput("The corpus is empty: there is nothing to index.")
+    started = time.perf_counter()
+    with atomic_folder(folder) as temporary:
+        rows = _Rows(corpus, analyzer, bm25, progress)
+        with DocIdWriter(temporary) as ids:
+            engine.build(temporary, rows.stream(ids), bm25)
+        seconds = time.perf_counter() - started
+        files = {
+            str(path.relative_to(temporary)): path.stat().st_size
+            for path in sorted(temporary.rglob("*"))
+            if path.is_file()
+        }
+        built = Built(
+            documents=ids.count,
+            empty_documents=rows.empty,
+            analyse_seconds=rows.analyse_seconds,
+            index_seconds=seconds - rows.analyse_seconds,
+            bytes=sum(files.values()),
+            files=files,
+        )
+        document = {"recipe": asdict(recipe), "built": asdict(built)}
+        (temporary / RECIPE).write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+
+
+def open_index(
+    folder: Path, recipe: Recipe, analyzer: LineAnalyzer, engine: LexicalEngine, bm25: Bm25
+) -> tuple[LexicalRetriever, Built]:
+    """The index in that folder, and what its build noted.
+
+    Raises BadInput where another recipe made it, and BackendError where it is damaged.
+    """
+    found, built = _read_recipe(folder)
+    for part, is_, asked in (
+        ("recipe", found.signature, recipe.signature),
+        ("corpus", found.fingerprint, recipe.fingerprint),
+    ):
+        if is_ != asked:
+            raise BadInput(f"The index {folder} has {part} {is_}, but {asked} was asked for. Build its own.")
+    for name, size in built.files.items():
+        path = folder / name
+        if not path.is_file():
+            raise _damaged(folder, f"{name} is missing")
+        if path.stat().st_size != size:
+            raise _damaged(folder, f"{name} has {path.stat().st_size} bytes instead of {size}")
+    searcher = _or_damaged(folder, lambda: engine.open(folder, bm25))
+    ids = _or_damaged(folder, lambda: DocIds(folder))
+    retriever = LexicalRetriever(signature=recipe.signature, analyzer=analyzer, searcher=searcher, doc_ids=ids)
+    return retriever, built
+
+
+class _Rows:
+    """The corpus as lines of terms, with the time and the empty documents counted on the way."""
+
+    def __init__(self, corpus: Corpus, analyzer: LineAnalyzer, bm25: Bm25, progress: Progress) -> None:
+        self.analyse_seconds = 0.0
+        self.empty = 0
+        self._corpus = corpus
+        self._analyzer = analyzer
+        self._width = len(bm25.field_names)
+        self._progress = progress
+
+    def stream(self, ids: DocIdWriter) -> Iterator[tuple[str, ...]]:
+        total = len(self._corpus)
+        lines = self._analyzer.analyze_lines(self._texts(ids))
+        rows = zip(*[lines] * self._width, strict=True)
+        clock = time.perf_counter
+        done = 0
+        started = clock()
+        for row in rows:
+            self.analyse_seconds += clock() - started
+            if not any(row):
+                self.empty += 1
+            yield row
+            done += 1
+            if done % _REPORT_DOCS == 0:
+                self._progress("index", done, total)
+            started = clock()
+        self.analyse_seconds += clock() - started
+        self._progress("index", done, total)
+
+    def _texts(self, ids: DocIdWriter) -> Iterator[str]:
+        for doc in self._corpus:
+            ids.add(doc.doc_id)
+            if self._width == 1:
+                yield _flat(doc)
+            else:
+                yield doc.title
+                yield doc.text
+
+
+def _flat(doc: Doc) -> str:
+    return f"{doc.title} {doc.text}" if doc.title else doc.text
+
+
+def _read_recipe(folder: Path) -> tuple[Recipe, Built]:
+    try:
+        document = orjson.loads((folder / RECIPE).read_bytes())
+        return Recipe(**document["recipe"]), Built(**document["built"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise _damaged(folder, f"{RECIPE} cannot be read") from error
+
+
+def _or_damaged(folder: Path, opened: Callable[[], T]) -> T:
+    try:
+        return opened()
+    except RusbeirError:
+        raise
+    except (OSError, ValueError, KeyError) as error:
+        raise _damaged(folder, str(error)) from error
+
+
+def _damaged(folder: Path, why: str) -> BackendError:
+    line = " ".join(why.split())
+    return BackendError(
+        f"The index {folder} is damaged ({line}). Remove it with `rusbeir cache clear indexes`; it is then built anew."
+    )

@@ -1,0 +1,81 @@
+"""`bm25(…)` as a system: which analyzer and engine it takes, and where its index lies."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from rusbeir import __version__
+from rusbeir.analysis import Analyzer, empty_warning, languages
+from rusbeir.errors import BadInput, unknown
+from rusbeir.retrieval.lexical import bm25, engines, index
+from rusbeir.retrieval.spec import Spec, Stage
+from rusbeir.retrieval.systems import Prepared, System
+from rusbeir.storage import cache_folder
+from rusbeir.types import Corpus, Progress
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bm25System:
+    """BM25 in one language on one engine."""
+
+    name: str
+    bm25: bm25.Bm25
+    analyzer: Analyzer
+    chosen: engines.LexicalEngine
+    note: str | None
+
+    @property
+    def engine(self) -> str:
+        return self.chosen.name
+
+    @property
+    def signature(self) -> str:
+        parts = (self.bm25.signature, self.chosen.signature, self.analyzer.signature, f"v:{__version__}")
+        return "|".join(parts)
+
+    def prepare(self, corpus: Corpus, fingerprint: str, progress: Progress) -> Prepared:
+        """The opened index of that corpus in the cache, built there first where it is missing."""
+        if self.note:
+            logger.warning("%s", self.note)
+        recipe = index.Recipe(signature=self.signature, fingerprint=fingerprint)
+        folder = cache_folder() / "indexes" / recipe.folder_name(self.name)
+        reused = folder.exists()
+        if not reused:
+            index.build(folder, recipe, corpus, self.analyzer, self.chosen, self.bm25, progress)
+        retriever, built = index.open_index(folder, recipe, self.analyzer, self.chosen, self.bm25)
+        if warning := empty_warning("documents", built.empty_documents, built.documents):
+            logger.warning("%s", warning)
+        return Prepared(
+            retriever=retriever,
+            path=folder,
+            analyse_seconds=built.analyse_seconds,
+            index_seconds=built.index_seconds,
+            index_bytes=built.bytes,
+            reused=reused,
+        )
+
+
+def from_stage(stage: Stage, language: str, engine: str, source: System | None) -> Bm25System:
+    """The BM25 system of a stage; it searches by itself, so no stage may come before it."""
+    if source is not None:
+        raise BadInput(f"{stage.name} searches the corpus itself and cannot follow '{source.name} >>'.")
+    asked = bm25.from_stage(stage, language=language)
+    chosen, note = engines.choose(engine, asked)
+    return Bm25System(
+        name=str(Spec((stage,))),
+        bm25=asked,
+        analyzer=_analyzer(language, asked.analysis),
+        chosen=chosen,
+        note=note,
+    )
+
+
+def _analyzer(language: str, profile: str) -> Analyzer:
+    known = languages().get(language)
+    if known is not None and profile not in known.profiles:
+        names = [*bm25.profiles(), *known.profiles]
+        raise unknown("profile", profile, names, listing="rusbeir languages")
+    return Analyzer(language, profile)

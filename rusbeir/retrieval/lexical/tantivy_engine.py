@@ -1,0 +1,193 @@
+"""BM25 on tantivy: Lucene's formula and one-byte lengths, k1 1.2 and b 0.75 built in.
+
+Lucene counts only documents that have a field (the N of its idf and its average length); tantivy counts all.
+Where documents lack a field, two things make the scores Lucene's (tests compare them to 1e-5): each term is
+boosted by the quotient of the two idfs, and documents of filler tokens, which no query can hold, are added so
+that tantivy's average length is the field's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import orjson
+import tantivy
+
+from rusbeir.errors import BackendError
+from rusbeir.retrieval.lexical.bm25 import Bm25
+from rusbeir.retrieval.lexical.tantivy_searcher import (
+    FILLER,
+    LONGEST_TERM_CHARS,
+    ROW,
+    TANTIVY_B,
+    TANTIVY_K1,
+    TantivySearcher,
+)
+
+_HEAP_BYTES = 100_000_000
+_FILLER_DOC_TOKENS = 1_000_000
+_MOST_FILLERS = 100_000
+_STATS = "fields.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TantivyEngine:
+    """The embedded default."""
+
+    name: str = "tantivy"
+
+    @property
+    def signature(self) -> str:
+        return f"tantivy-{version('tantivy')}|len:lucene"
+
+    def refusal(self, bm25: Bm25) -> str | None:
+        if (bm25.k1, bm25.b) == (TANTIVY_K1, TANTIVY_B):
+            return None
+        return f"tantivy has k1 {TANTIVY_K1} and b {TANTIVY_B} built in and cannot do k1 {bm25.k1}, b {bm25.b}."
+
+    def build(self, folder: Path, rows: Iterator[tuple[str, ...]], bm25: Bm25) -> None:
+        """Write the index with one thread, so that documents keep their order."""
+        names = bm25.field_names
+        documents = [0] * len(names)
+        tokens = [0] * len(names)
+        row = -1
+        with _Writer(folder, names) as writer:
+            for row, lines in enumerate(rows):
+                for place, line in enumerate(lines):
+                    if line:
+                        documents[place] += 1
+                        tokens[place] += line.count(" ") + 1
+                writer.add(row, lines)
+            fillers = _fillers(row + 1, documents, tokens)
+            for number, counts in enumerate(fillers, start=row + 1):
+                writer.add(number, [" ".join([FILLER] * count) for count in counts])
+        stats = {
+            "documents": documents,
+            "total": row + 1 + len(fillers),
+            "in_row_order": _put_in_row_order(folder),
+        }
+        (folder / _STATS).write_bytes(orjson.dumps(stats))
+
+    def open(self, folder: Path, bm25: Bm25) -> TantivySearcher:
+        index = tantivy.Index.open(str(folder))
+        stats = orjson.loads((folder / _STATS).read_bytes())
+        return TantivySearcher(
+            schema=index.schema,
+            searcher=index.searcher(),
+            bm25=bm25,
+            documents=tuple(stats["documents"]),
+            total=stats["total"],
+            in_row_order=stats["in_row_order"],
+        )
+
+
+class _Writer:
+    """A new tantivy index; what fails in it, such as a full disk, is a BackendError."""
+
+    def __init__(self, folder: Path, names: Sequence[str]) -> None:
+        self._folder = folder
+        self._names = names
+        builder = tantivy.SchemaBuilder().add_unsigned_field(ROW, fast=True)
+        for name in names:
+            builder = builder.add_text_field(name, tokenizer_name="whitespace", index_option="freq")
+        with self._failing_as_backend():
+            index = tantivy.Index(builder.build(), str(folder), sort_by_field=ROW)
+            self._writer = index.writer(heap_size=_HEAP_BYTES, num_threads=1)
+
+    def add(self, row: int, lines: Iterable[str]) -> None:
+        document = tantivy.Document()
+        document.add_unsigned(ROW, row)
+        for name, line in zip(self._names, lines, strict=True):
+            if line:
+                document.add_text(name, line if len(line) <= LONGEST_TERM_CHARS else _cut(line))
+        try:
+            self._writer.add_document(document)
+        except ValueError as error:
+            raise self._failed(error) from error
+
+    def __enter__(self) -> _Writer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            with self._failing_as_backend():
+                self._writer.commit()
+                self._writer.wait_merging_threads()
+        else:
+            # Threads may still write into the folder, which is about to be removed.
+            with contextlib.suppress(ValueError):
+                self._writer.wait_merging_threads()
+
+    @contextlib.contextmanager
+    def _failing_as_backend(self) -> Iterator[None]:
+        try:
+            yield
+        except (ValueError, OSError) as error:
+            raise self._failed(error) from error
+
+    def _failed(self, error: Exception) -> BackendError:
+        line = " ".join(str(error).split())
+        return BackendError(
+            f"Cannot write the index {self._folder}: {line} "
+            "Free some space or choose a writable folder (RUSBEIR_CACHE sets the cache's)."
+        )
+
+
+def _cut(line: str) -> str:
+    return " ".join([term[:LONGEST_TERM_CHARS] for term in line.split(" ")])
+
+
+def _fillers(rows: int, documents: Sequence[int], tokens: Sequence[int]) -> list[list[int]]:
+    """Tokens by field of each filler document; [] where every document has every field.
+
+    With F fillers the index holds rows + F documents; tokens * (rows + F) / documents tokens of a field make
+    its average length the field's own. F is the first that needs no fraction of a token worth mentioning.
+    """
+    partly = [0 < having < rows for having in documents]
+    if not any(partly):
+        return []
+    lengths = np.array(tokens, dtype=np.float64)[partly] / np.array(documents)[partly]
+    numbers = np.arange(1, _MOST_FILLERS + 1)
+    wanted = np.outer(lengths, rows + numbers)
+    error = np.abs(np.rint(wanted) / wanted - 1).max(axis=0)
+    fillers = int(numbers[np.argmax(error <= max(1e-8, error.min()))])
+    missing = [
+        round(count * (rows + fillers) / having) - count if having else 0
+        for count, having in zip(tokens, documents, strict=True)
+    ]
+    return [[_share(count, place, fillers) for count in missing] for place in range(fillers)]
+
+
+def _share(total: int, place: int, of: int) -> int:
+    """Its part of the tokens, which go to as few of the filler documents as their size allows."""
+    parts = min(of, -(-total // _FILLER_DOC_TOKENS))
+    return total // parts + (place < total % parts) if place < parts else 0
+
+
+def _put_in_row_order(folder: Path) -> bool:
+    """Whether the segments now come in row order, and rows in order within each.
+
+    Within a segment the index sorts by row. Segments lie in any order, and merged ones may interleave.
+    """
+    meta = folder / "meta.json"
+    layout = orjson.loads(meta.read_bytes())
+    segments = layout["segments"]
+    ends = [
+        tantivy.DocAddress(place, doc) for place, segment in enumerate(segments) for doc in (0, segment["max_doc"] - 1)
+    ]
+    rows: list[Any] = tantivy.Index.open(str(folder)).searcher().fast_field_values(ROW, ends)
+    order = sorted(range(len(segments)), key=lambda place: rows[2 * place])
+    if [rows[2 * place + end] for place in order for end in (0, 1)] != sorted(rows):
+        return False
+    layout["segments"] = [segments[place] for place in order]
+    meta.write_bytes(orjson.dumps(layout))
+    return True

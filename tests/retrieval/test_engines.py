@@ -1,0 +1,127 @@
+"""What a stage asks for, and which engine takes it."""
+
+from __future__ import annotations
+
+import pytest
+
+from rusbeir.errors import BadInput, UnknownName
+from rusbeir.retrieval.lexical import bm25, engines
+from rusbeir.retrieval.lexical.bm25 import Bm25
+from rusbeir.retrieval.spec import parse
+
+ASKED = [
+    # text, language, value, why
+    ("bm25", "ru", Bm25(), "Lucene's defaults over one field, the language's own analysis"),
+    ("bm25(k1=0.9,b=0.4)", "ru", Bm25(k1=0.9, b=0.4), "parameters"),
+    ("bm25(k1=2)", "ru", Bm25(k1=2.0), "an integer is a number too"),
+    ("bm25(profile=raw)", "ru", Bm25(analysis="raw"), "any other profile is one of the analyzer"),
+    (
+        "bm25(profile=rusbeir-paper)",
+        "ru",
+        Bm25(fields="best_fields", tie_breaker=0.5, analysis="rusbeir-paper"),
+        "the paper's multi_match",
+    ),
+    (
+        "bm25(profile=rusbeir-paper,fields=flat)",
+        "ru",
+        Bm25(analysis="rusbeir-paper"),
+        "what stands beside a profile overrides it",
+    ),
+    ("bm25(profile=anserini-flat)", "en", Bm25(k1=0.9, b=0.4, analysis="lucene-english"), "Anserini, English"),
+    ("bm25(profile=anserini-flat)", "de", Bm25(k1=0.9, b=0.4, analysis="snowball"), "Anserini, any other"),
+    (
+        "bm25(profile=anserini-multifield)",
+        "en",
+        Bm25(k1=0.9, b=0.4, fields="sum", analysis="lucene-english"),
+        "both fields added",
+    ),
+    (
+        "bm25(profile=es-best_fields)",
+        "ru",
+        Bm25(fields="best_fields", tie_breaker=0.5, analysis="snowball"),
+        "BEIR on Elasticsearch",
+    ),
+    (
+        "bm25(fields=best_fields,tie_breaker=0)",
+        "ru",
+        Bm25(fields="best_fields", tie_breaker=0.0),
+        "fields without a profile",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "language", "value", "why"), ASKED, ids=[f"{row[0]} {row[1]}" for row in ASKED])
+def test_from_stage(text, language, value, why):
+    assert bm25.from_stage(parse(text).stages[0], language=language) == value, why
+
+
+REFUSED = [
+    ("bm25(k3=1)", "bm25 has no option 'k3'. Available: profile, k1, b, fields, tie_breaker."),
+    ("bm25(0.9)", "bm25 takes options only, such as k1=0.9, not 0.9."),
+    ("bm25(k1=-1)", "bm25 needs k1 to be a number from 0 up, not -1."),
+    ("bm25(k1=high)", "bm25 needs k1 to be a number from 0 up, not high."),
+    ("bm25(b=1.5)", "bm25 needs b to be a number from 0 to 1, not 1.5."),
+    ("bm25(tie_breaker=2)", "bm25 needs tie_breaker to be a number from 0 to 1, not 2."),
+    ("bm25(fields=both)", "bm25 has no fields=both. Available: flat, best_fields, sum."),
+    ("bm25(fields=1)", "bm25 has no fields=1. Available: flat, best_fields, sum."),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED)
+def test_bad_options(text, message):
+    with pytest.raises(BadInput) as error:
+        bm25.from_stage(parse(text).stages[0], language="ru")
+    assert str(error.value) == message
+
+
+def test_profiles_are_complete():
+    for name, recipe in bm25.profiles().items():
+        assert set(recipe) <= {"analysis", "k1", "b", "fields", "tie_breaker"}, name
+        assert isinstance(recipe["analysis"], str) or "other" in recipe["analysis"], name
+
+
+def test_signatures_tell_recipes_apart():
+    recipes = [Bm25(), Bm25(k1=1.2000001), Bm25(fields="sum"), Bm25(fields="best_fields", tie_breaker=0.3)]
+    assert len({recipe.signature for recipe in recipes}) == len(recipes)
+    assert Bm25().signature == "bm25|k1:1.2|b:0.75|fields:flat"
+
+
+CHOSEN = [
+    # engine asked, value, engine, note
+    ("auto", Bm25(), "tantivy", None),
+    ("tantivy", Bm25(fields="sum"), "tantivy", None),
+    ("bm25s", Bm25(), "bm25s", None),
+    (
+        "auto",
+        Bm25(k1=0.9, b=0.4),
+        "bm25s",
+        "tantivy has k1 1.2 and b 0.75 built in and cannot do k1 0.9, b 0.4. Using bm25s.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("asked", "value", "name", "note"), CHOSEN)
+def test_choose(asked, value, name, note):
+    engine, said = engines.choose(asked, value)
+    assert (engine.name, said) == (name, note)
+
+
+def test_tantivy_refuses_what_it_cannot_do():
+    with pytest.raises(BadInput) as error:
+        engines.choose("tantivy", Bm25(k1=0.9))
+    assert str(error.value) == (
+        "tantivy has k1 1.2 and b 0.75 built in and cannot do k1 0.9, b 0.75. Use --engine auto or bm25s."
+    )
+
+
+def test_unknown_engine():
+    with pytest.raises(UnknownName, match=r"No engine 'tantivi'\. Did you mean 'tantivy'\?"):
+        engines.choose("tantivi", Bm25())
+
+
+@pytest.mark.parametrize("name", sorted(engines.ENGINES))
+def test_signature_names_version_and_lengths(name):
+    engine = engines.load(name)
+    assert engine.name == name
+    assert engine.signature.startswith(f"{name}-0.")
+    assert "|len:" in engine.signature

@@ -1,0 +1,106 @@
+"""From a name to a searched corpus, with the real analyzers."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from stubs import Docs
+
+from rusbeir.errors import BadInput, UnknownName
+from rusbeir.retrieval import parse, resolve
+from rusbeir.types import Doc, silent
+
+DOCS = Docs(
+    [
+        Doc("frame", "Мама мыла раму.", "О чистоте"),
+        Doc("window", "Папа мыл окна."),
+        Doc("castle", "Старые замки стоят на холме."),
+    ]
+)
+
+
+def test_prepare_builds_once_then_opens(fresh_cache):
+    system = resolve(" bm25( ) ", language="ru")
+    assert (system.name, system.engine, system.note) == ("bm25", "tantivy", None)
+    built = system.prepare(DOCS, "f", silent)
+    assert not built.reused
+    assert built.path.parent == fresh_cache / "indexes"
+    assert built.path.name.startswith("bm25-")
+    assert built.index_bytes > 0
+    assert built.retriever.signature == system.signature
+    assert list(built.retriever.search({"q": "рамы", "p": "замок"}, 5)["q"]) == ["frame"]
+    again = resolve(parse("bm25"), language="ru").prepare(DOCS, "f", silent)
+    assert again.reused
+    assert (again.path, again.analyse_seconds, again.index_bytes) == (
+        built.path,
+        built.analyse_seconds,
+        built.index_bytes,
+    )
+    other = system.prepare(Docs(list(DOCS)[:1]), "g", silent)
+    assert other.path != built.path
+    assert len(list((fresh_cache / "indexes").iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "engine", "parts"),
+    [
+        ("bm25", "ru", "auto", ["bm25|k1:1.2|b:0.75|fields:flat|tantivy-", "len:lucene|lang:ru|", "lem:pymorphy3-"]),
+        ("bm25", "en", "bm25s", ["|bm25s-", "|len:exact|lang:en|"]),
+        ("bm25(profile=rusbeir-paper)", "ru", "auto", ["fields:best_fields:0.5|tantivy-"]),
+        ("bm25(profile=anserini-flat)", "en", "auto", ["k1:0.9|b:0.4|fields:flat|bm25s-"]),
+    ],
+)
+def test_signature_is_the_whole_recipe(text, language, engine, parts):
+    signature = resolve(text, language=language, engine=engine).signature
+    assert all(part in signature for part in parts), signature
+    assert "|v:" in signature
+    assert not any(character.isspace() for character in signature)
+
+
+def test_auto_says_why_it_is_not_tantivy(fresh_cache, caplog):
+    system = resolve("bm25(k1=0.9,b=0.4)", language="ru")
+    assert system.engine == "bm25s"
+    assert system.note == "tantivy has k1 1.2 and b 0.75 built in and cannot do k1 0.9, b 0.4. Using bm25s."
+    with caplog.at_level(logging.WARNING):
+        system.prepare(DOCS, "f", silent)
+    assert system.note in caplog.text
+
+
+def test_the_alarm_for_texts_without_terms(fresh_cache, caplog):
+    docs = Docs([*DOCS, Doc("dots", "…")])
+    with caplog.at_level(logging.WARNING):
+        prepared = resolve("bm25", language="ru").prepare(docs, "f", silent)
+        prepared.retriever.search({"q": "!"}, 3)
+    assert "1 of 4 documents (25.00 %)" in caplog.text
+    assert "1 of 1 queries (100.00 %)" in caplog.text
+
+
+REFUSED = [
+    # text, language, engine, error, parts
+    ("bm52", "ru", "auto", UnknownName, ["No system 'bm52'.", "'bm25'"]),
+    ("bm25 >> bm52", "ru", "auto", UnknownName, ["No system 'bm52'."]),
+    ("bm25 >> bm25", "ru", "auto", BadInput, ["bm25 searches the corpus itself", "'bm25 >>'"]),
+    ("bm25(k1=", "ru", "auto", BadInput, ["column 9"]),
+    ("bm25(profile=snowbal)", "ru", "auto", UnknownName, ["No profile", "'snowbal'", "'snowball'", "rusbeir-paper"]),
+    ("bm25(profile=anserini-flt)", "en", "auto", UnknownName, ["Did you mean 'anserini-flat'"]),
+    ("bm25", "kz", "auto", UnknownName, ["No language 'kz'"]),
+    ("bm25", "ru", "lucene", UnknownName, ["No engine 'lucene'", "tantivy"]),
+    ("bm25(k1=0.9)", "ru", "tantivy", BadInput, ["cannot do k1 0.9", "--engine auto or bm25s"]),
+]
+
+
+@pytest.mark.parametrize(("text", "language", "engine", "error", "parts"), REFUSED)
+def test_refused(text, language, engine, error, parts):
+    with pytest.raises(error) as raised:
+        resolve(text, language=language, engine=engine)
+    message = str(raised.value)
+    assert all(part in message for part in parts), message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("engine", ["tantivy", "bm25s"])
+@pytest.mark.parametrize("profile", ["default", "raw", "snowball", "rusbeir-paper", "es-best_fields"])
+def test_every_profile_finds_something(profile, engine):
+    prepared = resolve(f"bm25(profile={profile})", language="ru", engine=engine).prepare(DOCS, "f", silent)
+    assert list(prepared.retriever.search({"q": "мыла раму"}, 1)["q"]) == ["frame"]
