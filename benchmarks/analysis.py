@@ -10,7 +10,6 @@ import itertools
 import json
 import os
 import re
-import resource
 import subprocess
 import sys
 import tempfile
@@ -144,11 +143,10 @@ def _measured(name: str, stream: Path) -> dict[str, Any]:
 
 def _peaks() -> list[int]:
     """The largest resident size of this process and of each of its children that still runs, in bytes."""
-    children = [pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
-    statuses = [Path(f"/proc/{pid}/status").read_text() for pid in children]
-    found = [re.search(r"VmHWM:\s+(\d+) kB", status) for status in statuses]
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return [1024 * kilobytes for kilobytes in [own, *(int(match[1]) for match in found if match)]]
+    own = Path("/proc/self")
+    children = [pid for task in (own / "task").iterdir() for pid in (task / "children").read_text().split()]
+    statuses = [(process / "status").read_text() for process in [own, *map(Path("/proc").joinpath, children)]]
+    return [1024 * int(kilobytes) for status in statuses for kilobytes in re.findall(r"VmHWM:\s+(\d+)", status)]
 
 
 if __name__ == "__main__":

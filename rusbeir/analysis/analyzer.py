@@ -39,7 +39,7 @@ class Analyzer:
 
     def analyze(self, text: str) -> list[str]:
         """The terms of the text in order; [] where nothing is left."""
-        return chain_of(self.recipe).lines([text])[0].split()
+        return chain_of(self.recipe).terms(text)
 
     def analyze_lines(self, texts: Iterable[str], *, processes: int | None = None) -> Iterator[str]:
         """The terms of each text joined by single spaces, in order, streamed.

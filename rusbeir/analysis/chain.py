@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property, lru_cache
-from sys import intern
 from threading import RLock
 from typing import NamedTuple
 
@@ -13,16 +11,14 @@ import regex
 
 from rusbeir.analysis import folding, stemmers, stopwords, tokenisers
 from rusbeir.analysis.lemma_cache import lemmas_of
+from rusbeir.analysis.pieces import Pieces, pack, unpack
 from rusbeir.analysis.recipes import Recipe
 
-CACHE_BYTES = 160 << 20
-ENTRY_BYTES = 150
-"""About what a remembered piece takes beside its own characters."""
+SHORT_CHARS = 4_096
+"""Texts up to this length, analysed one by one, are looked up in a dict, which answers at once."""
 
-MARK = "\x01"
-"""A character that no tokeniser takes into a token; in texts it counts as a space."""
+SHORT_PIECES = 50_000
 
-_MARKED = re.compile(f"{MARK}([^{MARK}]*){MARK}")
 _NUMBER = regex.compile(r"\p{N}[\p{N}.,]*")
 
 
@@ -39,13 +35,6 @@ class Token(NamedTuple):
     """Why it is dropped; None where it is kept."""
 
 
-class _Known(dict[str, str]):
-    """Piece -> its terms with a space before each; a piece not met yet gives itself between two marks."""
-
-    def __missing__(self, piece: str) -> str:
-        return MARK + piece + MARK
-
-
 class Chain:
     """The steps of one recipe.
 
@@ -56,22 +45,30 @@ class Chain:
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
         self._lock = RLock()
-        self._known = _Known()
-        self._bytes = 0
+        self._known: dict[str, str] = {}
 
-    def lines(self, texts: Iterable[str]) -> list[str]:
-        """The terms of each text joined by single spaces."""
-        if self._bytes > CACHE_BYTES:
-            self._known, self._bytes = _Known(), 0
+    def terms(self, text: str) -> list[str]:
+        """The terms of the text."""
+        if len(text) > SHORT_CHARS:
+            return self.lines([text])[0].split()
         known = self._known
-        look_up = known.__getitem__
-        lines = ["".join(map(look_up, text.replace(MARK, " ").split())) for text in texts]
-        waiting = [position for position, line in enumerate(lines) if MARK in line]
-        if waiting:
-            self._learn({piece for position in waiting for piece in _MARKED.findall(lines[position])}, known)
-            for position in waiting:
-                lines[position] = _MARKED.sub(lambda marked: known[marked[1]], lines[position])
-        return [line[1:] for line in lines]
+        pieces = text.split()
+        if missing := list({piece for piece in pieces if piece not in known}):
+            if len(known) > SHORT_PIECES:
+                # Other threads may still look into the one that is full.
+                known = self._known = {}
+                missing = list(set(pieces))
+            known.update(zip(missing, self._learn(missing), strict=True))
+        return "".join([known[piece] for piece in pieces]).split()
+
+    def lines(self, texts: Sequence[str]) -> list[str]:
+        """The terms of each text joined by single spaces."""
+        return unpack(self.block(pack(texts))) if texts else []
+
+    def block(self, packed: bytes) -> bytes:
+        """As lines, with packed texts; a space stands before each term."""
+        with self._lock:
+            return self._pieces.analyse(packed)
 
     def explain(self, text: str) -> list[Token]:
         """The way of each token, in order."""
@@ -87,14 +84,14 @@ class Chain:
                 )
         return tokens
 
-    def _learn(self, pieces: Collection[str], known: dict[str, str]) -> None:
+    def _learn(self, pieces: Collection[str]) -> list[str]:
+        """The terms of each piece, with a space before each term."""
         with self._lock:
             words_of = self._words(pieces)
             words = {word for words in words_of for word in words}
             terms = self._terms_of(words, self._lemmas(words))
-            spaced = {word: intern(f" {term}") if term else "" for word, term in terms.items()}
-            known |= zip(pieces, ("".join([spaced[word] for word in words]) for words in words_of), strict=True)
-            self._bytes += ENTRY_BYTES * len(pieces) + 4 * sum(map(len, pieces))
+            spaced = {word: f" {term}" if term else "" for word, term in terms.items()}
+            return ["".join([spaced[word] for word in words]) for words in words_of]
 
     def _words(self, pieces: Collection[str]) -> list[list[str]]:
         """The folded tokens of each piece."""
@@ -143,6 +140,10 @@ class Chain:
     def _fold_all(self, pieces: Collection[str]) -> list[str]:
         # One long text is folded much faster than many short ones, and no fold makes or takes a line break.
         return self._fold("\n".join(pieces)).split("\n") if pieces else []
+
+    @cached_property
+    def _pieces(self) -> Pieces:
+        return Pieces(self._learn)
 
     @cached_property
     def _fold(self) -> folding.Fold:

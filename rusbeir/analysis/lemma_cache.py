@@ -67,7 +67,7 @@ class LemmaCache:
             if self._memory is None:
                 try:
                     rows = self._open().execute(
-                        "SELECT word, lemma FROM lemmas WHERE word IN (SELECT value FROM json_each(?))",
+                        "SELECT word, lemma FROM json_each(?) CROSS JOIN lemmas ON word = value",
                         (json.dumps(sorted(words), ensure_ascii=False),),
                     )
                     return dict(rows)

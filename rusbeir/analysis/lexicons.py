@@ -66,6 +66,7 @@ LEXICONS: Mapping[str, Lexicon] = {
 }
 
 
+@cache
 def versions(name: str, language: str) -> str:
     """The name with the versions of everything that decides its answers; none for none.
 

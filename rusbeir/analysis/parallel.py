@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
@@ -13,6 +15,7 @@ from itertools import chain
 from joblib.externals.loky import get_reusable_executor
 
 from rusbeir.analysis.chain import chain_of
+from rusbeir.analysis.pieces import pack, unpack
 from rusbeir.analysis.recipes import Recipe
 
 logger = logging.getLogger(__name__)
@@ -44,16 +47,18 @@ def analyzed_lines(recipe: Recipe, texts: Iterable[str], processes: int | None) 
 
 
 def _parallel(recipe: Recipe, batches: Iterator[list[str]], processes: int) -> Iterator[str]:
-    executor = get_reusable_executor(max_workers=processes, timeout=IDLE_SECONDS)
+    executor = get_reusable_executor(
+        max_workers=processes, timeout=IDLE_SECONDS, initializer=_end_with, initargs=(os.getpid(),)
+    )
     running: deque[tuple[list[str], Future[bytes]]] = deque()
     try:
         for batch in batches:
-            running.append((batch, executor.submit(_remote, recipe, _packed(batch))))
+            running.append((batch, executor.submit(_remote, recipe, pack(batch))))
             if len(running) > 2 * processes:
-                yield from _unpacked(running[0][1].result())
+                yield from unpack(running[0][1].result())
                 running.popleft()
         while running:
-            yield from _unpacked(running[0][1].result())
+            yield from unpack(running[0][1].result())
             running.popleft()
     except BrokenProcessPool as error:
         logger.warning("A worker process died (%s); the remaining texts are analysed in this one.", error)
@@ -64,20 +69,19 @@ def _parallel(recipe: Recipe, batches: Iterator[list[str]], processes: int) -> I
             future.cancel()
 
 
+def _end_with(parent: int) -> None:
+    """Let this worker end when its parent is gone: a killed job would leave its workers waiting for ever."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def _remote(recipe: Recipe, packed: bytes) -> bytes:
-    return _packed(chain_of(recipe).lines(_unpacked(packed)))
-
-
-def _packed(texts: list[str]) -> bytes:
-    """Texts as they travel between processes: one block of UTF-16 is made and read far faster than many strings.
-
-    A line break inside a text becomes a space, which is the same to every analyzer.
-    """
-    return "\n".join([text.replace("\n", " ") for text in texts]).encode("utf-16-le", "surrogatepass")
-
-
-def _unpacked(packed: bytes) -> list[str]:
-    return packed.decode("utf-16-le", "surrogatepass").split("\n")
+    return chain_of(recipe).block(packed)
 
 
 def _batches(texts: Iterable[str]) -> Iterator[list[str]]:

@@ -7,7 +7,7 @@ That one of 100 million different pieces is taken for one of a million remembere
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -18,29 +18,35 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 SLOT_BITS = 21
 SLOTS = 1 << SLOT_BITS
 MAX_PIECES = SLOTS // 2
-WINDOW_CHARS = 1 << 17
-"""So much text is worked on at a time that the arrays stay in the processor's cache."""
+WINDOW_CHARS = 1 << 16
+"""So much text is worked on at a time that most arrays stay in the processor's cache."""
 
 ENCODING = "utf-16-le"
 NEWLINE = ord("\n")
 SPACE = ord(" ")
 NO_BREAK_SPACE = 0xA0
 _BASE = 0xD1342543DE82EF95
+"""An odd number whose powers the hashes are made of; any without a pattern will do."""
+
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(64 - SLOT_BITS)
+_LENGTH_BITS = 24
 
 
-def pack(texts: Iterable[str]) -> bytes:
+def pack(texts: Sequence[str]) -> bytes:
     """Texts as one block, a line each, which is made, sent and read far faster than many strings.
 
     A line break inside a text becomes a space: to analysis the two are the same.
     """
-    return "\n".join([text.replace("\n", " ") for text in texts]).encode(ENCODING, "surrogatepass")
+    block = "\n".join(texts)
+    if block.count("\n") >= len(texts):
+        block = "\n".join([text.replace("\n", " ") for text in texts])
+    return block.encode(ENCODING, "surrogatepass")
 
 
-def unpack(packed: bytes) -> list[str]:
-    """The texts of the block; a block of no text counts as one empty text."""
-    return packed.decode(ENCODING, "surrogatepass").split("\n")
+def unpack(analysed: bytes) -> list[str]:
+    """The lines of a block that analyse gave."""
+    return [line[1:] for line in analysed.decode(ENCODING).split("\n")]
 
 
 class Pieces:
@@ -52,16 +58,14 @@ class Pieces:
         self._forget()
 
     def analyse(self, packed: bytes) -> bytes:
-        """The terms of each line of the block joined by single spaces, as such a block."""
+        """The terms of each line of a packed block, with a space before each term, as such a block."""
         codes = np.frombuffer(packed, np.uint16)
-        lines = "".join([self._lines(window) for window in _windows(codes)])
-        return lines.replace("\n ", "\n").removeprefix(" ").encode(ENCODING)
+        return b"".join([self._terms_of(window) for window in _windows(codes)])
 
-    def _lines(self, codes: Array) -> str:
+    def _terms_of(self, codes: Array) -> bytes:
         starts, ends = _borders(codes)
-        breaks = np.searchsorted(starts, np.flatnonzero(codes == NEWLINE))
         if len(codes) > WINDOW_CHARS:  # one endless piece, not worth remembering
-            return "".join(self._learn([_text(codes, *border) for border in zip(starts, ends, strict=True)]))
+            return "".join(self._learn(_texts(codes, starts, ends))).encode(ENCODING)
         hashes = _hashes(codes, starts, ends)
         slots = self._slots(hashes)
         unknown = np.flatnonzero(self._hashes[slots] != hashes)
@@ -69,34 +73,49 @@ class Pieces:
             new, positions = np.unique(hashes[unknown], return_index=True)
             if self._count + len(new) > MAX_PIECES:
                 self._forget()
-                return self._lines(codes)
+                return self._terms_of(codes)
             at = unknown[positions]
-            pieces = [_text(codes, start, end) for start, end in zip(starts[at], ends[at], strict=True)]
-            self._remember(new, self._learn(pieces))
+            self._remember(new, self._learn(_texts(codes, starts[at], ends[at])))
             slots[unknown] = self._slots(hashes[unknown])
-        ids = np.insert(self._ids[slots], breaks, 0)
-        return "".join(self._terms[ids].tolist())
+        breaks = np.searchsorted(starts, np.flatnonzero(codes == NEWLINE))
+        places = np.insert(self._places[slots], breaks, self._place("\n"))
+        # The terms of all pieces in one go: from where in the pool each character comes.
+        lengths = places & ((1 << _LENGTH_BITS) - 1)
+        ends = np.cumsum(lengths)
+        sources = np.repeat((places >> _LENGTH_BITS) - ends + lengths, lengths)
+        sources += np.arange(len(sources))
+        found: Array = self._pool[sources]
+        return bytes(found)
 
     def _forget(self) -> None:
         self._count = 0
         self._hashes: Array = np.zeros(SLOTS, np.uint64)
-        self._ids: Array = np.zeros(SLOTS, np.int32)
-        self._terms: Array = np.empty(1024, object)
-        self._terms[0] = "\n"
-        self._id_of = {"\n": 0}
+        self._places: Array = np.zeros(SLOTS, np.int64)
+        self._place_of: dict[str, int] = {}
+        self._pool: Array = np.zeros(1 << 16, np.uint16)
+        self._pooled = 0
+
+    def _place(self, terms: str) -> int:
+        """Where in the pool these terms stand: the position and, in the lower bits, how many codes they have."""
+        if (place := self._place_of.get(terms)) is None:
+            codes = np.frombuffer(terms.encode(ENCODING), np.uint16)
+            end = self._pooled + len(codes)
+            while end > len(self._pool):
+                self._pool = np.concatenate([self._pool, np.zeros_like(self._pool)])
+            self._pool[self._pooled : end] = codes
+            place = self._place_of[terms] = self._pooled << _LENGTH_BITS | len(codes)
+            self._pooled = end
+        return place
 
     def _remember(self, hashes: Array, terms: list[str]) -> None:
-        ids = np.array([self._id_of.setdefault(text, len(self._id_of)) for text in terms], np.int32)
-        while len(self._id_of) > len(self._terms):
-            self._terms = np.concatenate([self._terms, np.empty_like(self._terms)])
-        self._terms[ids] = np.array([*terms, None], object)[:-1]
+        places = np.array([self._place(text) for text in terms], np.int64)
         self._count += len(hashes)
         while len(hashes):
             slots, first = np.unique(self._slots(hashes), return_index=True)
             self._hashes[slots] = hashes[first]
-            self._ids[slots] = ids[first]
+            self._places[slots] = places[first]
             # Of those that were after the same slot, all but one look for another.
-            hashes, ids = np.delete(hashes, first), np.delete(ids, first)
+            hashes, places = np.delete(hashes, first), np.delete(places, first)
 
     def _slots(self, hashes: Array) -> Array:
         """Where each hash stands, or the free slot where it would."""
@@ -110,20 +129,28 @@ class Pieces:
         return slots
 
 
-def _text(codes: Array, start: int, end: int) -> str:
-    return codes[start:end].tobytes().decode(ENCODING, "surrogatepass")
+def _texts(codes: Array, starts: Array, ends: Array) -> list[str]:
+    """The pieces themselves."""
+    text = codes.tobytes().decode(ENCODING, "surrogatepass")
+    borders = zip(starts.tolist(), ends.tolist(), strict=True)
+    if len(text) == len(codes):
+        return [text[start:end] for start, end in borders]
+    # Characters that take two codes shift positions.
+    return [codes[start:end].tobytes().decode(ENCODING, "surrogatepass") for start, end in borders]
 
 
 def _windows(codes: Array) -> Iterator[Array]:
-    """The codes in turn, cut before white space; a piece that no window holds comes in a longer one."""
+    """The codes in turn, cut between pieces; a piece too long for a window comes alone, in a longer one."""
     start = 0
     while len(codes) - start > WINDOW_CHARS:
-        spaces = np.flatnonzero(~_solid(codes[start + 1 : start + WINDOW_CHARS]))
-        if len(spaces):
-            end = start + 1 + int(spaces[-1])
+        end = start + WINDOW_CHARS
+        for tail in (WINDOW_CHARS // 64, WINDOW_CHARS):
+            if len(spaces := np.flatnonzero(~_solid(codes[end - tail : end]))):
+                end += int(spaces[-1]) + 1 - tail
+                break
         else:
-            beyond = np.flatnonzero(~_solid(codes[start + WINDOW_CHARS :]))
-            end = start + WINDOW_CHARS + int(beyond[0]) if len(beyond) else len(codes)
+            beyond = np.flatnonzero(~_solid(codes[end:]))
+            end = end + int(beyond[0]) if len(beyond) else len(codes)
         yield codes[start:end]
         start = end
     yield codes[start:]
@@ -131,7 +158,8 @@ def _windows(codes: Array) -> Iterator[Array]:
 
 def _solid(codes: Array) -> Array:
     """Whether each code belongs to a piece. Pieces may hold the rarer kinds of white space: learn parts them too."""
-    return (codes > SPACE) & (codes != NO_BREAK_SPACE)
+    solid: Array = (codes > SPACE) & (codes != NO_BREAK_SPACE)
+    return solid
 
 
 def _borders(codes: Array) -> tuple[Array, Array]:
@@ -143,7 +171,7 @@ def _borders(codes: Array) -> tuple[Array, Array]:
 
 
 def _hashes(codes: Array, starts: Array, ends: Array) -> Array:
-    """A 64-bit hash of each piece, the sum of its codes times powers of a random number; never 0."""
+    """A 64-bit hash of each piece, the sum of its codes times powers of a large number; never 0."""
     powers, inverses = _powers()
     sums = np.zeros(len(codes) + 1, np.uint64)
     np.cumsum(codes * powers[: len(codes)], out=sums[1:])
@@ -154,7 +182,7 @@ def _hashes(codes: Array, starts: Array, ends: Array) -> Array:
 
 @cache
 def _powers() -> tuple[Array, Array]:
-    """The powers of a random odd number and those of its inverse, modulo 2**64."""
+    """The powers of _BASE and those of its inverse, modulo 2**64."""
 
     def powers(number: int) -> Array:
         factors = np.full(WINDOW_CHARS, number, np.uint64)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import gc
+import re
 import threading
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,7 +36,7 @@ ALL = [(code, profile) for code, language in languages().items() for profile in 
         ("snake_case a-b a/b", ["snake", "case", "a", "b", "a", "b"], "joiners part words"),
         ("\u0301 \u0301а", ["а"], "a mark without a letter is no word"),
         ("ż" * 300, ["ż" * 255, "ż" * 45], "long tokens are cut"),
-        ("a\x00b\x01c", ["a", "b", "c"], "control characters part words, the chain's own mark too"),
+        ("a\x00b\x01c", ["a", "b", "c"], "control characters part words"),
     ],
 )
 def test_words(text, tokens, reason):
@@ -93,13 +94,52 @@ def test_lone_surrogates_do_no_harm():
     assert Analyzer("ru").analyze("кот \ud800 пёс") == ["кот", "пес"]
 
 
-def test_memory_is_cleared_not_lost(monkeypatch):
+def test_what_is_remembered_is_bounded(monkeypatch):
+    monkeypatch.setattr("rusbeir.analysis.pieces.MAX_PIECES", 100)
+    monkeypatch.setattr("rusbeir.analysis.chain.SHORT_PIECES", 100)
     chain = Chain(Recipe(language="en"))
-    monkeypatch.setattr("rusbeir.analysis.chain.CACHE_BYTES", 1000)
-    texts = [f"word{number} again" for number in range(200)]
-    assert [chain.lines([text])[0] for text in texts] == texts
-    assert len(chain._known) < 20
-    gc.collect()
+    texts = [f"word{number} again" for number in range(1000)]
+    assert [chain.lines(texts[start : start + 50]) for start in range(0, 1000, 50)] == [
+        texts[start : start + 50] for start in range(0, 1000, 50)
+    ]
+    assert [" ".join(chain.terms(text)) for text in texts] == texts
+    assert chain._pieces._count <= 100
+    assert len(chain._known) <= 102
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [],
+        [""],
+        ["", "", "a"],
+        ["a b\nc", "\n", " d ", "e\u2028f\x85g\u00a0h\u3000i"],
+        ["word " * 40_000, "x", "y" * 70_000 + " end", "z" * 140_000],
+        ["", "кот" * 50_000, "\U0001f600 пёс"],
+        [f"piece{number}" for number in range(70_000)],
+    ],
+    ids=range(7),
+)
+def test_blocks_of_any_shape(texts):
+    chain = Chain(Recipe(language="en", tokens="python-word"))
+    assert chain.lines(texts) == [" ".join(re.findall(r"\w+", text)) for text in texts]
+
+
+@given(texts=st.lists(st.text(st.sampled_from("ab \n\x00\x1f\u00a0\u2029.")), min_size=1, max_size=6))
+def test_both_ways_of_looking_up_agree(texts):
+    chain = chain_of(Recipe(language="en"))
+    assert chain.lines(texts) == [" ".join(chain.terms(text)) for text in texts]
+
+
+def test_pieces_that_want_the_same_slot(monkeypatch):
+    """With as good as no room each hash meets others on its way."""
+    monkeypatch.setattr("rusbeir.analysis.pieces.SLOTS", 256)
+    monkeypatch.setattr("rusbeir.analysis.pieces._SHIFT", np.uint64(64 - 8))
+    monkeypatch.setattr("rusbeir.analysis.pieces.MAX_PIECES", 250)
+    chain = Chain(Recipe(language="en"))
+    texts = [" ".join(f"w{number % 240}" for number in range(start, start + 97)) for start in range(0, 900, 31)]
+    assert chain.lines(texts) == texts
+    assert [chain.lines([text]) for text in texts] == [[text] for text in texts]
 
 
 def test_threads_share_an_analyzer():
