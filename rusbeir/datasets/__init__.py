@@ -2,7 +2,7 @@
 
 from rusbeir.datasets.corpus import JsonlCorpus, open_corpus
 from rusbeir.datasets.fetching import fetch
-from rusbeir.datasets.loading import fingerprint, load
+from rusbeir.datasets.loading import fingerprint, load, query_metadata
 from rusbeir.datasets.rows import Row, registry, row_of
 from rusbeir.datasets.trec import read_qrels, read_run
 from rusbeir.datasets.validation import Finding, validate
@@ -16,6 +16,7 @@ __all__ = [
     "fingerprint",
     "load",
     "open_corpus",
+    "query_metadata",
     "read_qrels",
     "read_run",
     "registry",

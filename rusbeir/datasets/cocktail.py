@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from rusbeir.datasets.files import Bundle, Folder
-from rusbeir.datasets.layout import bundle_of, choose_split, judgements_in, queries_in
-from rusbeir.datasets.records import Complain, Judgement, Place, Query, read_documents
+from rusbeir.datasets.layout import bundle_of, choose_split, judgements_in, queries_in, whole_queries_in
+from rusbeir.datasets.records import Complain, Judgement, Place, Query, read_whole_documents
 from rusbeir.datasets.source import Request
 from rusbeir.errors import BadInput, unknown
 from rusbeir.types import Doc
@@ -80,13 +81,19 @@ class CocktailSource:
         return "|".join((_MIXED if self.mixed else "", *self.corpora.values()))
 
     def documents(self, complain: Complain) -> Iterator[tuple[Place, Doc]]:
-        for suffix, file in zip(self.id_suffixes, self.corpora.values(), strict=True):
-            with self.bundle.open(file) as lines:
-                for place, doc in read_documents(lines, f"{self.bundle.label}{file}", complain):
-                    yield place, doc._replace(doc_id=doc.doc_id + suffix) if suffix else doc
+        return ((place, doc) for place, doc, _ in self.whole_documents(complain))
 
     def queries(self, complain: Complain) -> Iterator[tuple[Place, Query]]:
         return queries_in(self.bundle, complain)
+
+    def whole_documents(self, complain: Complain) -> Iterator[tuple[Place, Doc, dict[str, Any]]]:
+        for suffix, file in zip(self.id_suffixes, self.corpora.values(), strict=True):
+            with self.bundle.open(file) as lines:
+                for place, doc, besides in read_whole_documents(lines, f"{self.bundle.label}{file}", complain):
+                    yield place, doc._replace(doc_id=doc.doc_id + suffix) if suffix else doc, besides
+
+    def whole_queries(self, complain: Complain) -> Iterator[tuple[Place, Query, dict[str, Any]]]:
+        return whole_queries_in(self.bundle, complain)
 
     def judgements(self, complain: Complain) -> Iterator[tuple[Place, Judgement]]:
         for place, judgement in judgements_in(self.bundle, self.split, complain):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -16,6 +17,7 @@ from rusbeir.errors import BackendError, BadInput
 from rusbeir.storage import cache_folder
 from rusbeir.types import Doc, Progress, silent
 
+_KEYS = frozenset({"_id", "title", "text"})
 _LAYOUT = 1
 """Raised when the index's files change, so that indexes of an older version are left alone."""
 
@@ -41,11 +43,14 @@ class JsonlCorpus:
         return len(self._index.rows)
 
     def __iter__(self) -> Iterator[Doc]:
-        with open_file(self.path) as file:
-            file.seek(int(self._index.offsets[0]))
-            for line in file:
-                if not line.isspace():
-                    yield self._doc(line)
+        return map(self._doc, self._lines())
+
+    def whole(self) -> Iterator[tuple[Doc, dict[str, Any]]]:
+        """The documents, each with the keys that its record has besides _id, title and text."""
+        for line in self._lines():
+            doc = self._doc(line)
+            record = orjson.loads(line)
+            yield doc, {key: value for key, value in record.items() if key not in _KEYS}
 
     def __getitem__(self, doc_id: str) -> Doc:
         for row in self._index.rows_of(doc_id):
@@ -56,6 +61,13 @@ class JsonlCorpus:
 
     def __reduce__(self) -> tuple[Callable[..., JsonlCorpus], tuple[Path, Path, bool]]:
         return _reopened, (self.path, self._index_folder, self.ignore_titles)
+
+    def _lines(self) -> Iterator[bytes]:
+        with open_file(self.path) as file:
+            file.seek(int(self._index.offsets[0]))
+            for line in file:
+                if not line.isspace():
+                    yield line
 
     def _line(self, row: int) -> bytes:
         start, end = self._index.offsets[row : row + 2].tolist()

@@ -1,119 +1,77 @@
-"""The local file of a registered dataset: at hand, in the cache or downloaded, always with its checksum."""
+"""The local files of a registered dataset: at hand, in the cache or downloaded, and always checked."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
-from rusbeir.datasets.identity import digest_of, sha256_of
+from rusbeir.datasets.checking import check
+from rusbeir.datasets.downloading import download
+from rusbeir.datasets.hub import fetch_repositories
+from rusbeir.datasets.identity import checksum_of, digest_of
 from rusbeir.datasets.rows import Row, row_of
-from rusbeir.errors import BackendError, BadInput
-from rusbeir.storage import atomic_file, cache_folder
+from rusbeir.errors import BadInput
+from rusbeir.storage import cache_folder
 from rusbeir.types import Progress, silent
 
 _PACKAGE = Path(__file__).parent
-_TIMEOUT_SECONDS = 60
-_CHUNK_BYTES = 1 << 16
 
 
 def fetch(name: str, progress: Progress = silent) -> Path:
-    """The file of that dataset, downloaded where it is nowhere at hand.
+    """The file of that dataset (of several repositories: the first's folder), downloaded where it is nowhere at hand.
 
-    Looked for in each folder of RUSBEIR_DATA, first at the row's path, then as any file of that name below it
-    with the right checksum; then in the cache. Raises BadInput where a checksum differs, BackendError where a
-    download fails.
+    Looked for in each folder of RUSBEIR_DATA, first at the row's path (a repository at hub/<owner>/<name>), then,
+    where its checksum is known, as any file of that name below it; then in the cache. Raises BadInput where a
+    checksum differs, BackendError where a download fails, MissingExtra where the hub's library is needed.
 
     >>> fetch("xquad/ru").name  # doctest: +SKIP
     'xquad.ru.json'
     """
-    row = row_of(name)
+    return fetch_row(row_of(name), progress)[0]
+
+
+def fetch_row(row: Row, progress: Progress) -> tuple[Path, ...]:
+    """The file of that row, or the folders of its repositories."""
     if row.bundled:
-        return _PACKAGE / row.bundled
-    found = _at_hand(row)
-    if found is not None:
-        return found
-    if not row.url:
-        raise BadInput(
-            f"{row.name} needs {row.path}, and no address of it is known ({row.source}). "
-            f"Put the file with sha256 {row.sha256} into a folder named in RUSBEIR_DATA."
-        )
-    target = _cached(row)
-    _download(row, target, progress)
-    return target
+        return (_PACKAGE / row.bundled,)
+    folders = [Path(part).expanduser() for part in os.environ.get("RUSBEIR_DATA", "").split(os.pathsep) if part]
+    if row.hub:
+        return fetch_repositories(row, folders, progress)
+    found = _at_hand(row, folders)
+    if found is None:
+        found = cache_folder() / "downloads" / row.path
+        _fetch_into(found, row, progress)
+    return (found,)
 
 
-def _at_hand(row: Row) -> Path | None:
-    for folder in _data_folders():
+def _at_hand(row: Row, folders: list[Path]) -> Path | None:
+    for folder in folders:
         exact = folder / row.path
         if exact.is_file():
             return _checked(exact, row)
-        for other in sorted(folder.rglob(exact.name)):
-            if other.is_file() and sha256_of(other) == row.sha256:
+        for other in sorted(folder.rglob(exact.name)) if row.verified else []:
+            if other.is_file() and _is_right(other, row):
                 return other
-    cached = _cached(row)
+    cached = cache_folder() / "downloads" / row.path
     return _checked(cached, row) if cached.is_file() else None
 
 
-def _data_folders() -> Iterator[Path]:
-    for folder in os.environ.get("RUSBEIR_DATA", "").split(os.pathsep):
-        if folder:
-            yield Path(folder).expanduser()
-
-
-def _cached(row: Row) -> Path:
-    return cache_folder() / "downloads" / row.path
+def _is_right(path: Path, row: Row) -> bool:
+    return row.sha256 == checksum_of(path, "sha256") if row.sha256 else row.md5 == checksum_of(path, "md5")
 
 
 def _checked(path: Path, row: Row) -> Path:
-    found = sha256_of(path)
-    if found != row.sha256:
-        raise _wrong_checksum(str(path), row, found)
+    check(path, row.name, row.path, sha256=row.sha256, md5=row.md5)
     return path
 
 
-def _wrong_checksum(what: str, row: Row, found: str) -> BadInput:
-    return BadInput(
-        f"{what} is not the file that {row.name} is made of: expected sha256 {row.sha256}, found {found}. "
-        "Remove it or replace it."
-    )
+def _fetch_into(target: Path, row: Row, progress: Progress) -> None:
+    expected = f" with sha256 {row.sha256}" if row.sha256 else f" with md5 {row.md5}" if row.md5 else ""
+    remedy = f"put {row.path}{expected} into a folder named in RUSBEIR_DATA"
+    if not row.url:
+        raise BadInput(f"{row.name} needs {row.path}, and no address of it is known ({row.source}): {remedy}.")
 
+    def check_part(part: Path) -> None:
+        check(part, row.name, row.path, sha256=row.sha256, md5=row.md5, digest=digest_of)
 
-def _download(row: Row, target: Path, progress: Progress) -> None:
-    import pooch
-    import requests
-
-    bar = _Bar(f"downloading {target.name}", progress)
-    get = pooch.HTTPDownloader(progressbar=bar, chunk_size=_CHUNK_BYTES, timeout=_TIMEOUT_SECONDS)
-    with atomic_file(target) as file:
-        try:
-            get(row.url, file, None)
-        except requests.RequestException as error:
-            raise BackendError(
-                f"Cannot download {row.url} ({type(error).__name__}). "
-                f"Try again, or put {row.path} into a folder named in RUSBEIR_DATA."
-            ) from error
-        file.flush()
-        found = digest_of(Path(file.name))
-        if found != row.sha256:
-            raise _wrong_checksum(row.url, row, found)
-
-
-class _Bar:
-    """What pooch wants of a progress bar, told to a Progress."""
-
-    def __init__(self, stage: str, progress: Progress) -> None:
-        self.total: int | None = None
-        self._stage = stage
-        self._progress = progress
-        self._done = 0
-
-    def update(self, n_bytes: int) -> None:
-        self._done += n_bytes
-        self._progress(self._stage, self._done, self.total or None)
-
-    def reset(self) -> None:
-        self._done = 0
-
-    def close(self) -> None:
-        """Leave the last figure as it is."""
+    download(row.url, target, check=check_part, remedy=remedy, progress=progress)

@@ -57,13 +57,14 @@ class Folder:
 
 @dataclass(frozen=True)
 class Zip:
-    """The members of a zip, below the folder that holds its queries.
+    """The members of a zip, below the folder that holds its queries, or the one of that name that does.
 
     A zip with a member that would land outside of its folder is refused, though no member is ever unpacked
     by its name.
     """
 
     path: Path
+    within: str = ""
 
     @property
     def label(self) -> str:
@@ -95,6 +96,9 @@ class Zip:
             for folder, _, file in (name.rpartition("queries.jsonl") for name in self._members)
             if file in {"", ".gz"} and (not folder or folder.endswith("/"))
         ]
+        if self.within:
+            wanted = [folder for folder in holders if f"/{folder}".endswith(f"/{self.within}/")]
+            return min(wanted, key=len, default=f"{self.within}/")
         return min(holders, key=len, default="")
 
     def _member(self, name: str) -> IO[bytes]:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from rusbeir.datasets.beir import is_beir, open_beir
 from rusbeir.datasets.cocktail import is_cocktail, open_cocktail
+from rusbeir.datasets.hub_source import is_hub, open_hub
+from rusbeir.datasets.pairs import open_pairs
 from rusbeir.datasets.source import Request, Source
 from rusbeir.datasets.squad import is_squad, open_squad
 from rusbeir.errors import BadInput
@@ -24,9 +26,11 @@ class Format:
 
 
 FORMATS = {
+    "hub": Format(claims=is_hub, open=open_hub),
     "beir": Format(claims=is_beir, open=open_beir),
     "cocktail": Format(claims=is_cocktail, open=open_cocktail, ignore_titles=True),
     "squad": Format(claims=is_squad, open=open_squad),
+    "pairs": Format(claims=lambda _: False, open=open_pairs),
 }
 
 
@@ -37,5 +41,6 @@ def format_of(path: Path) -> Format:
             return candidate
     raise BadInput(
         f"{path} is no dataset: expected a folder or a zip with corpus.jsonl (or corpus/<source>.jsonl), "
-        "queries.jsonl and qrels/<split>.tsv, or a SQuAD .json."
+        "queries.jsonl and qrels/<split>.tsv, a folder as on the Hugging Face hub (corpus*.parquet and such), "
+        "or a SQuAD .json."
     )

@@ -1,4 +1,4 @@
-"""What tells one file from another: a cheap key while it lies there, and its sha256, kept in the cache."""
+"""What tells one file from another: a cheap key while it lies there, and its checksums, kept in the cache."""
 
 from __future__ import annotations
 
@@ -25,19 +25,25 @@ def file_key(path: Path) -> str:
 
 def sha256_of(path: Path) -> str:
     """The sha256 (hex) of the file's bytes; read once, then known from the cache until the file changes."""
-    known = cache_folder() / "checksums" / file_key(path)
+    return checksum_of(path, "sha256")
+
+
+def digest_of(path: Path, algorithm: str) -> str:
+    """That checksum (hex) of the file's bytes, read now."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, algorithm).hexdigest()
+    except OSError as error:
+        raise BackendError(f"Cannot read {path}: {error.strerror or error}.") from error
+
+
+def checksum_of(path: Path, algorithm: str) -> str:
+    """The sha256 or md5 (hex) of the file's bytes, known as sha256_of does."""
+    suffix = "" if algorithm == "sha256" else f".{algorithm}"
+    known = cache_folder() / "checksums" / (file_key(path) + suffix)
     if known.is_file():
         return known.read_text(encoding="ascii")
-    digest = digest_of(path)
+    digest = digest_of(path, algorithm)
     with atomic_file(known) as out:
         out.write(digest.encode("ascii"))
     return digest
-
-
-def digest_of(path: Path) -> str:
-    """The sha256 (hex) of the file's bytes, read now."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise BackendError(f"Cannot read {path}: {error.strerror or error}.") from error

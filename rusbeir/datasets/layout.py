@@ -5,18 +5,19 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from rusbeir.datasets.files import Bundle, Folder, Zip
-from rusbeir.datasets.records import Complain, Judgement, Place, Query, read_queries
+from rusbeir.datasets.records import Complain, Judgement, Place, Query, read_whole_queries
 from rusbeir.datasets.trec import read_judgements
 from rusbeir.errors import BadInput, unknown
 
 
-def bundle_of(path: Path) -> Bundle | None:
-    """The files below a folder or in a zip; None for anything else."""
+def bundle_of(path: Path, within: str = "") -> Bundle | None:
+    """The files below a folder or in a zip, or in a folder of that; None for anything else."""
     if path.is_dir():
-        return Folder(path)
-    return Zip(path) if path.is_file() and (path.suffix == ".zip" or zipfile.is_zipfile(path)) else None
+        return Folder(path / within)
+    return Zip(path, within) if path.is_file() and (path.suffix == ".zip" or zipfile.is_zipfile(path)) else None
 
 
 def either(bundle: Bundle, name: str) -> str | None:
@@ -50,11 +51,16 @@ def choose_split(path: Path, bundle: Bundle, split: str | None) -> str:
 
 def queries_in(bundle: Bundle, complain: Complain) -> Iterator[tuple[Place, Query]]:
     """The queries of queries.jsonl or queries.jsonl.gz."""
+    return ((place, query) for place, query, _ in whole_queries_in(bundle, complain))
+
+
+def whole_queries_in(bundle: Bundle, complain: Complain) -> Iterator[tuple[Place, Query, dict[str, Any]]]:
+    """The same, each with the keys that its record has besides."""
     name = either(bundle, "queries.jsonl")
     if name is None:
         raise BadInput(f"{bundle.label}queries.jsonl does not exist; a dataset needs queries.")
     with bundle.open(name) as lines:
-        yield from read_queries(lines, f"{bundle.label}{name}", complain)
+        yield from read_whole_queries(lines, f"{bundle.label}{name}", complain)
 
 
 def judgements_in(bundle: Bundle, split: str, complain: Complain) -> Iterator[tuple[Place, Judgement]]:

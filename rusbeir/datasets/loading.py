@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from rusbeir.datasets.corpus import JsonlCorpus, open_corpus
 from rusbeir.datasets.identity import key_of, sha256_of
 from rusbeir.datasets.index import canonical_line
 from rusbeir.datasets.opening import open_source
 from rusbeir.datasets.records import Place, document_line, refuse
-from rusbeir.datasets.source import Source
+from rusbeir.datasets.source import Source, WholeSource
 from rusbeir.datasets.trec import collect
 from rusbeir.errors import BadInput
 from rusbeir.storage import atomic_file, cache_folder
-from rusbeir.types import Dataset, Progress, Qrels, Queries, silent
+from rusbeir.types import Dataset, Doc, Progress, Qrels, Queries, silent
 
 _REPORT_EVERY = 10_000
+_COPY = 2
+"""Raised when copies are made otherwise, so that those of an older version are left alone."""
 
 
 def load(
@@ -41,6 +45,19 @@ def load(
     queries = _judged_queries(opened.source, qrels)
     card = opened.card(fingerprint(corpus.sha256, queries, qrels))
     return Dataset(corpus=corpus, queries=queries, qrels=qrels, card=card)
+
+
+def query_metadata(
+    name_or_path: str | Path, *, language: str | None = None, split: str | None = None, progress: Progress = silent
+) -> dict[str, dict[str, Any]]:
+    """query id -> the keys of its record besides _id and text, of the queries that have any; as load.
+
+    What documents have besides, their corpus tells: JsonlCorpus.whole.
+    """
+    source = open_source(name_or_path, language=language, split=split, progress=progress).source
+    if not isinstance(source, WholeSource):
+        return {}
+    return {query.query_id: besides for _, query, besides in source.whole_queries(refuse) if besides}
 
 
 def fingerprint(corpus_sha256: str, queries: Queries, qrels: Qrels) -> str:
@@ -69,16 +86,22 @@ def _open_documents(source: Source, ignore_titles: bool, progress: Progress) -> 
 
 def _copied(source: Source, progress: Progress) -> Path:
     """The documents as a JSONL file in the cache, made on first use."""
-    key = key_of(source.recipe, *map(sha256_of, source.corpus_files))
+    key = key_of(_COPY, source.recipe, *map(sha256_of, source.corpus_files))
     path = cache_folder() / "copies" / f"{key}.jsonl"
     if path.is_file():
         return path
     with atomic_file(path) as file:
-        for n, (_, doc) in enumerate(source.documents(refuse), 1):
-            file.write(document_line(doc))
+        for n, (doc, besides) in enumerate(_whole_documents(source), 1):
+            file.write(document_line(doc, besides))
             if n % _REPORT_EVERY == 0:
                 progress("copying documents", n, None)
     return path
+
+
+def _whole_documents(source: Source) -> Iterator[tuple[Doc, dict[str, Any]]]:
+    if isinstance(source, WholeSource):
+        return ((doc, besides) for _, doc, besides in source.whole_documents(refuse))
+    return ((doc, {}) for _, doc in source.documents(refuse))
 
 
 def _judged_queries(source: Source, qrels: Qrels) -> dict[str, str]:

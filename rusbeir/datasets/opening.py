@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rusbeir.datasets.cards import CARD, read_card
-from rusbeir.datasets.fetching import fetch
+from rusbeir.datasets.fetching import fetch_row
 from rusbeir.datasets.formats import FORMATS, format_of
 from rusbeir.datasets.rows import Row, find, unknown_dataset
 from rusbeir.datasets.source import Request, Source
@@ -55,13 +55,14 @@ def open_source(name_or_path: str | Path, *, language: str | None, split: str | 
 def _open_row(row: Row, language: str | None, split: str | None, progress: Progress) -> Opened:
     _agree(row.name, "language", row.language, language)
     _agree(row.name, "split", row.split, split)
-    path = fetch(row.name, progress)
-    request = Request(path=path, language=row.language, split=row.split, options=row.options)
+    path, *also = fetch_row(row, progress)
+    request = Request(path=path, also=tuple(also), language=row.language, split=row.split, options=row.options)
     source = FORMATS[row.format].open(request)
     fields = ("name", "language", "split", "licence", "source", "revision", "ignore_titles")
     known = {key: getattr(row, key) for key in fields}
+    known["revision"] = row.revision or " ".join(entry for entry in row.hub if "@" in entry)
     known["self_suffixes"] = source.id_suffixes if row.self_retrieval else ()
-    return Opened(source=source, known=known, expected={key: getattr(row, key) for key in COUNTS})
+    return Opened(source=source, known=known, expected={key: getattr(row, key) for key in COUNTS if getattr(row, key)})
 
 
 def _open_path(path: Path, view: str | None, language: str | None, split: str | None) -> Opened:
@@ -89,15 +90,20 @@ def _open_path(path: Path, view: str | None, language: str | None, split: str | 
 def _path_and_view(name: str) -> tuple[Path | None, str | None]:
     try:
         path = Path(name).expanduser()
+        holder = path.parent
+        is_view = len(path.parts) > 1 and holder.exists() and not _is_claimed(path) and _is_claimed(holder)
+        if is_view and not path.is_file():
+            return holder, path.name
         if path.exists():
             return path, None
-        holder = path.parent
-        if len(path.parts) > 1 and holder.exists() and any(kind.claims(holder) for kind in FORMATS.values()):
-            return holder, path.name
     except (OSError, RuntimeError):
         # A name that no file can have: too long, in a folder closed to us, below the home of nobody.
         return None, None
     return None, None
+
+
+def _is_claimed(path: Path) -> bool:
+    return any(kind.claims(path) for kind in FORMATS.values())
 
 
 def _agree(where: str, key: str, own: str | None, asked: str | None) -> None:

@@ -6,7 +6,8 @@ one that takes note and goes on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
@@ -54,30 +55,48 @@ def refuse(kind: str, place: Place, message: str) -> None:
 
 def read_documents(lines: Iterable[bytes], file: str, complain: Complain) -> Iterator[tuple[Place, Doc]]:
     """The documents of a corpus.jsonl (_id, text, title; other keys are ignored), in file order."""
+    for place, doc, _ in read_whole_documents(lines, file, complain):
+        yield place, doc
+
+
+def read_whole_documents(
+    lines: Iterable[bytes], file: str, complain: Complain
+) -> Iterator[tuple[Place, Doc, dict[str, Any]]]:
+    """The documents of a corpus.jsonl, each with the keys that its record has besides, in file order."""
     for place, record in read_objects(lines, file, complain):
         doc_id = _identifier(record, place, complain)
-        text = record.get("text")
-        title = record.get("title")
+        text = record.pop("text", None)
+        title = record.pop("title", None)
         if doc_id is None:
             continue
         if not isinstance(text, str) or not isinstance(title, str | None):
             key = "text" if not isinstance(text, str) else "title"
             complain("field", place, f'document {doc_id!r} has no "{key}" that is a string')
             continue
-        yield place, Doc(doc_id, text, title or "")
+        del record["_id"]
+        yield place, Doc(doc_id, text, title or ""), record
 
 
 def read_queries(lines: Iterable[bytes], file: str, complain: Complain) -> Iterator[tuple[Place, Query]]:
     """The queries of a queries.jsonl (_id, text; other keys are ignored), in file order."""
+    for place, query, _ in read_whole_queries(lines, file, complain):
+        yield place, query
+
+
+def read_whole_queries(
+    lines: Iterable[bytes], file: str, complain: Complain
+) -> Iterator[tuple[Place, Query, dict[str, Any]]]:
+    """The queries of a queries.jsonl, each with the keys that its record has besides, in file order."""
     for place, record in read_objects(lines, file, complain):
         query_id = _identifier(record, place, complain)
-        text = record.get("text")
+        text = record.pop("text", None)
         if query_id is None:
             continue
         if not isinstance(text, str):
             complain("field", place, f'query {query_id!r} has no "text" that is a string')
             continue
-        yield place, Query(query_id, text)
+        del record["_id"]
+        yield place, Query(query_id, text), record
 
 
 def read_objects(lines: Iterable[bytes], file: str, complain: Complain) -> Iterator[tuple[Place, dict[str, Any]]]:
@@ -105,9 +124,14 @@ def parse_json(data: bytes, file: str) -> Any:
         raise BadInput(f"{file}:{error.lineno}: not JSON ({error.msg}).") from error
 
 
-def document_line(doc: Doc) -> bytes:
-    """The document as one line of a corpus.jsonl."""
-    return orjson.dumps({"_id": doc.doc_id, "title": doc.title, "text": doc.text}) + b"\n"
+def document_line(doc: Doc, besides: Mapping[str, Any] = MappingProxyType({})) -> bytes:
+    """The document as one line of a corpus.jsonl, with the keys that its record has besides."""
+    return orjson.dumps({"_id": doc.doc_id, "title": doc.title, "text": doc.text, **besides}) + b"\n"
+
+
+def query_line(query_id: str, text: str, besides: Mapping[str, Any] = MappingProxyType({})) -> bytes:
+    """The query as one line of a queries.jsonl, with the keys that its record has besides."""
+    return orjson.dumps({"_id": query_id, "text": text, **besides}) + b"\n"
 
 
 def _identifier(record: dict[str, Any], place: Place, complain: Complain) -> str | None:

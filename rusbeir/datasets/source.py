@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from rusbeir.datasets.records import Complain, Judgement, Place, Query
 from rusbeir.types import Doc
@@ -46,6 +46,19 @@ class Source(Protocol):
     def judgements(self, complain: Complain) -> Iterator[tuple[Place, Judgement]]: ...
 
 
+@runtime_checkable
+class WholeSource(Protocol):
+    """A Source whose records may have keys besides those that everyone reads, such as metadata."""
+
+    def whole_documents(self, complain: Complain) -> Iterator[tuple[Place, Doc, dict[str, Any]]]:
+        """The documents, each with the keys that its record has besides."""
+        ...
+
+    def whole_queries(self, complain: Complain) -> Iterator[tuple[Place, Query, dict[str, Any]]]:
+        """The queries, each with the keys that its record has besides."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """How a path is to be read. split is None where the only one is meant; options are the format's own."""
@@ -53,6 +66,8 @@ class Request:
     path: Path
     language: str
     split: str | None = None
+    also: tuple[Path, ...] = ()
+    """Other folders that hold parts of the same dataset, as repositories of judgements do."""
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property

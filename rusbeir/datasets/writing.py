@@ -12,7 +12,7 @@ from typing import IO, Any, cast
 import orjson
 
 from rusbeir.datasets.cards import CARD, card_bytes
-from rusbeir.datasets.records import document_line
+from rusbeir.datasets.records import document_line, query_line
 from rusbeir.errors import BadInput
 from rusbeir.storage import atomic_file, atomic_folder
 from rusbeir.types import Dataset, Qrels, Run
@@ -39,10 +39,10 @@ def write_beir(dataset: Dataset, folder: str | Path) -> None:
             file.writelines(map(document_line, dataset.corpus))
         with (new / "queries.jsonl").open("wb") as file:
             for query_id, text in dataset.queries.items():
-                file.write(orjson.dumps({"_id": query_id, "text": text}) + b"\n")
+                file.write(query_line(query_id, text))
         (new / "qrels").mkdir()
         with (new / "qrels" / f"{split}.tsv").open("wb") as file:
-            file.writelines(_tsv_lines(dataset.qrels))
+            file.writelines(qrels_lines(dataset.qrels))
         counts = {
             "n_docs": len(dataset.corpus),
             "n_queries": len(dataset.queries),
@@ -53,7 +53,7 @@ def write_beir(dataset: Dataset, folder: str | Path) -> None:
 
 def write_qrels(path: str | Path, qrels: Qrels) -> None:
     """Write TREC qrels, BEIR's tsv where the name ends in .tsv, JSON where in .json; .gz may follow."""
-    writers: dict[str, Callable[[Qrels], Iterator[bytes]]] = {".tsv": _tsv_lines, ".json": _json}
+    writers: dict[str, Callable[[Qrels], Iterator[bytes]]] = {".tsv": qrels_lines, ".json": _json}
     _write(Path(path), writers.get(_kind(Path(path)), _trec_qrels)(qrels))
 
 
@@ -109,7 +109,8 @@ def _trec_qrels(qrels: Qrels) -> Iterator[bytes]:
             yield f"{query_id} 0 {doc_id} {grade}\n".encode()
 
 
-def _tsv_lines(qrels: Qrels) -> Iterator[bytes]:
+def qrels_lines(qrels: Qrels) -> Iterator[bytes]:
+    """The lines of BEIR's tsv, header first. Raises BadInput for an id that a tsv cannot hold."""
     yield _HEADER
     for query_id, docs in qrels.items():
         for doc_id, grade in docs.items():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import json
+import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -74,3 +76,10 @@ def _question(query_id: str, start: int) -> dict[str, object]:
 @pytest.fixture
 def samples(tmp_path: Path) -> Samples:
     return Samples(tmp_path)
+
+
+@pytest.fixture
+def hf_extra() -> None:
+    """Skip where the extra hf is not installed; in CI it must be."""
+    if importlib.util.find_spec("datasets") is None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("needs the extra hf: pip install 'rusbeir[hf]'")

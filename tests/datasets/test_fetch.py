@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rusbeir.datasets import Row, fetch, fetching, load, rows
+from rusbeir.datasets import Row, downloading, fetch, fetching, load, rows
 from rusbeir.errors import BackendError, BadInput, UnknownName
 
 CONTENT = b'{"data": []}'
@@ -120,9 +120,14 @@ def test_wrong_bytes_from_a_server_are_refused_and_not_kept(
 
 
 @pytest.mark.parametrize("url", ["{server}/none.json", "http://127.0.0.1:9/toy.json"])
-def test_a_failed_download_says_what_to_do(url: str, register: Register, server: str, fresh_cache: Path):
+def test_a_failed_download_says_what_to_do(
+    url: str, register: Register, server: str, fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(downloading, "_WAIT_SECONDS", (0.0, 0.0))
     register(url=url.format(server=server))
-    with pytest.raises(BackendError, match=r"Cannot download .*put toy/toy\.json into a folder named in RUSBEIR_DATA"):
+    with pytest.raises(
+        BackendError, match=rf"Cannot download .*put toy/toy\.json with sha256 {ROW.sha256} into a folder"
+    ):
         fetch("toy")
     assert [file for file in fresh_cache.rglob("*") if file.is_file()] == []
 
@@ -131,6 +136,45 @@ def test_without_an_address_the_message_says_which_file_is_needed(register: Regi
     register()
     with pytest.raises(BadInput, match=rf"toy needs toy/toy\.json.*example\.org.*{ROW.sha256}.*RUSBEIR_DATA"):
         fetch("toy")
+
+
+def test_md5_is_checked_where_only_that_is_published(register: Register, tmp_path: Path):
+    right = hashlib.md5(CONTENT).hexdigest()
+    write(tmp_path / "a" / "elsewhere" / "toy.json", b"other")
+    path = write(tmp_path / "a" / "there" / "toy.json")
+    register(tmp_path / "a", sha256="", md5=right)
+    assert fetch("toy") == path
+    write(tmp_path / "a" / "toy" / "toy.json", b"other")
+    with pytest.raises(BadInput, match=rf"expected md5 {right}, found {hashlib.md5(b'other').hexdigest()}"):
+        fetch("toy")
+
+
+def test_without_a_checksum_only_the_rows_path_counts(register: Register, tmp_path: Path):
+    elsewhere = write(tmp_path / "a" / "elsewhere" / "toy.json")
+    register(tmp_path / "a", sha256="")
+    with pytest.raises(BadInput, match=r"no address of it is known .*: put toy/toy\.json into a folder"):
+        fetch("toy")
+    exact = write(tmp_path / "a" / "toy" / "toy.json", elsewhere.read_bytes())
+    assert fetch("toy") == exact
+
+
+def test_the_first_download_of_an_unverified_file_is_what_later_ones_are_compared_with(
+    register: Register, tmp_path: Path, server: str, fresh_cache: Path
+):
+    served = write(tmp_path / "served" / "toy.json")
+    register(sha256="", url=f"{server}/toy.json")
+    path = fetch("toy")
+    assert fetch("toy") == path
+    path.unlink()
+    served.write_bytes(b"another edition")
+    with pytest.raises(BadInput) as caught:
+        fetch("toy")
+    record = next((fresh_cache / "recorded").iterdir())
+    for part in (ROW.sha256, hashlib.sha256(b"another edition").hexdigest(), "changed since toy", str(record), server):
+        assert part in str(caught.value)
+    assert not path.exists()
+    record.unlink()
+    assert fetch("toy").read_bytes() == b"another edition"
 
 
 def test_bundled_data_needs_no_fetch(register: Register, samples, monkeypatch: pytest.MonkeyPatch):

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from rusbeir.datasets import load, registry, row_of
+from rusbeir.datasets import load, registry
+from rusbeir.datasets.formats import FORMATS
+from rusbeir.datasets.records import refuse
 from rusbeir.datasets.rows import read_rows
+from rusbeir.datasets.source import Request
 from rusbeir.errors import BadInput, UnknownName
 
 # name: first, tenth and last document (id, how its text starts), and the first characters of the fingerprint
@@ -105,9 +108,9 @@ RECORDS = {
 }
 
 
-def test_every_row_has_its_records_here():
-    """But for the bundled ones, whose content stands in the repository."""
-    assert set(RECORDS) == {name for name, row in registry().items() if not row.bundled}
+def test_every_row_that_was_measured_has_its_records_here():
+    """Those have a sha256 of ours; bundled content stands in the repository, the rest is not at hand."""
+    assert set(RECORDS) == {name for name, row in registry().items() if row.sha256}
 
 
 @pytest.mark.parametrize("name", RECORDS)
@@ -123,12 +126,19 @@ def test_counts_and_records(name: str, shared_data: Path):
     assert (dataset.card.name, dataset.card.language, dataset.card.split) == (name, row.language, row.split)
 
 
-@pytest.mark.parametrize(
-    ("alias", "name"),
-    [("rusbeir/rus-xquad", "xquad/ru"), ("rusbeir/rus-xquad-sentences", "xquad/ru/sentences")],
-)
-def test_names_of_the_rusbeir_paper(alias: str, name: str):
-    assert row_of(alias).name == name
+def test_a_forum_is_read_from_the_archive_of_all(samples):
+    folder = samples.beir(name="all/android")
+    other = '{"_id": "d1", "text": "other"}\n{"_id": "d2", "text": "a"}\n{"_id": "d3", "text": "b"}'
+    samples.beir({"corpus.jsonl": other}, name="all/english")
+    path = samples.packed(folder.parent, root="cqadupstack/")
+    for where in (folder.parent, path):
+        texts = []
+        for forum in ("android", "english"):
+            request = Request(path=where, language="en", options={"within": forum})
+            source = FORMATS["beir"].open(request)
+            texts.append([doc.text for _, doc in source.documents(refuse)])
+            assert source.recipe.startswith(forum), "else both forums would be one copy in the cache"
+        assert texts == [["Мост через реку.", "Река под мостом.", "Ёж и ель."], ["other", "a", "b"]]
 
 
 def test_an_unknown_name_gets_near_names_and_the_command_that_lists_all():
@@ -147,7 +157,8 @@ FILE = f'[[file]]\npath = "a.json"\nsha256 = "0"\n{VIEW}'
         (FILE + 'views = [{ name = "a" }, { name = "a" }]', "'a' stands twice"),
         (FILE + 'views = [{ name = "a" }, { name = "b", aliases = ["a"] }]', "'a' stands twice"),
         (FILE + 'views = [{ name = "a", colour = "red" }]', "a: no such key: colour"),
-        (f'[[file]]\n{VIEW}views = [{{ name = "a" }}]', "a: a row needs path and sha256, or bundled"),
+        ('[[file]]\nname = "a"\npath = "a.json"\nlanguage = "ru"', "a: it needs format, split"),
+        (f'[[file]]\n{VIEW}views = [{{ name = "a" }}]', "a: a row needs path, hub or bundled"),
     ],
 )
 def test_a_registry_with_a_slip_is_refused(toml: str, message: str, tmp_path: Path):
@@ -160,3 +171,14 @@ def test_a_view_inherits_from_its_file_and_may_say_otherwise(tmp_path: Path):
     (tmp_path / "r.toml").write_text(FILE + 'views = [{ name = "a" }, { name = "b", n_docs = 7 }]')
     rows = read_rows(tmp_path / "r.toml")
     assert [(row.name, row.path, row.n_docs) for row in rows.values()] == [("a", "a.json", 1), ("b", "a.json", 7)]
+
+
+def test_a_file_inherits_from_its_family_and_a_folder_is_read_by_name(tmp_path: Path):
+    family = '[family]\nformat = "hub"\nlanguage = "ru"\nsplit = "dev"\nhub = ["a/b"]\noptions = { corpus = "c.tsv" }\n'
+    (tmp_path / "b.toml").write_text(family + '[[file]]\nname = "b"\nsplit = "test"\noptions.qrels = "q.tsv"')
+    (tmp_path / "a.toml").write_text(FILE + 'views = [{ name = "a" }]')
+    rows = read_rows(tmp_path)
+    assert list(rows) == ["a", "b"]
+    assert (rows["b"].split, rows["b"].hub, rows["b"].n_docs) == ("test", ("a/b",), 0)
+    assert rows["b"].options == {"corpus": "c.tsv", "qrels": "q.tsv"}
+    assert not rows["b"].verified

@@ -1,0 +1,107 @@
+"""Print every claimed figure, expected beside measured: `make figures` (all), `make figures-quick` (no speed).
+
+Figures of effectiveness are in figures.toml and come from the command line itself; figures of speed and memory
+come from run.py. Exit code 1 where one does not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+DATA = HERE.parent.parent / "shared" / "data"
+
+
+def measured(command: str, out: str) -> Any:
+    """The JSON document that a `rusbeir` command prints."""
+    arguments = [*shlex.split(command), "--json"]
+    if arguments[0] == "bench":
+        arguments += ["--out", out]
+    done = subprocess.run(
+        [sys.executable, "-m", "rusbeir.cli", *arguments], stdout=subprocess.PIPE, check=False, text=True
+    )
+    if done.returncode:
+        raise SystemExit(f"rusbeir {command}: exit code {done.returncode}")
+    return json.loads(done.stdout)
+
+
+def at(document: Any, path: str) -> float:
+    """The number at a path such as rows.0.measures.nDCG@10."""
+    for step in path.split("."):
+        document = document[int(step)] if isinstance(document, list) else document[step]
+    return float(document)
+
+
+def verdict(value: float, wanted: dict[str, Any]) -> tuple[str, bool]:
+    """What was expected, in words, and whether the value is so."""
+    if "at_least" in wanted:
+        return f">= {wanted['at_least']}", value >= wanted["at_least"]
+    if "at_most" in wanted:
+        return f"<= {wanted['at_most']}", value <= wanted["at_most"]
+    expected, within = wanted["expected"], wanted["within"]
+    return f"{expected} ± {within}" if within else str(expected), abs(value - expected) <= within + 1e-9
+
+
+def figures(out: str) -> list[tuple[str, str, str, str, bool]]:
+    """Rows of command, what, expected, measured, holds."""
+    rows = []
+    for figure in tomllib.loads((HERE / "figures.toml").read_text(encoding="utf-8"))["figure"]:
+        document = measured(figure["command"], out)
+        for wanted in figure["values"]:
+            value = at(document, wanted["path"]) * wanted.get("scale", 1)
+            expected, holds = verdict(value, wanted)
+            what = wanted["path"].removeprefix("rows.0.")
+            rows.append((f"rusbeir {figure['command']}", what, expected, f"{value:.6g}", holds))
+    return rows
+
+
+def speed_figures() -> list[tuple[str, str, str, str, bool]]:
+    """The same for speed and memory."""
+    import run
+
+    return [
+        (
+            f"python benchmarks/run.py ({row['what']})",
+            row["measure"],
+            *_words(row["value"], row),
+        )
+        for row in run.rows()
+        if "at_least" in row or "at_most" in row
+    ]
+
+
+def _words(value: float, wanted: dict[str, Any]) -> tuple[str, str, bool]:
+    expected, holds = verdict(value, wanted)
+    return expected, f"{value:.4g}", holds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="leave speed and memory out")
+    quick = parser.parse_args().quick
+    if not os.environ.get("RUSBEIR_DATA") and DATA.is_dir():
+        os.environ["RUSBEIR_DATA"] = str(DATA)
+    with tempfile.TemporaryDirectory() as out:
+        rows = figures(out)
+    if not quick:
+        rows += speed_figures()
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    for row in rows:
+        cells = "  ".join(row[column].ljust(widths[column]) for column in range(4))
+        print(cells, "" if row[4] else "  <-- differs")
+    differing = sum(not row[4] for row in rows)
+    print(f"{len(rows)} figures, {differing} differ")
+    sys.exit(1 if differing else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""One dataset, one system, one row: search, evaluate, and keep what was found with the recipe that made it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import resource
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import orjson
+
+from rusbeir import __version__
+from rusbeir.datasets import load, write_run
+from rusbeir.errors import BadInput
+from rusbeir.evaluation import DEFAULT_MEASURES, check_measures, evaluate
+from rusbeir.retrieval import resolve
+from rusbeir.storage import append_line, atomic_file
+from rusbeir.types import Card, Dataset, Progress, Retriever, Run, silent
+
+Row: TypeAlias = dict[str, Any]
+"""A result row: one JSON object, as docs/json.md describes it."""
+
+ROWS = "rows.jsonl"
+
+
+def bench(
+    dataset: str | Path | Dataset,
+    system: str = "bm25",
+    *,
+    engine: str = "auto",
+    language: str | None = None,
+    split: str | None = None,
+    k: int = 100,
+    measures: Sequence[str] = DEFAULT_MEASURES,
+    out: Path = Path("results"),
+    force: bool = False,
+    progress: Progress = silent,
+) -> Row:
+    """The result row of a system on a dataset, appended to out/rows.jsonl with its run beside it.
+
+    A row that is already there with the same signature, fingerprint and measures is returned instead,
+    unless force is set. k is the depth of the run.
+    """
+    names = check_measures(measures)
+    if k < 1:
+        raise BadInput(f"k is {k}; ask for at least 1 hit a query.")
+    if not isinstance(dataset, Dataset):
+        dataset = load(dataset, language=language, split=split, progress=progress)
+    card = dataset.card
+    resolved = resolve(system, language=card.language, engine=engine)
+    signature = f"{resolved.signature}|k:{k}"
+    if not force and (row := _present(out, card, resolved.name, signature, names)):
+        return row
+
+    ready = resolved.prepare(dataset.corpus, card.fingerprint, progress)
+    started = time.perf_counter()
+    run = search_without_self(ready.retriever, dataset, k)
+    search_seconds = time.perf_counter() - started
+    started = time.perf_counter()
+    result = evaluate(dataset.qrels, run, names)
+    evaluate_seconds = time.perf_counter() - started
+
+    stem = _stem(card, resolved.name, signature)
+    run_path, per_query_path = out / "runs" / f"{stem}.run.gz", out / "per_query" / f"{stem}.json"
+    write_run(run_path, run, tag=re.sub(r"\s+", "", resolved.name))
+    with atomic_file(per_query_path) as file:
+        file.write(orjson.dumps(result.per_query))
+    row = {
+        "dataset": card.name,
+        "language": card.language,
+        "split": card.split,
+        "system": resolved.name,
+        "engine": resolved.engine,
+        "signature": signature,
+        "fingerprint": card.fingerprint,
+        "measures": result.measures,
+        "measures_answered": result.measures_answered,
+        "n_docs": len(dataset.corpus),
+        "n_queries": result.n_queries,
+        "n_zero_hit": result.n_zero_hit,
+        "n_tied": result.n_tied,
+        "seconds": {
+            "analyse": ready.analyse_seconds,
+            "index": ready.index_seconds,
+            "search": search_seconds,
+            "evaluate": evaluate_seconds,
+        },
+        "bytes": {"index": ready.index_bytes, "peak_rss": _peak_rss()},
+        "run": str(run_path),
+        "per_query": str(per_query_path),
+        "version": __version__,
+    }
+    append_line(out / ROWS, orjson.dumps(row))
+    return row
+
+
+def search_without_self(retriever: Retriever, dataset: Dataset, k: int) -> Run:
+    """A run of at most k hits a query from which the queries' own documents were taken before the cut-off."""
+    suffixes = dataset.card.self_suffixes
+    run = retriever.search(dataset.queries, k + len(suffixes))
+    if not suffixes:
+        return run
+    kept: dict[str, dict[str, float]] = {}
+    for query_id, hits in run.items():
+        own = {query_id + suffix for suffix in suffixes}
+        others = [(doc_id, score) for doc_id, score in hits.items() if doc_id not in own]
+        kept[query_id] = dict(others[:k])
+    return kept
+
+
+def read_rows(out: Path) -> Iterator[Row]:
+    """The rows of a results folder in the order they were made; none where it has no rows."""
+    path = out / ROWS
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                yield orjson.loads(line)
+            except orjson.JSONDecodeError as error:
+                raise BadInput(f"{path}:{number}: not a result row ({error}). Remove the line.") from None
+
+
+def _present(out: Path, card: Card, system: str, signature: str, names: Sequence[str]) -> Row | None:
+    """The newest row of the same recipe on the same data that holds all measures and still has its run."""
+    for row in reversed(list(read_rows(out))):
+        same = (row["dataset"], row["split"], row["system"], row["signature"], row["fingerprint"]) == (
+            card.name,
+            card.split,
+            system,
+            signature,
+            card.fingerprint,
+        )
+        if same and all(name in row["measures"] for name in names) and Path(row["run"]).exists():
+            return row
+    return None
+
+
+def _stem(card: Card, system: str, signature: str) -> str:
+    """A readable file name that is one recipe's own."""
+    recipe = "\n".join((card.name, card.split, card.fingerprint, system, signature))
+    slug = re.sub(r"[^a-z0-9.]+", "-", f"{card.name} {system}".lower()).strip("-.")[:80]
+    return f"{slug}-{hashlib.sha256(recipe.encode()).hexdigest()[:10]}"
+
+
+def _peak_rss() -> int:
+    """Bytes of the largest resident size so far of this process."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

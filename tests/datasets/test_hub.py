@@ -1,0 +1,257 @@
+"""Datasets as they lie on the Hugging Face hub: each layout, each kind of table, and what is wrong with them.
+
+All of it is read from folders written here; the hub itself is spoken to in test_hub_server.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hub_folders import (
+    DOCS,
+    QRELS,
+    QUERIES,
+    Records,
+    air_bench,
+    arrow,
+    beir,
+    beir_converted,
+    mteb,
+    mteb_languages,
+    plain,
+    put,
+    renamed,
+    ruscibench,
+)
+
+from rusbeir.datasets import Row, extras, load, rows, validate
+from rusbeir.errors import BadInput, MissingExtra, UnknownName
+
+pytestmark = pytest.mark.usefixtures("hf_extra")
+
+LAYOUTS = [plain, beir, beir_converted, mteb, mteb_languages, ruscibench, air_bench, arrow]
+
+
+@pytest.fixture
+def expected(samples) -> str:
+    """The fingerprint of the same content in BEIR's layout."""
+    return load(samples.beir(name="as-beir"), language="ru").card.fingerprint
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout_gives_the_same_dataset(layout: Callable[[Path], Path], expected: str, tmp_path: Path):
+    path = layout(tmp_path / "repository")
+    dataset = load(path, language="ru", split="test")
+    assert next(iter(dataset.corpus)) == ("d1", "Мост через реку.", "Мост")
+    assert dict(dataset.queries) == {"q2": "ёж", "q1": "мост"}
+    assert dataset.qrels == {"q1": {"d1": 2, "d2": 1}, "q2": {"d3": 1}}
+    assert dataset.card.fingerprint == expected
+    assert validate(path, language="ru", split="test") == []
+
+
+@pytest.mark.parametrize("layout", [plain, mteb, ruscibench, arrow])
+def test_the_only_split_need_not_be_named(layout: Callable[[Path], Path], tmp_path: Path):
+    assert load(layout(tmp_path / "repository"), language="ru").card.split == "test"
+
+
+Register = Callable[..., Path]
+
+
+@pytest.fixture
+def register(monkeypatch: pytest.MonkeyPatch, fresh_cache: Path, tmp_path: Path) -> Register:
+    """Make the registry hold one row of the hub, and RUSBEIR_DATA a folder, which is returned."""
+
+    def register(*hub: str, format: str = "hub", **options: str) -> Path:
+        row = Row(name="toy", format=format, language="ru", split="test", hub=hub, options=options)
+        monkeypatch.setattr(rows, "registry", lambda: {"toy": row})
+        monkeypatch.setenv("RUSBEIR_DATA", str(tmp_path / "data"))
+        return tmp_path / "data" / "hub"
+
+    return register
+
+
+def test_a_row_of_two_repositories_with_patterns(register: Register, expected: str):
+    """MIRACL: corpora in one repository, topics and judgements in another, and other languages beside them."""
+    hub = register(
+        "miracl/corpus@0123456789abcdef0123456789abcdef01234567", "some/topics",
+        corpus="v1-ru/docs-*.jsonl", queries="ru/topics/*-test.tsv", qrels="ru/qrels/*-test.tsv",
+    )  # fmt: skip
+    for n, doc in enumerate(renamed(DOCS, id="docid")):
+        put(hub / "miracl/corpus/v1-ru" / f"docs-{9 + n}.jsonl", [doc])
+    put(hub / "miracl/corpus/v1-de/docs-0.jsonl", [{"docid": "x", "text": "Igel", "title": ""}])
+    put(hub / "some/topics/ru/topics/topics-test.tsv", QUERIES)
+    trec = [{"q": r["query-id"], "i": "Q0", "d": r["corpus-id"], "g": r["score"]} for r in QRELS]
+    put(hub / "some/topics/ru/qrels/qrels-test.tsv", trec)
+    dataset = load("toy")
+    assert dataset.card.fingerprint == expected
+    assert dataset.card.revision == "miracl/corpus@0123456789abcdef0123456789abcdef01234567"
+
+
+def test_tables_as_of_ms_marco(register: Register):
+    hub = register("some/marco", corpus="c.tsv", queries="q.tsv", qrels="r.tsv")
+    put(hub / "some/marco/c.tsv", renamed(DOCS, title=""))
+    put(hub / "some/marco/q.tsv", QUERIES)
+    put(hub / "some/marco/r.tsv", QRELS)
+    assert next(iter(load("toy").corpus)) == ("d1", "Мост через реку.", "")
+
+
+def test_a_packed_jsonl_and_numbers_for_ids(register: Register):
+    hub = register("some/rubq", corpus="data/corpus.jsonl.zip", queries="data/queries.jsonl", qrels="data/test.jsonl")
+    put(hub / "some/rubq/data/corpus.jsonl.zip", [{"_id": 7, "text": "a", "title": None}])
+    put(hub / "some/rubq/data/queries.jsonl", [{"_id": 1, "text": "b"}])
+    put(hub / "some/rubq/data/test.jsonl", [{"query-id": 1, "corpus-id": 7, "score": 1.0}])
+    dataset = load("toy")
+    assert (list(dataset.corpus), dataset.qrels) == ([("7", "a", "")], {"1": {"7": 1}})
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("ru.jsonl", {"view": "ru"}), ("data/russian.csv", {"pairs": "data/russian.csv"})]
+)
+def test_a_table_of_questions_and_passages(name: str, options: dict[str, str], register: Register):
+    """Belebele and PublicHealthQA: passages and questions once each, half pairs left out."""
+    hub = register("some/pairs", format="pairs", question="question", passage="passage", **options)
+    table = [("Кто?", "Ёж."), ("Где?", "Ель,\nсосна."), ("Что?", "Ёж."), ("Кто?", "Ель,\nсосна.")]
+    if name.endswith(".csv"):
+        quoted = "".join(f'"{question}","{passage}"\n' for question, passage in table)
+        put(hub / "some/pairs" / name, "question,passage\n" + quoted)
+    else:
+        put(hub / "some/pairs" / name, [{"question": q, "passage": p} for q, p in [*table, (None, "x")]])
+    dataset = load("toy")
+    assert list(dataset.corpus) == [("C0", "Ёж.", ""), ("C1", "Ель,\nсосна.", "")]
+    assert list(dataset.queries.items()) == [("Q0", "Кто?"), ("Q1", "Где?"), ("Q2", "Что?")]
+    assert dataset.qrels == {"Q0": {"C0": 1, "C1": 1}, "Q1": {"C1": 1}, "Q2": {"C0": 1}}
+
+
+def test_a_published_md5_is_checked_and_a_missing_one_recorded(
+    register: Register, monkeypatch: pytest.MonkeyPatch, fresh_cache: Path
+):
+    hub = register("some/marco", corpus="c.tsv", queries="q.tsv", qrels="r.tsv")
+    corpus = put(hub / "some/marco/c.tsv", renamed(DOCS, title=""))
+    put(hub / "some/marco/q.tsv", QUERIES)
+    qrels = put(hub / "some/marco/r.tsv", QRELS)
+    monkeypatch.setattr("rusbeir.datasets.hub.md5sums", lambda: {"some/marco/c.tsv": hashlib.md5(b"").hexdigest()})
+    with pytest.raises(BadInput, match=rf"{corpus} is not the file that toy is made of: expected md5 d41d8"):
+        load("toy")
+    right = {"some/marco/c.tsv": hashlib.md5(corpus.read_bytes()).hexdigest()}
+    monkeypatch.setattr("rusbeir.datasets.hub.md5sums", lambda: right)
+    load("toy")
+    put(qrels, QRELS[1:])
+    with pytest.raises(BadInput, match=rf"{qrels} has changed since toy was first used: then sha256 .*, now "):
+        load("toy")
+
+
+@pytest.mark.parametrize(
+    ("file", "table", "message"),
+    [
+        ("corpus-00001-of-00002.parquet", None, r"corpus-\*-of-00002: only 1 of 2 parts are there"),
+        ("queries.parquet", None, r"no files of its queries"),
+        ("qrels/test.parquet", None, r"no judgements in it"),
+        (
+            "corpus-00001-of-00002.parquet", [{"name": "d3", "text": "x"}],
+            r"corpus-00001-of-00002\.parquet: no column for the document id \(_id or id or .*\); it has name, text",
+        ),
+        ("queries.parquet", [{"_id": "q1", "Text": "x"}], r"queries\.parquet: no column for the text .* _id, Text\."),
+        ("qrels/test.parquet", [{"query-id": "q1", "score": 1}], r"test\.parquet: no column for the document id"),
+        ("queries.parquet", [{"_id": "q1", "text": "x"}, {"_id": None, "text": "y"}], r"parquet, row 2: .*None"),
+        ("queries.parquet", [{"_id": "q1", "text": None}], r"queries\.parquet, row 1: query 'q1' has no text"),
+        ("corpus-00001-of-00002.parquet", [{"_id": "d9", "text": 5}], r"row 1: document 'd9' has no text"),
+        ("corpus-00001-of-00002.parquet", [{"_id": "d1", "text": "x"}], r"002\.parquet, row 1: the id 'd1' stands alr"),
+        ("qrels/test.parquet", [{**QRELS[0], "score": 0.5}], r"test\.parquet, row 1: the grade 0\.5 is not an integer"),
+        ("qrels/test.parquet", [{**QRELS[0], "query-id": ""}], r"row 1: the query id or the document id is empty"),
+        ("queries.parquet", "not a table", r"queries\.parquet: cannot be read \(.*copy or download it again"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_in_one_line(file: str, table: Records | str | None, message: str, tmp_path: Path):
+    folder = plain(tmp_path / "repository")
+    if table is None:
+        (folder / file).unlink()
+    else:
+        put(folder / file, table)
+    with pytest.raises(BadInput, match=message) as caught:
+        load(folder, language="ru")
+    assert "\n" not in str(caught.value)
+
+
+def test_several_splits_ask_for_one(tmp_path: Path):
+    folder = plain(tmp_path / "repository")
+    put(folder / "qrels" / "dev.parquet", QRELS[:1])
+    with pytest.raises(BadInput, match="has the splits dev, test: choose one with --split"):
+        load(folder, language="ru")
+    assert load(folder, language="ru", split="dev").qrels == {"q1": {"d1": 2}}
+    with pytest.raises(BadInput, match="no files of its qrels"):
+        load(folder, language="ru", split="train")
+
+
+def test_another_language_is_told(tmp_path: Path):
+    folder = mteb_languages(tmp_path / "repository").parent
+    with pytest.raises(UnknownName, match="No view 'kk'"):
+        load(folder / "kk", language="kk")
+
+
+def test_a_lone_jsonl_corpus_is_used_where_it_lies(tmp_path: Path, fresh_cache: Path):
+    load(beir(tmp_path / "repository"), language="ru", split="test")
+    assert not (fresh_cache / "copies").exists()
+
+
+def test_without_the_extra_its_name_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def missing(name: str) -> None:
+        raise ImportError(name)
+
+    folder = plain(tmp_path / "repository")
+    monkeypatch.setattr(extras.importlib, "import_module", missing)
+    with pytest.raises(MissingExtra, match=r"needs the package \w+: pip install 'rusbeir\[hf\]'"):
+        load(folder, language="ru")
+
+
+def test_the_hubs_packages_are_imported_only_for_what_needs_them(samples):
+    code = (
+        "import sys; from rusbeir.datasets import load, registry; load(sys.argv[1], language='ru'); print(*sys.modules)"
+    )
+    command = [sys.executable, "-c", code, samples.beir()]
+    loaded = set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    assert "rusbeir.datasets" in loaded
+    assert not loaded & {"datasets", "huggingface_hub", "pyarrow", "pandas", "yaml", "pooch", "requests"}
+
+
+MEASURE = """
+import resource, sys
+from rusbeir.datasets import load
+from rusbeir.datasets.tables import documents_in
+from rusbeir.datasets.records import refuse
+from pathlib import Path
+list(documents_in([Path(sys.argv[1])], refuse))[:0]
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+assert len(load(sys.argv[2], language="ru").corpus) == 120_000
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def test_memory_does_not_grow_with_the_table(tmp_path: Path):
+    import pyarrow
+    from pyarrow import parquet
+
+    folder = plain(tmp_path / "repository")
+    small = tmp_path / "small.parquet"
+    parquet.write_table(pyarrow.table({"_id": ["a"], "text": ["b"]}), small)
+    for part in folder.glob("corpus-*"):
+        part.unlink()
+    schema = pyarrow.schema([("_id", pyarrow.string()), ("text", pyarrow.string())])
+    with parquet.ParquetWriter(folder / "corpus.parquet", schema, compression="zstd") as writer:
+        for start in range(0, 120_000, 20_000):
+            ids = [f"d{n}" for n in range(start, start + 20_000)]
+            writer.write_table(
+                pyarrow.table({"_id": ids, "text": [f"{n} слово и ещё слово " * 20 for n in ids]}, schema)
+            )
+    environment = os.environ | {"RUSBEIR_CACHE": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, small, folder], env=environment, capture_output=True, text=True, check=True
+    )
+    size = (next((tmp_path / "cache" / "copies").glob("*.jsonl"))).stat().st_size
+    assert size > 80 * 1024 * 1024
+    assert int(done.stdout) * 1024 < 50 * 1024 * 1024

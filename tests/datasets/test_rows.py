@@ -1,0 +1,140 @@
+"""What the registry holds: families, checksums, flags, and the counts of the papers."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+
+from rusbeir.datasets import registry, row_of
+from rusbeir.datasets.formats import FORMATS
+from rusbeir.datasets.rows import md5sums
+
+# family (the first part of a name): rows, and how many of them have a checksum
+FAMILIES = {
+    "air-bench": (4, 0),
+    "beir": (40, 40),
+    "cocktail": (16 * 3, 16 * 3),
+    "mini": (2, 2),
+    "miracl": (18, 18),
+    "mmarco": ((8 + 13) * 2, (8 + 13) * 2),
+    "mteb": (15, 0),
+    "rusbeir": (27, 0),
+    "xquad": (12 * 3, 4 * 3),
+}
+
+
+def test_rows_by_family():
+    rows = Counter(name.partition("/")[0] for name in registry())
+    verified = Counter(name.partition("/")[0] for name, row in registry().items() if row.verified)
+    assert {family: (n, verified[family]) for family, n in rows.items()} == FAMILIES
+
+
+def test_every_row_says_what_it_is():
+    for name, row in registry().items():
+        assert row.licence, name
+        assert row.language, name
+        assert row.split, name
+        assert row.source or row.bundled, name
+        assert row.format in FORMATS, name
+        assert row.bundled or row.hub or (row.path and row.url), name
+        assert not row.md5 or len(row.md5) == 32, name
+        assert not row.sha256 or len(row.sha256) == 64, name
+        assert all("@" not in entry or len(entry.partition("@")[2]) == 40 for entry in row.hub), name
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["msmarco", "trec-covid", "nfcorpus", "nq", "hotpotqa", "fiqa", "arguana", "webis-touche2020", "quora",
+     "dbpedia-entity", "scidocs", "fever", "climate-fever", "scifact", "cqadupstack/android"],
+)  # fmt: skip
+def test_the_public_sets_of_beir(name: str):
+    row = row_of(f"beir/{name}/test")
+    assert (row.language, row.split, row.verified) == ("en", "test", True)
+    assert row.self_retrieval == (name in ("arguana", "quora"))
+    assert row.n_docs
+    assert row.n_queries
+    assert row.n_qrels
+
+
+def test_rows_of_one_archive_share_it():
+    forums = [row for name, row in registry().items() if name.startswith("beir/cqadupstack/")]
+    assert len(forums) == 12
+    assert len({row.path for row in forums}) == 1
+    assert len({row.options["within"] for row in forums}) == 12
+    assert sum(row.n_queries for row in forums) == 13_145, "RusBEIR's README, BEIR's Table 1"
+    assert sum(row.n_docs for row in forums) == 457_199
+
+
+def test_cocktail_ignores_titles_and_mixes_two_copies():
+    for name, row in registry().items():
+        if name.startswith("cocktail/"):
+            assert row.ignore_titles
+            assert row.n_docs == registry()[f"{name.rpartition('/')[0]}/human"].n_docs * (1 + name.endswith("mixed"))
+
+
+def test_every_published_md5_is_of_some_row():
+    patterns = [
+        f"{repository.partition('@')[0]}/{row.options[role]}"
+        for row in registry().values()
+        for repository in row.hub
+        for role in ("corpus", "queries", "qrels")
+        if role in row.options
+    ]
+    assert [file for file in md5sums() if not any(fnmatchcase(file, pattern) for pattern in patterns)] == []
+    assert all(len(md5) == 32 for md5 in md5sums().values())
+
+
+# Table 1's dataset: the name here, and the column of the split that RusBEIR's code evaluates
+PAPER = {
+    "rus-NFCorpus": ("rusbeir/rus-nfcorpus", "test"),
+    "rus-ArguAna": ("rusbeir/rus-arguana", "test"),
+    "rus-SciFact": ("rusbeir/rus-scifact", "test"),
+    "rus-SCIDOCS": ("rusbeir/rus-scidocs", "test"),
+    "rus-MMARCO": ("rusbeir/rus-mmarco", "dev"),
+    "rus-MIRACL": ("rusbeir/rus-miracl", "dev"),
+    "rus-XQuAD": ("rusbeir/rus-xquad", "dev"),
+    "rus-XQuAD-sentences": ("rusbeir/rus-xquad-sentences", "dev"),
+    "rus-TyDi QA": ("rusbeir/rus-tydiqa", "dev"),
+    "SberQuAD-retrieval": ("rusbeir/sberquad-retrieval", "dev"),
+    "ruSciBench-retrieval": ("rusbeir/ruscibench-retrieval", "dev"),
+    "ru-facts": ("rusbeir/ru-facts", "train"),
+    "RuBQ": ("rusbeir/rubq", "test"),
+    "Ria-News": ("rusbeir/ria-news", "test"),
+    "wikifacts-articles": ("rusbeir/wikifacts-articles", "dev"),
+    "wikifacts-para": ("rusbeir/wikifacts-para", "dev"),
+    "wikifacts-sents": ("rusbeir/wikifacts-sents", "dev"),
+}
+
+
+def test_all_17_datasets_of_the_rusbeir_paper_with_its_counts(shared_data: Path):
+    table = shared_data.parent / "reference" / "rusbeir_paper_datasets.tsv"
+    if not table.is_file():
+        pytest.skip(f"needs {table}: Table 1 of the paper")
+    lines = [line for line in table.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    records = list(csv.DictReader(lines, delimiter="\t"))
+    assert {record["dataset"] for record in records} == set(PAPER)
+    for record in records:
+        name, column = PAPER[record["dataset"]]
+        row = row_of(name)
+        assert row.language == "ru"
+        assert f"{row.n_docs}" == record["corpus_docs"].replace(",", ""), name
+        assert f"{row.n_queries}" == record[f"{column}_queries"].replace(",", ""), name
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"),
+    [
+        ("rusbeir/rus-xquad", "xquad/ru"),
+        ("rusbeir/rus-xquad-sentences", "xquad/ru/sentences"),
+        ("beir/arguana", "beir/arguana/test"),
+        ("beir/cqadupstack/android", "beir/cqadupstack/android/test"),
+        ("beir/webis-touche2020", "beir/webis-touche2020/test"),
+        ("beir/webis-touche2020/v2", "beir/webis-touche2020/v2/test"),
+    ],
+)
+def test_names_of_the_rusbeir_paper_and_of_ir_datasets(alias: str, name: str):
+    assert row_of(alias).name == name
