@@ -1,0 +1,42 @@
+"""`rusbeir analyze`: a text on its way to the index."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rusbeir.cli import complete, options, output
+
+
+def analyze(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The text to analyse.")],
+    lang: Annotated[str, typer.Option("--lang", help="Language (BCP 47).", autocompletion=complete.languages)],
+    profile: Annotated[str, typer.Option("--profile", help="A profile of the language.")] = "default",
+    explain: Annotated[bool, typer.Option("--explain", help="Show each token's way.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Print the terms that a text becomes.
+
+    Example: rusbeir analyze --lang ru "Мамы мыли рамы" --explain
+    """
+    from rusbeir.analysis import Analyzer
+
+    analyzer = Analyzer(lang, profile)
+    tokens = analyzer.explain(text)
+    if as_json:
+        output.print_json(
+            {
+                "signature": analyzer.signature,
+                "terms": [token.term for token in tokens if not token.dropped],
+                "tokens": [token._asdict() for token in tokens],
+            }
+        )
+    elif explain:
+        output.print_table(
+            ["surface", "folded", "lemma", "term", "dropped"],
+            [[token.surface, token.folded, token.lemma, token.term, token.dropped or ""] for token in tokens],
+        )
+        output.note(analyzer.signature)
+    else:
+        typer.echo(" ".join(analyzer.analyze(text)))

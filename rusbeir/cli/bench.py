@@ -1,0 +1,76 @@
+"""`rusbeir bench`: systems on datasets, a row each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rusbeir import __version__
+from rusbeir.cli import complete, options, output
+
+
+def bench(
+    datasets: Annotated[
+        list[str],
+        typer.Argument(metavar="DATASET...", help="Registered names or paths.", autocompletion=complete.datasets),
+    ],
+    system: Annotated[
+        list[str] | None,
+        typer.Option("--system", help="A system, such as bm25; repeatable.", autocompletion=complete.systems),
+    ] = None,
+    engine: options.Engine = "auto",
+    lang: options.Lang = None,
+    split: options.Split = None,
+    k: options.Depth = 100,
+    measure: options.Measures = None,
+    out: options.Out = Path("results"),
+    force: Annotated[bool, typer.Option("--force", help="Measure again what is already there.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Measure systems on datasets, and keep each row with its run in --out.
+
+    Example: rusbeir bench xquad/ru --system 'bm25(profile=rusbeir-paper)' --json
+    """
+    from rusbeir.datasets import load
+    from rusbeir.evaluation import DEFAULT_MEASURES, check_measures
+    from rusbeir.experiment import bench as measure_one
+    from rusbeir.retrieval import resolve
+
+    names = check_measures(measure or DEFAULT_MEASURES)
+    systems = system or ["bm25"]
+    rows = []
+    with output.progress() as progress:
+        for name in datasets:
+            dataset = load(name, language=lang, split=split, progress=progress)
+            # A wrong system is refused before the first of several is measured.
+            resolved = [resolve(text, language=dataset.card.language, engine=engine) for text in systems]
+            rows += [
+                measure_one(
+                    dataset, one.name, engine=engine, k=k, measures=names, out=out, force=force, progress=progress
+                )
+                for one in resolved
+            ]
+    if as_json:
+        output.print_json({"version": __version__, "rows": rows})
+        return
+    output.print_table(
+        ["dataset", "system", "engine", *names, "queries", "no hit", "tied"],
+        [
+            [
+                row["dataset"],
+                row["system"],
+                row["engine"],
+                *(f"{100 * row['measures'][name]:.2f}" for name in names),
+                f"{row['n_queries']:,}",
+                f"{row['n_zero_hit']:,}",
+                f"{row['n_tied']:,}",
+            ]
+            for row in rows
+        ],
+        right=[*names, "queries", "no hit", "tied"],
+    )
+    for row in rows:
+        output.note(f"{row['system']} on {row['dataset']}: {row['signature']}")
+    output.note(f"Rows: {out / 'rows.jsonl'}; run of the last: {rows[-1]['run']}")

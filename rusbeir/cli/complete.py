@@ -1,0 +1,32 @@
+"""What the shell offers behind a tab."""
+
+from __future__ import annotations
+
+
+def datasets(incomplete: str) -> list[str]:
+    """Registered names that begin so."""
+    from rusbeir.datasets import registry
+
+    return [name for name in registry() if name.startswith(incomplete)]
+
+
+def languages(incomplete: str) -> list[str]:
+    """Languages that have an analyzer."""
+    from rusbeir.analysis import languages as registered
+
+    return [code for code in registered() if code.startswith(incomplete)]
+
+
+def engines(incomplete: str) -> list[str]:
+    """Engines, and auto."""
+    from rusbeir.retrieval.lexical.engines import ENGINES
+
+    return [name for name in ("auto", *ENGINES) if name.startswith(incomplete)]
+
+
+def systems(incomplete: str) -> list[str]:
+    """Systems to begin with."""
+    from rusbeir.retrieval.lexical.bm25 import profiles
+
+    names = ["bm25", *(f"bm25(profile={profile})" for profile in (*profiles(), "raw", "snowball"))]
+    return [name for name in names if name.startswith(incomplete)]

@@ -1,0 +1,134 @@
+"""`rusbeir datasets`: the registry, and a look into a dataset."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rusbeir.cli import options, output
+
+app = typer.Typer(
+    invoke_without_command=True,
+    help="List the registered datasets, or look into one.\n\nExample: rusbeir datasets --lang ru",
+)
+
+
+@app.callback()
+def datasets(
+    context: typer.Context,
+    lang: Annotated[str | None, typer.Option("--lang", help="Only those in this language.")] = None,
+    as_json: options.Json = False,
+) -> None:
+    """List the registered datasets.
+
+    Of an unverified one no checksum is published: that of its first download is recorded and compared from then on.
+
+    Example: rusbeir datasets --lang ru
+    """
+    if context.invoked_subcommand is not None:
+        return
+    import dataclasses
+
+    from rusbeir.datasets import registry
+
+    rows = [row for row in registry().values() if lang in (None, row.language)]
+    if as_json:
+        output.print_json([dataclasses.asdict(row) | {"verified": row.verified} for row in rows])
+        return
+    output.print_table(
+        ["dataset", "language", "split", "documents", "queries", "checksums", "licence", "also called"],
+        [
+            [
+                row.name,
+                row.language,
+                row.split,
+                f"{row.n_docs:,}" if row.n_docs else "?",
+                f"{row.n_queries:,}" if row.n_queries else "?",
+                "" if row.verified else "unverified",
+                row.licence,
+                ", ".join(row.aliases),
+            ]
+            for row in rows
+        ],
+        right=["documents", "queries"],
+    )
+
+
+@app.command()
+def info(
+    dataset: options.DatasetName,
+    lang: options.Lang = None,
+    split: options.Split = None,
+    as_json: options.Json = False,
+) -> None:
+    """Show what a dataset holds and where it comes from.
+
+    Example: rusbeir datasets info xquad/ru
+    """
+    import dataclasses
+
+    from rusbeir.datasets import load
+
+    with output.progress() as progress:
+        loaded = load(dataset, language=lang, split=split, progress=progress)
+    grades: dict[int, int] = {}
+    for judged in loaded.qrels.values():
+        for grade in judged.values():
+            grades[grade] = grades.get(grade, 0) + 1
+    document = dataclasses.asdict(loaded.card) | {
+        "n_docs": len(loaded.corpus),
+        "n_queries": len(loaded.queries),
+        "n_qrels": sum(grades.values()),
+        "grades": {str(grade): grades[grade] for grade in sorted(grades)},
+    }
+    if as_json:
+        output.print_json(document)
+        return
+    output.print_table(["", ""], [[name, str(value)] for name, value in document.items() if value not in ("", (), {})])
+
+
+@app.command()
+def fetch(
+    names: Annotated[list[str], typer.Argument(metavar="DATASET...", help="Registered names.")],
+    as_json: options.Json = False,
+) -> None:
+    """Find the files of datasets, or download them with their checksums.
+
+    Example: rusbeir datasets fetch xquad/ru
+    """
+    from rusbeir.datasets import fetch as fetch_one
+
+    with output.progress() as progress:
+        paths = {name: str(fetch_one(name, progress)) for name in names}
+    if as_json:
+        output.print_json(paths)
+        return
+    for path in paths.values():
+        typer.echo(path)
+
+
+@app.command()
+def validate(
+    dataset: options.DatasetName,
+    lang: options.Lang = None,
+    split: options.Split = None,
+    as_json: options.Json = False,
+) -> None:
+    """Check a dataset: ids, texts, judgements, counts. Exit code 1 where there are errors.
+
+    Example: rusbeir datasets validate xquad/ru
+    """
+    from rusbeir.datasets import validate as findings_of
+
+    findings = findings_of(dataset, language=lang, split=split)
+    errors = sum(finding.level == "error" for finding in findings)
+    if as_json:
+        output.print_json({"dataset": dataset, "errors": errors, "findings": findings})
+    else:
+        for finding in findings:
+            where = f"{finding.file}:{finding.line}" if finding.line else finding.file
+            typer.echo(f"{finding.level}: {where}: {finding.message}")
+        output.note(f"{dataset}: {errors} errors, {len(findings) - errors} warnings")
+    if errors:
+        raise typer.Exit(1)

@@ -1,0 +1,43 @@
+"""`rusbeir index`: build a dataset's index ahead of time."""
+
+from __future__ import annotations
+
+import typer
+
+from rusbeir.cli import options, output
+
+
+def index(
+    dataset: options.DatasetName,
+    system: options.System = "bm25",
+    engine: options.Engine = "auto",
+    lang: options.Lang = None,
+    split: options.Split = None,
+    as_json: options.Json = False,
+) -> None:
+    """Build the index of a system on a dataset, or find it already built.
+
+    Example: rusbeir index xquad/ru --system 'bm25(profile=rusbeir-paper)'
+    """
+    from rusbeir.datasets import load
+    from rusbeir.retrieval import resolve
+
+    with output.progress() as progress:
+        loaded = load(dataset, language=lang, split=split, progress=progress)
+        resolved = resolve(system, language=loaded.card.language, engine=engine)
+        ready = resolved.prepare(loaded.corpus, loaded.card.fingerprint, progress)
+    document = {
+        "dataset": loaded.card.name,
+        "system": resolved.name,
+        "engine": resolved.engine,
+        "signature": resolved.signature,
+        "path": str(ready.path),
+        "n_docs": len(loaded.corpus),
+        "seconds": {"analyse": ready.analyse_seconds, "index": ready.index_seconds},
+        "bytes": {"index": ready.index_bytes},
+    }
+    if as_json:
+        output.print_json(document)
+        return
+    output.note(f"{len(loaded.corpus):,} documents, {ready.index_bytes:,} bytes: {resolved.signature}")
+    typer.echo(ready.path)

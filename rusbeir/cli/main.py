@@ -1,0 +1,87 @@
+"""`rusbeir`: the verbs, and the one place where errors become a line and an exit code."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from rusbeir import __version__
+from rusbeir.cli import analyze, bench, cache, datasets, demo, evaluate, index, languages, port, search
+from rusbeir.cli.output import note
+from rusbeir.errors import BackendError, RusbeirError
+
+app = typer.Typer(
+    name="rusbeir",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Port English retrieval benchmarks to other languages, and measure retrievers on them.\n\n"
+    "Example: rusbeir bench xquad/ru --system 'bm25(profile=rusbeir-paper)'",
+)
+app.command("analyze")(analyze.analyze)
+app.command("bench")(bench.bench)
+app.add_typer(cache.app, name="cache")
+app.add_typer(datasets.app, name="datasets")
+app.command("demo")(demo.demo)
+app.command("eval")(evaluate.evaluate)
+app.command("index")(index.index)
+app.command("languages")(languages.languages)
+app.command("port")(port.port)
+app.command("search")(search.search)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"rusbeir {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Options of the program itself."""
+
+
+def main() -> None:
+    """Run the command line. Exit codes: 0 done, 1 the work failed or a gate did not hold, 2 the call was wrong."""
+    _warnings_to_stderr()
+    try:
+        code = app(standalone_mode=False)
+    except TyperException as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            sys.stdout.write(f"{error}\n")
+            sys.exit(2)
+        note(f"rusbeir: {_one_line(error.format_message())}")
+        sys.exit(error.exit_code)
+    except RusbeirError as error:
+        note(f"rusbeir: {_one_line(str(error))}")
+        sys.exit(1 if isinstance(error, BackendError) else 2)
+    except BrokenPipeError:
+        # The reader of our output went away (as `| head` does): nothing is left to tell it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except (KeyboardInterrupt, typer.Abort):
+        note("rusbeir: interrupted; what was finished is kept.")
+        sys.exit(1)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _warnings_to_stderr() -> None:
+    """Show what the package warns of, a plain line each; other libraries' logs stay theirs."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("rusbeir: warning: %(message)s"))
+    logger = logging.getLogger("rusbeir")
+    logger.handlers = [handler]
+    logger.propagate = False
+
+
+def _one_line(message: str) -> str:
+    return " ".join(message.split())

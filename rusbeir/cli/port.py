@@ -1,0 +1,252 @@
+"""`rusbeir port`: a dataset translated into another language, to be gone on with whenever it was stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rusbeir import __version__
+from rusbeir.cli import options, output
+
+
+def port(
+    datasets: Annotated[list[str], typer.Argument(metavar="DATASET...", help="Registered names or paths.")],
+    to: Annotated[str, typer.Option("--to", help="The language to translate into (BCP 47, such as ru).")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder of the port; of several datasets, a folder each below it.")
+    ] = None,
+    translator: Annotated[
+        str | None,
+        typer.Option(
+            "--translator", help="apertium, deepl, google, …, python:module.function, or a chain: memory,llm."
+        ),
+    ] = None,
+    lang: options.Lang = None,
+    split: options.Split = None,
+    fields: Annotated[str | None, typer.Option("--fields", help="What to translate: title,text,query.")] = None,
+    sample: Annotated[
+        int | None, typer.Option("--sample", min=1, help="So many documents only, judged ones first.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of the sample.")] = 0,
+    glossary: Annotated[
+        Path | None, typer.Option("--glossary", help="A .tsv of terms and their translations; = keeps a term.")
+    ] = None,
+    memory: Annotated[
+        Path | None, typer.Option("--memory", help="Translation memory (.jsonl, .tsv, .tmx) of the translator memory.")
+    ] = None,
+    fuzzy: Annotated[
+        float | None, typer.Option("--fuzzy", help="Take alike entries of the memory from this likeness on, flagged.")
+    ] = None,
+    llm: Annotated[str | None, typer.Option("--llm", help="Model of the translator llm.")] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", help="Model folder or hub id of opus-mt, nllb and madlad.")
+    ] = None,
+    device: Annotated[str | None, typer.Option("--device", help="cpu, cuda or auto, for neural models.")] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", help="Any other option of the translator, as requests-per-second=2; repeatable."),
+    ] = None,
+    budget_chars: Annotated[
+        int | None, typer.Option("--budget-chars", help="Stop before more characters than these are sent in all.")
+    ] = None,
+    budget_cost: Annotated[
+        float | None, typer.Option("--budget-cost", help="Stop before it costs more than this in all.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say how much it is, how long it takes and what it costs.")
+    ] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Ask again for what failed, or another --translator for it.")
+    ] = False,
+    keep_untranslated: Annotated[
+        bool,
+        typer.Option("--keep-untranslated", help="Write the dataset though texts came back as they were sent."),
+    ] = False,
+    export: Annotated[
+        Path | None, typer.Option("--export", help="Write the segment pairs to a .tmx, .tsv or .jsonl file.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Translate datasets into another language, as datasets with the same ids and judgements.
+
+    It can be killed at any moment: the same command goes on where it was, and what was translated is never lost.
+
+    Example: rusbeir port xquad/en --to ru --translator memory --memory pairs.tsv --out xquad-ru
+    """
+    from rusbeir.errors import BadInput
+    from rusbeir.translation.backends import names
+    from rusbeir.translation.fields import FIELDS
+
+    if translator is None and not retry_failed:
+        raise BadInput(f"Name a translator with --translator: {', '.join(names())}, or python:module.function.")
+    if export is not None and len(datasets) > 1:
+        raise BadInput("--export takes the pairs of one dataset: port them one by one.")
+    given: dict[str, Any] = {"memory": memory, "fuzzy": fuzzy, "llm": llm, "model": model, "device": device}
+    translator_options = {
+        **{name: value for name, value in given.items() if value is not None},
+        **_parsed(option or []),
+    }
+    chosen = tuple((fields or ",".join(FIELDS)).split(","))
+    if dry_run:
+        _dry_run(datasets, to, translator, lang, split, chosen, sample, seed, glossary, translator_options, as_json)
+        return
+    if out is None:
+        raise BadInput("Name a folder for the port with --out.")
+    _port(
+        {name: out if len(datasets) == 1 else out / slug(name) for name in datasets},
+        as_json=as_json,
+        to=to,
+        translator=translator,
+        language=lang,
+        split=split,
+        fields=chosen,
+        sample=sample,
+        seed=seed,
+        glossary=glossary,
+        budget_chars=budget_chars,
+        budget_cost=budget_cost,
+        retry_failed=retry_failed,
+        keep_untranslated=keep_untranslated,
+        export=export,
+        **translator_options,
+    )
+
+
+def slug(name: str) -> str:
+    """A folder name for a dataset's name or path."""
+    return re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-.") or "dataset"
+
+
+def _port(folders: dict[str, Path], *, as_json: bool, **order: Any) -> None:
+    from rusbeir.errors import BadInput
+    from rusbeir.translation.porter import Incomplete
+    from rusbeir.translation.porting import port as port_one
+
+    if len(set(folders.values())) < len(folders):
+        raise BadInput("Two of the datasets would be written to the same folder: port them one by one.")
+    reports: list[dict[str, Any]] = []
+    problems: list[str] = []
+    with output.progress() as progress:
+        for name, out in folders.items():
+            try:
+                reports.append(port_one(name, out=out, progress=progress, tell=output.note, **order))
+            except Incomplete as error:
+                reports.append(error.report)
+                problems.append(str(error))
+    if as_json:
+        output.print_json({"version": __version__, "ports": reports})
+    elif written := [report for report in reports if not report["missing"]]:
+        counts = ["n_docs", "n_queries", "segments", "flagged", "requests", "retries"]
+        header = ["port", "documents", "queries", "segments", "flagged", "requests", "retries", "folder"]
+        rows = [[row["name"], *(f"{row[count]:,}" for count in counts), row["out"]] for row in written]
+        output.print_table(header, rows, right=header[1:-1])
+        for row in written:
+            if row["kept"]:
+                output.note(
+                    f"{row['name']}: {row['kept']:,} segments stand untranslated, see {row['out']}/qa/failures.jsonl. "
+                    "--retry-failed --translator OTHER asks another for them."
+                )
+        output.note(f"Measure it: rusbeir bench {written[-1]['out']}")
+    for problem in problems:
+        output.note(f"rusbeir: {problem}")
+    if problems:
+        raise typer.Exit(1)
+
+
+def _dry_run(
+    datasets: list[str],
+    to: str,
+    translator: str | None,
+    lang: str | None,
+    split: str | None,
+    fields: tuple[str, ...],
+    sample: int | None,
+    seed: int,
+    glossary: Path | None,
+    translator_options: dict[str, Any],
+    as_json: bool,
+) -> None:
+    from rusbeir.errors import BadInput
+    from rusbeir.translation.estimating import estimate_port
+
+    if translator is None:
+        raise BadInput("--dry-run needs a --translator.")
+    rows = []
+    with output.progress() as progress:
+        for name in datasets:
+            found = estimate_port(
+                name,
+                to=to,
+                translator=translator,
+                language=lang,
+                split=split,
+                fields=fields,
+                sample=sample,
+                seed=seed,
+                glossary=glossary,
+                progress=progress,
+                **translator_options,
+            )
+            rows += [{"dataset": name, **dataclasses.asdict(one), "volume": one.volume._asdict()} for one in found]
+    if as_json:
+        output.print_json({"version": __version__, "estimates": rows})
+        return
+    header = ["dataset", "translator", "sends to", "segments", "unique", "characters", "requests", "time", "USD"]
+    output.print_table(header, [_estimate_row(row) for row in rows], right=header[3:])
+    output.note("Nothing was sent.")
+
+
+def _estimate_row(row: dict[str, Any]) -> list[str]:
+    volume = row["volume"]
+    return [
+        row["dataset"],
+        row["translator"],
+        row["sends"] or "nobody",
+        *(f"{volume[name]:,}" for name in ("segments", "unique", "chars")),
+        f"{row['requests']:,}",
+        _duration(row["seconds"]),
+        f"{row['cost']:,.2f}" if row["cost"] or not row["sends"] else "no price known",
+    ]
+
+
+def _duration(seconds: float | None) -> str:
+    """Two units of time, such as 2 h 5 min.
+
+    >>> _duration(7_500.0)
+    '2 h 5 min'
+    """
+    if seconds is None:
+        return "not known"
+    minutes = round(seconds / 60)
+    if minutes < 1:
+        return f"{math.ceil(seconds)} s"
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
+
+
+def _parsed(pairs: list[str]) -> dict[str, Any]:
+    """Options of translators, as their fields are called: "input-price=0.4" -> {"input_price": 0.4}."""
+    from rusbeir.errors import BadInput
+
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            raise BadInput(f"--option {pair!r}: write name=value, as requests-per-second=2.")
+        found[name.strip().replace("-", "_")] = _value(value.strip())
+    return found
+
+
+def _value(text: str) -> Any:
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return {"true": True, "false": False}.get(text.lower(), text)

@@ -1,0 +1,53 @@
+"""`rusbeir search`: look at what a query finds."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rusbeir.cli import options, output
+
+
+def search(
+    dataset: options.DatasetName,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="The text to search for.")],
+    system: options.System = "bm25",
+    engine: options.Engine = "auto",
+    lang: options.Lang = None,
+    split: options.Split = None,
+    k: options.Depth = 10,
+    as_json: options.Json = False,
+) -> None:
+    """Search a dataset's corpus for one query.
+
+    Example: rusbeir search xquad/ru "Кто выиграл Супербоул 50?" -k 3
+    """
+    from rusbeir.datasets import load
+    from rusbeir.retrieval import resolve
+
+    with output.progress() as progress:
+        loaded = load(dataset, language=lang, split=split, progress=progress)
+        resolved = resolve(system, language=loaded.card.language, engine=engine)
+        ready = resolved.prepare(loaded.corpus, loaded.card.fingerprint, progress)
+    hits = [
+        {"rank": rank, "score": score, **loaded.corpus[doc_id]._asdict()}
+        for rank, (doc_id, score) in enumerate(ready.retriever.search({"q": query}, k)["q"].items(), start=1)
+    ]
+    if as_json:
+        output.print_json({"query": query, "signature": resolved.signature, "hits": hits})
+        return
+    output.print_table(
+        ["rank", "score", "document", "text"],
+        [
+            [str(hit["rank"]), f"{hit['score']:.3f}", hit["doc_id"], _line(f"{hit['title']} {hit['text']}")]
+            for hit in hits
+        ],
+        right=["rank", "score"],
+    )
+    output.note(resolved.signature)
+
+
+def _line(text: str, chars: int = 160) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= chars else flat[: chars - 1] + "…"

@@ -1,0 +1,199 @@
+"""Each verb: what it prints, as a table and as JSON, and what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+
+from rusbeir.cli import output
+
+ROW_KEYS = [
+    "dataset", "language", "split", "system", "engine", "signature", "fingerprint", "measures", "measures_answered",
+    "n_docs", "n_queries", "n_zero_hit", "n_tied", "seconds", "bytes", "run", "per_query", "version",
+]  # fmt: skip
+
+
+def test_version(rusbeir):
+    assert rusbeir("--version").out == "rusbeir 0.1.0\n"
+
+
+VERBS = ["analyze", "bench", "cache info", "cache clear", "datasets", "datasets info", "datasets fetch",
+         "datasets validate", "demo", "eval", "index", "languages", "search"]  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_has_an_example(rusbeir, verb):
+    outcome = rusbeir(*verb.split(), "--help")
+    assert outcome.code == 0
+    assert "Example: rusbeir" in outcome.out
+    assert "--json" in outcome.out
+
+
+def test_bench_row(rusbeir, beir):
+    outcome = rusbeir("bench", beir, "--json")
+    document = json.loads(outcome.out)
+    assert document["version"] == "0.1.0"
+    (row,) = document["rows"]
+    assert list(row) == ROW_KEYS
+    assert (row["dataset"], row["language"], row["split"], row["system"]) == ("small", "ru", "test", "bm25")
+    assert (row["n_docs"], row["n_queries"], row["n_zero_hit"]) == (3, 2, 0)
+    assert row["measures"]["nDCG@10"] == 1.0
+    assert list(row["seconds"]) == ["analyse", "index", "search", "evaluate"]
+    assert list(row["bytes"]) == ["index", "peak_rss"]
+    assert Path(row["run"]).exists()
+    assert orjson.loads(Path(row["per_query"]).read_bytes())["q1"]["nDCG@10"] == 1.0
+    assert [orjson.loads(line) for line in Path("results/rows.jsonl").read_bytes().splitlines()] == [row]
+
+
+def test_bench_reuses_and_forces(rusbeir, beir):
+    first = rusbeir("bench", beir, "--json").out
+    assert rusbeir("bench", beir, "--json").out == first
+    assert len(Path("results/rows.jsonl").read_text().splitlines()) == 1
+    rusbeir("bench", beir, "--force")
+    rusbeir("bench", beir, "-k", "5")
+    rusbeir("bench", beir, "--system", "bm25(profile=raw)")
+    assert len(Path("results/rows.jsonl").read_text().splitlines()) == 4
+
+
+def test_bench_measures_changed_data_again(rusbeir, beir):
+    rusbeir("bench", beir)
+    with (beir / "corpus.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"_id": "d4", "title": "", "text": "Мышь живёт в поле."}\n')
+    row = json.loads(rusbeir("bench", beir, "--json").out)["rows"][0]
+    assert row["n_docs"] == 4
+
+
+def test_bench_several(rusbeir, beir):
+    outcome = rusbeir("bench", beir, beir, "--system", "bm25", "--system", "bm25(profile=raw)", "-m", "RR@10")
+    assert outcome.code == 0
+    assert outcome.out.count("small") == 4
+    assert "bm25(profile=raw)" in outcome.out
+
+
+def test_self_retrieval_is_removed_before_the_cut_off(rusbeir, beir):
+    (beir / "queries.jsonl").write_text('{"_id": "d1", "text": "кошка ловит мышей"}\n', encoding="utf-8")
+    (beir / "qrels" / "test.tsv").write_text("d1\td2\t1\n")
+    (beir / "card.json").write_text(
+        '{"name": "self", "language": "ru", "split": "test", "self_suffixes": [""]}', encoding="utf-8"
+    )
+    row = json.loads(rusbeir("bench", beir, "-k", "1", "--json").out)["rows"][0]
+    assert row["measures"]["RR@10"] == 0.0
+    assert row["n_zero_hit"] == 1, "the only hit was the query itself"
+
+
+def test_warns_of_empty_queries(rusbeir, beir):
+    (beir / "queries.jsonl").write_text(
+        '{"_id": "q1", "text": "и в на"}\n{"_id": "q2", "text": "собака"}\n', encoding="utf-8"
+    )
+    outcome = rusbeir("bench", beir, "--json")
+    assert json.loads(outcome.out)["rows"][0]["n_zero_hit"] == 1
+    assert "1 of 2 queries" in outcome.err
+
+
+def test_search_and_index(rusbeir, beir):
+    assert "d1" in rusbeir("search", beir, "мышь").out.splitlines()[3]
+    hits = json.loads(rusbeir("search", beir, "мышь", "--json").out)["hits"]
+    assert [hit["doc_id"] for hit in hits] == ["d1"]
+    path = rusbeir("index", beir).out.strip()
+    assert Path(path).is_dir()
+    assert json.loads(rusbeir("index", beir, "--json").out)["path"] == path
+
+
+def test_analyze(rusbeir):
+    assert rusbeir("analyze", "--lang", "ru", "--profile", "rusbeir-paper", "Мамы мыли рамы").out == "мама мыть рама\n"
+    explained = json.loads(rusbeir("analyze", "--lang", "ru", "и мамы", "--json").out)
+    assert [token["surface"] for token in explained["tokens"]] == ["и", "мамы"]
+    assert explained["tokens"][0]["dropped"]
+    assert len(explained["terms"]) == 1
+    assert "stop" in rusbeir("analyze", "--lang", "ru", "и мамы", "--explain").out
+
+
+def test_languages(rusbeir):
+    assert {row["language"] for row in json.loads(rusbeir("languages", "--json").out)} == {
+        "de",
+        "en",
+        "es",
+        "pt",
+        "ru",
+    }
+
+
+def test_eval(rusbeir, beir):
+    Path("my.run").write_text("q1 Q0 d1 1 2.5 x\n")
+    document = json.loads(rusbeir("eval", beir / "qrels" / "test.tsv", "my.run", "-m", "RR@10", "--json").out)
+    assert (document["measures"], document["measures_answered"]) == ({"RR@10": 0.5}, {"RR@10": 1.0})
+    table = rusbeir("eval", beir / "qrels" / "test.tsv", "my.run", "--per-query")
+    assert "50.00" in table.out
+    assert "2 judged queries, 1 without a hit" in table.err
+
+
+def test_datasets(rusbeir):
+    rows = {row["name"]: row for row in json.loads(rusbeir("datasets", "--json").out)}
+    assert rows["xquad/ru"]["n_docs"] == 240
+    assert (rows["xquad/ru"]["verified"], rows["xquad/vi"]["verified"]) == (True, False)
+    lines = {line.split()[0]: line for line in rusbeir("datasets", "--lang", "ru").out.splitlines() if line.split()}
+    assert "unverified" not in lines["xquad/ru"]
+    assert "unverified" in lines["rusbeir/rus-scifact"]
+
+
+def test_validate(rusbeir, beir):
+    assert rusbeir("datasets", "validate", beir).code == 0
+    with (beir / "qrels" / "test.tsv").open("a") as file:
+        file.write("q1\tmissing\t1\n")
+    outcome = rusbeir("datasets", "validate", beir)
+    assert outcome.code == 1
+    assert "test.tsv:4" in outcome.out
+    assert "missing" in outcome.out
+
+
+def test_cache(rusbeir, beir, fresh_cache):
+    rusbeir("index", beir)
+    assert "indexes" in rusbeir("cache", "info").out
+    assert json.loads(rusbeir("cache", "clear", "indexes", "--json").out)["freed_bytes"] > 0
+    assert "indexes" not in json.loads(rusbeir("cache", "info", "--json").out)["bytes"]
+    rusbeir("cache", "clear")
+    assert list(fresh_cache.iterdir()) == []
+
+
+def test_output_is_plain_off_a_terminal(rusbeir, beir):
+    outcome = rusbeir("bench", beir)
+    assert "\x1b" not in outcome.out + outcome.err
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("rusbeir ben", ["bench"]),
+        ("rusbeir bench xquad/ru/s", ["xquad/ru/sentences"]),
+        ("rusbeir bench x --engine tan", ["tantivy"]),
+        ("rusbeir bench x --system bm25(profile=rus", ["bm25(profile=rusbeir-paper)"]),
+        ("rusbeir analyze --lang e", ["en", "es"]),
+    ],
+)
+def test_completion(words, offered):
+    environment = os.environ | {
+        "_RUSBEIR_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    program = Path(sys.executable).parent / "rusbeir"
+    done = subprocess.run([program], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == offered
+
+
+def test_progress_without_a_terminal_is_plain_lines(capfd, monkeypatch):
+    clock = iter(range(0, 1000, 6))
+    monkeypatch.setattr(output.time, "monotonic", lambda: float(next(clock)))
+    with output.progress() as report:
+        for done in range(0, 50, 10):
+            report("index", done, 100)
+    assert capfd.readouterr().err.splitlines() == [
+        "index: 20 of 100 (2/s, 48 s left)",
+        "index: 40 of 100 (2/s, 36 s left)",
+    ]
