@@ -1,0 +1,239 @@
+"""How fast a service is asked, how often again, and when to stop: pace, back-off and circuit breaker."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar
+
+from aiolimiter import AsyncLimiter
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception_type,
+    stop_after_attempt,
+    wait_exponential,
+    wait_random,
+)
+
+from rusbeir.errors import BackendError, BadInput
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What a service allows, and how patient to be with it. BadInput for what cannot be."""
+
+    requests_per_second: float | None = None
+    """Sent evenly, never in bursts; None is as fast as answers come."""
+    concurrency: int = 1
+    retries: int = 6
+    """How often a failed request is sent again before it is given up."""
+    timeout_seconds: float = 60.0
+    first_wait_seconds: float = 1.0
+    """The wait before the first retry; it doubles with each further one. As much at most is added at random."""
+    max_wait_seconds: float = 120.0
+    """The longest wait between two retries; a server that asks for more stops the job."""
+    breaker: int = 10
+    """After so many failed requests in a row the job stops. Those that were under way together count as one."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("concurrency", 1), ("retries", 0), ("breaker", 1)):
+            if getattr(self, name) < least:
+                raise BadInput(f"{name} is {getattr(self, name)}: it must be at least {least}.")
+        for name in ("requests_per_second", "timeout_seconds"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise BadInput(f"{name} is {value}: it must be a number above 0.")
+        if not 0 <= self.first_wait_seconds <= self.max_wait_seconds < math.inf:
+            raise BadInput(
+                f"The waits are {self.first_wait_seconds} to {self.max_wait_seconds} seconds: "
+                "first_wait_seconds must be at least 0 and at most max_wait_seconds."
+            )
+
+
+class Transient(Exception):
+    """A whole request failed in a way worth repeating. Raised by a backend, for Throttle.
+
+    reason is one word (rate-limited, timeout, server, malformed, empty), detail what a user should read, such as
+    "429 Too Many Requests"; retry_after the seconds that the server asks to wait.
+    """
+
+    def __init__(self, reason: str, *, detail: str = "", retry_after: float | None = None) -> None:
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+        self.reason = reason
+        self.detail = detail
+        self.retry_after = retry_after
+
+
+class Exhausted(BackendError):
+    """One request failed at every attempt while the service as a whole may be well: its tasks have failed."""
+
+    def __init__(self, last: Transient, attempts: int) -> None:
+        super().__init__(f"Given up after {attempts} attempt{'s' * (attempts != 1)} ({last}).")
+        self.reason = last.reason
+        self.detail = last.detail
+        self.attempts = attempts
+
+
+class Throttle:
+    """Runs requests within the limits, repeating those that raise Transient. For one event loop.
+
+    requests, retries and reasons (reason -> failed requests) count what happened.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.requests = 0
+        self.retries = 0
+        self.reasons: Counter[str] = Counter()
+        self._slots = asyncio.Semaphore(limits.concurrency)
+        self._queued = 0
+        rate = limits.requests_per_second
+        self._pace = AsyncLimiter(1, 1 / rate) if rate else None
+        self._waits = wait_exponential(limits.first_wait_seconds, limits.max_wait_seconds)
+        self._jitter = wait_random(0, limits.first_wait_seconds)
+        self._not_before = 0.0
+        self._streak = 0
+        self._stopped = asyncio.Event()
+        self._why = ""
+
+    async def run(self, call: Callable[[], Awaitable[T]]) -> T:
+        """What call returns, at the first attempt that succeeds. call is made anew for each attempt.
+
+        Raises Exhausted when the attempts are used up, BackendError for this and every other waiting call once
+        too many requests in a row have failed or the server asks for too long a wait; what call raises besides
+        Transient and TimeoutError comes through at once.
+        """
+        attempts = AsyncRetrying(
+            stop=stop_after_attempt(self.limits.retries + 1),
+            wait=self._wait_seconds,
+            sleep=self._back_off,
+            retry=retry_if_exception_type(Transient),
+            retry_error_callback=_give_up,
+        )
+        return await attempts(self._send, call)
+
+    async def _send(self, call: Callable[[], Awaitable[T]]) -> T:
+        await self._take_slot()
+        try:
+            await self._keep_pace()
+            self.requests += 1
+            streak = self._streak
+            try:
+                async with asyncio.timeout(self.limits.timeout_seconds):
+                    answer = await call()
+            except TimeoutError:
+                failure = Transient("timeout", detail=f"no answer within {self.limits.timeout_seconds:g} seconds")
+            except Transient as error:
+                failure = error
+            else:
+                self._streak = 0
+                return answer
+        finally:
+            self._slots.release()
+        self._note(failure, streak)
+        self._check()
+        raise failure
+
+    async def _take_slot(self) -> None:
+        self._check()
+        self._queued += 1
+        try:
+            await self._slots.acquire()
+        finally:
+            self._queued -= 1
+
+    async def _keep_pace(self) -> None:
+        """Return when a request may be sent. Raises BackendError as soon as the job is stopped."""
+        self._check()
+        loop = asyncio.get_running_loop()
+        while (wait := self._not_before - loop.time()) > 0:
+            await self._unless_stopped(asyncio.sleep(wait))
+        if self._pace is not None:
+            await self._unless_stopped(self._pace.acquire())
+
+    async def _back_off(self, seconds: float) -> None:
+        await self._unless_stopped(asyncio.sleep(seconds))
+        self.retries += 1
+
+    async def _unless_stopped(self, waiting: Awaitable[None]) -> None:
+        tasks = [asyncio.ensure_future(waiting), asyncio.ensure_future(self._stopped.wait())]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+        self._check()
+
+    def _wait_seconds(self, state: RetryCallState) -> float:
+        failure = state.outcome.exception() if state.outcome else None
+        asked = failure.retry_after if isinstance(failure, Transient) else None
+        return (self._waits(state) if asked is None else asked) + self._jitter(state)
+
+    def _note(self, failure: Transient, streak: int) -> None:
+        """Count a failed request, sent when so many had failed in a row, and stop the job where that is due."""
+        self.reasons[failure.reason] += 1
+        # Many fail at once when a server goes down for a moment; the streak grows by those sent knowing of the last.
+        if self._streak <= streak:
+            self._streak += 1
+        longest = self.limits.max_wait_seconds
+        if failure.retry_after is not None:
+            self._not_before = max(self._not_before, asyncio.get_running_loop().time() + failure.retry_after)
+        if failure.retry_after is not None and failure.retry_after > longest:
+            self._stop(
+                f"The server asks to wait {failure.retry_after:,.0f} seconds ({failure}), longer than {longest:,.0f}: "
+                "stopped; everything finished is saved. Run the same command after that time to go on."
+            )
+        elif self._streak >= self.limits.breaker:
+            times = f"{self._streak} requests in a row" if self._streak > 1 else "A request"
+            self._stop(
+                f"{times} failed ({failure}): stopped; everything finished is saved. Run the same command to go on."
+            )
+
+    def _stop(self, why: str) -> None:
+        if self._why:
+            return
+        self._why = why
+        self._stopped.set()
+        # Whoever queues for a slot is let in, to find the job stopped.
+        for _ in range(self._queued):
+            self._slots.release()
+
+    def _check(self) -> None:
+        if self._why:
+            raise BackendError(self._why)
+
+
+def _give_up(state: RetryCallState) -> Any:
+    failure = state.outcome.exception() if state.outcome else None
+    if not isinstance(failure, Transient):
+        raise TypeError(f"only Transient is repeated, not {failure!r}")
+    raise Exhausted(failure, state.attempt_number) from failure
+
+
+def retry_after_seconds(value: str | None) -> float | None:
+    """The seconds that a Retry-After header asks for, at least 0; None without one, or where it means nothing.
+
+    >>> retry_after_seconds("30")
+    30.0
+    >>> retry_after_seconds("Wed, 21 Oct 2015 07:28:00 GMT")
+    0.0
+    """
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            date = parsedate_to_datetime(value)
+        except ValueError:
+            return None
+        seconds = (date.replace(tzinfo=date.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
+    return max(seconds, 0.0) if math.isfinite(seconds) else None

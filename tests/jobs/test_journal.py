@@ -1,0 +1,271 @@
+"""The journal's tasks and attempts: what is pending, what is kept, and what counts."""
+
+from __future__ import annotations
+
+import sqlite3
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rusbeir.errors import BadInput
+from rusbeir.jobs import Done, Journal, Task, task_key
+from rusbeir.jobs import journal as journal_module
+
+A, B, C, D = (Task.of("segment", text) for text in ("one", "two", "three", "four"))
+
+
+@pytest.fixture
+def journal(tmp_path):
+    with Journal.open(tmp_path / "j.sqlite", {"source": "s1", "pair": "en-ru"}) as journal:
+        yield journal
+
+
+def pending(journal: Journal, worker: str, **options) -> list[Task]:
+    return [task for _, task in journal.pending(worker, 100, **options)]
+
+
+def test_adding_again_changes_nothing(journal):
+    assert journal.add([A, B]) == 2
+    assert journal.add(iter([A, B, A])) == 0
+    assert journal.add([C, B, C]) == 1
+    assert pending(journal, "w") == [A, B, C]
+    assert journal.add([]) == 0
+
+
+STANDINGS = [
+    # attempts by w as (state, result), pending, failed, result, why
+    ([], True, False, None, "never tried"),
+    ([("done", "x")], False, False, "x", "done is final"),
+    ([("failed", "")], False, True, None, "failed is final, until it is reset"),
+    ([("retry", "")], True, False, None, "only noted"),
+    ([("retry", ""), ("retry", ""), ("done", "x")], False, False, "x", "done at last"),
+    ([("failed", ""), ("done", "x")], False, False, "x", "done after all"),
+    ([("done", "x"), ("failed", "")], False, False, "x", "what is done stays done"),
+    ([("done", "x"), ("done", "y")], False, False, "x", "with its first answer: resumed runs give the same bytes"),
+    ([("done", "x"), ("retry", "")], False, False, "x", "whatever comes"),
+    ([("done", "")], False, False, "", "an empty result is a result, if the worker says so"),
+]
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["one call", "one by one"])
+@pytest.mark.parametrize(("attempts", "left", "failed", "result", "why"), STANDINGS, ids=[r[4] for r in STANDINGS])
+def test_standing(journal, attempts, left, failed, result, why, together):
+    journal.add([A, B])
+    rows = [Done(A.key, "w", state, text) for state, text in attempts]
+    for batch in [rows] if together else [[row] for row in rows]:
+        journal.record(batch)
+    assert pending(journal, "w") == ([A, B] if left else [B])
+    assert journal.results([A.key, B.key], "w") == ({} if result is None else {A.key: result})
+    assert journal.counts("w") == {"done": result is not None, "failed": failed, "pending": 1 + left}
+    assert [entry.attempts for entry in journal.failures("w")] == ([len(attempts)] if failed else [])
+    # each attempt is a row, numbered as it came
+    with sqlite3.connect(journal.path) as reader:
+        assert [row for (row,) in reader.execute("SELECT nth FROM attempt")] == list(range(1, len(attempts) + 1))
+    reader.close()
+
+
+def test_pages_follow_the_order_of_adding(journal, monkeypatch):
+    monkeypatch.setattr(journal_module, "BLOCK_TASKS", 7)
+    tasks = [Task.of("segment", str(number)) for number in range(50)]
+    journal.add(tasks)
+    done = {3, 4, *range(14, 35), 49}
+    journal.record([Done(tasks[number].key, "w", "done", "x") for number in sorted(done, reverse=True)])
+    seen, after = [], 0
+    while page := journal.pending("w", 4, after):
+        assert len(page) <= 4
+        after = page[-1][0]
+        seen += [task for _, task in page]
+    assert seen == [task for number, task in enumerate(tasks) if number not in done]
+
+
+def test_workers_keep_their_own_results(journal):
+    journal.add([A, B, C])
+    journal.record([Done(A.key, "google", "done", "раз"), Done(B.key, "google", "failed", error="refused")])
+    journal.record([Done(A.key, "deepl", "done", "один"), Done(B.key, "deepl", "done", "два")])
+    keys = [A.key, B.key, C.key]
+    assert pending(journal, "google") == [C]
+    assert pending(journal, "deepl") == [C]
+    assert pending(journal, "other") == [A, B, C]
+    assert journal.results(keys, "google") == {A.key: "раз"}
+    assert journal.results(keys, "google", "deepl") == {A.key: "раз", B.key: "два"}
+    assert journal.results(keys, "deepl", "google") == {A.key: "один", B.key: "два"}
+    assert journal.results(keys, "other") == journal.results(keys) == journal.results([], "google") == {}
+    assert journal.counts("google") == {"done": 1, "failed": 1, "pending": 1}
+    assert journal.counts("google", "deepl") == journal.counts() == {"done": 2, "failed": 0, "pending": 1}
+    assert journal.counts("other") == {"done": 0, "failed": 0, "pending": 3}
+    assert [entry.task for entry in journal.failures("google")] == [B]
+    assert list(journal.failures()) == []
+
+
+def test_failures_are_retried_by_the_same_worker(journal):
+    journal.add([A, B])
+    journal.record([Done(A.key, "w", "failed", error="timeout"), Done(B.key, "v", "failed", error="timeout")])
+    assert journal.reset_failed("w") == 1
+    assert pending(journal, "w") == [A, B]
+    assert pending(journal, "v") == [A]
+    journal.record([Done(A.key, "w", "failed", error="refused: no")])
+    [entry] = journal.failures("w")
+    assert entry == (A, "w", "", "refused: no", "", 2)
+    assert journal.reset_failed() == 2
+    assert journal.reset_failed() == 0
+
+
+def test_pending_of_one_kind(journal, monkeypatch):
+    monkeypatch.setattr(journal_module, "BLOCK_TASKS", 3)
+    tasks = [Task.of("odd" if number % 2 else "even", str(number)) for number in range(20)]
+    journal.add(tasks)
+    journal.record([Done(tasks[number].key, "w", "done", "x") for number in (0, 1, 2, 3, 7)])
+    assert pending(journal, "w", kind="odd") == [tasks[5]], "a page may be short"
+    assert journal.pending("w", 100, 6, kind="odd") == [(10, tasks[9]), (12, tasks[11])]
+    assert journal.pending("w", 100, kind="none") == []
+
+
+def test_failures_and_flags_are_listed_in_pages(journal, monkeypatch):
+    monkeypatch.setattr(journal_module, "PAGE_ENTRIES", 3)
+    tasks = [Task.of("segment", str(number)) for number in range(10)]
+    journal.add(tasks)
+    journal.record([Done(task.key, "w", "failed", error="empty", seconds=0.5) for task in tasks[:7]])
+    journal.record([Done(task.key, "w", "done", "x", flags="fuzzy") for task in tasks[7:9]])
+    journal.record([Done(tasks[9].key, "w", "done", "x")])
+    assert [entry.task for entry in journal.failures()] == tasks[:7]
+    assert [entry.task for entry in journal.failures(limit=4)] == tasks[:4]
+    assert [entry.task for entry in journal.failures(limit=3)] == tasks[:3]
+    assert list(journal.failures(limit=0)) == []
+    assert list(journal.flagged("w")) == [(task, "w", "x", "", "fuzzy", 1) for task in tasks[7:9]]
+
+
+def test_an_answer_to_no_task_is_refused_and_nothing_of_the_call_is_kept(journal):
+    journal.add([A])
+    with pytest.raises(BadInput, match="1 of 2 answers belong to no task"):
+        journal.record([Done(A.key, "w", "done", "x"), Done(B.key, "w", "done", "y")])
+    assert pending(journal, "w") == [A]
+    journal.record([])
+    journal.record([Done(A.key, "w", "done", "x")])
+
+
+def test_meta(journal):
+    assert journal.get_meta("planned") is None
+    assert journal.get_meta("pair") == "en-ru"
+    journal.set_meta({"planned": "1", "rows": "7"})
+    journal.set_meta({"rows": "8"})
+    assert (journal.get_meta("planned"), journal.get_meta("rows")) == ("1", "8")
+
+
+def test_everything_is_there_again(tmp_path):
+    path = tmp_path / "deep" / "er" / "j.sqlite"
+    with Journal.open(path, {"source": "s1"}) as journal:
+        journal.add([A, B])
+        journal.record([Done(A.key, "w", "done", "x")])
+        journal.set_meta({"planned": "1"})
+    assert sorted(entry.name for entry in path.parent.iterdir()) == ["j.sqlite", "j.sqlite.lock"]
+    with Journal.open(path, {"source": "s1"}) as journal:
+        assert pending(journal, "w") == [B]
+        assert journal.results([A.key], "w") == {A.key: "x"}
+        assert journal.get_meta("planned") == "1"
+    journal.close()
+
+
+def test_a_plan_cut_short_is_made_again(journal, monkeypatch):
+    monkeypatch.setattr(journal_module, "BATCH_TASKS", 2)
+
+    def broken():
+        yield from [A, B, C]
+        raise BadInput("corpus.jsonl:4: not JSON")
+
+    with pytest.raises(BadInput, match=r"corpus\.jsonl:4"):
+        journal.add(broken())
+    assert pending(journal, "w") == [A, B]
+    assert journal.add([A, B, C, D]) == 2
+
+
+def test_threads(journal):
+    tasks = [Task.of("segment", str(number)) for number in range(400)]
+    journal.add(tasks)
+
+    def work(part: int) -> None:
+        for start in range(part * 100, part * 100 + 100, 10):
+            journal.record([Done(task.key, f"w{part % 2}", "done", task.payload) for task in tasks[start : start + 10]])
+            journal.results([task.key for task in tasks], "w0")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    assert journal.counts() == {"done": 400, "failed": 0, "pending": 0}
+    assert journal.counts("w1")["done"] == 200
+
+
+TEXT = st.text(st.characters(), max_size=30)
+"""Any code points, lone surrogates and NUL included."""
+
+
+@settings(max_examples=60, deadline=None)
+@given(payload=TEXT, result=TEXT, error=TEXT, flags=TEXT, worker=TEXT, kind=TEXT, meta=TEXT)
+def test_any_text_comes_back_as_it_was(tmp_path_factory, payload, result, error, flags, worker, kind, meta):
+    path = tmp_path_factory.mktemp("any") / "j.sqlite"
+    task, other = Task.of(kind, payload), Task.of(kind, payload + "x")
+    for again in range(2):
+        with Journal.open(path, {"source": meta}) as journal:
+            if not again:
+                journal.add([task, other])
+                assert pending(journal, worker) == [task, other]
+                journal.record([Done(task.key, worker, "done", result, flags=flags)])
+                journal.record([Done(other.key, worker, "failed", result, error, flags)])
+            assert journal.results([task.key, other.key], worker) == {task.key: result}
+            assert list(journal.failures(worker)) == [(other, worker, result, error, flags, 1)]
+            assert list(journal.flagged()) == ([(task, worker, result, "", flags, 1)] if flags else [])
+            assert journal.get_meta("source") == meta
+
+
+def test_a_lone_surrogate_among_others_spoils_nothing(journal):
+    tasks = [Task.of("segment", text) for text in ("plain", "half \ud83d", "кот", "\x00")]
+    assert journal.add(tasks) == 4
+    assert pending(journal, "w") == tasks
+    journal.record([Done(task.key, "w", "done", task.payload) for task in tasks])
+    assert journal.results([task.key for task in tasks], "w") == {task.key: task.payload for task in tasks}
+    assert journal.counts("w")["done"] == 4
+
+
+@given(left=st.lists(TEXT, max_size=3), right=st.lists(TEXT, max_size=3))
+def test_keys_are_equal_only_for_equal_parts(left, right):
+    assert (task_key(*left) == task_key(*right)) == (left == right)
+    assert len(task_key(*left)) == 16
+
+
+def test_long_texts(journal):
+    task = Task.of("segment", "слово " * 500_000)
+    assert journal.add([A, task, B]) == 3
+    journal.record([Done(task.key, "w", "done", task.payload)])
+    assert journal.results([task.key], "w") == {task.key: task.payload}
+
+
+def test_adding_and_paging_stay_within_flat_memory(journal, monkeypatch):
+    monkeypatch.setattr(journal_module, "BATCH_TASKS", 1000)
+
+    def tasks():
+        for number in range(20_000):
+            yield Task.of("segment", f"{number:0300d}")
+
+    tracemalloc.start()
+    try:
+        journal.add(tasks())
+        after = pages = 0
+        while page := journal.pending("w", 500, after):
+            after = page[-1][0]
+            pages += 1
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert pages >= 40
+    assert peak < 3 << 20, "the tasks themselves take 9 MB"
+
+
+def test_a_finished_journal_is_seen_to_be_finished_without_reading_its_texts(journal, monkeypatch):
+    tasks = [Task.of("segment", str(number)) for number in range(20_000)]
+    journal.add(tasks)
+    journal.record([Done(task.key, "w", "done", "x") for task in tasks])
+    asked = []
+    monkeypatch.setattr(journal, "_tasks", lambda *question: asked.append(question))
+    assert journal.pending("w", 1000) == []
+    assert asked == []
