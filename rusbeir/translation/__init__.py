@@ -1,0 +1,1 @@
+"""Translation: texts cut, protected, translated, checked and put together again."""

@@ -1,0 +1,183 @@
+"""A pipeline of apertium's programs that translates one text after the other, ended by a zero byte each."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+
+_SPECIAL = re.compile(r"[\[\]{}^$/\\@<>]")
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+# What the programs take for the end of a sentence and of a paragraph, so that the last word is not held back.
+_END = "[][\n]"
+# Sent behind every batch: what comes back for it shows that no answer is missing or too many.
+_MARK = "1000001"
+_CHUNK_BYTES = 1 << 16
+
+
+class StreamBroken(Exception):
+    """A program of the pipeline ended, or gave no answer in time; the stream begins anew with the next text.
+
+    answers are those to the first texts, as far as they came.
+    """
+
+    def __init__(self, reason: str, answers: Sequence[str] = ()) -> None:
+        super().__init__(reason)
+        self.answers = answers
+
+
+class Stream:
+    """One pipeline. For one thread at a time."""
+
+    def __init__(self, mode: Path, timeout_seconds: float) -> None:
+        self._mode = mode
+        self._timeout_seconds = timeout_seconds
+        self._process: subprocess.Popen[bytes] | None = None
+        self._mark: str | None = None
+
+    def ask(self, texts: Sequence[str]) -> list[str]:
+        """The translations, in order. Raises StreamBroken with those that came through."""
+        answers: list[str] = []
+        try:
+            process = self._started()
+            self._exchange(process, [*texts, _MARK], answers)
+            if answers.pop() != self._mark:
+                # Nobody knows which text had none, or two.
+                answers.clear()
+                raise StreamBroken("the answers are not as many as the texts")
+        except StreamBroken as error:
+            self.close()
+            raise StreamBroken(str(error), answers) from None
+        except BaseException:
+            self.close()
+            raise
+        return answers
+
+    def close(self) -> None:
+        """End the programs. Harmless when repeated."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        process.wait()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+            script = subprocess.run(
+                ["apertium-wblank-mode", "-z", str(self._mode)], capture_output=True, check=True, env=environment
+            ).stdout.decode()
+            # $1 is an option of the generator (-n: no marks at unknown words), $2 one of the tagger.
+            self._process = subprocess.Popen(
+                ["bash", "-c", script, "apertium", "-n", ""],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+                start_new_session=True,
+                bufsize=0,
+            )
+            for pipe in (self._process.stdin, self._process.stdout):
+                os.set_blocking(_open(pipe), False)
+            answers: list[str] = []
+            self._exchange(self._process, [_MARK], answers)
+            self._mark = answers[0]
+        return self._process
+
+    def _exchange(self, process: subprocess.Popen[bytes], texts: Sequence[str], answers: list[str]) -> None:
+        """Write and read as the pipes allow: with large texts both would wait for each other else."""
+        sending, receiving = _open(process.stdin), _open(process.stdout)
+        begun = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(receiving, selectors.EVENT_READ)
+            if selector.select(0):
+                raise StreamBroken("a program of the pipeline ended, or answered what it was not asked")
+            selector.register(sending, selectors.EVENT_WRITE)
+            view = memoryview(b"".join(map(_encoded, texts)))
+            deadline = time.monotonic() + self._timeout_seconds
+            while len(answers) < len(texts):
+                ready = selector.select(max(deadline - time.monotonic(), 0))
+                if not ready and time.monotonic() >= deadline:
+                    raise StreamBroken(f"no answer within {self._timeout_seconds:g} seconds")
+                for key, _ in ready:
+                    if key.fd == sending:
+                        view = view[_written(sending, view) :]
+                        if not view:
+                            selector.unregister(sending)
+                        continue
+                    chunk = os.read(receiving, _CHUNK_BYTES)
+                    if not chunk:
+                        raise StreamBroken("a program of the pipeline ended")
+                    *complete, begun = (begun + chunk).split(b"\0")
+                    if complete:
+                        answers += map(_decoded, complete)
+                        deadline = time.monotonic() + self._timeout_seconds
+        if begun or len(answers) > len(texts):
+            answers.clear()
+            raise StreamBroken("more answers came than texts were sent")
+
+
+class Pool:
+    """As many streams as threads, started when they are needed."""
+
+    def __init__(self, make: Callable[[], Stream], threads: ThreadPoolExecutor) -> None:
+        self.threads = threads
+        self._make = make
+        self._all: list[Stream] = []
+        self._free: SimpleQueue[Stream] = SimpleQueue()
+
+    @contextlib.contextmanager
+    def stream(self) -> Iterator[Stream]:
+        """A stream for one thread."""
+        if self._free.empty():
+            stream = self._make()
+            self._all.append(stream)
+        else:
+            stream = self._free.get()
+        try:
+            yield stream
+        finally:
+            self._free.put(stream)
+
+    def close(self) -> None:
+        """End all streams, after what is under way."""
+        self.threads.shutdown()
+        for stream in self._all:
+            stream.close()
+
+
+def _encoded(text: str) -> bytes:
+    # A zero byte inside would end the text; it says nothing to a translator.
+    return (_SPECIAL.sub(r"\\\g<0>", text.replace("\0", " ")) + _END).encode() + b"\0"
+
+
+def _decoded(answer: bytes) -> str:
+    return _ESCAPED.sub(r"\1", answer.decode("utf-8", "replace").removesuffix(_END))
+
+
+def _open(pipe: object) -> int:
+    """The descriptor of a pipe that Popen has made."""
+    fileno: Callable[[], int] = getattr(pipe, "fileno")  # noqa: B009
+    return fileno()
+
+
+def _written(descriptor: int, view: memoryview) -> int:
+    try:
+        return os.write(descriptor, view[:_CHUNK_BYTES])
+    except BrokenPipeError:
+        raise StreamBroken("a program of the pipeline ended") from None
+    except BlockingIOError:
+        return 0

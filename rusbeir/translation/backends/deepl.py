@@ -1,0 +1,141 @@
+"""DeepL, through its official package."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from rusbeir.errors import BackendError, BadInput, MissingExtra
+from rusbeir.jobs import Limits, Transient
+from rusbeir.translation.backends import http
+from rusbeir.translation.backends.outcomes import matched, shown, sifted
+from rusbeir.translation.backends.presets import capacity_of, codes_of, limits_of
+from rusbeir.translation.protocol import Capacity, Failure, Outcome
+
+KEY = "DEEPL_AUTH_KEY"
+# Not allowed in XML, in no form.
+_ILLEGAL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeepL:
+    """DeepL. The texts go out as XML, in which it keeps the tags that stand for masks."""
+
+    endpoint: str = ""
+    """Another server than the key's own; for tests."""
+    limits: Limits = field(default_factory=partial(limits_of, "deepl"))
+    capacity: Capacity = field(default_factory=partial(capacity_of, "deepl"))
+    _clients: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    @property
+    def signature(self) -> str:
+        return "deepl|api:v2|tags:xml|split:nonewlines"
+
+    def check(self, source: str, target: str) -> None:
+        """BadInput for a language that DeepL has not and without a key, MissingExtra without the package deepl."""
+        if self.endpoint:
+            http.address(self.endpoint, "The translator deepl's endpoint")
+        _codes(source, target)
+        _module()
+        _key()
+
+    async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
+        """One outcome a text, all in one request."""
+        codes = _codes(source, target)
+        return await sifted(texts, lambda sent: self._ask(sent, codes))
+
+    async def close(self) -> None:
+        """Close the connections. Harmless when repeated."""
+        while self._clients:
+            client, threads = self._clients.pop()
+            threads.shutdown()
+            client.close()
+
+    async def _ask(self, texts: list[str], codes: tuple[str, str]) -> list[Outcome]:
+        deepl = _module()
+        client, threads = self._open()
+        call = partial(
+            client.translate_text,
+            [_ILLEGAL.sub(" ", text) for text in texts],
+            source_lang=codes[0],
+            target_lang=codes[1],
+            tag_handling="xml",
+            non_splitting_tags=["x"],
+            split_sentences=deepl.SplitSentences.NO_NEWLINES,
+            preserve_formatting=True,
+        )
+        try:
+            rows = await asyncio.get_running_loop().run_in_executor(threads, call)
+        except deepl.QuotaExceededException:
+            raise BackendError(
+                "DeepL's quota for this billing period is used up. Everything finished is saved; go on with "
+                "another translator or next month."
+            ) from None
+        except deepl.AuthorizationException:
+            raise BadInput(f"DeepL does not accept the key in {KEY}.") from None
+        except deepl.ConnectionException as error:
+            reason = "timeout" if "timed out" in str(error).lower() else "server"
+            raise Transient(reason, detail=shown(str(error))) from None
+        except deepl.DeepLException as error:
+            failure = self._refused(error)
+            if len(texts) == 1:
+                return [failure]
+            # Which of the texts it is that DeepL cannot read, only asking for fewer tells.
+            middle = len(texts) // 2
+            return [*await self._ask(texts[:middle], codes), *await self._ask(texts[middle:], codes)]
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            raise Transient("malformed", detail=shown(f"the answer is not what DeepL sends: {error}")) from None
+        return matched(texts, [row.text for row in rows])
+
+    def _refused(self, error: Any) -> Failure:
+        """The failure of a text that DeepL will not translate; raises for what has nothing to do with the texts."""
+        status = error.http_status_code or 0
+        said = shown(str(error).replace(_key(), "[key]"))
+        if error.should_retry or http.transient(status, said, {}) is not None:
+            raise Transient("rate-limited" if status in {429, 529} else "server", detail=said)
+        if "_lang" in said:
+            raise BadInput(f"DeepL does not take the pair of languages: {said}")
+        reason = "too-long" if status in http.TOO_LONG else "unsupported"
+        return Failure(reason, said, False)
+
+    def _open(self) -> tuple[Any, ThreadPoolExecutor]:
+        if not self._clients:
+            deepl = _module()
+            http_client: Any = import_module("deepl.http_client")
+            # The only place where the package takes them: Throttle repeats, and the limits know the time-out.
+            http_client.max_network_retries = 0
+            http_client.min_connection_timeout = self.limits.timeout_seconds
+            client = deepl.Translator(_key(), server_url=self.endpoint or None, send_platform_info=False)
+            self._clients.append((client, ThreadPoolExecutor(self.limits.concurrency, "deepl")))
+        client, threads = self._clients[0]
+        return client, threads
+
+
+def _codes(source: str, target: str) -> tuple[str, str]:
+    codes = codes_of("deepl")
+    found = codes.target(target)
+    # DeepL reads every variant of a language, and writes only a named one of English and Portuguese.
+    return codes.source(source.partition("-")[0]), {"EN": "EN-US", "PT": "PT-PT"}.get(found, found)
+
+
+def _key() -> str:
+    key = os.environ.get(KEY, "").strip()
+    if not key:
+        raise BadInput(f"{KEY} is not set: it holds the key of a DeepL API account (free or pro).")
+    if not key.isascii() or not key.isprintable():
+        raise BadInput(f"{KEY} holds characters that no key has: set it anew, without quotes or line ends.")
+    return key
+
+
+def _module() -> Any:
+    try:
+        return import_module("deepl")
+    except ImportError as error:
+        raise MissingExtra("The translator deepl needs the package deepl: pip install 'rusbeir[deepl]'") from error

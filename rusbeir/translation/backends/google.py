@@ -1,0 +1,149 @@
+"""The free endpoint behind translate.google.com, through googletrans: no key, no promises, low limits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from rusbeir.errors import MissingExtra
+from rusbeir.jobs import Limits, Transient, retry_after_seconds
+from rusbeir.translation.backends import http
+from rusbeir.translation.backends.outcomes import PerLoop, one_by_one, shown, sifted, verdict
+from rusbeir.translation.backends.presets import capacity_of, codes_of, limits_of
+from rusbeir.translation.protocol import Capacity, Failure, Outcome
+
+_CAPTCHA = re.compile(r"/sorry/|captcha|unusual traffic", re.IGNORECASE)
+
+
+class _Item(Exception):
+    """The server will not answer this one text."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.detail)
+        self.failure = failure
+
+
+@dataclass(frozen=True, kw_only=True)
+class Google:
+    """Google Translate without a key.
+
+    googletrans's own traps are kept out: a status other than 200 never becomes the source text, captcha pages are
+    rate limits, and the language codes are Google's own, not those of googletrans's table.
+    """
+
+    endpoint: str = ""
+    """Another address that answers like https://translate.googleapis.com; for tests and mirrors."""
+    limits: Limits = field(default_factory=partial(limits_of, "google"))
+    capacity: Capacity = field(default_factory=partial(capacity_of, "google"))
+    _clients: PerLoop[Any] = field(default_factory=PerLoop, init=False, repr=False, compare=False)
+
+    @property
+    def signature(self) -> str:
+        return "google|api:translate_a-gtx"
+
+    def check(self, source: str, target: str) -> None:
+        """BadInput for a language that Google has not, MissingExtra without googletrans."""
+        if self.endpoint:
+            http.address(self.endpoint, "The translator google's endpoint")
+        _codes(source, target)
+        _module("googletrans")
+
+    async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
+        """One outcome a text, one request each."""
+        codes = _codes(source, target)
+        translator = self._clients.get(self._open)
+        return await sifted(texts, lambda sent: one_by_one(sent, lambda text: self._ask(translator, text, codes)))
+
+    async def close(self) -> None:
+        """Close the connections of this event loop. Harmless when repeated."""
+        if (translator := self._clients.take()) is not None:
+            await translator.client.aclose()
+
+    def _open(self) -> Any:
+        httpx = _module("httpx")
+        translator = _module("googletrans").Translator(
+            service_urls=["translate.googleapis.com"], raise_exception=True, timeout=self.limits.timeout_seconds
+        )
+        client = translator.client
+        if self.endpoint:
+            client = translator.client = httpx.AsyncClient(
+                transport=http.redirected(httpx, self.endpoint), headers=client.headers, timeout=client.timeout
+            )
+        client.event_hooks = {"response": [_inspect]}
+        return translator
+
+    async def _ask(self, translator: Any, text: str, codes: tuple[str, str]) -> Outcome:
+        source, target = codes
+        httpx = _module("httpx")
+        try:
+            # The parameters after dest and src replace those which googletrans would send: its table of languages
+            # is not Google's ("ee" becomes Estonian), and of the ten kinds of data only the translation is wanted.
+            answer = await translator.translate(text, dest="en", src="auto", sl=source, tl=target, hl=target, dt=["t"])
+        except _Item as item:
+            return item.failure
+        except httpx.InvalidURL:
+            return Failure("too-long", f"the text has {len(text):,} characters, more than an address holds", False)
+        except httpx.TimeoutException:
+            raise Transient("timeout", detail=f"no answer within {self.limits.timeout_seconds:g} seconds") from None
+        except httpx.TransportError as error:
+            raise Transient("server", detail=shown(f"no connection to Google: {error}")) from None
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            raise Transient("malformed", detail=shown(f"the answer is not what Google sends: {error}")) from None
+        return verdict(text, answer.text)
+
+
+async def _inspect(response: Any) -> None:
+    """Raise for every answer that is no translation, before googletrans makes of it what it likes."""
+    status, headers = response.status_code, response.headers
+    if status == 200 and "html" not in headers.get("content-type", "").lower():
+        await response.aread()
+        if not _has_pieces(response):
+            raise Transient("malformed", detail=shown(f"the answer is not what Google sends: {response.text}"))
+        return
+    if 300 <= status < 400:
+        raise _captcha(headers)  # to https://www.google.com/sorry/index
+    body = (await response.aread()).decode("utf-8", "replace")
+    if status in {200, 403} or (status == 429 and _CAPTCHA.search(body)):
+        raise _captcha(headers)
+    if (failure := http.transient(status, response.reason_phrase, headers)) is not None:
+        raise failure
+    reason = "too-long" if status in http.TOO_LONG else "unsupported"
+    raise _Item(Failure(reason, f"Google answers {status} {response.reason_phrase}", False))
+
+
+def _has_pieces(response: Any) -> bool:
+    """Whether the first entry lists pieces of a translation: googletrans makes a text of other JSON, too."""
+    try:
+        answer = response.json()
+    except ValueError:
+        return False
+    pieces = answer[0] if isinstance(answer, list) and answer else None
+    return isinstance(pieces, list) and all(
+        isinstance(piece, list) and piece and isinstance(piece[0], str | None) for piece in pieces
+    )
+
+
+def _captcha(headers: Any) -> Transient:
+    return Transient(
+        "rate-limited",
+        detail="Google asks whether this is a person (captcha): too much was asked from this address",
+        retry_after=retry_after_seconds(headers.get("retry-after")),
+    )
+
+
+def _codes(source: str, target: str) -> tuple[str, str]:
+    codes = codes_of("google", "google-languages")
+    return codes.source(source), codes.target(target)
+
+
+def _module(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise MissingExtra(
+            "The translator google needs the package googletrans: pip install 'rusbeir[google]'"
+        ) from error

@@ -1,0 +1,159 @@
+"""Cloud Translation v2 (Basic) over its REST interface: a key, or a service account."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from rusbeir.errors import BackendError, BadInput, MissingExtra
+from rusbeir.jobs import Limits, Transient
+from rusbeir.translation.backends import http
+from rusbeir.translation.backends.outcomes import PerLoop, matched, shown, sifted
+from rusbeir.translation.backends.presets import capacity_of, codes_of, limits_of
+from rusbeir.translation.protocol import Capacity, Failure, Outcome
+
+KEY = "GOOGLE_API_KEY"
+ACCOUNT = "GOOGLE_APPLICATION_CREDENTIALS"
+SCOPE = "https://www.googleapis.com/auth/cloud-translation"
+
+_RATE_LIMITS = frozenset({"rateLimitExceeded", "userRateLimitExceeded"})
+_QUOTAS = frozenset({"dailyLimitExceeded", "quotaExceeded", "billingNotEnabled"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoogleCloud:
+    """Google's paid translator. The texts go out as HTML, in which it keeps the tags that stand for masks."""
+
+    endpoint: str = "https://translation.googleapis.com"
+    limits: Limits = field(default_factory=partial(limits_of, "google-cloud"))
+    capacity: Capacity = field(default_factory=partial(capacity_of, "google-cloud"))
+    _clients: PerLoop[Any] = field(default_factory=PerLoop, init=False, repr=False, compare=False)
+    _accounts: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    @property
+    def signature(self) -> str:
+        return "google-cloud|api:v2|model:nmt|format:html"
+
+    def check(self, source: str, target: str) -> None:
+        """BadInput for a language that Google has not and without credentials, MissingExtra without httpx."""
+        http.address(self.endpoint, "The translator google-cloud's endpoint")
+        _codes(source, target)
+        _module("httpx", "httpx")
+        if not os.environ.get(KEY, "").strip():
+            self._account()
+
+    async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
+        """One outcome a text, all in one request."""
+        codes = _codes(source, target)
+        return await sifted(texts, lambda sent: self._ask(sent, codes))
+
+    async def close(self) -> None:
+        """Close the connections of this event loop. Harmless when repeated."""
+        if (client := self._clients.take()) is not None:
+            await client.aclose()
+
+    async def _ask(self, texts: list[str], codes: tuple[str, str]) -> list[Outcome]:
+        httpx = _module("httpx", "httpx")
+        client = self._clients.get(lambda: httpx.AsyncClient(timeout=self.limits.timeout_seconds))
+        # The key travels in a header: addresses are logged.
+        headers = await self._credentials()
+        body = {"q": texts, "source": codes[0], "target": codes[1], "format": "html", "model": "nmt"}
+        try:
+            response = await client.post(f"{self.endpoint}/language/translate/v2", json=body, headers=headers)
+        except httpx.TimeoutException:
+            raise Transient("timeout", detail=f"no answer within {self.limits.timeout_seconds:g} seconds") from None
+        except httpx.TransportError as error:
+            raise Transient("server", detail=shown(f"no connection to {self.endpoint}: {error}")) from None
+        try:
+            answer = response.json()
+        except ValueError:
+            answer = None
+        if response.status_code != 200:
+            failure = self._refused(response, answer)
+            if len(texts) == 1:
+                return [failure]
+            # Which of the texts it is, only asking for fewer tells.
+            middle = len(texts) // 2
+            return [*await self._ask(texts[:middle], codes), *await self._ask(texts[middle:], codes)]
+        try:
+            return matched(texts, [str(row["translatedText"]) for row in answer["data"]["translations"]])
+        except (TypeError, LookupError):
+            raise Transient("malformed", detail="the answer is not what Cloud Translation sends") from None
+
+    def _refused(self, response: Any, answer: Any) -> Failure:
+        """The failure of a text that Google will not translate; raises for what has nothing to do with the texts."""
+        status = int(response.status_code)
+        error = answer.get("error") if isinstance(answer, Mapping) else None
+        error = error if isinstance(error, Mapping) else {}
+        said = self._shown(str(error.get("message") or response.reason_phrase))
+        reasons = {str(entry.get("reason")) for entry in error.get("errors") or () if isinstance(entry, Mapping)}
+        if status == 403 and reasons & _RATE_LIMITS:
+            status = 429
+        if (failure := http.transient(status, said, response.headers)) is not None:
+            raise failure
+        if status == 403 and reasons & _QUOTAS:
+            raise BackendError(f"Google Cloud's quota is used up ({said}). Everything finished is saved.")
+        if status in {401, 403} or "API key" in said:
+            raise BadInput(f"Google Cloud does not accept the credentials in {KEY} or {ACCOUNT} ({status} {said}).")
+        if "language" in said.lower():
+            raise BadInput(f"Google Cloud does not take the pair of languages ({status} {said}).")
+        reason = "too-long" if status in http.TOO_LONG or "too long" in said.lower() else "unsupported"
+        return Failure(reason, f"{status} {said}", False)
+
+    async def _credentials(self) -> dict[str, str]:
+        """The header that says who pays."""
+        if key := os.environ.get(KEY, "").strip():
+            return {"X-Goog-Api-Key": key}
+        account = self._account()
+        if not account.valid:
+            try:
+                await asyncio.to_thread(
+                    account.refresh, _module("google.auth.transport.requests", "google-auth").Request()
+                )
+            except _module("google.auth.exceptions", "google-auth").TransportError as error:
+                raise Transient("server", detail=shown(f"no token for the service account: {error}")) from None
+            except _module("google.auth.exceptions", "google-auth").GoogleAuthError as error:
+                raise BadInput(f"The service account in {ACCOUNT} gets no token: {shown(str(error))}") from None
+        return {"Authorization": f"Bearer {account.token}"}
+
+    def _account(self) -> Any:
+        """The service account in the file that GOOGLE_APPLICATION_CREDENTIALS names, read once."""
+        if not self._accounts:
+            path = os.environ.get(ACCOUNT, "").strip()
+            if not path:
+                raise BadInput(
+                    f"The translator google-cloud needs credentials: set {KEY} to an API key, "
+                    f"or {ACCOUNT} to the JSON file of a service account."
+                )
+            try:
+                self._accounts.append(
+                    _module("google.oauth2.service_account", "google-auth").Credentials.from_service_account_file(
+                        path, scopes=[SCOPE]
+                    )
+                )
+            except (OSError, ValueError) as error:
+                raise BadInput(f"{ACCOUNT} names {path}, which holds no service account: {error}") from None
+        return self._accounts[0]
+
+    def _shown(self, text: str) -> str:
+        key = os.environ.get(KEY, "").strip()
+        return shown(text.replace(key, "[key]") if key else text)
+
+
+def _codes(source: str, target: str) -> tuple[str, str]:
+    codes = codes_of("google-cloud", "google-languages")
+    return codes.source(source), codes.target(target)
+
+
+def _module(name: str, package: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise MissingExtra(
+            f"The translator google-cloud needs the package {package}: pip install 'rusbeir[google-cloud]'"
+        ) from error

@@ -1,0 +1,165 @@
+"""A language model behind an OpenAI-compatible endpoint: one text a request, one JSON object an answer."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from importlib.util import find_spec
+from typing import TypeAlias
+
+from rusbeir.errors import BadInput, MissingExtra
+from rusbeir.jobs import Answer, Limits, Llm, Rejected, Usage
+from rusbeir.storage import data_folder
+from rusbeir.translation import checks
+from rusbeir.translation.backends.languages import english_name
+from rusbeir.translation.backends.llm_answers import SCHEMA, read_translation
+from rusbeir.translation.backends.outcomes import PerLoop, one_by_one, shown, sifted, verdict
+from rusbeir.translation.backends.presets import capacity_of, limits_of
+from rusbeir.translation.checks import Segment
+from rusbeir.translation.protocol import Capacity, Failure, Outcome
+
+Judge: TypeAlias = Callable[[Segment], Failure | None]
+"""What is wrong with an answer; None where it may be a translation."""
+
+# Only for estimates before anything is sent: English text in, and what most tokenizers make of other scripts out.
+_INPUT_TOKENS_PER_CHAR = 0.25
+_OUTPUT_TOKENS_PER_CHAR = 0.5
+_PROMPT_TOKENS_PER_CHAR = 0.5
+_SPARE_TOKENS = 2048
+_TOKENS_PER_CHAR = 3
+
+
+def checked(segment: Segment) -> Failure | None:
+    """The Failure of an answer that refuses, chats, copies or is in another language; None for any other.
+
+    >>> checked(Segment("Water boils.", "I'm sorry, but I can't help with that.", "en", "ru")).reason
+    'refused'
+    """
+    flags = checks.check(segment)
+    chat = next((flag for flag in flags if flag.name == "chat-prefix"), None)
+    return checks.failure(flags) or (
+        Failure("malformed", f"not only a translation: {chat.detail}", True) if chat else None
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LlmTranslator:
+    """A language model. An answer that is no translation is asked for again with another seed, before it fails."""
+
+    llm: str = ""
+    """The model's name at the endpoint."""
+    attempts: int = 5
+    """At most, at one text; one that is refused each time fails for good."""
+    seed: int = 0
+    """Of the first attempt; each further one adds 1."""
+    retry_temperature: float = 0.3
+    """Of all attempts but the first, which has 0: with 0 another seed would change nothing."""
+    input_price: float = 0.0
+    """Money per million tokens sent."""
+    output_price: float = 0.0
+    """Money per million tokens answered."""
+    limits: Limits = field(default_factory=partial(limits_of, "llm"))
+    judge: Judge = field(default=checked, repr=False)
+    usage: Usage = field(default_factory=Usage, compare=False)
+    """Answers and tokens so far, of all attempts."""
+    _clients: PerLoop[Llm] = field(default_factory=PerLoop, init=False, repr=False, compare=False)
+
+    @property
+    def signature(self) -> str:
+        model = "".join(char if char.isprintable() and char not in " |" else "_" for char in self.llm)
+        heat = f"|t:0+{self.retry_temperature:g}*{self.attempts - 1}" if self.attempts > 1 else "|t:0"
+        return f"llm|model:{model}|prompt:{_prompt_digest()}|seed:{self.seed}{heat}"
+
+    @property
+    def capacity(self) -> Capacity:
+        """The row's, with the cost that the prices give for English into a language of middling tokens."""
+        row = capacity_of("llm")
+        prompt = _PROMPT_TOKENS_PER_CHAR * self.input_price
+        text = _INPUT_TOKENS_PER_CHAR * self.input_price + _OUTPUT_TOKENS_PER_CHAR * self.output_price
+        return replace(row, cost_per_million_chars=round(prompt + text, 6))
+
+    @property
+    def spent(self) -> float:
+        """The cost of all answers so far."""
+        return (self.usage.input_tokens * self.input_price + self.usage.output_tokens * self.output_price) / 1e6
+
+    def check(self, source: str, target: str) -> None:
+        """BadInput without a model, an endpoint or a key; MissingExtra without the package openai.
+
+        Any pair of languages is worth a try.
+        """
+        if not self.llm.strip():
+            raise BadInput("The translator llm needs a model: give --llm MODEL, as the endpoint names it.")
+        if self.attempts < 1:
+            raise BadInput(f"attempts is {self.attempts}: it must be at least 1.")
+        if find_spec("openai") is None:
+            raise MissingExtra("The translator llm needs the package openai: pip install 'rusbeir[llm]'")
+        Llm.from_environment(self.llm)
+        _prompt()
+
+    async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
+        """One outcome a text, one request each."""
+        client = self._clients.get(self._open)
+        return await sifted(texts, lambda sent: one_by_one(sent, lambda text: self._ask(client, text, source, target)))
+
+    async def close(self) -> None:
+        """Close the connections of this event loop. Harmless when repeated."""
+        if (client := self._clients.take()) is not None:
+            await client.close()
+
+    def _open(self) -> Llm:
+        timeout = self.limits.timeout_seconds / self.attempts
+        return replace(Llm.from_environment(self.llm, timeout_seconds=timeout), usage=self.usage)
+
+    async def _ask(self, client: Llm, text: str, source: str, target: str) -> Outcome:
+        system = _prompt().format(source=english_name(source), target=english_name(target))
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": text}]
+        outcome: Outcome = ""
+        for attempt in range(self.attempts):
+            try:
+                answer = await client.chat(
+                    messages,
+                    schema=SCHEMA,
+                    temperature=self.retry_temperature if attempt else 0.0,
+                    seed=self.seed + attempt,
+                    max_tokens=_SPARE_TOKENS + _TOKENS_PER_CHAR * len(text),
+                )
+            except Rejected as error:
+                reason = error.reason if error.reason in {"too-long", "refused"} else "unsupported"
+                return Failure(reason, shown(error.detail), False)
+            outcome = self._read(answer, text, source, target)
+            if isinstance(outcome, str):
+                return outcome
+        # All attempts are used up: asking again would be asked the same.
+        return outcome._replace(retry=False) if isinstance(outcome, Failure) else outcome
+
+    def _read(self, answer: Answer, text: str, source: str, target: str) -> Outcome:
+        if answer.refusal or answer.finish_reason == "content_filter":
+            return Failure("refused", shown(answer.refusal or "stopped by the server's content filter"), True)
+        if answer.finish_reason == "length":
+            return Failure("too-long", f"the answer was cut after {answer.output_tokens:,} tokens", True)
+        if not answer.text.strip():
+            return Failure("empty", "the answer is empty", True)
+        translation = read_translation(answer.text)
+        if translation is None:
+            found = self.judge(Segment(text, answer.text, source, target))
+            if found is not None and found.reason == "refused":
+                return found
+            return Failure("malformed", shown(f'no {{"translation": …}} in the answer: {answer.text}'), True)
+        outcome = verdict(text, translation)
+        if isinstance(outcome, str):
+            return self.judge(Segment(text, outcome, source, target)) or outcome
+        return outcome
+
+
+@cache
+def _prompt() -> str:
+    with (data_folder("translation") / "prompts" / "translate.toml").open("rb") as file:
+        return str(tomllib.load(file)["system"])
+
+
+def _prompt_digest() -> str:
+    return hashlib.blake2b(_prompt().encode(), digest_size=4).hexdigest()

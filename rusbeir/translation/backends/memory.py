@@ -1,0 +1,80 @@
+"""A translation memory as a translator: what is not in it has no translation."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from rusbeir.datasets.identity import sha256_of
+from rusbeir.errors import BadInput
+from rusbeir.jobs import Limits
+from rusbeir.translation.backends.outcomes import Flagged, sifted
+from rusbeir.translation.backends.presets import capacity_of, limits_of
+from rusbeir.translation.memory import TranslationMemory, open_memory
+from rusbeir.translation.protocol import Capacity, Failure, Outcome
+
+_MISSING = Failure("no-entry", "the memory has no translation of this text", False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory:
+    """The pairs of one file. It is asked for whole fields, then paragraphs, then sentences."""
+
+    memory: str | Path = ""
+    """A .jsonl, .tsv or .tmx file, .gz too."""
+    fuzzy: float | None = None
+    """The least likeness, above 0 and up to 1, at which the translation of another text is taken, with the flag
+    fuzzy:0.93. None takes exact matches alone, and those that differ in white space alone."""
+    limits: Limits = field(default_factory=partial(limits_of, "memory"))
+    capacity: Capacity = field(default_factory=partial(capacity_of, "memory"))
+    _open: dict[tuple[str, str], TranslationMemory] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def signature(self) -> str:
+        """With a digest of the file, whatever its name."""
+        fuzzy = "" if self.fuzzy is None else f"|fuzzy:{self.fuzzy:g}"
+        try:
+            return f"memory|sha256:{sha256_of(self._path())[:16]}{fuzzy}"
+        except OSError as error:
+            raise BadInput(f"{self.memory}: {error.strerror or error}.") from error
+
+    def check(self, source: str, target: str) -> None:
+        """BadInput where the file is missing, broken or without pairs of these languages. Reads it whole."""
+        if self.fuzzy is not None and not 0 < self.fuzzy <= 1:
+            raise BadInput(f"fuzzy is {self.fuzzy:g}: it must be above 0 and at most 1, such as 0.9.")
+        self._pairs(source, target)
+
+    async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
+        """One outcome a text: its translation, or the failure no-entry."""
+        pairs = self._pairs(source, target)
+
+        async def look_up(sent: list[str]) -> list[Outcome]:
+            if self.fuzzy is None:
+                return [self._found(pairs, text) for text in sent]
+            return await asyncio.to_thread(lambda: [self._found(pairs, text) for text in sent])
+
+        return await sifted(texts, look_up)
+
+    def _found(self, pairs: TranslationMemory, text: str) -> Outcome:
+        match = pairs.lookup(text)
+        if match is None and self.fuzzy is not None:
+            match = pairs.fuzzy(text, self.fuzzy)
+        if match is None:
+            return _MISSING
+        return Flagged(match.target, f"fuzzy:{match.score:.2f}") if match.kind == "fuzzy" else match.target
+
+    def _pairs(self, source: str, target: str) -> TranslationMemory:
+        if (source, target) not in self._open:
+            self._open[source, target] = open_memory(self._path(), source, target)
+        return self._open[source, target]
+
+    def _path(self) -> Path:
+        if not str(self.memory):
+            raise BadInput("The translator memory needs a file: give --memory FILE (.jsonl, .tsv or .tmx).")
+        path = Path(self.memory).expanduser()
+        if not path.is_file():
+            raise BadInput(f"{path}: there is no such file to use as a translation memory.")
+        return path

@@ -1,0 +1,122 @@
+"""The texts of a dataset that are translated, and the records in which they stand."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rusbeir.datasets import JsonlCorpus
+from rusbeir.errors import BadInput
+from rusbeir.types import Corpus, Dataset, Doc
+
+FIELDS = ("title", "text", "query")
+
+Whole = tuple[Doc, Mapping[str, Any]]
+
+
+def checked_fields(names: str | None) -> tuple[str, ...]:
+    """The fields named in a comma-separated list, in the order of FIELDS; all of them where it is None.
+
+    >>> checked_fields("query,text")
+    ('text', 'query')
+    """
+    if names is None:
+        return FIELDS
+    asked = [name.strip() for name in names.split(",") if name.strip()]
+    if wrong := [name for name in asked if name not in FIELDS]:
+        raise BadInput(f"--fields {names}: no field {wrong[0]!r}; choose from {', '.join(FIELDS)}, parted by commas.")
+    if not asked:
+        raise BadInput(f"--fields {names!r} names no field; choose from {', '.join(FIELDS)}, parted by commas.")
+    return tuple(name for name in FIELDS if name in asked)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Material:
+    """What is translated of a dataset, and what is written beside it as it is."""
+
+    dataset: Dataset
+    fields: tuple[str, ...] = FIELDS
+    query_metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """query id -> the keys of its record besides _id and text."""
+
+    def documents(self) -> Iterator[Whole]:
+        """The documents, each with the keys that its record has besides, in corpus order."""
+        return whole_documents(self.dataset.corpus)
+
+    def texts(self) -> Iterator[str]:
+        """Every text to translate, documents first; those without any character are left out."""
+        for doc in self.dataset.corpus:
+            yield from self.texts_of(doc)
+        yield from self.query_texts()
+
+    def texts_of(self, doc: Doc) -> list[str]:
+        """The texts to translate of one document, title first."""
+        return [text for name, text in (("title", doc.title), ("text", doc.text)) if text and name in self.fields]
+
+    def query_texts(self) -> list[str]:
+        """The texts to translate of the queries."""
+        return [text for text in self.dataset.queries.values() if text] if "query" in self.fields else []
+
+    def with_texts(self, doc: Doc, translations: Iterator[str]) -> Doc:
+        """The document with the next translations in the places of its texts, as texts_of gives them."""
+        title = next(translations) if doc.title and "title" in self.fields else doc.title
+        text = next(translations) if doc.text and "text" in self.fields else doc.text
+        return Doc(doc.doc_id, text, title)
+
+
+def whole_documents(corpus: Corpus) -> Iterator[Whole]:
+    """The documents, each with the keys that its record has besides; {} where the corpus does not know."""
+    if isinstance(corpus, JsonlCorpus | Sample):
+        return corpus.whole()
+    return ((doc, {}) for doc in corpus)
+
+
+def sampled(dataset: Dataset, n: int, seed: int) -> Dataset:
+    """The dataset with n documents: judged ones first, then others drawn by the seed; in corpus order.
+
+    Where more than n are judged, n of those are drawn. Judgements of documents left out go, and with them the
+    queries that keep no relevant document. Raises BadInput where no query would be left.
+    """
+    if n < 1:
+        raise BadInput(f"--sample {n}: take at least 1 document.")
+    judged = {doc_id for grades in dataset.qrels.values() for doc_id in grades}
+
+    def draw(doc: Doc) -> tuple[bool, bytes]:
+        return doc.doc_id not in judged, hashlib.sha256(f"{seed}\0{doc.doc_id}".encode()).digest()
+
+    kept = frozenset(doc_id for _, doc_id in heapq.nsmallest(n, ((draw(doc), doc.doc_id) for doc in dataset.corpus)))
+    left = {
+        query_id: {doc_id: grade for doc_id, grade in grades.items() if doc_id in kept}
+        for query_id, grades in dataset.qrels.items()
+    }
+    qrels = {query_id: grades for query_id, grades in left.items() if any(grade > 0 for grade in grades.values())}
+    if not qrels:
+        raise BadInput(f"--sample {n} leaves no query with a relevant document; take more documents.")
+    queries = {query_id: text for query_id, text in dataset.queries.items() if query_id in qrels}
+    return replace(dataset, corpus=Sample(dataset.corpus, kept), queries=queries, qrels=qrels)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some documents of a corpus, in its order."""
+
+    corpus: Corpus
+    kept: frozenset[str]
+
+    def __iter__(self) -> Iterator[Doc]:
+        return (doc for doc in self.corpus if doc.doc_id in self.kept)
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def __getitem__(self, doc_id: str) -> Doc:
+        if doc_id not in self.kept:
+            raise KeyError(doc_id)
+        return self.corpus[doc_id]
+
+    def whole(self) -> Iterator[Whole]:
+        """The documents, each with the keys that its record has besides."""
+        return (pair for pair in whole_documents(self.corpus) if pair[0].doc_id in self.kept)

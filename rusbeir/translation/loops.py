@@ -1,0 +1,58 @@
+"""Phrases that a translator says over and over."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from operator import eq
+from typing import NamedTuple
+
+_STUCK = re.compile(r"([^\W_])\1{14,}")
+TIMES = 4
+MIN_TOKENS = 6
+"""What is repeated in a row is at least so many words together: "ha ha ha ha" is none."""
+_PERIODS = range(1, 13)
+_PERIODS_OF_CHARS = range(2, 25)
+_MIN_CHARS = 12
+_GRAM = 4
+
+
+class Loop(NamedTuple):
+    """A phrase, and how often it stands in a row."""
+
+    phrase: str
+    times: int
+
+
+def loop(text: str) -> Loop | None:
+    """The first phrase of up to 12 words (24 characters where there are no spaces) said four times in a row.
+
+    >>> loop("It is very very very very very very good.")
+    Loop(phrase='very', times=6)
+    """
+    if stuck := _STUCK.search(text):
+        return Loop(stuck[1], len(stuck[0]))
+    words = text.split()
+    often = len(words) >= MIN_TOKENS and max(Counter(words).values()) >= TIMES
+    if often and (found := _repeated(words, _PERIODS, MIN_TOKENS)):
+        start, period, times = found
+        return Loop(" ".join(words[start : start + period]), times)
+    if len(text) < _MIN_CHARS or len(words) * 15 > len(text):
+        return None
+    grams = Counter(zip(*(text[i:] for i in range(_GRAM)), strict=False))
+    if max(grams.values()) >= TIMES and (found := _repeated(text, _PERIODS_OF_CHARS, _MIN_CHARS)):
+        start, period, times = found
+        return Loop(text[start : start + period], times)
+    return None
+
+
+def _repeated(tokens: list[str] | str, periods: range, least: int) -> tuple[int, int, int] | None:
+    """(start, period, times) of the shortest phrase that stands in a row often enough."""
+    for period in periods:
+        needed = max((TIMES - 1) * period, least - period)
+        same = bytes(map(eq, tokens, tokens[period:]))
+        start = same.find(b"\x01" * needed)
+        if start >= 0:
+            stop = same.find(b"\x00", start)
+            return start, period, ((len(same) if stop < 0 else stop) - start) // period + 1
+    return None

@@ -1,0 +1,63 @@
+"""What language models say instead of or around a translation, from translation/patterns/<language>.toml."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from rusbeir.errors import BadInput
+from rusbeir.storage import data_folder
+
+KEYS = ("refusal", "refusal_anywhere", "prefix", "suffix")
+
+
+class Phrases(NamedTuple):
+    """The patterns of some languages, each key as one; None where no language has any."""
+
+    refusal: re.Pattern[str] | None
+    refusal_anywhere: re.Pattern[str] | None
+    prefix: re.Pattern[str] | None
+    suffix: re.Pattern[str] | None
+
+
+def languages() -> list[str]:
+    """The codes of the languages that there are patterns for.
+
+    >>> "ru" in languages()
+    True
+    """
+    return sorted(path.stem for path in (data_folder("translation") / "patterns").glob("*.toml"))
+
+
+@cache
+def phrases_of(codes: frozenset[str]) -> Phrases:
+    """The patterns of those languages together; codes without a file add nothing. Read once a process."""
+    folder = data_folder("translation") / "patterns"
+    tables = [_read(folder / f"{code}.toml") for code in sorted(codes) if (folder / f"{code}.toml").is_file()]
+    return Phrases(*(_any([pattern for table in tables for pattern in table[key]]) for key in KEYS))
+
+
+def _read(path: Path) -> dict[str, list[str]]:
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{path}: {error}. A file of patterns is TOML in UTF-8.") from error
+    if extra := table.keys() - {"name", *KEYS}:
+        raise BadInput(f"{path}: no key {min(extra)!r}. Keys: name, {', '.join(KEYS)}.")
+    for key in KEYS:
+        table.setdefault(key, [])
+        if not isinstance(table[key], list):
+            raise BadInput(f"{path}: {key} must be a list of regular expressions.")
+        for pattern in table[key]:
+            try:
+                re.compile(pattern)
+            except (re.error, TypeError) as error:
+                raise BadInput(f"{path}: {key}: {pattern!r} is no regular expression ({error}).") from error
+    return {key: table[key] for key in KEYS}
+
+
+def _any(patterns: list[str]) -> re.Pattern[str] | None:
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns)) if patterns else None

