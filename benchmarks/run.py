@@ -85,15 +85,21 @@ def _search(n_docs: int) -> list[dict[str, Any]]:
             continue
         ours = found["what"].startswith("rusbeir")
         result.append(_row(what, "seconds to index", found["index_seconds"]))
-        result += [_row(what, f"queries/s at k={k}", speed) for k, speed in found["queries_per_second"].items()]
+        result += [_row(what, f"queries/s, {_words(k)}", speed) for k, speed in found["queries_per_second"].items()]
         if not ours:
             bound = {"at_least": 5} if found["what"].startswith("bm25s") else {}
             result.append(_row(what, "our index is built so many times as fast", found["index_ratio"], **bound))
             result += [
-                _row(what, f"our search at k={k} is so many times as fast", ratio, at_least=1)
+                _row(what, f"our search is so many times as fast, {_words(k)}", ratio, at_least=1)
                 for k, ratio in found["search_ratio"].items()
             ]
     return result
+
+
+def _words(kind: str) -> str:
+    """`content@100` in words: queries of content words or of any, and how deep."""
+    words, depth = kind.split("@")
+    return f"{words} words, k={depth}"
 
 
 def _row(what: str, measure: str, value: float, **bound: float) -> dict[str, Any]:

@@ -272,7 +272,10 @@ def _build_memory(n_docs: int) -> dict[str, Any]:
         while process.poll() is None:
             peak = max(peak, _tree_bytes(process.pid))
             time.sleep(0.1)
-        told = json.loads(process.stdout.read())
+        answer = process.stdout.read()
+        if process.returncode:
+            raise SystemExit(f"The build of {n_docs:,} documents failed with code {process.returncode}.")
+        told = json.loads(answer)
     return {
         "what": "whole build",
         "n_docs": n_docs,

@@ -9,6 +9,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeAlias
 
+from rusbeir.analysis.dictionary import readings
 from rusbeir.errors import MissingExtra
 
 Lemmatise: TypeAlias = Callable[[str], str]
@@ -27,15 +28,14 @@ class Lexicon:
 
 
 def _pymorphy3(language: str) -> Lemmatise:
-    """parse(word)[0].normal_form; where all readings of a known word agree, without ranking them: twice as fast."""
+    """parse(word)[0].normal_form; where all readings of a known word agree, without ranking them: much faster."""
     morph = import_module("pymorphy3").MorphAnalyzer(lang=language, result_type=None)
-    parse, substitutes = morph.parse, morph.char_substitutes
-    readings, lemma_of = morph.dictionary.words.similar_items, morph.dictionary.build_normal_form
+    look_up, lemma_of, parse = readings(morph), morph.dictionary.build_normal_form, morph.parse
 
     def lemmatise(word: str) -> str:
         lemmas = {
             lemma_of(paradigm, index, spelling)
-            for spelling, forms in readings(word.lower(), substitutes)
+            for spelling, forms in look_up(word.lower())
             for paradigm, index in forms
         }
         # A single letter can also be an initial, which is no word of the dictionary.

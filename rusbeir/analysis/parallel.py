@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from itertools import chain
 
-from joblib.externals.loky import get_reusable_executor
+from joblib.externals.loky import cpu_count, get_reusable_executor
 
 from rusbeir.analysis.chain import chain_of
 from rusbeir.analysis.pieces import pack, unpack
@@ -31,7 +31,7 @@ def analyzed_lines(recipe: Recipe, texts: Iterable[str], processes: int | None) 
     """The terms of each text joined by single spaces, in order; holds a few batches at a time."""
     batches = _batches(texts)
     if processes is None:
-        processes = len(os.sched_getaffinity(0))
+        processes = cpu_count()
         chars = 0
         while chars < SERIAL_CHARS or processes < 2:
             batch = next(batches, None)
@@ -50,22 +50,29 @@ def _parallel(recipe: Recipe, batches: Iterator[list[str]], processes: int) -> I
     executor = get_reusable_executor(
         max_workers=processes, timeout=IDLE_SECONDS, initializer=_end_with, initargs=(os.getpid(),)
     )
-    running: deque[tuple[list[str], Future[bytes]]] = deque()
+    waiting: deque[list[str]] = deque()
+    futures: deque[Future[bytes]] = deque()
+
+    def first() -> list[str]:
+        lines = unpack(futures[0].result())
+        futures.popleft()
+        waiting.popleft()
+        return lines
+
     try:
         for batch in batches:
-            running.append((batch, executor.submit(_remote, recipe, pack(batch))))
-            if len(running) > 2 * processes:
-                yield from unpack(running[0][1].result())
-                running.popleft()
-        while running:
-            yield from unpack(running[0][1].result())
-            running.popleft()
+            waiting.append(batch)
+            futures.append(executor.submit(_remote, recipe, pack(batch)))
+            if len(futures) > 2 * processes:
+                yield from first()
+        while futures:
+            yield from first()
     except BrokenProcessPool as error:
         logger.warning("A worker process died (%s); the remaining texts are analysed in this one.", error)
-        for batch in chain([batch for batch, _ in running], batches):
+        for batch in chain(list(waiting), batches):
             yield from chain_of(recipe).lines(batch)
     finally:
-        for _, future in running:
+        for future in futures:
             future.cancel()
 
 

@@ -16,7 +16,7 @@ import time
 import pymorphy3
 import pytest
 
-from rusbeir.analysis import Analyzer, lemma_cache, lexicons, parallel
+from rusbeir.analysis import Analyzer, dictionary, lemma_cache, lexicons, parallel
 from rusbeir.analysis.chain import chain_of
 
 FILL = """
@@ -62,6 +62,15 @@ def test_the_short_cut_through_the_dictionary_gives_what_parse_gives(forms):
     others = [*"аАяТтхХ", "и", "ООН", "Москва", "зелёный", "зеленый", "бутявка", "covid", "xiv", "2020", "кое", "ъъъ"]
     words = random.Random(7).sample(forms, 3000) + others + [form[:-1] + "ук" for form in forms[::40]]
     assert [lemmatise(word) for word in words] == [morph.parse(word)[0].normal_form for word in words]
+
+
+def test_the_dictionary_is_read_as_pymorphy3_reads_it(forms):
+    morph = pymorphy3.MorphAnalyzer()
+    look_up, theirs = dictionary.readings(morph), morph.dictionary.words.similar_items
+    unfolded = [form.replace("ё", "е") for form in forms if "ё" in form]
+    assert len(unfolded) > 200
+    for word in [*forms, *unfolded, "е", "ё", "", "ееее", "слон\U0001f600", "covid", "все", "\x01", "стол\x01"]:
+        assert sorted(look_up(word)) == sorted(theirs(word, morph.char_substitutes)), word
 
 
 def test_answers_are_remembered_and_used():
@@ -150,7 +159,7 @@ def test_other_processes_give_the_same_lines(shared_data):
 def test_a_long_stream_goes_to_other_processes_by_itself(monkeypatch):
     monkeypatch.setattr(parallel, "SERIAL_CHARS", 1000)
     monkeypatch.setattr(parallel, "BATCH_TEXTS", 10)
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr(parallel, "cpu_count", lambda: 2)
     started = []
     run = parallel._parallel
     monkeypatch.setattr(parallel, "_parallel", lambda *given: started.append(given[2]) or run(*given))
@@ -172,14 +181,21 @@ def test_a_worker_that_dies_costs_nothing_but_time(monkeypatch, caplog):
     monkeypatch.setattr(parallel, "BATCH_TEXTS", 10)
     texts = [f"слово {number} городами" for number in range(300)]
     expected = list(Analyzer("ru").analyze_lines(texts, processes=1))
-    executor = parallel.get_reusable_executor(max_workers=2, timeout=parallel.IDLE_SECONDS)
-    victim = executor.submit(os.getpid).result()
+    executors = []
+    start = parallel.get_reusable_executor
+    monkeypatch.setattr(
+        parallel, "get_reusable_executor", lambda **given: executors.append(start(**given)) or executors[0]
+    )
 
     def stream():
         for number, text in enumerate(texts):
             if number == 100:
-                os.kill(victim, signal.SIGKILL)
+                os.kill(min(executors[0]._processes), signal.SIGKILL)
+                deadline = time.monotonic() + 60
+                while not executors[0]._flags.broken and time.monotonic() < deadline:
+                    time.sleep(0.01)
             yield text
 
     with caplog.at_level(logging.WARNING):
         assert list(Analyzer("ru").analyze_lines(stream(), processes=2)) == expected
+    assert "worker process died" in caplog.text

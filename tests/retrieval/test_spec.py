@@ -116,12 +116,13 @@ def specs(inside):
     return st.lists(stages(inside), min_size=1, max_size=3).map(lambda found: Spec(tuple(found)))
 
 
-def is_word(spec):
-    """A single bare name inside brackets is read as a word."""
-    return spec.stages == (Stage(spec.stages[0].name),)
+def as_value(spec):
+    """What the spec is inside brackets: a bare name alone is a word there."""
+    name = spec.stages[0].name
+    return name if spec.stages == (Stage(name),) else spec
 
 
-nested = st.recursive(specs(st.nothing()), lambda inside: specs(inside.filter(lambda s: not is_word(s))))
+nested = specs(specs(specs(st.nothing()).map(as_value)).map(as_value))
 
 
 @given(nested)
