@@ -21,6 +21,9 @@ _END = "[][\n]"
 # Sent behind every batch: what comes back for it shows that no answer is missing or too many.
 _MARK = "1000001"
 _CHUNK_BYTES = 1 << 16
+_TAGGER = re.compile(r"\|\s*(apertium-tagger\s[^|]*)\|")
+# $0, then $1, an option of the generator (-n: no marks at unknown words), and $2, one of the tagger.
+_ARGUMENTS = ("apertium", "-n", "")
 
 
 class StreamBroken(Exception):
@@ -35,20 +38,25 @@ class StreamBroken(Exception):
 
 
 class Stream:
-    """One pipeline. For one thread at a time."""
+    """One pipeline. For one thread at a time.
+
+    The tagger runs anew for every batch, since it carries something over from all it has read before: so the same
+    batch always has the same answers. The programs before and behind it keep running.
+    """
 
     def __init__(self, mode: Path, timeout_seconds: float) -> None:
         self._mode = mode
         self._timeout_seconds = timeout_seconds
-        self._process: subprocess.Popen[bytes] | None = None
+        self._programs: list[Programs] = []
+        self._tagger = ""
         self._mark: str | None = None
 
     def ask(self, texts: Sequence[str]) -> list[str]:
         """The translations, in order. Raises StreamBroken with those that came through."""
         answers: list[str] = []
         try:
-            process = self._started()
-            self._exchange(process, [*texts, _MARK], answers)
+            self._start()
+            self._exchange([*texts, _MARK], answers)
             if answers.pop() != self._mark:
                 # Nobody knows which text had none, or two.
                 answers.clear()
@@ -63,50 +71,98 @@ class Stream:
 
     def close(self) -> None:
         """End the programs. Harmless when repeated."""
-        process, self._process = self._process, None
-        if process is None:
+        while self._programs:
+            self._programs.pop().close()
+
+    @property
+    def groups(self) -> list[int]:
+        """The process groups of the programs that run."""
+        return [programs.group for programs in self._programs]
+
+    def _start(self) -> None:
+        if self._programs:
             return
+        script = subprocess.run(
+            ["apertium-wblank-mode", "-z", str(self._mode)], capture_output=True, check=True, env=_environment()
+        ).stdout.decode()
+        before, self._tagger, behind = _around_tagger(script)
+        self._programs = [Programs(part, self._timeout_seconds) for part in (before, behind) if part]
+        answers: list[str] = []
+        self._exchange([_MARK], answers)
+        self._mark = answers[0]
+
+    def _exchange(self, texts: Sequence[str], answers: list[str]) -> None:
+        *before, behind = self._programs
+        data = [_encoded(text) for text in texts]
+        for programs in before:
+            analysed: list[bytes] = []
+            programs.exchange(data, analysed)
+            data = self._tagged(analysed)
+        found: list[bytes] = []
+        try:
+            behind.exchange(data, found)
+        finally:
+            answers += map(_decoded, found)
+
+    def _tagged(self, analysed: Sequence[bytes]) -> list[bytes]:
+        try:
+            done = subprocess.run(
+                ["bash", "-c", self._tagger, *_ARGUMENTS],
+                input=b"".join([text + b"\0" for text in analysed]),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=_environment(),
+                timeout=self._timeout_seconds,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise StreamBroken(f"no answer within {self._timeout_seconds:g} seconds") from None
+        tagged = done.stdout.split(b"\0")[:-1]
+        if len(tagged) != len(analysed):
+            raise StreamBroken("the tagger ended")
+        return tagged
+
+
+class Programs:
+    """A part of the pipeline that keeps running."""
+
+    def __init__(self, script: str, timeout_seconds: float) -> None:
+        self._timeout_seconds = timeout_seconds
+        self._process = subprocess.Popen(
+            ["bash", "-c", script, *_ARGUMENTS],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=_environment(),
+            start_new_session=True,
+            bufsize=0,
+        )
+        for pipe in (self._process.stdin, self._process.stdout):
+            os.set_blocking(_open(pipe), False)
+
+    @property
+    def group(self) -> int:
+        return self._process.pid
+
+    def close(self) -> None:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        for pipe in (process.stdin, process.stdout):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
-        process.wait()
+        self._process.wait()
 
-    def _started(self) -> subprocess.Popen[bytes]:
-        if self._process is None:
-            environment = {**os.environ, "LC_ALL": "C.UTF-8"}
-            script = subprocess.run(
-                ["apertium-wblank-mode", "-z", str(self._mode)], capture_output=True, check=True, env=environment
-            ).stdout.decode()
-            # $1 is an option of the generator (-n: no marks at unknown words), $2 one of the tagger.
-            self._process = subprocess.Popen(
-                ["bash", "-c", script, "apertium", "-n", ""],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env=environment,
-                start_new_session=True,
-                bufsize=0,
-            )
-            for pipe in (self._process.stdin, self._process.stdout):
-                os.set_blocking(_open(pipe), False)
-            answers: list[str] = []
-            self._exchange(self._process, [_MARK], answers)
-            self._mark = answers[0]
-        return self._process
-
-    def _exchange(self, process: subprocess.Popen[bytes], texts: Sequence[str], answers: list[str]) -> None:
+    def exchange(self, texts: Sequence[bytes], answers: list[bytes]) -> None:
         """Write and read as the pipes allow: with large texts both would wait for each other else."""
-        sending, receiving = _open(process.stdin), _open(process.stdout)
+        sending, receiving = _open(self._process.stdin), _open(self._process.stdout)
         begun = b""
         with selectors.DefaultSelector() as selector:
             selector.register(receiving, selectors.EVENT_READ)
             if selector.select(0):
                 raise StreamBroken("a program of the pipeline ended, or answered what it was not asked")
             selector.register(sending, selectors.EVENT_WRITE)
-            view = memoryview(b"".join(map(_encoded, texts)))
+            view = memoryview(b"".join([text + b"\0" for text in texts]))
             deadline = time.monotonic() + self._timeout_seconds
             while len(answers) < len(texts):
                 ready = selector.select(max(deadline - time.monotonic(), 0))
@@ -123,7 +179,7 @@ class Stream:
                         raise StreamBroken("a program of the pipeline ended")
                     *complete, begun = (begun + chunk).split(b"\0")
                     if complete:
-                        answers += map(_decoded, complete)
+                        answers += complete
                         deadline = time.monotonic() + self._timeout_seconds
         if begun or len(answers) > len(texts):
             answers.clear()
@@ -161,7 +217,7 @@ class Pool:
 
 def _encoded(text: str) -> bytes:
     # A zero byte inside would end the text; it says nothing to a translator.
-    return (_SPECIAL.sub(r"\\\g<0>", text.replace("\0", " ")) + _END).encode() + b"\0"
+    return (_SPECIAL.sub(r"\\\g<0>", text.replace("\0", " ")) + _END).encode()
 
 
 def _decoded(answer: bytes) -> str:
@@ -181,3 +237,13 @@ def _written(descriptor: int, view: memoryview) -> int:
         raise StreamBroken("a program of the pipeline ended") from None
     except BlockingIOError:
         return 0
+
+
+def _around_tagger(script: str) -> tuple[str, str, str]:
+    """What a mode's script runs before its tagger, the tagger, and what behind it; all behind where it has none."""
+    parts = _TAGGER.split(script.strip(), maxsplit=1)
+    return (parts[0], parts[1], parts[2]) if len(parts) == 3 else ("", "", script)
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "LC_ALL": "C.UTF-8"}

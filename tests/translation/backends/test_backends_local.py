@@ -130,18 +130,39 @@ def test_an_answer_too_many_is_noticed(fragile):
 def test_closing_leaves_no_process(apertium):
     async def run():
         await apertium.translate(["The cat sleeps."], "en", "es")
-        groups = [stream._process.pid for stream in apertium._pools[0]._all]
+        groups = [group for stream in apertium._pools[0]._all for group in stream.groups]
         await close(apertium)
         return groups
 
-    (group,) = asyncio.run(run())
+    groups = asyncio.run(run())
+    assert len(groups) == 2, "what runs before the tagger, and what behind it"
+    for group in groups:
+        assert ends(group), "programs of apertium are still running"
+
+
+def ends(group: int) -> bool:
     for _ in range(100):
         try:
             os.killpg(group, 0)
         except ProcessLookupError:
-            return
+            return True
         time.sleep(0.05)
-    pytest.fail("programs of apertium are still running")
+    return False
+
+
+def test_a_batch_has_the_same_answers_whatever_came_before(apertium):
+    """The tagger would carry something over: "shared" becomes a participle or a past tense by what it read before."""
+    texts = ["They carry the shared epitope.", "The food was organically raised.", "It resembles the shared one."]
+
+    async def run(*batches):
+        answers = [await apertium.translate(batch, "en", "es") for batch in batches]
+        await close(apertium)
+        return answers[-1]
+
+    alone = asyncio.run(run(texts))
+    for seed in range(5):
+        before = [f"The dog and the raised houses number {n} shared it before that." for n in range(20 * seed)]
+        assert asyncio.run(run(before, texts)) == alone
 
 
 def neural(name, folder, **options):
