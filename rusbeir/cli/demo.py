@@ -149,5 +149,7 @@ def _print_next(out: Path, rows: list[dict[str, Any]]) -> None:
     typer.echo("Next:")
     typer.echo("  evaluate   rusbeir bench mini/ru --system 'bm25(profile=rusbeir-paper)' --json")
     typer.echo("  a language rusbeir analyze --lang ru 'Мамы мыли рамы' --explain   (docs/add-a-language.md)")
-    typer.echo("  port       rusbeir port mini/en --to ru --translator google --out mini-ru --dry-run   (sends nothing)")
+    typer.echo(
+        "  port       rusbeir port mini/en --to ru --translator google --out mini-ru --dry-run   (sends nothing)"
+    )
     typer.echo("Dense retrieval and its fusion with BM25 come with a later version.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -14,7 +15,9 @@ from rusbeir.translation.members import Member, continued, dumped, read
 
 JOURNAL = "journal.sqlite"
 LAYOUT = "layout.txt"
-_LOCK = ".lock"
+_LOCK = "port.lock"
+# A temporary file of rusbeir.storage.atomic_file.
+_BEGUN = re.compile(r"\..+\.(?:jsonl|json|tsv|txt)\.[a-z0-9_]{8}")
 _TRANSLATORS = "translators"
 
 
@@ -30,6 +33,7 @@ def opened(
     """
     _refuse_foreign(out, more=more)
     with contextlib.closing(hold(out / _LOCK, out)):
+        _sweep(out)
         _choose(out, meta, given, more=more)
         with Journal.open(out / JOURNAL, meta) as journal:
             stored = journal.get_meta(_TRANSLATORS)
@@ -48,11 +52,19 @@ def stored_names(out: Path) -> list[str]:
 def _refuse_foreign(out: Path, *, more: bool) -> None:
     if out.exists() and not out.is_dir():
         raise BadInput(f"{out} is a file; --out names a folder.")
-    found = {path.name for path in out.iterdir() if path.name != _LOCK} if out.is_dir() else set()
+    found = {path.name for path in out.iterdir() if path.suffix != ".lock"} if out.is_dir() else set()
     if found and not any(name.startswith("journal") and name.endswith(".sqlite") for name in found):
         raise BadInput(f"{out} holds files but no port to go on with; choose another folder.")
     if more and not found:
         raise BadInput(f"{out} holds no port whose failures could be asked for again; leave --retry-failed out.")
+
+
+def _sweep(out: Path) -> None:
+    """Remove what a killed process has begun to write."""
+    for folder in (out, out / "qrels", out / "qa"):
+        for path in folder.glob(".*"):
+            if _BEGUN.fullmatch(path.name):
+                path.unlink(missing_ok=True)
 
 
 def _choose(out: Path, meta: Mapping[str, str], given: Sequence[Member], *, more: bool) -> None:

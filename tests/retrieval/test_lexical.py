@@ -214,7 +214,7 @@ def test_several_segments_change_nothing(tmp_path: Path, monkeypatch):
     many = retriever(tmp_path / "many", docs)
     assert one.searcher.searcher.num_segments == 1
     assert many.searcher.searcher.num_segments > 1
-    assert many.searcher.in_row_order
+    # Merges in the background decide whether the segments come in row order; both ways must give the same.
     unordered = replace(many, searcher=replace(many.searcher, in_row_order=False))
     queries = {str(number): words(random_, 1, 6) for number in range(100)}
     for k in (1, 10, 1000):

@@ -22,6 +22,7 @@ _END = "[][\n]"
 _MARK = "1000001"
 _CHUNK_BYTES = 1 << 16
 _TAGGER = re.compile(r"\|\s*(apertium-tagger\s[^|]*)\|")
+_LEARNED = re.compile(rb"^Word '(.*)'\.$", re.MULTILINE)
 # $0, then $1, an option of the generator (-n: no marks at unknown words), and $2, one of the tagger.
 _ARGUMENTS = ("apertium", "-n", "")
 
@@ -40,8 +41,8 @@ class StreamBroken(Exception):
 class Stream:
     """One pipeline. For one thread at a time.
 
-    The tagger runs anew for every batch, since it carries something over from all it has read before: so the same
-    batch always has the same answers. The programs before and behind it keep running.
+    A word that the tagger has no class for teaches it one, and it tags other words otherwise from then on. It runs
+    anew behind each such text, so that an answer depends on its text alone; the programs around it keep running.
     """
 
     def __init__(self, mode: Path, timeout_seconds: float) -> None:
@@ -105,22 +106,34 @@ class Stream:
             answers += map(_decoded, found)
 
     def _tagged(self, analysed: Sequence[bytes]) -> list[bytes]:
+        """Each text as a tagger gives it that has read nothing before."""
+        tagged: list[bytes] = []
+        while len(tagged) < len(analysed):
+            tagged += self._tagged_alike(analysed[len(tagged) :])
+        return tagged
+
+    def _tagged_alike(self, analysed: Sequence[bytes]) -> list[bytes]:
+        """The first of the texts, up to one with a word that teaches the tagger something; at least one."""
         try:
             done = subprocess.run(
                 ["bash", "-c", self._tagger, *_ARGUMENTS],
                 input=b"".join([text + b"\0" for text in analysed]),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
+                capture_output=True,
                 env=_environment(),
                 timeout=self._timeout_seconds,
                 check=False,
             )
         except subprocess.TimeoutExpired:
             raise StreamBroken(f"no answer within {self._timeout_seconds:g} seconds") from None
-        tagged = done.stdout.split(b"\0")[:-1]
-        if len(tagged) != len(analysed):
-            raise StreamBroken("the tagger ended")
-        return tagged
+        # At the end of its input it writes one more zero byte.
+        tagged = done.stdout.split(b"\0")
+        if len(tagged) <= len(analysed) or any(tagged[len(analysed) :]):
+            raise StreamBroken("a program of the pipeline ended")
+        count = len(analysed)
+        if learned := _LEARNED.search(done.stderr):
+            word = b"^" + learned[1] + b"/"
+            count = 1 + next((i for i, text in enumerate(analysed) if word in text), 0)
+        return tagged[:count]
 
 
 class Programs:
@@ -242,7 +255,10 @@ def _written(descriptor: int, view: memoryview) -> int:
 def _around_tagger(script: str) -> tuple[str, str, str]:
     """What a mode's script runs before its tagger, the tagger, and what behind it; all behind where it has none."""
     parts = _TAGGER.split(script.strip(), maxsplit=1)
-    return (parts[0], parts[1], parts[2]) if len(parts) == 3 else ("", "", script)
+    if len(parts) < 3:
+        return "", "", script
+    # With -d it says which words are new to it.
+    return parts[0], parts[1].replace(" ", " -d ", 1), parts[2]
 
 
 def _environment() -> dict[str, str]:

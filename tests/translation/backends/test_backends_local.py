@@ -150,19 +150,24 @@ def ends(group: int) -> bool:
     return False
 
 
-def test_a_batch_has_the_same_answers_whatever_came_before(apertium):
-    """The tagger would carry something over: "shared" becomes a participle or a past tense by what it read before."""
-    texts = ["They carry the shared epitope.", "The food was organically raised.", "It resembles the shared one."]
+def test_an_answer_depends_on_its_text_alone(apertium):
+    """A tagger that has read "included" as it stands here tags "associated" otherwise from then on."""
+    texts = [
+        "Organic foods, shared and included as others were, grow.",
+        "This study aims to assess the role in North Indian population and to correlate these with known factors.",
+        "It is critical in the ability of animals to refrain from responding to cues associated with food.",
+        "They carry the shared epitope, and the food was organically raised before that.",
+    ]
 
     async def run(*batches):
-        answers = [await apertium.translate(batch, "en", "es") for batch in batches]
+        answers = [answer for batch in batches for answer in await apertium.translate(batch, "en", "es")]
         await close(apertium)
-        return answers[-1]
+        return answers
 
-    alone = asyncio.run(run(texts))
-    for seed in range(5):
-        before = [f"The dog and the raised houses number {n} shared it before that." for n in range(20 * seed)]
-        assert asyncio.run(run(before, texts)) == alone
+    alone = [asyncio.run(run([text]))[0] for text in texts]
+    assert asyncio.run(run(texts)) == alone
+    assert asyncio.run(run(texts[::-1])) == alone[::-1]
+    assert asyncio.run(run(*([text] for text in texts))) == alone
 
 
 def neural(name, folder, **options):
