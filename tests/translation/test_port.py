@@ -1,0 +1,360 @@
+"""What a port makes of a dataset, and what it asks of its translators."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+from porters import DOCS, Fake, dataset_bytes, failing, records, translated, write_source
+
+import rusbeir
+from rusbeir.errors import BackendError, BadInput
+from rusbeir.jobs import Limits, Transient
+from rusbeir.translation.glossary import Glossary
+from rusbeir.translation.pairs import read_pairs
+from rusbeir.translation.porter import Incomplete
+from rusbeir.translation.porting import port
+from rusbeir.translation.protocol import Capacity, Failure
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return write_source(tmp_path / "small")
+
+
+def test_everything_but_the_texts_stays(source, tmp_path):
+    fake = Fake()
+    report = port(source, to="ru", translator=fake, out=tmp_path / "out")
+    docs = records(tmp_path / "out" / "corpus.jsonl")
+    assert [list(doc) for doc in docs] == [list(doc) for doc in DOCS]
+    assert docs[0]["text"] == "Лёд тает. Снег падает.\n\n- Медведь 5 kg\n- Волк 7 kg\n"
+    assert docs[0]["metadata"] == {"a": 1}
+    assert docs[1] == {"_id": "d2", "title": "", "text": "Дождь падает https://a.org/b. Река ночь.", "url": "x"}
+    assert docs[3] == DOCS[3]
+    assert records(tmp_path / "out" / "queries.jsonl")[0] == {
+        "_id": "q1", "text": "лёд тает", "metadata": {"b": 2}
+    }  # fmt: skip
+    assert (tmp_path / "out" / "qrels" / "test.tsv").read_text() == (source / "qrels" / "test.tsv").read_text()
+    ported, original = rusbeir.load(tmp_path / "out"), rusbeir.load(source)
+    assert (ported.card.name, ported.card.language, ported.card.split) == ("small@ru", "ru", "test")
+    assert ported.qrels == original.qrels
+    assert ported.card.fingerprint == report["fingerprint"]
+    provenance = ported.card.provenance
+    assert provenance["source"]["fingerprint"] == original.card.fingerprint
+    assert provenance["translators"][0]["signature"] == "fake-1"
+    assert provenance["counts"] == {"segments": 8, "translated": 8, "kept": 0, "flagged": 0}
+    assert ported.card.licence == "CC-BY-4.0"
+
+
+def test_equal_segments_are_sent_once(source, tmp_path):
+    fake = Fake()
+    port(source, to="ru", translator=fake, out=tmp_path / "out")
+    assert sorted(fake.sent) == sorted(set(fake.sent))
+    assert fake.sent.count("Ice melts. Snow falls.") == 1
+
+
+def test_a_zip_and_a_gz_keep_metadata_too(source, tmp_path):
+    port(source, to="ru", translator=Fake(), out=tmp_path / "folder")
+    with zipfile.ZipFile(tmp_path / "small.zip", "w") as archive:
+        for file in source.rglob("*"):
+            archive.write(file, file.relative_to(source))
+    port(tmp_path / "small.zip", to="ru", translator=Fake(), out=tmp_path / "zip")
+    assert dataset_bytes(tmp_path / "zip") == dataset_bytes(tmp_path / "folder")
+
+
+def test_a_finished_port_asks_nothing_and_writes_the_same(source, tmp_path):
+    port(source, to="ru", translator=Fake(), out=tmp_path / "out")
+    before = dataset_bytes(tmp_path / "out")
+    again = Fake()
+    report = port(source, to="ru", translator=again, out=tmp_path / "out")
+    assert again.sent == []
+    assert report["requests"] == 0
+    assert dataset_bytes(tmp_path / "out") == before
+    (tmp_path / "out" / "corpus.jsonl").unlink()
+    port(source, to="ru", translator=again, out=tmp_path / "out")
+    assert dataset_bytes(tmp_path / "out") == before
+
+
+def test_fields(source, tmp_path):
+    port(source, to="ru", translator=Fake(), out=tmp_path / "out", fields=("query", "title"))
+    docs = records(tmp_path / "out" / "corpus.jsonl")
+    assert [doc["text"] for doc in docs] == [doc["text"] for doc in DOCS]
+    assert docs[0]["title"] == "Вода кипит"
+    with pytest.raises(BadInput, match=r"no field 'titel'; choose from title, text, query"):
+        port(source, to="ru", translator=Fake(), out=tmp_path / "no", fields=("titel",))
+
+
+def test_sample_takes_judged_documents_first(source, tmp_path):
+    report = port(source, to="ru", translator=Fake(), out=tmp_path / "out", sample=2)
+    assert [doc["_id"] for doc in records(tmp_path / "out" / "corpus.jsonl")] == ["d1", "d3"]
+    assert report["name"] == "small@ru-sample2"
+    assert report["n_queries"] == 2
+    port(source, to="ru", translator=Fake(), out=tmp_path / "three", sample=3, seed=1)
+    ids = {doc["_id"] for doc in records(tmp_path / "three" / "corpus.jsonl")}
+    assert ids > {"d1", "d3"}
+    port(source, to="ru", translator=Fake(), out=tmp_path / "one", sample=1, seed=1)
+    left = rusbeir.load(tmp_path / "one")
+    assert len(left.corpus) == 1
+    assert all(grades.keys() <= {doc.doc_id for doc in left.corpus} for grades in left.qrels.values())
+
+
+def test_a_text_that_fails_at_first_is_asked_again(source, tmp_path):
+    fake = Fake(answer=failing("empty", "Rain", "Ice", times=3))
+    report = port(source, to="ru", translator=fake, out=tmp_path / "out")
+    assert report["missing"] == 0
+    assert max(fake.asked.values()) == 4
+
+
+def test_failures_are_entries_and_nothing_is_written(source, tmp_path):
+    out = tmp_path / "out"
+    with pytest.raises(Incomplete, match=r"1 of 8 segments of small have no translation \(1 refused\)") as caught:
+        port(source, to="ru", translator=Fake(answer=failing("refused", "Bear", retry=False)), out=out)
+    assert caught.value.report["missing"] == 1
+    assert not (out / "corpus.jsonl").exists()
+    assert not (out / "card.json").exists()
+    assert records(out / "qa" / "failures.jsonl") == [
+        {"source": "Bear 5 kg", "reason": "refused", "detail": "for Bear", "translator": "fake-1"}
+    ]
+    # the same command asks nothing more, --retry-failed asks for that one alone
+    fake = Fake()
+    with pytest.raises(Incomplete):
+        port(source, to="ru", translator=fake, out=out)
+    assert fake.sent == []
+    report = port(source, to="ru", translator=fake, out=out, retry_failed=True)
+    assert fake.sent == ["Bear [1]"]
+    assert report["missing"] == 0
+    assert (out / "qa" / "failures.jsonl").read_bytes() == b""
+
+
+def test_another_translator_takes_what_failed(source, tmp_path):
+    out = tmp_path / "out"
+    first = Fake(answer=failing("refused", "Bear", "Ice", retry=False))
+    with pytest.raises(Incomplete):
+        port(source, to="ru", translator=first, out=out)
+    other = Fake(signature="other-1", capacity=Capacity(mask="bracket", levels=("sentence",)))
+    report = port(source, to="ru", translator=other, out=out, retry_failed=True)
+    assert sorted(other.sent) == ["Bear [1]", "Ice melts.", "Snow falls."]
+    assert report["translators"] == ["fake-1", "other-1"]
+    # the command of the beginning goes on with the same port
+    before = dataset_bytes(out)
+    port(source, to="ru", translator=Fake(), out=out)
+    assert dataset_bytes(out) == before
+
+
+def test_a_chain_hands_on_what_fails(source, tmp_path):
+    fakes = [
+        Fake(answer=failing("no-entry", "Bear", "Ice", "River", retry=False), signature="a"),
+        Fake(answer=failing("refused", "Bear", retry=False), signature="b"),
+        Fake(signature="c"),
+    ]
+    report = port(source, to="ru", translator=fakes, out=tmp_path / "out")
+    assert fakes[2].sent == ["Bear [1]"]
+    assert len(fakes[1].sent) == 3
+    assert [row["done"] for row in report["passes"]] == [5, 2, 1]
+    assert report["segments"] == 8
+
+
+def test_a_retried_chain_asks_only_for_what_is_missing(source, tmp_path):
+    def fakes(*words: str) -> list[Fake]:
+        return [
+            Fake(answer=failing("timeout", "Bear", "Ice", retry=False), signature="a"),
+            Fake(answer=failing("refused", *words, retry=False) if words else Fake().answer, signature="b"),
+        ]
+
+    with pytest.raises(Incomplete):
+        port(source, to="ru", translator=fakes("Bear"), out=tmp_path / "out")
+    again = fakes()
+    port(source, to="ru", translator=again, out=tmp_path / "out", retry_failed=True)
+    assert [fake.sent for fake in again] == [["Bear [1]"], ["Bear [1]"]]
+
+
+def test_a_changed_translator_is_kept_apart_and_found_again(source, tmp_path):
+    out = tmp_path / "out"
+    port(source, to="ru", translator=Fake(), out=out)
+    first = dataset_bytes(out)
+    other = Fake(answer=lambda text, nth: translated(text).upper(), signature="loud")
+    port(source, to="ru", translator=other, out=out)
+    assert len(other.sent) == 8
+    assert records(out / "corpus.jsonl")[0]["title"] == "ВОДА КИПИТ"
+    assert len(list(out.glob("journal*.sqlite"))) == 2
+    again = Fake()
+    port(source, to="ru", translator=again, out=out)
+    assert again.sent == []
+    assert dataset_bytes(out) == first
+
+
+def test_a_longer_chain_goes_on(source, tmp_path):
+    out = tmp_path / "out"
+    first = Fake(answer=failing("refused", "Bear", retry=False))
+    with pytest.raises(Incomplete):
+        port(source, to="ru", translator=first, out=out)
+    again, more = Fake(), Fake(signature="more")
+    port(source, to="ru", translator=[again, more], out=out)
+    assert (again.sent, more.sent) == ([], ["Bear [1]"])
+
+
+CHANGES = [
+    # what is asked for after a port of the same folder, parts of the message
+    ({"to": "de"}, ["to was 'ru' and is now 'de'"]),
+    ({"fields": ("text",)}, ["fields was 'title,text,query' and is now 'text'"]),
+    ({"sample": 2}, ["sample was 'all' and is now '2 (seed 0)'"]),
+    ({"glossary": Glossary({"ice": None})}, ["glossary was 'none'"]),
+]
+
+
+@pytest.mark.parametrize(("change", "parts"), CHANGES, ids=lambda value: str(value)[:20])
+def test_a_folder_of_another_port(source, tmp_path, change, parts):
+    port(source, to="ru", translator=Fake(), out=tmp_path / "out")
+    before = dataset_bytes(tmp_path / "out")
+    with pytest.raises(BadInput) as caught:
+        port(source, **{"to": "ru", **change}, translator=Fake(signature="new"), out=tmp_path / "out")
+    assert all(part in str(caught.value) for part in parts)
+    assert dataset_bytes(tmp_path / "out") == before
+
+
+def test_a_changed_source_is_detected(source, tmp_path):
+    port(source, to="ru", translator=Fake(), out=tmp_path / "out")
+    with (source / "corpus.jsonl").open("a") as file:
+        file.write('{"_id": "d9", "title": "", "text": "Hare"}\n')
+    with pytest.raises(BadInput, match="source fingerprint was"):
+        port(source, to="ru", translator=Fake(), out=tmp_path / "out")
+
+
+def test_a_request_that_fails_as_a_whole_is_asked_one_by_one(source, tmp_path):
+    class Whole(Fake):
+        async def translate(self, texts, source, target):
+            self.requests.append(list(texts))
+            if any("Bear" in text for text in texts):
+                raise Transient("server", detail="500")
+            return [translated(text) for text in texts]
+
+    fake = Whole(limits=Limits(retries=1, first_wait_seconds=0.0, breaker=50))
+    with pytest.raises(Incomplete, match=r"1 of 8 .* \(1 server\)") as caught:
+        port(source, to="ru", translator=fake, out=tmp_path / "out")
+    assert caught.value.report["translated"] == 7
+    assert caught.value.report["retries"] == 2
+
+
+def test_a_service_that_fails_stops_and_keeps_what_is_done(source, tmp_path):
+    class Down(Fake):
+        async def translate(self, texts, source, target):
+            if len(self.requests) >= 2:
+                raise Transient("rate-limited", detail="429")
+            return await super().translate(texts, source, target)
+
+    fake = Down(limits=Limits(retries=9, first_wait_seconds=0.0, breaker=3))
+    with pytest.raises(BackendError, match=r"requests in a row failed .* everything finished is saved"):
+        port(source, to="ru", translator=fake, out=tmp_path / "out")
+    done = set(fake.sent)
+    assert len(done) == 6
+    rest = Fake()
+    port(source, to="ru", translator=rest, out=tmp_path / "out")
+    assert len(rest.sent) == 2
+    assert not done & set(rest.sent)
+
+
+def test_budget(source, tmp_path):
+    told: list[str] = []
+    fake = Fake(capacity=Capacity(max_items=3, mask="bracket", cost_per_million_chars=1e6))
+    with pytest.raises(BackendError, match=r"The budget of 60 characters is reached: .* give a larger --budget-chars"):
+        port(source, to="ru", translator=fake, out=tmp_path / "out", budget_chars=60, tell=told.append)
+    assert 40 <= sum(map(len, fake.sent)) <= 60
+    rest = Fake(capacity=fake.capacity)
+    with pytest.raises(BadInput, match=r"smaller than one request"):
+        port(source, to="ru", translator=rest, out=tmp_path / "tiny", budget_chars=3)
+    assert rest.sent == []
+    report = port(source, to="ru", translator=rest, out=tmp_path / "out", budget_cost=1000)
+    assert not set(rest.sent) & set(fake.sent)
+    assert report["spent"]["chars"] == sum(map(len, fake.sent + rest.sent))
+    assert report["spent"]["cost"] == pytest.approx(report["spent"]["chars"])
+
+
+def test_a_lost_mask_is_split_around_then_flagged(source, tmp_path):
+    fake = Fake(answer=lambda text, nth: translated(text).replace("[1]", ""))
+    report = port(source, to="ru", translator=fake, out=tmp_path / "out")
+    docs = records(tmp_path / "out" / "corpus.jsonl")
+    assert docs[1]["text"] == "Дождь падает https://a.org/b. Река ночь."
+    assert "Медведь 5 kg" in docs[0]["text"]
+    assert report["flagged"] == 3
+    assert {tuple(row["flags"]) for row in records(tmp_path / "out" / "qa" / "flagged.jsonl")} == {("split",)}
+
+
+def test_glossary(source, tmp_path):
+    terms = Glossary({"snow": "СНЕЖОК", "Bear": None})
+    fake = Fake()
+    port(source, to="ru", translator=fake, out=tmp_path / "out", glossary=terms)
+    text = records(tmp_path / "out" / "corpus.jsonl")[0]["text"]
+    assert text == "Лёд тает. СНЕЖОК падает.\n\n- Bear 5 kg\n- Волк 7 kg\n"
+    assert not any("Bear" in sent for sent in fake.sent)
+
+
+def test_a_bad_answer_is_no_translation(source, tmp_path):
+    answers = {"Water boils": "", "Rain": "\ud800"}
+    fake = Fake(answer=lambda text, nth: answers.get(text, answers.get(text[:4], translated(text))))
+    with pytest.raises(Incomplete) as caught:
+        port(source, to="ru", translator=fake, out=tmp_path / "out")
+    assert caught.value.report["passes"][0]["reasons"] == {"empty": 1, "malformed": 1}
+
+
+def test_too_few_answers(source, tmp_path):
+    class Few(Fake):
+        async def translate(self, texts, source, target):
+            return []
+
+    with pytest.raises(BackendError, match="0 answers to 3 texts"):
+        port(source, to="ru", translator=Few(), out=tmp_path / "out")
+
+
+def test_export(source, tmp_path):
+    report = port(source, to="ru", translator=Fake(), out=tmp_path / "out", export=tmp_path / "pairs.tmx")
+    pairs = list(read_pairs(tmp_path / "pairs.tmx", "en", "ru"))
+    assert len(pairs) == report["exported"] == 8
+    assert ("Bear 5 kg", "Медведь 5 kg") in pairs
+    # what was exported is a memory that gives the same port
+    port(source, to="ru", memory=tmp_path / "pairs.tmx", out=tmp_path / "again")
+    assert (tmp_path / "again" / "corpus.jsonl").read_bytes() == (tmp_path / "out" / "corpus.jsonl").read_bytes()
+
+
+def test_in_a_running_event_loop(source, tmp_path):
+    async def notebook():
+        return port(source, to="ru", translator=Fake(), out=tmp_path / "out")
+
+    assert asyncio.run(notebook())["missing"] == 0
+
+
+def test_untranslated_texts_may_stand_on_demand(tmp_path):
+    latin = "lorem ipsum dolor sit amet consectetur adipiscing elit"
+    source = write_source(tmp_path / "small", [*DOCS, {"_id": "d5", "title": "", "text": latin}])
+    fake = Fake(answer=lambda text, nth: text if "lorem" in text else translated(text))
+    with pytest.raises(Incomplete, match="1 untranslated"):
+        port(source, to="ru", translator=fake, out=tmp_path / "out")
+    report = port(source, to="ru", translator=fake, out=tmp_path / "out", keep_untranslated=True)
+    assert (report["kept"], report["missing"]) == (1, 0)
+    assert records(tmp_path / "out" / "corpus.jsonl")[-1]["text"] == latin
+
+
+def test_layout_that_was_damaged_or_lost(source, tmp_path):
+    out = tmp_path / "out"
+    port(source, to="ru", translator=Fake(), out=out)
+    before = dataset_bytes(out)
+    (out / "layout.txt").write_text("1 2 3\n")
+    with pytest.raises(BadInput, match=r"layout.txt does not fit its source"):
+        port(source, to="ru", translator=Fake(), out=out)
+    (out / "layout.txt").unlink()
+    port(source, to="ru", translator=Fake(), out=out)
+    assert dataset_bytes(out) == before
+
+
+def test_a_dataset_in_memory(source, tmp_path):
+    report = port(rusbeir.load(source), to="ru", translator=Fake(), out=tmp_path / "out")
+    assert report["segments"] == 8
+    shutil.rmtree(tmp_path / "out")
+
+
+def test_failure_reasons_of_a_translator_come_through(source, tmp_path):
+    fake = Fake(answer=lambda text, nth: Failure("too-long", "", False))
+    with pytest.raises(Incomplete, match="8 too-long"):
+        port(source, to="ru", translator=fake, out=tmp_path / "out")
