@@ -42,6 +42,16 @@ def per_query(qrels: Qrels, run: Run, names: Sequence[str]) -> Iterator[tuple[st
             yield metric.query_id, name, 0.0 if beyond else float(metric.value)
 
 
+def deepest(names: Sequence[str]) -> int | None:
+    """The rank behind which no hit changes any of the measures; None where one of them looks at all hits.
+
+    >>> deepest(["nDCG@10", "R@100"]), deepest(["nDCG@10", "AP"])
+    (100, None)
+    """
+    cutoffs = [_parse(name).params.get("cutoff") for name in names]
+    return None if None in cutoffs else max(cutoffs, default=None)
+
+
 def _parse(name: str) -> Any:
     import ir_measures
 

@@ -90,8 +90,9 @@ def test_tied(grades, hits, n_tied, why):
     assert evaluate({"q": grades}, {"q": hits}).n_tied == n_tied, why
 
 
+@pytest.mark.parametrize("measures", [DEFAULT_MEASURES, ("nDCG@3", "RR@5"), ("P@5", "AP")], ids=" ".join)
 @pytest.mark.parametrize("seed", range(5))
-def test_tied_queries_are_those_that_shuffling_ids_changes(seed):
+def test_tied_queries_are_those_that_shuffling_ids_changes(seed, measures):
     """Renaming documents changes trec_eval's tie order and nothing else."""
     qrels, run = _random_case(seed, n_scores=6)
     chance = random.Random(seed)
@@ -103,10 +104,11 @@ def test_tied_queries_are_those_that_shuffling_ids_changes(seed):
         renamed = evaluate(
             {q: {new[d]: g for d, g in grades.items()} for q, grades in qrels.items()},
             {q: {new[d]: s for d, s in hits.items()} for q, hits in run.items()},
+            measures,
         )
         for query_id, values in renamed.per_query.items():
-            seen[query_id].add(tuple(round(values[name], 9) for name in DEFAULT_MEASURES))
-    assert evaluate(qrels, run).n_tied == sum(len(values) > 1 for values in seen.values())
+            seen[query_id].add(tuple(round(values[name], 9) for name in measures))
+    assert evaluate(qrels, run, measures).n_tied == sum(len(values) > 1 for values in seen.values())
 
 
 def test_input_is_left_as_it_was():
