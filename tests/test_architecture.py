@@ -12,10 +12,11 @@ PACKAGE = Path(__file__).parent.parent / "rusbeir"
 # A room imports from its own floor's room and from the floors below, never sideways or up.
 FLOORS = [
     {"types", "errors"},
-    {"storage"},
+    {"storage", "processes"},
     {"analysis", "datasets", "jobs"},
     {"translation", "retrieval", "evaluation"},
-    {"report", "diagnostics", "synthesis", "audit", "experiment"},
+    {"experiment"},
+    {"report", "diagnostics", "synthesis", "audit"},
     {"cli"},
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
