@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from rusbeir import __version__
-from rusbeir.cli import analyze, bench, cache, datasets, demo, evaluate, index, languages, port, search
+from rusbeir.cli import analyze, audit, bench, cache, datasets, demo, evaluate, index, languages, port, search
 from rusbeir.cli.output import note
 from rusbeir.errors import BackendError, RusbeirError
 
@@ -24,6 +24,7 @@ app = typer.Typer(
     "Example: rusbeir bench xquad/ru --system 'bm25(profile=rusbeir-paper)'",
 )
 app.command("analyze")(analyze.analyze)
+app.add_typer(audit.app, name="audit")
 app.command("bench")(bench.bench)
 app.add_typer(cache.app, name="cache")
 app.add_typer(datasets.app, name="datasets")

@@ -90,7 +90,7 @@ def port(
     given: dict[str, Any] = {"memory": memory, "fuzzy": fuzzy, "llm": llm, "model": model, "device": device}
     translator_options = {
         **{name: value for name, value in given.items() if value is not None},
-        **_parsed(option or []),
+        **parsed_options(option or []),
     }
     chosen = tuple((fields or ",".join(FIELDS)).split(","))
     if dry_run:
@@ -232,7 +232,7 @@ def _duration(seconds: float | None) -> str:
     return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
-def _parsed(pairs: list[str]) -> dict[str, Any]:
+def parsed_options(pairs: list[str]) -> dict[str, Any]:
     """Options of translators, as their fields are called: "input-price=0.4" -> {"input_price": 0.4}."""
     from rusbeir.errors import BadInput
 

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeAlias
 from rusbeir.translation import identification, loops, numbers, scripts
 from rusbeir.translation.phrases import phrases_of
 from rusbeir.translation.protocol import Failure
+from rusbeir.translation.spans import find_spans
 
 _WORD = re.compile(r"[^\W\d_]+")
 _LOWER_WORD = re.compile(r"(?<!\w)[^\W\d_A-ZÀ-ÖØ-ÞА-ЯЁ][^\W\d_]{2,}")
@@ -26,6 +27,7 @@ _CLOSING = "\"'“”„’‘»«›‹)]}*_」』）】》 \t\n"
 _SENTENCE_ENDS = frozenset(".!?…。！？।॥؟۔։។။:;：；")
 _UNPUNCTUATED = frozenset({"th", "lo"})
 _CHARS_PER_LETTER = {"zh": 3.0, "yue": 3.0, "ja": 2.2, "ko": 1.8}
+_VERBATIM = frozenset({"url", "email", "doi", "identifier", "latex", "code", "path"})
 _SHORT = 0.3
 _COPY_SHARE = 0.9
 _SHOWN_CHARS = 60
@@ -155,6 +157,16 @@ def lost_numbers(segment: Segment) -> Flag | None:
     return Flag("lost-numbers", ", ".join(lost[:10])) if lost else None
 
 
+def lost_spans(segment: Segment) -> Flag | None:
+    """A Flag that names the URLs, identifiers, code and formulas of the source that the answer lacks."""
+    lost = [
+        text
+        for start, end, kind, _ in find_spans(segment.source)
+        if kind in _VERBATIM and (text := segment.source[start:end]) not in segment.answer
+    ]
+    return Flag("lost-spans", ", ".join(_shown(text) for text in lost[:5])) if lost else None
+
+
 CHECKS: Mapping[str, Check] = {
     "empty": empty,
     "untranslated": untranslated,
@@ -165,6 +177,7 @@ CHECKS: Mapping[str, Check] = {
     "repetition": repetition,
     "truncated": truncated,
     "lost-numbers": lost_numbers,
+    "lost-spans": lost_spans,
 }
 """By the names of their flags."""
 

@@ -1,0 +1,70 @@
+"""Conditions that a report must meet, such as "chrf>=55,flagged<=2%"."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rusbeir.errors import BadInput, unknown
+
+_GATE = re.compile(r"\s*([\w.+-]*[\w+])\s*(>=|<=|==|>|<)\s*(-?\d+(?:\.\d+)?)\s*(%?)\s*")
+_HOLDS = {">=": operator.ge, "<=": operator.le, "==": operator.eq, ">": operator.gt, "<": operator.lt}
+
+
+class Gate(NamedTuple):
+    """One condition; a percentage is kept as a fraction."""
+
+    text: str
+    name: str
+    relation: str
+    bound: float
+
+
+def parse_gates(text: str) -> list[Gate]:
+    """The conditions of a comma-separated list. Raises BadInput for what is none.
+
+    >>> parse_gates("chrf>=55,flagged<=2%")[1].bound
+    0.02
+    """
+    gates = []
+    for part in text.split(","):
+        match = _GATE.fullmatch(part)
+        if match is None:
+            raise BadInput(f"--gate: {part.strip()!r} is no condition; write name>=number, as chrf>=55,flagged<=2%.")
+        name, relation, number, percent = match.groups()
+        gates.append(Gate(part.strip(), name.lower(), relation, float(number) / (100 if percent else 1)))
+    return gates
+
+
+def failed_gates(gates: Sequence[Gate], measured: Mapping[str, float]) -> list[str]:
+    """A line for each gate that does not hold. Raises UnknownName for a figure that the report has not."""
+    lines = []
+    for gate in gates:
+        if gate.name not in measured:
+            raise unknown("figure to gate by", gate.name, measured)
+        value = measured[gate.name]
+        if not _HOLDS[gate.relation](value, gate.bound):
+            shown = f"{value:.2%}" if gate.text.endswith("%") else f"{value:.4g}"
+            lines.append(f"{gate.text} does not hold: {gate.name} is {shown}")
+    return lines
+
+
+def figures(report: Mapping[str, Any]) -> dict[str, float]:
+    """What a report can be gated by: shares of flagged segments, and scores.
+
+    "flagged", every check's name, "chrf" and "chrf++" (of the documents' corpus), "chrf.queries", "chrf.segments",
+    "mean.documents" and so on, and "ndcg-kept", the round trip's nDCG@10 as a part of the source's.
+    """
+    found = {"flagged": report["flagged"]["share"]}
+    found |= {name: row["share"] for name, row in report["flags"].items()}
+    for level, row in report["levels"].items():
+        for name in ("chrF", "chrF++", "mean"):
+            if name in row:
+                found[f"{name.lower()}.{level}"] = row[name]
+                if level == "documents" and name != "mean":
+                    found[name.lower()] = row[name]
+    if (trip := report.get("round_trip")) and trip.get("kept") is not None:
+        found["ndcg-kept"] = trip["kept"]
+    return found

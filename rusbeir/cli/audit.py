@@ -1,0 +1,123 @@
+"""`rusbeir audit`: how good a port is: checked, translated back, judged, and read by people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rusbeir.cli import options, output
+from rusbeir.cli.port import parsed_options
+
+app = typer.Typer(help="Say how good a port is.", no_args_is_help=True, rich_markup_mode=None)
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a port.")]
+Source = Annotated[
+    str | None, typer.Option("--source", help="What it was translated from, where its card does not say.")
+]
+
+
+@app.command("check")
+def check(
+    folder: Folder,
+    back_translator: Annotated[
+        str | None,
+        typer.Option("--back-translator", help="Translate back with this, as --translator of rusbeir port."),
+    ] = None,
+    source: Source = None,
+    lang: options.Lang = None,
+    split: options.Split = None,
+    gate: Annotated[
+        str | None, typer.Option("--gate", help="Exit 1 where this does not hold: 'chrf>=55,flagged<=2%'.")
+    ] = None,
+    fast: Annotated[bool, typer.Option("--fast", help="Leave chrF++ and the corpus scores out.")] = False,
+    no_round_trip: Annotated[bool, typer.Option("--no-round-trip", help="Leave retrieval out.")] = False,
+    llm: Annotated[str | None, typer.Option("--llm", help="Model of the back-translator llm.")] = None,
+    model: Annotated[str | None, typer.Option("--model", help="Model of opus-mt, nllb and madlad.")] = None,
+    memory: Annotated[Path | None, typer.Option("--memory", help="Pairs of the back-translator memory.")] = None,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", help="Any other option of the back-translator; repeatable.")
+    ] = None,
+    budget_chars: Annotated[
+        int | None, typer.Option("--budget-chars", help="Stop before more characters than these are sent in all.")
+    ] = None,
+    budget_cost: Annotated[
+        float | None, typer.Option("--budget-cost", help="Stop before it costs more than this in all.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Check every segment of a port, translate it back, and write qa/report.json and qa/report.html into it.
+
+    Example: rusbeir audit check scifact-es --back-translator apertium --gate 'chrf>=55,flagged<=2%'
+    """
+    from rusbeir.audit import check_port
+    from rusbeir.audit.gates import parse_gates
+
+    gates = parse_gates(gate) if gate else []
+    given: dict[str, Any] = {"llm": llm, "model": model, "memory": memory}
+    with output.progress() as progress:
+        report = check_port(
+            folder,
+            source=source,
+            back_translator=back_translator,
+            language=lang,
+            split=split,
+            plus=not fast,
+            round_trip=not no_round_trip,
+            budget_chars=budget_chars,
+            budget_cost=budget_cost,
+            gates=gates,
+            progress=progress,
+            tell=output.note,
+            **{name: value for name, value in given.items() if value is not None},
+            **parsed_options(option or []),
+        )
+    if as_json:
+        output.print_json(report)
+    else:
+        print_report(report)
+    for line in report["gates"]["failed"] if report["gates"] else []:
+        output.note(f"rusbeir: gate: {line}.")
+    if report["gates"] and report["gates"]["failed"]:
+        raise typer.Exit(1)
+
+
+def print_report(report: dict[str, Any]) -> None:
+    """The scores, the flags that were found and the round trip, as tables."""
+    if report["levels"]:
+        names = ["chrF", "chrF++", "mean", "p5", "p50"]
+        output.print_table(
+            ["back-translation of", "texts", "chrF", "chrF++", "mean chrF", "5 %", "median"],
+            [
+                [level, f"{row['n']:,}", *(f"{row[name]:.2f}" if name in row else "" for name in names)]
+                for level, row in report["levels"].items()
+            ],
+            right=["texts", "chrF", "chrF++", "mean chrF", "5 %", "median"],
+        )
+    counts = ["segments", "documents", "queries"]
+    found = [(name, row) for name, row in report["flags"].items() if row["segments"]]
+    if found:
+        output.print_table(
+            ["flag", "segments", "share", "documents", "queries"],
+            [
+                [name, f"{row['segments']:,}", f"{row['share']:.2%}", f"{row['documents']:,}", f"{row['queries']:,}"]
+                for name, row in found
+            ],
+            right=["share", *counts],
+        )
+    output.note(
+        f"{report['flagged']['segments']:,} of {report['n_segments']:,} segments ({report['flagged']['share']:.2%}) "
+        "carry a flag."
+    )
+    if trip := report["round_trip"]:
+        measure = trip["measure"]
+        output.print_table(
+            [f"{trip['system']} on", measure],
+            [
+                [name, f"{100 * row[measure]:.2f}" if measure in row else row["skipped"]]
+                for name, row in trip["rows"].items()
+            ],
+            right=[measure],
+        )
+    output.note(f"Report: {Path(report['folder']) / 'qa' / 'report.html'}")
