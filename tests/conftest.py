@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import elastic_node
 import pytest
 
 REPOSITORY = Path(__file__).parent.parent
@@ -63,3 +65,27 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for report in terminalreporter.stats.get("skipped", []):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         terminalreporter.write_line(f"{report.nodeid}: {reason}")
+
+
+@pytest.fixture(scope="session")
+def node_jars(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Called with "8" or "9": the folder of that node's jars, fetched once a run."""
+    lacking = elastic_node.missing()
+    require("an Elasticsearch node", not lacking, f"install {lacking}")
+    folder = tmp_path_factory.mktemp("node")
+    return lambda major: elastic_node.jars(major, folder)
+
+
+@pytest.fixture(scope="session")
+def elasticsearch(
+    node_jars: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[elastic_node.Node]:
+    """A node of Elasticsearch 8, which is also what RUSBEIR_ES_URL names from here on."""
+    node = elastic_node.Node(
+        jars=node_jars("8"), home=tmp_path_factory.mktemp("elasticsearch"), java=elastic_node.java(17)
+    )
+    node.start()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RUSBEIR_ES_URL", node.url)
+        yield node
+    node.stop()

@@ -21,6 +21,7 @@ def bench(
         typer.Option("--system", help="A system, such as bm25; repeatable.", autocompletion=complete.systems),
     ] = None,
     engine: options.Engine = "auto",
+    es_url: options.EsUrl = None,
     lang: options.Lang = None,
     split: options.Split = None,
     k: options.Depth = 100,
@@ -41,6 +42,7 @@ def bench(
     names = check_measures(measure or DEFAULT_MEASURES)
     systems = system or ["bm25"]
     rows = []
+    engine = options.engine_at(engine, es_url)
     with output.progress() as progress:
         for name in datasets:
             dataset = load(name, language=lang, split=split, progress=progress)

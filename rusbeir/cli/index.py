@@ -11,6 +11,7 @@ def index(
     dataset: options.DatasetName,
     system: options.System = "bm25",
     engine: options.Engine = "auto",
+    es_url: options.EsUrl = None,
     lang: options.Lang = None,
     split: options.Split = None,
     as_json: options.Json = False,
@@ -22,6 +23,7 @@ def index(
     from rusbeir.datasets import load
     from rusbeir.retrieval import resolve
 
+    engine = options.engine_at(engine, es_url)
     with output.progress() as progress:
         loaded = load(dataset, language=lang, split=split, progress=progress)
         resolved = resolve(system, language=loaded.card.language, engine=engine)

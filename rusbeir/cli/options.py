@@ -23,7 +23,16 @@ System: TypeAlias = Annotated[
     ),
 ]
 Engine: TypeAlias = Annotated[
-    str, typer.Option("--engine", help="auto, tantivy or bm25s.", autocompletion=complete.engines)
+    str, typer.Option("--engine", help="auto, tantivy, bm25s or elasticsearch.", autocompletion=complete.engines)
+]
+EsUrl: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--es-url",
+        metavar="URL[,URL...]",
+        help="Nodes of an Elasticsearch; else RUSBEIR_ES_URL, else http://127.0.0.1:9200. "
+        "Credentials come from ES_API_KEY (or ES_USER and ES_PASSWORD), a CA from ES_CA_CERTS.",
+    ),
 ]
 Depth: TypeAlias = Annotated[int, typer.Option("-k", min=1, help="Hits kept per query.")]
 DatasetName: TypeAlias = Annotated[
@@ -39,3 +48,10 @@ Measures: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--measure", "-m", help="A measure by its ir-measures name, such as nDCG@10; repeatable."),
 ]
+
+
+def engine_at(engine: str, es_url: str | None) -> str:
+    """The engine's name with the server's address, if one is given; an address alone asks for its engine."""
+    if es_url is None:
+        return engine
+    return f"{'elasticsearch' if engine == 'auto' else engine}@{es_url}"

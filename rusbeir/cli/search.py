@@ -14,6 +14,7 @@ def search(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="The text to search for.")],
     system: options.System = "bm25",
     engine: options.Engine = "auto",
+    es_url: options.EsUrl = None,
     lang: options.Lang = None,
     split: options.Split = None,
     k: options.Depth = 10,
@@ -26,6 +27,7 @@ def search(
     from rusbeir.datasets import load
     from rusbeir.retrieval import resolve
 
+    engine = options.engine_at(engine, es_url)
     with output.progress() as progress:
         loaded = load(dataset, language=lang, split=split, progress=progress)
         resolved = resolve(system, language=loaded.card.language, engine=engine)

@@ -28,21 +28,22 @@ class Docs(list[Doc]):
         return next(doc for doc in self if doc.doc_id == doc_id)
 
 
-def recipe(engine: str, bm25: Bm25, fingerprint: str = "f") -> index.Recipe:
+def recipe(engine: str, bm25: Bm25, folder: Path, fingerprint: str = "f") -> index.Recipe:
+    """The folder stands in the signature because a server, too, keeps one index a recipe."""
     chosen = engines.load(engine)
-    return index.Recipe(signature=f"{bm25.signature}|{chosen.signature}|words", fingerprint=fingerprint)
+    return index.Recipe(signature=f"{bm25.signature}|{chosen.signature}|words|{folder}", fingerprint=fingerprint)
 
 
 def build(
     folder: Path, docs: Iterable[Doc], engine: str = "tantivy", bm25: Bm25 | None = None, progress: Progress = silent
 ) -> None:
     bm25 = bm25 or Bm25()
-    index.build(folder, recipe(engine, bm25), Docs(docs), Words(), engines.load(engine), bm25, progress)
+    index.build(folder, recipe(engine, bm25, folder), Docs(docs), Words(), engines.load(engine), bm25, progress)
 
 
 def open_built(folder: Path, engine: str = "tantivy", bm25: Bm25 | None = None) -> LexicalRetriever:
     bm25 = bm25 or Bm25()
-    retriever, _ = index.open_index(folder, recipe(engine, bm25), Words(), engines.load(engine), bm25)
+    retriever, _ = index.open_index(folder, recipe(engine, bm25, folder), Words(), engines.load(engine), bm25)
     return retriever
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from rusbeir.errors import BadInput, UnknownName
@@ -110,7 +112,8 @@ def test_tantivy_refuses_what_it_cannot_do():
     with pytest.raises(BadInput) as error:
         engines.choose("tantivy", Bm25(k1=0.9))
     assert str(error.value) == (
-        "tantivy has k1 1.2 and b 0.75 built in and cannot do k1 0.9, b 0.75. Use --engine auto or bm25s."
+        "tantivy has k1 1.2 and b 0.75 built in and cannot do k1 0.9, b 0.75. "
+        "Use --engine auto, bm25s or elasticsearch."
     )
 
 
@@ -119,9 +122,14 @@ def test_unknown_engine():
         engines.choose("tantivi", Bm25())
 
 
-@pytest.mark.parametrize("name", sorted(engines.ENGINES))
-def test_signature_names_version_and_lengths(name):
-    engine = engines.load(name)
-    assert engine.name == name
-    assert engine.signature.startswith(f"{name}-0.")
-    assert "|len:" in engine.signature
+@pytest.mark.parametrize("engine", sorted(engines.ENGINES), indirect=True)
+def test_signature_names_version_and_lengths(engine):
+    loaded = engines.load(engine)
+    assert loaded.name == engine
+    assert re.fullmatch(rf"{engine}-[0-9.]+\|len:(lucene|exact)", loaded.signature)
+
+
+def test_only_a_server_has_an_address():
+    assert engines.load("elasticsearch@http://search.example:9200").address == "http://search.example:9200"
+    with pytest.raises(BadInput, match="The engine tantivy runs on this machine and has no address"):
+        engines.load("tantivy@http://127.0.0.1:9200")

@@ -15,7 +15,8 @@ import numpy.typing as npt
 import orjson
 
 from rusbeir.retrieval.lexical.bm25 import Bm25
-from rusbeir.retrieval.lexical.engines import Hits
+from rusbeir.retrieval.lexical.engines import Hits, Terms
+from rusbeir.retrieval.lexical.recipe import Recipe
 
 _STATS = "fields.json"
 
@@ -33,14 +34,17 @@ class Bm25sEngine:
     def refusal(self, bm25: Bm25) -> str | None:
         return None
 
-    def build(self, folder: Path, rows: Iterator[tuple[str, ...]], bm25: Bm25) -> None:
+    def holds(self, folder: Path) -> bool:
+        return True
+
+    def build(self, folder: Path, rows: Iterator[Terms], bm25: Bm25, recipe: Recipe) -> int:
         """Write one bm25s index a field, over the documents that have it, as Lucene counts them."""
         names = bm25.field_names
         vocabularies: list[dict[str, int]] = [{} for _ in names]
         documents: list[list[array[int]]] = [[] for _ in names]
         present = [array("q") for _ in names]
         row = -1
-        for row, lines in enumerate(rows):
+        for row, (_, lines) in enumerate(rows):
             for place, line in enumerate(lines):
                 if line:
                     ids = vocabularies[place]
@@ -56,6 +60,7 @@ class Bm25sEngine:
                 np.save(folder / name / "rows.npy", np.frombuffer(present[place], dtype=np.int64))
         fields = [name for place, name in enumerate(names) if documents[place]]
         (folder / _STATS).write_bytes(orjson.dumps({"rows": row + 1, "fields": fields}))
+        return 0
 
     def open(self, folder: Path, bm25: Bm25) -> Bm25sSearcher:
         stats = orjson.loads((folder / _STATS).read_bytes())
@@ -97,7 +102,10 @@ class Bm25sSearcher:
     rows: int
     bm25: Bm25
 
-    def search(self, terms: Sequence[str], k: int) -> Hits:
+    def search(self, queries: Sequence[Sequence[str]], k: int) -> list[Hits]:
+        return [self._hits(terms, k) for terms in queries]
+
+    def _hits(self, terms: Sequence[str], k: int) -> Hits:
         if not self.fields:
             return [], []
         by_field = [field.scores(terms, self.rows) for field in self.fields]

@@ -9,12 +9,20 @@ from typing import Protocol, TypeAlias
 
 from rusbeir.errors import BadInput, unknown
 from rusbeir.retrieval.lexical.bm25 import Bm25
+from rusbeir.retrieval.lexical.recipe import Recipe
 
 ENGINES = {
     "tantivy": "rusbeir.retrieval.lexical.tantivy_engine:TantivyEngine",
     "bm25s": "rusbeir.retrieval.lexical.bm25s_engine:Bm25sEngine",
+    "elasticsearch": "rusbeir.retrieval.lexical.elastic.engine:ElasticEngine",
 }
 """Name -> "module:class", imported on use."""
+
+AT = "@"
+"""Parts the name of an engine from the address of its server: `elasticsearch@http://127.0.0.1:9200`."""
+
+Terms: TypeAlias = tuple[str, tuple[str, ...]]
+"""A document's id, and a line of terms parted by spaces for each field."""
 
 Hits: TypeAlias = tuple[Sequence[int], Sequence[float]]
 """Corpus rows and their scores, by falling score and then by row."""
@@ -23,8 +31,8 @@ Hits: TypeAlias = tuple[Sequence[int], Sequence[float]]
 class Searcher(Protocol):
     """An open index. Threads may share it."""
 
-    def search(self, terms: Sequence[str], k: int) -> Hits:
-        """At most k documents that hold any of the terms; a term that comes twice counts twice."""
+    def search(self, queries: Sequence[Sequence[str]], k: int) -> Sequence[Hits]:
+        """For each query at most k documents that hold any of its terms; a term that comes twice counts twice."""
         ...
 
 
@@ -43,19 +51,33 @@ class LexicalEngine(Protocol):
         """Why this engine cannot compute that BM25; None where it can."""
         ...
 
-    def build(self, folder: Path, rows: Iterator[tuple[str, ...]], bm25: Bm25) -> None:
-        """Fill the folder from documents in row order, each one line of terms a field of bm25.field_names."""
+    def build(self, folder: Path, rows: Iterator[Terms], bm25: Bm25, recipe: Recipe) -> int:
+        """Fill the folder from documents in row order, with a line for each of bm25.field_names.
+
+        Returns the bytes of what it keeps outside of the folder; the recipe is for naming that.
+        """
+        ...
+
+    def holds(self, folder: Path) -> bool:
+        """Whether what belongs to the folder outside of it is still there."""
         ...
 
     def open(self, folder: Path, bm25: Bm25) -> Searcher: ...
 
 
 def load(name: str) -> LexicalEngine:
-    """The engine of that name; UnknownName where there is none."""
+    """The engine of that name, which may be followed by @ and the address of its server.
+
+    Raises UnknownName where there is none, and BadInput for an address that it has no use for.
+    """
+    name, at, address = name.partition(AT)
     if name not in ENGINES:
         raise unknown("engine", name, ["auto", *ENGINES])
     module, attribute = ENGINES[name].split(":")
-    engine: LexicalEngine = getattr(importlib.import_module(module), attribute)()
+    made = getattr(importlib.import_module(module), attribute)
+    if at and "address" not in made.__dataclass_fields__:
+        raise BadInput(f"The engine {name} runs on this machine and has no address.")
+    engine: LexicalEngine = made(address=address) if at else made()
     return engine
 
 
@@ -67,8 +89,8 @@ def choose(engine: str, bm25: Bm25) -> tuple[LexicalEngine, str | None]:
     if engine != "auto":
         chosen = load(engine)
         if reason := chosen.refusal(bm25):
-            able = [name for name in ENGINES if load(name).refusal(bm25) is None]
-            raise BadInput(f"{reason} Use --engine {' or '.join(['auto', *able])}.")
+            able = ["auto", *(name for name in ENGINES if load(name).refusal(bm25) is None)]
+            raise BadInput(f"{reason} Use --engine {', '.join(able[:-1])} or {able[-1]}.")
         return chosen, None
     first = load("tantivy")
     reason = first.refusal(bm25)

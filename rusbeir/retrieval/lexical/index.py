@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,29 +14,18 @@ import orjson
 from rusbeir.errors import BackendError, BadInput, RusbeirError
 from rusbeir.retrieval.lexical.bm25 import Bm25
 from rusbeir.retrieval.lexical.doc_ids import DocIds, DocIdWriter
-from rusbeir.retrieval.lexical.engines import LexicalEngine
+from rusbeir.retrieval.lexical.engines import LexicalEngine, Terms
+from rusbeir.retrieval.lexical.recipe import Recipe
 from rusbeir.retrieval.lexical.retriever import LexicalRetriever, LineAnalyzer
 from rusbeir.storage import atomic_folder
 from rusbeir.types import Corpus, Doc, Progress
 
 T = TypeVar("T")
 
+__all__ = ["RECIPE", "Built", "Recipe", "build", "open_index"]
+
 RECIPE = "recipe.json"
 _REPORT_DOCS = 1_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class Recipe:
-    """What an index was made of: the system's signature and the corpus it holds."""
-
-    signature: str
-    fingerprint: str
-
-    def folder_name(self, slug: str) -> str:
-        """A readable start and a hash of the whole recipe: `bm25-profile-raw-1f3a…`."""
-        readable = re.sub(r"[^a-z0-9._]+", "-", slug.lower()).strip("-.")[:60]
-        digest = hashlib.sha256(f"{self.signature}\n{self.fingerprint}".encode()).hexdigest()[:12]
-        return f"{readable}-{digest}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +39,7 @@ class Built:
     """Time spent waiting for the analyzer (and for the corpus behind it)."""
     index_seconds: float
     bytes: int
+    """Of the files, and of what lies on a server."""
     files: dict[str, int]
     """File name -> bytes, by which a truncated or missing file is noticed."""
 
@@ -74,7 +63,7 @@ def build(
     with atomic_folder(folder) as temporary:
         rows = _Rows(corpus, analyzer, bm25, progress)
         with DocIdWriter(temporary) as ids:
-            engine.build(temporary, rows.stream(ids), bm25)
+            elsewhere = engine.build(temporary, rows.stream(ids), bm25, recipe)
         seconds = time.perf_counter() - started
         files = {
             str(path.relative_to(temporary)): path.stat().st_size
@@ -86,7 +75,7 @@ def build(
             empty_documents=rows.empty,
             analyse_seconds=rows.analyse_seconds,
             index_seconds=seconds - rows.analyse_seconds,
-            bytes=sum(files.values()),
+            bytes=sum(files.values()) + elsewhere,
             files=files,
         )
         document = {"recipe": asdict(recipe), "built": asdict(built)}
@@ -129,8 +118,10 @@ class _Rows:
         self._analyzer = analyzer
         self._width = len(bm25.field_names)
         self._progress = progress
+        self._ids: deque[str] = deque()
+        """Of the documents that the analyzer was given and has not yet given back."""
 
-    def stream(self, ids: DocIdWriter) -> Iterator[tuple[str, ...]]:
+    def stream(self, ids: DocIdWriter) -> Iterator[Terms]:
         total = len(self._corpus)
         lines = self._analyzer.analyze_lines(self._texts(ids))
         rows = zip(*[lines] * self._width, strict=True)
@@ -141,7 +132,7 @@ class _Rows:
             self.analyse_seconds += clock() - started
             if not any(row):
                 self.empty += 1
-            yield row
+            yield self._ids.popleft(), row
             done += 1
             if done % _REPORT_DOCS == 0:
                 self._progress("index", done, total)
@@ -152,6 +143,7 @@ class _Rows:
     def _texts(self, ids: DocIdWriter) -> Iterator[str]:
         for doc in self._corpus:
             ids.add(doc.doc_id)
+            self._ids.append(doc.doc_id)
             if self._width == 1:
                 yield _flat(doc)
             else:

@@ -12,7 +12,7 @@ from typing import Protocol
 from rusbeir.analysis import empty_warning
 from rusbeir.errors import BadInput
 from rusbeir.retrieval.lexical.doc_ids import DocIds
-from rusbeir.retrieval.lexical.engines import Searcher
+from rusbeir.retrieval.lexical.engines import Hits, Searcher
 from rusbeir.types import Queries, Run, TextAnalyzer
 
 logger = logging.getLogger(__name__)
@@ -51,17 +51,17 @@ class LexicalRetriever:
         batches = [items[start : start + _BATCH] for start in range(0, len(items), _BATCH)]
 
         def answer(batch: list[tuple[str, list[str]]]) -> list[tuple[str, dict[str, float]]]:
-            return [(query_id, self._hits(terms, depth)) for query_id, terms in batch]
+            asked = [terms for _, terms in batch if terms]
+            found = iter(self.searcher.search(asked, depth) if asked else [])
+            return [(query_id, self._hits(next(found)) if terms else {}) for query_id, terms in batch]
 
         if len(batches) < 2:
             return dict(pair for batch in batches for pair in answer(batch))
         with ThreadPoolExecutor(_threads()) as pool:
             return dict(pair for answered in pool.map(answer, batches) for pair in answered)
 
-    def _hits(self, terms: list[str], k: int) -> dict[str, float]:
-        if not terms:
-            return {}
-        rows, scores = self.searcher.search(terms, k)
+    def _hits(self, hits: Hits) -> dict[str, float]:
+        rows, scores = hits
         return dict(zip(self.doc_ids.of(rows), scores, strict=True))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from dataclasses import dataclass
 
 from rusbeir import __version__
@@ -42,8 +43,10 @@ class Bm25System:
             logger.warning("%s", self.note)
         recipe = index.Recipe(signature=self.signature, fingerprint=fingerprint)
         folder = cache_folder() / "indexes" / recipe.folder_name(self.name)
-        reused = folder.exists()
+        reused = folder.exists() and self.chosen.holds(folder)
         if not reused:
+            # What is there tells of an index that a server has no more.
+            shutil.rmtree(folder, ignore_errors=True)
             index.build(folder, recipe, corpus, self.analyzer, self.chosen, self.bm25, progress)
         retriever, built = index.open_index(folder, recipe, self.analyzer, self.chosen, self.bm25)
         if warning := empty_warning("documents", built.empty_documents, built.documents):

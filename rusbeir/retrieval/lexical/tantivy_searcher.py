@@ -45,10 +45,14 @@ class TantivySearcher:
     """Documents that have the field, by field."""
     total: int
     """Documents in the index, fillers included."""
-    in_row_order: bool
-    """Whether documents of equal score, which tantivy gives by their place in the index, come by row."""
+    first_rows: list[int] | None
+    """The first row of each segment, where rows come in order and one by one; documents of equal score,
+    which tantivy gives by their place in the index, then come by row."""
 
-    def search(self, terms: Sequence[str], k: int) -> Hits:
+    def search(self, queries: Sequence[Sequence[str]], k: int) -> list[Hits]:
+        return [self._ranking(terms, k) for terms in queries]
+
+    def _ranking(self, terms: Sequence[str], k: int) -> Hits:
         counts = Counter(term[:LONGEST_TERM_CHARS] for term in terms)
         del counts[FILLER]
         fields = [
@@ -56,7 +60,7 @@ class TantivySearcher:
             for name, present in zip(self.bm25.field_names, self.documents, strict=True)
             if present
         ]
-        if self.in_row_order:
+        if self.first_rows is not None:
             return self._hits(fields, k)
         # Which documents of equal score are in at the cut-off must not depend on the layout of the index.
         limit = k + 1
@@ -87,8 +91,14 @@ class TantivySearcher:
             found = self._found(query, limit)
         else:
             found = self._best([clause for clauses in fields for clause in clauses], limit)
-        rows = self.searcher.fast_field_values(ROW, [address for _, address in found])
-        return rows, [score for score, _ in found]
+        return self._rows([address for _, address in found]), [score for score, _ in found]
+
+    def _rows(self, addresses: list[tantivy.DocAddress]) -> list[Any]:
+        if self.first_rows is None:
+            return self.searcher.fast_field_values(ROW, addresses)
+        if len(self.first_rows) == 1:
+            return [address.doc for address in addresses]
+        return [self.first_rows[address.segment_ord] + address.doc for address in addresses]
 
     def _best(self, clauses: list[_Clause], limit: int) -> list[tuple[Any, tantivy.DocAddress]]:
         """The best documents by the sum of the clauses.

@@ -1,0 +1,52 @@
+"""The body with which an index of ours is created."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rusbeir.retrieval.lexical.bm25 import Bm25
+
+ROW = "row"
+"""The corpus row of a document: orders equal scores, and tells which documents have arrived."""
+DOC_ID = "doc_id"
+LONGEST_TERM_CHARS = 8_000
+"""Terms are cut here, in documents and queries: Lucene holds at most 32,766 bytes a term."""
+DEEPEST = 100_000
+WINDOW = DEEPEST + 1_000
+"""Hits an index gives at once; more than DEEPEST for the query's own documents, which are dropped later."""
+
+
+def client_body(bm25: Bm25) -> dict[str, Any]:
+    """Settings and mapping for text that our analyzer has made into terms: the server only splits at spaces."""
+    return {
+        "settings": {
+            "analysis": {
+                "tokenizer": {"terms": {"type": "whitespace", "max_token_length": 4 * LONGEST_TERM_CHARS}},
+                "analyzer": {"terms": {"type": "custom", "tokenizer": "terms"}},
+            },
+            **_index_settings(bm25),
+        },
+        "mappings": mapping(bm25, "terms"),
+    }
+
+
+def mapping(bm25: Bm25, analyzer: str, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The fields of a BM25, and nothing but them: a document of another shape is an error, not a new field."""
+    text = {"type": "text", "analyzer": analyzer, "similarity": "bm25", **(options or {"index_options": "freqs"})}
+    return {
+        "dynamic": "strict",
+        "_source": {"includes": [DOC_ID]},
+        "properties": {
+            DOC_ID: {"type": "keyword", "index": False, "doc_values": False},
+            ROW: {"type": "integer", "index": False},
+            **dict.fromkeys(bm25.field_names, text),
+        },
+    }
+
+
+def _index_settings(bm25: Bm25) -> dict[str, Any]:
+    return {
+        "similarity": {"bm25": {"type": "BM25", "k1": bm25.k1, "b": bm25.b}},
+        "max_result_window": WINDOW,
+    }

@@ -1,0 +1,224 @@
+"""A connection to Elasticsearch: where it is, how it is allowed in, and failures as one line each."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from rusbeir.errors import BackendError, BadInput, MissingExtra
+
+T = TypeVar("T")
+
+URL = "RUSBEIR_ES_URL"
+"""Where no address is given: URLs of the nodes, parted by commas."""
+DEFAULT_URL = "http://127.0.0.1:9200"
+API_KEY, USER, PASSWORD, CA = "ES_API_KEY", "ES_USER", "ES_PASSWORD", "ES_CA_CERTS"
+"""Credentials come from these variables alone."""
+
+REQUEST_SECONDS = 60
+PATIENCE_SECONDS = 180
+"""How long one piece of work is tried again while the server is away or too busy."""
+_MAJORS = (8, 9)
+_BUSY = {429, 502, 503, 504}
+
+
+class Unavailable(BackendError):
+    """The server did not answer or asked for patience: the same request may succeed later."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """One cluster, by the URLs of some of its nodes."""
+
+    urls: tuple[str, ...]
+    client: Any
+    """elasticsearch.Elasticsearch; threads may share it."""
+
+    @property
+    def address(self) -> str:
+        return ",".join(self.urls)
+
+    @cached_property
+    def info(self) -> Mapping[str, Any]:
+        """What `GET /` answers; {} where these credentials may not ask it.
+
+        Raises BackendError where nothing answers, or something too old or no Elasticsearch at all.
+        """
+        found: Mapping[str, Any] = self.ask("GET", "/", allow=(403, 404)) or {}
+        number = found.get("version", {}).get("number", "")
+        if number and int(number.split(".")[0]) not in _MAJORS:
+            raise BackendError(f"{self.address} is Elasticsearch {number}; rusbeir speaks to 8.x and 9.x. Upgrade it.")
+        return found
+
+    @property
+    def version(self) -> str:
+        """`8.18.0`, or '' where the server does not tell."""
+        return str(self.info.get("version", {}).get("number", ""))
+
+    def ask(
+        self, method: str, path: str, body: Any = None, *, allow: tuple[int, ...] = (), content: str = "json"
+    ) -> Any:
+        """The parsed answer; None for a status in `allow`.
+
+        Raises Unavailable for what may pass, BackendError for what will not.
+        """
+        from elastic_transport import TransportError
+        from elasticsearch import ApiError
+
+        headers = {"accept": "application/json"}
+        if body is not None:
+            headers["content-type"] = "application/json" if content == "json" else "application/x-ndjson"
+        try:
+            return self.client.perform_request(method, path, headers=headers, body=body).body
+        except ApiError as error:
+            if error.status_code in allow:
+                return None
+            raise self._refused(error) from error
+        except TransportError as error:
+            raise self._unreachable(error) from error
+
+    def _refused(self, error: Any) -> BackendError:
+        status, reason, kind = error.status_code, reason_of(error.body), kind_of(error.body)
+        if status == 401:
+            given = f"{API_KEY} is wrong or expired" if os.environ.get(API_KEY) else f"set {API_KEY} in the environment"
+            if not os.environ.get(API_KEY) and os.environ.get(USER):
+                given = f"{USER} or {PASSWORD} is wrong"
+            return BackendError(f"{self.address} does not let us in (401): {given}.")
+        if kind == "cluster_block_exception":
+            return BackendError(blocked(self.address, reason))
+        if status == 403:
+            return BackendError(f"{self.address} forbids this to our credentials (403): {reason}")
+        if status in _BUSY:
+            return Unavailable(f"{self.address} is too busy or not ready ({status}): {reason}")
+        return BackendError(f"{self.address} answered {status}: {reason}")
+
+    def _unreachable(self, error: Any) -> BackendError:
+        from elastic_transport import ConnectionTimeout, SerializationError, TlsError
+        from elasticsearch import UnsupportedProductError
+
+        text = " ".join(str(error.message).split())
+        if isinstance(error, UnsupportedProductError):
+            return BackendError(
+                f"{self.address} is not Elasticsearch (OpenSearch speaks another dialect). Check the URL."
+            )
+        if isinstance(error, TlsError):
+            return BackendError(f"No TLS with {self.address}: {_tls_trouble(text)}")
+        if isinstance(error, ConnectionTimeout):
+            return Unavailable(f"{self.address} did not answer in time ({REQUEST_SECONDS} s). Is it overloaded?")
+        if isinstance(error, SerializationError):
+            return BackendError(f"{self.address} does not answer as Elasticsearch does. Check the URL.")
+        return Unavailable(
+            f"No Elasticsearch answers at {self.address} ({_short(text)}). Start one (`docker compose up -d`), or name "
+            f"yours with --es-url or {URL}; one that speaks TLS has an https:// address."
+        )
+
+
+def connect(address: str = "") -> Server:
+    """The server at that address, else at RUSBEIR_ES_URL, else on this machine; nothing is sent yet.
+
+    Raises BadInput for what is no URL or holds a password, MissingExtra where the client is not installed.
+    """
+    text = address or os.environ.get(URL) or DEFAULT_URL
+    urls = tuple(_checked(part.strip()) for part in text.split(","))
+    return _server(urls, *(os.environ.get(name, "") for name in (API_KEY, USER, PASSWORD, CA)))
+
+
+def patiently(work: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
+    """What the work returns; it is done again, ever more slowly, while the server is unavailable."""
+    from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
+
+    retrying = Retrying(
+        retry=retry_if_exception_type(Unavailable),
+        wait=wait_random_exponential(multiplier=0.2, max=5),
+        stop=stop_after_delay(seconds),
+        reraise=True,
+    )
+    return retrying(work)
+
+
+def reason_of(body: Any) -> str:
+    """Why the server refused, in its own words, innermost cause first; one line."""
+    error = body.get("error", body) if isinstance(body, Mapping) else body
+    if isinstance(error, Mapping):
+        causes = [error, *error.get("root_cause", [])]
+        while isinstance(causes[-1].get("caused_by"), Mapping):
+            causes.append(causes[-1]["caused_by"])
+        reasons = [str(cause["reason"]) for cause in reversed(causes) if cause.get("reason")]
+        error = "; ".join(dict.fromkeys(reasons)) or error.get("type", "no reason given")
+    return _short(str(error))
+
+
+def kind_of(body: Any) -> str:
+    """The type of the error, such as `mapper_parsing_exception`; '' where the answer has none."""
+    error = body.get("error", body) if isinstance(body, Mapping) else None
+    return str(error.get("type", "")) if isinstance(error, Mapping) else ""
+
+
+def blocked(address: str, reason: str) -> str:
+    """The line for an index that may not be written."""
+    if "flood" in reason or "read-only" in reason:
+        return (
+            f"{address} has made the index read-only ({reason}). Free disk space on its nodes; it lifts the block "
+            "itself below the high watermark, and the same command then goes on where it was."
+        )
+    return f"{address} blocks the index: {reason}"
+
+
+def _checked(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise BadInput(f"{url!r} is not the URL of a server. Write it as {DEFAULT_URL}.")
+    if parts.username or parts.password:
+        raise BadInput(
+            f"The URL of {parts.hostname} holds credentials. Put them into {API_KEY} or {USER} and {PASSWORD}."
+        )
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return f"{parts.scheme}://{parts.hostname}:{port}{parts.path.rstrip('/')}"
+
+
+@cache
+def _server(urls: tuple[str, ...], api_key: str, user: str, password: str, ca: str) -> Server:
+    try:
+        from elasticsearch import Elasticsearch
+    except ImportError as error:
+        raise MissingExtra("Elasticsearch needs its client: pip install 'rusbeir[elasticsearch]'.") from error
+    options: dict[str, Any] = {}
+    if api_key:
+        options["api_key"] = api_key
+    elif user:
+        options["basic_auth"] = (user, password)
+    if ca and any(url.startswith("https:") for url in urls):
+        if not Path(ca).is_file():
+            raise BadInput(f"{CA} names {ca}, which is not a file.")
+        options["ca_certs"] = ca
+    client = Elasticsearch(
+        list(urls),
+        request_timeout=REQUEST_SECONDS,
+        max_retries=2 * len(urls),
+        retry_on_timeout=len(urls) > 1,
+        retry_on_status=(502, 503, 504),
+        connections_per_node=16,
+        **options,
+    )
+    return Server(urls=urls, client=client)
+
+
+def _tls_trouble(text: str) -> str:
+    if "expired" in text:
+        return "its certificate has expired. Renew it."
+    if "WRONG_VERSION_NUMBER" in text or "wrong version number" in text:
+        return "it speaks plain HTTP. Write http:// in its address."
+    if "self-signed" in text or "self signed" in text or "unable to get local issuer" in text:
+        return f"its certificate is signed by a CA unknown here. Set {CA} to that CA's file."
+    return _short(text)
+
+
+def _short(text: str, chars: int = 300) -> str:
+    flat = re.sub(r"\s+", " ", text)
+    return flat if len(flat) <= chars else flat[: chars - 1] + "…"

@@ -1,0 +1,93 @@
+"""BM25 on an Elasticsearch server, behind the same Protocol as the embedded engines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from rusbeir.errors import BackendError
+from rusbeir.retrieval.lexical.bm25 import Bm25
+from rusbeir.retrieval.lexical.elastic import bodies, connection, indexes, loading
+from rusbeir.retrieval.lexical.elastic.connection import Server
+from rusbeir.retrieval.lexical.elastic.searcher import ElasticSearcher
+from rusbeir.retrieval.lexical.engines import Terms
+from rusbeir.retrieval.lexical.recipe import Recipe
+
+_POINTER = "elasticsearch.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElasticEngine:
+    """The engine of a server: what lies in the folder is where the index is, and the ids by row."""
+
+    address: str = ""
+    """URLs of nodes parted by commas; RUSBEIR_ES_URL where empty."""
+    name: str = "elasticsearch"
+
+    @property
+    def server(self) -> Server:
+        return connection.connect(self.address)
+
+    @property
+    def signature(self) -> str:
+        """With the server's version, where it tells: the scores are those of its Lucene."""
+        release = ".".join(self.server.version.split(".")[:2])
+        return f"elasticsearch{f'-{release}' if release else ''}|len:lucene"
+
+    def refusal(self, bm25: Bm25) -> str | None:
+        return None
+
+    def build(self, folder: Path, rows: Iterator[Terms], bm25: Bm25, recipe: Recipe) -> int:
+        """Load the documents under the recipe's name, unless that index is there already; publish it at the end."""
+        server = self.server
+        name = recipe.folder_name(f"{indexes.PREFIX}{recipe.signature.split('|')[0]}")
+        held = indexes.create(server, name, recipe, bodies.client_body(bm25))
+        if held.published:
+            documents = sum(1 for _ in rows)
+        else:
+            documents = loading.load(server, held.index, (_source(row, bm25, terms) for row, terms in enumerate(rows)))
+            indexes.publish(server, held)
+        pointer = {"name": name, "uuid": held.uuid, "documents": documents}
+        (folder / _POINTER).write_bytes(orjson.dumps(pointer))
+        sizes = server.ask("GET", f"/{held.index}/_stats/store", allow=(403,))
+        return int(sizes["_all"]["primaries"]["store"]["size_in_bytes"]) if sizes else 0
+
+    def holds(self, folder: Path) -> bool:
+        pointer = _pointer(folder)
+        held = indexes.find(self.server, pointer["name"])
+        return held is not None and held.published and held.uuid == pointer["uuid"]
+
+    def open(self, folder: Path, bm25: Bm25) -> ElasticSearcher:
+        """Raises BackendError where the index is gone or has lost documents."""
+        server, pointer = self.server, _pointer(folder)
+        name = pointer["name"]
+        if not self.holds(folder):
+            raise BackendError(f"{server.address} no longer has the index {name}. Build it again.")
+        count = connection.patiently(lambda: server.ask("GET", f"/{name}/_count"))
+        if count["count"] != pointer["documents"] or count["_shards"]["failed"]:
+            raise BackendError(
+                f"{name} on {server.address} has {count['count']:,} documents instead of {pointer['documents']:,}. "
+                f"Remove it with `rusbeir es drop {name}`; it is then loaded anew."
+            )
+        return ElasticSearcher(server=server, index=name, bm25=bm25)
+
+
+def _source(row: int, bm25: Bm25, terms: Terms) -> loading.Source:
+    doc_id, lines = terms
+    fields = {
+        name: " ".join([term[: bodies.LONGEST_TERM_CHARS] for term in line.split(" ")])
+        if len(line) > bodies.LONGEST_TERM_CHARS
+        else line
+        for name, line in zip(bm25.field_names, lines, strict=True)
+        if line
+    }
+    return doc_id, {bodies.DOC_ID: doc_id, bodies.ROW: row, **fields}
+
+
+def _pointer(folder: Path) -> dict[str, Any]:
+    pointer: dict[str, Any] = orjson.loads((folder / _POINTER).read_bytes())
+    return pointer

@@ -1,0 +1,142 @@
+"""Real Elasticsearch nodes for tests, from Maven Central's jars: tests/integration/node/ says what they are."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SOURCE = Path(__file__).parent / "integration" / "node"
+RELEASES = {"8": "8.18.0", "9": "9.1.0"}
+"""Releases whose HTTP module is on Maven Central too."""
+START_SECONDS = 120
+
+
+def java(least: int) -> Path | None:
+    """The bin folder of a JDK (with a compiler) of at least that version; None where there is none."""
+    homes = [Path(os.environ.get("JAVA_HOME", "/nonexistent")), *sorted(Path("/usr/lib/jvm").glob("*"))]
+    if on_path := shutil.which("javac"):
+        homes.append(Path(on_path).resolve().parent.parent)
+    for home in homes:
+        if (home / "bin" / "javac").exists():
+            out = subprocess.run([home / "bin" / "javac", "-version"], capture_output=True, text=True, check=True)
+            if int((out.stdout or out.stderr).split()[1].split(".")[0]) >= least:
+                return home / "bin"
+    return None
+
+
+def missing() -> str:
+    """What these tests lack on this machine; '' where they can run."""
+    if shutil.which("mvn") is None:
+        return "Maven"
+    if java(17) is None:
+        return "a JDK of 17 or newer"
+    return "" if java(21) else "a JDK of 21 or newer, for Elasticsearch 9"
+
+
+def jars(major: str, folder: Path) -> Path:
+    """The folder with the node's jars, fetched there by Maven unless they are there."""
+    target = folder / major
+    if not (target / "lib").is_dir():
+        done = subprocess.run(
+            ["mvn", "-q", "-B", "package", f"-Des.version={RELEASES[major]}", f"-Dout={target}"],
+            cwd=SOURCE, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+    return target
+
+
+@dataclass
+class Node:
+    """A node that can be started, frozen, killed and started again on its own data."""
+
+    jars: Path
+    home: Path
+    settings: Sequence[str] = ("discovery.type=single-node",)
+    heap: str = "512m"
+    java: Path = field(default_factory=lambda: java(21) or Path())
+    port: int = field(default_factory=lambda: free_port())
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self, *, wait: bool = True) -> None:
+        self.home.mkdir(parents=True, exist_ok=True)
+        with (self.home / "out.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    self.java / "java", f"-Xmx{self.heap}", "-XX:TieredStopAtLevel=1", "-cp", f"{self.jars}/lib/*",
+                    SOURCE / "EsNode.java", f"path.home={self.home}", f"http.port={self.port}", *self.settings,
+                ],
+                stdout=log, stderr=log,
+            )  # fmt: skip
+        if wait:
+            self.wait()
+
+    def wait(self, status: str = "yellow") -> None:
+        """Return when the node answers and its cluster is that healthy."""
+        end = time.monotonic() + START_SECONDS
+        while time.monotonic() < end:
+            assert self.process.poll() is None, (self.home / "out.log").read_text(errors="replace")[-3000:]
+            try:
+                with urllib.request.urlopen(
+                    f"{self.url}/_cluster/health?wait_for_status={status}&timeout=5s"
+                ) as answer:
+                    answer.read()
+                    return
+            except OSError:
+                time.sleep(0.2)
+        raise AssertionError(f"{self.url} did not become {status} in {START_SECONDS} s")
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def freeze(self) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.terminate()
+            try:
+                self.process.wait(15)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+
+def cluster(jars: Path, home: Path, size: int = 3, heap: str = "384m") -> list[Node]:
+    """Nodes of one cluster, not started."""
+    ports = [free_port() for _ in range(size)]
+    hosts = ",".join(f"127.0.0.1:{port}" for port in ports)
+    names = [f"n{number}" for number in range(size)]
+    return [
+        Node(
+            jars=jars,
+            home=home / name,
+            heap=heap,
+            settings=[
+                f"node.name={name}", f"transport.port={port}", f"discovery.seed_hosts={hosts}",
+                f"cluster.initial_master_nodes={','.join(names)}",
+            ],
+        )
+        for name, port in zip(names, ports, strict=True)
+    ]  # fmt: skip
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
