@@ -2,8 +2,8 @@
 
 python benchmarks/search.py [--docs 1000000] [--queries 1000] [--skip-memory]
 
-Every engine goes from one file of analysed terms to an index on disk, and from analysed queries to ids and
-scores on every core, each in a process of its own. PISA runs through the bindings of pyterrier-pisa alone (no
+Every engine goes from one file of analysed terms to an index on disk, and from analysed queries on every core to
+a run as an evaluation takes it (query -> document id -> score), each in a process of its own. PISA runs through the bindings of pyterrier-pisa alone (no
 Java); its tokeniser knows ASCII only, so its terms are numbered (w17), which changes no score.
 
 Queries are six words of the stream, of two kinds: "content" leaves out its 150 commonest words, which stand
@@ -107,7 +107,9 @@ def _bm25s(folder: Path) -> dict[str, Any]:
     queries = {kind: _queries(folder, kind) for kind in KINDS}
 
     def search(kind: str, k: int) -> Any:
-        return retriever.retrieve(queries[kind], corpus=ids, k=k, n_threads=CORES, show_progress=False)
+        found, scores = retriever.retrieve(queries[kind], corpus=ids, k=k, n_threads=CORES, show_progress=False)
+        rows = zip(found.tolist(), scores.tolist(), strict=True)
+        return {str(place): dict(zip(*row, strict=True)) for place, row in enumerate(rows)}
 
     return _row(seconds, path, len(queries["any"]), search)
 
@@ -135,9 +137,11 @@ def _pisa(folder: Path) -> dict[str, Any]:
     pisa.prepare_index(context, str(path), "block_simdbp", "bm25", "", bm25_k1=1.2, bm25_b=0.75)
     seconds = time.perf_counter() - started
 
-    def search(kind: str, k: int) -> None:
+    def search(kind: str, k: int) -> Any:
         size = len(queries[kind]) * k
-        pisa.retrieve(
+        places, ids = np.empty(size, dtype=np.int32), np.empty(size, dtype=object)
+        scores = np.empty(size, dtype=np.float32)
+        count = pisa.retrieve(
             context,
             "block_max_wand",
             queries[kind],
@@ -145,11 +149,16 @@ def _pisa(folder: Path) -> dict[str, Any]:
             threads=CORES,
             query_weighted=0,
             pretokenised=True,
-            result_qidxs=np.empty(size, dtype=np.int32),
-            result_docnos=np.empty(size, dtype=object),
+            result_qidxs=places,
+            result_docnos=ids,
             result_ranks=np.empty(size, dtype=np.int32),
-            result_scores=np.empty(size, dtype=np.float32),
+            result_scores=scores,
         )
+        starts = np.flatnonzero(np.diff(places[:count], prepend=-1)).tolist()
+        return {
+            str(places[start]): dict(zip(ids[start:end].tolist(), scores[start:end].tolist(), strict=True))
+            for start, end in zip(starts, [*starts[1:], count], strict=True)
+        }
 
     return _row(seconds, path, len(queries["any"]), search)
 
