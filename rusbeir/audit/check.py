@@ -14,7 +14,7 @@ from typing import IO, Any
 import orjson
 
 from rusbeir import __version__
-from rusbeir.audit import chrf, lengths
+from rusbeir.audit import lengths, scores
 from rusbeir.audit.back import answers, back_translate
 from rusbeir.audit.gates import Gate, failed_gates, figures
 from rusbeir.audit.levels import Level
@@ -115,7 +115,7 @@ def check_port(
         "languages": port.languages,
         "translators": [row["signature"] for row in port.dataset.card.provenance.get("translators", [])],
         "back_translators": signatures,
-        "signatures": chrf.signatures() if signatures else {},
+        "signatures": {name: scores.signature(name) for name in ("chrF", "chrF++")} if signatures else {},
         **tally.summary(),
         "length": bounds._asdict() if bounds else None,
         "round_trip": trip.measured(progress) if trip else None,

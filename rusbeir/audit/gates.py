@@ -68,3 +68,11 @@ def figures(report: Mapping[str, Any]) -> dict[str, float]:
     if (trip := report.get("round_trip")) and trip.get("kept") is not None:
         found["ndcg-kept"] = trip["kept"]
     return found
+
+
+def line_figures(row: Mapping[str, Any]) -> dict[str, float]:
+    """What a row of score_lines can be gated by: "bleu", "chrf", "chrf++", "ter", "flagged", every check's name."""
+    found = {name.lower(): value for name, value in row.get("scores", {}).items()}
+    if "flagged" in row:
+        found |= {"flagged": row["flagged"]["share"], **{name: flag["share"] for name, flag in row["flags"].items()}}
+    return found

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from rusbeir.audit import chrf
+from rusbeir.audit import scores
 from rusbeir.audit.lengths import Bounds
 from rusbeir.audit.ported import Part, Record
 from rusbeir.translation.checks import Flag, Segment, check
@@ -36,8 +36,8 @@ class Measured(NamedTuple):
     chrf: float | None
     """Of the whole text."""
     segment_chrf: list[float]
-    counts: chrf.Counts | None
-    segment_counts: list[chrf.Counts]
+    counts: scores.Counts | None
+    segment_counts: list[scores.Counts]
     back: tuple[tuple[str, str], ...]
     """The name of each field, and its back-translation."""
 
@@ -107,10 +107,10 @@ class Measurer:
             fields,
         )
 
-    def _scores(self, backs: Sequence[str], sources: Sequence[str]) -> tuple[list[float], list[chrf.Counts]]:
+    def _scores(self, backs: Sequence[str], sources: Sequence[str]) -> tuple[list[float], list[scores.Counts]]:
         if not backs:
             return [], []
-        return chrf.segment_chrf(backs, sources), chrf.counts(backs, sources) if self.plus else []
+        return scores.segment_chrf(backs, sources), scores.counts("chrF++", backs, sources) if self.plus else []
 
 
 def _segment_row(record: Record, n: int, part: Part, flags: Sequence[Flag]) -> dict[str, Any]:
@@ -124,10 +124,10 @@ def _segment_row(record: Record, n: int, part: Part, flags: Sequence[Flag]) -> d
     }
 
 
-def _add_scores(row: dict[str, Any], score: float, counts: chrf.Counts | None) -> None:
+def _add_scores(row: dict[str, Any], score: float, counts: scores.Counts | None) -> None:
     row["chrF"] = round(score, 2)
     if counts is not None:
-        row["chrF++"] = round(chrf.chrf_plus_of(counts), 2)
+        row["chrF++"] = round(scores.score_of("chrF++", counts), 2)
 
 
 def _line(row: dict[str, Any]) -> bytes:

@@ -121,3 +121,64 @@ def print_report(report: dict[str, Any]) -> None:
             right=[measure],
         )
     output.note(f"Report: {Path(report['folder']) / 'qa' / 'report.html'}")
+
+
+@app.command("score")
+def score(
+    hypotheses: Annotated[list[Path], typer.Option("--hyp", help="Translations, a segment a line; repeatable.")],
+    lang: Annotated[str, typer.Option("--lang", help="Language of the translations (BCP 47).")],
+    ref: Annotated[Path | None, typer.Option("--ref", help="References, to score against.")] = None,
+    source: Annotated[Path | None, typer.Option("--source", help="Sources, to check against.")] = None,
+    source_lang: Annotated[str, typer.Option("--source-lang", help="Language of the sources.")] = "en",
+    gate: Annotated[
+        str | None, typer.Option("--gate", help="Exit 1 where this does not hold: 'chrf>=55,flagged<=2%'.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Score and check plain files of translations: BLEU, chrF, chrF++ and TER as sacrebleu gives them.
+
+    Example: rusbeir audit score --source src.en --hyp online.ru --ref ref.ru --lang ru
+    """
+    from rusbeir import __version__
+    from rusbeir.audit.gates import failed_gates, line_figures, parse_gates
+    from rusbeir.audit.lines import score_lines
+
+    gates = parse_gates(gate) if gate else []
+    with output.progress() as progress:
+        rows = [
+            score_lines(
+                path, source=source, reference=ref, language=lang, source_language=source_lang, progress=progress
+            )
+            for path in hypotheses
+        ]
+    failed = [f"{row['hypothesis']}: {line}" for row in rows for line in failed_gates(gates, line_figures(row))]
+    if as_json:
+        output.print_json({"version": __version__, "rows": rows, "failed": failed})
+    else:
+        _print_lines(rows)
+    for line in failed:
+        output.note(f"rusbeir: gate: {line}.")
+    if failed:
+        raise typer.Exit(1)
+
+
+def _print_lines(rows: list[dict[str, Any]]) -> None:
+    names = list(rows[0].get("scores", {}))
+    flags = sorted({name for row in rows for name, found in row.get("flags", {}).items() if found["segments"]})
+    flagged = ["flagged"] if "flagged" in rows[0] else []
+    output.print_table(
+        ["translations", "lines", *names, *flagged, *flags],
+        [
+            [
+                row["hypothesis"],
+                f"{row['n_lines']:,}",
+                *(f"{row['scores'][name]:.2f}" for name in names),
+                *([f"{row['flagged']['share']:.2%}"] if flagged else []),
+                *(f"{row['flags'][name]['segments']:,}" for name in flags),
+            ]
+            for row in rows
+        ],
+        right=["lines", *names, *flagged, *flags],
+    )
+    for name, signature in rows[0].get("signatures", {}).items():
+        output.note(f"{name}: {signature}")
