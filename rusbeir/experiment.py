@@ -18,8 +18,9 @@ from rusbeir.datasets import load, write_run
 from rusbeir.errors import BadInput
 from rusbeir.evaluation import DEFAULT_MEASURES, check_measures, evaluate
 from rusbeir.retrieval import resolve
+from rusbeir.retrieval.source import KeptRuns, search_without_self
 from rusbeir.storage import append_line, atomic_file
-from rusbeir.types import Card, Dataset, Progress, Retriever, Run, silent
+from rusbeir.types import Card, Dataset, Progress, silent
 
 Row: TypeAlias = dict[str, Any]
 """A result row: one JSON object, as docs/json.md describes it."""
@@ -51,15 +52,18 @@ def bench(
     if not isinstance(dataset, Dataset):
         dataset = load(dataset, language=language, split=split, progress=progress)
     card = dataset.card
-    resolved = resolve(system, language=card.language, engine=engine)
+    resolved = resolve(system, language=card.language, engine=engine, self_suffixes=card.self_suffixes)
     signature = f"{resolved.signature}|k:{k}"
     if not force and (row := _present(out, card, resolved.name, signature, names)):
         return row
 
     ready = resolved.prepare(dataset.corpus, card.fingerprint, progress)
     started = time.perf_counter()
-    run = search_without_self(ready.retriever, dataset, k)
+    run = search_without_self(ready.retriever, dataset.queries, k, card.self_suffixes)
     search_seconds = time.perf_counter() - started
+    # A fusion or a reranker over this system finds its hits here.
+    kept = KeptRuns(signature=resolved.signature, fingerprint=card.fingerprint, self_suffixes=card.self_suffixes)
+    kept.put(dataset.queries, k, run)
     started = time.perf_counter()
     result = evaluate(dataset.qrels, run, names)
     evaluate_seconds = time.perf_counter() - started
@@ -96,20 +100,6 @@ def bench(
     }
     append_line(out / ROWS, orjson.dumps(row))
     return row
-
-
-def search_without_self(retriever: Retriever, dataset: Dataset, k: int) -> Run:
-    """A run of at most k hits a query from which the queries' own documents were taken before the cut-off."""
-    suffixes = dataset.card.self_suffixes
-    run = retriever.search(dataset.queries, k + len(suffixes))
-    if not suffixes:
-        return run
-    kept: dict[str, dict[str, float]] = {}
-    for query_id, hits in run.items():
-        own = {query_id + suffix for suffix in suffixes}
-        others = [(doc_id, score) for doc_id, score in hits.items() if doc_id not in own]
-        kept[query_id] = dict(others[:k])
-    return kept
 
 
 def read_rows(out: Path) -> Iterator[Row]:

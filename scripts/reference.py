@@ -14,7 +14,7 @@ from rusbeir.cli.main import app
 
 DOCS = Path(__file__).parent.parent / "docs"
 ROOMS = ["rusbeir.datasets", "rusbeir.analysis", "rusbeir.retrieval", "rusbeir.evaluation", "rusbeir.experiment"]
-EXPERIMENT = ["bench", "read_rows", "search_without_self"]
+EXPERIMENT = ["bench", "read_rows"]
 
 
 def cli_page() -> str:

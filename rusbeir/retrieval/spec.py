@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from dataclasses import dataclass
@@ -10,9 +11,13 @@ from typing import NoReturn, TypeAlias
 from rusbeir.errors import BadInput
 
 Value: TypeAlias = "str | int | float | Spec"
-"""A bare word, a number, or a nested system; `rrf(bm25,dense(bge-m3))` holds the word 'bm25' and a Spec."""
+"""A word, a number, or a nested system; `rrf(bm25,dense(bge-m3))` holds the word 'bm25' and a Spec.
+
+A word with white space or marks in it stands in double quotes, as JSON writes a string: `query_prefix="query: "`.
+"""
 
 _WORD = re.compile(r"[^\s(),=<>'\"]+")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _DEEPEST = 16
@@ -63,6 +68,8 @@ def as_spec(value: Value) -> Spec:
 
 
 def _print(value: Value) -> str:
+    if isinstance(value, str) and (not _WORD.fullmatch(value) or _NUMBER.fullmatch(value)):
+        return json.dumps(value, ensure_ascii=False)
     return repr(value) if isinstance(value, (int, float)) else str(value)
 
 
@@ -107,7 +114,7 @@ class _Reader:
     def argument(self, args: list[Value], options: dict[str, Value], depth: int) -> None:
         start = self.skip_space()
         value = self.value(depth)
-        if isinstance(value, str) and self.take("="):
+        if isinstance(value, str) and self.text[start] != '"' and self.take("="):
             if value in options:
                 self.position = start
                 self.fail(f"another option; {value!r} stands here twice")
@@ -120,6 +127,8 @@ class _Reader:
 
     def value(self, depth: int) -> Value:
         start = self.skip_space()
+        if (quoted := _QUOTED.match(self.text, start)) is not None:
+            return self.unquoted(quoted)
         word = self.word("a value")
         if _NUMBER.fullmatch(word):
             number = int(word) if _INTEGER.fullmatch(word) else float(word)
@@ -132,6 +141,15 @@ class _Reader:
         while self.take(">>"):
             stages.append(self.stage(depth))
         return word if stages == [Stage(word)] else Spec(tuple(stages))
+
+    def unquoted(self, quoted: re.Match[str]) -> str:
+        try:
+            value: str = json.loads(quoted.group())
+            value.encode()
+        except ValueError:
+            self.fail("a string as JSON writes it")
+        self.position = quoted.end()
+        return value
 
     def word(self, expected: str) -> str:
         match = _WORD.match(self.text, self.skip_space())

@@ -45,6 +45,12 @@ READ = [
         "rrf(bm25 >> rerank(x),y,k=-60)",
         "a pipeline inside",
     ),
+    (
+        'dense(m,query_prefix="query: ",chunk="2")',
+        Spec((Stage("dense", ("m",), (("query_prefix", "query: "), ("chunk", "2"))),)),
+        'dense(m,query_prefix="query: ",chunk="2")',
+        "quotes for what is no word, and for a word that looks like a number",
+    ),
     ("f(x=1e3,y=1.,z=v1.0)", None, "f(x=1000.0,y=1.0,z=v1.0)", "a word may hold a number"),
 ]  # fmt: skip
 
@@ -75,6 +81,8 @@ UNREADABLE = [
     ("bm25(k1=1,k1=2)", 11, "another option; 'k1' stands here twice", "'k'"),
     ("rrf(k=60,bm25)", 10, "option=value, since values without a name come first", "'b'"),
     ("bm25(profile='raw')", 14, "a value", '"\'"'),
+    ('f(x="a\\q")', 5, "a string as JSON writes it", "'\"'"),
+    ('f("a"=1)', 6, "',' or ')'", "'='"),
     ("f(x=1e999)", 5, "a number of usual size", "'1'"),
     ("f(" * 30 + ")" * 30, 35, "at most 16 levels of brackets", "'f'"),
 ]
@@ -102,11 +110,12 @@ def test_as_spec():
 
 
 names = st.from_regex(r"[A-Za-z_][\w./:@+-]{0,12}", fullmatch=True)
+quoted = st.text(alphabet="ab1 .,()=>\\\"'ж\n", max_size=6)
 numbers = st.integers(-(10**17), 10**17) | st.floats(allow_nan=False, allow_infinity=False)
 
 
 def stages(inside):
-    values = numbers | names | inside
+    values = numbers | names | quoted | inside
     arguments = st.lists(values, max_size=3).map(tuple)
     options = st.dictionaries(names, values, max_size=3).map(lambda found: tuple(found.items()))
     return st.builds(Stage, names, arguments, options)

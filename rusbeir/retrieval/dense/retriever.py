@@ -1,0 +1,78 @@
+"""Searching an encoded corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from rusbeir.errors import BadInput
+from rusbeir.retrieval.dense import exact
+from rusbeir.retrieval.dense.collection import Collection
+from rusbeir.retrieval.dense.encoder import Encoder, Vectors
+from rusbeir.retrieval.dense.store import BLOCK_TEXTS, Store
+from rusbeir.types import Progress, Queries, Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenseRetriever:
+    """Answers queries by inner product; of a document's passages the best counts (max-passage)."""
+
+    name: str
+    signature: str
+    encoder: Encoder
+    documents: Store
+    queries: Store
+    collection: Collection
+    progress: Progress
+
+    def search(self, queries: Queries, k: int) -> Run:
+        """At most k hits a query by falling score, equal scores in corpus order; every document is a hit."""
+        if k < 1:
+            raise BadInput(f"k is {k}; ask for at least 1 hit a query.")
+        if not queries:
+            return {}
+        vectors = self._encoded(list(queries.values()))
+        if vectors.shape[1] != self.documents.dim:
+            raise BadInput(
+                f"{self.name} gives queries {vectors.shape[1]} dimensions and documents {self.documents.dim}: "
+                "both must come from one model."
+            )
+        return dict(zip(queries, self._hits(vectors, k), strict=True))
+
+    def _encoded(self, texts: Sequence[str]) -> Vectors:
+        rows: list[int] = []
+        for start in range(0, len(texts), BLOCK_TEXTS):
+            block = texts[start : start + BLOCK_TEXTS]
+            rows += self.queries.rows_of(block, self.encoder.encode_queries, self.name)
+            self.progress("encode queries", len(rows), len(texts))
+        return self.queries.read(rows)
+
+    def _hits(self, queries: Vectors, k: int) -> list[dict[str, float]]:
+        k = min(k, self.collection.built.documents)
+        depth = k
+        while True:
+            scores, places = self._search(queries, depth)
+            hits = [self._documents(row, at, k) for row, at in zip(scores, places, strict=True)]
+            # Passages come by falling score, so the first k documents among them are the best k; several of one
+            # document may leave fewer than that.
+            if depth >= len(self.collection.rows) or min(map(len, hits)) == k:
+                return hits
+            depth *= 4
+
+    def _search(self, queries: Vectors, k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
+        vectors, mapping = self.documents.mapped()
+        return exact.search(queries, vectors, self.collection.rows, k, mapping=mapping)
+
+    def _documents(self, scores: Vectors, places: npt.NDArray[np.int64], k: int) -> dict[str, float]:
+        owners = self.collection.owners
+        if owners is None:
+            return dict(zip(self.collection.doc_ids.of(places.tolist()), scores.tolist(), strict=True))
+        best: dict[int, float] = {}
+        for owner, score in zip(owners[places].tolist(), scores.tolist(), strict=True):
+            best.setdefault(owner, score)
+            if len(best) == k:
+                break
+        return dict(zip(self.collection.doc_ids.of(list(best)), best.values(), strict=True))

@@ -1,0 +1,162 @@
+"""Embeddings of one encoder by the content of their texts: added to a file block by block, never computed twice.
+
+A block's vectors are on disk before SQLite learns of them, and each is written where the last known one ends. So a
+kill loses the block at hand alone, and the file has the same bytes as without it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import mmap
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rusbeir.errors import BackendError
+from rusbeir.jobs.lock import hold
+from rusbeir.retrieval.dense.encoder import Vectors, checked
+from rusbeir.storage import cannot_write
+
+BLOCK_TEXTS = 64
+"""Texts encoded at once: what a kill can lose."""
+
+_VECTORS = "vectors"
+_ROWS = "rows.sqlite"
+_WAIT_SECONDS = 0.2
+_KEYS_A_QUESTION = 500
+
+
+class Store:
+    """Vectors in a folder: float32 or float16 [n, dim], rows in the order of adding; a row never changes."""
+
+    def __init__(self, folder: Path, dtype: str) -> None:
+        self.folder = folder
+        self.dtype = np.dtype(dtype)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_write(folder, error) from error
+        with self._reporting():
+            self._db = sqlite3.connect(folder / _ROWS, isolation_level=None, timeout=60, check_same_thread=False)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("CREATE TABLE IF NOT EXISTS row(key BLOB PRIMARY KEY, row INTEGER NOT NULL) WITHOUT ROWID")
+            self._db.execute("CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL)")
+
+    @property
+    def dim(self) -> int | None:
+        """Of every vector; None while there is none."""
+        return self._meta("dim")
+
+    def __len__(self) -> int:
+        return self._meta("count") or 0
+
+    def rows_of(self, texts: Sequence[str], encode: Callable[[Sequence[str]], Any], encoder: str) -> list[int]:
+        """The row of each text's vector; those that are missing are encoded first, all at once.
+
+        encoder is its name in messages. Raises as `checked` does, and BackendError where the disk fails.
+        """
+        keys = [_key(text) for text in texts]
+        found = self._find(keys)
+        if len(found) < len(set(keys)):
+            with self._writing():
+                # Another process may have added some meanwhile.
+                found = self._find(keys)
+                missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+                vectors = checked(encode(list(missing.values())), list(missing.values()), self.dim, encoder)
+                found |= self._add(list(missing), vectors)
+        return [found[key] for key in keys]
+
+    def mapped(self) -> tuple[npt.NDArray[Any], mmap.mmap | None]:
+        """All vectors as [n, dim] on disk, and the mapping behind them; nothing is read before it is used."""
+        count, dim = len(self), self.dim or 0
+        if not count:
+            return np.empty((0, dim), self.dtype), None
+        path = self.folder / _VECTORS
+        try:
+            with path.open("rb") as file:
+                mapping = mmap.mmap(file.fileno(), count * dim * self.dtype.itemsize, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:
+            raise BackendError(
+                f"The embeddings {path} are damaged ({error}). Remove them: `rusbeir cache clear embeddings`."
+            ) from error
+        return np.frombuffer(mapping, self.dtype).reshape(count, dim), mapping
+
+    def read(self, rows: Sequence[int]) -> Vectors:
+        """The vectors of those rows, in their order."""
+        vectors, _ = self.mapped()
+        return np.ascontiguousarray(vectors[np.asarray(rows, dtype=np.int64)], dtype=np.float32)
+
+    def close(self) -> None:
+        self._db.close()
+
+    def _find(self, keys: Sequence[bytes]) -> dict[bytes, int]:
+        found: dict[bytes, int] = {}
+        wanted = list(set(keys))
+        with self._reporting():
+            for start in range(0, len(wanted), _KEYS_A_QUESTION):
+                part = wanted[start : start + _KEYS_A_QUESTION]
+                marks = ",".join("?" * len(part))
+                found.update(self._db.execute(f"SELECT key, row FROM row WHERE key IN ({marks})", part))
+        return found
+
+    def _add(self, keys: Sequence[bytes], vectors: Vectors) -> dict[bytes, int]:
+        count, dim = len(self), vectors.shape[1]
+        stored = vectors.astype(self.dtype)
+        path = self.folder / _VECTORS
+        try:
+            path.touch()
+            with path.open("r+b") as file:
+                file.seek(count * dim * self.dtype.itemsize)
+                file.write(stored.data)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise cannot_write(path, error) from error
+        rows = {key: count + place for place, key in enumerate(keys)}
+        with self._reporting():
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.executemany("INSERT INTO row VALUES (?, ?)", rows.items())
+            meta = [("dim", dim), ("count", count + len(keys))]
+            self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", meta)
+            self._db.execute("COMMIT")
+        return rows
+
+    def _meta(self, name: str) -> int | None:
+        with self._reporting():
+            row = self._db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        return row[0] if row else None
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Alone among all processes; waits for another that writes."""
+        while True:
+            try:
+                lock = hold(self.folder / "lock", self.folder)
+                break
+            except BackendError as error:
+                if not isinstance(error.__cause__, BlockingIOError):
+                    raise
+                time.sleep(_WAIT_SECONDS)
+        with lock:
+            yield
+
+    @contextlib.contextmanager
+    def _reporting(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise BackendError(
+                f"Cannot use the embeddings in {self.folder} ({error}). Free some space, or remove them with "
+                "`rusbeir cache clear embeddings`."
+            ) from error
+
+
+def _key(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

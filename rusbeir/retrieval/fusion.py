@@ -1,0 +1,144 @@
+"""Hits of several systems joined: reciprocal ranks, or scores brought to one scale and added.
+
+Reciprocal rank fusion: Cormack, Clarke and Büttcher, SIGIR 2009. In the sums a document that a system did not
+return counts as that system's last hit: 0 on the min-max scale, its lowest z-score on the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, pstdev
+
+from rusbeir.errors import BadInput
+from rusbeir.retrieval.options import Options
+from rusbeir.retrieval.spec import Spec, Stage
+from rusbeir.retrieval.systems import Prepared, System
+from rusbeir.types import Corpus, Progress, Queries, Retriever, Run
+
+DEPTH = 100
+RRF_K = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class FusedSystem:
+    """Several systems searched to a depth, their hits joined."""
+
+    name: str
+    method: str
+    sources: tuple[System, ...]
+    depth: int
+    weights: tuple[float, ...]
+    rrf_k: float = RRF_K
+
+    @property
+    def recipe(self) -> str:
+        """How hits are joined, without what is joined."""
+        constant = f"|k:{self.rrf_k:g}" if self.method == "rrf" else ""
+        weights = ":".join(f"{weight:g}" for weight in self.weights)
+        return f"{self.method}{constant}|depth:{self.depth}|weights:{weights}"
+
+    @property
+    def signature(self) -> str:
+        return f"{self.recipe}|of:[{']+['.join(source.signature for source in self.sources)}]"
+
+    @property
+    def engine(self) -> str:
+        return "+".join(source.engine for source in self.sources)
+
+    @property
+    def note(self) -> str | None:
+        return next((source.note for source in self.sources if source.note), None)
+
+    def prepare(self, corpus: Corpus, fingerprint: str, progress: Progress) -> Prepared:
+        """All systems on that corpus; the path is the first one's, seconds and bytes are sums."""
+        prepared = [source.prepare(corpus, fingerprint, progress) for source in self.sources]
+        return Prepared(
+            retriever=_FusedRetriever(system=self, retrievers=tuple(one.retriever for one in prepared)),
+            path=prepared[0].path,
+            analyse_seconds=sum(one.analyse_seconds for one in prepared),
+            index_seconds=sum(one.index_seconds for one in prepared),
+            index_bytes=sum(one.index_bytes for one in prepared),
+            reused=all(one.reused for one in prepared),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _FusedRetriever:
+    system: FusedSystem
+    retrievers: tuple[Retriever, ...]
+
+    @property
+    def signature(self) -> str:
+        return self.system.signature
+
+    def search(self, queries: Queries, k: int) -> Run:
+        """At most k of the joined hits; each system is searched to the fusion's own depth, whatever k is."""
+        runs = [retriever.search(queries, self.system.depth) for retriever in self.retrievers]
+        return fuse(runs, self.system.method, self.system.weights, k=k, rrf_k=self.system.rrf_k)
+
+
+def fuse(
+    runs: Sequence[Run], method: str, weights: Sequence[float], *, k: int | None = None, rrf_k: float = RRF_K
+) -> Run:
+    """The joined run, at most k hits a query by falling score, equal scores in the order of the runs' hits.
+
+    method is "rrf" (1 / (rrf_k + rank), ranks from 1), "minmax" or "zscore". Every run holds every query.
+
+    >>> fuse([{"q": {"a": 3.0, "b": 1.0}}, {"q": {"b": 9.0}}], "rrf", [1, 1], k=1)
+    {'q': {'b': 0.03252247488101534}}
+    """
+    scale = _SCALES[method]
+    joined: dict[str, dict[str, float]] = {}
+    for query_id in runs[0]:
+        total: dict[str, float] = {}
+        parts = []
+        for run, weight in zip(runs, weights, strict=True):
+            scores, absent = scale(run[query_id], rrf_k)
+            parts.append((scores, absent, weight))
+            total.update(dict.fromkeys(scores, 0.0))
+        for doc_id in total:
+            total[doc_id] = sum(weight * scores.get(doc_id, absent) for scores, absent, weight in parts)
+        order = sorted(total.items(), key=lambda hit: -hit[1])
+        joined[query_id] = dict(order[:k])
+    return joined
+
+
+def _reciprocal_ranks(hits: Mapping[str, float], rrf_k: float) -> tuple[dict[str, float], float]:
+    return {doc_id: 1 / (rrf_k + rank) for rank, doc_id in enumerate(hits, start=1)}, 0.0
+
+
+def _min_max(hits: Mapping[str, float], _: float) -> tuple[dict[str, float], float]:
+    if not hits:
+        return {}, 0.0
+    low, high = min(hits.values()), max(hits.values())
+    # Equal scores say that all hits are as good as the best.
+    span = high - low
+    return {doc_id: (score - low) / span if span else 1.0 for doc_id, score in hits.items()}, 0.0
+
+
+def _z_scores(hits: Mapping[str, float], _: float) -> tuple[dict[str, float], float]:
+    if not hits:
+        return {}, 0.0
+    mean, deviation = fmean(hits.values()), pstdev(hits.values())
+    scores = {doc_id: (score - mean) / deviation if deviation else 0.0 for doc_id, score in hits.items()}
+    return scores, min(scores.values())
+
+
+_SCALES = {"rrf": _reciprocal_ranks, "minmax": _min_max, "zscore": _z_scores}
+
+
+def from_stage(stage: Stage, sources: Sequence[System]) -> FusedSystem:
+    """The fusion of a stage: `rrf(a,b,k=60,depth=100)`, `minmax(a,b,weights=0.3:0.7)`, `zscore(a,b)`."""
+    known = ("depth", "weights", *(("k",) if stage.name == "rrf" else ()))
+    options = Options(stage, known)
+    if len(sources) < 2:
+        raise BadInput(f"{stage.name} joins two systems or more, as in '{stage.name}(bm25,dense(bge-m3))'.")
+    return FusedSystem(
+        name=str(Spec((stage,))),
+        method=stage.name,
+        sources=tuple(sources),
+        depth=options.whole("depth", DEPTH),
+        weights=options.weights("weights", len(sources)) or (1.0,) * len(sources),
+        rrf_k=options.number("k", RRF_K) if stage.name == "rrf" else RRF_K,
+    )

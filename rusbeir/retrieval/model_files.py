@@ -1,0 +1,95 @@
+"""Where a model's files are, and what to say where they are nowhere."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import importlib.util
+import os
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from rusbeir.errors import BackendError, MissingExtra, RusbeirError
+from rusbeir.retrieval.models import Model
+
+_SAMPLE_BYTES = 1 << 20
+
+
+def place(model: Model) -> str:
+    """A folder that holds the model, else its name on the hub.
+
+    Folders are the model's own, hub/<owner>/<name> in a folder named in RUSBEIR_DATA, and that of its package.
+    """
+    if is_folder(model):
+        return str(Path(model.hub).expanduser())
+    for folder in os.environ.get("RUSBEIR_DATA", "").split(os.pathsep):
+        if folder and (path := Path(folder).expanduser() / "hub" / model.hub).is_dir():
+            return str(path)
+    found = importlib.util.find_spec(model.package) if model.package else None
+    if found and found.origin and (path := Path(found.origin).parent / "model").is_dir():
+        return str(path)
+    return model.hub
+
+
+def is_folder(model: Model) -> bool:
+    """Whether the model is named by a folder instead of a name on the hub."""
+    return Path(model.hub).expanduser().is_dir()
+
+
+def identity(model: Model) -> str:
+    """What tells the weights from others of that name: for a folder a digest of its files, else ""."""
+    return f"|files:{_digest(Path(model.hub).expanduser())}" if is_folder(model) else ""
+
+
+@contextlib.contextmanager
+def loading(model: Model) -> Iterator[None]:
+    """Turns what a library raises where it finds no model into one line that says what to download and where to."""
+    try:
+        yield
+    except (RusbeirError, ImportError):
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())
+        reason = reason if len(reason) <= 160 else reason[:159] + "…"
+        revision = f" --revision {model.revision}" if model.revision else ""
+        package = f", or pip install {model.package.replace('_', '-')}" if model.package else ""
+        raise BackendError(
+            f"Cannot load the model {model.name} ({type(error).__name__}: {reason}). Where there is a network: "
+            f"hf download {model.hub}{revision} --local-dir hub/{model.hub}; put that into a folder named in "
+            f"RUSBEIR_DATA{package}."
+        ) from error
+
+
+def module(name: str, purpose: str, extra: str) -> Any:
+    """The module, imported now. MissingExtra, naming the extra, where it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        package = name.partition(".")[0]
+        raise MissingExtra(f"{purpose} needs the package {package}: pip install 'rusbeir[{extra}]'") from error
+
+
+def version_of(package: str, purpose: str, extra: str) -> str:
+    """The installed version. MissingExtra, naming the extra, where there is none."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        raise MissingExtra(f"{purpose} needs the package {package}: pip install 'rusbeir[{extra}]'") from None
+
+
+@cache
+def _digest(folder: Path) -> str:
+    """Of names, sizes and both ends of every file."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        size = path.stat().st_size
+        digest.update(f"{path.relative_to(folder)}\0{size}\0".encode())
+        with path.open("rb") as file:
+            digest.update(file.read(_SAMPLE_BYTES))
+            file.seek(max(size - _SAMPLE_BYTES, 0))
+            digest.update(file.read(_SAMPLE_BYTES))
+    return digest.hexdigest()[:12]

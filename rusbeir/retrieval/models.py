@@ -1,0 +1,120 @@
+"""models.toml: what is known of each encoder and reranker, and how a stage's options change it."""
+
+from __future__ import annotations
+
+import logging
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from rusbeir.errors import BadInput, unknown
+from rusbeir.retrieval.options import Options
+
+logger = logging.getLogger(__name__)
+
+Kind = Literal["dense", "rerank"]
+
+SETTINGS = ("like", "revision", "pooling", "max_tokens", "query_prefix", "document_prefix", "separator")
+"""Options of a stage that set what models.toml does not know, or change what it says."""
+
+POOLINGS = ("mean", "cls", "lasttoken", "max")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """A model's settings. Empty or None is not known, and then left to the model's own files."""
+
+    name: str
+    hub: str = ""
+    """The repository on the Hugging Face hub, or a folder."""
+    revision: str = ""
+    licence: str = ""
+    dim: int | None = None
+    max_tokens: int | None = None
+    """Tokens that are read of a text (of a pair, for rerankers), special ones included."""
+    pooling: str = ""
+    query_prefix: str = ""
+    document_prefix: str = ""
+    separator: str = "\n"
+    """Between title and text; RusBEIR's. A document without a title has none."""
+    runtimes: tuple[str, ...] = ()
+    """What can run it, the default first."""
+    package: str = ""
+    """A Python package that carries the weights in its folder `model`."""
+    remote_code: bool = False
+    """Whether it cannot run without the repository's own code."""
+    unverified: tuple[str, ...] = ()
+    """Settings that no source of the model's own was found for."""
+
+    def join(self, title: str, text: str) -> str:
+        """A document's text as the encoder gets it, prefix aside."""
+        return f"{title}{self.separator}{text}" if title else text
+
+    @property
+    def signature(self) -> str:
+        """Name, revision and what a stage may change: `bge-m3@5617a9f6|pool:cls|max:8192|query:|document:`."""
+        prefixes = f"query:{visible(self.query_prefix)}|document:{visible(self.document_prefix)}"
+        return f"{self.name}@{self.revision[:8] or 'unknown'}|pool:{self.pooling}|max:{self.max_tokens}|{prefixes}"
+
+
+DEFAULT_RUNTIMES: Mapping[Kind, tuple[str, ...]] = {"dense": ("sentence-transformers",), "rerank": ("cross-encoder",)}
+
+
+@cache
+def models(kind: Kind) -> Mapping[str, Model]:
+    """Short name -> settings, in the file's order."""
+    tables = tomllib.loads((Path(__file__).parent / "models.toml").read_text(encoding="utf-8"))
+    found = {}
+    for name, row in tables.get(kind, {}).items():
+        settings: dict[str, Any] = {"name": name, "runtimes": DEFAULT_RUNTIMES[kind], **row}
+        for key in ("runtimes", "unverified"):
+            settings[key] = tuple(settings.get(key, ()))
+        found[name] = Model(**settings)
+    return found
+
+
+def find(kind: Kind, name: str, options: Options, *, any_name: bool = False) -> Model:
+    """The model of that name with a stage's options applied.
+
+    A repository (owner/name) or a folder that models.toml does not know takes its settings from the options and
+    warns. any_name lets other names through, for runtimes that know models by names of their own. Raises
+    UnknownName otherwise, and BadInput for settings that cannot be.
+    """
+    known = models(kind)
+    model = known.get(name)
+    if model is None:
+        if "/" not in name and not any_name:
+            raise unknown(f"{kind} model", name, known)
+        like = options.word("like", "")
+        if like and like not in known:
+            raise unknown("model", like, known)
+        # A folder or repository is its own name; the runtimes of a row say what can run that kind of model.
+        base = known[like] if like else Model(name=name, runtimes=DEFAULT_RUNTIMES[kind])
+        model = replace(base, name=name, hub=name, revision="", package="", licence="", unverified=())
+        if not any_name:
+            logger.warning("%s is not in models.toml: %s", name, _settings(like))
+    elif options.word("like", ""):
+        raise BadInput(f"like= is for models that models.toml does not know; it knows {name}.")
+    return replace(
+        model,
+        revision=options.word("revision", model.revision),
+        pooling=options.word("pooling", model.pooling, (*POOLINGS, model.pooling)),
+        max_tokens=options.whole("max_tokens", model.max_tokens or 0, least=0) or None,
+        query_prefix=options.word("query_prefix", model.query_prefix),
+        document_prefix=options.word("document_prefix", model.document_prefix),
+        separator=options.word("separator", model.separator),
+    )
+
+
+def visible(text: str) -> str:
+    """The text without white space, for a signature."""
+    return text.encode("unicode_escape").decode().replace(" ", "_").replace("|", "\\x7c")
+
+
+def _settings(like: str) -> str:
+    if like:
+        return f"it is read with the prefixes, pooling and lengths of {like}."
+    return "no prefixes are put before its texts; say like=MODEL, or query_prefix and document_prefix, if it needs any."

@@ -1,0 +1,191 @@
+"""`python:package.module.factory`: a retriever, encoder or reranker of the user's own, imported when it is named.
+
+The module is looked for where Python looks, and in the current folder. Its source is part of the signature, so that
+nothing computed by an earlier version is taken for this one's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+import math
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rusbeir.errors import BackendError, BadInput, RusbeirError
+from rusbeir.retrieval.dense.encoder import Encoder, Vectors
+from rusbeir.retrieval.rerank.reranker import Reranker
+from rusbeir.retrieval.spec import Spec, Stage, Value
+from rusbeir.retrieval.systems import OWN, Prepared, System
+from rusbeir.types import Corpus, Progress, Queries, Retriever, Run
+
+
+def encoder(name: str) -> Encoder:
+    """What the factory makes when it is called with nothing; its signature with that of the source put before."""
+    factory = _Factory.of(name)
+    made = factory.make({}, "encoder", ("signature", "encode_queries", "encode_documents"))
+    return _OwnEncoder(made=made, signature=f"{factory.signature}|{made.signature}")
+
+
+def reranker(name: str, options: Mapping[str, Value]) -> Reranker:
+    """What the factory makes when it is called with the options by name."""
+    factory = _Factory.of(name)
+    made = factory.make(options, "reranker", ("signature", "score"))
+    pointwise = bool(getattr(made, "pointwise", False))
+    return _OwnReranker(made=made, signature=f"{factory.signature}|{made.signature}", pointwise=pointwise)
+
+
+def searcher(stage: Stage, language: str, engine: str, source: System | None) -> System:
+    """`python:package.module.factory(option=value)` as a first stage: the factory is called with the corpus.
+
+    language and engine do not concern it.
+    """
+    if stage.args:
+        raise BadInput(f"{stage.name} takes options only, such as depth=50, not {stage.args[0]!s}.")
+    return _OwnSystem(name=str(Spec((stage,))), factory=_Factory.of(stage.name), options=stage.options)
+
+
+def folder_name(slug: str, recipe: str) -> str:
+    """A readable start and a hash of the whole recipe."""
+    readable = re.sub(r"[^a-z0-9._]+", "-", slug.lower()).strip("-.")[-60:]
+    return f"{readable}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Factory:
+    """A function of the user's, and where it stands."""
+
+    name: str
+    call: Callable[..., Any]
+    signature: str
+
+    @classmethod
+    def of(cls, name: str) -> _Factory:
+        module_name, _, attribute = name.removeprefix(OWN).rpartition(".")
+        if not module_name:
+            raise BadInput(f"{name} names no function: write {OWN}package.module.factory.")
+        folder = str(Path.cwd())
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+        try:
+            module = importlib.import_module(module_name)
+        except ModuleNotFoundError as error:
+            raise BadInput(f"{name} cannot be imported: {error}, neither in {folder} nor installed.") from error
+        except Exception as error:
+            raise _failed(name, "is imported", error) from error
+        call = getattr(module, attribute, None)
+        if not callable(call):
+            raise BadInput(f"{name}: {module_name} has no function {attribute!r}.")
+        file = inspect.getsourcefile(module)
+        source = hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12] if file else "unknown"
+        return cls(name=name, call=call, signature=f"{name}|source:{source}")
+
+    def make(self, options: Mapping[str, Value], role: str, needed: tuple[str, ...], *args: Any) -> Any:
+        """What the factory answers, once it has all that is needed of that role."""
+        values = {name: str(value) if isinstance(value, Spec) else value for name, value in options.items()}
+        try:
+            made = self.call(*args, **values)
+        except RusbeirError:
+            raise
+        except Exception as error:
+            raise _failed(self.name, "is called", error) from error
+        if lacking := [name for name in needed if not hasattr(made, name)]:
+            raise BadInput(
+                f"{self.name} made a {type(made).__name__}, which is no {role}: it lacks {', '.join(lacking)}."
+            )
+        return made
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OwnEncoder:
+    made: Any
+    signature: str
+
+    def encode_queries(self, texts: Any) -> Vectors:
+        vectors: Vectors = _guarded(self.signature, self.made.encode_queries, texts)
+        return vectors
+
+    def encode_documents(self, texts: Any) -> Vectors:
+        vectors: Vectors = _guarded(self.signature, self.made.encode_documents, texts)
+        return vectors
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OwnReranker:
+    made: Any
+    signature: str
+    pointwise: bool
+
+    def score(self, query: str, documents: Any) -> Any:
+        return _guarded(self.signature, self.made.score, query, documents)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OwnSystem:
+    """A retriever that the factory makes from the corpus."""
+
+    name: str
+    factory: _Factory
+    options: tuple[tuple[str, Value], ...]
+
+    @property
+    def engine(self) -> str:
+        return "python"
+
+    @property
+    def note(self) -> str | None:
+        return None
+
+    @property
+    def signature(self) -> str:
+        return "|".join([self.factory.signature, *(f"{name}:{value}" for name, value in self.options)])
+
+    def prepare(self, corpus: Corpus, fingerprint: str, progress: Progress) -> Prepared:
+        """What the factory makes of the corpus; where it keeps its index is its own affair."""
+        made = self.factory.make(dict(self.options), "retriever", ("search",), corpus)
+        return Prepared(
+            retriever=_OwnRetriever(made=made, name=self.name, signature=self.signature),
+            path=Path.cwd(),
+            analyse_seconds=0.0,
+            index_seconds=0.0,
+            index_bytes=0,
+            reused=False,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OwnRetriever:
+    made: Retriever
+    name: str
+    signature: str
+
+    def search(self, queries: Queries, k: int) -> Run:
+        """The user's run: at most k hits by falling score, every query present. BackendError for NaN."""
+        run = _guarded(self.name, self.made.search, queries, k)
+        found: dict[str, dict[str, float]] = {}
+        for query_id in queries:
+            hits = {str(doc_id): float(score) for doc_id, score in run.get(query_id, {}).items()}
+            if not all(map(math.isfinite, hits.values())):
+                raise BackendError(f"{self.name} answered a score that is no number for the query {query_id!r}.")
+            found[query_id] = dict(sorted(hits.items(), key=lambda hit: -hit[1])[:k])
+        return found
+
+
+def _guarded(name: str, call: Callable[..., Any], *args: Any) -> Any:
+    try:
+        return call(*args)
+    except RusbeirError:
+        raise
+    except Exception as error:
+        raise _failed(name, f"runs {call.__name__}", error) from error
+
+
+def _failed(name: str, when: str, error: Exception) -> BackendError:
+    frames = inspect.getinnerframes(error.__traceback__) if error.__traceback__ else []
+    where = f" in {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return BackendError(f"{name.split('|')[0]} fails when it {when}: {type(error).__name__}: {error}{where}.")

@@ -1,0 +1,41 @@
+"""The seam for whatever scores documents against a query, and what is checked of every answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from rusbeir.errors import BackendError
+
+
+class Reranker(Protocol):
+    """Scores the documents that a first stage found for a query."""
+
+    @property
+    def signature(self) -> str:
+        """Everything that decides the scores: model and revision, runtime, prompt, maximum length."""
+        ...
+
+    def score(self, query: str, documents: Sequence[str]) -> Sequence[float]:
+        """One number a document, higher is better; title and text were joined before, the best hit comes first."""
+        ...
+
+
+@runtime_checkable
+class Pointwise(Protocol):
+    """A second ability: a document's score does not depend on the others, so it is kept for every later list."""
+
+    @property
+    def pointwise(self) -> bool: ...
+
+
+def checked(scores: Sequence[float], documents: Sequence[str], reranker: str) -> list[float]:
+    """The answer as floats, once there is a number for each document. BackendError where there is not."""
+    numbers = [float(score) for score in scores]
+    if len(numbers) != len(documents):
+        raise BackendError(f"{reranker} answered {len(numbers)} scores for {len(documents)} documents.")
+    if not all(map(math.isfinite, numbers)):
+        wrong = next(number for number in numbers if not math.isfinite(number))
+        raise BackendError(f"{reranker} answered the score {wrong}: only numbers can be sorted.")
+    return numbers

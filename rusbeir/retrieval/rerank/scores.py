@@ -1,0 +1,98 @@
+"""Scores that a reranker gave, kept by query and document; what was recorded survives any kill."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import sqlite3
+from array import array
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rusbeir.errors import BackendError
+from rusbeir.retrieval.rerank.reranker import Pointwise, Reranker, checked
+from rusbeir.storage import cannot_write
+
+_KEYS_A_QUESTION = 500
+
+
+class Scores:
+    """The scores of one reranker in one file; processes may share it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_write(path, error) from error
+        with self._reporting():
+            self._db = sqlite3.connect(path, isolation_level=None, timeout=60, check_same_thread=False)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute(
+                "CREATE TABLE IF NOT EXISTS score(key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"
+            )
+
+    def of(self, reranker: Reranker, query: str, documents: Sequence[str], name: str) -> list[float]:
+        """One score a document; what is not kept is asked of the reranker in one call, checked, and kept.
+
+        Where the reranker is not pointwise, the scores of the whole list are kept together.
+        """
+        if isinstance(reranker, Pointwise) and reranker.pointwise:
+            return self._by_pair(reranker, query, documents, name)
+        key = _key(query, *documents)
+        found = self._find([key])
+        if key not in found:
+            found[key] = checked(reranker.score(query, documents), documents, name)
+            self._keep(found)
+        return found[key]
+
+    def _by_pair(self, reranker: Reranker, query: str, documents: Sequence[str], name: str) -> list[float]:
+        keys = [_key(query, document) for document in documents]
+        found = self._find(keys)
+        missing = {key: document for key, document in zip(keys, documents, strict=True) if key not in found}
+        if missing:
+            texts = list(missing.values())
+            new = dict(
+                zip(missing, ([score] for score in checked(reranker.score(query, texts), texts, name)), strict=True)
+            )
+            self._keep(new)
+            found |= new
+        return [found[key][0] for key in keys]
+
+    def close(self) -> None:
+        self._db.close()
+
+    def _find(self, keys: Sequence[bytes]) -> dict[bytes, list[float]]:
+        found = {}
+        with self._reporting():
+            for start in range(0, len(keys), _KEYS_A_QUESTION):
+                part = keys[start : start + _KEYS_A_QUESTION]
+                marks = ",".join("?" * len(part))
+                for key, value in self._db.execute(f"SELECT key, value FROM score WHERE key IN ({marks})", part):
+                    found[key] = array("d", value).tolist()
+        return found
+
+    def _keep(self, scores: dict[bytes, list[float]]) -> None:
+        with self._reporting():
+            self._db.execute("BEGIN IMMEDIATE")
+            rows = [(key, array("d", values).tobytes()) for key, values in scores.items()]
+            self._db.executemany("INSERT OR IGNORE INTO score VALUES (?, ?)", rows)
+            self._db.execute("COMMIT")
+
+    @contextlib.contextmanager
+    def _reporting(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise BackendError(
+                f"Cannot use the scores in {self.path} ({error}). Free some space, or remove them with "
+                "`rusbeir cache clear scores`."
+            ) from error
+
+
+def _key(*texts: str) -> bytes:
+    digest = hashlib.blake2b(digest_size=16)
+    for text in texts:
+        data = text.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.digest()

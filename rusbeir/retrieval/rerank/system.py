@@ -1,0 +1,129 @@
+"""`… >> rerank(MODEL,depth=100)` as a system: the hits of another one, sorted anew."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from rusbeir import __version__
+from rusbeir.errors import BadInput
+from rusbeir.retrieval import models, own
+from rusbeir.retrieval.options import Options, only_argument
+from rusbeir.retrieval.rerank.reranker import Reranker
+from rusbeir.retrieval.rerank.scores import Scores
+from rusbeir.retrieval.spec import Stage
+from rusbeir.retrieval.systems import OWN, Prepared, System
+from rusbeir.storage import cache_folder
+from rusbeir.types import Corpus, Doc, Progress, Queries, Retriever, Run
+
+RUNTIMES: dict[str, str] = {}
+"""Name -> "module:function" that makes the reranker of a Model, imported on use."""
+
+MakeReranker: TypeAlias = Callable[[models.Model], Reranker]
+
+DEPTH = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class RerankSystem:
+    """The best hits of a source, sorted by a reranker; what is beyond the depth is left out."""
+
+    name: str
+    source: System
+    reranker: Reranker
+    depth: int
+
+    @property
+    def engine(self) -> str:
+        return self.source.engine
+
+    @property
+    def note(self) -> str | None:
+        return self.source.note
+
+    @property
+    def signature(self) -> str:
+        return f"rerank|{self.reranker.signature}|depth:{self.depth}|v:{__version__}|of:[{self.source.signature}]"
+
+    def prepare(self, corpus: Corpus, fingerprint: str, progress: Progress) -> Prepared:
+        """The source on that corpus, with the scores that are kept of this reranker."""
+        prepared = self.source.prepare(corpus, fingerprint, progress)
+        folder = own.folder_name("scores", self.reranker.signature)
+        return Prepared(
+            retriever=_RerankRetriever(
+                system=self,
+                retriever=prepared.retriever,
+                corpus=corpus,
+                scores=Scores(cache_folder() / "scores" / f"{folder}.sqlite"),
+                progress=progress,
+            ),
+            path=prepared.path,
+            analyse_seconds=prepared.analyse_seconds,
+            index_seconds=prepared.index_seconds,
+            index_bytes=prepared.index_bytes,
+            reused=prepared.reused,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _RerankRetriever:
+    system: RerankSystem
+    retriever: Retriever
+    corpus: Corpus
+    scores: Scores
+    progress: Progress
+
+    @property
+    def signature(self) -> str:
+        return self.system.signature
+
+    def search(self, queries: Queries, k: int) -> Run:
+        """At most k hits a query, and at most as many as the depth; equal scores keep the source's order."""
+        run = self.retriever.search(queries, self.system.depth)
+        found = {}
+        for query_id, query in queries.items():
+            found[query_id] = self._sorted(query, run[query_id], k)
+            self.progress("rerank", len(found), len(queries))
+        return found
+
+    def _sorted(self, query: str, hits: Mapping[str, float], k: int) -> dict[str, float]:
+        texts = [_text(self.corpus[doc_id]) for doc_id in hits]
+        scores = self.scores.of(self.system.reranker, query, texts, self.system.name) if texts else []
+        order = sorted(zip(hits, scores, strict=True), key=lambda hit: -hit[1])
+        return dict(order[:k])
+
+
+def from_stage(stage: Stage, source: System) -> RerankSystem:
+    """The reranking of a stage: `rerank(bge-reranker-v2-m3,depth=100)`, `rerank(python:package.module.factory)`."""
+    name = only_argument(stage, "model", "bge-reranker-v2-m3")
+    if name.startswith(OWN):
+        options = Options(stage, ("depth",))
+        reranker = own.reranker(name, {})
+    else:
+        options = Options(stage, ("depth", "runtime", *models.SETTINGS))
+        model = models.find("rerank", name, options)
+        runtime = options.word("runtime", model.runtimes[0], RUNTIMES)
+        module, attribute = RUNTIMES[runtime].split(":")
+        make: MakeReranker = getattr(importlib.import_module(module), attribute)
+        reranker = make(model)
+    return _over(stage, source, reranker, options.whole("depth", DEPTH))
+
+
+def from_own_stage(stage: Stage, source: System) -> RerankSystem:
+    """`… >> python:package.module.factory(option=value)`: the options go to the factory, but for depth."""
+    given = {name: value for name, value in stage.options if name != "depth"}
+    depth = Options(Stage(stage.name, (), tuple(pair for pair in stage.options if pair[0] == "depth")), ("depth",))
+    if stage.args:
+        raise BadInput(f"{stage.name} takes options only, such as depth=50, not {stage.args[0]!s}.")
+    return _over(stage, source, own.reranker(stage.name, given), depth.whole("depth", DEPTH))
+
+
+def _over(stage: Stage, source: System, reranker: Reranker, depth: int) -> RerankSystem:
+    return RerankSystem(name=f"{source.name} >> {stage}", source=source, reranker=reranker, depth=depth)
+
+
+def _text(doc: Doc) -> str:
+    """Title and text as RusBEIR hands them to its reranker."""
+    return f"{doc.title} {doc.text}" if doc.title else doc.text
