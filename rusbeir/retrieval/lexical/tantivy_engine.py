@@ -159,10 +159,11 @@ def _fillers(rows: int, documents: Sequence[int], tokens: Sequence[int]) -> list
     With F fillers the index holds rows + F documents; tokens * (rows + F) / documents tokens of a field make
     its average length the field's own. F is the first that needs no fraction of a token worth mentioning.
     """
-    partly = [0 < having < rows for having in documents]
-    if not any(partly):
+    if not any(0 < having < rows for having in documents):
         return []
-    lengths = np.array(tokens, dtype=np.float64)[partly] / np.array(documents)[partly]
+    # Fields that every document has count as well: fillers without tokens of them would shorten their average.
+    present = [having > 0 for having in documents]
+    lengths = np.array(tokens, dtype=np.float64)[present] / np.array(documents)[present]
     numbers = np.arange(1, _MOST_FILLERS + 1)
     wanted = np.outer(lengths, rows + numbers)
     error = np.abs(np.rint(wanted) / wanted - 1).max(axis=0)

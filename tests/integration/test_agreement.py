@@ -1,0 +1,104 @@
+"""The run of Elasticsearch and the run of the embedded engine are the same, query by query."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from rusbeir.datasets import load
+from rusbeir.retrieval import resolve
+from rusbeir.types import Doc, Run, silent
+
+DEPTH = 100
+RELATIVE = 2e-6
+
+COMPARED = [
+    # dataset, system, titles, why
+    ("xquad/ru", "bm25(profile=rusbeir-paper)", "none", "the paper's baseline"),
+    ("xquad/ru", "bm25(profile=rusbeir-paper)", "some", "best_fields where a third of the documents have no title"),
+    ("xquad/en", "bm25(profile=es-best_fields)", "some", "another language"),
+    ("xquad/es", "bm25(fields=sum)", "some", "both fields added"),
+    ("xquad/de", "bm25", "some", "title and text in one field"),
+    ("cocktail/nfcorpus/human", "bm25(profile=es-best_fields)", "some", "long and short documents, rare words"),
+    ("cocktail/nfcorpus/mixed", "bm25(profile=lucene-english)", "none", "thousands of near-copies, hence ties"),
+]
+
+
+class Titled:
+    """A corpus in which two documents of three have the first words of their text as title."""
+
+    def __init__(self, docs: list[Doc]) -> None:
+        self._docs = {
+            doc.doc_id: doc._replace(title="" if row % 3 == 0 else " ".join(doc.text.split()[: 3 + row % 5]))
+            for row, doc in enumerate(docs)
+        }
+
+    def __len__(self) -> int:
+        return len(self._docs)
+
+    def __iter__(self):
+        return iter(self._docs.values())
+
+    def __getitem__(self, doc_id: str) -> Doc:
+        return self._docs[doc_id]
+
+
+@pytest.mark.parametrize(("name", "system", "titles", "why"), COMPARED)
+@pytest.mark.usefixtures("elasticsearch", "shared_data")
+def test_the_engines_agree(name, system, titles, why, capfd):
+    dataset = load(name)
+    corpus = Titled(list(dataset.corpus)) if titles == "some" else dataset.corpus
+    runs = []
+    for engine in ("tantivy", "elasticsearch"):
+        resolved = resolve(system, language=dataset.card.language, engine=engine)
+        ready = resolved.prepare(corpus, f"{dataset.card.fingerprint} {titles}", silent)
+        runs.append(ready.retriever.search(dataset.queries, DEPTH))
+    embedded, server = runs
+    compared = sum(agree(dict(embedded[query_id]), dict(server[query_id])) for query_id in dataset.queries)
+    assert compared > 20 * len(dataset.queries), "queries have many hits"
+    with capfd.disabled():
+        sys.stdout.write(
+            f"\n{name}, {system}, titles in {titles}: {len(embedded):,} queries, {compared:,} hits compared\n"
+        )
+
+
+def agree(one: dict[str, float], other: dict[str, float]) -> int:
+    """How many ranks were compared; each has equal scores, and the same document unless the score is tied."""
+    assert len(one) == len(other)
+    last = min(one.values(), default=0.0)
+    for (one_id, one_score), (other_id, other_score) in zip(one.items(), other.items(), strict=True):
+        assert one_score == pytest.approx(other_score, rel=RELATIVE)
+        if one_id != other_id:
+            # A tie at the cut-off may leave its document out of the other run.
+            assert one.get(other_id, last) == pytest.approx(one_score, rel=RELATIVE)
+    return len(one)
+
+
+def test_the_comparison_sees_a_difference():
+    run: Run = {"a": 3.0, "b": 2.0, "c": 2.0}
+    assert agree(dict(run), {"a": 3.0, "c": 2.0, "b": 2.0}) == 3
+    assert agree(dict(run), {"a": 3.0, "c": 2.0, "z": 2.0}) == 3
+    for other in ({"b": 3.0, "a": 2.0, "c": 2.0}, {"a": 3.0, "b": 2.001, "c": 2.0}, {"a": 3.0, "b": 2.0}):
+        with pytest.raises(AssertionError):
+            agree(dict(run), other)
+
+
+@pytest.mark.usefixtures("elasticsearch", "shared_data")
+def test_the_papers_figure(tmp_path):
+    from rusbeir.experiment import bench
+
+    row = bench("xquad/ru", "bm25(profile=rusbeir-paper)", engine="elasticsearch", out=tmp_path)
+    expected = {"nDCG@10": 95.86, "AP@10": 94.73, "R@10": 99.24}
+    for name, value in expected.items():
+        assert 100 * row["measures"][name] == pytest.approx(value, abs=0.01)
+    assert row["engine"] == "elasticsearch"
+
+
+@pytest.mark.usefixtures("elasticsearch", "shared_data")
+def test_cocktails_figure(tmp_path):
+    from rusbeir.experiment import bench
+
+    system = "bm25(profile=lucene-english)"
+    row = bench("cocktail/nfcorpus/mixed", system, engine="elasticsearch", out=tmp_path, measures=["nDCG@1"])
+    assert 100 * row["measures_answered"]["nDCG@1"] == pytest.approx(45.4, abs=0.1)
