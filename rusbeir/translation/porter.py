@@ -158,10 +158,11 @@ class Porter:
         if not member.sends:
             return
         price = member.translator.capacity.cost_per_million_chars if member.translator else 0.0
-        cost = f"about {price * size.pending_chars / 1e6:,.2f} USD" if price else "no price is known"
+        cost = price * size.pending_chars / 1e6
+        about = f"about {cost:,.2f} USD" if cost >= 0.01 else "less than 0.01 USD" if cost else "no price is known"
         self.tell(
             f"{member.name}: {member.sends} receives {size.pending:,} texts of {size.pending_chars:,} characters; "
-            f"{cost}."
+            f"{about}."
         )
 
     def _what_is_missing(self, found: Mapping[str, Any]) -> str:

@@ -1,0 +1,65 @@
+"""A port that is killed at any moment goes on where it was, and ends with the bytes of one that was left alone."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from porters import Fake, write_source
+
+REPOSITORY = Path(__file__).parent.parent.parent
+sys.path.insert(0, str(REPOSITORY / "benchmarks"))
+
+import kills  # noqa: E402
+import port_data  # noqa: E402
+
+from rusbeir.errors import BackendError, BadInput  # noqa: E402
+from rusbeir.translation.backends.presets import preset  # noqa: E402
+from rusbeir.translation.members import Member  # noqa: E402
+from rusbeir.translation.porting import port  # noqa: E402
+from rusbeir.translation.shelf import opened  # noqa: E402
+
+
+def test_killed_ports_end_with_the_same_bytes(tmp_path):
+    source = port_data.write_corpus(tmp_path / "source", 600)
+    options = ["--to", "ru", "--translator", "python:port_data.slow"]
+    outcome = kills.kill_and_go_on(source, tmp_path, options, kills=6, seed=1)
+    assert outcome.kills == 6
+    assert outcome.differing == 0
+
+
+@pytest.mark.skipif(shutil.which("apertium") is None, reason="needs apertium: apt-get install apertium-eng-spa")
+def test_killed_ports_with_apertium(tmp_path, shared_data):
+    options = ["--to", "es", "--translator", "apertium", "--sample", "150"]
+    outcome = kills.kill_and_go_on("cocktail/nfcorpus/human", tmp_path, options, kills=3, least_seconds=1.0)
+    assert (outcome.kills, outcome.differing) == (3, 0)
+
+
+def test_a_second_process_is_refused(tmp_path):
+    source = write_source(tmp_path / "small")
+    given = [Member.of("fake", Fake())]
+    with (
+        opened(tmp_path / "out", {}, given, more=False),
+        pytest.raises(BackendError, match=r"out is in use by process \d+ \(this one\)"),
+    ):
+        port(source, to="ru", translator=Fake(), out=tmp_path / "out")
+
+
+def test_what_python_functions_are_asked_at_once_is_known():
+    """The kills leave time for at least one request of that size between them."""
+    assert preset("python").capacity.max_items == 100
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path):
+    source = write_source(tmp_path / "small")
+    (tmp_path / "out" / "qrels").mkdir(parents=True)
+    left = [tmp_path / "out" / ".layout.txt.abcd_123", tmp_path / "out" / "qrels" / ".test.tsv.zzzz0000"]
+    for path in left:
+        path.write_text("half")
+    with pytest.raises(BadInput, match="holds files but no port"):
+        port(source, to="ru", translator=Fake(), out=tmp_path / "out")
+    (tmp_path / "out" / "journal.sqlite").touch()
+    port(source, to="ru", translator=Fake(), out=tmp_path / "out")
+    assert not any(path.exists() for path in left)
