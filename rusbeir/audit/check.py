@@ -48,7 +48,6 @@ def check_port(
     back_translator: str | None = None,
     language: str | None = None,
     split: str | None = None,
-    plus: bool = True,
     round_trip: bool = True,
     processes: int | None = None,
     budget_chars: int | None = None,
@@ -61,7 +60,7 @@ def check_port(
     """The report of the port in folder (docs/audit.md); also written to qa/report.json and qa/report.html in it.
 
     Without a back_translator no chrF and no round trip are made. What was translated back before is not sent again.
-    plus: also chrF++ and the corpus scores. The options are the back-translator's. Raises BadInput for a folder that
+    The options are the back-translator's. Raises BadInput for a folder that
     is no port, and as rusbeir.port where the back-translator fails.
 
     >>> check_port("scifact-kk", back_translator="google")["levels"]["documents"]["chrF"]  # doctest: +SKIP
@@ -90,7 +89,7 @@ def check_port(
             tell=tell,
             **options,
         )
-    measurer = Measurer(languages=port.languages, bounds=bounds, plus=plus)
+    measurer = Measurer(languages=port.languages, bounds=bounds)
     tally = Tally()
     trip: Trip | None = None
     with ExitStack() as stack:
@@ -182,17 +181,16 @@ class Tally:
                 if len(shown := self.examples.setdefault(name, [])) < EXAMPLES:
                     shown.append(one.segment_rows[n])
         self.flagged_records.update((name, one.kind) for name in {name for names in one.flags for name in names})
-        if one.chrf is not None:
-            level = "documents" if one.kind == "document" else "queries"
-            self.levels[level].add([one.chrf], [one.counts] if one.counts else [])
-            self.levels["segments"].add(one.segment_chrf, one.segment_counts)
-            for n, score in enumerate(one.segment_chrf):
-                # A heap of the lowest: its root, negated, is the best of them.
-                entry = (-score, -(self.n_segments + n), one.segment_rows[n])
-                if len(self.worst) == WORST and entry < self.worst[0]:
-                    continue
-                if len(orjson.loads(entry[2])["source"]) >= _SHOWN_MIN_CHARS:
-                    (heapq.heappush if len(self.worst) < WORST else heapq.heapreplace)(self.worst, entry)
+        level = "documents" if one.kind == "document" else "queries"
+        self.levels[level].add(one.scores, one.counts)
+        self.levels["segments"].add(one.segment_scores, one.segment_counts)
+        for n, score in enumerate(one.segment_scores):
+            # A heap of the lowest: its root, negated, is the best of them.
+            entry = (-score, -(self.n_segments + n), one.segment_rows[n])
+            if len(self.worst) == WORST and entry < self.worst[0]:
+                continue
+            if len(orjson.loads(entry[2])["source"]) >= _SHOWN_MIN_CHARS:
+                (heapq.heappush if len(self.worst) < WORST else heapq.heapreplace)(self.worst, entry)
         self.n_segments += len(one.flags)
 
     def summary(self) -> dict[str, Any]:

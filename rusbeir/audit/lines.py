@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from rusbeir.audit import lengths, scores
 from rusbeir.audit.check import FLAGS
 from rusbeir.audit.measuring import Measurer
@@ -15,12 +17,13 @@ from rusbeir.datasets.files import open_file
 from rusbeir.datasets.records import Place, not_utf8
 from rusbeir.errors import BadInput
 from rusbeir.processes import cpu_count, in_order
+from rusbeir.translation.checks import Flag
 from rusbeir.translation.publishing import paged
 from rusbeir.types import Progress, silent
 
 BATCH_LINES = 200
 EXAMPLES = 3
-_COUNTED = ("BLEU", "chrF++", "TER")
+_COUNTED = ("BLEU", "TER")
 
 
 class _Batch(NamedTuple):
@@ -29,26 +32,33 @@ class _Batch(NamedTuple):
     references: list[str] | None
 
 
+class _Found(NamedTuple):
+    counts: dict[str, Any]
+    """Of each score, summed up over the batch."""
+    chrf: list[float]
+    flags: list[list[Flag]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Worker:
     measurer: Measurer
 
-    def __call__(self, batch: _Batch) -> tuple[dict[str, scores.Counts], list[float], list[list[tuple[str, str]]]]:
-        """The counts of each score, chrF of each line, and the flags of each line."""
-        found: dict[str, scores.Counts] = {}
+    def __call__(self, batch: _Batch) -> _Found:
+        language = self.measurer.languages[1]
+        counts: dict[str, Any] = {}
         chrf: list[float] = []
         if batch.references is not None:
-            language = self.measurer.languages[1]
-            for name in _COUNTED:
-                found[name] = scores.total(scores.counts(name, batch.hypotheses, batch.references, language))
-            chrf = scores.segment_chrf(batch.hypotheses, batch.references)
-        flags: list[list[tuple[str, str]]] = []
+            found = scores.chrf_counts(batch.hypotheses, batch.references, words=True)
+            chrf = scores.chrf(found[:, : 3 * scores.CHARS]).tolist()
+            counts = {
+                name: np.array(scores.counts_of(name, batch.hypotheses, batch.references, language))
+                for name in _COUNTED
+            }
+            counts["chrF"] = found.sum(axis=0)
+        flags: list[list[Flag]] = []
         if batch.sources is not None:
-            flags = [
-                [(flag.name, flag.detail) for flag in self.measurer.flags(source, hypothesis)]
-                for source, hypothesis in zip(batch.sources, batch.hypotheses, strict=True)
-            ]
-        return found, chrf, flags
+            flags = [self.measurer.flags(*pair) for pair in zip(batch.sources, batch.hypotheses, strict=True)]
+        return _Found(counts, chrf, flags)
 
 
 def score_lines(
@@ -69,24 +79,24 @@ def score_lines(
     if source is None and reference is None:
         raise BadInput("Give --ref to score against, --source to check against, or both.")
     paths = [Path(path) for path in (hypothesis, source, reference) if path is not None]
-    counts = {path: sum(1 for _ in read_lines(path)) for path in paths}
-    n_lines = counts[paths[0]]
-    for path, n in counts.items():
+    n_of = {path: sum(1 for _ in read_lines(path)) for path in paths}
+    n_lines = n_of[paths[0]]
+    for path, n in n_of.items():
         if n != n_lines or not n:
             raise BadInput(f"{path} has {n:,} lines and {paths[0]} {n_lines:,}: a line of one is a line of the other.")
     bounds = None
     if source is not None:
         bounds = lengths.bounds(zip(read_lines(Path(source)), read_lines(Path(hypothesis)), strict=True))
-    worker = _Worker(measurer=Measurer(languages=(source_language, language), bounds=bounds, plus=True))
-    sums: dict[str, scores.Counts] = {}
+    worker = _Worker(measurer=Measurer(languages=(source_language, language), bounds=bounds))
+    sums: dict[str, Any] = {}
     chrf_sum = 0.0
     tally: Counter[str] = Counter()
     examples: dict[str, list[dict[str, Any]]] = {}
     n_flagged = done = 0
     batches = _batches(*(None if path is None else Path(path) for path in (hypothesis, source, reference)))
-    for found, chrf, flags in in_order(worker, batches, cpu_count() if processes is None else processes):
-        for name, part in found.items():
-            sums[name] = scores.total([sums[name], part]) if name in sums else part
+    for counts, chrf, flags in in_order(worker, batches, cpu_count() if processes is None else processes):
+        for name, part in counts.items():
+            sums[name] = sums[name] + part if name in sums else part
         chrf_sum += sum(chrf)
         for n, line_flags in enumerate(flags):
             n_flagged += bool(line_flags)
@@ -98,10 +108,13 @@ def score_lines(
         progress("score lines", done, n_lines)
     report: dict[str, Any] = {"hypothesis": str(hypothesis), "n_lines": n_lines}
     if reference is not None:
-        names = {"BLEU": "BLEU", "chrF": "chrF++", "chrF++": "chrF++", "TER": "TER"}
-        report["scores"] = {name: scores.score_of(name, sums[of], language) for name, of in names.items()}
-        report["scores"]["chrF_mean"] = chrf_sum / n_lines
-        report["signatures"] = {name: scores.signature(name, language) for name in names}
+        report["scores"] = {
+            "BLEU": scores.score_of("BLEU", sums["BLEU"], language),
+            **scores.corpus_scores(sums["chrF"]),
+            "TER": scores.score_of("TER", sums["TER"], language),
+            "chrF_mean": chrf_sum / n_lines,
+        }
+        report["signatures"] = {name: scores.signature(name, language) for name in ("BLEU", "chrF", "chrF++", "TER")}
     if source is not None:
         report["flagged"] = {"segments": n_flagged, "share": n_flagged / n_lines}
         report["flags"] = {name: {"segments": tally[name], "share": tally[name] / n_lines} for name in FLAGS}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -11,7 +11,8 @@ import orjson
 
 from rusbeir.audit import scores
 from rusbeir.audit.lengths import Bounds
-from rusbeir.audit.ported import Part, Record
+from rusbeir.audit.ngrams import Ints
+from rusbeir.audit.ported import Field, Part, Record
 from rusbeir.translation.checks import Flag, Segment, check
 
 
@@ -33,11 +34,13 @@ class Measured(NamedTuple):
     """Lines of qa/segments.jsonl."""
     flags: list[tuple[str, ...]]
     """The names of each segment's flags."""
-    chrf: float | None
+    scores: list[float]
+    """chrF of the whole text; [] where there is no back-translation."""
+    counts: Ints
     """Of the whole text."""
-    segment_chrf: list[float]
-    counts: scores.Counts | None
-    segment_counts: list[scores.Counts]
+    segment_scores: list[float]
+    segment_counts: Ints
+    """Of all segments together."""
     back: tuple[tuple[str, str], ...]
     """The name of each field, and its back-translation."""
 
@@ -48,8 +51,6 @@ class Measurer:
 
     languages: tuple[str, str]
     bounds: Bounds | None
-    plus: bool
-    """Whether chrF++ and the corpus scores are wanted, which take sacrebleu's time."""
 
     def __call__(self, tasks: Sequence[Task]) -> list[Measured]:
         """Each of the tasks, measured."""
@@ -77,40 +78,50 @@ class Measurer:
             "flags": sorted({flag.name for flag in chain.from_iterable(flags)}),
         }
         rows = [_segment_row(record, n, part, found) for n, (part, found) in enumerate(zip(parts, flags, strict=True))]
-        names = [tuple(flag.name for flag in found) for found in flags]
-        if back is None:
-            return Measured(
-                record.kind, record.record_id, _line(row), [*map(_line, rows)], names, None, [], None, [], ()
-            )
-        rest = iter(back)
-        fields = tuple(
-            (field.name, "".join([next(rest) if part.sent else part.source for part in field.parts]))
-            for field in record.fields
-        )
-        score, counts = self._scores(["\n".join([answer for _, answer in fields])], [text]) if fields else ([], [])
-        segment_scores, segment_counts = self._scores(back, [part.source for part in parts])
-        if score:
-            _add_scores(row, score[0], counts[0] if counts else None)
-        for n, segment_row in enumerate(rows):
-            segment_row["back"] = back[n]
-            _add_scores(segment_row, segment_scores[n], segment_counts[n] if segment_counts else None)
+        backs = tuple(back or ())
+        rest = iter(backs)
+        fields = () if back is None else tuple((field.name, _joined(field, rest)) for field in record.fields)
+        whole = _Scores.of(["\n".join([answer for _, answer in fields])] * bool(fields), [text] * bool(fields))
+        each = _Scores.of(backs, [part.source for part in parts] if back is not None else [])
+        whole.add_to([row])
+        each.add_to(rows)
+        for segment_row, answer in zip(rows, backs, strict=False):
+            segment_row["back"] = answer
         return Measured(
-            record.kind,
-            record.record_id,
-            _line(row),
-            [*map(_line, rows)],
-            names,
-            score[0] if score else None,
-            segment_scores,
-            counts[0] if counts else None,
-            segment_counts,
-            fields,
+            kind=record.kind,
+            record_id=record.record_id,
+            row=_line(row),
+            segment_rows=[*map(_line, rows)],
+            flags=[tuple(flag.name for flag in found) for found in flags],
+            scores=whole.chrf,
+            counts=whole.counts,
+            segment_scores=each.chrf,
+            segment_counts=each.counts,
+            back=fields,
         )
 
-    def _scores(self, backs: Sequence[str], sources: Sequence[str]) -> tuple[list[float], list[scores.Counts]]:
-        if not backs:
-            return [], []
-        return scores.segment_chrf(backs, sources), scores.counts("chrF++", backs, sources) if self.plus else []
+
+class _Scores(NamedTuple):
+    """chrF and chrF++ of some texts, and the sum of their counts."""
+
+    chrf: list[float]
+    plus: list[float]
+    counts: Ints
+
+    @classmethod
+    def of(cls, backs: Sequence[str], sources: Sequence[str]) -> _Scores:
+        counts = scores.chrf_counts(backs, sources, words=True)
+        plain, plus = scores.chrf(counts[:, : 3 * scores.CHARS]), scores.chrf(counts)
+        return cls(plain.tolist(), plus.tolist(), counts.sum(axis=0))
+
+    def add_to(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Note each text's scores in its row."""
+        for row, plain, plus in zip(rows, self.chrf, self.plus, strict=False):
+            row |= {"chrF": round(plain, 2), "chrF++": round(plus, 2)}
+
+
+def _joined(field: Field, answers: Iterator[str]) -> str:
+    return "".join([next(answers) if part.sent else part.source for part in field.parts])
 
 
 def _segment_row(record: Record, n: int, part: Part, flags: Sequence[Flag]) -> dict[str, Any]:
@@ -122,12 +133,6 @@ def _segment_row(record: Record, n: int, part: Part, flags: Sequence[Flag]) -> d
         "translation": part.translation,
         "flags": {flag.name: flag.detail for flag in flags},
     }
-
-
-def _add_scores(row: dict[str, Any], score: float, counts: scores.Counts | None) -> None:
-    row["chrF"] = round(score, 2)
-    if counts is not None:
-        row["chrF++"] = round(scores.score_of("chrF++", counts), 2)
 
 
 def _line(row: dict[str, Any]) -> bytes:

@@ -142,10 +142,10 @@ class _Passing:
             texts = dict(one.back)
             if one.kind == "query":
                 self.queries[one.record_id] = texts["query"]
-                self.query_chrf[one.record_id] = one.chrf or 0.0
+                self.query_chrf[one.record_id] = one.scores[0]
                 continue
-            if one.record_id in self.relevant and one.chrf is not None:
-                self.doc_chrf[one.record_id] = one.chrf
+            if one.record_id in self.relevant and one.scores:
+                self.doc_chrf[one.record_id] = one.scores[0]
             if len(texts) < 2:
                 original = self.port.source.corpus[one.record_id]
                 texts = {"title": original.title, "text": original.text, **texts}

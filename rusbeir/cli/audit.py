@@ -31,7 +31,6 @@ def check(
     gate: Annotated[
         str | None, typer.Option("--gate", help="Exit 1 where this does not hold: 'chrf>=55,flagged<=2%'.")
     ] = None,
-    fast: Annotated[bool, typer.Option("--fast", help="Leave chrF++ and the corpus scores out.")] = False,
     no_round_trip: Annotated[bool, typer.Option("--no-round-trip", help="Leave retrieval out.")] = False,
     llm: Annotated[str | None, typer.Option("--llm", help="Model of the back-translator llm.")] = None,
     model: Annotated[str | None, typer.Option("--model", help="Model of opus-mt, nllb and madlad.")] = None,
@@ -63,7 +62,6 @@ def check(
             back_translator=back_translator,
             language=lang,
             split=split,
-            plus=not fast,
             round_trip=not no_round_trip,
             budget_chars=budget_chars,
             budget_cost=budget_cost,
