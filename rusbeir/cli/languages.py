@@ -1,15 +1,27 @@
-"""`rusbeir languages`: which languages have an analyzer, and which profiles."""
+"""`rusbeir languages`: which languages have an analyzer, which profiles, and what Elasticsearch is told of them."""
 
 from __future__ import annotations
 
-from rusbeir.cli import options, output
+from typing import Annotated
+
+import typer
+
+from rusbeir.cli import complete, options, output
+
+app = typer.Typer(
+    invoke_without_command=True,
+    help="List the languages with their profiles, or print an Elasticsearch mapping.\n\nExample: rusbeir languages",
+)
 
 
-def languages(as_json: options.Json = False) -> None:
+@app.callback()
+def languages(context: typer.Context, as_json: options.Json = False) -> None:
     """List the languages with their profiles.
 
     Example: rusbeir languages
     """
+    if context.invoked_subcommand is not None:
+        return
     from rusbeir.analysis import Analyzer
     from rusbeir.analysis import languages as registered
 
@@ -28,3 +40,21 @@ def languages(as_json: options.Json = False) -> None:
         ["language", "name", "profiles"],
         [[str(row["language"]), str(row["name"]), ", ".join(row["profiles"])] for row in rows],
     )
+
+
+@app.command()
+def mapping(
+    language: Annotated[str, typer.Argument(metavar="LANGUAGE", autocompletion=complete.languages)],
+    client: Annotated[
+        bool, typer.Option("--client", help="For terms that rusbeir made, instead of the server's own analyzer.")
+    ] = False,
+    profile: Annotated[str, typer.Option("--profile", help="A profile of BM25: its k1, b and fields.")] = "",
+    as_json: options.Json = False,
+) -> None:
+    """Print the body with which to create an Elasticsearch index for a language; --json changes nothing.
+
+    Example: rusbeir languages mapping ru
+    """
+    from rusbeir.retrieval.lexical.elastic.bodies import for_people
+
+    output.print_json(for_people(language, profile, client=client))

@@ -43,6 +43,7 @@ ASKED = [
         Bm25(fields="best_fields", tie_breaker=0.5, analysis="snowball"),
         "BEIR on Elasticsearch",
     ),
+    ("bm25(profile=server)", "de", Bm25(analysis="server:de"), "the analyzer that the server has"),
     (
         "bm25(fields=best_fields,tie_breaker=0)",
         "ru",
@@ -98,6 +99,12 @@ CHOSEN = [
         Bm25(k1=0.9, b=0.4),
         "bm25s",
         "tantivy has k1 1.2 and b 0.75 built in and cannot do k1 0.9, b 0.4. Using bm25s.",
+    ),
+    (
+        "auto",
+        Bm25(analysis="server:ru"),
+        "elasticsearch",
+        "tantivy gets terms and cannot leave the analysis to a server. Using elasticsearch.",
     ),
 ]
 

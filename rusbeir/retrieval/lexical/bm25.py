@@ -15,6 +15,8 @@ from rusbeir.retrieval.spec import Stage, Value
 Fields = Literal["flat", "best_fields", "sum"]
 
 _FIELDS: dict[str, Fields] = {"flat": "flat", "best_fields": "best_fields", "sum": "sum"}
+SERVER = "server"
+"""The analysis that is left to Elasticsearch."""
 _OPTIONS = ("profile", "k1", "b", "fields", "tie_breaker")
 
 
@@ -30,6 +32,13 @@ class Bm25:
     fields: Fields = "flat"
     tie_breaker: float = 0.5
     analysis: str = "default"
+    """A profile of the language's analyzer; `server:<language>` where the server analyses."""
+
+    @property
+    def server_language(self) -> str | None:
+        """The language in which Elasticsearch analyses by itself; None where it gets our terms."""
+        kind, _, language = self.analysis.partition(":")
+        return language if kind == SERVER else None
 
     @property
     def field_names(self) -> tuple[str, ...]:
@@ -72,6 +81,8 @@ def _of_profile(name: str, language: str) -> Bm25:
     analysis = recipe.pop("analysis", name)
     if isinstance(analysis, dict):
         analysis = analysis.get(language, analysis["other"])
+    if analysis == SERVER:
+        analysis = f"{SERVER}:{language}"
     return Bm25(analysis=analysis, **recipe)
 
 

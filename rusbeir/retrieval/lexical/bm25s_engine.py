@@ -15,7 +15,7 @@ import numpy.typing as npt
 import orjson
 
 from rusbeir.retrieval.lexical.bm25 import Bm25
-from rusbeir.retrieval.lexical.engines import Hits, Terms
+from rusbeir.retrieval.lexical.engines import SERVER_ONLY, Hits, Terms
 from rusbeir.retrieval.lexical.recipe import Recipe
 
 _STATS = "fields.json"
@@ -32,7 +32,7 @@ class Bm25sEngine:
         return f"bm25s-{version('bm25s')}|len:exact"
 
     def refusal(self, bm25: Bm25) -> str | None:
-        return None
+        return SERVER_ONLY.format(self.name) if bm25.server_language else None
 
     def holds(self, folder: Path) -> bool:
         return True

@@ -28,6 +28,9 @@ Hits: TypeAlias = tuple[Sequence[int], Sequence[float]]
 """Corpus rows and their scores, by falling score and then by row."""
 
 
+SERVER_ONLY = "{} gets terms and cannot leave the analysis to a server."
+
+
 class Searcher(Protocol):
     """An open index. Threads may share it."""
 
@@ -92,6 +95,6 @@ def choose(engine: str, bm25: Bm25) -> tuple[LexicalEngine, str | None]:
             able = ["auto", *(name for name in ENGINES if load(name).refusal(bm25) is None)]
             raise BadInput(f"{reason} Use --engine {', '.join(able[:-1])} or {able[-1]}.")
         return chosen, None
-    first = load("tantivy")
-    reason = first.refusal(bm25)
-    return (first, None) if reason is None else (load("bm25s"), f"{reason} Using bm25s.")
+    first = next(loaded for loaded in map(load, ENGINES) if loaded.refusal(bm25) is None)
+    reason = load("tantivy").refusal(bm25)
+    return first, f"{reason} Using {first.name}." if reason else None

@@ -10,6 +10,7 @@ from rusbeir import __version__
 from rusbeir.analysis import Analyzer, empty_warning, languages
 from rusbeir.errors import BadInput, unknown
 from rusbeir.retrieval.lexical import bm25, engines, index
+from rusbeir.retrieval.lexical.retriever import LineAnalyzer
 from rusbeir.retrieval.spec import Spec, Stage
 from rusbeir.retrieval.systems import Prepared, System
 from rusbeir.storage import cache_folder
@@ -24,7 +25,7 @@ class Bm25System:
 
     name: str
     bm25: bm25.Bm25
-    analyzer: Analyzer
+    analyzer: LineAnalyzer
     chosen: engines.LexicalEngine
     note: str | None
 
@@ -70,13 +71,18 @@ def from_stage(stage: Stage, language: str, engine: str, source: System | None) 
     return Bm25System(
         name=str(Spec((stage,))),
         bm25=asked,
-        analyzer=_analyzer(language, asked.analysis),
+        analyzer=_analyzer(language, asked),
         chosen=chosen,
         note=note,
     )
 
 
-def _analyzer(language: str, profile: str) -> Analyzer:
+def _analyzer(language: str, asked: bm25.Bm25) -> LineAnalyzer:
+    if asked.server_language:
+        from rusbeir.retrieval.lexical.elastic.analysis import ServerAnalyzer
+
+        return ServerAnalyzer(asked.server_language)
+    profile = asked.analysis
     known = languages().get(language)
     if known is not None and profile not in known.profiles:
         names = [*bm25.profiles(), *known.profiles]

@@ -22,7 +22,7 @@ import tantivy
 
 from rusbeir.errors import BackendError
 from rusbeir.retrieval.lexical.bm25 import Bm25
-from rusbeir.retrieval.lexical.engines import Terms
+from rusbeir.retrieval.lexical.engines import SERVER_ONLY, Terms
 from rusbeir.retrieval.lexical.recipe import Recipe
 from rusbeir.retrieval.lexical.tantivy_searcher import (
     FILLER,
@@ -51,6 +51,8 @@ class TantivyEngine:
         return f"tantivy-{version('tantivy')}|len:lucene"
 
     def refusal(self, bm25: Bm25) -> str | None:
+        if bm25.server_language:
+            return SERVER_ONLY.format(self.name)
         if (bm25.k1, bm25.b) == (TANTIVY_K1, TANTIVY_B):
             return None
         return f"tantivy has k1 {TANTIVY_K1} and b {TANTIVY_B} built in and cannot do k1 {bm25.k1}, b {bm25.b}."

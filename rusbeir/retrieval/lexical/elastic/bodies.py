@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rusbeir.retrieval.lexical.bm25 import Bm25
+from rusbeir.analysis import recipes
+from rusbeir.errors import unknown
+from rusbeir.retrieval.lexical.bm25 import Bm25, profiles
+from rusbeir.retrieval.lexical.elastic.analysis import analyzer_of
 
 ROW = "row"
 """The corpus row of a document: orders equal scores, and tells which documents have arrived."""
@@ -31,9 +34,42 @@ def client_body(bm25: Bm25) -> dict[str, Any]:
     }
 
 
+def body_of(bm25: Bm25) -> dict[str, Any]:
+    """Settings and mapping of an index for that BM25."""
+    return server_body(bm25, bm25.server_language) if bm25.server_language else client_body(bm25)
+
+
+def server_body(bm25: Bm25, language: str) -> dict[str, Any]:
+    """Settings and mapping for text as it is: the server makes the terms, with positions, so phrases can be asked."""
+    analyzer, definition = analyzer_of(language)
+    settings = {**({"analysis": definition} if definition else {}), **_index_settings(bm25)}
+    return {"settings": settings, "mappings": mapping(bm25, analyzer, {})}
+
+
+def for_people(language: str, profile: str = "", *, client: bool = False) -> dict[str, Any]:
+    """The body for an index of somebody's own, with fields title and text; client: for terms that we make.
+
+    profile: one of BM25, for its k1 and b. Raises UnknownName where nobody can analyse the language.
+    """
+    if profile and profile not in profiles():
+        raise unknown("profile", profile, profiles())
+    recipe = profiles().get(profile, {})
+    bm25 = Bm25(fields="best_fields", **{name: recipe[name] for name in ("k1", "b") if name in recipe})
+    if client:
+        recipes.recipe(language, "default")
+    body = client_body(bm25) if client else server_body(bm25, language)
+    properties = body["mappings"]["properties"]
+    return {**body, "mappings": {"properties": {name: properties[name] for name in bm25.field_names}}}
+
+
 def mapping(bm25: Bm25, analyzer: str, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The fields of a BM25, and nothing but them: a document of another shape is an error, not a new field."""
-    text = {"type": "text", "analyzer": analyzer, "similarity": "bm25", **(options or {"index_options": "freqs"})}
+    text = {
+        "type": "text",
+        "analyzer": analyzer,
+        "similarity": "bm25",
+        **({"index_options": "freqs"} if options is None else options),
+    }
     return {
         "dynamic": "strict",
         "_source": {"includes": [DOC_ID]},

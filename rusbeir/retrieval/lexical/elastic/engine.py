@@ -45,7 +45,7 @@ class ElasticEngine:
         """Load the documents under the recipe's name, unless that index is there already; publish it at the end."""
         server = self.server
         name = recipe.folder_name(f"{indexes.PREFIX}{recipe.signature.split('|')[0]}")
-        held = indexes.create(server, name, recipe, bodies.client_body(bm25))
+        held = indexes.create(server, name, recipe, bodies.body_of(bm25))
         if held.published:
             documents = sum(1 for _ in rows)
         else:

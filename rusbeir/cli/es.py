@@ -1,0 +1,83 @@
+"""`rusbeir es`: what lies on an Elasticsearch, and whether it is fit to be used."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rusbeir.cli import options, output
+
+app = typer.Typer(no_args_is_help=True, help="What lies on an Elasticsearch, and whether it is fit to be used.")
+
+
+@app.command("list")
+def list_(es_url: options.EsUrl = None, as_json: options.Json = False) -> None:
+    """List the indexes that rusbeir made there; others are not shown and never touched.
+
+    Example: rusbeir es list
+    """
+    from rusbeir.retrieval.lexical.elastic import connection, indexes
+
+    server = connection.connect(es_url or "")
+    rows = indexes.listed(server)
+    if as_json:
+        output.print_json(rows)
+        return
+    output.print_table(
+        ["name", "documents", "bytes", "state", "signature"],
+        [
+            [
+                row["name"],
+                _number(row["documents"]),
+                _number(row["bytes"]),
+                "published" if row["published"] else "loading",
+                row["signature"],
+            ]
+            for row in rows
+        ],
+        right=["documents", "bytes"],
+    )
+    output.note(f"{len(rows)} at {server.address}")
+
+
+@app.command()
+def drop(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names as `rusbeir es list` shows them.")],
+    es_url: options.EsUrl = None,
+    as_json: options.Json = False,
+) -> None:
+    """Remove indexes that rusbeir made.
+
+    Example: rusbeir es drop rusbeir-bm25-0123456789ab
+    """
+    from rusbeir.retrieval.lexical.elastic import connection, indexes
+
+    server = connection.connect(es_url or "")
+    for name in names:
+        indexes.drop(server, name)
+        output.note(f"{name}: removed from {server.address}")
+    if as_json:
+        output.print_json({"removed": names})
+
+
+@app.command()
+def doctor(es_url: options.EsUrl = None, as_json: options.Json = False) -> None:
+    """Look at everything that could be wrong with a server, and say what to do. Exit code 1 if anything is bad.
+
+    Example: rusbeir es doctor --es-url https://search.example:9200
+    """
+    from rusbeir.retrieval.lexical.elastic import connection
+    from rusbeir.retrieval.lexical.elastic.doctor import examine
+
+    findings = list(examine(connection.connect(es_url or "")))
+    if as_json:
+        output.print_json([finding._asdict() for finding in findings])
+    else:
+        output.print_table(["what", "status", "found", "what to do"], [list(finding) for finding in findings])
+    if any(finding.status == "bad" for finding in findings):
+        raise typer.Exit(1)
+
+
+def _number(value: int | None) -> str:
+    return "?" if value is None else f"{value:,}"

@@ -1,0 +1,111 @@
+"""es_mappings/ is what analyzers/ says, can be PUT as it is, and finds what its analyzer promises."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rusbeir.analysis import Analyzer, languages
+from rusbeir.errors import UnknownName
+from rusbeir.retrieval.lexical.elastic import analysis, bodies, connection
+
+FOLDER = Path(__file__).parent.parent.parent / "es_mappings"
+FILES = [(code, client) for code in languages() for client in (False, True)]
+
+
+def file_of(language: str, client: bool) -> Path:
+    return FOLDER / f"{language}{'.client' if client else ''}.json"
+
+
+def test_every_language_has_its_two_files():
+    assert sorted(FOLDER.iterdir()) == sorted(file_of(*row) for row in FILES)
+
+
+@pytest.mark.parametrize(("language", "client"), FILES)
+def test_files_are_in_step(language, client):
+    option = " --client" if client else ""
+    path = file_of(language, client)
+    rendered = bodies.for_people(language, client=client)
+    assert json.loads(path.read_text()) == rendered, f"rusbeir languages mapping {language}{option} > {path.name}"
+
+
+TEXT = {
+    # language, a text, and a query that finds it only through analysis
+    "ru": ("В старых замках водятся привидения", "старыми замками"),
+    "en": ("The children's ponies were running", "run pony"),
+    "de": ("Die Häuser der Bürger", "Haus"),
+    "es": ("Las canciones populares", "canción"),
+    "pt": ("As casas antigas", "casa"),
+}
+
+
+@pytest.mark.parametrize(("language", "client"), FILES)
+@pytest.mark.usefixtures("elasticsearch")
+def test_they_can_be_put(language, client):
+    server = connection.connect()
+    index = f"somebodys-{language}-{client}".lower()
+    server.ask("PUT", f"/{index}", json.loads(file_of(language, client).read_text()))
+    text, query = TEXT[language]
+    if client:
+        terms = Analyzer(language)
+        text, query = " ".join(terms.analyze(text)), " ".join(terms.analyze(query))
+    server.ask("PUT", f"/{index}/_doc/1?refresh=true", {"title": "", "text": text})
+    body = {"query": {"multi_match": {"query": query, "fields": ["title", "text"], "operator": "and"}}}
+    assert server.ask("POST", f"/{index}/_search", body)["hits"]["total"]["value"] == 1
+
+
+def test_k1_and_b_of_a_profile():
+    found = bodies.for_people("en", "anserini-flat")["settings"]["similarity"]["bm25"]
+    assert found == {"type": "BM25", "k1": 0.9, "b": 0.4}
+
+
+@pytest.mark.usefixtures("elasticsearch")
+def test_a_language_that_the_server_does_not_know(monkeypatch):
+    """Its own stop words and stemmer make a custom analyzer."""
+    monkeypatch.delitem(analysis.STOCK, "ru")
+    server = connection.connect()
+    server.ask("PUT", "/somebodys-custom", bodies.for_people("ru"))
+    found = server.ask("POST", "/somebodys-custom/_analyze", {"field": "text", "text": "На старых ЗАМКАХ"})
+    assert [token["token"] for token in found["tokens"]] == ["стар", "замк"]
+
+
+def test_nobody_knows_the_language():
+    with pytest.raises(UnknownName, match="No language 'tlh'"):
+        bodies.for_people("tlh")
+
+
+@pytest.mark.usefixtures("elasticsearch")
+def test_every_stock_analyzer_is_there():
+    server = connection.connect()
+    for name in {*analysis.STOCK.values()}:
+        assert server.ask("POST", "/_analyze", {"analyzer": name, "text": "Ж a"})["tokens"], name
+
+
+SERVER = [
+    # dataset, nDCG@10 by Lucene 9.12's analyzer with exact lengths, measured beforehand
+    ("xquad/ru", 95.37),
+    ("xquad/en", 96.47),
+    ("xquad/es", 95.65),
+    ("xquad/de", 94.03),
+]
+
+
+@pytest.mark.parametrize(("dataset", "expected"), SERVER)
+@pytest.mark.usefixtures("elasticsearch", "shared_data")
+def test_server_analysis(dataset, expected, tmp_path):
+    from rusbeir.experiment import bench
+
+    row = bench(dataset, "bm25(profile=server)", engine="elasticsearch", out=tmp_path)
+    assert 100 * row["measures"]["nDCG@10"] == pytest.approx(expected, abs=0.2)
+
+
+@pytest.mark.usefixtures("elasticsearch", "shared_data")
+def test_server_analysis_of_cocktail_is_ours(tmp_path):
+    from rusbeir.experiment import bench
+
+    row = bench(
+        "cocktail/nfcorpus/mixed", "bm25(profile=server)", engine="elasticsearch", out=tmp_path, measures=["nDCG@1"]
+    )
+    assert 100 * row["measures_answered"]["nDCG@1"] == pytest.approx(45.4, abs=0.1)
