@@ -24,6 +24,7 @@ _CONTENT = re.compile(r"[^\W_]")
 _HEAD_CHARS = 300
 _LEAD = re.compile(r"[\W_]{0,20}")
 _CLOSING = "\"'“”„’‘»«›‹)]}*_」』）】》 \t\n"
+_REMARK_LEAD = " \t\n*_#\"'“«"
 _SENTENCE_ENDS = frozenset(".!?…。！？।॥؟۔։។။:;：；")
 _UNPUNCTUATED = frozenset({"th", "lo"})
 _CHARS_PER_LETTER = {"zh": 3.0, "yue": 3.0, "ja": 2.2, "ko": 1.8}
@@ -210,6 +211,29 @@ def failure(flags: list[Flag]) -> Failure | None:
     return None
 
 
+def without_remarks(segment: Segment) -> str | None:
+    """The answer without what chat_prefix sees in it; None where it sees nothing, or where nothing would be left.
+
+    >>> without_remarks(Segment("Water boils.", "Вот перевод:\\n\\nВода кипит.", "en", "ru"))
+    'Вода кипит.'
+    """
+    text = segment.answer
+    while chat_prefix(segment._replace(answer=text)):
+        prefix = phrases_of(_codes(segment)).prefix
+        bare = text.lstrip(_REMARK_LEAD)
+        found = prefix.match(bare[:_HEAD_CHARS].lower()) if prefix else None
+        if found is not None:
+            shorter = bare[found.end() :].lstrip(_REMARK_LEAD)
+        elif bare.startswith("```"):
+            shorter = bare.partition("\n")[2].removesuffix("```").strip()
+        else:
+            shorter = text.rstrip().rpartition("\n")[0].rstrip()
+        if not _has_content(shorter):
+            return None
+        text = shorter
+    return None if text == segment.answer else text
+
+
 def _refused(text: str, codes: frozenset[str]) -> str | None:
     phrases = phrases_of(codes)
     head = text[:_HEAD_CHARS].lower().replace("’", "'").replace("\n", " ")
@@ -222,7 +246,7 @@ def _refused(text: str, codes: frozenset[str]) -> str | None:
 
 def _remark(text: str, codes: frozenset[str]) -> str | None:
     phrases = phrases_of(codes)
-    head = text[:_HEAD_CHARS].lower().lstrip(" \t\n*_#\"'“«")
+    head = text[:_HEAD_CHARS].lstrip(_REMARK_LEAD).lower()
     if head.startswith(("```", "<think", "<translation", '{"')):
         return head.partition("\n")[0]
     if phrases.prefix is not None and (found := phrases.prefix.match(head)):

@@ -23,13 +23,14 @@ class Phrases(NamedTuple):
     suffix: re.Pattern[str] | None
 
 
-def languages() -> list[str]:
+@cache
+def languages() -> tuple[str, ...]:
     """The codes of the languages that there are patterns for.
 
     >>> "ru" in languages()
     True
     """
-    return sorted(path.stem for path in (data_folder("translation") / "patterns").glob("*.toml"))
+    return tuple(sorted(path.stem for path in (data_folder("translation") / "patterns").glob("*.toml")))
 
 
 @cache

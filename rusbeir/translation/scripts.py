@@ -23,7 +23,7 @@ def intrusion(source: str, answer: str, language: str) -> str | None:
     Letters that stand in the source may stand in the answer; so may Latin and Greek ones, but words that the source
     does not have must be in the language's script by half.
     """
-    names = _names(language)
+    names = scripts_of(language)
     if not names or (answer.isascii() and "Latin" in names):
         return None
     foreign, own = _patterns(names)
@@ -40,12 +40,18 @@ def intrusion(source: str, answer: str, language: str) -> str | None:
     return None
 
 
+def mostly_in(answer: str, language: str) -> bool:
+    """Whether half of the characters or more are letters of the language's scripts; False where it is not listed."""
+    names = scripts_of(language)
+    return bool(names) and 2 * _n_chars(_patterns(names)[1], answer) >= len(answer)
+
+
 def _n_chars(runs: re.Pattern[str], text: str) -> int:
     return sum(map(len, runs.findall(text)))
 
 
 @cache
-def _names(language: str) -> tuple[str, ...]:
+def scripts_of(language: str) -> tuple[str, ...]:
     """The scripts of a language, "sr-Latn" by its second part; () where it is not listed."""
     code, _, rest = language.replace("_", "-").partition("-")
     table = _table()

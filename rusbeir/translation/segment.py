@@ -58,7 +58,7 @@ def units(
     """
     if level not in LEVELS:
         raise unknown("level", level, LEVELS)
-    if level == "field":
+    if level == "field" or (level != "sentence" and _is_one_line(text, spans)):
         fitting = Fitting(text, capacity, spans)
         if translatable(text, 0, len(text), spans) and fitting.fits(fitting.size(0, len(text))):
             return [Piece(text, True)]
@@ -173,6 +173,11 @@ def _sentences(text: str, language: str, spans: Sequence[Span]) -> Iterator[tupl
         for sentence in _outside(_split(text, start, end, language), spans):
             if translatable(text, *sentence, spans):
                 yield sentence
+
+
+def _is_one_line(text: str, spans: Sequence[Span]) -> bool:
+    """Whether there is nothing in the text but one line, without indentation, marker or white space at its end."""
+    return text == text.strip() and not _BREAK.search(text) and _content_start(text, 0, len(text), spans) == 0
 
 
 def _lines(text: str, spans: Sequence[Span]) -> Iterator[tuple[int, int]]:

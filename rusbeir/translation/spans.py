@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from rusbeir.translation.glossary import Glossary
 from rusbeir.translation.patterns import ENVIRONMENT, FAMILIES, MAX_PAIR_CHARS, PAIRS, Family, Pair
 
+_SHORT_CHARS = 10_000
 _TRAILING = ".,;:!?'\"»”’*_…"
 _PAIR_CHARS = frozenset("<`$\\")
 _BRACKETS = {")": "(", "]": "[", "}": "{"}
@@ -24,12 +26,16 @@ class Span(NamedTuple):
     """What stands in its place in the translation; None where it stays as it is."""
 
 
-def find_spans(text: str, glossary: Glossary | None = None) -> list[Span]:
-    """The protected spans of a text, in order, none overlapping another; [] for none.
+def find_spans(text: str, glossary: Glossary | None = None) -> tuple[Span, ...]:
+    """The protected spans of a text, in order, none overlapping another; () for none.
 
     >>> [span.kind for span in find_spans("Give 5 mg/kg (https://a.org/b), <b>daily</b>.")]
     ['quantity', 'url', 'tag', 'tag']
     """
+    return _kept_in_mind(text, glossary) if len(text) <= _SHORT_CHARS else _found(text, glossary)
+
+
+def _found(text: str, glossary: Glossary | None) -> tuple[Span, ...]:
     found: list[Span] = []
     chars = set(text)
     for family in FAMILIES:
@@ -41,7 +47,11 @@ def find_spans(text: str, glossary: Glossary | None = None) -> list[Span]:
         found += _environments(text)
     if glossary is not None:
         found += [Span(start, end, "term", target) for start, end, target in glossary.find(text)]
-    return list(_first_and_longest(found)) if len(found) > 1 else found
+    return tuple(_first_and_longest(found) if len(found) > 1 else found)
+
+
+_kept_in_mind = lru_cache(maxsize=512)(_found)
+"""A text's spans are asked for when it is sent and again when its answer is checked."""
 
 
 def _matches(family: Family, text: str) -> Iterator[Span]:
