@@ -10,13 +10,17 @@ from rusbeir.retrieval.spec import Spec, Stage, Value
 
 
 class Options:
-    """What stands in a stage's brackets; a name that is not known, or a value of the wrong kind, is a BadInput."""
+    """What stands in a stage's brackets; a name that is not known, or a value of the wrong kind, is a BadInput.
 
-    def __init__(self, stage: Stage, known: Sequence[str]) -> None:
+    With others, names that are not known are left in `others`, for a factory of the user's.
+    """
+
+    def __init__(self, stage: Stage, known: Sequence[str], *, others: bool = False) -> None:
         self._stage = stage.name
         self._values: dict[str, Value] = dict(stage.options)
+        self.others = {name: value for name, value in stage.options if name not in known}
         for name in self._values:
-            if name not in known:
+            if name not in known and not others:
                 raise BadInput(f"{stage.name} has no option {name!r}. Available: {', '.join(known)}.")
 
     def whole(self, name: str, default: int, least: int = 1) -> int:

@@ -25,17 +25,17 @@ from rusbeir.retrieval.systems import OWN, Prepared, System
 from rusbeir.types import Corpus, Progress, Queries, Retriever, Run
 
 
-def encoder(name: str) -> Encoder:
-    """What the factory makes when it is called with nothing; its signature with that of the source put before."""
-    factory = _Factory.of(name)
-    made = factory.make({}, "encoder", ("signature", "encode_queries", "encode_documents"))
+def encoder(name: str, options: Mapping[str, Value]) -> Encoder:
+    """What the factory makes when it is called with the options by name."""
+    factory = _Factory.of(name, options)
+    made = factory.make("encoder", ("signature", "encode_queries", "encode_documents"))
     return _OwnEncoder(made=made, signature=f"{factory.signature}|{made.signature}")
 
 
 def reranker(name: str, options: Mapping[str, Value]) -> Reranker:
     """What the factory makes when it is called with the options by name."""
-    factory = _Factory.of(name)
-    made = factory.make(options, "reranker", ("signature", "score"))
+    factory = _Factory.of(name, options)
+    made = factory.make("reranker", ("signature", "score"))
     pointwise = bool(getattr(made, "pointwise", False))
     return _OwnReranker(made=made, signature=f"{factory.signature}|{made.signature}", pointwise=pointwise)
 
@@ -47,7 +47,9 @@ def searcher(stage: Stage, language: str, engine: str, source: System | None) ->
     """
     if stage.args:
         raise BadInput(f"{stage.name} takes options only, such as depth=50, not {stage.args[0]!s}.")
-    return _OwnSystem(name=str(Spec((stage,))), factory=_Factory.of(stage.name), options=stage.options)
+    factory = _Factory.of(stage.name, dict(stage.options))
+    factory.check("the corpus")
+    return _OwnSystem(name=str(Spec((stage,))), factory=factory)
 
 
 def folder_name(slug: str, recipe: str) -> str:
@@ -62,10 +64,12 @@ class _Factory:
 
     name: str
     call: Callable[..., Any]
+    options: Mapping[str, Value]
     signature: str
+    """Its name, a digest of the module's source, and the options."""
 
     @classmethod
-    def of(cls, name: str) -> _Factory:
+    def of(cls, name: str, options: Mapping[str, Value]) -> _Factory:
         module_name, _, attribute = name.removeprefix(OWN).rpartition(".")
         if not module_name:
             raise BadInput(f"{name} names no function: write {OWN}package.module.factory.")
@@ -83,11 +87,21 @@ class _Factory:
             raise BadInput(f"{name}: {module_name} has no function {attribute!r}.")
         file = inspect.getsourcefile(module)
         source = hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12] if file else "unknown"
-        return cls(name=name, call=call, signature=f"{name}|source:{source}")
+        signature = "|".join([name, f"source:{source}", *(f"{key}:{value}" for key, value in options.items())])
+        return cls(name=name, call=call, options=options, signature=signature)
 
-    def make(self, options: Mapping[str, Value], role: str, needed: tuple[str, ...], *args: Any) -> Any:
+    def check(self, *args: Any) -> dict[str, Any]:
+        """The options as the factory gets them. BadInput where it cannot be called with these arguments and them."""
+        values = {name: str(value) if isinstance(value, Spec) else value for name, value in self.options.items()}
+        try:
+            inspect.signature(self.call).bind(*args, **values)
+        except TypeError as error:
+            raise BadInput(f"{self.name} cannot be called so: {error}.") from error
+        return values
+
+    def make(self, role: str, needed: tuple[str, ...], *args: Any) -> Any:
         """What the factory answers, once it has all that is needed of that role."""
-        values = {name: str(value) if isinstance(value, Spec) else value for name, value in options.items()}
+        values = self.check(*args)
         try:
             made = self.call(*args, **values)
         except RusbeirError:
@@ -131,7 +145,6 @@ class _OwnSystem:
 
     name: str
     factory: _Factory
-    options: tuple[tuple[str, Value], ...]
 
     @property
     def engine(self) -> str:
@@ -143,11 +156,11 @@ class _OwnSystem:
 
     @property
     def signature(self) -> str:
-        return "|".join([self.factory.signature, *(f"{name}:{value}" for name, value in self.options)])
+        return self.factory.signature
 
     def prepare(self, corpus: Corpus, fingerprint: str, progress: Progress) -> Prepared:
         """What the factory makes of the corpus; where it keeps its index is its own affair."""
-        made = self.factory.make(dict(self.options), "retriever", ("search",), corpus)
+        made = self.factory.make("retriever", ("search",), corpus)
         return Prepared(
             retriever=_OwnRetriever(made=made, name=self.name, signature=self.signature),
             path=Path.cwd(),

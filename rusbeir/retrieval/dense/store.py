@@ -69,8 +69,9 @@ class Store:
                 # Another process may have added some meanwhile.
                 found = self._find(keys)
                 missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
-                vectors = checked(encode(list(missing.values())), list(missing.values()), self.dim, encoder)
-                found |= self._add(list(missing), vectors)
+                if missing:
+                    new = list(missing.values())
+                    found |= self._add(list(missing), checked(encode(new), new, self.dim, encoder))
         return [found[key] for key in keys]
 
     def mapped(self) -> tuple[npt.NDArray[Any], mmap.mmap | None]:

@@ -121,9 +121,9 @@ def from_stage(stage: Stage, language: str, engine: str, source: System | None) 
         raise BadInput(f"{stage.name} searches the corpus itself and cannot follow '{source.name} >>'.")
     name = only_argument(stage, "model", "multilingual-e5-small")
     if name.startswith(OWN):
-        options = Options(stage, (*OPTIONS, "separator"))
+        options = Options(stage, (*OPTIONS, "separator"), others=True)
         model = models.Model(name=name, separator=options.word("separator", models.Model.separator))
-        encoder = own.encoder(name)
+        encoder = own.encoder(name, options.others)
     else:
         options = Options(stage, (*OPTIONS, "runtime", *models.SETTINGS))
         model, encoder = _encoder(name, options)

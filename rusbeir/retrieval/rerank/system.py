@@ -99,8 +99,8 @@ def from_stage(stage: Stage, source: System) -> RerankSystem:
     """The reranking of a stage: `rerank(bge-reranker-v2-m3,depth=100)`, `rerank(python:package.module.factory)`."""
     name = only_argument(stage, "model", "bge-reranker-v2-m3")
     if name.startswith(OWN):
-        options = Options(stage, ("depth",))
-        reranker = own.reranker(name, {})
+        options = Options(stage, ("depth",), others=True)
+        reranker = own.reranker(name, options.others)
     else:
         options = Options(stage, ("depth", "runtime", *models.SETTINGS))
         model = models.find("rerank", name, options)
@@ -113,11 +113,10 @@ def from_stage(stage: Stage, source: System) -> RerankSystem:
 
 def from_own_stage(stage: Stage, source: System) -> RerankSystem:
     """`… >> python:package.module.factory(option=value)`: the options go to the factory, but for depth."""
-    given = {name: value for name, value in stage.options if name != "depth"}
-    depth = Options(Stage(stage.name, (), tuple(pair for pair in stage.options if pair[0] == "depth")), ("depth",))
+    options = Options(stage, ("depth",), others=True)
     if stage.args:
         raise BadInput(f"{stage.name} takes options only, such as depth=50, not {stage.args[0]!s}.")
-    return _over(stage, source, own.reranker(stage.name, given), depth.whole("depth", DEPTH))
+    return _over(stage, source, own.reranker(stage.name, options.others), options.whole("depth", DEPTH))
 
 
 def _over(stage: Stage, source: System, reranker: Reranker, depth: int) -> RerankSystem:

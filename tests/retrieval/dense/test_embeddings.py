@@ -1,0 +1,119 @@
+"""The store of embeddings: content-addressed, resumed after kills to the same bytes, checked on the way in."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from toy import Toy, build, documents
+
+from rusbeir.errors import BackendError, BadInput
+from rusbeir.retrieval.dense import collection
+from rusbeir.retrieval.dense.store import BLOCK_TEXTS, Store
+
+N = 20 * BLOCK_TEXTS + 7
+
+
+def test_killed_encoding_ends_with_the_same_bytes(tmp_path):
+    """Whatever the moment: SIGKILL twelve times, then let it finish, and compare with an undisturbed run."""
+    build(tmp_path / "whole", N, Toy())
+    expected = (tmp_path / "whole" / "store" / "vectors").read_bytes()
+    random.seed(8)
+    kills = 0
+    for _ in range(12):
+        process = subprocess.Popen([sys.executable, Path(__file__).parent / "toy.py", tmp_path / "killed", str(N)])
+        time.sleep(0.25 + random.random() * 0.35)
+        process.send_signal(signal.SIGKILL)
+        kills += process.wait() == -signal.SIGKILL
+    assert kills > 3
+    toy = Toy()
+    store = build(tmp_path / "killed", N, toy)
+    assert sum(toy.calls) < N, "nothing was resumed"
+    assert (tmp_path / "killed" / "store" / "vectors").read_bytes() == expected
+    whole = collection.open_collection(tmp_path / "whole" / "corpus", Store(tmp_path / "whole" / "store", "float32"))
+    killed = collection.open_collection(tmp_path / "killed" / "corpus", store)
+    assert whole.rows.tolist() == killed.rows.tolist()
+
+
+def test_every_text_is_encoded_once(tmp_path):
+    toy = Toy()
+    build(tmp_path, N, toy)
+    distinct = {f"{doc.title} {doc.text}" for doc in documents(N)}
+    assert sum(toy.calls) == len(distinct) < N
+    again = Toy()
+    store = Store(tmp_path / "store", "float32")
+    rows = store.rows_of([f"{doc.title} {doc.text}" for doc in documents(50)], again.encode_documents, "toy")
+    assert again.calls == []
+    # Vectors by another batch differ in the last digits only.
+    fresh = Toy().encode_documents([f"{doc.title} {doc.text}" for doc in documents(50)])
+    assert np.abs(store.read(rows) - fresh).max() < 1e-3
+
+
+def test_half_precision_takes_half_the_bytes(tmp_path):
+    store = build(tmp_path / "half", 100, Toy(), "float16")
+    whole = build(tmp_path / "whole", 100, Toy())
+    sizes = [(tmp_path / name / "store" / "vectors").stat().st_size for name in ("half", "whole")]
+    assert sizes == [len(store) * 32 * 2, len(whole) * 32 * 4]
+    assert store.read([0]).dtype == np.float32
+    assert np.abs(store.read(range(50)) - whole.read(range(50))).max() < 1e-3
+
+
+def test_two_processes_may_fill_one_store(tmp_path):
+    """The second waits for the first's block instead of failing, and neither loses a vector."""
+    arguments = [sys.executable, Path(__file__).parent / "toy.py"]
+    both = [
+        subprocess.Popen([*arguments, str(tmp_path), str(N)]),
+        subprocess.Popen([*arguments, str(tmp_path), str(N)]),
+    ]
+    assert [process.wait() for process in both] == [0, 0]
+    distinct = {f"{doc.title} {doc.text}" for doc in documents(N)}
+    assert len(Store(tmp_path / "store", "float32")) == len(distinct)
+
+
+class Answering(Toy):
+    def __init__(self, answer) -> None:
+        super().__init__(4)
+        self._answer = answer
+
+    def _encode(self, texts):
+        return self._answer(super()._encode(texts))
+
+
+WRONG = [
+    # what the encoder makes of its answer, error, parts of the message, why
+    (lambda v: v[:-1], BackendError, ["2 vectors for 3 texts"], "an endpoint that answers fewer vectors"),
+    (lambda v: v[0], BackendError, ["an array of shape (4,) for 3 texts"], "a single vector"),
+    (lambda v: v * np.float32("nan"), BackendError, ["NaN or infinity for the text 'one'"], "NaN"),
+    (lambda v: np.vstack([v[:2], v[2:] * np.inf]), BackendError, ["for the text 'three'"], "infinity in one row"),
+    (lambda v: v * 3, BadInput, ["length 3", "L2-normalised"], "not normalised"),
+    (lambda v: v[:, :3] / np.linalg.norm(v[:, :3], axis=1, keepdims=True), BadInput, ["3 dimensions where 4"], "dim"),
+]
+
+
+@pytest.mark.parametrize(("answer", "error", "parts", "why"), WRONG, ids=[row[3] for row in WRONG])
+def test_a_wrong_answer_is_refused_and_not_kept(tmp_path, answer, error, parts, why):
+    store = Store(tmp_path, "float32")
+    store.rows_of(["zero"], Toy(4).encode_documents, "toy")
+    with pytest.raises(error) as raised:
+        store.rows_of(["one", "two", "three"], Answering(answer).encode_documents, "toy")
+    message = str(raised.value)
+    assert all(part in message for part in ["toy answers" if error is BadInput else "toy answer", *parts]), message
+    assert "\n" not in message
+    assert len(store) == 1
+
+
+def test_a_cut_file_is_an_error_and_not_a_wrong_answer(tmp_path):
+    store = build(tmp_path, 20, Toy())
+    path = tmp_path / "store" / "vectors"
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(BackendError, match="rusbeir cache clear embeddings"):
+        store.read([0])
+    (tmp_path / "corpus" / "rows.u32").write_bytes(b"\0" * 8)
+    with pytest.raises(BackendError, match="do not fit together"):
+        collection.open_collection(tmp_path / "corpus", store)

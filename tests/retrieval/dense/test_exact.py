@@ -1,0 +1,98 @@
+"""Exact search: the same hits as numpy's, whatever the blocks; and max-passage over long documents."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from toy import Docs, Toy, documents
+
+from rusbeir.retrieval.dense import exact
+from rusbeir.retrieval.dense.system import DenseSystem
+from rusbeir.retrieval.models import Model
+from rusbeir.types import Doc, silent
+
+rng = np.random.default_rng(3)
+
+
+def by_numpy(queries, vectors, rows, k):
+    """Scores and places by falling score and then by place, by sorting everything."""
+    scores = queries @ vectors[rows].astype(np.float32).T
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(scores, order, 1), order
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("block_bytes", [1, 4 * 16 * 7, 1 << 20])
+@pytest.mark.parametrize("rows", [np.arange(200), np.arange(50, 130), rng.permutation(200), np.array([3, 3, 9])])
+@pytest.mark.parametrize("k", [1, 10, 500])
+def test_equal_to_sorting_everything(rows, block_bytes, dtype, k):
+    vectors = rng.standard_normal((200, 16)).astype(dtype)
+    queries = rng.standard_normal((5, 16)).astype(np.float32)
+    scores, places = exact.search(queries, vectors, rows.astype(np.uint32), k, block_bytes=block_bytes)
+    expected, order = by_numpy(queries, vectors, rows, k)
+    assert scores.shape == (5, min(k, len(rows)))
+    np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5)
+    if len(set(rows.tolist())) == len(rows):
+        assert places.tolist() == order.tolist()
+    else:
+        assert rows[places].tolist() == rows[order].tolist()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 60), st.integers(1, 5), st.integers(0, 1 << 30))
+def test_no_better_hit_is_missed(n, k, step, seed):
+    """Scores of few distinct values, so that ties are everywhere."""
+    own = np.random.default_rng(seed)
+    vectors = own.integers(-1, 2, (n, 4)).astype(np.float32)
+    queries = own.integers(-1, 2, (3, 4)).astype(np.float32)
+    scores, places = exact.search(queries, vectors, np.arange(n, dtype=np.uint32), k, block_bytes=16 * step)
+    expected, _ = by_numpy(queries, vectors, np.arange(n), k)
+    assert scores.tolist() == expected.tolist()
+    for row, query in zip(places, queries, strict=True):
+        assert len(set(row.tolist())) == len(row)
+        assert (vectors[row] @ query).tolist() == expected[queries.tolist().index(query.tolist())].tolist()
+
+
+def system(toy, **options) -> DenseSystem:
+    return DenseSystem(name="dense(toy)", model=Model(name="toy", separator=" "), encoder=toy, **options)
+
+
+def test_a_long_document_is_found_by_its_best_passage(fresh_cache):
+    filler = "много разных слов о другом "
+    docs = Docs(
+        [
+            Doc("short", "кошка ловит мышь"),
+            Doc("long", filler * 40 + "пингвин живёт во льдах " + filler * 40),
+            Doc("other", filler * 5),
+        ]
+    )
+    queries = {"q": "пингвин живёт во льдах"}
+    whole = system(Toy(256)).prepare(docs, "f", silent).retriever.search(queries, 3)["q"]
+    prepared = system(Toy(256), chunk=8, stride=4).prepare(docs, "f", silent)
+    passages = prepared.retriever.search(queries, 3)["q"]
+    assert next(iter(passages)) == "long"
+    assert passages["long"] > 0.6 > whole["long"]
+    assert sorted(passages) == ["long", "other", "short"]
+    # Every passage scored by hand: the document's score is the best of them.
+    words = docs["long"].text.split()
+    texts = [" ".join(words[start : start + 8]) for start in range(0, len(words) - 4, 4)]
+    best = (Toy(256).encode_documents(texts) @ Toy(256).encode_queries(list(queries.values()))[0]).max()
+    assert passages["long"] == pytest.approx(float(best), abs=1e-4)
+
+
+def test_many_passages_of_one_document_leave_room_for_others(fresh_cache):
+    docs = Docs([Doc("all", "слово " * 400), *(Doc(f"d{i}", f"другое{i}") for i in range(9))])
+    retriever = system(Toy(), chunk=2, stride=1).prepare(docs, "f", silent).retriever
+    hits = retriever.search({"q": "слово слово"}, 10)["q"]
+    assert len(hits) == 10
+    assert next(iter(hits)) == "all"
+    assert list(hits.values()) == sorted(hits.values(), reverse=True)
+
+
+def test_equal_documents_tie_in_corpus_order(fresh_cache):
+    docs = documents(40)
+    hits = system(Toy()).prepare(docs, "f", silent).retriever.search({"q": docs["d8"].text}, 40)["q"]
+    assert hits["d8"] == hits["d9"]
+    assert [doc_id for doc_id in hits if doc_id in {"d8", "d9"}] == ["d8", "d9"]

