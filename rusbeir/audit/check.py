@@ -22,6 +22,7 @@ from rusbeir.audit.measuring import Measured, Measurer, Task
 from rusbeir.audit.page import write_page
 from rusbeir.audit.ported import Port, open_port, segments
 from rusbeir.audit.round_trip import Trip, back_corpus
+from rusbeir.errors import BadInput
 from rusbeir.processes import cpu_count, in_order
 from rusbeir.storage import atomic_file
 from rusbeir.translation.checks import CHECKS
@@ -214,3 +215,16 @@ class Tally:
             "worst": [orjson.loads(row) for _, _, row in sorted(self.worst, reverse=True)],
             "examples": {name: [*map(orjson.loads, rows)] for name, rows in sorted(self.examples.items())},
         }
+
+
+def read_report(port: Port) -> dict[str, Any]:
+    """The last report of check_port on this port. Raises BadInput where there is none of its present state."""
+    path = port.folder / QA / REPORT
+    if not path.exists():
+        raise BadInput(f"{port.folder} was not checked yet: run `rusbeir audit check {port.folder}` first.")
+    report: dict[str, Any] = orjson.loads(path.read_bytes())
+    if report["fingerprint"] != port.dataset.card.fingerprint:
+        raise BadInput(
+            f"{port.folder} has changed since it was checked: run `rusbeir audit check {port.folder}` again."
+        )
+    return report

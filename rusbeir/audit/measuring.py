@@ -68,6 +68,7 @@ class Measurer:
     def _measured(self, task: Task) -> Measured:
         record, back = task
         parts = [part for field in record.fields for part in field.segments]
+        names = [field.name for field in record.fields for _ in field.segments]
         flags = [self.flags(part.source, part.translation) for part in parts]
         text = "\n".join(field.source for field in record.fields)
         row: dict[str, Any] = {
@@ -77,7 +78,7 @@ class Measurer:
             "translation_chars": sum(len(field.translation) for field in record.fields),
             "flags": sorted({flag.name for flag in chain.from_iterable(flags)}),
         }
-        rows = [_segment_row(record, n, part, found) for n, (part, found) in enumerate(zip(parts, flags, strict=True))]
+        rows = [_segment_row(record, *row) for row in zip(names, parts, flags, strict=True)]
         backs = tuple(back or ())
         rest = iter(backs)
         fields = () if back is None else tuple((field.name, _joined(field, rest)) for field in record.fields)
@@ -124,11 +125,11 @@ def _joined(field: Field, answers: Iterator[str]) -> str:
     return "".join([next(answers) if part.sent else part.source for part in field.parts])
 
 
-def _segment_row(record: Record, n: int, part: Part, flags: Sequence[Flag]) -> dict[str, Any]:
+def _segment_row(record: Record, field: str, part: Part, flags: Sequence[Flag]) -> dict[str, Any]:
     return {
         "kind": record.kind,
         "id": record.record_id,
-        "n": n,
+        "field": field,
         "source": part.source,
         "translation": part.translation,
         "flags": {flag.name: flag.detail for flag in flags},

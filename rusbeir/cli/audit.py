@@ -180,3 +180,50 @@ def _print_lines(rows: list[dict[str, Any]]) -> None:
     )
     for name, signature in rows[0].get("signatures", {}).items():
         output.note(f"{name}: {signature}")
+
+
+@app.command("clean")
+def clean(
+    folder: Folder,
+    source: Source = None,
+    flag: Annotated[
+        list[str] | None, typer.Option("--flag", help="Take out what has this flag, in place of the usual; repeatable.")
+    ] = None,
+    share: Annotated[
+        float, typer.Option("--share", help="Of a document's characters, flagged, from which on it goes.")
+    ] = 0.2,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Write the cleaned port; without, only show the plan.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder of the cleaned port; default: DIR-clean.")] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Plan what to take out of a checked port, and with --apply write what is left. The port stays as it is.
+
+    Example: rusbeir audit clean scifact-es --apply --out scifact-es-clean
+    """
+    from rusbeir.audit.cleaning import DROPPING, apply_cleaning, plan_cleaning
+
+    with output.progress() as progress:
+        plan = plan_cleaning(folder, flags=flag or DROPPING, share=share, source=source, progress=progress)
+        target = out or folder.with_name(f"{folder.resolve().name}-clean")
+        card = apply_cleaning(folder, target, source=source, progress=progress) if apply else None
+    if as_json:
+        output.print_json({**plan, "out": str(target) if card else None})
+        return
+    output.print_table(
+        ["", "before", "after"],
+        [[name, f"{n:,}", f"{plan['after'][name]:,}"] for name, n in plan["before"].items()],
+        right=["before", "after"],
+    )
+    output.note(
+        f"{len(plan['documents']):,} documents and {len(plan['queries']):,} queries go, "
+        f"{plan['reasons'].get('no relevant document is left', 0):,} of them for want of a relevant document; "
+        f"{len(plan['repaired']):,} segments lose what a model said around the translation."
+    )
+    plan_path = folder / "qa" / "cleaning.json"
+    output.note(
+        f"Written: {target} ({card.name})."
+        if card
+        else f"Nothing is changed. The plan: {plan_path}; --apply writes it."
+    )

@@ -1,0 +1,177 @@
+"""What to take out of a port: documents and queries that are no translations, and all that hangs on them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from rusbeir import __version__
+from rusbeir.audit.check import FLAGS, QA, SEGMENTS, read_report
+from rusbeir.audit.ported import Port, open_port
+from rusbeir.datasets import query_metadata
+from rusbeir.errors import BadInput, unknown
+from rusbeir.storage import atomic_file
+from rusbeir.translation.checks import FAILURES, Segment, without_remarks
+from rusbeir.translation.fields import Material, Sample
+from rusbeir.translation.publishing import publish
+from rusbeir.types import Card, Dataset, Progress, Qrels, silent
+
+PLAN = "cleaning.json"
+DROPPING = (*FAILURES, "repetition", "length")
+"""Flags that take a text out, where the caller names none. "chat-prefix" is repaired instead."""
+SHARE = 0.2
+"""Of a document's characters in flagged segments, from which on it is taken out."""
+
+
+def plan_cleaning(
+    folder: str | Path,
+    *,
+    flags: Sequence[str] = DROPPING,
+    share: float = SHARE,
+    source: str | Path | None = None,
+    progress: Progress = silent,
+) -> dict[str, Any]:
+    """What cleaning would take out and repair, from the last audit check; also written to qa/cleaning.json.
+
+    A document goes where flagged segments have that share of its characters, a query where any segment is flagged;
+    with a document go its judgements, and with the last relevant one the query. Changes nothing. Raises BadInput
+    where the port was not checked, or has changed since.
+    """
+    for name in flags:
+        if name not in FLAGS:
+            raise unknown("flag", name, FLAGS)
+    if not 0 < share <= 1:
+        raise BadInput(f"--share {share}: give a part of a document's characters, above 0 and at most 1.")
+    port = open_port(folder, source=source, progress=progress)
+    read_report(port)
+    documents: list[dict[str, Any]] = []
+    queries: list[dict[str, Any]] = []
+    repairs: list[dict[str, Any]] = []
+    for (kind, record_id), rows in groupby(_rows(port), key=lambda row: (row["kind"], row["id"])):
+        chars = flagged = 0
+        seen: set[str] = set()
+        for row in rows:
+            chars += len(row["source"])
+            if found := set(row["flags"]) & set(flags):
+                flagged += len(row["source"])
+                seen |= found
+            elif "chat-prefix" in row["flags"]:
+                segment = Segment(row["source"], row["translation"], *port.languages)
+                names = {name: row[name] for name in ("kind", "id", "field")}
+                repairs.append({**names, "before": segment.answer, "after": without_remarks(segment)})
+        if seen and (kind == "query" or flagged >= share * chars):
+            (documents if kind == "document" else queries).append({"id": record_id, "flags": sorted(seen)})
+    unrepaired = [row for row in repairs if row["after"] is None]
+    documents += [{"id": row["id"], "flags": ["chat-prefix"]} for row in unrepaired if row["kind"] == "document"]
+    queries += [{"id": row["id"], "flags": ["chat-prefix"]} for row in unrepaired if row["kind"] == "query"]
+    plan = {
+        "port": port.dataset.card.name,
+        "fingerprint": port.dataset.card.fingerprint,
+        "flags": list(flags),
+        "share": share,
+        "documents": documents,
+        "repaired": [row for row in repairs if row["after"] is not None],
+        **_cascade(port.dataset, {row["id"] for row in documents}, queries),
+    }
+    with atomic_file(port.folder / QA / PLAN) as file:
+        file.write(orjson.dumps(plan, option=orjson.OPT_INDENT_2) + b"\n")
+    return plan
+
+
+def apply_cleaning(
+    folder: str | Path, out: str | Path, *, source: str | Path | None = None, progress: Progress = silent
+) -> Card:
+    """Write the port, cleaned as qa/cleaning.json says, to the folder out, and give back its card.
+
+    The port stays as it is. Raises BadInput where there is no plan, where the port has changed since, where out
+    exists, and where no document or no query would be left.
+    """
+    port = open_port(folder, source=source, progress=progress)
+    path, out = port.folder / QA / PLAN, Path(out)
+    if not path.exists():
+        raise BadInput(f"{folder} has no plan to apply: `rusbeir audit clean {folder}` makes one to look at.")
+    plan = orjson.loads(path.read_bytes())
+    if plan["fingerprint"] != port.dataset.card.fingerprint:
+        raise BadInput(f"{path} was made for another state of the port: check it again, and look at a new plan.")
+    if out.exists():
+        raise BadInput(f"{out} exists already: choose another folder with --out.")
+    removed = {row["id"] for row in plan["documents"]}
+    dropped = {row["id"] for row in plan["queries"]}
+    kept = frozenset(doc.doc_id for doc in port.dataset.corpus if doc.doc_id not in removed)
+    queries = {query_id: text for query_id, text in port.dataset.queries.items() if query_id not in dropped}
+    if not kept or not queries:
+        raise BadInput(f"{path} leaves no {'query' if kept else 'document'}: nothing is written.")
+    qrels = _without(port.dataset.qrels, removed, dropped)
+    repairs: dict[str, str] = {}
+    for row in plan["repaired"]:
+        text = _text_of(port.dataset, row)
+        repairs[text] = repairs.get(text, text).replace(row["before"], row["after"], 1)
+    cleaned = replace(port.dataset, corpus=Sample(port.dataset.corpus, kept), queries=queries, qrels=qrels)
+
+    def card(fingerprint: str) -> Card:
+        note = {name: plan[name] for name in ("fingerprint", "flags", "share", "before", "after")}
+        provenance = {
+            **port.dataset.card.provenance,
+            "cleaned": {"made_by": f"rusbeir {__version__}, audit clean", "repaired": len(plan["repaired"]), **note},
+        }
+        return replace(port.dataset.card, fingerprint=fingerprint, provenance=provenance)
+
+    return publish(
+        out,
+        Material(dataset=cleaned, query_metadata=query_metadata(port.folder, split=port.dataset.card.split)),
+        lambda texts: [repairs.get(text, text) for text in texts],
+        card,
+        progress,
+    )
+
+
+def _rows(port: Port) -> Iterator[dict[str, Any]]:
+    with (port.folder / QA / SEGMENTS).open("rb") as file:
+        yield from map(orjson.loads, file)
+
+
+def _cascade(dataset: Dataset, removed: set[str], queries: list[dict[str, Any]]) -> dict[str, Any]:
+    """The queries that go, their own fault or not, and the counts before and after."""
+    reasons = {row["id"]: row["flags"] for row in queries}
+    for query_id, grades in dataset.qrels.items():
+        relevant = {doc_id for doc_id, grade in grades.items() if grade > 0}
+        if query_id not in reasons and relevant and relevant <= removed:
+            reasons[query_id] = ["no relevant document is left"]
+    left = _without(dataset.qrels, removed, set(reasons))
+    n_docs = len(dataset.corpus)
+    return {
+        "queries": [{"id": query_id, "flags": why} for query_id, why in reasons.items()],
+        "reasons": dict(Counter(name for why in reasons.values() for name in why)),
+        "before": {"documents": n_docs, "queries": len(dataset.queries), "judgements": _n_judged(dataset.qrels)},
+        "after": {
+            "documents": n_docs - len(removed),
+            "queries": len(dataset.queries) - len(reasons),
+            "judgements": _n_judged(left),
+        },
+    }
+
+
+def _without(qrels: Qrels, removed: set[str], dropped: set[str]) -> Qrels:
+    return {
+        query_id: {doc_id: grade for doc_id, grade in grades.items() if doc_id not in removed}
+        for query_id, grades in qrels.items()
+        if query_id not in dropped
+    }
+
+
+def _n_judged(qrels: Qrels) -> int:
+    return sum(map(len, qrels.values()))
+
+
+def _text_of(dataset: Dataset, row: dict[str, Any]) -> str:
+    """The whole text that a repaired segment stands in."""
+    if row["kind"] == "query":
+        return dataset.queries[row["id"]]
+    text: str = getattr(dataset.corpus[row["id"]], row["field"])
+    return text
