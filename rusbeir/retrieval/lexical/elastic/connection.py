@@ -25,7 +25,9 @@ REQUEST_SECONDS = 60
 PATIENCE_SECONDS = 180
 """How long one piece of work is tried again while the server is away or too busy."""
 _MAJORS = (8, 9)
-_BUSY = {429, 502, 503, 504}
+BUSY = {429, 502, 503, 504}
+BLOCKED = "cluster_block_exception"
+"""With 503 of a cluster that has no master yet, else of an index that may not be written."""
 
 
 class Unavailable(BackendError):
@@ -84,29 +86,30 @@ class Server:
             raise self._unreachable(error) from error
 
     def _refused(self, error: Any) -> BackendError:
+        from elasticsearch import UnsupportedProductError
+
+        if isinstance(error, UnsupportedProductError):
+            return BackendError(
+                f"{self.address} is not Elasticsearch (OpenSearch speaks another dialect). Check the URL."
+            )
         status, reason, kind = error.status_code, reason_of(error.body), kind_of(error.body)
         if status == 401:
             given = f"{API_KEY} is wrong or expired" if os.environ.get(API_KEY) else f"set {API_KEY} in the environment"
             if not os.environ.get(API_KEY) and os.environ.get(USER):
                 given = f"{USER} or {PASSWORD} is wrong"
             return BackendError(f"{self.address} does not let us in (401): {given}.")
-        if kind == "cluster_block_exception":
+        if kind == BLOCKED and status != 503:
             return BackendError(blocked(self.address, reason))
         if status == 403:
             return BackendError(f"{self.address} forbids this to our credentials (403): {reason}")
-        if status in _BUSY:
+        if status in BUSY:
             return Unavailable(f"{self.address} is too busy or not ready ({status}): {reason}")
         return BackendError(f"{self.address} answered {status}: {reason}")
 
     def _unreachable(self, error: Any) -> BackendError:
         from elastic_transport import ConnectionTimeout, SerializationError, TlsError
-        from elasticsearch import UnsupportedProductError
 
         text = " ".join(str(error.message).split())
-        if isinstance(error, UnsupportedProductError):
-            return BackendError(
-                f"{self.address} is not Elasticsearch (OpenSearch speaks another dialect). Check the URL."
-            )
         if isinstance(error, TlsError):
             return BackendError(f"No TLS with {self.address}: {_tls_trouble(text)}")
         if isinstance(error, ConnectionTimeout):
@@ -129,14 +132,14 @@ def connect(address: str = "") -> Server:
     return _server(urls, *(os.environ.get(name, "") for name in (API_KEY, USER, PASSWORD, CA)))
 
 
-def patiently(work: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
+def patiently(work: Callable[[], T]) -> T:
     """What the work returns; it is done again, ever more slowly, while the server is unavailable."""
     from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
     retrying = Retrying(
         retry=retry_if_exception_type(Unavailable),
         wait=wait_random_exponential(multiplier=0.2, max=5),
-        stop=stop_after_delay(seconds),
+        stop=stop_after_delay(PATIENCE_SECONDS),
         reraise=True,
     )
     return retrying(work)

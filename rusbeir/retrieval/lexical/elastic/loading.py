@@ -167,12 +167,12 @@ def _halves(server: Server, index: str, batch: _Batch) -> None:
 
 
 def _may_pass(result: dict[str, Any]) -> bool:
-    kind = connection.kind_of(result)
-    return kind != "cluster_block_exception" and result["status"] in (429, 502, 503, 504)
+    blocked = connection.kind_of(result) == connection.BLOCKED and result["status"] != 503
+    return result["status"] in connection.BUSY and not blocked
 
 
 def _refused(server: Server, doc_id: str, result: dict[str, Any]) -> BackendError:
     reason = connection.reason_of(result)
-    if connection.kind_of(result) == "cluster_block_exception":
+    if connection.kind_of(result) == connection.BLOCKED:
         return BackendError(connection.blocked(server.address, reason))
     return BackendError(f"{server.address} refuses document {doc_id!r} ({result['status']}): {reason}")

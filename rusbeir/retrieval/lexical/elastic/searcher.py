@@ -116,7 +116,7 @@ def _trouble(server: Server, answer: Mapping[str, Any]) -> BackendError | None:
                 f"{server.address} refuses a query of so many terms ({reason}). "
                 "Raise indices.query.bool.max_clause_count on its nodes, or give them more memory."
             )
-        passing = answer.get("status", 500) in (429, 502, 503, 504)
+        passing = answer.get("status") in connection.BUSY
         kind = Unavailable if passing else BackendError
         return kind(f"{server.address} could not search ({answer.get('status')}): {reason}")
     shards = answer.get("_shards", {})

@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import elastic_node
+import pytest
+
+
+@pytest.fixture(scope="session")
+def elasticsearch_9(
+    node_jars: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[elastic_node.Node]:
+    """A node of Elasticsearch 9 on a newer Java, which takes requests of at most 1 MB."""
+    home = tmp_path_factory.mktemp("elasticsearch-9")
+    settings = ("discovery.type=single-node", "http.max_content_length=1mb")
+    node = elastic_node.Node(jars=node_jars("9"), home=home, settings=settings)
+    node.start()
+    yield node
+    node.stop()

@@ -1,0 +1,233 @@
+"""Loading, resuming and refusing: nothing is lost, and nothing of others is touched."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+from test_elastic_connection import answering
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "retrieval"))
+
+from stubs import build, open_built, recipe, retriever
+
+from rusbeir.errors import BackendError, BadInput, UnknownName
+from rusbeir.retrieval.lexical.bm25 import Bm25
+from rusbeir.retrieval.lexical.elastic import bodies, connection, indexes, loading
+from rusbeir.retrieval.lexical.elastic.connection import Server
+from rusbeir.retrieval.lexical.elastic.searcher import ElasticSearcher
+from rusbeir.types import Doc
+
+DOCS = [Doc(f"d{number}", f"w{number} w{number % 7} shared", f"t{number % 3}") for number in range(2_500)]
+ENGINE = "elasticsearch"
+
+
+@pytest.fixture
+def server(elasticsearch) -> Server:
+    return connection.connect(elasticsearch.url)
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(connection, "PATIENCE_SECONDS", 1)
+
+
+def begin(server: Server, name: str, folder: Path, body: dict | None = None) -> indexes.Held:
+    """The index of a load that has begun."""
+    return indexes.create(server, name, recipe(ENGINE, Bm25(), folder), body or bodies.client_body(Bm25()))
+
+
+def name_of(folder: Path) -> str:
+    """As the engine names the index of that folder's recipe."""
+    return recipe(ENGINE, Bm25(), folder).folder_name("rusbeir-bm25")
+
+
+def sources(count: int) -> list[tuple[str, dict[str, object]]]:
+    return [(doc.doc_id, {"doc_id": doc.doc_id, "row": row, "text": doc.text}) for row, doc in enumerate(DOCS[:count])]
+
+
+@pytest.mark.usefixtures("shared_data")
+def test_elasticsearch_9(elasticsearch_9, tmp_path):
+    from rusbeir.experiment import bench
+
+    engine = f"{ENGINE}@{elasticsearch_9.url}"
+    row = bench("xquad/ru", "bm25(profile=rusbeir-paper)", engine=engine, out=tmp_path)
+    assert 100 * row["measures"]["nDCG@10"] == pytest.approx(95.86, abs=0.01)
+    assert "elasticsearch-9.1|len:lucene" in row["signature"]
+
+
+def test_requests_are_halved_until_the_server_takes_them(elasticsearch_9, tmp_path):
+    docs = [Doc(f"d{number}", f"t{number} {'x' * 900} {'y' * 2000}") for number in range(900)]
+    found = retriever(tmp_path / "index", docs, f"{ENGINE}@{elasticsearch_9.url}")
+    assert list(found.search({"q": "t899"}, 3)["q"]) == ["d899"]
+
+
+def test_a_document_over_the_limit_is_named(elasticsearch_9, tmp_path):
+    docs = [Doc("small", "a b"), Doc("large", "many words " * 150_000)]
+    with pytest.raises(BackendError, match=r"Document 'large' makes a request of 1,6.*http\.max_content_length"):
+        build(tmp_path / "index", docs, f"{ENGINE}@{elasticsearch_9.url}")
+    assert not (tmp_path / "index").exists()
+
+
+def test_ids_may_be_long(server, tmp_path):
+    """The server's own ids are row numbers: what would not fit there needs not to."""
+    docs = [Doc("ы" * 600, "a b"), Doc("x", "b")]
+    assert list(retriever(tmp_path / "index", docs, ENGINE).search({"q": "a"}, 3)["q"]) == ["ы" * 600]
+
+
+def test_a_load_goes_on_where_it_stood(server, tmp_path):
+    folder = tmp_path / "index"
+    held = begin(server, name_of(folder), folder)
+    loading.load(server, held.index, sources(2_000))
+    assert indexes.find(server, held.name).published is False
+    build(folder, DOCS, ENGINE)
+    stats = server.ask("GET", f"/{held.name}/_stats/indexing")["_all"]["primaries"]["indexing"]
+    assert stats["index_total"] == 2_500, "2,000 of them in the first load, 500 in the second"
+    assert next(iter(open_built(folder, ENGINE).search({"q": "w2400 t0"}, 3)["q"])) == "d2400"
+
+
+def test_nobody_finds_an_unfinished_index(server, tmp_path):
+    folder = tmp_path / "index"
+    held = begin(server, name_of(folder), folder)
+    loading.load(server, held.index, sources(100))
+    assert server.ask("GET", f"/{held.name}/_count", allow=(404,)) is None
+
+
+def test_a_built_index_is_shared_with_other_machines(server, tmp_path, monkeypatch):
+    """Another cache, the same recipe: nothing is sent again."""
+    folder = tmp_path / "index"
+    build(folder, DOCS, ENGINE)
+    folder.rename(tmp_path / "of another machine")
+    build(folder, DOCS, ENGINE)
+    stats = server.ask("GET", f"/{name_of(folder)}/_stats/indexing")["_all"]["primaries"]["indexing"]
+    assert stats["index_total"] == len(DOCS)
+
+
+def test_a_read_only_index(server, tmp_path):
+    """What the flood-stage watermark does; the load goes on when it is lifted."""
+    folder = tmp_path / "index"
+    held = begin(server, name_of(folder), folder)
+    block = {"index.blocks.read_only_allow_delete": True}
+    server.ask("PUT", f"/{held.index}/_settings", block)
+    with pytest.raises(BackendError, match=r"made the index read-only.*Free disk space.*goes on where it was"):
+        build(folder, DOCS, ENGINE)
+    server.ask("PUT", f"/{held.index}/_settings", {"index.blocks.read_only_allow_delete": None})
+    build(folder, DOCS, ENGINE)
+    assert open_built(folder, ENGINE).search({"q": "w7"}, 1)["q"]
+
+
+TAKEN = [
+    # what has the name, part of the line
+    ("{name}", {}, "has {name} as an index that rusbeir did not make. It is left alone"),
+    ("{name}-1", {}, "has an index {name}-1 that rusbeir did not make. It is left alone"),
+    ("others", {"aliases": {"{name}": {}}}, "has {name} as an alias of others that rusbeir did not make"),
+]
+
+
+@pytest.mark.parametrize(("index", "body", "line"), TAKEN)
+def test_a_name_that_others_have(server, tmp_path, index, body, line):
+    name = name_of(tmp_path / "index")
+    index = index.format(name=name)
+    body = orjson.loads(orjson.dumps(body).replace(b"{name}", name.encode()))
+    server.ask("PUT", f"/{index}", body)
+    server.ask("PUT", f"/{index}/_doc/1?refresh=true", {"text": "theirs"})
+    with pytest.raises(BackendError) as error:
+        build(tmp_path / "index", DOCS, ENGINE)
+    assert line.format(name=name) in str(error.value)
+    assert server.ask("GET", f"/{index}/_doc/1")["_source"] == {"text": "theirs"}
+    assert server.ask("GET", f"/{index}/_count")["count"] == 1
+    server.ask("DELETE", f"/{index}")
+
+
+def test_a_name_of_ours_with_another_recipe(server, tmp_path):
+    held = begin(server, name_of(tmp_path / "index"), tmp_path / "another")
+    with pytest.raises(
+        BackendError, match=rf"has signature .*another, not .*index\. It is left alone; .*drop {held.name}"
+    ):
+        build(tmp_path / "index", DOCS, ENGINE)
+
+
+def test_a_mapping_that_does_not_fit(server, tmp_path):
+    folder = tmp_path / "index"
+    body = bodies.client_body(Bm25())
+    body["mappings"]["properties"]["text"] = {"type": "integer"}
+    begin(server, name_of(folder), folder, body)
+    with pytest.raises(BackendError, match=r"refuses document 'd0' \(400\): .*w0 w0 shared"):
+        build(folder, DOCS, ENGINE)
+
+
+def test_drop_removes_only_what_is_ours(server, tmp_path):
+    build(tmp_path / "index", DOCS, ENGINE)
+    name = name_of(tmp_path / "index")
+    server.ask("PUT", "/rusbeir-like-1", {})
+    assert name in [row["name"] for row in indexes.listed(server)]
+    for other in ("rusbeir-like", "rusbeir-like-1", "somebodys", "*", "rusbeir-*"):
+        with pytest.raises(UnknownName):
+            indexes.drop(server, other)
+    indexes.drop(server, name)
+    assert name not in [row["name"] for row in indexes.listed(server)]
+    assert server.ask("GET", "/rusbeir-like-1") is not None
+    server.ask("DELETE", "/rusbeir-like-1")
+
+
+def test_a_dropped_index_is_built_again(elasticsearch, tmp_path, monkeypatch):
+    from rusbeir.datasets import load
+    from rusbeir.retrieval import resolve
+    from rusbeir.types import silent
+
+    monkeypatch.setenv("RUSBEIR_CACHE", str(tmp_path))
+    dataset = load("mini/ru")
+    system = resolve("bm25", language="ru", engine=f"{ENGINE}@{elasticsearch.url}")
+    ready = system.prepare(dataset.corpus, dataset.card.fingerprint, silent)
+    run = ready.retriever.search(dataset.queries, 10)
+    again = system.prepare(dataset.corpus, dataset.card.fingerprint, silent)
+    assert (ready.reused, again.reused) == (False, True)
+    server = connection.connect(elasticsearch.url)
+    indexes.drop(server, orjson.loads((ready.path / "elasticsearch.json").read_bytes())["name"])
+    anew = system.prepare(dataset.corpus, dataset.card.fingerprint, silent)
+    assert anew.reused is False
+    assert anew.retriever.search(dataset.queries, 10) == run
+
+
+def test_documents_that_went_missing(server, tmp_path):
+    build(tmp_path / "index", DOCS, ENGINE)
+    name = name_of(tmp_path / "index")
+    server.ask("DELETE", f"/{name}-1/_doc/7?refresh=true")
+    with pytest.raises(BackendError, match=rf"has 2,499 documents instead of 2,500\. Remove it .*es drop {name}"):
+        open_built(tmp_path / "index", ENGINE)
+
+
+WHOLE = {"total": 3, "successful": 3, "failed": 0}
+ANSWERS = [
+    # one search's answer, part of the line
+    ({"status": 200, "timed_out": True, "_shards": WHOLE, "hits": {"hits": []}}, "out of time"),
+    ({"status": 200, "timed_out": False, "_shards": WHOLE | {"failed": 1}, "hits": {"hits": []}}, "not counted"),
+    ({"status": 200, "timed_out": False, "_shards": WHOLE | {"successful": 2}, "hits": {"hits": []}}, "2 of 3 shards"),
+    ({"status": 503, "error": {"type": "search_phase_execution_exception", "reason": "no shard"}}, "(503): no shard"),
+    (
+        {"status": 400, "error": {"type": "too_many_nested_clauses", "reason": "maxClauseCount is 1024"}},
+        "so many terms",
+    ),
+    ({"status": 404, "error": {"type": "index_not_found_exception", "reason": "no such index"}}, "no such index"),
+]
+
+
+@pytest.mark.parametrize(("answer", "line"), ANSWERS)
+@pytest.mark.usefixtures("impatient")
+def test_a_partial_answer_is_none(answer, line):
+    with answering(200, {"responses": [answer]}) as url:
+        searcher = ElasticSearcher(server=connection.connect(url), index="i", bm25=Bm25())
+        with pytest.raises(BackendError) as error:
+            searcher.search([["a"]], 10)
+    assert line in str(error.value)
+
+
+def test_as_deep_as_documented(server, tmp_path):
+    docs = [Doc(f"d{number}", "same" if number % 2 else "same other") for number in range(101_500)]
+    found = retriever(tmp_path / "index", docs, ENGINE)
+    hits = found.search({"q": "same"}, 100_000)["q"]
+    assert list(hits) == [f"d{n}" for n in range(1, 101_500, 2)] + [f"d{n}" for n in range(0, 101_500, 2)][:49_250]
+    with pytest.raises(BadInput, match=r"at most 101,000 hits a query, not 101,500\. Lower -k"):
+        found.search({"q": "same"}, 200_000)

@@ -1,0 +1,79 @@
+"""A reverse proxy before a node, as stands before a managed cluster: TLS, and only those with the right API key."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import http.server
+import ssl
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import trustme
+
+
+@contextlib.contextmanager
+def tls_proxy(target: str, folder: Path, *, key: str, expired: bool = False, closed: str = "") -> Iterator[str]:
+    """Yields its https:// address; the CA's certificate is folder/ca.pem. `closed` is a path that it forbids."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(folder / "ca.pem")
+    until = datetime.datetime(2001, 1, 1) if expired else None
+    certificate = authority.issue_cert("127.0.0.1", not_after=until, not_before=datetime.datetime(2000, 1, 1))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    certificate.configure_cert(context)
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def pass_on(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0))) or None
+            if self.headers.get("Authorization") != f"ApiKey {key}":
+                self.answer(401, b'{"error":{"type":"security_exception","reason":"unable to authenticate"}}', {})
+                return
+            if closed and self.path == closed:
+                self.answer(403, b'{"error":{"type":"security_exception","reason":"action is unauthorized"}}', {})
+                return
+            headers = {name: self.headers[name] for name in ("Content-Type", "Accept") if name in self.headers}
+            request = urllib.request.Request(f"{target}{self.path}", body, headers, method=self.command)
+            try:
+                with urllib.request.urlopen(request) as answer:
+                    self.answer(answer.status, answer.read(), dict(answer.headers))
+            except urllib.error.HTTPError as error:
+                with error:
+                    self.answer(error.code, error.read(), dict(error.headers))
+
+        do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = pass_on
+
+        def answer(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+            kinds = [value for name, value in headers.items() if name.lower() == "content-type"]
+            self.send_response(status)
+            self.send_header("Content-Type", kinds[0] if kinds else "application/json")
+            self.send_header("X-Elastic-Product", "Elasticsearch")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            """Say nothing."""
+
+    class Server(http.server.ThreadingHTTPServer):
+        def get_request(self):
+            raw, address = super().get_request()
+            raw.settimeout(10)
+            return context.wrap_socket(raw, server_side=True), address
+
+        def handle_error(self, request, client_address) -> None:
+            """A handshake that failed is the client's to tell."""
+
+    server = Server(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"https://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
