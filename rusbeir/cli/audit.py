@@ -227,3 +227,54 @@ def clean(
         if card
         else f"Nothing is changed. The plan: {plan_path}; --apply writes it."
     )
+
+
+Number = Annotated[int, typer.Option("-n", min=1, help="Texts in the sample.")]
+Seed = Annotated[int, typer.Option("--seed", help="Of the sample: the judge and people are given the same.")]
+
+
+@app.command("judge")
+def judge(
+    folder: Folder,
+    llm: Annotated[str, typer.Option("--llm", help="Model at OPENAI_BASE_URL.")],
+    n: Number = 100,
+    seed: Seed = 0,
+    source: Source = None,
+    budget_cost: Annotated[
+        float | None, typer.Option("--budget-cost", help="Stop before it costs more than this in all.")
+    ] = None,
+    input_price: Annotated[float, typer.Option("--input-price", help="Per million tokens sent.")] = 0.0,
+    output_price: Annotated[float, typer.Option("--output-price", help="Per million tokens answered.")] = 0.0,
+    as_json: options.Json = False,
+) -> None:
+    """Let a language model score a sample of a checked port: accuracy, fluency, completeness, style, 1 to 5.
+
+    Example: rusbeir audit judge scifact-es --llm qwen3-30b -n 200
+    """
+    from rusbeir.audit.judge import judge_port
+
+    with output.progress() as progress:
+        report = judge_port(
+            folder,
+            llm=llm,
+            n=n,
+            seed=seed,
+            source=source,
+            budget_cost=budget_cost,
+            input_price=input_price,
+            output_price=output_price,
+            progress=progress,
+            tell=output.note,
+        )
+    if as_json:
+        output.print_json(report)
+        return
+    output.print_table(
+        ["dimension", "mean of the sample", "weighted to the port"],
+        [[name, f"{row['sample']:.2f}", f"{row['port']:.2f}"] for name, row in report["means"].items()],
+        right=["mean of the sample", "weighted to the port"],
+    )
+    output.note(
+        f"{report['judged']:,} of {report['n']:,} texts judged, {report['invalid']:,} without a valid answer; "
+        f"{report['invalid_answers']:,} of {report['answers']:,} answers were no verdict. {report['judge']}"
+    )

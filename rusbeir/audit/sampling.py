@@ -1,0 +1,113 @@
+"""A sample of a port to be read: documents and queries of every length and quality, drawn by a seed."""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+
+from rusbeir.audit.check import QA, TEXTS, read_report
+from rusbeir.audit.ported import Port, Record
+from rusbeir.errors import BadInput
+
+LENGTHS, DECILES = 4, 10
+"""Into so many equal parts each kind is cut by length and by chrF."""
+
+
+class Stratum(NamedTuple):
+    """Texts that are alike."""
+
+    kind: str
+    length: int
+    """1, the shortest quarter, to 4."""
+    decile: int
+    """Of chrF: 1, the lowest, to 10; 0 where the port was not translated back."""
+    flagged: bool
+
+
+class Item(NamedTuple):
+    """One text of the sample."""
+
+    item_id: str
+    """Says nothing of the text; the same for the same port, text and seed."""
+    kind: str
+    record_id: str
+    source: str
+    translation: str
+    stratum: Stratum
+    weight: float
+    """How many texts of the port it stands for."""
+
+
+def draw(port: Port, n: int, seed: int) -> list[Item]:
+    """n texts of a checked port, or all where it has fewer, in an order drawn by the seed.
+
+    Strata take turns, the rarest first in a round, so that what is rare (flagged, long, low chrF) is in the sample;
+    the weights give the port's own proportions back. Raises BadInput where the port was not checked.
+    """
+    if n < 1:
+        raise BadInput(f"-n {n}: draw at least 1 text.")
+    read_report(port)
+    rows = list(_rows(port))
+    strata: dict[Stratum, list[dict[str, Any]]] = {}
+    for row, stratum in zip(rows, _strata(rows), strict=True):
+        strata.setdefault(stratum, []).append(row)
+    for members in strata.values():
+        members.sort(key=lambda row: _digest(seed, row["kind"], row["id"]))
+    order = sorted(strata, key=lambda stratum: (len(strata[stratum]), _digest(seed, *map(str, stratum))))
+    drawn: dict[tuple[str, str], Stratum] = {}
+    turn = 0
+    while len(drawn) < min(n, len(rows)):
+        for stratum in order:
+            if turn < len(strata[stratum]) and len(drawn) < n:
+                row = strata[stratum][turn]
+                drawn[row["kind"], row["id"]] = stratum
+        turn += 1
+    taken = Counter(drawn.values())
+    items = []
+    for record in port.records():
+        if (record.kind, record.record_id) in drawn:
+            of = drawn[record.kind, record.record_id]
+            item_id = _digest(seed, port.dataset.card.name, record.kind, record.record_id).hex()[:12]
+            weight = len(strata[of]) / taken[of]
+            items.append(Item(item_id, record.kind, record.record_id, *_texts(record), of, weight))
+    return sorted(items, key=lambda item: item.item_id)
+
+
+def _texts(record: Record) -> tuple[str, str]:
+    return "\n".join(field.source for field in record.fields), "\n".join(field.translation for field in record.fields)
+
+
+def _rows(port: Port) -> Iterator[dict[str, Any]]:
+    with (port.folder / QA / TEXTS).open("rb") as file:
+        for line in file:
+            row = orjson.loads(line)
+            if row["chars"]:
+                yield row
+
+
+def _strata(rows: Sequence[dict[str, Any]]) -> Iterator[Stratum]:
+    cuts: dict[str, tuple[list[float], list[float]]] = {}
+    for kind in ("document", "query"):
+        of_kind = [row for row in rows if row["kind"] == kind]
+        scores = [row["chrF"] for row in of_kind if "chrF" in row]
+        cuts[kind] = (_cuts([row["chars"] for row in of_kind], LENGTHS), _cuts(scores, DECILES))
+    for row in rows:
+        lengths, deciles = cuts[row["kind"]]
+        decile = 1 + bisect_right(deciles, row["chrF"]) if "chrF" in row else 0
+        yield Stratum(row["kind"], 1 + bisect_right(lengths, row["chars"]), decile, bool(row["flags"]))
+
+
+def _cuts(values: Sequence[float], parts: int) -> list[float]:
+    """The values between equal parts."""
+    found: list[float] = np.quantile(values, np.arange(1, parts) / parts).tolist() if values else []
+    return found
+
+
+def _digest(seed: int, *parts: str) -> bytes:
+    return hashlib.sha256("\0".join([str(seed), *parts]).encode()).digest()
