@@ -29,6 +29,7 @@ ATTEMPTS = 3
 _MAX_TOKENS = 400
 _CHARS_PER_TOKEN = 3
 _FENCE = re.compile(r"\{.*\}", re.DOTALL)
+_TIMEOUT_SECONDS = 120.0
 _PROMPT_TOKENS = 400
 _SHOWN_CHARS = 200
 
@@ -43,7 +44,7 @@ def judge_port(
     budget_cost: float | None = None,
     input_price: float = 0.0,
     output_price: float = 0.0,
-    limits: Limits | None = None,
+    concurrency: int = 4,
     progress: Progress = silent,
     tell: Tell = lambda line: None,
 ) -> dict[str, Any]:
@@ -56,7 +57,7 @@ def judge_port(
     """
     port = open_port(folder, source=source, progress=progress)
     items = draw(port, n, seed)
-    client = Llm.from_environment(llm, price=Price(input_price, output_price))
+    client = Llm.from_environment(llm, timeout_seconds=_TIMEOUT_SECONDS, price=Price(input_price, output_price))
     signature = f"judge|model:{llm}|rubric:{rubric.digest()}|seed:{seed}"
     path = port.folder / QA / JOURNAL
     with Journal.open(
@@ -68,7 +69,7 @@ def judge_port(
             signature=signature,
             languages=port.languages,
             seed=seed,
-            throttle=Throttle(limits or Limits(concurrency=4)),
+            throttle=Throttle(Limits(concurrency=concurrency, timeout_seconds=_TIMEOUT_SECONDS)),
             budget=Budget(journal, cost=budget_cost),
             progress=progress,
         )

@@ -27,14 +27,14 @@ def write_page(path: Path, report: Mapping[str, Any]) -> None:
         file.write(environment().get_template("report.html.j2").render(report=report).encode())
 
 
-def shown(text: str) -> str:
-    """The text as a page may show it: control characters as �, and no longer than SHOWN_CHARS.
+def shown(text: str, chars: int = SHOWN_CHARS) -> str:
+    """The text as a page may show it: control characters as �, and no longer than that.
 
     >>> shown("a\\x00b")
     'a�b'
     """
-    short = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text[:SHOWN_CHARS])
-    return short if len(text) <= SHOWN_CHARS else f"{short} … ({len(text):,} characters)"
+    short = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text[:chars])
+    return short if len(text) <= chars else f"{short} … ({len(text):,} characters)"
 
 
 def differences(before: str, after: str) -> list[tuple[str, str, str]]:
