@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import elastic_node
 import pytest
+
+# The corpora and the analyzer that engines are tested with.
+sys.path.insert(0, str(Path(__file__).parent.parent / "retrieval"))
 
 
 @pytest.fixture(scope="session")

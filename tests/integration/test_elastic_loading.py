@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import orjson
 import pytest
-from test_elastic_connection import answering
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "retrieval"))
-
 from stubs import build, open_built, recipe, retriever
+from test_elastic_connection import answering
 
 from rusbeir.errors import BackendError, BadInput, UnknownName
 from rusbeir.retrieval.lexical.bm25 import Bm25
@@ -45,7 +41,10 @@ def name_of(folder: Path) -> str:
 
 
 def sources(count: int) -> list[tuple[str, dict[str, object]]]:
-    return [(doc.doc_id, {"doc_id": doc.doc_id, "row": row, "text": doc.text}) for row, doc in enumerate(DOCS[:count])]
+    return [
+        (doc.doc_id, {"doc_id": doc.doc_id, "row": row, "text": f"{doc.title} {doc.text}"})
+        for row, doc in enumerate(DOCS[:count])
+    ]
 
 
 @pytest.mark.usefixtures("shared_data")
@@ -86,6 +85,19 @@ def test_a_load_goes_on_where_it_stood(server, tmp_path):
     stats = server.ask("GET", f"/{held.name}/_stats/indexing")["_all"]["primaries"]["indexing"]
     assert stats["index_total"] == 2_500, "2,000 of them in the first load, 500 in the second"
     assert next(iter(open_built(folder, ENGINE).search({"q": "w2400 t0"}, 3)["q"])) == "d2400"
+
+
+def test_sending_twice_leaves_one(server, tmp_path):
+    """And no trace in the statistics: scores of a load that was repeated are those of one that was not."""
+    folder = tmp_path / "index"
+    held = begin(server, name_of(folder), folder)
+    loading.load(server, held.index, sources(900))
+    build(folder, DOCS, ENGINE)
+    docs = server.ask("GET", f"/{held.name}/_stats/docs")["_all"]["primaries"]["docs"]
+    assert (docs["count"], docs["deleted"]) == (len(DOCS), 0)
+    queries = {str(number): f"w{number} shared t1" for number in range(20)}
+    once = retriever(tmp_path / "once", DOCS, ENGINE).search(queries, 50)
+    assert open_built(folder, ENGINE).search(queries, 50) == once
 
 
 def test_nobody_finds_an_unfinished_index(server, tmp_path):

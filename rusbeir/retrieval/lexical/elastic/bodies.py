@@ -9,6 +9,7 @@ from rusbeir.analysis import recipes
 from rusbeir.errors import unknown
 from rusbeir.retrieval.lexical.bm25 import Bm25, profiles
 from rusbeir.retrieval.lexical.elastic.analysis import analyzer_of
+from rusbeir.retrieval.lexical.engines import Terms
 
 ROW = "row"
 """The corpus row of a document: orders equal scores, and tells which documents have arrived."""
@@ -79,6 +80,19 @@ def mapping(bm25: Bm25, analyzer: str, options: Mapping[str, Any] | None = None)
             **dict.fromkeys(bm25.field_names, text),
         },
     }
+
+
+def source(row: int, bm25: Bm25, terms: Terms) -> tuple[str, dict[str, Any]]:
+    """The document's id, for messages, and what is sent of it; a field without terms is left out."""
+    doc_id, lines = terms
+    fields = {name: _cut(line) for name, line in zip(bm25.field_names, lines, strict=True) if line}
+    return doc_id, {DOC_ID: doc_id, ROW: row, **fields}
+
+
+def _cut(line: str) -> str:
+    if len(line) <= LONGEST_TERM_CHARS:
+        return line
+    return " ".join([term[:LONGEST_TERM_CHARS] for term in line.split(" ")])
 
 
 def _index_settings(bm25: Bm25) -> dict[str, Any]:

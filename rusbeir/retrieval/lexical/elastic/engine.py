@@ -49,7 +49,9 @@ class ElasticEngine:
         if held.published:
             documents = sum(1 for _ in rows)
         else:
-            documents = loading.load(server, held.index, (_source(row, bm25, terms) for row, terms in enumerate(rows)))
+            documents = loading.load(
+                server, held.index, (bodies.source(row, bm25, terms) for row, terms in enumerate(rows))
+            )
             indexes.publish(server, held)
         pointer = {"name": name, "uuid": held.uuid, "documents": documents}
         (folder / _POINTER).write_bytes(orjson.dumps(pointer))
@@ -74,18 +76,6 @@ class ElasticEngine:
                 f"Remove it with `rusbeir es drop {name}`; it is then loaded anew."
             )
         return ElasticSearcher(server=server, index=name, bm25=bm25)
-
-
-def _source(row: int, bm25: Bm25, terms: Terms) -> loading.Source:
-    doc_id, lines = terms
-    fields = {
-        name: " ".join([term[: bodies.LONGEST_TERM_CHARS] for term in line.split(" ")])
-        if len(line) > bodies.LONGEST_TERM_CHARS
-        else line
-        for name, line in zip(bm25.field_names, lines, strict=True)
-        if line
-    }
-    return doc_id, {bodies.DOC_ID: doc_id, bodies.ROW: row, **fields}
 
 
 def _pointer(folder: Path) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Loading documents in bulk: in parallel, again where the server is busy or gone, and from where it stood.
 
-Documents are numbered, and the number is their id on the server, so sending one twice leaves one. They go in
-blocks of fixed rows; a block whose documents are all there is not sent again.
+Documents are numbered, and the number is their id on the server. They are only ever created, so sending one twice
+leaves the first: replaced documents would count in Lucene's statistics until they are merged away. They go in blocks
+of fixed rows; a block whose documents are all there is not sent again.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ logger = logging.getLogger(__name__)
 BLOCK_ROWS = 1_000
 _BATCH_BYTES = 4_000_000
 _THREADS = 4
+_ALREADY_THERE = 409
 _MOST_BUCKETS = 60_000
 """Servers give at most 65,536 buckets an answer."""
 
@@ -94,8 +96,8 @@ def _batches(documents: Iterable[Source], done: set[int]) -> Iterator[tuple[_Bat
     count = 0
     for row, (doc_id, fields) in enumerate(documents):
         if row // BLOCK_ROWS not in done:
-            action = b'{"index":{"_id":"%d"}}\n' % row
-            batch.add(row, doc_id, action + orjson.dumps(fields) + b"\n")
+            action = b'{"create":{"_id":"%d"}}\n' % row
+            batch.add(row, doc_id, action + orjson.dumps(fields, option=orjson.OPT_SERIALIZE_NUMPY) + b"\n")
         count = row + 1
         if count % BLOCK_ROWS == 0 or batch.size >= _BATCH_BYTES:
             yield batch, count
@@ -133,7 +135,7 @@ def _send(server: Server, index: str, batch: _Batch) -> None:
 
     def send_waiting() -> None:
         nonlocal waiting
-        answer = server.ask("POST", f"/{index}/_bulk?filter_path=errors,items.*.status,items.*.error",
+        answer = server.ask("POST", f"/{index}/_bulk?timeout=30s&filter_path=errors,items.*.status,items.*.error",
                             b"".join(waiting.lines), content="ndjson", allow=(413,))  # fmt: skip
         if answer is None:
             _halves(server, index, waiting)
@@ -142,12 +144,14 @@ def _send(server: Server, index: str, batch: _Batch) -> None:
             return
         busy, reason = [], ""
         for place, item in enumerate(answer["items"]):
-            result = item["index"]
-            if "error" in result:
+            result = item["create"]
+            if "error" in result and result["status"] != _ALREADY_THERE:
                 reason = connection.reason_of(result)
                 if not _may_pass(result):
                     raise _refused(server, waiting.doc_ids[place], result)
                 busy.append(place)
+        if not busy:
+            return
         waiting = waiting.part(busy)
         raise Unavailable(f"{server.address} did not take {len(busy):,} documents for {index}: {reason}")
 

@@ -36,7 +36,7 @@ class ElasticSearcher:
         """Every query is answered by all shards in time, or BackendError is raised."""
         if k > WINDOW:
             raise BadInput(f"An index on Elasticsearch gives at most {WINDOW:,} hits a query, not {k:,}. Lower -k.")
-        bodies = [{**self._query(terms), **_SHAPE, "size": k} for terms in queries]
+        bodies = [{**self._query(terms), **SHAPE, "size": k} for terms in queries]
         found = answers(self.server, self.index, bodies, max(1, min(_QUERIES_A_REQUEST, _HITS_A_REQUEST // k)))
         return [hits_of(answer) for answer in found]
 
@@ -54,7 +54,7 @@ class ElasticSearcher:
         return {"query": {"multi_match": query}}
 
 
-_SHAPE: Mapping[str, Any] = {
+SHAPE: Mapping[str, Any] = {
     "sort": [{"_score": "desc"}, {ROW: "asc"}],
     "track_total_hits": False,
     "_source": False,

@@ -1,0 +1,97 @@
+"""Vectors beside text: exact ones are exact, graphs are nearly so, and both halves speak of the same rows."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from rusbeir.errors import BadInput
+from rusbeir.retrieval.lexical.bm25 import Bm25
+from rusbeir.retrieval.lexical.elastic import connection, indexes, vectors
+from rusbeir.retrieval.lexical.recipe import Recipe
+
+DOCUMENTS, DIM, K = 3_000, 64, 20
+TERMS = [(f"d{row}", (f"w{row} w{row % 50}",)) for row in range(DOCUMENTS)]
+
+
+def unit(count: int, seed: int) -> vectors.Array:
+    """Vectors about 40 centres, as embeddings are, not spread evenly."""
+    random = np.random.default_rng(seed)
+    centres = np.random.default_rng(0).normal(size=(40, DIM))
+    found = centres[random.integers(0, 40, count)] + 0.7 * random.normal(size=(count, DIM))
+    return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+
+
+CORPUS, QUERIES = unit(DOCUMENTS, 1), unit(100, 2)
+SCORES = QUERIES @ CORPUS.T
+
+
+def build(kind: vectors.Kind, url: str, blocks: list[vectors.Array] | None = None) -> vectors.HybridIndex:
+    recipe = Recipe(signature=f"bm25|hybrid of tests|{kind}|{url}", fingerprint=str(len(blocks or [])))
+    server = connection.connect(url)
+    return vectors.build(server, recipe, TERMS, blocks or np.array_split(CORPUS, 7), Bm25(), DIM, kind)
+
+
+@pytest.mark.parametrize("node", ["elasticsearch", "elasticsearch_9"])
+@pytest.mark.parametrize(("kind", "least"), [("flat", 1.0), ("hnsw", 0.95), ("int8_hnsw", 0.9)])
+def test_recall(request, capfd, node, kind, least):
+    url = request.getfixturevalue(node).url
+    found = build(kind, url).vectors.search(QUERIES, K, candidates=100)
+    exact = [(np.argsort(-scores)[:K].tolist(), []) for scores in SCORES]
+    recall = vectors.recall(found, exact)
+    for query, (rows, scores) in enumerate(found):
+        assert len(rows) == K
+        assert scores == sorted(scores, reverse=True)
+        tolerance = 0.02 if kind == "int8_hnsw" else 1e-5
+        assert scores == pytest.approx(SCORES[query][rows].tolist(), abs=tolerance)
+    with capfd.disabled():
+        sys.stdout.write(f"\n{node}, {kind}: recall@{K} against exact {recall:.4f}\n")
+    assert recall >= least
+
+
+def test_the_two_halves_share_rows(elasticsearch):
+    index = build("flat", elasticsearch.url)
+    rows, _ = index.text.search([["w7", "w1007"]], 3)[0]
+    assert rows[0] == 1007
+    rows, scores = index.vectors.search(CORPUS[1007:1008], 1)[0]
+    assert (rows, scores) == ([1007], pytest.approx([1.0], abs=1e-5))
+
+
+def test_built_once(elasticsearch):
+    build("flat", elasticsearch.url)
+    server = connection.connect(elasticsearch.url)
+    before = indexes.listed(server)
+    build("flat", elasticsearch.url)
+    assert indexes.listed(server) == before
+
+
+WRONG = [
+    ([CORPUS[:, :32]], "is \\(3000, 32\\), not \\[n, 64\\]"),
+    ([CORPUS * 2], "L2-normalised"),
+    ([CORPUS[:2000]], "row 2000 has only one"),
+    ([CORPUS, CORPUS[:1]], "row 3000 has only one"),
+    ([CORPUS * np.float32("nan")], "L2-normalised"),
+]
+
+
+@pytest.mark.parametrize(("blocks", "line"), WRONG)
+def test_vectors_that_do_not_match(elasticsearch, blocks, line):
+    with pytest.raises(BadInput, match=line):
+        vectors.build(
+            connection.connect(elasticsearch.url),
+            Recipe(signature=f"bm25|wrong {line}", fingerprint="f"),
+            TERMS,
+            blocks,
+            Bm25(),
+            DIM,
+        )
+
+
+def test_wrong_queries(elasticsearch):
+    index = build("flat", elasticsearch.url)
+    with pytest.raises(BadInput, match="vectors of 64 numbers"):
+        index.vectors.search(QUERIES[:, :3], 5)
+    with pytest.raises(BadInput, match="from 1 to 10,000 hits"):
+        index.vectors.search(QUERIES, 20_000)
