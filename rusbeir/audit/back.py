@@ -15,6 +15,7 @@ from rusbeir.translation.members import read
 from rusbeir.translation.passes import Plan
 from rusbeir.translation.porter import Incomplete, Tell
 from rusbeir.translation.porting import port as translate
+from rusbeir.translation.protocol import Translator
 from rusbeir.translation.shelf import JOURNAL, LAYOUT
 from rusbeir.types import Card, Dataset, Doc, Progress
 
@@ -41,7 +42,7 @@ class Segments:
 def back_translate(
     port: Port,
     folder: Path,
-    translator: str,
+    translator: str | Translator,
     *,
     n_segments: int,
     budget_chars: int | None,

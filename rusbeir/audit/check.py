@@ -27,6 +27,7 @@ from rusbeir.processes import cpu_count, in_order
 from rusbeir.storage import atomic_file
 from rusbeir.translation.checks import CHECKS
 from rusbeir.translation.porter import Tell
+from rusbeir.translation.protocol import Translator
 from rusbeir.translation.publishing import paged
 from rusbeir.types import Progress, silent
 
@@ -46,7 +47,7 @@ def check_port(
     folder: str | Path,
     *,
     source: str | Path | None = None,
-    back_translator: str | None = None,
+    back_translator: str | Translator | None = None,
     language: str | None = None,
     split: str | None = None,
     round_trip: bool = True,

@@ -45,7 +45,7 @@ def chrf(counts: Ints) -> NDArray[np.float64]:
     >>> round(float(chrf(chrf_counts(["The cat sat."], ["A cat sat."]))[0]), 2)
     74.06
     """
-    table = counts.reshape(len(counts), -1, 3).astype(np.float64)
+    table = counts.reshape(len(counts), counts.shape[1] // 3, 3).astype(np.float64)
     hypothesis, reference, both = table[..., 0], table[..., 1], table[..., 2]
     # Orders that one of the two is too short for do not count.
     known = (hypothesis > 0) & (reference > 0)

@@ -1,0 +1,60 @@
+"""What the tests of the audit share: a small port, with damage where a test plants it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+TESTS = Path(__file__).parent.parent
+sys.path[:0] = [str(TESTS / "translation"), str(TESTS / "jobs"), str(Path(__file__).parent)]
+
+from openai_server import Endpoint  # noqa: E402
+from porters import TRANSLATION, Fake, write_source  # noqa: E402
+
+from rusbeir.translation.porting import port  # noqa: E402
+
+ENGLISH = {russian: word for word, russian in TRANSLATION.items()}
+
+
+def back(text: str, nth: int = 1) -> str:
+    """A Russian text of ours in English; what is no word of ours stays as it is."""
+    import re
+
+    return re.sub(r"[А-Яа-яё]+", lambda match: ENGLISH.get(match[0], match[0]), text)
+
+
+@pytest.fixture
+def make_port(tmp_path: Path) -> Callable[..., Path]:
+    """Port the small source into a folder; answer is porters.Fake's."""
+
+    def make(**fake: object) -> Path:
+        source = write_source(tmp_path / "small") if not (tmp_path / "small").exists() else tmp_path / "small"
+        out = tmp_path / f"port-{len(list(tmp_path.glob('port-*')))}"
+        port(source, to="ru", out=out, translator=Fake(**fake))
+        return out
+
+    return make
+
+
+@pytest.fixture
+def back_translator() -> Fake:
+    return Fake(answer=back, signature="back-1")
+
+
+@pytest.fixture
+def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
+    """A language model that answers by endpoint.script."""
+    endpoint = Endpoint()
+    monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    thread = Thread(target=endpoint.server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield endpoint
+    endpoint.over.set()
+    endpoint.server.shutdown()
+    endpoint.server.server_close()
+    thread.join()

@@ -1,0 +1,215 @@
+"""The audit of a small port: what the report says, what it is made of, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from conftest import back
+from porters import TRANSLATION, Fake, records, translated
+
+from rusbeir.audit import check_port
+from rusbeir.audit.cleaning import apply_cleaning, plan_cleaning
+from rusbeir.audit.gates import failed_gates, figures, parse_gates
+from rusbeir.audit.ported import open_port
+from rusbeir.datasets import load
+from rusbeir.errors import BadInput, UnknownName
+
+
+def test_a_perfect_port(make_port, back_translator):
+    folder = make_port()
+    report = check_port(folder, source=folder.parent / "small", back_translator=back_translator, processes=1)
+    assert (report["n_documents"], report["n_queries"], report["n_segments"]) == (4, 2, 9)
+    assert report["levels"]["queries"]["chrF++"] == 100
+    assert report["levels"]["segments"]["mean"] == 100
+    assert report["flagged"] == {"segments": 0, "share": 0}
+    assert report["back_translators"] == ["back-1"]
+    assert report["round_trip"]["kept"] == 1
+    assert {row["query_id"] for row in records(folder / "qa" / "round-trip" / "queries.jsonl")} == {"q1", "q2"}
+    back_docs = records(folder / "qa" / "round-trip" / "back" / "corpus.jsonl")
+    source = records(folder.parent / "small" / "corpus.jsonl")
+    assert [(doc["title"], doc["text"]) for doc in back_docs] == [(doc["title"], doc["text"]) for doc in source]
+    assert json.loads((folder / "qa" / "report.json").read_bytes()) == json.loads(json.dumps(report))
+
+
+def test_a_bad_translation_shows_where_it_hurts(make_port, back_translator):
+    folder = make_port(answer=lambda text, nth: translated(text).replace("Гора", "Волк").replace("озеро", "заяц"))
+    report = check_port(folder, source=folder.parent / "small", back_translator=back_translator, processes=1)
+    (worst, *_) = report["worst"]
+    assert worst["source"] == "mountain lake morning"
+    assert worst["back"] == "mountain hare morning"
+    assert worst["chrF"] < 80
+    rows = {row["query_id"]: row for row in records(folder / "qa" / "round-trip" / "queries.jsonl")}
+    assert rows["q1"]["chrF"] == 100
+    assert rows["q2"]["chrF"] == worst["chrF"]
+    quarters = report["round_trip"]["quartiles"]["of the query"]
+    assert [(row["n"], row["to"]) for row in quarters] == [(1, worst["chrF"]), (1, 100)]
+
+
+def test_nothing_is_sent_twice(make_port, back_translator):
+    folder = make_port()
+    source = folder.parent / "small"
+    first = check_port(folder, source=source, back_translator=back_translator, processes=1)
+    asked = len(back_translator.sent)
+    assert check_port(folder, source=source, back_translator=back_translator, processes=2) == first
+    # A changed port: only what is new is sent.
+    lines = (folder / "queries.jsonl").read_text().replace("лёд тает", "лёд тает ночь")
+    (folder / "queries.jsonl").write_text(lines)
+    changed = check_port(folder, source=source, back_translator=back_translator, processes=1)
+    assert back_translator.sent[asked:] == ["лёд тает ночь"]
+    assert changed["levels"]["queries"]["p5"] < 100
+
+
+def test_what_has_no_back_translation_counts_as_it_stands(make_port):
+    from rusbeir.translation.protocol import Failure
+
+    folder = make_port()
+    told = []
+
+    def answer(text: str, nth: int) -> object:
+        return Failure("refused", "", False) if text == "лёд тает" else back(text)
+
+    report = check_port(
+        folder, source=folder.parent / "small", back_translator=Fake(answer=answer), processes=1, tell=told.append
+    )
+    assert any("1 segments have no back-translation" in line for line in told)
+    assert report["levels"]["queries"]["n"] == 2
+    assert report["levels"]["queries"]["mean"] == 50
+
+
+def test_segments(make_port):
+    folder = make_port()
+    port = open_port(folder, source=folder.parent / "small")
+    found = list(port.records())
+    for record in found:
+        for field in record.fields:
+            assert "".join(part.source for part in field.parts) == field.source
+            assert "".join(part.translation for part in field.parts) == field.translation
+    (text,) = [field for field in found[0].fields if field.name == "text"]
+    assert [part.source for part in text.segments] == ["Ice melts. Snow falls.", "Bear 5 kg", "Wolf 7 kg"]
+    # without the journal: by lines
+    shutil.move(folder / "journal.sqlite", folder / "gone")
+    (text,) = [field for field in next(port.records()).fields if field.name == "text"]
+    assert [part.source for part in text.segments] == ["Ice melts. Snow falls.", "- Bear 5 kg", "- Wolf 7 kg"]
+
+
+def test_without_back_translator(make_port):
+    folder = make_port()
+    report = check_port(folder, source=folder.parent / "small", processes=1)
+    assert report["levels"] == {}
+    assert report["round_trip"] is None
+    assert "chrF of the back-translation" not in (folder / "qa" / "report.html").read_text()
+
+
+def test_documents_alone_are_no_port(tmp_path, make_port):
+    folder = make_port()
+    with pytest.raises(BadInput, match="is no folder"):
+        check_port(tmp_path / "nowhere")
+    with pytest.raises(BadInput, match="no port: no card"):
+        check_port(tmp_path / "small")
+    with pytest.raises(BadInput, match="give --source"):
+        check_port(folder)
+    with pytest.raises(BadInput, match="fingerprint"):
+        check_port(folder, source="mini/en")
+    with pytest.raises(BadInput, match="no query in common"):
+        check_port(tmp_path / "small", source="mini/en")
+
+
+@pytest.mark.parametrize("gate", ["chrf", "chrf>>5", "chrf>=", ">=5", "chrf>=5;flagged<1", "", "chrf>=5%%"])
+def test_gates_that_do_not_parse(gate):
+    with pytest.raises(BadInput, match="is no condition"):
+        parse_gates(gate)
+
+
+@pytest.mark.parametrize(
+    ("gate", "failed"),
+    [
+        ("chrf>=55", []),
+        ("chrf>=55, flagged<=2%", ["flagged<=2% does not hold: flagged is 2.50%"]),
+        ("chrf > 60.5", ["chrf > 60.5 does not hold: chrf is 60.5"]),
+        ("chrf++.queries==50,refusal<=0", []),
+        ("ndcg-kept>=95%", ["ndcg-kept>=95% does not hold: ndcg-kept is 90.00%"]),
+    ],
+)
+def test_gates(gate, failed):
+    report = {
+        "flagged": {"segments": 5, "share": 0.025},
+        "flags": {"refusal": {"share": 0.0}},
+        "levels": {"documents": {"chrF": 60.5, "chrF++": 59, "mean": 61}, "queries": {"chrF": 51, "chrF++": 50}},
+        "round_trip": {"kept": 0.9},
+    }
+    assert failed_gates(parse_gates(gate), figures(report)) == failed
+    with pytest.raises(UnknownName, match="Did you mean 'refusal'"):
+        failed_gates(parse_gates("refusals<=0"), figures(report))
+
+
+@pytest.fixture
+def damaged(make_port) -> Path:
+    """A port in which d3 holds a refusal and q1 says what a model says before a translation."""
+    folder = make_port()
+    for name, old, new in [
+        ("corpus.jsonl", 'Лёд тает. Снег падает."', 'Извините, но я не могу перевести этот текст."'),
+        ("queries.jsonl", "лёд тает", "Вот перевод:\\n\\nлёд тает"),
+    ]:
+        text = (folder / name).read_text()
+        assert old in text
+        (folder / name).write_text(text.replace(old, new))
+    return folder
+
+
+def test_cleaning(damaged, tmp_path):
+    source = tmp_path / "small"
+    report = check_port(damaged, source=source, processes=1)
+    assert report["flags"]["refusal"] == {"segments": 1, "share": 1 / 9, "documents": 1, "queries": 0}
+    assert report["flags"]["chat-prefix"]["queries"] == 1
+    before = {path: path.read_bytes() for path in damaged.glob("*.jsonl")}
+    plan = plan_cleaning(damaged, source=source)
+    # d3 was the only relevant document of q2; q1 keeps d1
+    assert plan["documents"] == [{"id": "d3", "flags": ["refusal"]}]
+    assert plan["queries"] == [{"id": "q2", "flags": ["no relevant document is left"]}]
+    assert plan["repaired"] == [
+        {"kind": "query", "id": "q1", "field": "query", "before": "Вот перевод:\n\nлёд тает", "after": "лёд тает"}
+    ]
+    assert plan["before"] == {"documents": 4, "queries": 2, "judgements": 3}
+    assert plan["after"] == {"documents": 3, "queries": 1, "judgements": 1}
+    card = apply_cleaning(damaged, tmp_path / "clean", source=source)
+    assert {path: path.read_bytes() for path in damaged.glob("*.jsonl")} == before
+    clean = load(tmp_path / "clean")
+    assert clean.card.fingerprint == card.fingerprint
+    assert clean.qrels == {"q1": {"d1": 2}}
+    assert clean.queries == {"q1": "лёд тает"}
+    assert [doc.doc_id for doc in clean.corpus] == ["d1", "d2", "d4"]
+    assert records(tmp_path / "clean" / "corpus.jsonl")[0]["metadata"] == {"a": 1}
+    assert clean.card.provenance["cleaned"]["before"] == plan["before"]
+    # what is left is a port still
+    assert check_port(tmp_path / "clean", source=source, processes=1)["flagged"]["segments"] == 0
+
+
+def test_cleaning_is_never_of_something_else(damaged, tmp_path):
+    source = tmp_path / "small"
+    with pytest.raises(BadInput, match="not checked yet"):
+        plan_cleaning(damaged, source=source)
+    with pytest.raises(BadInput, match="no plan to apply"):
+        apply_cleaning(damaged, tmp_path / "clean", source=source)
+    check_port(damaged, source=source, processes=1)
+    with pytest.raises(UnknownName, match="No flag 'refused'"):
+        plan_cleaning(damaged, flags=["refused"], source=source)
+    with pytest.raises(BadInput, match="above 0"):
+        plan_cleaning(damaged, share=0, source=source)
+    plan_cleaning(damaged, source=source)
+    with pytest.raises(BadInput, match="exists already"):
+        apply_cleaning(damaged, tmp_path / "small", source=source)
+    text = (damaged / "queries.jsonl").read_text()
+    (damaged / "queries.jsonl").write_text(text.replace("гора", "река").replace("Гора", "река") + "")
+    (damaged / "queries.jsonl").write_text(text.replace("утро", "ночь"))
+    with pytest.raises(BadInput, match="another state of the port"):
+        apply_cleaning(damaged, tmp_path / "clean", source=source)
+    with pytest.raises(BadInput, match="has changed since"):
+        plan_cleaning(damaged, source=source)
+    assert not (tmp_path / "clean").exists()
+
+
+def test_vocabulary_goes_back():
+    assert [back(russian) for russian in TRANSLATION.values()] == list(TRANSLATION)

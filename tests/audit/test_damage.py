@@ -1,0 +1,58 @@
+"""What the checks find of planted damage, and what they say of translations by people."""
+
+from __future__ import annotations
+
+import pytest
+from planting import COUNTS_AS, DAMAGES, plant, xquad_pairs
+
+from rusbeir.audit.lengths import bounds
+from rusbeir.audit.measuring import Measurer
+
+
+@pytest.fixture(scope="module")
+def flagged(shared_data):
+    planted = plant(xquad_pairs(shared_data, 1000), each=25)
+    limits = bounds((row.source, row.translation) for row in planted)
+    measurer = Measurer(languages=("en", "ru"), bounds=limits)
+    return [(row, {flag.name for flag in measurer.flags(row.source, row.translation)}) for row in planted]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_recall(flagged, damage):
+    found = [bool(flags & COUNTS_AS.get(damage, {damage})) for row, flags in flagged if row.damage == damage]
+    assert len(found) == 25
+    assert sum(found) >= 0.95 * len(found)
+
+
+@pytest.mark.parametrize("flag", [*DAMAGES, "wrong-script"])
+def test_false_alarms(flagged, flag):
+    clean = [flags for row, flags in flagged if not row.damage]
+    assert len(clean) == 750
+    assert sum(flag in flags for flags in clean) < 0.01 * len(clean)
+
+
+RATIOS = [("x" * 100, "y" * n) for n in range(90, 130)]
+# By hand, of 0.90 to 1.29: quartiles 0.9975 and 1.1925; 0.9975 - 3 × 0.195; the median 1.095 × 1.6.
+LIMITS = (0.4125, 1.752, 1.095, 40)
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "flagged", "reason"),
+    [
+        ("x" * 100, "y" * 110, False, "the median"),
+        ("x" * 100, "y" * 175, False, "within 1.6 times the median"),
+        ("x" * 100, "y" * 176, True, "beyond it"),
+        ("x" * 100, "y" * 42, False, "over the first quartile less three of its ranges"),
+        ("x" * 100, "y" * 41, True, "under it"),
+        ("x" * 39, "y" * 180, False, "too short a source"),
+        ("x" * 100, " ", False, "an empty translation is another check's"),
+    ],
+)
+def test_length(source, translation, flagged, reason):
+    limits = bounds(RATIOS)
+    assert limits == pytest.approx(LIMITS, abs=1e-6)
+    assert (limits.outlier(source, translation) is not None) is flagged
+
+
+def test_length_of_few_is_unknown():
+    assert bounds(RATIOS[:19]) is None
