@@ -15,7 +15,7 @@ FLOORS = [
     {"storage", "processes"},
     {"analysis", "datasets", "jobs"},
     {"translation", "retrieval", "evaluation"},
-    {"experiment"},
+    {"experiment", "tuning"},
     {"report", "diagnostics", "synthesis", "audit"},
     {"cli"},
 ]

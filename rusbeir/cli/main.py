@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from rusbeir import __version__
-from rusbeir.cli import analyze, audit, bench, cache, datasets, demo, es, evaluate, index, languages, port, search
+from rusbeir.cli import analyze, audit, bench, cache, datasets, demo, es, evaluate, index, languages, port, search, tune
 from rusbeir.cli.output import note
 from rusbeir.errors import BackendError, RusbeirError
 
@@ -35,6 +35,7 @@ app.command("index")(index.index)
 app.add_typer(languages.app, name="languages")
 app.command("port")(port.port)
 app.command("search")(search.search)
+app.command("tune")(tune.tune)
 
 
 def _version(wanted: bool) -> None:

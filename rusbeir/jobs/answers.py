@@ -13,7 +13,8 @@ class Answer(NamedTuple):
 
     finish_reason is the server's: "stop", "length" (cut at max_tokens), "content_filter"; "" where it gives none.
     Tokens are 0 where the server does not count them. refusal is the model's own wording, where the server tells it
-    apart; model what the server calls the model that answered.
+    apart; model what the server calls the model that answered. first_tokens are the likeliest beginnings of the answer
+    with their log-probabilities, where they were asked for.
     """
 
     text: str
@@ -22,6 +23,7 @@ class Answer(NamedTuple):
     output_tokens: int
     refusal: str = ""
     model: str = ""
+    first_tokens: tuple[tuple[str, float], ...] = ()
 
 
 class Price(NamedTuple):

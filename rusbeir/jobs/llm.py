@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from rusbeir.errors import BackendError, BadInput, MissingExtra
@@ -102,6 +102,7 @@ class Llm:
         temperature: float = 0.0,
         seed: int | None = None,
         max_tokens: int | None = None,
+        top_logprobs: int | None = None,
     ) -> Answer:
         """The model's answer to messages ({"role": …, "content": …}), JSON by the schema where the server obeys it.
 
@@ -111,6 +112,8 @@ class Llm:
         quota that is used up, and MissingExtra without the package openai.
         """
         options: dict[str, Any] = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens}
+        if top_logprobs is not None:
+            options |= {"logprobs": True, "top_logprobs": top_logprobs}
         if schema is not None:
             options["response_format"] = {
                 "type": "json_schema",
@@ -119,7 +122,7 @@ class Llm:
         while True:
             asked = self._allowed({name: value for name, value in options.items() if value is not None})
             try:
-                body = await self._post({"model": self.model, "messages": list(messages), **asked})
+                body = await self._post("chat", {"model": self.model, "messages": list(messages), **asked})
             except _OptionRefused as refusal:
                 if refusal.option in self._refused_options and refusal.option not in asked:
                     raise Rejected("rejected", refusal.detail) from None
@@ -128,12 +131,31 @@ class Llm:
             else:
                 return self._answer(body)
 
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """The vectors that the endpoint answers, in the order of the texts; not more than it answers. Raises as chat.
+
+        >>> await llm.embed(["Water boils."])  # doctest: +SKIP
+        [[0.0123, -0.0456, ...]]
+        """
+        request = {"model": self.model, "input": list(texts), "encoding_format": "float"}
+        response = self._parsed(await self._post("embeddings", request))
+        self.usage.answers += 1
+        self.usage.input_tokens += _count(_object(response.get("usage")), "prompt_tokens")
+        data = response.get("data")
+        try:
+            rows = sorted((int(row["index"]), [float(number) for number in row["embedding"]]) for row in data or [])
+        except (TypeError, ValueError, KeyError) as error:
+            raise Transient("malformed", detail=f"the answer holds no vectors ({error!r})") from None
+        if not rows:
+            raise Transient("empty", detail=self._shown(f"the answer has no vectors: {response}"))
+        return [row for _, row in rows]
+
     def _allowed(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The options without those refused before, or with their substitutes."""
         names = {name: _SUBSTITUTES[name] if name in self._refused_options else name for name in options}
         return {name: options[option] for option, name in names.items() if name is not None}
 
-    async def _post(self, request: Mapping[str, Any]) -> str:
+    async def _post(self, kind: Literal["chat", "embeddings"], request: Mapping[str, Any]) -> str:
         """The body of the server's answer to one request."""
         openai = _openai()
         if not self._clients:
@@ -141,7 +163,9 @@ class Llm:
             self._clients.append(openai.AsyncOpenAI(**settings, max_retries=0))
         # None of the client's errors is kept as a cause: they hold the request, and with it the key.
         try:
-            response = await self._clients[0].chat.completions.with_raw_response.create(**request)
+            client = self._clients[0]
+            resource = client.chat.completions if kind == "chat" else client.embeddings
+            response = await resource.with_raw_response.create(**request)
             return str(response.text)
         except openai.APITimeoutError:
             raise Transient("timeout", detail=f"no answer within {self.timeout_seconds:g} seconds") from None
@@ -177,12 +201,7 @@ class Llm:
 
     def _answer(self, body: str) -> Answer:
         """The answer in a response, checked; its tokens are counted."""
-        try:
-            response = json.loads(body)
-        except ValueError:
-            raise Transient("malformed", detail=self._shown(f"the answer is no JSON: {body}")) from None
-        if not isinstance(response, dict):
-            raise Transient("malformed", detail=self._shown(f"the answer is no object: {body}"))
+        response = self._parsed(body)
         usage = _object(response.get("usage"))
         input_tokens, output_tokens = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
         self.usage.answers += 1
@@ -206,7 +225,17 @@ class Llm:
             output_tokens,
             str(message.get("refusal") or ""),
             str(response.get("model") or ""),
+            _first_tokens(choice),
         )
+
+    def _parsed(self, body: str) -> dict[str, Any]:
+        try:
+            response = json.loads(body)
+        except ValueError:
+            raise Transient("malformed", detail=self._shown(f"the answer is no JSON: {body}")) from None
+        if not isinstance(response, dict):
+            raise Transient("malformed", detail=self._shown(f"the answer is no object: {body}"))
+        return response
 
     def _shown(self, text: str) -> str:
         """One line for a message, short and without the key, which servers like to quote."""
@@ -240,6 +269,18 @@ def _variable(name: str, meaning: str) -> str:
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     milliseconds = retry_after_seconds(headers.get("retry-after-ms"))
     return retry_after_seconds(headers.get("retry-after")) if milliseconds is None else milliseconds / 1000
+
+
+def _first_tokens(choice: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
+    content = _object(choice.get("logprobs")).get("content")
+    first = _object(content[0]) if isinstance(content, list) and content else {}
+    top = first.get("top_logprobs")
+    found = [_object(token) for token in top] if isinstance(top, list) else []
+    return tuple(
+        (str(token.get("token")), float(token["logprob"]))
+        for token in found
+        if isinstance(token.get("logprob"), (int, float))
+    )
 
 
 def _object(value: Any) -> dict[str, Any]:

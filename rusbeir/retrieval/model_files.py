@@ -73,6 +73,13 @@ def module(name: str, purpose: str, extra: str) -> Any:
         raise MissingExtra(f"{purpose} needs the package {package}: pip install 'rusbeir[{extra}]'") from error
 
 
+def quieten() -> None:
+    """Let transformers print neither bars nor advice: what matters is raised."""
+    logs = importlib.import_module("transformers").logging
+    logs.set_verbosity_error()
+    logs.disable_progress_bar()
+
+
 def version_of(package: str, purpose: str, extra: str) -> str:
     """The installed version. MissingExtra, naming the extra, where there is none."""
     try:

@@ -110,8 +110,9 @@ def find(kind: Kind, name: str, options: Options, *, any_name: bool = False) -> 
 
 
 def visible(text: str) -> str:
-    """The text without white space, for a signature."""
-    return text.encode("unicode_escape").decode().replace(" ", "_").replace("|", "\\x7c")
+    """The text without white space and bars, for a signature."""
+    marks = {" ": "_", "\n": "\\n", "\t": "\\t", "|": "\\x7c"}
+    return "".join(marks.get(character, character) for character in text)
 
 
 def _settings(like: str) -> str:

@@ -63,7 +63,7 @@ class SentenceTransformerEncoder:
     @cached_property
     def _transformer(self) -> Any:
         library = model_files.module("sentence_transformers", _PURPOSE, _EXTRA)
-        quieten()
+        model_files.quieten()
         where = model_files.place(self.model)
         revision = self.model.revision or None if where == self.model.hub else None
         with model_files.loading(self.model):
@@ -84,13 +84,6 @@ def make(model: Model) -> SentenceTransformerEncoder:
             "Load it in a module of your own: dense(python:package.module.factory)."
         )
     return SentenceTransformerEncoder(model=model)
-
-
-def quieten() -> None:
-    """Let transformers print neither bars nor advice: what matters is raised."""
-    transformers = model_files.module("transformers", _PURPOSE, _EXTRA)
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
 
 
 def _check_pooling(transformer: Any, model: Model) -> None:

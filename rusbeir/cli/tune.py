@@ -1,0 +1,49 @@
+"""`rusbeir tune`: weights of a fusion from development queries."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from rusbeir.cli import options, output
+
+
+def tune(
+    dataset: options.DatasetName,
+    system: Annotated[str, typer.Option("--system", help="A fusion, such as 'minmax(bm25,dense(bge-m3))'.")],
+    engine: options.Engine = "auto",
+    lang: options.Lang = None,
+    split: options.Split = None,
+    measure: Annotated[
+        str, typer.Option("--measure", "-m", help="What to raise, by its ir-measures name.")
+    ] = "nDCG@10",
+    folds: Annotated[int, typer.Option("--folds", min=2, help="Parts for cross-validation.")] = 5,
+    as_json: options.Json = False,
+) -> None:
+    """Choose a fusion's weights by cross-validation on a development split; test splits are refused.
+
+    Example: rusbeir tune miracl/ru/dev --system 'minmax(bm25,dense(bge-m3))'
+    """
+    from rusbeir.tuning import tune as find
+
+    with output.progress() as progress:
+        tuned = find(
+            dataset,
+            system,
+            engine=engine,
+            language=lang,
+            split=split,
+            measure=measure,
+            folds=folds,
+            progress=progress,
+        )
+    if as_json:
+        output.print_json(asdict(tuned))
+        return
+    typer.echo(tuned.system)
+    output.note(
+        f"{tuned.measure} on held-out queries {100 * tuned.held_out:.2f}, with equal weights {100 * tuned.equal:.2f}; "
+        f"weights by fold: {', '.join(':'.join(f'{weight:g}' for weight in fold) for fold in tuned.folds)}"
+    )

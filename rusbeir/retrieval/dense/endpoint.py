@@ -1,0 +1,77 @@
+"""Any endpoint that answers OpenAI's embeddings requests: OPENAI_BASE_URL and OPENAI_API_KEY say where."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from rusbeir.errors import BackendError
+from rusbeir.jobs import Exhausted, Limits, Llm, Throttle, Transient
+from rusbeir.retrieval.dense.encoder import Vectors
+from rusbeir.retrieval.models import Model
+
+logger = logging.getLogger(__name__)
+
+LIMITS = Limits(concurrency=1, timeout_seconds=120)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndpointEncoder:
+    """A model by the name that the endpoint knows it by."""
+
+    model: Model
+
+    @property
+    def signature(self) -> str:
+        """The endpoint's address is no part of it: the same model may move."""
+        return f"{self.model.signature}|runtime:openai"
+
+    def encode_queries(self, texts: Sequence[str]) -> Vectors:
+        """float32 [n, dim], rows L2-normalised."""
+        return self._encode([self.model.query_prefix + text for text in texts])
+
+    def encode_documents(self, texts: Sequence[str]) -> Vectors:
+        """float32 [n, dim], rows L2-normalised."""
+        return self._encode([self.model.document_prefix + text for text in texts])
+
+    def _encode(self, texts: list[str]) -> Vectors:
+        llm = self._llm
+        return asyncio.run(_ask(llm, texts))
+
+    @cached_property
+    def _llm(self) -> Llm:
+        llm = Llm.from_environment(self.model.name)
+        logger.warning("Texts are sent to %s, to be encoded by %s.", llm.endpoint, llm.model)
+        return llm
+
+
+async def _ask(llm: Llm, texts: list[str]) -> Vectors:
+    async with llm:
+        try:
+            answer = await Throttle(LIMITS).run(lambda: _embeddings(llm, texts))
+        except Exhausted as error:
+            raise BackendError(f"{llm.endpoint} gives no embeddings. {error} What was encoded is kept.") from error
+    return answer
+
+
+async def _embeddings(llm: Llm, texts: list[str]) -> Vectors:
+    rows = await llm.embed(texts)
+    if len(rows) != len(texts):
+        raise BackendError(f"{llm.endpoint} answered {len(rows)} vectors for {len(texts)} texts: nothing was kept.")
+    if len({len(row) for row in rows}) != 1:
+        raise Transient("malformed", detail="the vectors have different lengths")
+    vectors = np.array(rows, dtype=np.float32)
+    # Not every server normalises; the unit length is the Protocol's promise.
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors /= np.where(lengths == 0, 1, lengths)
+    return vectors
+
+
+def make(model: Model) -> EndpointEncoder:
+    """The encoder of that model; the environment is read when it is first needed."""
+    return EndpointEncoder(model=model)

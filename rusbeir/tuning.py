@@ -1,0 +1,118 @@
+"""Weights of a fusion, chosen by cross-validation on the queries of a development split, never on those of a test."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+
+from rusbeir.datasets import load
+from rusbeir.errors import BadInput
+from rusbeir.evaluation import check_measures, evaluate
+from rusbeir.retrieval import resolve
+from rusbeir.retrieval.fusion import FusedSystem, fuse
+from rusbeir.retrieval.spec import Spec, parse
+from rusbeir.types import Dataset, Progress, silent
+
+SPLITS = ("dev", "train", "validation")
+FOLDS = 5
+STEPS = 10
+"""Weights are tried in tenths that add up to one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuned:
+    """What cross-validation found."""
+
+    system: str
+    """The fusion with the weights that are best on all queries."""
+    weights: tuple[float, ...]
+    measure: str
+    held_out: float
+    """Mean over the queries, each scored with weights chosen without its fold: what to expect of other queries."""
+    equal: float
+    """The same with equal weights."""
+    folds: tuple[tuple[float, ...], ...]
+    """The weights chosen for each fold; where they differ much, there are too few queries to tell."""
+
+
+def tune(
+    dataset: str | Path | Dataset,
+    system: str,
+    *,
+    engine: str = "auto",
+    language: str | None = None,
+    split: str | None = None,
+    measure: str = "nDCG@10",
+    folds: int = FOLDS,
+    progress: Progress = silent,
+) -> Tuned:
+    """The weights of a fusion for which the measure is highest on a development split.
+
+    Raises BadInput for a test split, for a system that is no fusion, and for fewer queries than folds.
+    """
+    (measure,) = check_measures([measure])
+    if not isinstance(dataset, Dataset):
+        dataset = load(dataset, language=language, split=split, progress=progress)
+    card = dataset.card
+    if card.split not in SPLITS:
+        raise BadInput(
+            f"{card.name} is a {card.split!r} split: weights are tuned on {', '.join(SPLITS)} alone, "
+            "and then measured on the test queries with `rusbeir bench`."
+        )
+    fusion = resolve(system, language=card.language, engine=engine, self_suffixes=card.self_suffixes)
+    if not isinstance(fusion, FusedSystem):
+        raise BadInput(f"{fusion.name} is no fusion: only rrf, minmax and zscore have weights.")
+    if not 2 <= folds <= len(dataset.queries):
+        raise BadInput(f"{len(dataset.queries)} queries cannot be parted into {folds} folds.")
+    runs = [
+        source.prepare(dataset.corpus, card.fingerprint, progress).retriever.search(dataset.queries, fusion.depth)
+        for source in fusion.sources
+    ]
+    scores: dict[tuple[float, ...], dict[str, float]] = {}
+    candidates = [(1.0,) * len(runs), *_simplex(len(runs))]
+    for weights in candidates:
+        run = fuse(runs, fusion.method, weights, rrf_k=fusion.rrf_k)
+        found = evaluate(dataset.qrels, run, [measure]).per_query
+        scores[weights] = {query_id: values[measure] for query_id, values in found.items()}
+        progress("weights", len(scores), len(candidates))
+    queries = list(scores[candidates[0]])
+    # By a hash of the id: the same folds whatever the order of the file.
+    order = sorted(queries, key=lambda query_id: hashlib.sha256(query_id.encode()).digest())
+    parts = [order[fold::folds] for fold in range(folds)]
+    chosen, held_out = [], []
+    for part in parts:
+        best = _best(scores, [query_id for query_id in queries if query_id not in set(part)])
+        chosen.append(best)
+        held_out += [scores[best][query_id] for query_id in part]
+    weights = _best(scores, queries)
+    return Tuned(
+        system=_with_weights(system, weights),
+        weights=weights,
+        measure=measure,
+        held_out=fmean(held_out),
+        equal=fmean(scores[candidates[0]].values()),
+        folds=tuple(chosen),
+    )
+
+
+def _best(scores: dict[tuple[float, ...], dict[str, float]], queries: Sequence[str]) -> tuple[float, ...]:
+    """The weights with the highest mean over these queries; of equal ones the first, which is the most even."""
+    return max(scores, key=lambda weights: fmean(scores[weights][query_id] for query_id in queries))
+
+
+def _simplex(n: int) -> Iterator[tuple[float, ...]]:
+    """All weights of n systems in steps, adding up to one, none of them 0; even ones first."""
+    whole = [parts for parts in itertools.product(range(1, STEPS), repeat=n) if sum(parts) == STEPS]
+    for parts in sorted(whole, key=lambda parts: (max(parts) - min(parts), parts)):
+        yield tuple(part / STEPS for part in parts)
+
+
+def _with_weights(system: str, weights: Sequence[float]) -> str:
+    stage = parse(system).stages[-1]
+    options = tuple(pair for pair in stage.options if pair[0] != "weights")
+    text = ":".join(f"{weight:g}" for weight in weights)
+    return str(Spec((replace(stage, options=(*options, ("weights", text))),)))

