@@ -65,11 +65,21 @@ def content(out: Path) -> dict[str, bytes]:
 
 
 def kill_and_go_on(
-    source: str | Path, folder: Path, options: list[str], *, kills: int, seed: int = 0, least_seconds: float = 0.4
+    source: str | Path,
+    folder: Path,
+    options: list[str],
+    *,
+    kills: int,
+    seed: int = 0,
+    least_seconds: float = 0.4,
+    alone: float | None = None,
 ) -> Outcome:
-    """Kill ports of the source with SIGKILL at random moments, and go on with each until it is finished."""
+    """Kill ports of the source with SIGKILL at random moments, and go on with each until it is finished.
+
+    What they are compared with is in folder/alone already where the seconds that it took are given.
+    """
     chance = random.Random(seed)
-    seconds = finish(command(source, folder / "alone", *options))
+    seconds = alone or finish(command(source, folder / "alone", *options))
     expected = content(folder / "alone")
     out = folder / "killed"
     done = finished = differing = 0
