@@ -35,7 +35,7 @@ def build(kind: vectors.Kind, url: str, blocks: list[vectors.Array] | None = Non
 
 
 @pytest.mark.parametrize("node", ["elasticsearch", "elasticsearch_9"])
-@pytest.mark.parametrize(("kind", "least"), [("flat", 1.0), ("hnsw", 0.95), ("int8_hnsw", 0.9)])
+@pytest.mark.parametrize(("kind", "least"), [("flat", 1.0), ("hnsw", 0.95), ("int8_hnsw", 0.85)])
 def test_recall(request, capfd, node, kind, least):
     url = request.getfixturevalue(node).url
     found = build(kind, url).vectors.search(QUERIES, K, candidates=100)
@@ -44,7 +44,7 @@ def test_recall(request, capfd, node, kind, least):
     for query, (rows, scores) in enumerate(found):
         assert len(rows) == K
         assert scores == sorted(scores, reverse=True)
-        tolerance = 0.02 if kind == "int8_hnsw" else 1e-5
+        tolerance = 0.05 if kind == "int8_hnsw" else 1e-5
         assert scores == pytest.approx(SCORES[query][rows].tolist(), abs=tolerance)
     with capfd.disabled():
         sys.stdout.write(f"\n{node}, {kind}: recall@{K} against exact {recall:.4f}\n")

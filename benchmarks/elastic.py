@@ -1,0 +1,160 @@
+"""Elasticsearch beside the embedded engines, and under nodes that die: prints tables.
+
+python benchmarks/elastic.py speed --docs 1000000      loading, searching and memory, in one run
+python benchmarks/elastic.py cluster --docs 200000     one of three nodes killed, one frozen for 20 s
+
+The nodes are those of the tests: Maven and a JDK are needed, Docker is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import itertools
+import multiprocessing
+import random
+import resource
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+TESTS = Path(__file__).parent.parent / "tests"
+sys.path[:0] = [str(TESTS), str(TESTS / "integration"), str(TESTS / "retrieval")]
+
+import drills  # noqa: E402
+import elastic_node  # noqa: E402
+from stubs import Words, recipe  # noqa: E402
+
+from rusbeir.retrieval.lexical import engines, index  # noqa: E402
+from rusbeir.retrieval.lexical.bm25 import Bm25  # noqa: E402
+from rusbeir.retrieval.lexical.elastic import connection  # noqa: E402
+from rusbeir.types import Doc, silent  # noqa: E402
+
+FREEZE_SECONDS = 20
+BEIR_DOCS = 10_000
+"""As many as BEIR's way is given: it takes about a second for 500."""
+WORDS = [f"w{number:x}" for number in range(200_000)]
+CUMULATIVE = list(itertools.accumulate(1 / (rank + 1) for rank in range(len(WORDS))))
+
+
+class Stream:
+    """Documents of 50 Zipf words, made as they are read."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Doc]:
+        random_ = random.Random(1)
+        for row in range(self._count):
+            yield Doc(f"d{row}", " ".join(random_.choices(WORDS, cum_weights=CUMULATIVE, k=50)))
+
+    def __getitem__(self, doc_id: str) -> Doc:
+        raise KeyError(doc_id)
+
+
+def measure(engine: str, folder: Path, docs: int, queries: int) -> dict[str, float]:
+    """Seconds to index and to search, and the peak of this process, which does nothing else."""
+    bm25 = Bm25()
+    made, loaded = recipe(engine, bm25, folder), engines.load(engine)
+    index.build(folder, made, Stream(docs), Words(), loaded, bm25, silent)
+    retriever, built = index.open_index(folder, made, Words(), loaded, bm25)
+    indexed = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    random_ = random.Random(2)
+    asked = {str(n): " ".join(random_.choices(WORDS[50:], k=6)) for n in range(queries)}
+    started = time.perf_counter()
+    retriever.search(asked, 100)
+    searched = time.perf_counter() - started
+    return {"docs/s": docs / built.index_seconds, "queries/s": queries / searched, "peak MB": indexed}
+
+
+def measure_beir(url: str) -> dict[str, float]:
+    """As BEIR's code loads: helpers.bulk with refresh="wait_for" on an index of default settings."""
+    from elasticsearch import Elasticsearch, helpers
+
+    client = Elasticsearch(url, request_timeout=100)
+    client.indices.create(index="as-beir-does")
+    actions: Iterator[dict[str, Any]] = (
+        {"_op_type": "index", "_id": doc.doc_id, "title": "", "text": doc.text} for doc in Stream(BEIR_DOCS)
+    )
+    started = time.perf_counter()
+    helpers.bulk(client, actions, index="as-beir-does", refresh="wait_for")
+    return {"docs/s": BEIR_DOCS / (time.perf_counter() - started)}
+
+
+def alone(work: Callable[[], dict[str, float]]) -> dict[str, float]:
+    """What the work measures in a process of its own."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(work)
+
+
+def speed(folder: Path, docs: int, queries: int) -> None:
+    node = elastic_node.Node(
+        jars=elastic_node.jars("8", folder), home=folder / "node", java=elastic_node.java(17) or Path(), heap="1g"
+    )
+    node.start()
+    try:
+        found = {
+            name: alone(functools.partial(measure, name + at, folder / name, docs, queries))
+            for name, at in (("tantivy", ""), ("bm25s", ""), ("elasticsearch", f"@{node.url}"))
+        }
+        found["as BEIR loads"] = alone(functools.partial(measure_beir, node.url))
+    finally:
+        node.stop()
+    print(f"{docs:,} documents of 50 words, {queries:,} queries of 6 words, k=100")
+    for name, figures in found.items():
+        print(f"{name:15}", "  ".join(f"{value:10,.0f} {unit}" for unit, value in figures.items()))
+    ratio = found["elasticsearch"]["docs/s"] / found["as BEIR loads"]["docs/s"]
+    print(f"loading is {ratio:.1f} times as fast as BEIR's way (at least 3), "
+          f"with {found['elasticsearch']['peak MB']:,.0f} MB (at most 400)")  # fmt: skip
+
+
+def cluster(folder: Path, docs: int, queries: int) -> None:
+    nodes = elastic_node.cluster(elastic_node.jars("8", folder), folder / "nodes", heap="1g")
+    try:
+        engine = drills.start(nodes)
+        retriever, seconds = drills.load(nodes, engine, folder / "index", docs, victim=1)
+        server = connection.connect(engine.partition("@")[2])
+        held = server.ask("GET", f"/{retriever.searcher.index}/_count")["count"]
+        print(f"a node killed during the load: {held:,} of {docs:,} documents, {seconds:.0f} s")
+        nodes[1].wait("green")
+        asked = drills.queries(queries)
+        whole = retriever.search(asked, 10)
+        run, seconds = drills.disturbed(retriever, asked, nodes[2].kill)
+        print(f"a node killed: {len(run):,} queries, {drills.differing(run, whole)} differ, {seconds:.0f} s")
+        nodes[2].start()
+        nodes[2].wait("green")
+
+        def freeze() -> None:
+            nodes[0].freeze()
+            threading.Timer(FREEZE_SECONDS, nodes[0].thaw).start()
+
+        run, seconds = drills.disturbed(retriever, asked, freeze)
+        print(f"a node frozen for {FREEZE_SECONDS} s: {len(run):,} queries, "
+              f"{drills.differing(run, whole)} differ, {seconds:.0f} s")  # fmt: skip
+    finally:
+        for node in nodes:
+            node.stop()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["speed", "cluster"])
+    parser.add_argument("--docs", type=int, default=None)
+    parser.add_argument("--queries", type=int, default=10_000)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        if given.what == "speed":
+            speed(Path(folder), given.docs or 1_000_000, given.queries)
+        else:
+            cluster(Path(folder), given.docs or 200_000, given.queries)
+
+
+if __name__ == "__main__":
+    main()

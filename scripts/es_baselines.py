@@ -1,0 +1,15 @@
+"""The RusBEIR paper's lexical baseline on Elasticsearch, over a list of datasets: `rusbeir bench` with its settings.
+
+docker compose up -d --wait
+python scripts/es_baselines.py xquad/ru xquad/ru/sentences
+"""
+
+import sys
+
+from rusbeir.cli.main import main
+
+PAPER = ["bench", "--engine", "elasticsearch", "--system", "bm25(profile=rusbeir-paper)"]
+
+if __name__ == "__main__":
+    sys.argv[1:1] = PAPER
+    main()
