@@ -6,6 +6,7 @@ import hashlib
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,8 +48,9 @@ class Item(NamedTuple):
 def draw(port: Port, n: int, seed: int) -> list[Item]:
     """n texts of a checked port, or all where it has fewer, in an order drawn by the seed.
 
-    Strata take turns, the rarest first in a round, so that what is rare (flagged, long, low chrF) is in the sample;
-    the weights give the port's own proportions back. Raises BadInput where the port was not checked.
+    Strata take turns, one of documents and one of queries, the rarest first, so that what is rare (flagged, long,
+    low chrF) is in the sample; the weights give the port's own proportions back. Raises BadInput where the port
+    was not checked.
     """
     if n < 1:
         raise BadInput(f"-n {n}: draw at least 1 text.")
@@ -59,7 +61,9 @@ def draw(port: Port, n: int, seed: int) -> list[Item]:
         strata.setdefault(stratum, []).append(row)
     for members in strata.values():
         members.sort(key=lambda row: _digest(seed, row["kind"], row["id"]))
-    order = sorted(strata, key=lambda stratum: (len(strata[stratum]), _digest(seed, *map(str, stratum))))
+    rare = sorted(strata, key=lambda stratum: (len(strata[stratum]), _digest(seed, *map(str, stratum))))
+    kinds = [[stratum for stratum in rare if stratum.kind == kind] for kind in ("document", "query")]
+    order = [stratum for pair in zip_longest(*kinds) for stratum in pair if stratum is not None]
     drawn: dict[tuple[str, str], Stratum] = {}
     turn = 0
     while len(drawn) < min(n, len(rows)):

@@ -12,19 +12,11 @@ import pytest
 TESTS = Path(__file__).parent.parent
 sys.path[:0] = [str(TESTS / "translation"), str(TESTS / "jobs"), str(Path(__file__).parent)]
 
+from backwards import back  # noqa: E402
 from openai_server import Endpoint  # noqa: E402
-from porters import TRANSLATION, Fake, write_source  # noqa: E402
+from porters import Fake, write_source  # noqa: E402
 
 from rusbeir.translation.porting import port  # noqa: E402
-
-ENGLISH = {russian: word for word, russian in TRANSLATION.items()}
-
-
-def back(text: str, nth: int = 1) -> str:
-    """A Russian text of ours in English; what is no word of ours stays as it is."""
-    import re
-
-    return re.sub(r"[А-Яа-яё]+", lambda match: ENGLISH.get(match[0], match[0]), text)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import back
+from backwards import back
 from porters import TRANSLATION, Fake, records, translated
 
 from rusbeir.audit import check_port

@@ -1,0 +1,292 @@
+"""Agreement statistics beside scikit-learn, the krippendorff package and published values; sheets and a judge."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from pathlib import Path
+
+import krippendorff
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from openai_server import Reply, completion
+from sklearn.metrics import cohen_kappa_score
+
+from rusbeir.audit import check_port
+from rusbeir.audit.agree import agree
+from rusbeir.audit.agreement import agreement, alpha, quadratic_kappa
+from rusbeir.audit.filled import read_sheet
+from rusbeir.audit.judge import judge_port, read_verdict
+from rusbeir.audit.ported import open_port
+from rusbeir.audit.rubric import DIMENSIONS
+from rusbeir.audit.sampling import draw
+from rusbeir.audit.sheets import COLUMNS, make_sheets
+from rusbeir.errors import BadInput
+
+SCORES = st.integers(1, 5)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(SCORES, SCORES), min_size=1, max_size=40))
+def test_kappa(pairs):
+    first, second = map(list, zip(*pairs, strict=True))
+    ours = quadratic_kappa(first, second)
+    if ours is None:
+        assert len({*first, *second}) == 1
+    else:
+        expected = cohen_kappa_score(first, second, labels=[1, 2, 3, 4, 5], weights="quadratic")
+        assert ours == pytest.approx(expected, abs=1e-12)
+
+
+# Krippendorff (2011), Computing Krippendorff's Alpha-Reliability, example C: four observers, twelve units.
+EXAMPLE = [
+    [1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None],
+    [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3],
+    [None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None],
+    [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None],
+]
+
+
+def test_alpha_of_the_published_example():
+    found = alpha(EXAMPLE)
+    assert found.value == pytest.approx(0.815, abs=0.0005)
+    assert found.n == 11
+    assert found.low < found.value < found.high
+
+
+@pytest.mark.parametrize("guessed", [0.0, 0.1, 0.3, 1.0])
+def test_alpha_of_simulated_sheets(guessed):
+    """Raters who give the truth but for a part of the texts, where they guess: α is the chance that two do not."""
+    draw = random.Random(3)
+    truth = [draw.randint(1, 5) for _ in range(1000)]
+    sheets = [[draw.randint(1, 5) if draw.random() < guessed else score for score in truth] for _ in range(3)]
+    sheets[0][:20] = [None] * 20
+    found = alpha(sheets, bootstraps=200)
+    data = np.array([[np.nan if score is None else score for score in sheet] for sheet in sheets])
+    expected = krippendorff.alpha(reliability_data=data, value_domain=[1, 2, 3, 4, 5], level_of_measurement="ordinal")
+    assert found.value == pytest.approx(expected, abs=1e-12)
+    assert found.value == pytest.approx((1 - guessed) ** 2, abs=0.05)
+    assert found.low <= found.value <= found.high
+    assert alpha(sheets, bootstraps=200) == found, "the seed decides the interval"
+
+
+@pytest.mark.parametrize("scores", [[], [[1, 2]], [[1, None], [None, 2]], [[3, 3], [3, 3]]])
+def test_alpha_of_nothing(scores):
+    assert alpha(scores)[:3] == (None, None, None)
+
+
+def test_pairs():
+    found = agreement([1, 2, 5, 4], [1, 3, 2, 4])
+    assert (found.n, found.within_one, found.mean_absolute_error) == (4, 0.75, 1.0)
+    assert agreement([], []) is None
+
+
+@pytest.fixture
+def checked(make_port, back_translator) -> Path:
+    folder = make_port()
+    check_port(folder, source=folder.parent / "small", back_translator=back_translator, processes=1, round_trip=False)
+    return folder
+
+
+def sheets_of(folder: Path, n: int = 6, **options: int) -> list[Path]:
+    return make_sheets(folder, n=n, source=folder.parent / "small", duplicates=1, **options)
+
+
+def fill(path: Path, out: Path, score: object = 4, delimiter: str = ",") -> Path:
+    """The sheet with that score everywhere, or what a function of item and dimension gives."""
+    import csv
+
+    rows = list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines(keepends=True)))
+    with out.open("w", newline="", encoding="utf-8-sig") as file:
+        writer = csv.DictWriter(file, COLUMNS, delimiter=delimiter)
+        writer.writeheader()
+        for row in rows:
+            given = {name: score(row["item"], name) if callable(score) else score for name in DIMENSIONS}
+            writer.writerow({**row, **given})
+    return out
+
+
+def test_sample(checked):
+    port = open_port(checked, source=checked.parent / "small")
+    whole, some = draw(port, 100, 0), draw(port, 3, 0)
+    assert len(whole) == 6
+    assert {item.kind for item in some} == {"document", "query"}
+    assert draw(port, 3, 0) == some
+    assert {item.item_id for item in draw(port, 6, 1)} != {item.item_id for item in whole}
+    assert sum(item.weight for item in whole) == 6
+
+
+def test_sheets_are_blind_and_the_same_again(checked):
+    paths = sheets_of(checked)
+    assert [path.name for path in paths] == [
+        f"rater-{n}.{ending}" for n in (1, 2) for ending in ("csv", "xlsx", "html")
+    ]
+    first, second = (fill(path, path) and read_sheet(path).scores for path in paths if path.suffix == ".csv")
+    assert first.keys() == second.keys()
+    assert list(first) != list(second)
+    assert len(first) == 7, "six texts, one of them twice"
+    text = paths[0].read_text(encoding="utf-8-sig") + paths[2].read_text()
+    assert not any(word in text for word in ("chrF", "flag", "fake-1", "back-1", "d1", "q1", "duplicate"))
+    # A sheet that is there is never written over, and another sample does not take its place.
+    assert sheets_of(checked) == []
+    with pytest.raises(BadInput, match="another sample"):
+        sheets_of(checked, seed=1)
+
+
+def test_agree(checked, tmp_path):
+    paths = sheets_of(checked)
+    key = json.loads((checked / "qa" / "sheets" / "key.json").read_text())
+    ((again, first),) = key["duplicates"].items()
+    items = sorted(key["items"])
+    anna = fill(paths[0], tmp_path / "anna.csv", lambda item, name: 1 + sorted([*items, again]).index(item) % 4)
+    far = next(item for item in items if item != first)
+    boris = fill(
+        paths[3],
+        tmp_path / "boris.csv",
+        lambda item, name: 5 if item == far else 1 + sorted([*items, again]).index(item) % 4,
+        delimiter=";",
+    )
+    report = agree([anna, boris], port=checked)
+    assert report["raters"] == {"anna": 6, "boris": 6}
+    (pair,) = report["dimensions"]["fluency"]["pairs"]
+    assert pair["raters"] == ["anna", "boris"]
+    assert pair["n"] == 6
+    off = abs(5 - (1 + sorted([*items, again]).index(far) % 4))
+    assert pair["mean_absolute_error"] == pytest.approx(off / 6)
+    assert report["dimensions"]["accuracy"]["self"]["anna"]["n"] == 1
+    assert {row["item"] for row in report["disagreements"]} == ({far} if off >= 2 else set())
+    assert report["dimensions"]["accuracy"]["alpha_with_judge"] is None
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda text: text.replace(",4,4,4,4", ",4,6,4,4", 1), r"csv:2: fluency is '6'"),
+        (lambda text: text.replace(",4,4,4,4", ",4,4,3.5,4", 1), r"csv:2: completeness is '3.5'"),
+        (lambda text: text.replace(",4,4,4,4", ",4,4,4,good", 1), r"csv:2: style_consistency is 'good'"),
+        (lambda text: text + text.splitlines()[-1] + "\n", "stands a second time"),
+        (lambda text: text + "abcdef,x,y,4,4,4,4,\n", "'abcdef' belongs to no text of this sample"),
+        (lambda text: text.replace(",4", ","), "holds no score"),
+        (lambda text: text.replace("fluency", "flow", 1), "no column 'fluency'"),
+        (lambda text: text + 'x,"never closed', "no CSV"),
+        (lambda text: "", "no column 'item'"),
+    ],
+)
+def test_spoiled_sheets(checked, tmp_path, spoil, message):
+    path = fill(sheets_of(checked)[0], tmp_path / "anna.csv")
+    path.write_text(spoil(path.read_text(encoding="utf-8-sig")), encoding="utf-8")
+    with pytest.raises(BadInput, match=message):
+        agree([path], port=checked)
+
+
+def test_sheets_that_do_not_belong_together(checked, tmp_path):
+    paths = sheets_of(checked)
+    anna = fill(paths[0], tmp_path / "anna.csv")
+    half = fill(paths[3], tmp_path / "boris.csv", lambda item, name: 4 if name == "fluency" else "")
+    other = fill(paths[3], tmp_path / "carla.csv", lambda item, name: 4 if name == "accuracy" else "")
+    assert agree([anna, half])["dimensions"]["accuracy"]["pairs"] == []
+    with pytest.raises(BadInput, match="boris and carla share no scored text"):
+        agree([half, other])
+    with pytest.raises(BadInput, match="given twice"):
+        agree([anna, anna])
+    for name, data in (("x.xlsx", b"no zip"), ("x.ods", b""), ("x.csv", b"\xff\xfe")):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(BadInput, match=name):
+            agree([tmp_path / name])
+    with pytest.raises(BadInput, match=r"key\.json is missing"):
+        agree([anna], port=tmp_path / "small")
+
+
+def test_xlsx(checked, tmp_path):
+    import openpyxl
+
+    path = next(path for path in sheets_of(checked) if path.suffix == ".xlsx")
+    book = openpyxl.load_workbook(path)
+    for row in book.active.iter_rows(min_row=2):
+        for cell, score in zip(row[3:7], (5, 4.0, "3", 1), strict=True):
+            cell.value = score
+    book.save(tmp_path / "anna.xlsx")
+    sheet = read_sheet(tmp_path / "anna.xlsx")
+    assert len(sheet.scores) == 7
+    assert set(map(tuple, (row.values() for row in sheet.scores.values()))) == {(5, 4, 3, 1)}
+
+
+def verdict(score: object = 4, **other: object) -> Reply:
+    return completion(json.dumps({**dict.fromkeys(DIMENSIONS, score), "comments": "", **other}))
+
+
+INVALID = ["Fine!", '{"accuracy": 4', json.dumps(dict.fromkeys(DIMENSIONS, 6)), json.dumps({"accuracy": 4})]
+
+
+def test_judge(checked, tmp_path, endpoint):
+    source = tmp_path / "small"
+    # One answer of five is none, and one text never gets one.
+    endpoint.script.extend([verdict(5), verdict(4), completion(INVALID[0]), verdict(3), verdict(4), verdict(5)])
+    endpoint.script.extend(completion(text) for text in INVALID[1:])
+    report = judge_port(checked, llm="m", n=6, source=source, concurrency=1)
+    assert (report["n"], report["judged"], report["invalid"]) == (6, 5, 1)
+    assert (report["answers"], report["invalid_answers"]) == (9, 4)
+    assert report["means"]["fluency"]["sample"] == pytest.approx(21 / 5)
+    assert endpoint.asked[0]["response_format"]["json_schema"]["schema"]["properties"]["fluency"]["maximum"] == 5
+    # What is answered is not asked again.
+    n_asked = len(endpoint.asked)
+    again = judge_port(checked, llm="m", n=6, source=source, concurrency=1)
+    assert len(endpoint.asked) == n_asked
+    assert again == {**report, "tokens": {"input": 0, "output": 0, "cost": 0.0}}
+    # Another model, another judge.
+    judge_port(checked, llm="n", n=1, source=source)
+    assert len(endpoint.asked) == n_asked + 3
+
+
+def test_judge_beside_people(checked, tmp_path, endpoint):
+    endpoint.script.extend([verdict(4)] * 6)
+    judge_port(checked, llm="m", n=6, source=tmp_path / "small", concurrency=1)
+    anna = fill(sheets_of(checked)[0], tmp_path / "anna.csv", 2)
+    report = agree([anna], port=checked)
+    (pair,) = report["dimensions"]["accuracy"]["pairs"]
+    assert (pair["raters"], pair["n"], pair["within_one"]) == (["anna", "judge"], 6, 0)
+    assert pair["mean_absolute_error"] == 2
+    assert report["dimensions"]["accuracy"]["alpha_with_judge"]["n"] == 6
+    assert len(report["disagreements"]) == 24
+    assert {"kind", "id"} <= report["disagreements"][0].keys()
+
+
+def test_judge_needs_a_checked_port(make_port, endpoint, tmp_path):
+    with pytest.raises(BadInput, match="not checked yet"):
+        judge_port(make_port(), llm="m", source=tmp_path / "small")
+    assert endpoint.asked == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "valid"),
+    [
+        (json.dumps(dict.fromkeys(DIMENSIONS, 3)), True),
+        (f"Sure! ```json\n{json.dumps(dict.fromkeys(DIMENSIONS, 3))}\n```", True),
+        (json.dumps(dict.fromkeys(DIMENSIONS, 0)), False),
+        (json.dumps(dict.fromkeys(DIMENSIONS, True)), False),
+        (json.dumps(dict.fromkeys(DIMENSIONS, 3.0)), False),
+        (json.dumps(dict.fromkeys(DIMENSIONS, "3")), False),
+        (json.dumps(dict.fromkeys(DIMENSIONS[1:], 3)), False),
+        ("[" * 100_000, False),
+        ("{" * 100_000 + "}", False),
+        ("", False),
+    ],
+)
+def test_verdicts(answer, valid):
+    assert (read_verdict(answer) is not None) is valid
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_any_answer(text):
+    read_verdict(text)
+
+
+def test_moved_sheets_need_no_port(checked, tmp_path):
+    path = fill(sheets_of(checked)[0], tmp_path / "anna.csv")
+    assert agree([path])["raters"] == {"anna": 7}
+    shutil.copy(checked / "qa" / "sheets" / "key.json", tmp_path)
+    assert agree([path])["raters"] == {"anna": 6}
