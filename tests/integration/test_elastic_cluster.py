@@ -12,7 +12,7 @@ import pytest
 from rusbeir.retrieval.lexical.elastic import connection
 
 DOCUMENTS = 10_000
-QUERIES = 1_000
+QUERIES = 600
 
 
 @pytest.mark.filterwarnings("ignore::elastic_transport.TransportWarning")
