@@ -16,7 +16,7 @@ import orjson
 from rusbeir import __version__
 from rusbeir.audit import lengths, scores
 from rusbeir.audit.back import answers, back_translate
-from rusbeir.audit.gates import Gate, failed_gates, figures
+from rusbeir.audit.gates import LEVELS, Gate, failed_gates, figure_names, figures, refuse_unknown
 from rusbeir.audit.levels import Level
 from rusbeir.audit.measuring import Measured, Measurer, Task
 from rusbeir.audit.page import write_page
@@ -68,6 +68,7 @@ def check_port(
     >>> check_port("scifact-kk", back_translator="google")["levels"]["documents"]["chrF"]  # doctest: +SKIP
     61.7
     """
+    refuse_unknown(gates, figure_names(FLAGS, translated_back=back_translator is not None))
     port = open_port(folder, source=source, language=language, split=split, progress=progress)
     n_segments = 0
 
@@ -155,9 +156,7 @@ def _measured(
 class Tally:
     """What is known of the segments so far."""
 
-    levels: dict[str, Level] = field(
-        default_factory=lambda: {name: Level() for name in ("segments", "documents", "queries")}
-    )
+    levels: dict[str, Level] = field(default_factory=lambda: {name: Level() for name in LEVELS})
     n_segments: int = 0
     n_records: Counter[str] = field(default_factory=Counter)
     flagged: Counter[str] = field(default_factory=Counter)

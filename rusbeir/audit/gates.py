@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rusbeir.errors import BadInput, unknown
 
 _GATE = re.compile(r"\s*([\w.+-]*[\w+])\s*(>=|<=|==|>|<)\s*(-?\d+(?:\.\d+)?)\s*(%?)\s*")
+LEVELS = ("segments", "documents", "queries")
 _HOLDS = {">=": operator.ge, "<=": operator.le, "==": operator.eq, ">": operator.gt, "<": operator.lt}
 
 
@@ -38,17 +39,31 @@ def parse_gates(text: str) -> list[Gate]:
     return gates
 
 
+def refuse_unknown(gates: Sequence[Gate], known: Iterable[str]) -> None:
+    """Raise UnknownName for a gate by another figure than these."""
+    names = list(known)
+    for gate in gates:
+        if gate.name not in names:
+            raise unknown("figure to gate by", gate.name, names)
+
+
 def failed_gates(gates: Sequence[Gate], measured: Mapping[str, float]) -> list[str]:
-    """A line for each gate that does not hold. Raises UnknownName for a figure that the report has not."""
+    """A line for each gate that does not hold; one by a figure that was not measured does not."""
     lines = []
     for gate in gates:
-        if gate.name not in measured:
-            raise unknown("figure to gate by", gate.name, measured)
-        value = measured[gate.name]
-        if not _HOLDS[gate.relation](value, gate.bound):
+        value = measured.get(gate.name)
+        if value is None:
+            lines.append(f"{gate.text} does not hold: {gate.name} was not measured")
+        elif not _HOLDS[gate.relation](value, gate.bound):
             shown = f"{value:.2%}" if gate.text.endswith("%") else f"{value:.4g}"
             lines.append(f"{gate.text} does not hold: {gate.name} is {shown}")
     return lines
+
+
+def figure_names(flags: Iterable[str], *, translated_back: bool) -> list[str]:
+    """The names that figures gives, before anything is measured."""
+    scores = [f"{name}.{level}" for name in ("chrf", "chrf++", "mean") for level in LEVELS]
+    return ["flagged", *flags, *(["chrf", "chrf++", "ndcg-kept", *scores] if translated_back else [])]
 
 
 def figures(report: Mapping[str, Any]) -> dict[str, float]:

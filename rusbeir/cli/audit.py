@@ -138,10 +138,13 @@ def score(
     Example: rusbeir audit score --source src.en --hyp online.ru --ref ref.ru --lang ru
     """
     from rusbeir import __version__
-    from rusbeir.audit.gates import failed_gates, line_figures, parse_gates
+    from rusbeir.audit.check import FLAGS
+    from rusbeir.audit.gates import failed_gates, line_figures, parse_gates, refuse_unknown
     from rusbeir.audit.lines import score_lines
 
     gates = parse_gates(gate) if gate else []
+    scores = ["bleu", "chrf", "chrf++", "ter", "chrf_mean"] if ref else []
+    refuse_unknown(gates, [*scores, *(["flagged", *FLAGS] if source else [])])
     with output.progress() as progress:
         rows = [
             score_lines(

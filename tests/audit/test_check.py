@@ -12,7 +12,7 @@ from porters import TRANSLATION, Fake, records, translated
 
 from rusbeir.audit import check_port
 from rusbeir.audit.cleaning import apply_cleaning, plan_cleaning
-from rusbeir.audit.gates import failed_gates, figures, parse_gates
+from rusbeir.audit.gates import failed_gates, figure_names, figures, parse_gates, refuse_unknown
 from rusbeir.audit.ported import open_port
 from rusbeir.datasets import load
 from rusbeir.errors import BadInput, UnknownName
@@ -141,8 +141,13 @@ def test_gates(gate, failed):
         "round_trip": {"kept": 0.9},
     }
     assert failed_gates(parse_gates(gate), figures(report)) == failed
+    known = figure_names(["refusal"], translated_back=True)
+    assert figures(report).keys() <= set(known)
     with pytest.raises(UnknownName, match="Did you mean 'refusal'"):
-        failed_gates(parse_gates("refusals<=0"), figures(report))
+        refuse_unknown(parse_gates("refusals<=0"), known)
+    with pytest.raises(UnknownName, match="'chrf'"):
+        refuse_unknown(parse_gates("chrf>5"), figure_names(["refusal"], translated_back=False))
+    assert failed_gates(parse_gates("chrf>5"), {}) == ["chrf>5 does not hold: chrf was not measured"]
 
 
 @pytest.fixture

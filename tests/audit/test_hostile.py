@@ -151,4 +151,4 @@ def test_ten_megabytes(make_port, tmp_path):
     assert (folder / "qa" / "report.html").stat().st_size < 200_000
     paths = make_sheets(folder, n=6, raters=1, source=tmp_path / "small")
     assert all(path.stat().st_size < 200_000 for path in paths)
-    assert scores.segment_chrf([line], ["Water boils."]) == [0.0]
+    assert scores.segment_chrf([line], ["Water boils."])[0] < 0.001

@@ -1,0 +1,131 @@
+"""`rusbeir audit`: what it prints, its exit codes, and one line for everything that can be wrong."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "translation"))
+
+from porters import DOCS, records, translated, write_source
+from test_bad_input import one_line
+
+
+@pytest.fixture
+def ported(rusbeir, tmp_path) -> Path:
+    """A port of the small source, with a memory for the way back beside it."""
+    source = write_source(tmp_path / "small")
+    texts = {text for doc in DOCS for text in (doc["title"], doc["text"]) if text}
+    texts |= {query["text"] for query in records(source / "queries.jsonl")}
+    pairs = {text: translated(text) for text in sorted(texts)}
+    for name, sides in (("memory", pairs.items()), ("back", [(russian, text) for text, russian in pairs.items()])):
+        lines = [json.dumps({"source": one, "target": other}) + "\n" for one, other in sides]
+        (tmp_path / f"{name}.jsonl").write_text("".join(lines))
+    memory = ("--translator", "memory", "--memory", "memory.jsonl")
+    assert rusbeir("port", source, "--to", "ru", *memory, "--out", "out").code == 0
+    return source
+
+
+CHECK = ["audit", "check", "out", "--source", "small"]
+THERE_AND_BACK = [*CHECK, "--back-translator", "memory", "--memory", "back.jsonl"]
+
+
+def test_check(rusbeir, ported):
+    outcome = rusbeir(*THERE_AND_BACK, "--gate", "chrf>=55,flagged<=2%")
+    assert outcome.code == 0, outcome.err
+    assert "documents" in outcome.out
+    assert "bm25 on" in outcome.out
+    assert "qa/report.html" in outcome.err
+    report = json.loads(rusbeir(*THERE_AND_BACK, "--json").out)
+    assert report["levels"]["queries"]["chrF"] == 100
+    assert report == json.loads(Path("out/qa/report.json").read_text())
+
+
+def test_a_gate_that_does_not_hold(rusbeir, ported):
+    outcome = rusbeir(*CHECK, "--gate", "flagged<0")
+    assert outcome.code == 1
+    assert outcome.err.splitlines()[-1] == "rusbeir: gate: flagged<0 does not hold: flagged is 0."
+    assert Path("out/qa/report.html").exists()
+
+
+def test_score(rusbeir, tmp_path):
+    (tmp_path / "hyp").write_text("Кошка сидела на ковре.\nОна спала.\n")
+    (tmp_path / "ref").write_text("Кошка сидела на коврике.\nОна спала.\n")
+    (tmp_path / "src").write_text("The cat sat on the mat.\nIt slept at 17:45.\n")
+    files = ["--hyp", "hyp", "--ref", "ref", "--source", "src", "--lang", "ru"]
+    outcome = rusbeir("audit", "score", *files)
+    assert outcome.code == 0
+    assert "BLEU" in outcome.out
+    (row,) = json.loads(rusbeir("audit", "score", *files, "--json").out)["rows"]
+    assert row["flags"]["lost-numbers"]["segments"] == 1
+    assert rusbeir("audit", "score", *files, "--gate", "chrf>=99").code == 1
+
+
+def test_clean(rusbeir, ported):
+    text = Path("out/corpus.jsonl").read_text()
+    Path("out/corpus.jsonl").write_text(text.replace("Дождь падает https://a.org/b. Река ночь.", ""))
+    rusbeir(*CHECK)
+    outcome = rusbeir("audit", "clean", "out", "--source", "small")
+    assert outcome.code == 0
+    assert "1 documents and 0 queries go" in outcome.err
+    assert "Nothing is changed" in outcome.err
+    assert not Path("out-clean").exists()
+    assert rusbeir("audit", "clean", "out", "--source", "small", "--apply").code == 0
+    assert len(records(Path("out-clean/corpus.jsonl"))) == 3
+    again = rusbeir("audit", "clean", "out", "--source", "small", "--apply")
+    assert again.code == 2
+    assert one_line(again.err, ["out-clean exists already", "--out"])
+
+
+def test_sheet_and_agree(rusbeir, ported):
+    rusbeir(*CHECK)
+    outcome = rusbeir("audit", "sheet", "out", "--source", "small", "-n", "4", "--raters", "2")
+    assert outcome.code == 0
+    assert len(outcome.out.splitlines()) == 6
+    for rater in (1, 2):
+        path = Path(f"out/qa/sheets/rater-{rater}.csv")
+        text = path.read_text(encoding="utf-8-sig").replace(",,,,,", f",4,5,4,{rater},")
+        path.write_text(text, encoding="utf-8")
+    sheets = ["out/qa/sheets/rater-1.csv", "out/qa/sheets/rater-2.csv"]
+    outcome = rusbeir("audit", "agree", *sheets, "--port", "out")
+    assert outcome.code == 0
+    assert "rater-1 and rater-2" in outcome.out
+    report = json.loads(rusbeir("audit", "agree", *sheets, "--json").out)
+    (pair,) = report["dimensions"]["style_consistency"]["pairs"]
+    assert (pair["within_one"], pair["mean_absolute_error"], pair["kappa"]) == (1.0, 1.0, 0.0)
+    assert report["dimensions"]["fluency"]["alpha"]["value"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["check", "nowhere"], ["nowhere is no folder"]),
+        (["check", "small"], ["no port", "--source"]),
+        ([*CHECK[1:], "--gate", "chrf=>5"], ["'chrf=>5'", "chrf>=55,flagged<=2%"]),
+        ([*CHECK[1:], "--gate", "chrf>=5"], ["No figure to gate by 'chrf'"]),
+        ([*CHECK[1:], "--gate", "comet>=5"], ["No figure to gate by 'comet'"]),
+        ([*CHECK[1:], "--back-translator", "gogle"], ["No translator 'gogle'", "google"]),
+        (["clean", "out", "--source", "small"], ["not checked yet", "rusbeir audit check out"]),
+        (["sheet", "out", "--source", "small"], ["not checked yet"]),
+        (["judge", "out", "--source", "small", "--llm", "m"], ["not checked yet"]),
+        (["agree", "memory.jsonl"], ["memory.jsonl", ".csv or .xlsx"]),
+        (["agree", "nowhere.csv"], ["nowhere.csv"]),
+        (["agree", "nowhere.xlsx"], ["nowhere.xlsx"]),
+        (["score", "--hyp", "memory.jsonl", "--lang", "ru"], ["--ref", "--source"]),
+    ],
+)
+def test_bad_calls(rusbeir, ported, arguments, words):
+    outcome = rusbeir("audit", *arguments)
+    assert outcome.code == 2
+    assert one_line(outcome.err, words)
+
+
+def test_a_card_that_names_no_source_any_more(rusbeir, ported):
+    shutil.rmtree("small")
+    outcome = rusbeir("audit", "check", "out")
+    assert outcome.code == 2
+    assert one_line(outcome.err, ["port of 'small'", "--source"])
