@@ -236,6 +236,20 @@ def test_a_partial_answer_is_none(answer, line):
     assert line in str(error.value)
 
 
+@pytest.mark.parametrize("bm25", [Bm25(), Bm25(fields="best_fields"), Bm25(fields="sum")], ids=lambda bm25: bm25.fields)
+def test_more_terms_than_the_server_takes(server, tmp_path, bm25):
+    """Tens of thousands; the embedded engine says what the hits are."""
+    docs = [Doc(f"d{n}", f"t{n} t{n + 1} t{n % 7}", f"t{n + 2}" if n % 3 else "") for n in range(12_000)]
+    query = {"q": " ".join(f"t{n} t{n % 50}" for n in range(10_000)), "short": "t5 t6"}
+    exact = retriever(tmp_path / "tantivy", docs, "tantivy", bm25).search(query, 5_000)
+    found = retriever(tmp_path / "index", docs, ENGINE, bm25).search(query, 5_000)
+    for name, hits in exact.items():
+        assert list(found[name].values()) == pytest.approx(list(hits.values()), rel=1e-5)
+        apart = [doc_id for doc_id in hits if found[name].get(doc_id, 0) != pytest.approx(hits[doc_id], rel=1e-5)]
+        last = min(hits.values())
+        assert all(hits[doc_id] == pytest.approx(last, rel=1e-5) for doc_id in apart), "only ties at the cut-off"
+
+
 def test_as_deep_as_documented(server, tmp_path):
     docs = [Doc(f"d{number}", "same" if number % 2 else "same other") for number in range(101_500)]
     found = retriever(tmp_path / "index", docs, ENGINE)

@@ -94,7 +94,9 @@ def create(server: Server, name: str, recipe: Recipe, body: Mapping[str, Any]) -
 def publish(server: Server, held: Held) -> None:
     """Let the index serve: replicas where there are nodes for them, refresh as usual, and its alias, in this order."""
     connection.patiently(lambda: server.ask("PUT", f"/{held.index}/_settings", {"index": _SERVING}))
-    server.ask("GET", f"/_cluster/health/{held.index}?wait_for_status=green&timeout=60s", allow=(403, 408))
+    # Replicas are worth a short wait, not a failure: a node may be away.
+    health = f"/_cluster/health/{held.index}?wait_for_status=green&timeout=30s"
+    connection.patiently(lambda: server.ask("GET", health, allow=(403, 408)))
     action = {"add": {"index": held.index, "alias": held.name}}
     connection.patiently(lambda: server.ask("POST", "/_aliases", {"actions": [action]}))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import heapq
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +19,18 @@ from rusbeir.retrieval.lexical.engines import Hits
 
 _HITS_A_REQUEST = 50_000
 _QUERIES_A_REQUEST = 128
+_HITS_A_PAGE = 10_000
+_TERMS_A_PART = 1_000
+"""Servers take at least 1,024 clauses unless somebody has lowered that; those of 512 MB take 8,192."""
 _WANTED = (
     "responses.status,responses.error,responses.timed_out,responses._shards.failed,"
     "responses._shards.total,responses._shards.successful,responses.hits.hits.sort"
 )
 _TYPES = {"best_fields": "best_fields", "sum": "most_fields"}
+
+
+class TooManyTerms(BackendError):
+    """A query has more clauses than the server takes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +46,49 @@ class ElasticSearcher:
         if k > WINDOW:
             raise BadInput(f"An index on Elasticsearch gives at most {WINDOW:,} hits a query, not {k:,}. Lower -k.")
         bodies = [{**self._query(terms), **SHAPE, "size": k} for terms in queries]
-        found = answers(self.server, self.index, bodies, max(1, min(_QUERIES_A_REQUEST, _HITS_A_REQUEST // k)))
+        try:
+            found = answers(self.server, self.index, bodies, max(1, min(_QUERIES_A_REQUEST, _HITS_A_REQUEST // k)))
+        except TooManyTerms:
+            if len(queries) == 1:
+                return [self._in_parts(queries[0], k)]
+            return [hits for terms in queries for hits in self.search([terms], k)]
         return [hits_of(answer) for answer in found]
 
+    def _in_parts(self, terms: Sequence[str], k: int) -> Hits:
+        """The hits of a query with more terms than the server takes at once: asked in parts and added up here.
+
+        Exact, since every document of every part is fetched; slow, and hardly ever needed.
+        """
+        ordered = sorted(terms)
+        parts = [ordered[start : start + _TERMS_A_PART] for start in range(0, len(ordered), _TERMS_A_PART)]
+        by_field: list[dict[int, float]] = [defaultdict(float) for _ in self.bm25.field_names]
+        for name, sums in zip(self.bm25.field_names, by_field, strict=True):
+            for part in parts:
+                for rows, scores in self._every(name, part):
+                    for row, score in zip(rows, scores, strict=True):
+                        sums[row] += score
+        total = dict(by_field[0])
+        tie = self.bm25.tie_breaker if self.bm25.fields == "best_fields" else 1.0
+        for other in by_field[1:]:
+            for row in total.keys() | other.keys():
+                scored = sorted((total.get(row, 0.0), other.get(row, 0.0)))
+                total[row] = scored[1] + tie * scored[0]
+        best = heapq.nsmallest(k, total.items(), key=lambda hit: (-hit[1], hit[0]))
+        return [row for row, _ in best], [float(score) for _, score in best]
+
+    def _every(self, field: str, terms: Sequence[str]) -> Iterator[Hits]:
+        """All documents of the terms in one field, a page at a time."""
+        query = {"match": {field: {"query": _line(terms)}}}
+        body: dict[str, Any] = {"query": query, **SHAPE, "size": _HITS_A_PAGE}
+        while True:
+            rows, scores = hits_of(answers(self.server, self.index, [body], 1)[0])
+            yield rows, scores
+            if len(rows) < _HITS_A_PAGE:
+                return
+            body["search_after"] = [scores[-1], rows[-1]]
+
     def _query(self, terms: Sequence[str]) -> dict[str, Any]:
-        line = " ".join([term[:LONGEST_TERM_CHARS] for term in terms])
+        line = _line(terms)
         if self.bm25.fields == "flat":
             return {"query": {"match": {"text": {"query": line}}}}
         query: dict[str, Any] = {
@@ -52,6 +99,10 @@ class ElasticSearcher:
         if self.bm25.fields == "best_fields":
             query["tie_breaker"] = self.bm25.tie_breaker
         return {"query": {"multi_match": query}}
+
+
+def _line(terms: Sequence[str]) -> str:
+    return " ".join([term[:LONGEST_TERM_CHARS] for term in terms])
 
 
 SHAPE: Mapping[str, Any] = {
@@ -111,10 +162,10 @@ def _trouble(server: Server, answer: Mapping[str, Any]) -> BackendError | None:
     """Why this is no whole answer; None where it is one."""
     reason = connection.reason_of(answer)
     if "error" in answer:
-        if "too_many" in connection.kind_of(answer) or "maxClauseCount" in reason:
-            return BackendError(
-                f"{server.address} refuses a query of so many terms ({reason}). "
-                "Raise indices.query.bool.max_clause_count on its nodes, or give them more memory."
+        if "maxClauseCount" in reason or "too many clauses" in reason:
+            return TooManyTerms(
+                f"{server.address} refuses even {_TERMS_A_PART} terms at once ({reason}). "
+                "Raise indices.query.bool.max_clause_count on its nodes."
             )
         passing = answer.get("status") in connection.BUSY
         kind = Unavailable if passing else BackendError
