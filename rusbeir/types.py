@@ -51,7 +51,7 @@ class Card:
     language: str
     split: str
     fingerprint: str
-    """sha256 (hex) over documents in corpus order, then queries and qrels sorted by id."""
+    """sha256 (hex) of the content: the corpus's own, in its order, then queries and qrels sorted by id."""
     licence: str = ""
     source: str = ""
     revision: str = ""
