@@ -220,7 +220,7 @@ ANSWERS = [
     ({"status": 503, "error": {"type": "search_phase_execution_exception", "reason": "no shard"}}, "(503): no shard"),
     (
         {"status": 400, "error": {"type": "too_many_nested_clauses", "reason": "maxClauseCount is 1024"}},
-        "so many terms",
+        "refuses even 1000 terms",
     ),
     ({"status": 404, "error": {"type": "index_not_found_exception", "reason": "no such index"}}, "no such index"),
 ]
