@@ -22,6 +22,12 @@ def require(what: str, present: bool, remedy: str) -> None:
     pytest.skip(f"needs {what}: {remedy}")
 
 
+@pytest.fixture(scope="session")
+def needs() -> Callable[[str, bool, str], None]:
+    """`require`, for tests in folders that have a conftest of their own."""
+    return require
+
+
 @pytest.fixture(autouse=True, scope="session")
 def own_cache(tmp_path_factory: pytest.TempPathFactory):
     """No test reads or writes the user's cache, and none inherits the user's data folders."""

@@ -96,7 +96,7 @@ class ListReranker:
                     f"[{n}] {' '.join(documents[place][:chars].split())}" for n, place in enumerate(window, start=1)
                 ]
                 prompt = f"Query: {query}\n\n" + "\n".join(lines)
-                answer = await _patiently(llm, throttle, partial(_answered, llm, _LIST, prompt, 6 * WINDOW))
+                answer = await _patiently(llm, throttle, partial(_answered, llm, _LIST, prompt, 6 * len(window)))
                 order[start : start + WINDOW] = [window[n] for n in permutation(answer, len(window))]
         return order
 
@@ -160,7 +160,8 @@ async def _patiently(llm: Llm, throttle: Throttle, call: Callable[[], Awaitable[
 
 async def _first_tokens(llm: Llm, prompt: str) -> tuple[tuple[str, float], ...]:
     answer = await llm.chat(_messages(_YES_NO, prompt), max_tokens=1, top_logprobs=TOP_LOGPROBS)
-    if not answer.first_tokens:
+    # A model that ends at once, or begins with half a character, has said neither and leaves no token to look at.
+    if answer.text.strip("\ufffd") and not answer.first_tokens:
         raise BackendError(
             f"{llm.endpoint} answers without log-probabilities, which runtime=llm needs. Use runtime=llm-list."
         )

