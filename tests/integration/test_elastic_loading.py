@@ -201,6 +201,9 @@ def test_a_dropped_index_is_built_again(elasticsearch, tmp_path, monkeypatch):
     anew = system.prepare(dataset.corpus, dataset.card.fingerprint, silent)
     assert anew.reused is False
     assert anew.retriever.search(dataset.queries, 10) == run
+    (ready.path / "elasticsearch.json").write_bytes(b"{")
+    mended = system.prepare(dataset.corpus, dataset.card.fingerprint, silent)
+    assert mended.retriever.search(dataset.queries, 10) == run, "what lies on this machine can be made again"
 
 
 def test_documents_that_went_missing(server, tmp_path):

@@ -59,9 +59,13 @@ class ElasticEngine:
         return int(sizes["_all"]["primaries"]["store"]["size_in_bytes"]) if sizes else 0
 
     def holds(self, folder: Path) -> bool:
-        pointer = _pointer(folder)
-        held = indexes.find(self.server, pointer["name"])
-        return held is not None and held.published and held.uuid == pointer["uuid"]
+        try:
+            pointer = _pointer(folder)
+            name, uuid = pointer["name"], pointer["uuid"]
+        except (OSError, ValueError, KeyError):
+            return False
+        held = indexes.find(self.server, name)
+        return held is not None and held.published and held.uuid == uuid
 
     def open(self, folder: Path, bm25: Bm25) -> ElasticSearcher:
         """Raises BackendError where the index is gone or has lost documents."""
