@@ -37,17 +37,18 @@ def bench(
     from rusbeir.datasets import load
     from rusbeir.evaluation import DEFAULT_MEASURES, check_measures
     from rusbeir.experiment import bench as measure_one
-    from rusbeir.retrieval import resolve
+    from rusbeir.retrieval import check_names, resolve
 
     names = check_measures(measure or DEFAULT_MEASURES)
-    systems = system or ["bm25"]
+    # Before a dataset is fetched.
+    systems = [check_names(text) for text in system or ["bm25"]]
     rows = []
     engine = options.engine_at(engine, es_url)
     with output.progress() as progress:
         for name in datasets:
             dataset = load(name, language=lang, split=split, progress=progress)
             # A wrong system is refused before the first of several is measured.
-            resolved = [resolve(text, language=dataset.card.language, engine=engine) for text in systems]
+            resolved = [resolve(spec, language=dataset.card.language, engine=engine) for spec in systems]
             rows += [
                 measure_one(
                     dataset, one.name, engine=engine, k=k, measures=names, out=out, force=force, progress=progress

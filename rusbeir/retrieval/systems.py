@@ -119,14 +119,29 @@ def resolve(spec: Spec | str, *, language: str, engine: str = "auto", self_suffi
     return system
 
 
+def check_names(spec: Spec | str) -> Spec:
+    """The spec, each of whose stages is known; what can be said before there is a dataset. Raises as resolve does."""
+    if isinstance(spec, str):
+        spec = parse(spec)
+    for place, stage in enumerate(spec.stages):
+        kind, _ = _registered(stage.name, first=place == 0)
+        for arg in stage.args if kind is FUSIONS else ():
+            check_names(as_spec(arg))
+    return spec
+
+
 def _maker(name: str, *, first: bool) -> tuple[Mapping[str, str], Any]:
     """The table that a stage belongs to, and the function that makes it."""
-    if name.startswith(OWN):
-        kind, path = (SEARCHERS, _OWN_SEARCHER) if first else (RERANKERS, _OWN_RERANKER)
-    else:
-        tables = [table for table in (SEARCHERS, RERANKERS, FUSIONS) if name in table]
-        if not tables:
-            raise unknown("system", name, [*SEARCHERS, *RERANKERS, *FUSIONS])
-        kind, path = tables[0], tables[0][name]
+    kind, path = _registered(name, first=first)
     module, attribute = path.split(":")
     return kind, getattr(importlib.import_module(module), attribute)
+
+
+def _registered(name: str, *, first: bool) -> tuple[Mapping[str, str], str]:
+    """The table that a stage belongs to, and where its maker is."""
+    if name.startswith(OWN):
+        return (SEARCHERS, _OWN_SEARCHER) if first else (RERANKERS, _OWN_RERANKER)
+    for table in (SEARCHERS, RERANKERS, FUSIONS):
+        if name in table:
+            return table, table[name]
+    raise unknown("system", name, [*SEARCHERS, *RERANKERS, *FUSIONS])

@@ -18,6 +18,8 @@ ARGUMENTS = [
     (["bench", "{beir}", "--engine", "tantivi"], 2, ["No engine 'tantivi'", "'tantivy'"]),
     (["bench", "{beir}", "--engine", "tantivy", "--system", "bm25(k1=0.9)"], 2, ["tantivy", "k1", "bm25s"]),
     (["bench", "{beir}", "--system", "bm52"], 2, ["'bm52'", "'bm25'"]),
+    # Said before the dataset is looked for.
+    (["bench", "no/such", "--system", "rrf(bm25,dnse(x))"], 2, ["'dnse'", "'dense'"]),
     (["bench", "{beir}", "--system", "bm25(k1="], 2, ["column 9"]),
     (["bench", "{beir}", "--system", "bm25(k3=1)"], 2, ["k3"]),
     (["bench", "{beir}", "--system", "bm25(k1=-1)"], 2, ["k1"]),
