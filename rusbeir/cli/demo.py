@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import typer
 
-from rusbeir.cli import demo_port, options, output
+from rusbeir.cli import demo_audit, demo_port, options, output
 from rusbeir.types import Dataset
 
 SYSTEMS = {
@@ -33,13 +33,15 @@ def demo(out: options.Out = Path("results/demo"), as_json: options.Json = False)
         dataset = load(name, progress=progress)
         rows = [bench(dataset, system, out=out, progress=progress) for system in SYSTEMS]
         report = demo_port.port_mini(out, progress)
+        audits = demo_audit.audit_ports(out, progress)
     gains = _gains(rows[0], rows[-1], n=5)
     if as_json:
-        output.print_json({"dataset": name, "rows": rows, "gains": gains, "port": report})
+        output.print_json({"dataset": name, "rows": rows, "gains": gains, "port": report, "audits": audits})
         return
     _print_scores(dataset, rows)
     _print_gains(dataset, rows, gains)
     demo_port.print_port(report)
+    demo_audit.print_audits(audits)
     _print_next(out, rows)
 
 
@@ -151,7 +153,5 @@ def _print_next(out: Path, rows: list[dict[str, Any]]) -> None:
     typer.echo("Next:")
     typer.echo("  evaluate   rusbeir bench mini/ru --system 'bm25(profile=rusbeir-paper)' --json")
     typer.echo("  a language rusbeir analyze --lang ru 'Мамы мыли рамы' --explain   (docs/add-a-language.md)")
-    typer.echo(
-        "  port       rusbeir port mini/en --to ru --translator google --out mini-ru --dry-run   (docs/port.md)"
-    )
+    typer.echo("  port       rusbeir port mini/en --to ru --translator google --out mini-ru --dry-run   (docs/port.md)")
     typer.echo("Dense retrieval and its fusion with BM25 come with a later version.")
