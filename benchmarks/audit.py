@@ -1,11 +1,13 @@
-"""What the audit finds, misses and takes: `python benchmarks/audit.py [damage] [speed]`."""
+"""What the audit finds, misses and takes: `python benchmarks/audit.py [damage] [speed] [wmt] [nfcorpus]`."""
 
 from __future__ import annotations
 
 import json
 import os
 import resource
+import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from itertools import cycle, islice
@@ -59,12 +61,16 @@ def speed(n: int = 100_000) -> dict[str, Any]:
     bounds = lengths.bounds((pair.source, pair.translation) for pair in pairs)
     measurer = Measurer(languages=("en", "ru"), bounds=bounds)
     work = _Checking(measurer)
-    list(in_order(work, [pairs] * 2 * cpu_count(), cpu_count()))
-    before = _peak_mb()
     started = time.perf_counter()
-    n_done = sum(in_order(work, paged(islice(cycle(pairs), n), 500), cpu_count()))
+    n_done = 0
+    early = 0.0
+    for count in in_order(work, paged(islice(cycle(pairs), n), 500), cpu_count()):
+        n_done += count
+        # By now every process has read what it needs.
+        if not early and n_done >= n // 5:
+            early = _resident_mb()
     seconds = time.perf_counter() - started
-    rise = _peak_mb() - before
+    rise = _resident_mb() - early
 
     hypotheses = [pair.spanish for pair in pairs]
     references = [pair.source for pair in pairs]
@@ -73,7 +79,6 @@ def speed(n: int = 100_000) -> dict[str, Any]:
     def theirs() -> list[float]:
         return [sacrebleu.sentence_score(h, [r]).score for h, r in zip(hypotheses, references, strict=True)]
 
-    ratios = {}
     one, two = [], []
     for _ in range(3):
         started = time.perf_counter()
@@ -112,14 +117,60 @@ def _chrf(pair: tuple[list[str], list[str]]) -> int:
     return len(scores.segment_chrf(*pair))
 
 
-def _peak_mb() -> float:
-    return (
-        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    ) / 1024
+def _resident_mb() -> float:
+    """Of this process and those that it started."""
+    pids = [os.getpid()]
+    for task in Path(f"/proc/{pids[0]}/task").iterdir():
+        pids += map(int, (task / "children").read_text().split())
+    pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids)
+    return pages * resource.getpagesize() / 2**20
+
+
+def wmt() -> list[dict[str, Any]]:
+    """WMT22 en-ru through score_lines, and what sacrebleu's command line prints on the same."""
+    from rusbeir.audit.lines import score_lines
+
+    folder = DATA / "wmt22-en-ru"
+    rows = []
+    for path in sorted(folder.glob("hyp.*.ru")):
+        report = score_lines(path, source=folder / "src.en", reference=folder / "ref.A.ru", language="ru")
+        for name, options in _SACREBLEU.items():
+            command = [Path(sys.executable).with_name("sacrebleu"), folder / "ref.A.ru", "-i", path, "-b", "-w", "12"]
+            done = subprocess.run(
+                [*command, "-l", "en-ru", "-m", *options.split()], capture_output=True, text=True, check=True
+            )
+            ours = f"{report['scores'][name]:.12f}"
+            rows.append({"system": path.name, "score": name, "ours": ours, "sacrebleu": done.stdout.strip()})
+        flags = {name: row["segments"] for name, row in report["flags"].items() if row["segments"]}
+        rows.append({"system": path.name, "flagged": report["flagged"]["share"], "flags": flags})
+    return rows
+
+
+_SACREBLEU = {"BLEU": "bleu", "chrF": "chrf", "chrF++": "chrf --chrf-word-order 2", "TER": "ter"}
+
+
+def nfcorpus() -> dict[str, Any]:
+    """NFCorpus into Spanish and back with Apertium: seconds of the port and of the audit, and what it says."""
+    from rusbeir.audit import check_port
+    from rusbeir.translation.porting import port
+
+    with tempfile.TemporaryDirectory() as out:
+        started = time.perf_counter()
+        port("cocktail/nfcorpus/human", to="es", translator="apertium", out=out)
+        ported = time.perf_counter()
+        report = check_port(out, back_translator="apertium")
+        return {
+            "port_seconds": ported - started,
+            "audit_seconds": time.perf_counter() - ported,
+            "levels": report["levels"],
+            "flags": {name: row["share"] for name, row in report["flags"].items()},
+            "round_trip": {name: report["round_trip"][name] for name in ("rows", "quartiles")},
+        }
 
 
 if __name__ == "__main__":
-    asked = sys.argv[1:] or ["damage", "speed"]
+    asked = sys.argv[1:] or ["damage", "speed", "wmt", "nfcorpus"]
     for name in asked:
-        for row in (lambda found: found if isinstance(found, list) else [found])(globals()[name]()):
+        found = globals()[name]()
+        for row in found if isinstance(found, list) else [found]:
             print(json.dumps(row))

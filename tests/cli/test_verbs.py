@@ -23,7 +23,8 @@ def test_version(rusbeir):
     assert rusbeir("--version").out == "rusbeir 0.1.0\n"
 
 
-VERBS = ["analyze", "bench", "cache info", "cache clear", "datasets", "datasets info", "datasets fetch",
+VERBS = ["analyze", "audit agree", "audit check", "audit clean", "audit judge", "audit score", "audit sheet",
+         "bench", "cache info", "cache clear", "datasets", "datasets info", "datasets fetch",
          "datasets validate", "demo", "eval", "index", "languages", "search"]  # fmt: skip
 
 
