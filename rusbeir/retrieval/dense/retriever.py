@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from rusbeir.errors import BadInput
-from rusbeir.retrieval.dense import exact
+from rusbeir.retrieval.dense import exact, hnsw
 from rusbeir.retrieval.dense.collection import Collection
 from rusbeir.retrieval.dense.encoder import Encoder, Vectors
 from rusbeir.retrieval.dense.store import BLOCK_TEXTS, Store
 from rusbeir.types import Progress, Queries, Run
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +31,8 @@ class DenseRetriever:
     queries: Store
     collection: Collection
     progress: Progress
+    graph: Path | None = None
+    """Where the HNSW graph lies or is to lie; None searches exactly."""
 
     def search(self, queries: Queries, k: int) -> Run:
         """At most k hits a query by falling score, equal scores in corpus order; every document is a hit."""
@@ -64,9 +70,19 @@ class DenseRetriever:
 
     def _search(self, queries: Vectors, k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
         vectors, mapping = self.documents.mapped()
+        if self.graph is not None:
+            index = hnsw.open_graph(self.graph, vectors, self.collection.rows, self.progress)
+            found = hnsw.search(index, queries, k)
+            sample = queries[: hnsw.RECALL_QUERIES]
+            _, true = exact.search(sample, vectors, self.collection.rows, k, mapping=mapping)
+            recall = np.mean([len(np.intersect1d(a, b)) / len(b) for a, b in zip(found[1], true, strict=False)])
+            logger.warning("%s: recall@%d of HNSW against exact search is %.4f.", self.name, true.shape[1], recall)
+            return found
         return exact.search(queries, vectors, self.collection.rows, k, mapping=mapping)
 
     def _documents(self, scores: Vectors, places: npt.NDArray[np.int64], k: int) -> dict[str, float]:
+        # A graph that does not reach k documents says -1.
+        scores, places = scores[places >= 0], places[places >= 0]
         owners = self.collection.owners
         if owners is None:
             return dict(zip(self.collection.doc_ids.of(places.tolist()), scores.tolist(), strict=True))

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from rusbeir import __version__
 from rusbeir.errors import BadInput
 from rusbeir.retrieval import models, own
-from rusbeir.retrieval.dense import collection
+from rusbeir.retrieval.dense import collection, hnsw
 from rusbeir.retrieval.dense.encoder import Encoder, MeasuresLength
 from rusbeir.retrieval.dense.retriever import DenseRetriever
 from rusbeir.retrieval.dense.store import Store
@@ -36,7 +36,8 @@ ENDPOINTS = ("openai",)
 
 MakeEncoder: TypeAlias = Callable[[models.Model], Encoder]
 
-OPTIONS = ("dtype", "chunk", "stride")
+OPTIONS = ("dtype", "index", "chunk", "stride")
+INDEXES = ("exact", "hnsw")
 DTYPES = ("float32", "float16")
 
 
@@ -48,6 +49,8 @@ class DenseSystem:
     model: models.Model
     encoder: Encoder
     dtype: str = "float32"
+    index: str = "exact"
+    """How vectors are searched: all of them, or by an HNSW graph, whose recall is then reported."""
     chunk: int = 0
     """Words of a passage; 0 leaves documents whole."""
     stride: int = 0
@@ -63,7 +66,11 @@ class DenseSystem:
 
     @property
     def signature(self) -> str:
-        return f"dense|{self._documents}|exact|v:{__version__}"
+        return f"dense|{self._documents}|{self._index}|v:{__version__}"
+
+    @property
+    def _index(self) -> str:
+        return hnsw.SIGNATURE if self.index == "hnsw" else self.index
 
     @property
     def _documents(self) -> str:
@@ -99,6 +106,7 @@ class DenseSystem:
                 documents=documents,
                 queries=Store(folder / "queries", "float32"),
                 collection=found,
+                graph=place / hnsw.FILE if self.index == "hnsw" else None,
                 progress=progress,
             ),
             path=place,
@@ -135,6 +143,7 @@ def from_stage(stage: Stage, language: str, engine: str, source: System | None) 
         model=model,
         encoder=encoder,
         dtype=options.word("dtype", DTYPES[0], DTYPES),
+        index=options.word("index", INDEXES[0], INDEXES),
         chunk=chunk,
         stride=options.whole("stride", max(1, chunk // 2)),
     )

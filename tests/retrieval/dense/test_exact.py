@@ -96,3 +96,20 @@ def test_equal_documents_tie_in_corpus_order(fresh_cache):
     hits = system(Toy()).prepare(docs, "f", silent).retriever.search({"q": docs["d8"].text}, 40)["q"]
     assert hits["d8"] == hits["d9"]
     assert [doc_id for doc_id in hits if doc_id in {"d8", "d9"}] == ["d8", "d9"]
+
+
+def test_hnsw_reports_its_recall_and_is_built_once(fresh_cache, caplog):
+    docs = documents(400)
+    queries = {doc.doc_id: doc.text for doc in list(docs)[:20]}
+    exactly = system(Toy()).prepare(docs, "f", silent).retriever.search(queries, 10)
+    approximate = system(Toy(), index="hnsw")
+    assert "|hnsw:32/200/128|" in approximate.signature
+    found = approximate.prepare(docs, "f", silent).retriever.search(queries, 10)
+    shared = [len(set(found[query]) & set(exactly[query])) / 10 for query in queries]
+    said = float(caplog.text.split("exact search is ")[1].split()[0].rstrip("."))
+    assert said > 0.9
+    assert np.mean(shared) == pytest.approx(said, abs=0.1), "equal scores may stand for each other"
+    graph = next(fresh_cache.rglob("hnsw-*.faiss"))
+    stamp = graph.stat().st_mtime_ns
+    assert approximate.prepare(docs, "f", silent).retriever.search(queries, 10) == found
+    assert graph.stat().st_mtime_ns == stamp

