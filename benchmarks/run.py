@@ -18,12 +18,22 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-PACKAGES = ["rusbeir", "tantivy", "bm25s", "numba", "pyterrier-pisa", "pymorphy3", "PyStemmer", "pytrec_eval-terrier"]
+PACKAGES = [
+    "rusbeir",
+    "tantivy",
+    "bm25s",
+    "numba",
+    "pyterrier-pisa",
+    "pymorphy3",
+    "PyStemmer",
+    "faiss-cpu",
+    "pytrec_eval-terrier",
+]
 
 
 def rows(n_docs: int = 1_000_000) -> list[dict[str, Any]]:
     """what, measure, value, and at_least or at_most where the figure is claimed."""
-    return [*_start(), *_evaluation(), *_audit(), *_analysis(n_docs), *_search(n_docs)]
+    return [*_start(), *_evaluation(), *_audit(), *_analysis(n_docs), *_search(n_docs), *_dense(n_docs)]
 
 
 def _start() -> list[dict[str, Any]]:
@@ -116,6 +126,19 @@ def _search(n_docs: int) -> list[dict[str, Any]]:
                 for k, ratio in found["search_ratio"].items()
             ]
     return result
+
+
+def _dense(n_docs: int) -> list[dict[str, Any]]:
+    import dense
+
+    found = dense.measure(n_docs)
+    what = f"exact search, {n_docs:,} × {dense.DIM} vectors on disk"
+    return [
+        _row(what, "queries/s, k=100", found["queries_per_second"]),
+        _row(what, "speed, as a multiple of one FAISS flat index in memory", found["ratio"], at_least=0.9),
+        # A block of 128 MB and 300 MB more.
+        _row(what, "peak MB", found["peak_bytes"] / 2**20, at_most=428),
+    ]
 
 
 def _words(kind: str) -> str:

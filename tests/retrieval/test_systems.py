@@ -86,7 +86,7 @@ REFUSED = [
     ("bm25(profile=anserini-flt)", "en", "auto", UnknownName, ["Did you mean 'anserini-flat'"]),
     ("bm25", "kz", "auto", UnknownName, ["No language 'kz'"]),
     ("bm25", "ru", "lucene", UnknownName, ["No engine 'lucene'", "tantivy"]),
-    ("bm25(k1=0.9)", "ru", "tantivy", BadInput, ["cannot do k1 0.9", "--engine auto or bm25s"]),
+    ("bm25(k1=0.9)", "ru", "tantivy", BadInput, ["cannot do k1 0.9", "--engine auto, bm25s"]),
 ]
 
 
