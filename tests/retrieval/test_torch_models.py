@@ -9,7 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
-import tiny_models
+import tiny_encoders
 
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.retrieval import resolve
@@ -44,11 +44,11 @@ def models(tmp_path_factory):
 
         patch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
         yield {
-            "cls": tiny_models.sentence_encoder(folder / "cls", "cls"),
-            "m3": tiny_models.encoder(folder / "m3", heads=True),
-            "headless": tiny_models.encoder(folder / "headless"),
-            "cross": tiny_models.cross_encoder(folder / "cross"),
-            "three": tiny_models.cross_encoder(folder / "three", labels=3),
+            "cls": tiny_encoders.sentence_encoder(folder / "cls", "cls"),
+            "m3": tiny_encoders.encoder(folder / "m3", heads=True),
+            "headless": tiny_encoders.encoder(folder / "headless"),
+            "cross": tiny_encoders.cross_encoder(folder / "cross"),
+            "three": tiny_encoders.cross_encoder(folder / "three", labels=3),
         }
 
 
