@@ -1,4 +1,6 @@
-"""Ports on real and on faulty translators: speed, memory, kills (`make bench` runs it; alone: python benchmarks/port.py).
+"""Ports on real and on faulty translators: speed, memory, kills; part of `make bench`.
+
+python benchmarks/port.py [--docs 1000000] [--profile 20000]
 
 Apertium translates Cocktail's NFCorpus (RUSBEIR_DATA must hold it) into Spanish, also killed and gone on with. Local
 servers that answer like Google and like OpenAI fail in a fifth of 10,000 segments. A translator that answers at once
@@ -21,11 +23,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "translation")]
-
 import kills
 import port_data
+
+HERE = Path(__file__).parent
 
 Row = dict[str, Any]
 
@@ -69,6 +70,7 @@ def _ndcg(dataset: str, language: str, folder: Path) -> list[Row]:
 
 def _faults(n_segments: int = 10_000) -> list[Row]:
     """10,000 segments through servers of which a fifth of the answers is none."""
+    sys.path.insert(0, str(HERE.parent / "tests" / "translation"))
     import servers
 
     from rusbeir.translation.porting import port
@@ -81,9 +83,7 @@ def _faults(n_segments: int = 10_000) -> list[Row]:
     for name, options in backends:
         with (
             tempfile.TemporaryDirectory() as folder,
-            servers.TranslationServer(
-                faults=0.2, seed=7, slow_seconds=1.0, translate=port_data.translated
-            ) as server,
+            servers.TranslationServer(faults=0.2, seed=7, slow_seconds=1.0, translate=port_data.translated) as server,
         ):
             source = port_data.write_corpus(Path(folder) / "source", n_segments - 100, sentences=1, n_queries=100)
             os.environ |= {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": servers.OPENAI_KEY}

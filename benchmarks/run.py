@@ -33,7 +33,7 @@ PACKAGES = [
 
 def rows(n_docs: int = 1_000_000) -> list[dict[str, Any]]:
     """what, measure, value, and at_least or at_most where the figure is claimed."""
-    return [*_start(), *_evaluation(), *_audit(), *_analysis(n_docs), *_search(n_docs), *_dense(n_docs)]
+    return [*_start(), *_evaluation(), *_audit(), *_analysis(n_docs), *_search(n_docs), *_dense(n_docs), *_port(n_docs)]
 
 
 def _start() -> list[dict[str, Any]]:
@@ -145,6 +145,12 @@ def _words(kind: str) -> str:
     """`content@100` in words: queries of content words or of any, and how deep."""
     words, depth = kind.split("@")
     return f"{words} words, k={depth}"
+
+
+def _port(n_docs: int) -> list[dict[str, Any]]:
+    import port
+
+    return port.rows(n_docs)
 
 
 def _row(what: str, measure: str, value: float, **bound: float) -> dict[str, Any]:

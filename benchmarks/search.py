@@ -3,8 +3,9 @@
 python benchmarks/search.py [--docs 1000000] [--queries 1000] [--skip-memory]
 
 Every engine goes from one file of analysed terms to an index on disk, and from analysed queries on every core to
-a run as an evaluation takes it (query -> document id -> score), each in a process of its own. PISA runs through the bindings of pyterrier-pisa alone (no
-Java); its tokeniser knows ASCII only, so its terms are numbered (w17), which changes no score.
+a run as an evaluation takes it (query -> document id -> score), each in a process of its own. PISA runs through the
+bindings of pyterrier-pisa alone (no Java); its tokeniser knows ASCII only, so its terms are numbered (w17), which
+changes no score.
 
 Queries are six words of the stream, of two kinds: "content" leaves out its 150 commonest words, which stand
 where a language has its stop words; "any" takes them as they come, most queries with words of every other document.
