@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,11 @@ import rusbeir as package
 
 REPOSITORY = Path(__file__).parent.parent.parent
 MINI_MEMORY = Path(package.__file__).parent / "datasets" / "mini" / "memory.en-ru.tsv"
-NEEDS_APERTIUM = pytest.mark.skipif(shutil.which("apertium") is None, reason="apt-get install apertium-eng-spa")
+
+
+@pytest.fixture
+def apertium(needs):
+    needs("apertium", shutil.which("apertium") is not None, "apt-get install apertium-eng-spa")
 
 
 @pytest.fixture
@@ -95,15 +100,14 @@ def test_dry_run(rusbeir, small, monkeypatch):
     assert not Path("out").exists()
 
 
-@NEEDS_APERTIUM
-def test_a_local_translator_is_timed_and_used(rusbeir, small):
+def test_a_local_translator_is_timed_and_used(rusbeir, small, apertium):
     row = json.loads(rusbeir("port", small, "--to", "es", "--translator", "apertium", "--dry-run", "--json").out)
     assert row["estimates"][0]["seconds"] > 0
     assert rusbeir("port", small, "--to", "es", "--translator", "apertium", "--out", "out").code == 0
 
 
-def test_who_receives_what_is_said_before(rusbeir, small, monkeypatch):
-    pytest.importorskip("openai")
+def test_who_receives_what_is_said_before(rusbeir, small, monkeypatch, needs):
+    needs("openai", find_spec("openai") is not None, "pip install 'rusbeir[llm]'")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
     options = ["--option", "breaker=1", "--option", "input-price=1", "--option", "output-price=2"]
@@ -171,12 +175,12 @@ BAD = [
 
 
 @pytest.mark.parametrize(("files", "arguments", "code", "parts", "why"), BAD, ids=[row[4] for row in BAD])
-def test_bad_input(rusbeir, small, monkeypatch, files, arguments, code, parts, why):
+def test_bad_input(rusbeir, small, monkeypatch, needs, files, arguments, code, parts, why):
     for variable in ("DEEPL_AUTH_KEY", "DEEPL_API_KEY"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     if why == "no model folder":
-        pytest.importorskip("ctranslate2")
+        needs("ctranslate2", find_spec("ctranslate2") is not None, "pip install 'rusbeir[mt]'")
     for name, content in files.items():
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -186,8 +190,7 @@ def test_bad_input(rusbeir, small, monkeypatch, files, arguments, code, parts, w
     assert not Path("out/corpus.jsonl").exists()
 
 
-@NEEDS_APERTIUM
-def test_a_pair_that_there_is_not(rusbeir, small):
+def test_a_pair_that_there_is_not(rusbeir, small, apertium):
     outcome = rusbeir("port", small, "--to", "ru", "--translator", "apertium", "--out", "out")
     assert outcome.code == 2
     assert one_line(outcome.err, ["eng-rus", "There are:", "eng-spa"])

@@ -110,10 +110,9 @@ PAPER = {
 }
 
 
-def test_all_17_datasets_of_the_rusbeir_paper_with_its_counts(shared_data: Path):
+def test_all_17_datasets_of_the_rusbeir_paper_with_its_counts(shared_data: Path, needs):
     table = shared_data.parent / "reference" / "rusbeir_paper_datasets.tsv"
-    if not table.is_file():
-        pytest.skip(f"needs {table}: Table 1 of the paper")
+    needs("table 1 of the RusBEIR paper", table.is_file(), f"put it at {table}")
     lines = [line for line in table.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     records = list(csv.DictReader(lines, delimiter="\t"))
     assert {record["dataset"] for record in records} == set(PAPER)
