@@ -21,6 +21,7 @@ from rusbeir.audit.levels import Level
 from rusbeir.audit.measuring import Measured, Measurer, Task
 from rusbeir.audit.page import write_page
 from rusbeir.audit.ported import Port, open_port, segments
+from rusbeir.audit.reference import compare_port, open_reference
 from rusbeir.audit.round_trip import Trip, back_corpus
 from rusbeir.errors import BadInput
 from rusbeir.processes import cpu_count, in_order
@@ -48,6 +49,7 @@ def check_port(
     *,
     source: str | Path | None = None,
     back_translator: str | Translator | None = None,
+    reference: str | Path | None = None,
     language: str | None = None,
     split: str | None = None,
     round_trip: bool = True,
@@ -62,14 +64,18 @@ def check_port(
     """The report of the port in folder (docs/audit.md); also written to qa/report.json and qa/report.html in it.
 
     Without a back_translator no chrF and no round trip are made. What was translated back before is not sent again.
-    The options are the back-translator's. Raises BadInput for a folder that
-    is no port, and as rusbeir.port where the back-translator fails.
+    The options are the back-translator's. A reference is the same dataset as people translated it, texts having the
+    same ids. Raises BadInput for a folder that is no port and for a reference of something else, and as rusbeir.port
+    where the back-translator fails.
 
     >>> check_port("scifact-kk", back_translator="google")["levels"]["documents"]["chrF"]  # doctest: +SKIP
     61.7
     """
-    refuse_unknown(gates, figure_names(FLAGS, translated_back=back_translator is not None))
+    refuse_unknown(
+        gates, figure_names(FLAGS, translated_back=back_translator is not None, compared=reference is not None)
+    )
     port = open_port(folder, source=source, language=language, split=split, progress=progress)
+    other = open_reference(port, reference, progress) if reference is not None else None
     n_segments = 0
 
     def pairs() -> Iterator[tuple[str, str]]:
@@ -120,6 +126,7 @@ def check_port(
         "signatures": {name: scores.signature(name) for name in ("chrF", "chrF++")} if signatures else {},
         **tally.summary(),
         "length": bounds._asdict() if bounds else None,
+        "reference": compare_port(port, other, processes=processes, progress=progress) if other else None,
         "round_trip": trip.measured(progress) if trip else None,
     }
     asked = ", ".join(gate.text for gate in gates)

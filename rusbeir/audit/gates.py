@@ -11,6 +11,7 @@ from rusbeir.errors import BadInput, unknown
 
 _GATE = re.compile(r"\s*([\w.+-]*[\w+])\s*(>=|<=|==|>|<)\s*(-?\d+(?:\.\d+)?)\s*(%?)\s*")
 LEVELS = ("segments", "documents", "queries")
+_COMPARED = {"chrF": "chrf", "chrF++": "chrf++", "BLEU": "bleu", "TER": "ter"}
 _HOLDS = {">=": operator.ge, "<=": operator.le, "==": operator.eq, ">": operator.gt, "<": operator.lt}
 
 
@@ -60,17 +61,23 @@ def failed_gates(gates: Sequence[Gate], measured: Mapping[str, float]) -> list[s
     return lines
 
 
-def figure_names(flags: Iterable[str], *, translated_back: bool) -> list[str]:
+def figure_names(flags: Iterable[str], *, translated_back: bool, compared: bool) -> list[str]:
     """The names that figures gives, before anything is measured."""
-    scores = [f"{name}.{level}" for name in ("chrf", "chrf++", "mean") for level in LEVELS]
-    return ["flagged", *flags, *(["chrf", "chrf++", "ndcg-kept", *scores] if translated_back else [])]
+    names = ["flagged", *flags]
+    if translated_back:
+        names += ["chrf", "chrf++", "ndcg-kept"]
+        names += [f"{name}.{level}" for name in ("chrf", "chrf++", "mean") for level in LEVELS]
+    if compared:
+        names += [f"reference.{name}{level}" for name in _COMPARED.values() for level in ("", ".documents", ".queries")]
+    return names
 
 
 def figures(report: Mapping[str, Any]) -> dict[str, float]:
     """What a report can be gated by: shares of flagged segments, and scores.
 
     "flagged", every check's name, "chrf" and "chrf++" (of the documents' corpus), "chrf.queries", "chrf.segments",
-    "mean.documents" and so on, and "ndcg-kept", the round trip's nDCG@10 as a part of the source's.
+    "mean.documents" and so on, "ndcg-kept", the round trip's nDCG@10 as a part of the source's, and of the reference
+    "reference.chrf" (of the documents), "reference.bleu.queries" and so on.
     """
     found = {"flagged": report["flagged"]["share"]}
     found |= {name: row["share"] for name, row in report["flags"].items()}
@@ -80,6 +87,12 @@ def figures(report: Mapping[str, Any]) -> dict[str, float]:
                 found[f"{name.lower()}.{level}"] = row[name]
                 if level == "documents" and name != "mean":
                     found[name.lower()] = row[name]
+    for level, row in (report.get("reference") or {"levels": {}})["levels"].items():
+        for key, name in _COMPARED.items():
+            if key in row:
+                found[f"reference.{name}.{level}"] = row[key]
+                if level == "documents":
+                    found[f"reference.{name}"] = row[key]
     if (trip := report.get("round_trip")) and trip.get("kept") is not None:
         found["ndcg-kept"] = trip["kept"]
     return found

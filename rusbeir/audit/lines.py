@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from rusbeir.audit import lengths, scores
 from rusbeir.audit.check import FLAGS
 from rusbeir.audit.measuring import Measurer
@@ -23,7 +21,6 @@ from rusbeir.types import Progress, silent
 
 BATCH_LINES = 200
 EXAMPLES = 3
-_COUNTED = ("BLEU", "TER")
 
 
 class _Batch(NamedTuple):
@@ -33,9 +30,7 @@ class _Batch(NamedTuple):
 
 
 class _Found(NamedTuple):
-    counts: dict[str, Any]
-    """Of each score, summed up over the batch."""
-    chrf: list[float]
+    compared: scores.Compared
     flags: list[list[Flag]]
 
 
@@ -44,21 +39,13 @@ class _Worker:
     measurer: Measurer
 
     def __call__(self, batch: _Batch) -> _Found:
-        language = self.measurer.languages[1]
-        counts: dict[str, Any] = {}
-        chrf: list[float] = []
+        compared = scores.Compared({}, [])
         if batch.references is not None:
-            found = scores.chrf_counts(batch.hypotheses, batch.references, words=True)
-            chrf = scores.chrf(found[:, : 3 * scores.CHARS]).tolist()
-            counts = {
-                name: np.array(scores.counts_of(name, batch.hypotheses, batch.references, language))
-                for name in _COUNTED
-            }
-            counts["chrF"] = found.sum(axis=0)
+            compared = scores.compare(batch.hypotheses, batch.references, self.measurer.languages[1])
         flags: list[list[Flag]] = []
         if batch.sources is not None:
             flags = [self.measurer.flags(*pair) for pair in zip(batch.sources, batch.hypotheses, strict=True)]
-        return _Found(counts, chrf, flags)
+        return _Found(compared, flags)
 
 
 def score_lines(
@@ -94,7 +81,7 @@ def score_lines(
     examples: dict[str, list[dict[str, Any]]] = {}
     n_flagged = done = 0
     batches = _batches(*(None if path is None else Path(path) for path in (hypothesis, source, reference)))
-    for counts, chrf, flags in in_order(worker, batches, cpu_count() if processes is None else processes):
+    for (counts, chrf), flags in in_order(worker, batches, cpu_count() if processes is None else processes):
         for name, part in counts.items():
             sums[name] = sums[name] + part if name in sums else part
         chrf_sum += sum(chrf)
@@ -109,12 +96,10 @@ def score_lines(
     report: dict[str, Any] = {"hypothesis": str(hypothesis), "n_lines": n_lines}
     if reference is not None:
         report["scores"] = {
-            "BLEU": scores.score_of("BLEU", sums["BLEU"], language),
-            **scores.corpus_scores(sums["chrF"]),
-            "TER": scores.score_of("TER", sums["TER"], language),
+            **scores.compared_scores(sums, language),
             "chrF_mean": chrf_sum / n_lines,
         }
-        report["signatures"] = {name: scores.signature(name, language) for name in ("BLEU", "chrF", "chrF++", "TER")}
+        report["signatures"] = {name: scores.signature(name, language) for name in scores.NAMES}
     if source is not None:
         report["flagged"] = {"segments": n_flagged, "share": n_flagged / n_lines}
         report["flags"] = {name: {"segments": tally[name], "share": tally[name] / n_lines} for name in FLAGS}

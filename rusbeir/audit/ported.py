@@ -82,11 +82,14 @@ class Port:
         Segments are those of the port's journal where it still fits, else lines, else whole texts.
         """
         with _segmenter(self) as segmenter:
-            for page in paged(self._both(), PAGE_RECORDS):
+            for page in paged(self.texts(), PAGE_RECORDS):
                 yield from segmenter.cut(page)
 
-    def _both(self) -> Iterator[tuple[str, str, list[tuple[str, str, str | None]]]]:
-        """(kind, id, [(field, source, translation or None)]), a text of each that the journal's layout knows."""
+    def texts(self) -> Iterator[tuple[str, str, list[tuple[str, str, str | None]]]]:
+        """(kind, id, [(field, source, translation or None)]), a text of each that the journal's layout knows.
+
+        None stands for the texts of documents and queries that the port does not hold.
+        """
         material = Material(dataset=self.source, fields=tuple(self.settings.get("fields", ",".join(FIELDS)).split(",")))
         ported = iter(self.dataset.corpus)
         upcoming = next(ported, None)

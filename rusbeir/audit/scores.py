@@ -10,7 +10,7 @@ import importlib
 import string
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ from rusbeir.errors import MissingExtra
 CHARS, WORDS = 6, 2
 """The longest n-grams of characters and of words."""
 BETA = 2.0
+NAMES = ("BLEU", "chrF", "chrF++", "TER")
+"""The scores against a reference."""
 _BATCH_CHARS = 1 << 20
 _PUNCTUATION = frozenset(string.punctuation)
 
@@ -79,6 +81,29 @@ def counts_of(name: str, hypotheses: Sequence[str], references: Sequence[str], l
 def score_of(name: str, counts: Sequence[float], language: str) -> float:
     """BLEU or TER of the summed counts of a corpus."""
     return float(_metric(name, language)._aggregate_and_compute([list(counts)]).score)
+
+
+class Compared(NamedTuple):
+    """Pairs of a translation and its reference, counted."""
+
+    counts: dict[str, NDArray[Any]]
+    """Of each score, summed up over the pairs; "chrF" holds those of chrF++, too."""
+    chrf: list[float]
+    """Of each pair."""
+
+
+def compare(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Compared:
+    """What all scores are made of. language, BCP 47, is that of both."""
+    found = chrf_counts(hypotheses, references, words=True)
+    counts = {name: np.array(counts_of(name, hypotheses, references, language)) for name in ("BLEU", "TER")}
+    return Compared({**counts, "chrF": found.sum(axis=0)}, chrf(found[:, : 3 * CHARS]).tolist())
+
+
+def compared_scores(counts: Mapping[str, NDArray[Any]], language: str) -> dict[str, float]:
+    """BLEU, chrF, chrF++ and TER of a corpus: of the sum of its pairs' counts."""
+    found = {name: score_of(name, counts[name].tolist(), language) for name in ("BLEU", "TER")}
+    found |= corpus_scores(counts["chrF"])
+    return {name: found[name] for name in NAMES}
 
 
 @cache

@@ -130,6 +130,8 @@ def test_gates_that_do_not_parse(gate):
         ("chrf>=55, flagged<=2%", ["flagged<=2% does not hold: flagged is 2.50%"]),
         ("chrf > 60.5", ["chrf > 60.5 does not hold: chrf is 60.5"]),
         ("chrf++.queries==50,refusal<=0", []),
+        ("reference.bleu>=30,reference.chrf.queries>=60", ["reference.bleu>=30 does not hold: reference.bleu is 20"]),
+        ("reference.chrf>=60", ["reference.chrf>=60 does not hold: reference.chrf was not measured"]),
         ("ndcg-kept>=95%", ["ndcg-kept>=95% does not hold: ndcg-kept is 90.00%"]),
     ],
 )
@@ -138,15 +140,16 @@ def test_gates(gate, failed):
         "flagged": {"segments": 5, "share": 0.025},
         "flags": {"refusal": {"share": 0.0}},
         "levels": {"documents": {"chrF": 60.5, "chrF++": 59, "mean": 61}, "queries": {"chrF": 51, "chrF++": 50}},
+        "reference": {"levels": {"documents": {"n": 3, "BLEU": 20}, "queries": {"n": 2, "chrF": 60}}},
         "round_trip": {"kept": 0.9},
     }
     assert failed_gates(parse_gates(gate), figures(report)) == failed
-    known = figure_names(["refusal"], translated_back=True)
+    known = figure_names(["refusal"], translated_back=True, compared=True)
     assert figures(report).keys() <= set(known)
     with pytest.raises(UnknownName, match="Did you mean 'refusal'"):
         refuse_unknown(parse_gates("refusals<=0"), known)
     with pytest.raises(UnknownName, match="'chrf'"):
-        refuse_unknown(parse_gates("chrf>5"), figure_names(["refusal"], translated_back=False))
+        refuse_unknown(parse_gates("chrf>5"), figure_names(["refusal"], translated_back=False, compared=False))
     assert failed_gates(parse_gates("chrf>5"), {}) == ["chrf>5 does not hold: chrf was not measured"]
 
 

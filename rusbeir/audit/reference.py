@@ -1,0 +1,140 @@
+"""A port compared with another translation of the same dataset, one that people made: texts of the same id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rusbeir.audit import scores
+from rusbeir.audit.levels import Level
+from rusbeir.audit.ported import Port
+from rusbeir.datasets import load
+from rusbeir.datasets.cards import read_card
+from rusbeir.errors import BadInput
+from rusbeir.processes import cpu_count, in_order
+from rusbeir.translation.publishing import paged
+from rusbeir.types import Dataset, Doc, Progress, silent
+
+LEVELS: Mapping[str, str] = {"document": "documents", "query": "queries"}
+BATCH_TEXTS = 25
+"""TER of a long document takes a tenth of a second."""
+
+
+class _Pair(NamedTuple):
+    level: str
+    hypothesis: str
+    reference: str | None
+    """None where the reference has no such text."""
+
+
+class _Found(NamedTuple):
+    level: str
+    lacking: int
+    compared: scores.Compared
+
+
+@dataclass(kw_only=True)
+class _Total:
+    lacking: int = 0
+    counts: dict[str, Any] = field(default_factory=dict)
+    level: Level = field(default_factory=Level)
+
+    def add(self, found: _Found) -> None:
+        self.lacking += found.lacking
+        counts, chrf = found.compared
+        if chrf:
+            self.level.add(chrf, counts["chrF"])
+        for name, part in counts.items():
+            self.counts[name] = self.counts[name] + part if name in self.counts else part
+
+    def summary(self, language: str) -> dict[str, Any]:
+        if not self.level.values:
+            return {"n": 0, "lacking": self.lacking}
+        return {**self.level.summary(), **scores.compared_scores(self.counts, language), "lacking": self.lacking}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Worker:
+    language: str
+
+    def __call__(self, page: list[_Pair]) -> list[_Found]:
+        found = []
+        for level in LEVELS.values():
+            asked = [pair for pair in page if pair.level == level]
+            known = [(pair.hypothesis, pair.reference) for pair in asked if pair.reference is not None]
+            compared = scores.Compared({}, [])
+            if known:
+                compared = scores.compare([one for one, _ in known], [other for _, other in known], self.language)
+            found.append(_Found(level, len(asked) - len(known), compared))
+        return found
+
+
+def open_reference(port: Port, name_or_path: str | Path, progress: Progress = silent) -> Dataset:
+    """The dataset to compare a port with. Raises BadInput where it is in another language, or shares no query."""
+    card, path = port.dataset.card, Path(name_or_path)
+    own = read_card(path)
+    # A path that says nothing of itself is taken to be what it is given as.
+    assumed = {key: getattr(card, key) for key in ("language", "split") if path.exists() and key not in own}
+    reference = load(name_or_path, progress=progress, **assumed)
+    if reference.card.language != card.language:
+        raise BadInput(
+            f"--reference {name_or_path} is in {reference.card.language!r} and {port.folder} in {card.language!r}: "
+            "name a translation into the same language."
+        )
+    if not reference.queries.keys() & port.dataset.queries.keys():
+        raise BadInput(f"--reference {name_or_path} and {port.folder} have no query in common: ids must be the same.")
+    return reference
+
+
+def compare_port(
+    port: Port, reference: Dataset, *, processes: int | None = None, progress: Progress = silent
+) -> dict[str, Any]:
+    """BLEU, chrF, chrF++ and TER of the port's documents and of its queries, each as one corpus of texts.
+
+    A document is its title and text on one line, fields that the source or the reference has not left out. "lacking"
+    counts the texts that the reference has not: they are not scored. "mean" and percentiles are of each text's chrF.
+    """
+    language = port.dataset.card.language
+    total = len(port.dataset.corpus) + len(port.dataset.queries)
+    totals = {level: _Total() for level in LEVELS.values()}
+    done = 0
+    batches = paged(_pairs(port, reference), BATCH_TEXTS)
+    for page in in_order(_Worker(language=language), batches, cpu_count() if processes is None else processes):
+        for found in page:
+            totals[found.level].add(found)
+            done += found.lacking + len(found.compared.chrf)
+        progress("compare with the reference", done, total)
+    return {
+        "name": reference.card.name,
+        "fingerprint": reference.card.fingerprint,
+        "levels": {level: total.summary(language) for level, total in totals.items()},
+        "signatures": {name: scores.signature(name, language) for name in scores.NAMES},
+    }
+
+
+def _pairs(port: Port, reference: Dataset) -> Iterator[_Pair]:
+    for kind, record_id, fields in port.texts():
+        held = {name: translation for name, _, translation in fields if translation is not None}
+        if held:
+            texts = _texts(reference, kind, record_id)
+            shared = [name for name in held if texts.get(name)]
+            yield _Pair(
+                LEVELS[kind], _line(held[name] for name in shared), _line(texts[name] for name in shared) or None
+            )
+
+
+def _texts(reference: Dataset, kind: str, record_id: str) -> dict[str, str]:
+    if kind == "query":
+        return {"query": reference.queries.get(record_id, "")}
+    try:
+        doc = reference.corpus[record_id]
+    except KeyError:
+        doc = Doc(record_id, "")
+    return {"title": doc.title, "text": doc.text}
+
+
+def _line(texts: Iterator[str]) -> str:
+    """Without line breaks, so that sacrebleu's command line gives the same for a file of these."""
+    return " ".join(" ".join(texts).split())

@@ -1,0 +1,122 @@
+"""A port beside a translation by people: the scores are sacrebleu's, and what is not compared is counted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from porters import DOCS, QUERIES, translated, write_source
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+
+from rusbeir.audit import check_port
+from rusbeir.audit.gates import parse_gates
+from rusbeir.audit.ported import open_port
+from rusbeir.audit.reference import compare_port
+from rusbeir.datasets import load, write_beir
+from rusbeir.errors import BadInput
+from rusbeir.types import Doc
+
+METRICS = {"BLEU": BLEU(trg_lang="ru"), "chrF": CHRF(), "chrF++": CHRF(word_order=2), "TER": TER()}
+
+
+def theirs(hypotheses: list[str], references: list[str]) -> dict[str, float]:
+    return {name: metric.corpus_score(hypotheses, [references]).score for name, metric in METRICS.items()}
+
+
+def ours(level: dict) -> dict[str, float]:
+    return {name: level[name] for name in METRICS}
+
+
+def as_people(text: str) -> str:
+    return translated(text).replace("тает", "таял").replace("кипит", "закипает")
+
+
+@pytest.fixture
+def reference(make_port, tmp_path) -> Path:
+    """The small source as people translated it, without d2 and its title of d3, with a document that no port has."""
+    docs = [{**doc, "title": as_people(doc["title"]), "text": as_people(doc["text"])} for doc in DOCS]
+    del docs[1]
+    docs[1]["title"] = ""
+    folder = write_source(tmp_path / "people", [*docs, {"_id": "d9", "title": "", "text": "Никто."}])
+    lines = [json.dumps({**query, "text": as_people(query["text"])}) + "\n" for query in QUERIES]
+    (folder / "queries.jsonl").write_text("".join(lines))
+    (folder / "card.json").write_text(json.dumps({"name": "people", "language": "ru", "split": "test"}))
+    return folder
+
+
+def test_scores_are_those_of_sacrebleu(make_port, reference):
+    folder = make_port()
+    report = check_port(folder, source=folder.parent / "small", reference=reference, processes=1)
+    found = report["reference"]
+    assert found["name"] == "people"
+    documents, queries = found["levels"]["documents"], found["levels"]["queries"]
+    assert (documents["n"], documents["lacking"], queries["n"], queries["lacking"]) == (3, 1, 2, 0)
+    # A document is one line; the title that the reference lacks is left out on both sides.
+    hypotheses = ["Вода кипит Лёд тает. Снег падает. - Медведь 5 kg - Волк 7 kg", "Лёд тает. Снег падает.", "1987"]
+    references = ["Вода закипает Лёд таял. Снег падает. - Медведь 5 kg - Волк 7 kg", "Лёд таял. Снег падает.", "1987"]
+    assert ours(documents) == theirs(hypotheses, references)
+    assert ours(queries) == theirs(["лёд тает", "гора озеро утро"], ["лёд таял", "гора озеро утро"])
+    assert found["signatures"]["BLEU"].startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
+    page = (folder / "qa" / "report.html").read_text()
+    assert "Beside the reference people" in page
+    assert f"{documents['TER']:.2f}" in page
+
+
+def test_a_port_of_xquad_beside_the_russian_one(shared_data, tmp_path):
+    """Forty Russian paragraphs and their questions with every tenth word gone, as a port; in two processes."""
+    english, russian = load("xquad/en"), load("xquad/ru")
+    docs = {doc.doc_id: doc.text for doc in islice(russian.corpus, 40)}
+    asked = {query_id: grades for query_id, grades in russian.qrels.items() if grades.keys() <= docs.keys()}
+    queries = {query_id: russian.queries[query_id] for query_id in asked}
+    ported = replace(
+        russian,
+        corpus=[Doc(doc_id, shortened(text)) for doc_id, text in docs.items()],
+        queries={query_id: shortened(text) for query_id, text in queries.items()},
+        qrels=asked,
+        card=replace(russian.card, name="shortened", fingerprint=""),
+    )
+    write_beir(ported, tmp_path / "port")
+    made = open_port(tmp_path / "port", source="xquad/en")
+    assert made.source.card.fingerprint == english.card.fingerprint
+    found = compare_port(made, russian, processes=2)["levels"]
+    for level, texts in (("documents", docs), ("queries", queries)):
+        references = [" ".join(text.split()) for text in texts.values()]
+        assert found[level]["n"] == len(references) > 30
+        assert ours(found[level]) == theirs([shortened(text) for text in references], references)
+
+
+def shortened(text: str) -> str:
+    return " ".join(word for n, word in enumerate(text.split(), 1) if n % 10)
+
+
+def test_what_is_empty_counts_against_the_port(make_port, reference):
+    folder = make_port()
+    text = (folder / "queries.jsonl").read_text().replace("лёд тает", "")
+    (folder / "queries.jsonl").write_text(text)
+    made = open_port(folder, source=folder.parent / "small")
+    queries = compare_port(made, load(reference), processes=1)["levels"]["queries"]
+    assert (queries["n"], queries["lacking"]) == (2, 0)
+    assert ours(queries) == theirs(["", "гора озеро утро"], ["лёд таял", "гора озеро утро"])
+
+
+def test_gates_and_what_is_no_reference(make_port, reference):
+    folder = make_port()
+    source = folder.parent / "small"
+    gates = parse_gates("reference.chrf>=99,reference.ter.queries<=60")
+    report = check_port(folder, source=source, reference=reference, gates=gates, processes=1)
+    (failed,) = report["gates"]["failed"]
+    assert failed.startswith("reference.chrf>=99 does not hold: reference.chrf is ")
+    with pytest.raises(BadInput, match=r"is in 'en' and .* in 'ru'"):
+        check_port(folder, source=source, reference=source)
+    with pytest.raises(BadInput, match="have no query in common"):
+        check_port(folder, source=source, reference="mini/ru")
+    (reference / "card.json").unlink()
+    assert (
+        check_port(folder, source=source, reference=reference, processes=1)["reference"]["levels"]
+        == (report["reference"]["levels"])
+    )
