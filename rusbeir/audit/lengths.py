@@ -16,6 +16,8 @@ BELOW, ABOVE = 3.0, 1.5
 """Interquartile ranges kept under the first and above the third quartile: PosIR (2026), appendix B.5.3."""
 TOLERATED = 1.6
 """So many times the median, or a part of it, is never an outlier: a rule-based translator's ratios hardly differ."""
+SLACK_CHARS = 20
+"""More than the ratio allows: in a short text an abbreviation that is spelled out makes as much."""
 _MIN_SEGMENTS = 20
 
 
@@ -33,7 +35,7 @@ class Bounds(NamedTuple):
         if len(source) < MIN_CHARS or not translation.strip():
             return None
         ratio = len(translation) / len(source)
-        if self.low <= ratio <= self.high:
+        if self.low <= ratio and len(translation) <= self.high * len(source) + SLACK_CHARS:
             return None
         return Flag("length", f"{ratio:.2f} times as long as the source; {self.low:.2f} to {self.high:.2f} is usual")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 
 # Thousands may be set apart by one space: "10 000", but not "1990 2000".
 _NUMBER = re.compile(r"\d++(?:(?:[.,'’٫٬]\d++)++|(?<!\d\d\d\d)(?:[ \u00a0\u2009\u202f]\d{3}(?!\d))++)*+")
@@ -12,6 +13,14 @@ _ROMAN = re.compile(r"(?<!\w)[IVXLC]{1,8}(?!\w)")
 _ROMAN_DIGITS = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
 _WORDED = 12
 """Numbers up to this may become words."""
+_RANGE_BEGINS = re.compile(r"(?<!\d)(\d\d)\d\d[-‑–—/]$")
+_HUNDREDS = re.compile(r"\d{1,2}00")
+_PLURAL = re.compile(r"['’]?s\b")
+_TIMES = re.compile(r"[×x*·] ?$")
+_POWER = re.compile(r"10(\d{1,2})")
+_CLOCK = re.compile(r"(1[0-2]|0?[1-9])[.:]([0-5]\d)")
+_PM = re.compile(r"[ \u00a0]?p\.? ?m\b", re.IGNORECASE)
+_AROUND = 6
 
 
 def lost(source: str, answer: str) -> list[str]:
@@ -22,20 +31,37 @@ def lost(source: str, answer: str) -> list[str]:
     """
     if not _RUN.search(source):
         return []
-    found = [match[0] for match in _NUMBER.finditer(_plain(source))]
-    answer = _plain(answer)
+    source, answer = _plain(source), _plain(answer)
     there = {_digits(match[0]) for match in _NUMBER.finditer(answer)}
-    missing = [number for number in found if _digits(number) not in there and not _worded(number)]
+    missing = [match for match in _NUMBER.finditer(source) if _digits(match[0]) not in there and not _worded(match[0])]
     if not missing:
         return []
-    # "1,2,3" and "1, 2, 3", "10:30" and "10.30": the same runs of digits, differently joined.
-    runs = set(_RUN.findall(answer))
-    romans = {_roman(match[0]) for match in _ROMAN.finditer(answer)}
+    runs = set(_RUN.findall(answer)) | {str(_roman(match[0])) for match in _ROMAN.finditer(answer)}
     return [
         number
-        for number in dict.fromkeys(missing)
-        if not runs.issuperset(_RUN.findall(number)) and not (len(number) < 4 and int(_digits(number) or "0") in romans)
+        for number, spellings in {match[0]: _spellings(source, match) for match in missing}.items()
+        if not any(runs.issuperset(spelling) for spelling in spellings)
     ]
+
+
+def _spellings(source: str, number: re.Match[str]) -> Iterator[list[str]]:
+    """The runs of digits, or Roman numbers, that may stand for a number; all of one spelling must be there."""
+    text, before = number[0], source[max(0, number.start() - _AROUND) : number.start()]
+    behind = source[number.end() : number.end() + _AROUND]
+    # "1,2,3" and "1, 2, 3", "10:30" and "10.30": the same, differently joined.
+    yield _RUN.findall(text)
+    if len(text) == 2 and (first := _RANGE_BEGINS.search(before)):
+        # "1998–99": "from 1998 to 1999"
+        yield [first[1] + text]
+    if (clock := _CLOCK.fullmatch(text)) and _PM.match(behind):
+        # "5.30pm": "17:30"
+        yield [str(int(clock[1]) % 12 + 12), clock[2]]
+    if _HUNDREDS.fullmatch(text) and _PLURAL.match(behind):
+        # "the 1700s": "the XVIII century"
+        yield [str(int(text[:-2]) + 1)]
+    if _TIMES.search(before) and (power := _POWER.fullmatch(text)):
+        # "1.1 × 1011", whose exponent has come down: "1,1 × 10 to the 11th"
+        yield ["10", power[1]]
 
 
 def _plain(text: str) -> str:
