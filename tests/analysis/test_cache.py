@@ -16,6 +16,7 @@ import time
 import pymorphy3
 import pytest
 
+from rusbeir import processes
 from rusbeir.analysis import Analyzer, dictionary, lemma_cache, lexicons, parallel
 from rusbeir.analysis.chain import chain_of
 
@@ -161,8 +162,8 @@ def test_a_long_stream_goes_to_other_processes_by_itself(monkeypatch):
     monkeypatch.setattr(parallel, "BATCH_TEXTS", 10)
     monkeypatch.setattr(parallel, "cpu_count", lambda: 2)
     started = []
-    run = parallel._parallel
-    monkeypatch.setattr(parallel, "_parallel", lambda *given: started.append(given[2]) or run(*given))
+    run = parallel.in_order
+    monkeypatch.setattr(parallel, "in_order", lambda *given: started.append(given[2]) or run(*given))
     texts = [f"слово {number} городами" for number in range(200)]
     assert list(Analyzer("ru").analyze_lines(texts)) == list(Analyzer("ru").analyze_lines(texts, processes=1))
     assert started == [2]
@@ -182,9 +183,9 @@ def test_a_worker_that_dies_costs_nothing_but_time(monkeypatch, caplog):
     texts = [f"слово {number} городами" for number in range(300)]
     expected = list(Analyzer("ru").analyze_lines(texts, processes=1))
     executors = []
-    start = parallel.get_reusable_executor
+    start = processes.get_reusable_executor
     monkeypatch.setattr(
-        parallel, "get_reusable_executor", lambda **given: executors.append(start(**given)) or executors[0]
+        processes, "get_reusable_executor", lambda **given: executors.append(start(**given)) or executors[0]
     )
 
     def stream():

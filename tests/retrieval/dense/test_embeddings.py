@@ -21,14 +21,17 @@ N = 20 * BLOCK_TEXTS + 7
 
 
 def test_killed_encoding_ends_with_the_same_bytes(tmp_path):
-    """Whatever the moment: SIGKILL twelve times, then let it finish, and compare with an undisturbed run."""
+    """SIGKILL eight times, each soon after another block was written; then let it finish, and compare."""
     build(tmp_path / "whole", N, Toy())
     expected = (tmp_path / "whole" / "store" / "vectors").read_bytes()
     random.seed(8)
     kills = 0
-    for _ in range(12):
+    for _ in range(8):
+        before = _size(tmp_path / "killed" / "store" / "vectors")
         process = subprocess.Popen([sys.executable, Path(__file__).parent / "toy.py", tmp_path / "killed", str(N)])
-        time.sleep(0.25 + random.random() * 0.35)
+        while process.poll() is None and _size(tmp_path / "killed" / "store" / "vectors") == before:
+            time.sleep(0.002)
+        time.sleep(random.random() * 0.03)
         process.send_signal(signal.SIGKILL)
         kills += process.wait() == -signal.SIGKILL
     assert kills > 3
@@ -39,6 +42,10 @@ def test_killed_encoding_ends_with_the_same_bytes(tmp_path):
     whole = collection.open_collection(tmp_path / "whole" / "corpus", Store(tmp_path / "whole" / "store", "float32"))
     killed = collection.open_collection(tmp_path / "killed" / "corpus", store)
     assert whole.rows.tolist() == killed.rows.tolist()
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def test_every_text_is_encoded_once(tmp_path):
