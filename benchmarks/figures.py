@@ -68,13 +68,15 @@ def speed_figures() -> list[tuple[str, str, str, str, bool]]:
     """The same for speed and memory."""
     import run
 
+    found = run.rows()
+    run.write(found)
     return [
         (
             f"python benchmarks/run.py ({row['what']})",
             row["measure"],
             *_words(row["value"], row),
         )
-        for row in run.rows()
+        for row in found
         if "at_least" in row or "at_most" in row
     ]
 
