@@ -92,10 +92,9 @@ def main() -> None:
     quick = parser.parse_args().quick
     if not os.environ.get("RUSBEIR_DATA") and DATA.is_dir():
         os.environ["RUSBEIR_DATA"] = str(DATA)
+    speed = [] if quick else speed_figures()
     with tempfile.TemporaryDirectory() as out:
-        rows = figures(out)
-    if not quick:
-        rows += speed_figures()
+        rows = figures(out) + speed
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     for row in rows:
         cells = "  ".join(row[column].ljust(widths[column]) for column in range(4))
