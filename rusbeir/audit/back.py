@@ -11,6 +11,7 @@ from typing import Any
 from rusbeir.audit.ported import Port, segments
 from rusbeir.jobs import Journal
 from rusbeir.storage import atomic_file
+from rusbeir.translation import layout
 from rusbeir.translation.members import read
 from rusbeir.translation.passes import Plan
 from rusbeir.translation.porter import Incomplete, Tell
@@ -90,6 +91,9 @@ class Answers:
 
     journal: Journal
     plan: Plan
+    folder: Path
+    lengths: Iterator[list[int]]
+    """How each text was cut; the next text's first."""
 
     @property
     def signatures(self) -> list[str]:
@@ -97,8 +101,13 @@ class Answers:
         return [member.signature for member in self.plan.members]
 
     def of(self, texts: Sequence[str]) -> list[str]:
-        """The back-translation of each text; what has none stays as it is, and so does text without a letter."""
-        return [answer or "" for answer in self.plan.translated(self.journal, texts, keep=True)]
+        """The back-translation of the next texts of the port, which are asked for in their order.
+
+        What has none stays as it is, and so does text without a letter.
+        """
+        cuts = list(layout.pieces_of(self.lengths, [text for text in texts if text], self.folder / LAYOUT))
+        found = iter(self.plan.joined(self.journal, cuts, keep=True))
+        return [(next(found) or "") if text else "" for text in texts]
 
 
 @contextlib.contextmanager
@@ -106,4 +115,5 @@ def answers(port: Port, folder: Path) -> Iterator[Answers]:
     """The back-translations in that folder."""
     with Journal.open(folder / JOURNAL, {}) as journal:
         members = read(journal.get_meta("translators") or "[]")
-        yield Answers(journal=journal, plan=Plan(language=port.dataset.card.language, glossary=None, members=members))
+        plan = Plan(language=port.dataset.card.language, glossary=None, members=members)
+        yield Answers(journal=journal, plan=plan, folder=folder, lengths=layout.read_lines(folder / LAYOUT))
