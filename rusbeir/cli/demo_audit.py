@@ -37,7 +37,7 @@ def audit_ports(out: Path, progress: Progress) -> list[dict[str, Any]]:
 def print_audits(reports: list[dict[str, Any]]) -> None:
     """chrF, flags, the round trip and the worst segments of each."""
     if not reports:
-        typer.echo("An audit of the port is shown after: pip install 'rusbeir[audit,demo]'\n")
+        typer.echo("An audit of the port is shown after: pip install 'rusbeir[demo]'\n")
     for report in reports:
         documents, queries = report["levels"]["documents"], report["levels"]["queries"]
         trip = report["round_trip"]
