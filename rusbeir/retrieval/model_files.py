@@ -7,7 +7,7 @@ import hashlib
 import importlib
 import importlib.util
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -86,6 +86,27 @@ def version_of(package: str, purpose: str, extra: str) -> str:
         return version(package)
     except PackageNotFoundError:
         raise MissingExtra(f"{purpose} needs the package {package}: pip install 'rusbeir[{extra}]'") from None
+
+
+def are_longer(tokenizer: Any, longest: int | None, texts: Sequence[str], beside: str | None = None) -> list[bool]:
+    """Which texts are more than `longest` tokens, special ones included; beside is a query that stands before each.
+
+    None where longest is None.
+    """
+    if longest is None:
+        return [False] * len(texts)
+    # A token is a byte at least, so short texts need no tokenizer; four are special ones at most.
+    limit = longest - 4 - len((beside or "").encode("utf-8", "surrogatepass"))
+    doubtful = [place for place, text in enumerate(texts) if len(text.encode("utf-8", "surrogatepass")) > limit]
+    found = [False] * len(texts)
+    if doubtful:
+        chosen = [texts[place] for place in doubtful]
+        pairs = (chosen,) if beside is None else ([beside] * len(chosen), chosen)
+        for place, tokens in zip(
+            doubtful, tokenizer(*pairs, truncation=False, verbose=False)["input_ids"], strict=True
+        ):
+            found[place] = len(tokens) > longest
+    return found
 
 
 @cache

@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from rusbeir.errors import BackendError, BadInput, RusbeirError
+from rusbeir.retrieval.dense import encoder as encoding
 from rusbeir.retrieval.dense.encoder import Encoder, Vectors
+from rusbeir.retrieval.rerank import reranker as reranking
 from rusbeir.retrieval.rerank.reranker import Reranker
 from rusbeir.retrieval.spec import Spec, Stage, Value
 from rusbeir.retrieval.systems import OWN, Prepared, System
@@ -29,7 +31,8 @@ def encoder(name: str, options: Mapping[str, Value]) -> Encoder:
     """What the factory makes when it is called with the options by name."""
     factory = _Factory.of(name, options)
     made = factory.make("encoder", ("signature", "encode_queries", "encode_documents"))
-    return _OwnEncoder(made=made, signature=f"{factory.signature}|{made.signature}")
+    kind = _MeasuringEncoder if isinstance(made, encoding.MeasuresLength) else _OwnEncoder
+    return kind(made=made, signature=f"{factory.signature}|{made.signature}")
 
 
 def reranker(name: str, options: Mapping[str, Value]) -> Reranker:
@@ -37,7 +40,8 @@ def reranker(name: str, options: Mapping[str, Value]) -> Reranker:
     factory = _Factory.of(name, options)
     made = factory.make("reranker", ("signature", "score"))
     pointwise = bool(getattr(made, "pointwise", False))
-    return _OwnReranker(made=made, signature=f"{factory.signature}|{made.signature}", pointwise=pointwise)
+    kind = _MeasuringReranker if isinstance(made, reranking.MeasuresLength) else _OwnReranker
+    return kind(made=made, signature=f"{factory.signature}|{made.signature}", pointwise=pointwise)
 
 
 def searcher(stage: Stage, language: str, engine: str, source: System | None) -> System:
@@ -129,6 +133,17 @@ class _OwnEncoder:
         return vectors
 
 
+class _MeasuringEncoder(_OwnEncoder):
+    """One that says what it does not read whole. A class of its own, as an ability is told by its methods."""
+
+    @property
+    def over_length(self) -> str:
+        return str(self.made.over_length)
+
+    def count_over_length(self, texts: Any) -> int:
+        return int(_guarded(self.signature, self.made.count_over_length, texts))
+
+
 @dataclass(frozen=True, kw_only=True)
 class _OwnReranker:
     made: Any
@@ -137,6 +152,17 @@ class _OwnReranker:
 
     def score(self, query: str, documents: Any) -> Any:
         return _guarded(self.signature, self.made.score, query, documents)
+
+
+class _MeasuringReranker(_OwnReranker):
+    """One that says what it does not read whole."""
+
+    @property
+    def over_length(self) -> str:
+        return str(self.made.over_length)
+
+    def are_over_length(self, query: str, documents: Any) -> Any:
+        return _guarded(self.signature, self.made.are_over_length, query, documents)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,6 +48,7 @@ def models(tmp_path_factory):
             "m3": tiny_encoders.encoder(folder / "m3", heads=True),
             "headless": tiny_encoders.encoder(folder / "headless"),
             "cross": tiny_encoders.cross_encoder(folder / "cross"),
+            "gemma": tiny_encoders.language_model(folder / "gemma"),
             "three": tiny_encoders.cross_encoder(folder / "three", labels=3),
         }
 
@@ -128,15 +129,69 @@ def test_cross_encoder_equals_the_library(models):
     assert list(hits.values()) == sorted(hits.values(), reverse=True)
 
 
-def test_flag_reranker_equals_the_library(models):
-    from FlagEmbedding import FlagReranker
+@pytest.mark.parametrize(
+    ("runtime", "kind", "model"),
+    [("flagembedding", "FlagReranker", "cross"), ("flagembedding-llm", "FlagLLMReranker", "gemma")],
+)
+def test_flag_rerankers_equal_the_library(models, runtime, kind, model):
+    import FlagEmbedding
 
-    hits = search(f"{FIRST} >> rerank({models['cross']},runtime=flagembedding,max_tokens=64)")
-    plain = FlagReranker(str(models["cross"]), use_fp16=False)
+    system = f"{FIRST} >> rerank({models[model]},runtime={runtime},max_tokens=64"
+    hits = search(f"{system})")
+    plain = getattr(FlagEmbedding, kind)(str(models[model]), use_fp16=False)
     found = plain.compute_score([(QUERY, text) for text in PAIRS], max_length=64)
     assert hits == pytest.approx(dict(zip([doc.doc_id for doc in DOCS], found, strict=True)), abs=1e-5)
-    one = search(f"{FIRST} >> rerank({models['cross']},runtime=flagembedding,max_tokens=64,depth=1)")
-    assert len(one) == 1, "one pair, which the package answers with a number instead of a list"
+    assert len(set(hits.values())) == 4
+    assert len(search(f"{system},depth=1)")) == 1, "one pair, which the package may answer without a list"
+
+
+RERANKERS = [
+    # runtime, model, tokens that the pair may have fewer than max_tokens and still be counted as cut
+    ("cross-encoder", "cross", 0),
+    ("flagembedding", "cross", 0),
+    ("flagembedding-llm", "gemma", 60),
+    ("bge-m3-sparse", "m3", 0),
+    ("bge-m3-multivector", "m3", 0),
+]
+
+
+@pytest.mark.parametrize(("runtime", "model", "slack"), RERANKERS, ids=[row[0] for row in RERANKERS])
+def test_what_is_cut_is_what_changes_nothing_when_it_changes(models, runtime, model, slack):
+    """Words are one token each. A text is read whole if and only if its last word makes a difference to its score."""
+    system = resolve(f"bm25 >> rerank({models[model]},runtime={runtime},max_tokens=40)", language="ru")
+    query, lengths = "кто рыба", range(20, 90)
+    texts = [" ".join(["дом"] * (n - 1) + ["рыба"]) for n in lengths]
+    others = [" ".join(["дом"] * n) for n in lengths]
+    reranker = system.reranker
+    scores, unlike = reranker.score(query, texts), reranker.score(query, others)
+    read = [abs(a - b) > 1e-6 for a, b in zip(scores, unlike, strict=True)]
+    cut = reranker.are_over_length(query, texts)
+    assert any(read)
+    assert any(cut)
+    if slack:
+        assert all(seen or said for seen, said in zip(read, cut, strict=True)), "nothing is cut in silence"
+        assert read.index(False) - cut.index(True) <= slack
+    else:
+        assert [n for n, seen in zip(lengths, read, strict=True) if not seen] == [
+            n for n, said in zip(lengths, cut, strict=True) if said
+        ]
+
+
+@pytest.mark.parametrize("first", ["cross-encoder", "flagembedding"])
+def test_cut_pairs_are_reported_also_of_kept_scores(models, caplog, first):
+    system = f"{FIRST} >> rerank({models['cross']},runtime={first},max_tokens=40)"
+    for _ in range(2):
+        caplog.clear()
+        search(system)
+        assert (
+            f"1 of 4 pairs (25.00 %) are longer than {models['cross']} reads at once: cut at 40 tokens" in caplog.text
+        )
+
+
+def test_cut_texts_of_bge_m3_are_reported(models, caplog):
+    search(f"dense({models['m3']},runtime=flagembedding,max_tokens=40)")
+    assert "1 of 4 texts (25.00 %) are longer than" in caplog.text
+    assert "cut at 40 tokens" in caplog.text
 
 
 REFUSED = [

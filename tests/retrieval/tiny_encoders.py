@@ -1,4 +1,4 @@
-"""Models of the real architecture (XLM-RoBERTa) with random weights, small enough to be made in a test."""
+"""Models of the real architectures (XLM-RoBERTa, Gemma) with random weights, small enough to be made in a test."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WORDS = TEXT.split()
 
 def tokenizer(folder: Path) -> None:
     """A Unigram tokenizer of those words and all letters, with XLM-RoBERTa's special tokens."""
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
     letters = sorted(set("абвгдежзийклмнопрстуфхцчшщъыьэюяё▁abcdefghijklmnopqrstuvwxyz.,?!0123456789"))
@@ -23,6 +23,7 @@ def tokenizer(folder: Path) -> None:
     ]
     made = Tokenizer(models.Unigram(vocabulary, unk_id=3, byte_fallback=False))
     made.pre_tokenizer = pre_tokenizers.Metaspace()
+    made.decoder = decoders.Metaspace()
     made.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
     )
@@ -52,7 +53,10 @@ def encoder(folder: Path, *, heads: bool = False) -> Path:
     tokenizer(folder)
     if heads:
         torch.save(torch.nn.Linear(32, 32).state_dict(), folder / "colbert_linear.pt")
-        torch.save(torch.nn.Linear(32, 1).state_dict(), folder / "sparse_linear.pt")
+        sparse = torch.nn.Linear(32, 1)
+        # Weights of terms are cut off at 0, which would hide what the model reads.
+        sparse.bias.data.fill_(20.0)
+        torch.save(sparse.state_dict(), folder / "sparse_linear.pt")
     return folder
 
 
@@ -77,4 +81,19 @@ def cross_encoder(folder: Path, labels: int = 1) -> Path:
     tokenizer(folder)
     kept = json.loads((folder / "config.json").read_text())
     assert kept["model_type"] == "xlm-roberta"
+    return folder
+
+
+def language_model(folder: Path) -> Path:
+    """A decoder of bge-reranker-v2-gemma's architecture."""
+    import torch
+    from transformers import GemmaConfig, GemmaForCausalLM
+
+    torch.manual_seed(3)
+    GemmaForCausalLM(GemmaConfig(
+        vocab_size=200, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=1, head_dim=8,
+        intermediate_size=64, max_position_embeddings=512, pad_token_id=1, bos_token_id=0, eos_token_id=2,
+        initializer_range=0.5,
+    )).save_pretrained(folder)  # fmt: skip
+    tokenizer(folder)
     return folder

@@ -17,6 +17,8 @@ from rusbeir.retrieval.models import Model
 
 logger = logging.getLogger(__name__)
 
+CHARS_A_TOKEN = 3
+"""The endpoint's tokenizer is not at hand; Cyrillic has about three characters to a token."""
 LIMITS = Limits(concurrency=1, timeout_seconds=120)
 
 
@@ -38,6 +40,17 @@ class EndpointEncoder:
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
         """float32 [n, dim], rows L2-normalised."""
         return self._encode([self.model.document_prefix + text for text in texts])
+
+    @property
+    def over_length(self) -> str:
+        return f"it cuts or refuses them (estimated, at {CHARS_A_TOKEN} characters a token)"
+
+    def count_over_length(self, texts: Sequence[str]) -> int:
+        """How many documents seem longer than models.toml, or max_tokens, says that the model reads."""
+        if self.model.max_tokens is None:
+            return 0
+        longest = CHARS_A_TOKEN * self.model.max_tokens
+        return sum(len(self.model.document_prefix) + len(text) > longest for text in texts)
 
     def _encode(self, texts: list[str]) -> Vectors:
         llm = self._llm

@@ -12,6 +12,7 @@ import numpy as np
 from rusbeir.retrieval import model_files
 from rusbeir.retrieval.dense.encoder import Vectors
 from rusbeir.retrieval.models import Model
+from rusbeir.retrieval.rerank.flagembedding import MAX_TOKENS_M3 as MAX_TOKENS
 from rusbeir.retrieval.rerank.flagembedding import load_m3
 
 BATCH_TEXTS = 32
@@ -36,11 +37,24 @@ class BgeM3Encoder:
         """float32 [n, dim], rows L2-normalised."""
         return self._encode(self.model.document_prefix, texts)
 
+    @property
+    def over_length(self) -> str:
+        return f"cut at {self._longest} tokens"
+
+    def count_over_length(self, texts: Sequence[str]) -> int:
+        """How many documents are longer, with their prefix, than the model reads."""
+        prefixed = [self.model.document_prefix + text for text in texts]
+        return sum(model_files.are_longer(self._m3.tokenizer, self._longest, prefixed))
+
+    @property
+    def _longest(self) -> int:
+        return self.model.max_tokens or MAX_TOKENS
+
     def _encode(self, prefix: str, texts: Sequence[str]) -> Vectors:
         found = self._m3.encode(
             [prefix + text for text in texts],
             batch_size=BATCH_TEXTS,
-            max_length=self.model.max_tokens or 8192,
+            max_length=self._longest,
             return_dense=True,
             return_sparse=False,
             return_colbert_vecs=False,

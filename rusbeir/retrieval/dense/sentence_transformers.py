@@ -47,12 +47,7 @@ class SentenceTransformerEncoder:
         """How many documents are longer, with their prefix, than the model reads."""
         longest = self._transformer.max_seq_length
         prefixed = [self.model.document_prefix + text for text in texts]
-        # A token is a character at least, so short texts need no tokenizer; four are special ones at most.
-        doubtful = [text for text in prefixed if len(text.encode()) > longest - 4]
-        if longest is None or not doubtful:
-            return 0
-        tokens = self._transformer.tokenizer(doubtful, truncation=False, verbose=False)["input_ids"]
-        return sum(len(found) > longest for found in tokens)
+        return sum(model_files.are_longer(self._transformer.tokenizer, longest, prefixed))
 
     def _encode(self, texts: Sequence[str]) -> Vectors:
         vectors: Vectors = self._transformer.encode(

@@ -42,6 +42,15 @@ class CrossEncoderReranker:
             scores[place] = float(score)
         return scores
 
+    @property
+    def over_length(self) -> str:
+        return f"cut at {self.model.max_tokens} tokens" if self.model.max_tokens else "cut at the model's own maximum"
+
+    def are_over_length(self, query: str, documents: Sequence[str]) -> list[bool]:
+        """Which pairs have more tokens than the model reads."""
+        longest = self._encoder.max_seq_length
+        return model_files.are_longer(self._encoder.tokenizer, longest, documents, beside=query)
+
     @cached_property
     def _encoder(self) -> Any:
         library = model_files.module("sentence_transformers", _PURPOSE, _EXTRA)

@@ -1,7 +1,12 @@
-"""Rerankers of the package FlagEmbedding, and BGE-M3's sparse and multi-vector scores, in single precision."""
+"""Rerankers of the package FlagEmbedding, and BGE-M3's sparse and multi-vector scores, in single precision.
+
+Its layer-wise reranker is left out: the package's own module for it fails under transformers 5 when a model is made.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,41 +20,63 @@ from rusbeir.retrieval.models import Model
 _PURPOSE = "The runtime flagembedding"
 _EXTRA = "flagembedding"
 BATCH_PAIRS = 32
-CUTOFF_LAYER = 28
-"""The layer that the layer-wise reranker's authors take by default."""
+MAX_TOKENS = 512
+MAX_TOKENS_M3 = 8192
+"""What a model without a length of its own in models.toml is read to: the package's defaults."""
 
 M3_HEADS = ("colbert_linear.pt", "sparse_linear.pt")
 
 
 @dataclass(frozen=True, kw_only=True)
 class FlagReranker:
-    """One model of the kind that a class of the package runs."""
+    """A cross-encoder, or (llm) a language model whose logit of "Yes" is the score."""
 
     model: Model
-    kind: str
-    """FlagReranker, FlagLLMReranker or LayerWiseFlagLLMReranker."""
+    llm: bool = False
     pointwise: bool = True
 
     @property
     def signature(self) -> str:
-        layer = f"|layer:{CUTOFF_LAYER}" if self.kind == "LayerWiseFlagLLMReranker" else ""
-        return f"{self.model.signature}{model_files.identity(self.model)}|runtime:{self.kind}-{_version()}{layer}"
+        return f"{self.model.signature}{model_files.identity(self.model)}|runtime:{self._class}-{_version()}"
 
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
         """One logit a document; the package batches by length."""
-        layer = {"cutoff_layers": [CUTOFF_LAYER]} if self.kind == "LayerWiseFlagLLMReranker" else {}
-        found = self._reranker.compute_score(
-            [(query, text) for text in documents],
-            batch_size=BATCH_PAIRS,
-            max_length=self.model.max_tokens or 512,
-            normalize=False,
-            **layer,
-        )
-        return _flat(found)
+        pairs = [(query, text) for text in documents]
+        # The package shows a bar for each query, which no option turns off.
+        with contextlib.redirect_stderr(io.StringIO()):
+            found = self._reranker.compute_score(
+                pairs, batch_size=BATCH_PAIRS, max_length=self._longest, normalize=False
+            )
+        return [float(score) for score in found]
+
+    @property
+    def over_length(self) -> str:
+        return f"cut at {self._longest} tokens, their queries at three quarters of that"
+
+    def are_over_length(self, query: str, documents: Sequence[str]) -> list[bool]:
+        """Which pairs the package cuts; of a language model a few too many, as it tells not how much room it adds."""
+        tokenizer = self._reranker.tokenizer
+        labels = ("A: ", "B: ") if self.llm else ("", "")
+        texts = [labels[0] + query, *(labels[1] + text for text in documents)]
+        tokens = tokenizer(texts, truncation=False, verbose=False, add_special_tokens=False)["input_ids"]
+        of_query, *of_documents = map(len, tokens)
+        of_pair = 1 if self.llm else tokenizer.num_special_tokens_to_add(pair=True)
+        return [
+            of_query > self._longest * 3 // 4 or of_query + of_document + of_pair > self._longest
+            for of_document in of_documents
+        ]
+
+    @property
+    def _class(self) -> str:
+        return "FlagLLMReranker" if self.llm else "FlagReranker"
+
+    @property
+    def _longest(self) -> int:
+        return self.model.max_tokens or MAX_TOKENS
 
     @cached_property
     def _reranker(self) -> Any:
-        made = getattr(model_files.module("FlagEmbedding", _PURPOSE, _EXTRA), self.kind)
+        made = getattr(model_files.module("FlagEmbedding", _PURPOSE, _EXTRA), self._class)
         model_files.quieten()
         with model_files.loading(self.model):
             return made(model_files.place(self.model), use_fp16=False)
@@ -69,14 +96,26 @@ class BgeM3Reranker:
 
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
         """One score a document."""
-        longest = self.model.max_tokens or 8192
         found = self._model.compute_score(
             [(query, text) for text in documents],
             batch_size=BATCH_PAIRS,
-            max_query_length=longest,
-            max_passage_length=longest,
+            max_query_length=self._longest,
+            max_passage_length=self._longest,
         )
-        return _flat(found[self.mode])
+        return [float(score) for score in found[self.mode]]
+
+    @property
+    def over_length(self) -> str:
+        return f"query and document are cut at {self._longest} tokens each"
+
+    def are_over_length(self, query: str, documents: Sequence[str]) -> list[bool]:
+        """Which pairs have a side of more tokens than that."""
+        of_query, *of_documents = model_files.are_longer(self._model.tokenizer, self._longest, [query, *documents])
+        return [of_query or longer for longer in of_documents]
+
+    @property
+    def _longest(self) -> int:
+        return self.model.max_tokens or MAX_TOKENS_M3
 
     @cached_property
     def _model(self) -> Any:
@@ -101,17 +140,12 @@ def load_m3(model: Model) -> Any:
 
 def make_plain(model: Model) -> FlagReranker:
     """A cross-encoder."""
-    return FlagReranker(model=model, kind="FlagReranker")
+    return FlagReranker(model=model)
 
 
 def make_llm(model: Model) -> FlagReranker:
     """A language model whose logit of "Yes" is the score."""
-    return FlagReranker(model=model, kind="FlagLLMReranker")
-
-
-def make_layerwise(model: Model) -> FlagReranker:
-    """The same, read at an inner layer."""
-    return FlagReranker(model=model, kind="LayerWiseFlagLLMReranker")
+    return FlagReranker(model=model, llm=True)
 
 
 def make_sparse(model: Model) -> BgeM3Reranker:
@@ -126,10 +160,3 @@ def make_multivector(model: Model) -> BgeM3Reranker:
 
 def _version() -> str:
     return model_files.version_of("FlagEmbedding", _PURPOSE, _EXTRA)
-
-
-def _flat(found: Any) -> list[float]:
-    """The package's answer as a list, which for one pair is a number and for one layer a list in a list."""
-    if isinstance(found, (list, tuple)) and len(found) == 1 and isinstance(found[0], (list, tuple)):
-        found = found[0]
-    return [float(score) for score in found] if isinstance(found, (list, tuple)) else [float(found)]

@@ -51,6 +51,14 @@ class YesNoReranker:
     def signature(self) -> str:
         return f"{self.model.name}|runtime:llm|yes-no:1|chars:{_chars(self.model, 'llm')}"
 
+    @property
+    def over_length(self) -> str:
+        return f"cut at {_chars(self.model, 'llm'):,} characters"
+
+    def are_over_length(self, query: str, documents: Sequence[str]) -> list[bool]:
+        """Which documents are cut; queries never are."""
+        return [len(text) > _chars(self.model, "llm") for text in documents]
+
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
         """One difference of log-probabilities a document; 0 where the model says neither, which is reported."""
         chars = _chars(self.model, "llm")
@@ -76,6 +84,14 @@ class ListReranker:
     @property
     def signature(self) -> str:
         return f"{self.model.name}|runtime:llm-list|window:{WINDOW}/{STEP}|chars:{_chars(self.model, 'llm-list')}"
+
+    @property
+    def over_length(self) -> str:
+        return f"cut at {_chars(self.model, 'llm-list'):,} characters"
+
+    def are_over_length(self, query: str, documents: Sequence[str]) -> list[bool]:
+        """Which documents are cut; queries never are."""
+        return [len(text) > _chars(self.model, "llm-list") for text in documents]
 
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
         """The number of documents that ended up behind each."""

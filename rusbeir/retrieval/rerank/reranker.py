@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from rusbeir.errors import BackendError
 
@@ -28,6 +28,27 @@ class Pointwise(Protocol):
 
     @property
     def pointwise(self) -> bool: ...
+
+
+@runtime_checkable
+class MeasuresLength(Protocol):
+    """Another ability: to say what is not read whole."""
+
+    @property
+    def over_length(self) -> str:
+        """What happens to a longer pair: "cut at 512 tokens"."""
+        ...
+
+    def are_over_length(self, query: str, documents: Sequence[str]) -> Sequence[bool]:
+        """For each document, whether it and the query are longer than is read at once."""
+        ...
+
+
+class Scored(NamedTuple):
+    """The scores of a list of documents, and how many of them were not read whole."""
+
+    scores: list[float]
+    over_length: int
 
 
 def checked(scores: Sequence[float], documents: Sequence[str], reranker: str) -> list[float]:

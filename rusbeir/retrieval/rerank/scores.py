@@ -1,4 +1,4 @@
-"""Scores that a reranker gave, kept by query and document; what was recorded survives any kill."""
+"""Scores that a reranker gave, kept by query and document with what it cut; what was recorded survives any kill."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rusbeir.errors import BackendError
-from rusbeir.retrieval.rerank.reranker import Pointwise, Reranker, checked
+from rusbeir.retrieval.rerank.reranker import MeasuresLength, Pointwise, Reranker, Scored, checked
 from rusbeir.storage import cannot_write
 
 _KEYS_A_QUESTION = 500
@@ -29,10 +29,11 @@ class Scores:
             self._db = sqlite3.connect(path, isolation_level=None, timeout=60, check_same_thread=False)
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute(
-                "CREATE TABLE IF NOT EXISTS score(key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"
+                "CREATE TABLE IF NOT EXISTS score"
+                "(key BLOB PRIMARY KEY, value BLOB NOT NULL, cut INTEGER NOT NULL) WITHOUT ROWID"
             )
 
-    def of(self, reranker: Reranker, query: str, documents: Sequence[str], name: str) -> list[float]:
+    def of(self, reranker: Reranker, query: str, documents: Sequence[str], name: str) -> Scored:
         """One score a document; what is not kept is asked of the reranker in one call, checked, and kept.
 
         Where the reranker is not pointwise, the scores of the whole list are kept together.
@@ -42,41 +43,43 @@ class Scores:
         key = _key(query, *documents)
         found = self._find([key])
         if key not in found:
-            found[key] = checked(reranker.score(query, documents), documents, name)
+            found[key] = Scored(
+                checked(reranker.score(query, documents), documents, name), sum(_cut(reranker, query, documents, name))
+            )
             self._keep(found)
         return found[key]
 
-    def _by_pair(self, reranker: Reranker, query: str, documents: Sequence[str], name: str) -> list[float]:
+    def _by_pair(self, reranker: Reranker, query: str, documents: Sequence[str], name: str) -> Scored:
         keys = [_key(query, document) for document in documents]
         found = self._find(keys)
         missing = {key: document for key, document in zip(keys, documents, strict=True) if key not in found}
         if missing:
             texts = list(missing.values())
-            new = dict(
-                zip(missing, ([score] for score in checked(reranker.score(query, texts), texts, name)), strict=True)
-            )
+            scores = checked(reranker.score(query, texts), texts, name)
+            cut = _cut(reranker, query, texts, name)
+            new = {key: Scored([score], is_cut) for key, score, is_cut in zip(missing, scores, cut, strict=True)}
             self._keep(new)
             found |= new
-        return [found[key][0] for key in keys]
+        return Scored([found[key].scores[0] for key in keys], sum(found[key].over_length for key in keys))
 
     def close(self) -> None:
         self._db.close()
 
-    def _find(self, keys: Sequence[bytes]) -> dict[bytes, list[float]]:
-        found = {}
+    def _find(self, keys: Sequence[bytes]) -> dict[bytes, Scored]:
+        found: dict[bytes, Scored] = {}
         with self._reporting():
             for start in range(0, len(keys), _KEYS_A_QUESTION):
                 part = keys[start : start + _KEYS_A_QUESTION]
                 marks = ",".join("?" * len(part))
-                for key, value in self._db.execute(f"SELECT key, value FROM score WHERE key IN ({marks})", part):
-                    found[key] = array("d", value).tolist()
+                rows = self._db.execute(f"SELECT key, value, cut FROM score WHERE key IN ({marks})", part)
+                found.update((key, Scored(array("d", value).tolist(), cut)) for key, value, cut in rows)
         return found
 
-    def _keep(self, scores: dict[bytes, list[float]]) -> None:
+    def _keep(self, scores: dict[bytes, Scored]) -> None:
         with self._reporting():
             self._db.execute("BEGIN IMMEDIATE")
-            rows = [(key, array("d", values).tobytes()) for key, values in scores.items()]
-            self._db.executemany("INSERT OR IGNORE INTO score VALUES (?, ?)", rows)
+            rows = [(key, array("d", values).tobytes(), cut) for key, (values, cut) in scores.items()]
+            self._db.executemany("INSERT OR IGNORE INTO score VALUES (?, ?, ?)", rows)
             self._db.execute("COMMIT")
 
     @contextlib.contextmanager
@@ -88,6 +91,18 @@ class Scores:
                 f"Cannot use the scores in {self.path} ({error}). Free some space, or remove them with "
                 "`rusbeir cache clear scores`."
             ) from error
+
+
+def _cut(reranker: Reranker, query: str, documents: Sequence[str], name: str) -> list[int]:
+    """1 for each document that is not read whole; 0 where the reranker does not tell."""
+    if not isinstance(reranker, MeasuresLength):
+        return [0] * len(documents)
+    cut = [int(bool(longer)) for longer in reranker.are_over_length(query, documents)]
+    if len(cut) != len(documents):
+        raise BackendError(
+            f"{name} says of {len(cut)} documents whether they are too long, but {len(documents)} were asked."
+        )
+    return cut
 
 
 def _key(*texts: str) -> bytes:

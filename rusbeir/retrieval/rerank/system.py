@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -11,18 +12,19 @@ from rusbeir import __version__
 from rusbeir.errors import BadInput
 from rusbeir.retrieval import models, own
 from rusbeir.retrieval.options import Options, only_argument
-from rusbeir.retrieval.rerank.reranker import Reranker
+from rusbeir.retrieval.rerank.reranker import MeasuresLength, Reranker, Scored
 from rusbeir.retrieval.rerank.scores import Scores
 from rusbeir.retrieval.spec import Stage
 from rusbeir.retrieval.systems import OWN, Prepared, System
 from rusbeir.storage import cache_folder
 from rusbeir.types import Corpus, Doc, Progress, Queries, Retriever, Run
 
+logger = logging.getLogger(__name__)
+
 RUNTIMES = {
     "cross-encoder": "rusbeir.retrieval.rerank.cross_encoder:make",
     "flagembedding": "rusbeir.retrieval.rerank.flagembedding:make_plain",
     "flagembedding-llm": "rusbeir.retrieval.rerank.flagembedding:make_llm",
-    "flagembedding-layerwise": "rusbeir.retrieval.rerank.flagembedding:make_layerwise",
     "bge-m3-sparse": "rusbeir.retrieval.rerank.flagembedding:make_sparse",
     "bge-m3-multivector": "rusbeir.retrieval.rerank.flagembedding:make_multivector",
     "llm": "rusbeir.retrieval.rerank.llm:make_yes_no",
@@ -43,6 +45,8 @@ class RerankSystem:
     """The best hits of a source, sorted by a reranker; what is beyond the depth is left out."""
 
     name: str
+    model: str
+    """The reranker's name in messages."""
     source: System
     reranker: Reranker
     depth: int
@@ -95,16 +99,30 @@ class _RerankRetriever:
         """At most k hits a query, and at most as many as the depth; equal scores keep the source's order."""
         run = self.retriever.search(queries, self.system.depth)
         found = {}
+        pairs = over_length = 0
         for query_id, query in queries.items():
-            found[query_id] = self._sorted(query, run[query_id], k)
+            hits = run[query_id]
+            scored = self._scored(query, list(hits))
+            order = sorted(zip(hits, scored.scores, strict=True), key=lambda hit: -hit[1])
+            found[query_id] = dict(order[:k])
+            pairs += len(hits)
+            over_length += scored.over_length
             self.progress("rerank", len(found), len(queries))
+        reranker = self.system.reranker
+        if over_length and isinstance(reranker, MeasuresLength):
+            logger.warning(
+                "%d of %d pairs (%.2f %%) are longer than %s reads at once: %s.",
+                over_length,
+                pairs,
+                100 * over_length / pairs,
+                self.system.model,
+                reranker.over_length,
+            )
         return found
 
-    def _sorted(self, query: str, hits: Mapping[str, float], k: int) -> dict[str, float]:
-        texts = [_text(self.corpus[doc_id]) for doc_id in hits]
-        scores = self.scores.of(self.system.reranker, query, texts, self.system.name) if texts else []
-        order = sorted(zip(hits, scores, strict=True), key=lambda hit: -hit[1])
-        return dict(order[:k])
+    def _scored(self, query: str, doc_ids: Sequence[str]) -> Scored:
+        texts = [_text(self.corpus[doc_id]) for doc_id in doc_ids]
+        return self.scores.of(self.system.reranker, query, texts, self.system.name) if texts else Scored([], 0)
 
 
 def from_stage(stage: Stage, source: System) -> RerankSystem:
@@ -121,7 +139,7 @@ def from_stage(stage: Stage, source: System) -> RerankSystem:
         module, attribute = RUNTIMES[runtime].split(":")
         make: MakeReranker = getattr(importlib.import_module(module), attribute)
         reranker = make(model)
-    return _over(stage, source, reranker, options.whole("depth", DEPTH))
+    return _over(stage, source, name, reranker, options.whole("depth", DEPTH))
 
 
 def from_own_stage(stage: Stage, source: System) -> RerankSystem:
@@ -129,11 +147,12 @@ def from_own_stage(stage: Stage, source: System) -> RerankSystem:
     options = Options(stage, ("depth",), others=True)
     if stage.args:
         raise BadInput(f"{stage.name} takes options only, such as depth=50, not {stage.args[0]!s}.")
-    return _over(stage, source, own.reranker(stage.name, options.others), options.whole("depth", DEPTH))
+    return _over(stage, source, stage.name, own.reranker(stage.name, options.others), options.whole("depth", DEPTH))
 
 
-def _over(stage: Stage, source: System, reranker: Reranker, depth: int) -> RerankSystem:
-    return RerankSystem(name=f"{source.name} >> {stage}", source=source, reranker=reranker, depth=depth)
+def _over(stage: Stage, source: System, model: str, reranker: Reranker, depth: int) -> RerankSystem:
+    name = f"{source.name} >> {stage}"
+    return RerankSystem(name=name, model=model, source=source, reranker=reranker, depth=depth)
 
 
 def _text(doc: Doc) -> str:
