@@ -14,6 +14,7 @@ _ROMAN_DIGITS = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
 _WORDED = 12
 """Numbers up to this may become words."""
 _RANGE_BEGINS = re.compile(r"(?<!\d)(\d\d)\d\d[-‑–—/]$")
+_THOUSANDS = re.compile(r"(\d{2,3})(?:[.,'’ \u00a0\u2009\u202f]000)+")
 _HUNDREDS = re.compile(r"\d{1,2}00")
 _PLURAL = re.compile(r"['’]?s\b")
 _TIMES = re.compile(r"[×x*·] ?$")
@@ -56,6 +57,9 @@ def _spellings(source: str, number: re.Match[str]) -> Iterator[list[str]]:
     if (clock := _CLOCK.fullmatch(text)) and _PM.match(behind):
         # "5.30pm": "17:30"
         yield [str(int(clock[1]) % 12 + 12), clock[2]]
+    if thousands := _THOUSANDS.fullmatch(text):
+        # "663,000": "663 thousand"
+        yield [thousands[1]]
     if _HUNDREDS.fullmatch(text) and _PLURAL.match(behind):
         # "the 1700s": "the XVIII century"
         yield [str(int(text[:-2]) + 1)]

@@ -104,6 +104,8 @@ LONG_ES = "Los Panthers terminaron la temporada regular con un récord que nadie
         ("lost-numbers", "1,2,3 and 45,46", "1, 2, 3 и 45, 46", "ru", False, "lists"),
         ("lost-numbers", "in 1998–99 and 1620-21", "с 1998 по 1999 и с 1620 по 1621", "ru", False, "years in full"),
         ("lost-numbers", "in 1998–99", "с 1998 по 2001", "ru", True, "another year"),
+        ("lost-numbers", "663,000 signatures", "663 тысячи подписей", "ru", False, "thousands in a word"),
+        ("lost-numbers", "663,000 signatures", "тысячи подписей", "ru", True, "thousands of what"),
         ("lost-numbers", "by the 1700s", "к началу XVIII века", "ru", False, "a century"),
         ("lost-numbers", "by the 1700s", "к началу XVII века", "ru", True, "another century"),
         ("lost-numbers", "before 5.30pm on Friday", "в пятницу до 17:30", "ru", False, "the clock of 24 hours"),
