@@ -89,7 +89,7 @@ def figures(report: Mapping[str, Any]) -> dict[str, float]:
                     found[name.lower()] = row[name]
     for level, row in (report.get("reference") or {"levels": {}})["levels"].items():
         for key, name in _COMPARED.items():
-            if key in row:
+            if row.get(key) is not None:
                 found[f"reference.{name}.{level}"] = row[key]
                 if level == "documents":
                     found[f"reference.{name}"] = row[key]

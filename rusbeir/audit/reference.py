@@ -19,7 +19,8 @@ from rusbeir.types import Dataset, Doc, Progress, silent
 
 LEVELS: Mapping[str, str] = {"document": "documents", "query": "queries"}
 BATCH_TEXTS = 25
-"""TER of a long document takes a tenth of a second."""
+TER_WORDS = 100
+"""Texts that are longer have no TER: sacrebleu takes a second over so many words, ten over twice as many."""
 
 
 class _Pair(NamedTuple):
@@ -38,6 +39,8 @@ class _Found(NamedTuple):
 @dataclass(kw_only=True)
 class _Total:
     lacking: int = 0
+    long: bool = False
+    """Whether there is a text without TER, so that there is none of all."""
     counts: dict[str, Any] = field(default_factory=dict)
     level: Level = field(default_factory=Level)
 
@@ -46,13 +49,17 @@ class _Total:
         counts, chrf = found.compared
         if chrf:
             self.level.add(chrf, counts["chrF"])
+            self.long |= "TER" not in counts
         for name, part in counts.items():
             self.counts[name] = self.counts[name] + part if name in self.counts else part
 
     def summary(self, language: str) -> dict[str, Any]:
         if not self.level.values:
             return {"n": 0, "lacking": self.lacking}
-        return {**self.level.summary(), **scores.compared_scores(self.counts, language), "lacking": self.lacking}
+        found: dict[str, float | None] = {**scores.compared_scores(self.counts, language)}
+        if self.long:
+            found["TER"] = None
+        return {**self.level.summary(), **found, "lacking": self.lacking}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +73,9 @@ class _Worker:
             known = [(pair.hypothesis, pair.reference) for pair in asked if pair.reference is not None]
             compared = scores.Compared({}, [])
             if known:
-                compared = scores.compare([one for one, _ in known], [other for _, other in known], self.language)
+                hypotheses, references = ([*side] for side in zip(*known, strict=True))
+                short = all(len(text.split()) <= TER_WORDS for text in (*hypotheses, *references))
+                compared = scores.compare(hypotheses, references, self.language, ter=short)
             found.append(_Found(level, len(asked) - len(known), compared))
         return found
 
@@ -94,7 +103,8 @@ def compare_port(
     """BLEU, chrF, chrF++ and TER of the port's documents and of its queries, each as one corpus of texts.
 
     A document is its title and text on one line, fields that the source or the reference has not left out. "lacking"
-    counts the texts that the reference has not: they are not scored. "mean" and percentiles are of each text's chrF.
+    counts the texts that the reference has not: they are not scored. TER is None where a text is longer than TER_WORDS.
+    "mean" and percentiles are of each text's chrF.
     """
     language = port.dataset.card.language
     total = len(port.dataset.corpus) + len(port.dataset.queries)

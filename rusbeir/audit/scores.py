@@ -92,18 +92,19 @@ class Compared(NamedTuple):
     """Of each pair."""
 
 
-def compare(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Compared:
-    """What all scores are made of. language, BCP 47, is that of both."""
+def compare(hypotheses: Sequence[str], references: Sequence[str], language: str, *, ter: bool = True) -> Compared:
+    """What all scores are made of, TER where asked for. language, BCP 47, is that of both."""
     found = chrf_counts(hypotheses, references, words=True)
-    counts = {name: np.array(counts_of(name, hypotheses, references, language)) for name in ("BLEU", "TER")}
+    names = ("BLEU", "TER") if ter else ("BLEU",)
+    counts = {name: np.array(counts_of(name, hypotheses, references, language)) for name in names}
     return Compared({**counts, "chrF": found.sum(axis=0)}, chrf(found[:, : 3 * CHARS]).tolist())
 
 
 def compared_scores(counts: Mapping[str, NDArray[Any]], language: str) -> dict[str, float]:
-    """BLEU, chrF, chrF++ and TER of a corpus: of the sum of its pairs' counts."""
-    found = {name: score_of(name, counts[name].tolist(), language) for name in ("BLEU", "TER")}
+    """BLEU, chrF, chrF++ and TER of a corpus, as far as they were counted: of the sum of its pairs' counts."""
+    found = {name: score_of(name, counts[name].tolist(), language) for name in ("BLEU", "TER") if name in counts}
     found |= corpus_scores(counts["chrF"])
-    return {name: found[name] for name in NAMES}
+    return {name: found[name] for name in NAMES if name in found}
 
 
 @cache

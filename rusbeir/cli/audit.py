@@ -14,7 +14,6 @@ from rusbeir.cli.port import parsed_options
 app = typer.Typer(help="Say how good a port is.", no_args_is_help=True, rich_markup_mode=None)
 
 
-
 @app.command("check")
 def check(
     folder: Folder,
@@ -103,7 +102,7 @@ def print_report(report: dict[str, Any]) -> None:
                     level,
                     f"{row['n']:,}",
                     f"{row['lacking']:,}",
-                    *(f"{row[name]:.2f}" if row["n"] else "" for name in scores),
+                    *("" if row.get(name) is None else f"{row[name]:.2f}" for name in scores),
                 ]
                 for level, row in compared["levels"].items()
             ],

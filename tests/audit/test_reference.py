@@ -24,11 +24,11 @@ from rusbeir.types import Doc
 METRICS = {"BLEU": BLEU(trg_lang="ru"), "chrF": CHRF(), "chrF++": CHRF(word_order=2), "TER": TER()}
 
 
-def theirs(hypotheses: list[str], references: list[str]) -> dict[str, float]:
+def theirs(hypotheses: list[str], references: list[str]) -> dict[str, float | None]:
     return {name: metric.corpus_score(hypotheses, [references]).score for name, metric in METRICS.items()}
 
 
-def ours(level: dict) -> dict[str, float]:
+def ours(level: dict) -> dict[str, float | None]:
     return {name: level[name] for name in METRICS}
 
 
@@ -87,7 +87,11 @@ def test_a_port_of_xquad_beside_the_russian_one(shared_data, tmp_path):
     for level, texts in (("documents", docs), ("queries", queries)):
         references = [" ".join(text.split()) for text in texts.values()]
         assert found[level]["n"] == len(references) > 30
-        assert ours(found[level]) == theirs([shortened(text) for text in references], references)
+        expected = theirs([shortened(text) for text in references], references)
+        if level == "documents":
+            # Paragraphs of more than a hundred words.
+            expected["TER"] = None
+        assert ours(found[level]) == expected
 
 
 def shortened(text: str) -> str:
