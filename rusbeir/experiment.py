@@ -17,6 +17,7 @@ from rusbeir import __version__
 from rusbeir.datasets import load, write_run
 from rusbeir.errors import BadInput
 from rusbeir.evaluation import DEFAULT_MEASURES, check_measures, evaluate
+from rusbeir.jobs import spending
 from rusbeir.retrieval import resolve
 from rusbeir.retrieval.source import KeptRuns, search_without_self
 from rusbeir.storage import append_line, atomic_file
@@ -39,12 +40,14 @@ def bench(
     measures: Sequence[str] = DEFAULT_MEASURES,
     out: Path = Path("results"),
     force: bool = False,
+    budget_chars: int | None = None,
     progress: Progress = silent,
 ) -> Row:
     """The result row of a system on a dataset, appended to out/rows.jsonl with its run beside it.
 
     A row that is already there with the same signature, fingerprint and measures is returned instead,
-    unless force is set. k is the depth of the run.
+    unless force is set. k is the depth of the run. budget_chars is how many characters all runs that give a budget may
+    send to endpoints for that out; BudgetReached is raised before more are sent, and what was answered is kept.
     """
     names = check_measures(measures)
     if k < 1:
@@ -57,10 +60,11 @@ def bench(
     if not force and (row := _present(out, card, resolved.name, signature, names)):
         return row
 
-    ready = resolved.prepare(dataset.corpus, card.fingerprint, progress)
-    started = time.perf_counter()
-    run = search_without_self(ready.retriever, dataset.queries, k, card.self_suffixes)
-    search_seconds = time.perf_counter() - started
+    with spending.at_most(budget_chars, out):
+        ready = resolved.prepare(dataset.corpus, card.fingerprint, progress)
+        started = time.perf_counter()
+        run = search_without_self(ready.retriever, dataset.queries, k, card.self_suffixes)
+        search_seconds = time.perf_counter() - started
     # A fusion or a reranker over this system finds its hits here.
     kept = KeptRuns(signature=resolved.signature, fingerprint=card.fingerprint, self_suffixes=card.self_suffixes)
     kept.put(dataset.queries, k, run)

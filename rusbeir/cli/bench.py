@@ -27,6 +27,7 @@ def bench(
     k: options.Depth = 100,
     measure: options.Measures = None,
     out: options.Out = Path("results"),
+    budget_chars: options.BudgetChars = None,
     force: Annotated[bool, typer.Option("--force", help="Measure again what is already there.")] = False,
     as_json: options.Json = False,
 ) -> None:
@@ -51,7 +52,15 @@ def bench(
             resolved = [resolve(spec, language=dataset.card.language, engine=engine) for spec in systems]
             rows += [
                 measure_one(
-                    dataset, one.name, engine=engine, k=k, measures=names, out=out, force=force, progress=progress
+                    dataset,
+                    one.name,
+                    engine=engine,
+                    k=k,
+                    measures=names,
+                    out=out,
+                    force=force,
+                    budget_chars=budget_chars,
+                    progress=progress,
                 )
                 for one in resolved
             ]

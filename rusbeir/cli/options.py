@@ -44,6 +44,14 @@ DatasetName: TypeAlias = Annotated[
     ),
 ]
 Out: TypeAlias = Annotated[Path, typer.Option("--out", help="Folder for rows and runs.")]
+BudgetChars: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--budget-chars",
+        min=1,
+        help="Stop before more characters than these are sent to endpoints, in all runs with this --out and a budget.",
+    ),
+]
 Measures: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--measure", "-m", help="A measure by its ir-measures name, such as nDCG@10; repeatable."),

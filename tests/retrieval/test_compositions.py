@@ -77,6 +77,24 @@ MODULE = """
     def failing():
         raise RuntimeError("no GPU here")
 
+    def long():
+        made, scorer = Encoder(), Reranker()
+        made.over_length = scorer.over_length = "cut by me"
+        made.count_over_length = lambda texts: sum("доме" in text for text in texts)
+        scorer.are_over_length = lambda query, documents: ["доме" in text for text in documents]
+        return made, scorer
+
+    def long_encoder():
+        return long()[0]
+
+    def long_reranker():
+        return long()[1]
+
+    def forgetful():
+        made = long()[1]
+        made.are_over_length = lambda query, documents: [True]
+        return made
+
     def short():
         made = Reranker()
         made.score = lambda query, documents: [1.0]
@@ -188,6 +206,16 @@ def test_the_query_itself_takes_no_place_in_any_stage(mine, tmp_path, system):
     assert len(found["q1"]) == 2
 
 
+def test_what_an_own_model_cuts_is_reported_if_it_says_so(mine, tmp_path, caplog):
+    bench(dataset(), "dense(python:mine.long_encoder)", out=tmp_path)
+    assert "1 of 5 texts (20.00 %) are longer than python:mine.long_encoder reads at once: cut by me." in caplog.text
+    bench(dataset(), "python:mine.retriever >> rerank(python:mine.long_reranker)", out=tmp_path)
+    assert "2 of 10 pairs (20.00 %) are longer than python:mine.long_reranker reads at once: cut by me." in caplog.text
+    caplog.clear()
+    bench(dataset(), "dense(python:mine.encoder) >> rerank(python:mine.reranker)", out=tmp_path)
+    assert caplog.text == ""
+
+
 def test_a_change_of_the_module_is_another_system(mine, tmp_path):
     before = resolve("dense(python:mine.encoder)", language="ru").signature
     assert "python:mine.encoder|source:" in before
@@ -224,7 +252,12 @@ def test_refused(mine, text, error, parts):
 
 
 @pytest.mark.parametrize(
-    ("factory", "part"), [("short", "answered 1 scores for 5 documents"), ("nan", "answered the score nan")]
+    ("factory", "part"),
+    [
+        ("short", "answered 1 scores for 5 documents"),
+        ("nan", "answered the score nan"),
+        ("forgetful", "says of 1 documents whether"),
+    ],
 )
 def test_scores_that_cannot_be_sorted(mine, factory, part):
     system = resolve(f"python:mine.retriever >> rerank(python:mine.{factory})", language="ru")

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from rusbeir.errors import BackendError
-from rusbeir.jobs import Exhausted, Limits, Llm, Throttle, Transient
+from rusbeir.jobs import Exhausted, Limits, Llm, Throttle, Transient, spending
 from rusbeir.retrieval.dense.encoder import Vectors
 from rusbeir.retrieval.models import Model
 
@@ -54,6 +54,7 @@ class EndpointEncoder:
 
     def _encode(self, texts: list[str]) -> Vectors:
         llm = self._llm
+        spending.spend(sum(map(len, texts)))
         return asyncio.run(_ask(llm, texts))
 
     @cached_property

@@ -16,7 +16,7 @@ from functools import cached_property, partial
 from typing import TypeVar
 
 from rusbeir.errors import BackendError
-from rusbeir.jobs import Exhausted, Limits, Llm, Throttle
+from rusbeir.jobs import Exhausted, Limits, Llm, Throttle, spending
 from rusbeir.retrieval.models import Model
 
 logger = logging.getLogger(__name__)
@@ -63,7 +63,9 @@ class YesNoReranker:
         """One difference of log-probabilities a document; 0 where the model says neither, which is reported."""
         chars = _chars(self.model, "llm")
         prompts = [f"Query: {query}\n\nDocument: {text[:chars]}\n\nIs it relevant?" for text in documents]
-        tops = asyncio.run(_all(self._llm, prompts))
+        llm = self._llm
+        spending.spend(sum(len(_YES_NO) + len(prompt) for prompt in prompts))
+        tops = asyncio.run(_all(llm, prompts))
         silent = sum(_odds(top) is None for top in tops)
         if silent:
             logger.warning("%s said neither yes nor no of %d documents: they score 0.", self.model.name, silent)
@@ -95,17 +97,29 @@ class ListReranker:
 
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
         """The number of documents that ended up behind each."""
-        order = asyncio.run(self._order(query, documents))
+        llm = self._llm
+        spending.spend(self._most_chars(query, documents))
+        order = asyncio.run(self._order(llm, query, documents))
         scores = [0.0] * len(documents)
         for rank, place in enumerate(order):
             scores[place] = float(len(documents) - 1 - rank)
         return scores
 
-    async def _order(self, query: str, documents: Sequence[str]) -> list[int]:
+    def _most_chars(self, query: str, documents: Sequence[str]) -> int:
+        """What all windows may send: each is taken to hold the longest documents.
+
+        Counted for the whole list, as windows that were sent before the budget ends would be paid for in vain.
+        """
+        chars = _chars(self.model, "llm-list")
+        longest = sorted((min(len(text), chars) for text in documents), reverse=True)[:WINDOW]
+        around = len(_LIST) + len(query) + len("Query: \n\n") + len("[20] \n") * len(longest)
+        return len(_window_starts(len(documents))) * (sum(longest) + around)
+
+    async def _order(self, llm: Llm, query: str, documents: Sequence[str]) -> list[int]:
         chars = _chars(self.model, "llm-list")
         order = list(range(len(documents)))
         throttle = Throttle(LIMITS)
-        async with self._llm as llm:
+        async with llm:
             for start in _window_starts(len(documents)):
                 window = order[start : start + WINDOW]
                 lines = [

@@ -11,6 +11,7 @@ import pytest
 from toy import Docs, Toy
 
 from rusbeir.errors import BackendError, BadInput
+from rusbeir.jobs import BudgetReached, spending
 from rusbeir.retrieval import resolve
 from rusbeir.types import Doc, silent
 
@@ -130,6 +131,29 @@ def test_another_model_behind_the_same_name(endpoint):
     endpoint.spoil = lambda body: {**body, "data": [{**r, "embedding": [1.0, 2.0]} for r in body["data"]]}
     with pytest.raises(BadInput, match=r"gives queries 2 dimensions and documents 16|2 dimensions where 16"):
         search(query="другой вопрос")
+
+
+def test_what_is_too_long_is_estimated_and_reported(endpoint, caplog):
+    search("dense(toy,runtime=openai,max_tokens=6)")
+    assert "1 of 3 texts (33.33 %) are longer than toy reads at once: it cuts or refuses them (estimated" in caplog.text
+
+
+def test_a_budget_stops_cleanly_and_what_was_answered_is_kept(endpoint, tmp_path):
+    """47 characters of documents and 12 of a query: with 50 the documents are encoded, and later only the query."""
+    chars = sum(len(doc.text) for doc in DOCS)
+    assert chars == 47
+    with spending.at_most(50, tmp_path), pytest.raises(BudgetReached, match=r"50 characters is reached: 47 are spent"):
+        search()
+    assert len(endpoint.asked) == 1
+    with spending.at_most(50, tmp_path), pytest.raises(BudgetReached, match="47 are spent"):
+        search()
+    with spending.at_most(59, tmp_path):
+        search()
+    assert [len(call["input"]) for call in endpoint.asked] == [3, 1]
+    with spending.at_most(59, tmp_path), pytest.raises(BudgetReached, match=r"larger --budget-chars"):
+        search(query="о другом")
+    search(query="о другом")
+    assert len(endpoint.asked) == 3, "without a budget there is no limit"
 
 
 def test_without_an_address(monkeypatch, fresh_cache):

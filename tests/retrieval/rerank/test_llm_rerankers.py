@@ -14,6 +14,7 @@ import pytest
 
 from rusbeir.datasets import load
 from rusbeir.errors import BackendError
+from rusbeir.jobs import BudgetReached, spending
 from rusbeir.retrieval import resolve
 from rusbeir.retrieval.models import Model
 from rusbeir.retrieval.rerank.llm import ListReranker, permutation
@@ -132,6 +133,28 @@ def test_windows_bring_the_best_to_the_front(judge, mini):
     assert lengths[:10] == sorted(lengths, reverse=True)[:10]
     assert len(judge.asked) == 4, "50 documents in windows of 20, 10 apart"
     assert sorted(scores) == list(range(50))
+
+
+@pytest.mark.parametrize(("runtime", "chars"), [("llm", 12_000), ("llm-list", 5_000)])
+def test_a_budget_stops_before_a_query_that_does_not_fit(judge, mini, tmp_path, runtime, chars):
+    """Whole queries are paid for or none, so that no answer is lost."""
+    system = f"bm25 >> rerank(any-model,runtime={runtime},depth=30,max_tokens=20)"
+    with spending.at_most(chars, tmp_path), pytest.raises(BudgetReached, match="characters is reached"):
+        search(mini, system, few(mini, 8))
+    sent = sum(len(message["content"]) for call in judge.asked for message in call["messages"])
+    assert 0 < sent <= chars
+    before = len(judge.asked)
+    search(mini, system, few(mini, 8))
+    first = len(judge.asked)
+    assert first > before
+    judge.asked.clear()
+    search(mini, system, few(mini, 8))
+    assert judge.asked == [], "every answer of the stopped run was kept"
+
+
+def test_cut_documents_are_reported(judge, mini, caplog):
+    search(mini, "bm25 >> rerank(any-model,runtime=llm,depth=3,max_tokens=2)", few(mini, 1))
+    assert "1 of 1 pairs (100.00 %) are longer than any-model reads at once: cut at 6 characters" in caplog.text
 
 
 @pytest.mark.parametrize(
