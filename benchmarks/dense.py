@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 import tempfile
@@ -10,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import memory
 import numpy as np
 
 DIM = 384
@@ -45,11 +45,11 @@ def ours(path: Path, n: int, n_queries: int, dtype: str) -> dict[str, float]:
         mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     vectors = np.frombuffer(mapping, dtype).reshape(n, DIM)
     rows = np.arange(n, dtype=np.uint32)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    before = memory.peak_bytes()
     started = time.perf_counter()
     exact.search(asked, vectors, rows, K, mapping=mapping)
     seconds = time.perf_counter() - started
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    peak = memory.peak_bytes()
     return {"seconds": seconds, "peak_bytes": peak, "above_bytes": peak - before}
 
 

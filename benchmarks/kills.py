@@ -36,14 +36,14 @@ def command(source: str | Path, out: Path, *options: str) -> list[str]:
     return [sys.executable, "-m", "rusbeir.cli", "port", str(source), "--out", str(out), *options]
 
 
-def run(arguments: list[str]) -> subprocess.Popen[bytes]:
-    """The port, started, with the translators of this folder at hand."""
+def run(arguments: list[str], *, quiet: bool = False) -> subprocess.Popen[bytes]:
+    """The port, started, with the translators of this folder at hand; quiet: nobody reads what it says."""
     path = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH", "")]))
     return subprocess.Popen(
         arguments,
         env={**os.environ, "PYTHONPATH": path},
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+        stderr=subprocess.DEVNULL if quiet else subprocess.PIPE,
         start_new_session=True,
     )
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import kills
+import memory
 import port_data
 
 HERE = Path(__file__).parent
@@ -139,12 +140,11 @@ def _memory(n_docs: int) -> list[Row]:
 
 
 def _peak_bytes(command: list[str]) -> int:
-    process = kills.run(command)
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        raise SystemExit(f"{' '.join(command)}: status {status}")
-    process.returncode = 0
-    return usage.ru_maxrss * 1024
+    process = kills.run(command, quiet=True)
+    peak = memory.peak_until_end(process)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)}: exit code {process.returncode}")
+    return peak
 
 
 def _row(what: str, measure: str, value: float, **bound: float) -> Row:

@@ -122,7 +122,7 @@ def _search(n_docs: int) -> list[dict[str, Any]]:
             bound = {"at_least": 5} if found["what"].startswith("bm25s") else {}
             result.append(_row(what, "our index is built so many times as fast", found["index_ratio"], **bound))
             result += [
-                _row(what, f"our search is so many times as fast, {_words(k)}", ratio, at_least=1)
+                _row(what, f"our search is so many times as fast, {_words(k)}", ratio, **_ahead(k))
                 for k, ratio in found["search_ratio"].items()
             ]
     return result
@@ -139,6 +139,11 @@ def _dense(n_docs: int) -> list[dict[str, Any]]:
         # A block of 128 MB and 300 MB more.
         _row(what, "peak MB", found["peak_bytes"] / 2**20, at_most=428),
     ]
+
+
+def _ahead(kind: str) -> dict[str, float]:
+    """What is claimed of a kind of query: nothing where it holds the words that an analyzer drops."""
+    return {"at_least": 1} if kind.startswith("content") else {}
 
 
 def _words(kind: str) -> str:
@@ -178,7 +183,9 @@ def write(found: list[dict[str, Any]]) -> None:
         "# Benchmarks\n\n`make bench` and `make figures` write this, in one run of `python benchmarks/run.py`\n"
         f"on {machine}.\n{versions}.\n\n"
         "Russian words are forms of pymorphy3's dictionary drawn by Zipf's law, 50 a document; queries\n"
-        "have six words; ids are included. The machine is shared: ratios of one run say more than seconds.\n\n"
+        "have six words; ids are included. Content words leave out the 150 commonest, which stand where a\n"
+        "language has the stop words that analyzers drop; any words take them as they come. The machine is\n"
+        "shared: ratios of one run say more than seconds.\n\n"
         f"{table(found)}\n",
         encoding="utf-8",
     )
