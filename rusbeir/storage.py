@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import sqlite3
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -88,6 +89,18 @@ def append_line(path: Path, line: bytes) -> None:
             os.fsync(file.fileno())
     except OSError as error:
         raise cannot_write(path, error) from error
+
+
+@contextlib.contextmanager
+def reporting_sqlite(path: Path, kind: str) -> Iterator[None]:
+    """Turn SQLite's errors into BackendError; `rusbeir cache clear` knows what lies at path as kind."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise BackendError(
+            f"Cannot use the {kind} in {path} ({error}). Free some space, or remove them with "
+            f"`rusbeir cache clear {kind}`."
+        ) from error
 
 
 def cannot_write(path: Path, error: OSError) -> BackendError:

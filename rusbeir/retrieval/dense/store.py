@@ -22,7 +22,7 @@ import numpy.typing as npt
 from rusbeir.errors import BackendError
 from rusbeir.jobs.lock import hold
 from rusbeir.retrieval.dense.encoder import Vectors, checked
-from rusbeir.storage import cannot_write
+from rusbeir.storage import cannot_write, reporting_sqlite
 
 BLOCK_TEXTS = 64
 """Texts encoded at once: what a kill can lose."""
@@ -43,7 +43,7 @@ class Store:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise cannot_write(folder, error) from error
-        with self._reporting():
+        with reporting_sqlite(self.folder, "embeddings"):
             self._db = sqlite3.connect(folder / _ROWS, isolation_level=None, timeout=60, check_same_thread=False)
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("CREATE TABLE IF NOT EXISTS row(key BLOB PRIMARY KEY, row INTEGER NOT NULL) WITHOUT ROWID")
@@ -100,7 +100,7 @@ class Store:
     def _find(self, keys: Sequence[bytes]) -> dict[bytes, int]:
         found: dict[bytes, int] = {}
         wanted = list(set(keys))
-        with self._reporting():
+        with reporting_sqlite(self.folder, "embeddings"):
             for start in range(0, len(wanted), _KEYS_A_QUESTION):
                 part = wanted[start : start + _KEYS_A_QUESTION]
                 marks = ",".join("?" * len(part))
@@ -121,7 +121,7 @@ class Store:
         except OSError as error:
             raise cannot_write(path, error) from error
         rows = {key: count + place for place, key in enumerate(keys)}
-        with self._reporting():
+        with reporting_sqlite(self.folder, "embeddings"):
             self._db.execute("BEGIN IMMEDIATE")
             self._db.executemany("INSERT INTO row VALUES (?, ?)", rows.items())
             meta = [("dim", dim), ("count", count + len(keys))]
@@ -130,7 +130,7 @@ class Store:
         return rows
 
     def _meta(self, name: str) -> int | None:
-        with self._reporting():
+        with reporting_sqlite(self.folder, "embeddings"):
             row = self._db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
         return row[0] if row else None
 
@@ -147,16 +147,6 @@ class Store:
                 time.sleep(_WAIT_SECONDS)
         with lock:
             yield
-
-    @contextlib.contextmanager
-    def _reporting(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise BackendError(
-                f"Cannot use the embeddings in {self.folder} ({error}). Free some space, or remove them with "
-                "`rusbeir cache clear embeddings`."
-            ) from error
 
 
 def _key(text: str) -> bytes:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import sqlite3
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rusbeir.errors import BackendError
 from rusbeir.retrieval.rerank.reranker import MeasuresLength, Pointwise, Reranker, Scored, checked
-from rusbeir.storage import cannot_write
+from rusbeir.storage import cannot_write, reporting_sqlite
 
 _KEYS_A_QUESTION = 500
 
@@ -25,7 +24,7 @@ class Scores:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise cannot_write(path, error) from error
-        with self._reporting():
+        with reporting_sqlite(self.path, "scores"):
             self._db = sqlite3.connect(path, isolation_level=None, timeout=60, check_same_thread=False)
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute(
@@ -67,7 +66,7 @@ class Scores:
 
     def _find(self, keys: Sequence[bytes]) -> dict[bytes, Scored]:
         found: dict[bytes, Scored] = {}
-        with self._reporting():
+        with reporting_sqlite(self.path, "scores"):
             for start in range(0, len(keys), _KEYS_A_QUESTION):
                 part = keys[start : start + _KEYS_A_QUESTION]
                 marks = ",".join("?" * len(part))
@@ -76,21 +75,11 @@ class Scores:
         return found
 
     def _keep(self, scores: dict[bytes, Scored]) -> None:
-        with self._reporting():
+        with reporting_sqlite(self.path, "scores"):
             self._db.execute("BEGIN IMMEDIATE")
             rows = [(key, array("d", values).tobytes(), cut) for key, (values, cut) in scores.items()]
             self._db.executemany("INSERT OR IGNORE INTO score VALUES (?, ?, ?)", rows)
             self._db.execute("COMMIT")
-
-    @contextlib.contextmanager
-    def _reporting(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise BackendError(
-                f"Cannot use the scores in {self.path} ({error}). Free some space, or remove them with "
-                "`rusbeir cache clear scores`."
-            ) from error
 
 
 def _cut(reranker: Reranker, query: str, documents: Sequence[str], name: str) -> list[int]:
