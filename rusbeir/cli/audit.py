@@ -9,9 +9,10 @@ import typer
 
 from rusbeir.cli import options, output
 from rusbeir.cli.audit_sample import Folder, Source, agree, judge, sheet
-from rusbeir.cli.port import parsed_options
 
 app = typer.Typer(help="Say how good a port is.", no_args_is_help=True, rich_markup_mode=None)
+
+Gate = Annotated[str | None, typer.Option("--gate", help="Exit 1 where this does not hold: 'chrf>=55,flagged<=2%'.")]
 
 
 @app.command("check")
@@ -27,22 +28,14 @@ def check(
     source: Source = None,
     lang: options.Lang = None,
     split: options.Split = None,
-    gate: Annotated[
-        str | None, typer.Option("--gate", help="Exit 1 where this does not hold: 'chrf>=55,flagged<=2%'.")
-    ] = None,
+    gate: Gate = None,
     no_round_trip: Annotated[bool, typer.Option("--no-round-trip", help="Leave retrieval out.")] = False,
-    llm: Annotated[str | None, typer.Option("--llm", help="Model of the back-translator llm.")] = None,
-    model: Annotated[str | None, typer.Option("--model", help="Model of opus-mt, nllb and madlad.")] = None,
-    memory: Annotated[Path | None, typer.Option("--memory", help="Pairs of the back-translator memory.")] = None,
-    option: Annotated[
-        list[str] | None, typer.Option("--option", help="Any other option of the back-translator; repeatable.")
-    ] = None,
-    budget_chars: Annotated[
-        int | None, typer.Option("--budget-chars", help="Stop before more characters than these are sent in all.")
-    ] = None,
-    budget_cost: Annotated[
-        float | None, typer.Option("--budget-cost", help="Stop before it costs more than this in all.")
-    ] = None,
+    llm: options.Llm = None,
+    model: options.Model = None,
+    memory: options.Memory = None,
+    option: options.TranslatorOptions = None,
+    budget_chars: options.BudgetChars = None,
+    budget_cost: options.BudgetCost = None,
     as_json: options.Json = False,
 ) -> None:
     """Check every segment of a port, translate it back, and write qa/report.json and qa/report.html into it.
@@ -53,7 +46,6 @@ def check(
     from rusbeir.audit.gates import parse_gates
 
     gates = parse_gates(gate) if gate else []
-    given: dict[str, Any] = {"llm": llm, "model": model, "memory": memory}
     with output.progress() as progress:
         report = check_port(
             folder,
@@ -68,8 +60,7 @@ def check(
             gates=gates,
             progress=progress,
             tell=output.note,
-            **{name: value for name, value in given.items() if value is not None},
-            **parsed_options(option or []),
+            **options.translator_options(option, llm=llm, model=model, memory=memory),
         )
     if as_json:
         output.print_json(report)
@@ -143,9 +134,7 @@ def score(
     ref: Annotated[Path | None, typer.Option("--ref", help="References, to score against.")] = None,
     source: Annotated[Path | None, typer.Option("--source", help="Sources, to check against.")] = None,
     source_lang: Annotated[str, typer.Option("--source-lang", help="Language of the sources.")] = "en",
-    gate: Annotated[
-        str | None, typer.Option("--gate", help="Exit 1 where this does not hold: 'chrf>=55,flagged<=2%'.")
-    ] = None,
+    gate: Gate = None,
     as_json: options.Json = False,
 ) -> None:
     """Score and check plain files of translations: BLEU, chrF, chrF++ and TER as sacrebleu gives them.

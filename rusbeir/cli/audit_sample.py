@@ -23,9 +23,7 @@ def judge(
     n: Number = 100,
     seed: Seed = 0,
     source: Source = None,
-    budget_cost: Annotated[
-        float | None, typer.Option("--budget-cost", help="Stop before it costs more than this in all.")
-    ] = None,
+    budget_cost: options.BudgetCost = None,
     input_price: Annotated[float, typer.Option("--input-price", help="Per million tokens sent.")] = 0.0,
     output_price: Annotated[float, typer.Option("--output-price", help="Per million tokens answered.")] = 0.0,
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Requests at the same time.")] = 4,

@@ -27,7 +27,7 @@ def bench(
     k: options.Depth = 100,
     measure: options.Measures = None,
     out: options.Out = Path("results"),
-    budget_chars: options.BudgetChars = None,
+    budget_chars: options.EndpointChars = None,
     force: Annotated[bool, typer.Option("--force", help="Measure again what is already there.")] = False,
     as_json: options.Json = False,
 ) -> None:

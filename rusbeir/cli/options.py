@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -44,13 +45,30 @@ DatasetName: TypeAlias = Annotated[
     ),
 ]
 Out: TypeAlias = Annotated[Path, typer.Option("--out", help="Folder for rows and runs.")]
-BudgetChars: TypeAlias = Annotated[
+EndpointChars: TypeAlias = Annotated[
     int | None,
     typer.Option(
         "--budget-chars",
         min=1,
         help="Stop before more characters than these are sent to endpoints, in all runs with this --out and a budget.",
     ),
+]
+Memory: TypeAlias = Annotated[
+    Path | None, typer.Option("--memory", help="Translation memory (.jsonl, .tsv, .tmx) of the translator memory.")
+]
+Llm: TypeAlias = Annotated[str | None, typer.Option("--llm", help="Model of the translator llm.")]
+Model: TypeAlias = Annotated[
+    str | None, typer.Option("--model", help="Model folder or hub id of opus-mt, nllb and madlad.")
+]
+TranslatorOptions: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--option", help="Any other option of the translator, as requests-per-second=2; repeatable."),
+]
+BudgetChars: TypeAlias = Annotated[
+    int | None, typer.Option("--budget-chars", help="Stop before more characters than these are sent in all.")
+]
+BudgetCost: TypeAlias = Annotated[
+    float | None, typer.Option("--budget-cost", help="Stop before it costs more than this in all.")
 ]
 Measures: TypeAlias = Annotated[
     list[str] | None,
@@ -63,3 +81,23 @@ def engine_at(engine: str, es_url: str | None) -> str:
     if es_url is None:
         return engine
     return f"{'elasticsearch' if engine == 'auto' else engine}@{es_url}"
+
+
+def translator_options(pairs: list[str] | None, **given: object) -> dict[str, Any]:
+    """What was given for a translator, as its fields are called: "input-price=0.4" is {"input_price": 0.4}."""
+    from rusbeir.errors import BadInput
+
+    found: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    for pair in pairs or []:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            raise BadInput(f"--option {pair!r}: write name=value, as requests-per-second=2.")
+        found[name.strip().replace("-", "_")] = _value(value.strip())
+    return found
+
+
+def _value(text: str) -> Any:
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return {"true": True, "false": False}.get(text.lower(), text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 import re
@@ -37,27 +36,16 @@ def port(
     glossary: Annotated[
         Path | None, typer.Option("--glossary", help="A .tsv of terms and their translations; = keeps a term.")
     ] = None,
-    memory: Annotated[
-        Path | None, typer.Option("--memory", help="Translation memory (.jsonl, .tsv, .tmx) of the translator memory.")
-    ] = None,
+    memory: options.Memory = None,
     fuzzy: Annotated[
         float | None, typer.Option("--fuzzy", help="Take alike entries of the memory from this likeness on, flagged.")
     ] = None,
-    llm: Annotated[str | None, typer.Option("--llm", help="Model of the translator llm.")] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", help="Model folder or hub id of opus-mt, nllb and madlad.")
-    ] = None,
+    llm: options.Llm = None,
+    model: options.Model = None,
     device: Annotated[str | None, typer.Option("--device", help="cpu, cuda or auto, for neural models.")] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option("--option", help="Any other option of the translator, as requests-per-second=2; repeatable."),
-    ] = None,
-    budget_chars: Annotated[
-        int | None, typer.Option("--budget-chars", help="Stop before more characters than these are sent in all.")
-    ] = None,
-    budget_cost: Annotated[
-        float | None, typer.Option("--budget-cost", help="Stop before it costs more than this in all.")
-    ] = None,
+    option: options.TranslatorOptions = None,
+    budget_chars: options.BudgetChars = None,
+    budget_cost: options.BudgetCost = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say how much it is, how long it takes and what it costs.")
     ] = False,
@@ -87,11 +75,9 @@ def port(
         raise BadInput(f"Name a translator with --translator: {', '.join(names())}, or python:module.function.")
     if export is not None and len(datasets) > 1:
         raise BadInput("--export takes the pairs of one dataset: port them one by one.")
-    given: dict[str, Any] = {"memory": memory, "fuzzy": fuzzy, "llm": llm, "model": model, "device": device}
-    translator_options = {
-        **{name: value for name, value in given.items() if value is not None},
-        **parsed_options(option or []),
-    }
+    translator_options = options.translator_options(
+        option, memory=memory, fuzzy=fuzzy, llm=llm, model=model, device=device
+    )
     chosen = tuple((fields or ",".join(FIELDS)).split(","))
     if dry_run:
         _dry_run(datasets, to, translator, lang, split, chosen, sample, seed, glossary, translator_options, as_json)
@@ -230,23 +216,3 @@ def _duration(seconds: float | None) -> str:
         return f"{minutes} min"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
-
-
-def parsed_options(pairs: list[str]) -> dict[str, Any]:
-    """Options of translators, as their fields are called: "input-price=0.4" -> {"input_price": 0.4}."""
-    from rusbeir.errors import BadInput
-
-    found: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name.strip():
-            raise BadInput(f"--option {pair!r}: write name=value, as requests-per-second=2.")
-        found[name.strip().replace("-", "_")] = _value(value.strip())
-    return found
-
-
-def _value(text: str) -> Any:
-    for kind in (int, float):
-        with contextlib.suppress(ValueError):
-            return kind(text)
-    return {"true": True, "false": False}.get(text.lower(), text)
