@@ -1,7 +1,7 @@
 """Language models as rerankers, at any OpenAI-compatible endpoint: by the log-odds of yes, or by sorting a list.
 
 Pointwise: "yes" against "no" as the first token of the answer. Listwise: windows of hits from the last to the first,
-sorted one after the other (Sun et al., EMNLP 2023).
+sorted one after the other (Sun et al., EMNLP 2023). Each answer is kept when it is there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ TOP_LOGPROBS = 20
 CHARS_A_TOKEN = 3
 """Texts are cut by characters, as the endpoint's tokenizer is not at hand; Cyrillic has about three to a token."""
 MAX_TOKENS = {"llm": 1024, "llm-list": 256}
-WINDOW, STEP = 20, 10
 
 _YES_NO = (
     "You judge whether a document answers a search query. Documents and queries may be in any language. "
@@ -61,15 +60,19 @@ class YesNoReranker:
 
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
         """One difference of log-probabilities a document; 0 where the model says neither, which is reported."""
+        scores = [0.0] * len(documents)
+        self.score_each(query, documents, scores.__setitem__)
+        return scores
+
+    def score_each(self, query: str, documents: Sequence[str], keep: Callable[[int, float], None]) -> None:
+        """The same, handed over one by one as the answers come."""
         chars = _chars(self.model, "llm")
         prompts = [f"Query: {query}\n\nDocument: {text[:chars]}\n\nIs it relevant?" for text in documents]
         llm = self._llm
         spending.spend(sum(len(_YES_NO) + len(prompt) for prompt in prompts))
-        tops = asyncio.run(_all(llm, prompts))
-        silent = sum(_odds(top) is None for top in tops)
+        silent = asyncio.run(_judge(llm, prompts, keep))
         if silent:
             logger.warning("%s said neither yes nor no of %d documents: they score 0.", self.model.name, silent)
-        return [_odds(top) or 0.0 for top in tops]
 
     @cached_property
     def _llm(self) -> Llm:
@@ -78,14 +81,16 @@ class YesNoReranker:
 
 @dataclass(frozen=True, kw_only=True)
 class ListReranker:
-    """Sorts windows of documents; a document's score says only where it ended up."""
+    """Sorts a window of documents; a document's score says only where it ended up."""
 
     model: Model
-    pointwise: bool = False
+    window: int = 20
+    step: int = 10
 
     @property
     def signature(self) -> str:
-        return f"{self.model.name}|runtime:llm-list|window:{WINDOW}/{STEP}|chars:{_chars(self.model, 'llm-list')}"
+        windows = f"window:{self.window}/{self.step}"
+        return f"{self.model.name}|runtime:llm-list|{windows}|chars:{_chars(self.model, 'llm-list')}"
 
     @property
     def over_length(self) -> str:
@@ -97,38 +102,16 @@ class ListReranker:
 
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
         """The number of documents that ended up behind each."""
+        chars = _chars(self.model, "llm-list")
+        lines = [f"[{n}] {' '.join(text[:chars].split())}" for n, text in enumerate(documents, start=1)]
+        prompt = f"Query: {query}\n\n" + "\n".join(lines)
         llm = self._llm
-        spending.spend(self._most_chars(query, documents))
-        order = asyncio.run(self._order(llm, query, documents))
+        spending.spend(len(_LIST) + len(prompt))
+        answer = asyncio.run(_answered(llm, _LIST, prompt, 6 * len(documents)))
         scores = [0.0] * len(documents)
-        for rank, place in enumerate(order):
+        for rank, place in enumerate(permutation(answer, len(documents))):
             scores[place] = float(len(documents) - 1 - rank)
         return scores
-
-    def _most_chars(self, query: str, documents: Sequence[str]) -> int:
-        """What all windows may send: each is taken to hold the longest documents.
-
-        Counted for the whole list, as windows that were sent before the budget ends would be paid for in vain.
-        """
-        chars = _chars(self.model, "llm-list")
-        longest = sorted((min(len(text), chars) for text in documents), reverse=True)[:WINDOW]
-        around = len(_LIST) + len(query) + len("Query: \n\n") + len("[20] \n") * len(longest)
-        return len(_window_starts(len(documents))) * (sum(longest) + around)
-
-    async def _order(self, llm: Llm, query: str, documents: Sequence[str]) -> list[int]:
-        chars = _chars(self.model, "llm-list")
-        order = list(range(len(documents)))
-        throttle = Throttle(LIMITS)
-        async with llm:
-            for start in _window_starts(len(documents)):
-                window = order[start : start + WINDOW]
-                lines = [
-                    f"[{n}] {' '.join(documents[place][:chars].split())}" for n, place in enumerate(window, start=1)
-                ]
-                prompt = f"Query: {query}\n\n" + "\n".join(lines)
-                answer = await _patiently(llm, throttle, partial(_answered, llm, _LIST, prompt, 6 * len(window)))
-                order[start : start + WINDOW] = [window[n] for n in permutation(answer, len(window))]
-        return order
 
     @cached_property
     def _llm(self) -> Llm:
@@ -155,12 +138,6 @@ def make_listwise(model: Model) -> ListReranker:
     return ListReranker(model=model)
 
 
-def _window_starts(n: int) -> list[int]:
-    """From the last window to the first, each overlapping the one before."""
-    last = max(0, n - WINDOW)
-    return [*range(last, 0, -STEP), 0] if n > 1 else []
-
-
 def _odds(top: Sequence[tuple[str, float]]) -> float | None:
     """log P(yes) - log P(no); a word that is missing counts as the least likely token. None where both are."""
     chances = {"yes": 0.0, "no": 0.0}
@@ -174,11 +151,20 @@ def _odds(top: Sequence[tuple[str, float]]) -> float | None:
     return math.log(chances["yes"] or least) - math.log(chances["no"] or least)
 
 
-async def _all(llm: Llm, prompts: Sequence[str]) -> list[tuple[tuple[str, float], ...]]:
+async def _judge(llm: Llm, prompts: Sequence[str], keep: Callable[[int, float], None]) -> int:
+    """Hands over the score of each prompt's document; how many were answered by neither yes nor no."""
     throttle = Throttle(LIMITS)
+    silent = 0
+
+    async def judge(place: int, prompt: str) -> None:
+        nonlocal silent
+        odds = _odds(await _patiently(llm, throttle, partial(_first_tokens, llm, prompt)))
+        silent += odds is None
+        keep(place, odds or 0.0)
+
     async with llm:
-        calls = [_patiently(llm, throttle, partial(_first_tokens, llm, prompt)) for prompt in prompts]
-        return list(await asyncio.gather(*calls))
+        await asyncio.gather(*(judge(place, prompt) for place, prompt in enumerate(prompts)))
+    return silent
 
 
 async def _patiently(llm: Llm, throttle: Throttle, call: Callable[[], Awaitable[T]]) -> T:
@@ -199,7 +185,9 @@ async def _first_tokens(llm: Llm, prompt: str) -> tuple[tuple[str, float], ...]:
 
 
 async def _answered(llm: Llm, system: str, prompt: str, max_tokens: int) -> str:
-    return (await llm.chat(_messages(system, prompt), max_tokens=max_tokens)).text
+    async with llm:
+        asked = partial(llm.chat, _messages(system, prompt), max_tokens=max_tokens)
+        return (await _patiently(llm, Throttle(LIMITS), asked)).text
 
 
 def _messages(system: str, prompt: str) -> list[dict[str, str]]:

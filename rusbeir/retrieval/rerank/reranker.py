@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from rusbeir.errors import BackendError
@@ -28,6 +28,30 @@ class Pointwise(Protocol):
 
     @property
     def pointwise(self) -> bool: ...
+
+
+@runtime_checkable
+class ScoresEach(Pointwise, Protocol):
+    """Another ability: to hand over each score when it is there, so that a kill loses none that was paid for."""
+
+    def score_each(self, query: str, documents: Sequence[str], keep: Callable[[int, float], None]) -> None:
+        """Call keep with the place and the score of each document, in any order."""
+        ...
+
+
+@runtime_checkable
+class SortsWindows(Reranker, Protocol):
+    """Another ability: to sort so many documents at a time, of a list from its end to its beginning."""
+
+    @property
+    def window(self) -> int:
+        """Documents of a window."""
+        ...
+
+    @property
+    def step(self) -> int:
+        """From the beginning of one window to that of the next."""
+        ...
 
 
 @runtime_checkable

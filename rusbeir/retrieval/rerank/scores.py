@@ -9,7 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rusbeir.errors import BackendError
-from rusbeir.retrieval.rerank.reranker import MeasuresLength, Pointwise, Reranker, Scored, checked
+from rusbeir.retrieval.rerank.reranker import (
+    MeasuresLength,
+    Pointwise,
+    Reranker,
+    Scored,
+    ScoresEach,
+    SortsWindows,
+    checked,
+)
 from rusbeir.storage import cannot_write, reporting_sqlite
 
 _KEYS_A_QUESTION = 500
@@ -33,12 +41,17 @@ class Scores:
             )
 
     def of(self, reranker: Reranker, query: str, documents: Sequence[str], name: str) -> Scored:
-        """One score a document; what is not kept is asked of the reranker in one call, checked, and kept.
+        """One score a document; what is not kept is asked of the reranker, checked, and kept.
 
-        Where the reranker is not pointwise, the scores of the whole list are kept together.
+        Where the reranker is not pointwise, the scores of the whole list, or of each window, are kept together.
         """
         if isinstance(reranker, Pointwise) and reranker.pointwise:
             return self._by_pair(reranker, query, documents, name)
+        if isinstance(reranker, SortsWindows):
+            return self._by_window(reranker, query, documents, name)
+        return self._of_list(reranker, query, documents, name)
+
+    def _of_list(self, reranker: Reranker, query: str, documents: Sequence[str], name: str) -> Scored:
         key = _key(query, *documents)
         found = self._find([key])
         if key not in found:
@@ -48,17 +61,38 @@ class Scores:
             self._keep(found)
         return found[key]
 
+    def _by_window(self, reranker: SortsWindows, query: str, documents: Sequence[str], name: str) -> Scored:
+        """The number of documents that ended up behind each, after one window was sorted after the other."""
+        order = list(range(len(documents)))
+        for start in _window_starts(len(documents), reranker.window, reranker.step):
+            window = order[start : start + reranker.window]
+            scores = self._of_list(reranker, query, [documents[place] for place in window], name).scores
+            ranked = sorted(zip(window, scores, strict=True), key=lambda hit: -hit[1])
+            order[start : start + reranker.window] = [place for place, _ in ranked]
+        behind = [0.0] * len(documents)
+        for rank, place in enumerate(order):
+            behind[place] = float(len(documents) - 1 - rank)
+        return Scored(behind, sum(_cut(reranker, query, documents, name)))
+
     def _by_pair(self, reranker: Reranker, query: str, documents: Sequence[str], name: str) -> Scored:
         keys = [_key(query, document) for document in documents]
         found = self._find(keys)
         missing = {key: document for key, document in zip(keys, documents, strict=True) if key not in found}
         if missing:
-            texts = list(missing.values())
-            scores = checked(reranker.score(query, texts), texts, name)
+            wanted, texts = list(missing), list(missing.values())
             cut = _cut(reranker, query, texts, name)
-            new = {key: Scored([score], is_cut) for key, score, is_cut in zip(missing, scores, cut, strict=True)}
-            self._keep(new)
-            found |= new
+
+            def keep(place: int, score: float) -> None:
+                found[wanted[place]] = Scored(checked([score], [texts[place]], name), cut[place])
+                self._keep({wanted[place]: found[wanted[place]]})
+
+            if isinstance(reranker, ScoresEach):
+                reranker.score_each(query, texts, keep)
+            else:
+                scores = checked(reranker.score(query, texts), texts, name)
+                new = {key: Scored([score], is_cut) for key, score, is_cut in zip(wanted, scores, cut, strict=True)}
+                self._keep(new)
+                found |= new
         return Scored([found[key].scores[0] for key in keys], sum(found[key].over_length for key in keys))
 
     def close(self) -> None:
@@ -80,6 +114,12 @@ class Scores:
             rows = [(key, array("d", values).tobytes(), cut) for key, (values, cut) in scores.items()]
             self._db.executemany("INSERT OR IGNORE INTO score VALUES (?, ?, ?)", rows)
             self._db.execute("COMMIT")
+
+
+def _window_starts(count: int, window: int, step: int) -> list[int]:
+    """From the last window to the first, each overlapping the one before; one document needs no sorting."""
+    last = max(0, count - window)
+    return [*range(last, 0, -step), 0] if count > 1 else []
 
 
 def _cut(reranker: Reranker, query: str, documents: Sequence[str], name: str) -> list[int]:

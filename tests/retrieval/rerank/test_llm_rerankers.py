@@ -18,6 +18,7 @@ from rusbeir.jobs import BudgetReached, spending
 from rusbeir.retrieval import resolve
 from rusbeir.retrieval.models import Model
 from rusbeir.retrieval.rerank.llm import ListReranker, permutation
+from rusbeir.retrieval.rerank.scores import Scores
 from rusbeir.types import silent
 
 
@@ -119,7 +120,30 @@ def test_a_server_without_log_probabilities(judge, mini):
         search(mini, "bm25 >> rerank(any-model,runtime=llm,depth=2)", few(mini, 1))
 
 
-def test_windows_bring_the_best_to_the_front(judge, mini):
+def test_answers_before_a_failure_are_kept(judge, mini):
+    """Eight requests are under way at once; the ninth is answered without what the reranker needs."""
+    lock = threading.Lock()
+    answered = []
+
+    def answer(prompt):
+        with lock:
+            answered.append(prompt)
+            return "yes", {"yes": -0.1, "no": -2.3} if len(answered) <= 8 else None
+
+    judge.answer = answer
+    query_id, hits = max(search(mini, "bm25", mini.queries).items(), key=lambda found: len(found[1]))
+    queries = {query_id: mini.queries[query_id]}
+    system = f"bm25 >> rerank(any-model,runtime=llm,depth={len(hits)})"
+    assert len(hits) > 9
+    with pytest.raises(BackendError, match="without log-probabilities"):
+        search(mini, system, queries)
+    judge.answer = lambda prompt: ("yes", {"yes": -0.1, "no": -2.3})
+    judge.asked.clear()
+    assert len(search(mini, system, queries)[query_id]) == len(hits)
+    assert len(hits) - 8 <= len(judge.asked) < len(hits)
+
+
+def test_windows_bring_the_best_to_the_front(judge, mini, tmp_path):
     """A model that sorts a window perfectly, by the text's length, brings the longest of 50 to the first place."""
 
     def answer(prompt):
@@ -128,16 +152,30 @@ def test_windows_bring_the_best_to_the_front(judge, mini):
 
     judge.answer = answer
     texts = [f"{doc.title} {doc.text}" for doc in mini.corpus][:50]
-    scores = ListReranker(model=Model(name="any-model", max_tokens=2000)).score("Земля", texts)
+    reranker = ListReranker(model=Model(name="any-model", max_tokens=2000))
+    kept = Scores(tmp_path / "scores.sqlite")
+    scores = kept.of(reranker, "Земля", texts, "any-model").scores
     lengths = [len(" ".join(text.split())) for _, text in sorted(zip(scores, texts, strict=True), reverse=True)]
     assert lengths[:10] == sorted(lengths, reverse=True)[:10]
     assert len(judge.asked) == 4, "50 documents in windows of 20, 10 apart"
     assert sorted(scores) == list(range(50))
+    assert kept.of(reranker, "Земля", texts, "any-model").scores == scores
+    assert len(judge.asked) == 4, "every window is kept"
+
+
+@pytest.mark.parametrize(("documents", "windows"), [(0, 0), (1, 0), (2, 1), (20, 1), (21, 2), (30, 2), (31, 3)])
+def test_windows_cover_every_document(judge, tmp_path, documents, windows):
+    """By the sizes 20 and 10; a single document needs no sorting."""
+    judge.answer = lambda prompt: ("", None)
+    texts = [f"text {n}" for n in range(documents)]
+    scores = Scores(tmp_path / "scores.sqlite").of(ListReranker(model=Model(name="any-model")), "q", texts, "any-model")
+    assert scores.scores == [float(documents - 1 - n) for n in range(documents)]
+    assert len(judge.asked) == windows
 
 
 @pytest.mark.parametrize(("runtime", "chars"), [("llm", 12_000), ("llm-list", 5_000)])
-def test_a_budget_stops_before_a_query_that_does_not_fit(judge, mini, tmp_path, runtime, chars):
-    """Whole queries are paid for or none, so that no answer is lost."""
+def test_a_budget_stops_before_what_does_not_fit(judge, mini, tmp_path, runtime, chars):
+    """A query's documents, or a window, are paid for together, so that nothing is under way when the budget ends."""
     system = f"bm25 >> rerank(any-model,runtime={runtime},depth=30,max_tokens=20)"
     with spending.at_most(chars, tmp_path), pytest.raises(BudgetReached, match="characters is reached"):
         search(mini, system, few(mini, 8))
