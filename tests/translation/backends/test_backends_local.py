@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 
 import pytest
-from needed import needs
 from servers import LETTERS, known_pairs
 
 from rusbeir.errors import BadInput
@@ -30,7 +29,7 @@ def ask(translator, *texts, source="en", target="ru"):
 
 
 @pytest.fixture
-def apertium():
+def apertium(needs):
     needs("apertium", shutil.which("apertium") is not None, "apt-get install apertium-eng-spa")
     return make("apertium", source="en", target="es")
 
