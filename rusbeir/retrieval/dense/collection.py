@@ -1,28 +1,42 @@
-"""A corpus as an encoder sees it: which vector belongs to which document."""
+"""A corpus as an encoder sees it: which row of a store belongs to which document."""
 
 from __future__ import annotations
 
+import logging
 import time
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import orjson
 
 from rusbeir.errors import BackendError, BadInput
-from rusbeir.retrieval.dense.encoder import Encoder, MeasuresLength
-from rusbeir.retrieval.dense.store import BLOCK_TEXTS, Store
+from rusbeir.retrieval.dense.encoder import AnyEncoder, MeasuresLength
+from rusbeir.retrieval.dense.store import BLOCK_TEXTS
 from rusbeir.retrieval.lexical.doc_ids import DocIds, DocIdWriter
 from rusbeir.storage import atomic_folder
 from rusbeir.types import Corpus, Doc, Progress
 
+logger = logging.getLogger(__name__)
+
 _ROWS = "rows.u32"
 _OWNERS = "owners.u32"
 _BUILT = "built.json"
+
+
+class Rows(Protocol):
+    """What a store is to a collection."""
+
+    def __len__(self) -> int: ...
+
+    def rows_of(self, texts: Sequence[str], encode: Callable[[Sequence[str]], Any], encoder: str) -> list[int]:
+        """The row of each text; those that are missing are encoded first."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,11 +62,49 @@ class Collection:
     built: Built
 
 
+def encoded(
+    folder: Path,
+    corpus: Corpus,
+    store: Rows,
+    encoder: AnyEncoder,
+    passages: Callable[[Doc], list[str]],
+    progress: Progress,
+    *,
+    name: str,
+    model: str,
+) -> tuple[Collection, bool]:
+    """The encoded corpus in that folder, and whether it was there already; says what the model does not read whole."""
+    reused = folder.exists()
+    if not reused:
+        build(folder, corpus, store, encoder, passages, progress, name=name)
+    found = open_collection(folder, store)
+    built = found.built
+    if built.over_length and isinstance(encoder, MeasuresLength):
+        logger.warning(
+            "%d of %d texts (%.2f %%) are longer than %s reads at once: %s.",
+            built.over_length,
+            built.passages,
+            100 * built.over_length / built.passages,
+            model,
+            encoder.over_length,
+        )
+    return found, reused
+
+
+def query_rows(store: Rows, texts: Sequence[str], encoder: AnyEncoder, progress: Progress, *, name: str) -> list[int]:
+    """The row of each query; what the store does not hold is encoded first."""
+    rows: list[int] = []
+    for start in range(0, len(texts), BLOCK_TEXTS):
+        rows += store.rows_of(texts[start : start + BLOCK_TEXTS], encoder.encode_queries, name)
+        progress("encode queries", len(rows), len(texts))
+    return rows
+
+
 def build(
     folder: Path,
     corpus: Corpus,
-    store: Store,
-    encoder: Encoder,
+    store: Rows,
+    encoder: AnyEncoder,
     passages: Callable[[Doc], list[str]],
     progress: Progress,
     *,
@@ -96,7 +148,7 @@ def build(
         (temporary / _BUILT).write_bytes(orjson.dumps(asdict(built)))
 
 
-def open_collection(folder: Path, store: Store) -> Collection:
+def open_collection(folder: Path, store: Rows) -> Collection:
     """The corpus encoded in that folder. Raises BackendError where it is damaged."""
     try:
         built = Built(**orjson.loads((folder / _BUILT).read_bytes()))

@@ -34,6 +34,14 @@ class Encoder(Protocol):
         ...
 
 
+class AnyEncoder(Protocol):
+    """One of any kind, whatever it makes of a text."""
+
+    def encode_queries(self, texts: Sequence[str]) -> Any: ...
+
+    def encode_documents(self, texts: Sequence[str]) -> Any: ...
+
+
 @runtime_checkable
 class MeasuresLength(Protocol):
     """A second ability of an encoder: to say what it would not read whole."""

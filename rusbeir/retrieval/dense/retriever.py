@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,9 +11,9 @@ import numpy.typing as npt
 
 from rusbeir.errors import BadInput
 from rusbeir.retrieval.dense import exact, hnsw
-from rusbeir.retrieval.dense.collection import Collection
+from rusbeir.retrieval.dense.collection import Collection, query_rows
 from rusbeir.retrieval.dense.encoder import Encoder, Vectors
-from rusbeir.retrieval.dense.store import BLOCK_TEXTS, Store
+from rusbeir.retrieval.dense.store import Store
 from rusbeir.types import Progress, Queries, Run
 
 logger = logging.getLogger(__name__)
@@ -40,21 +39,14 @@ class DenseRetriever:
             raise BadInput(f"k is {k}; ask for at least 1 hit a query.")
         if not queries:
             return {}
-        vectors = self._encoded(list(queries.values()))
+        rows = query_rows(self.queries, list(queries.values()), self.encoder, self.progress, name=self.name)
+        vectors = self.queries.read(rows)
         if vectors.shape[1] != self.documents.dim:
             raise BadInput(
                 f"{self.name} gives queries {vectors.shape[1]} dimensions and documents {self.documents.dim}: "
                 "both must come from one model."
             )
         return dict(zip(queries, self._hits(vectors, k), strict=True))
-
-    def _encoded(self, texts: Sequence[str]) -> Vectors:
-        rows: list[int] = []
-        for start in range(0, len(texts), BLOCK_TEXTS):
-            block = texts[start : start + BLOCK_TEXTS]
-            rows += self.queries.rows_of(block, self.encoder.encode_queries, self.name)
-            self.progress("encode queries", len(rows), len(texts))
-        return self.queries.read(rows)
 
     def _hits(self, queries: Vectors, k: int) -> list[dict[str, float]]:
         k = min(k, self.collection.built.documents)

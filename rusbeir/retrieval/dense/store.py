@@ -62,6 +62,10 @@ class Store:
 
         encoder is its name in messages. Raises as `checked` does, and BackendError where the disk fails.
         """
+        return self.rows_by(texts, lambda new: checked(encode(new), new, self.dim, encoder))
+
+    def rows_by(self, texts: Sequence[str], make: Callable[[Sequence[str]], npt.NDArray[Any]]) -> list[int]:
+        """The row of each text; make gives those of the missing texts [n, dim], alone among all processes."""
         keys = [_key(text) for text in texts]
         found = self._find(keys)
         if len(found) < len(set(keys)):
@@ -70,24 +74,14 @@ class Store:
                 found = self._find(keys)
                 missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
                 if missing:
-                    new = list(missing.values())
-                    found |= self._add(list(missing), checked(encode(new), new, self.dim, encoder))
+                    found |= self._add(list(missing), make(list(missing.values())))
         return [found[key] for key in keys]
 
     def mapped(self) -> tuple[npt.NDArray[Any], mmap.mmap | None]:
         """All vectors as [n, dim] on disk, and the mapping behind them; nothing is read before it is used."""
         count, dim = len(self), self.dim or 0
-        if not count:
-            return np.empty((0, dim), self.dtype), None
-        path = self.folder / _VECTORS
-        try:
-            with path.open("rb") as file:
-                mapping = mmap.mmap(file.fileno(), count * dim * self.dtype.itemsize, access=mmap.ACCESS_READ)
-        except (OSError, ValueError) as error:
-            raise BackendError(
-                f"The embeddings {path} are damaged ({error}). Remove them: `rusbeir cache clear embeddings`."
-            ) from error
-        return np.frombuffer(mapping, self.dtype).reshape(count, dim), mapping
+        numbers, mapping = map_file(self.folder / _VECTORS, self.dtype, count * dim)
+        return numbers.reshape(count, dim), mapping
 
     def read(self, rows: Sequence[int]) -> Vectors:
         """The vectors of those rows, in their order."""
@@ -107,19 +101,9 @@ class Store:
                 found.update(self._db.execute(f"SELECT key, row FROM row WHERE key IN ({marks})", part))
         return found
 
-    def _add(self, keys: Sequence[bytes], vectors: Vectors) -> dict[bytes, int]:
+    def _add(self, keys: Sequence[bytes], vectors: npt.NDArray[Any]) -> dict[bytes, int]:
         count, dim = len(self), vectors.shape[1]
-        stored = vectors.astype(self.dtype)
-        path = self.folder / _VECTORS
-        try:
-            path.touch()
-            with path.open("r+b") as file:
-                file.seek(count * dim * self.dtype.itemsize)
-                file.write(stored.data)
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise cannot_write(path, error) from error
+        write_at(self.folder / _VECTORS, count * dim, vectors.astype(self.dtype))
         rows = {key: count + place for place, key in enumerate(keys)}
         with reporting_sqlite(self.folder, "embeddings"):
             self._db.execute("BEGIN IMMEDIATE")
@@ -147,6 +131,33 @@ class Store:
                 time.sleep(_WAIT_SECONDS)
         with lock:
             yield
+
+
+def write_at(path: Path, start: int, items: npt.NDArray[Any]) -> None:
+    """Write the items, synced, behind the first `start` ones of the file."""
+    try:
+        path.touch()
+        with path.open("r+b") as file:
+            file.seek(start * items.itemsize)
+            file.write(items.data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def map_file(path: Path, dtype: np.dtype[Any], count: int) -> tuple[npt.NDArray[Any], mmap.mmap | None]:
+    """The first `count` items of the file, on disk, and the mapping behind them (None of no items)."""
+    if not count:
+        return np.empty(0, dtype), None
+    try:
+        with path.open("rb") as file:
+            mapping = mmap.mmap(file.fileno(), count * dtype.itemsize, access=mmap.ACCESS_READ)
+    except (OSError, ValueError) as error:
+        raise BackendError(
+            f"The embeddings {path} are damaged ({error}). Remove them: `rusbeir cache clear embeddings`."
+        ) from error
+    return np.frombuffer(mapping, dtype), mapping
 
 
 def _key(text: str) -> bytes:

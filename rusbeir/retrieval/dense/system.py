@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -12,7 +11,7 @@ from rusbeir import __version__
 from rusbeir.errors import BadInput
 from rusbeir.retrieval import models, own
 from rusbeir.retrieval.dense import collection, hnsw
-from rusbeir.retrieval.dense.encoder import Encoder, MeasuresLength
+from rusbeir.retrieval.dense.encoder import Encoder
 from rusbeir.retrieval.dense.retriever import DenseRetriever
 from rusbeir.retrieval.dense.store import Store
 from rusbeir.retrieval.options import Options, only_argument
@@ -20,8 +19,6 @@ from rusbeir.retrieval.spec import Spec, Stage
 from rusbeir.retrieval.systems import OWN, Prepared, System
 from rusbeir.storage import cache_folder
 from rusbeir.types import Corpus, Doc, Progress
-
-logger = logging.getLogger(__name__)
 
 RUNTIMES = {
     "flagembedding": "rusbeir.retrieval.dense.flagembedding:make",
@@ -84,20 +81,9 @@ class DenseSystem:
         folder = cache_folder() / "embeddings" / own.folder_name(self.model.name, self.encoder.signature)
         documents = Store(folder / self.dtype, self.dtype)
         place = folder / self.dtype / own.folder_name("corpus", f"{self._documents}\n{fingerprint}")
-        reused = place.exists()
-        if not reused:
-            collection.build(place, corpus, documents, self.encoder, self._passages, progress, name=self.name)
-        found = collection.open_collection(place, documents)
-        built = found.built
-        if built.over_length and isinstance(self.encoder, MeasuresLength):
-            logger.warning(
-                "%d of %d texts (%.2f %%) are longer than %s reads at once: %s.",
-                built.over_length,
-                built.passages,
-                100 * built.over_length / built.passages,
-                self.model.name,
-                self.encoder.over_length,
-            )
+        found, reused = collection.encoded(
+            place, corpus, documents, self.encoder, self._passages, progress, name=self.name, model=self.model.name
+        )
         return Prepared(
             retriever=DenseRetriever(
                 name=self.name,
@@ -111,8 +97,8 @@ class DenseSystem:
             ),
             path=place,
             analyse_seconds=0.0,
-            index_seconds=built.seconds,
-            index_bytes=built.passages * (documents.dim or 0) * documents.dtype.itemsize,
+            index_seconds=found.built.seconds,
+            index_bytes=found.built.passages * (documents.dim or 0) * documents.dtype.itemsize,
             reused=reused,
         )
 
