@@ -7,8 +7,9 @@ from pathlib import Path
 import elastic_node
 import pytest
 
-# The corpora and the analyzer that engines are tested with.
-sys.path.insert(0, str(Path(__file__).parent.parent / "retrieval"))
+# The corpora, the analyzer and the encoder that engines are tested with.
+RETRIEVAL = Path(__file__).parent.parent / "retrieval"
+sys.path[:0] = [str(RETRIEVAL), str(RETRIEVAL / "dense")]
 
 
 @pytest.fixture(scope="session")

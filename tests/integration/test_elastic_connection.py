@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import http.server
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import local_server
 import orjson
 import pytest
 from tls_proxy import tls_proxy
@@ -32,28 +31,16 @@ def no_credentials(monkeypatch):
 def answering(status: int, document: object, product: str = "Elasticsearch") -> Iterator[str]:
     """A server that answers everything so: for what cannot be run here. Yields its address."""
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def answer(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            body = orjson.dumps(document)
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            if product:
-                self.send_header("X-Elastic-Product", product)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    class Answering(local_server.Handler):
+        def do_GET(self) -> None:
+            self.body()
+            headers = {"Content-Type": "application/json"} | ({"X-Elastic-Product": product} if product else {})
+            self.answer(status, headers, orjson.dumps(document))
 
-        do_GET = do_POST = answer
+        do_POST = do_GET
 
-        def log_message(self, format: str, *arguments: object) -> None:
-            """Say nothing."""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with local_server.serving(Answering) as url:
+        yield url
 
 
 SEVEN = {"version": {"number": "7.17.28", "build_flavor": "default"}, "tagline": "You Know, for Search"}

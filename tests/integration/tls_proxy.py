@@ -6,12 +6,12 @@ import contextlib
 import datetime
 import http.server
 import ssl
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+import local_server
 import trustme
 
 
@@ -25,40 +25,30 @@ def tls_proxy(target: str, folder: Path, *, key: str, expired: bool = False, clo
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     certificate.configure_cert(context)
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Handler(local_server.Handler):
         def pass_on(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0))) or None
+            body = self.body() or None
             if self.headers.get("Authorization") != f"ApiKey {key}":
-                self.answer(401, b'{"error":{"type":"security_exception","reason":"unable to authenticate"}}', {})
+                self.pass_back(401, {}, b'{"error":{"type":"security_exception","reason":"unable to authenticate"}}')
                 return
             if closed and self.path == closed:
-                self.answer(403, b'{"error":{"type":"security_exception","reason":"action is unauthorized"}}', {})
+                self.pass_back(403, {}, b'{"error":{"type":"security_exception","reason":"action is unauthorized"}}')
                 return
             headers = {name: self.headers[name] for name in ("Content-Type", "Accept") if name in self.headers}
             request = urllib.request.Request(f"{target}{self.path}", body, headers, method=self.command)
             try:
                 with urllib.request.urlopen(request) as answer:
-                    self.answer(answer.status, answer.read(), dict(answer.headers))
+                    self.pass_back(answer.status, dict(answer.headers), answer.read())
             except urllib.error.HTTPError as error:
                 with error:
-                    self.answer(error.code, error.read(), dict(error.headers))
+                    self.pass_back(error.code, dict(error.headers), error.read())
 
         do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = pass_on
 
-        def answer(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+        def pass_back(self, status: int, headers: dict[str, str], body: bytes) -> None:
             kinds = [value for name, value in headers.items() if name.lower() == "content-type"]
-            self.send_response(status)
-            self.send_header("Content-Type", kinds[0] if kinds else "application/json")
-            self.send_header("X-Elastic-Product", "Elasticsearch")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(body)
-
-        def log_message(self, format: str, *arguments: object) -> None:
-            """Say nothing."""
+            kind = kinds[0] if kinds else "application/json"
+            self.answer(status, {"Content-Type": kind, "X-Elastic-Product": "Elasticsearch"}, body)
 
     class Server(http.server.ThreadingHTTPServer):
         def get_request(self):
@@ -69,11 +59,5 @@ def tls_proxy(target: str, folder: Path, *, key: str, expired: bool = False, clo
         def handle_error(self, request, client_address) -> None:
             """A handshake that failed is the client's to tell."""
 
-    server = Server(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"https://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with local_server.serving(Handler, Server) as url:
+        yield url.replace("http", "https")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +21,39 @@ EF_CONSTRUCTION = 200
 EF_SEARCH = 128
 SIGNATURE = f"hnsw:{NEIGHBOURS}/{EF_CONSTRUCTION}/{EF_SEARCH}"
 FILE = f"hnsw-{NEIGHBOURS}-{EF_CONSTRUCTION}.faiss"
-RECALL_QUERIES = 200
-"""So many queries are searched exactly as well, to say how much the graph misses."""
 _ADD_ROWS = 10_000
 
 
-def open_graph(path: Path, vectors: npt.NDArray[Any], rows: npt.NDArray[np.uint32], progress: Progress) -> Any:
-    """The graph of those rows of vectors at path, built first where it is missing. It holds them all in memory.
+@dataclass(frozen=True, kw_only=True)
+class Graph:
+    """The graph of some rows of vectors, at a path; built there when it is first searched. It holds them in memory."""
 
-    Raises BackendError where the file is damaged.
-    """
+    path: Path
+    vectors: npt.NDArray[Any]
+    rows: npt.NDArray[np.uint32]
+    progress: Progress
+    kind: str = "hnsw"
+
+    @property
+    def most(self) -> int:
+        return len(self.rows)
+
+    def search(self, queries: Vectors, k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
+        """Inner products [n, k] and places [n, k], by falling score and then by place; -1 where it reaches fewer.
+
+        Raises BackendError where the file is damaged.
+        """
+        self._index.hnsw.efSearch = max(EF_SEARCH, k)
+        scores, places = self._index.search(queries, k)
+        order = np.lexsort((places, -scores), axis=1)
+        return np.take_along_axis(scores, order, 1), np.take_along_axis(places, order, 1)
+
+    @cached_property
+    def _index(self) -> Any:
+        return _open(self.path, self.vectors, self.rows, self.progress)
+
+
+def _open(path: Path, vectors: npt.NDArray[Any], rows: npt.NDArray[np.uint32], progress: Progress) -> Any:
     faiss = load_faiss()
     if path.exists():
         try:
@@ -43,12 +68,3 @@ def open_graph(path: Path, vectors: npt.NDArray[Any], rows: npt.NDArray[np.uint3
     with atomic_file(path) as file:
         file.write(faiss.serialize_index(index).tobytes())
     return index
-
-
-def search(index: Any, queries: Vectors, k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
-    """Inner products [n, k] and places [n, k], by falling score and then by place; k is cut to what there is."""
-    k = min(k, index.ntotal)
-    index.hnsw.efSearch = max(EF_SEARCH, k)
-    scores, places = index.search(queries, k)
-    order = np.lexsort((places, -scores), axis=1)
-    return np.take_along_axis(scores, order, 1), np.take_along_axis(places, order, 1)

@@ -4,19 +4,38 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from rusbeir.errors import BadInput
-from rusbeir.retrieval.dense import exact, hnsw
+from rusbeir.retrieval.dense import exact
 from rusbeir.retrieval.dense.collection import Collection, query_rows
 from rusbeir.retrieval.dense.encoder import Encoder, Vectors
 from rusbeir.retrieval.dense.store import Store
 from rusbeir.types import Progress, Queries, Run
 
 logger = logging.getLogger(__name__)
+
+RECALL_QUERIES = 200
+"""So many queries are searched exactly as well, to say how much an approximate search misses."""
+
+
+class Approximate(Protocol):
+    """Another way to search a collection's vectors than comparing with all of them here."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def most(self) -> int:
+        """Hits that it gives at most."""
+        ...
+
+    def search(self, queries: Vectors, k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
+        """Inner products [n, k] and places [n, k], by falling score and then by place; -1 where there are fewer."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +49,8 @@ class DenseRetriever:
     queries: Store
     collection: Collection
     progress: Progress
-    graph: Path | None = None
-    """Where the HNSW graph lies or is to lie; None searches exactly."""
+    approximate: Approximate | None = None
+    """None searches exactly."""
 
     def search(self, queries: Queries, k: int) -> Run:
         """At most k hits a query by falling score, equal scores in corpus order; every document is a hit."""
@@ -50,27 +69,29 @@ class DenseRetriever:
 
     def _hits(self, queries: Vectors, k: int) -> list[dict[str, float]]:
         k = min(k, self.collection.built.documents)
+        most = self.approximate.most if self.approximate else len(self.collection.rows)
         depth = k
         while True:
             scores, places = self._search(queries, depth)
             hits = [self._documents(row, at, k) for row, at in zip(scores, places, strict=True)]
             # Passages come by falling score, so the first k documents among them are the best k; several of one
             # document may leave fewer than that.
-            if depth >= len(self.collection.rows) or min(map(len, hits)) == k:
+            if depth >= most or min(map(len, hits)) == k:
                 return hits
-            depth *= 4
+            depth = min(4 * depth, most)
 
     def _search(self, queries: Vectors, k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
         vectors, mapping = self.documents.mapped()
-        if self.graph is not None:
-            index = hnsw.open_graph(self.graph, vectors, self.collection.rows, self.progress)
-            found = hnsw.search(index, queries, k)
-            sample = queries[: hnsw.RECALL_QUERIES]
-            _, true = exact.search(sample, vectors, self.collection.rows, k, mapping=mapping)
-            recall = np.mean([len(np.intersect1d(a, b)) / len(b) for a, b in zip(found[1], true, strict=False)])
-            logger.warning("%s: recall@%d of HNSW against exact search is %.4f.", self.name, true.shape[1], recall)
-            return found
-        return exact.search(queries, vectors, self.collection.rows, k, mapping=mapping)
+        if self.approximate is None:
+            return exact.search(queries, vectors, self.collection.rows, k, mapping=mapping)
+        found = self.approximate.search(queries, k)
+        _, true = exact.search(queries[:RECALL_QUERIES], vectors, self.collection.rows, k, mapping=mapping)
+        recall = np.mean([len(np.intersect1d(a, b)) / len(b) for a, b in zip(found[1], true, strict=False)])
+        logger.warning(
+            "%s: recall@%d of %s against exact search is %.4f.",
+            self.name, true.shape[1], self.approximate.kind, recall,
+        )  # fmt: skip
+        return found
 
     def _documents(self, scores: Vectors, places: npt.NDArray[np.int64], k: int) -> dict[str, float]:
         # A graph that does not reach k documents says -1.

@@ -5,15 +5,18 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 
 from rusbeir import __version__
 from rusbeir.errors import BadInput
 from rusbeir.retrieval import models, own
-from rusbeir.retrieval.dense import collection, hnsw
+from rusbeir.retrieval.dense import collection, elastic, hnsw
 from rusbeir.retrieval.dense.encoder import Encoder
-from rusbeir.retrieval.dense.retriever import DenseRetriever
+from rusbeir.retrieval.dense.retriever import Approximate, DenseRetriever
 from rusbeir.retrieval.dense.store import Store
+from rusbeir.retrieval.lexical.elastic.connection import Server
+from rusbeir.retrieval.lexical.recipe import Recipe
 from rusbeir.retrieval.options import Options, only_argument
 from rusbeir.retrieval.spec import Spec, Stage
 from rusbeir.retrieval.systems import OWN, Prepared, System
@@ -34,7 +37,7 @@ ENDPOINTS = ("openai",)
 MakeEncoder: TypeAlias = Callable[[models.Model], Encoder]
 
 OPTIONS = ("dtype", "index", "chunk", "stride")
-INDEXES = ("exact", "hnsw")
+INDEXES = ("exact", "hnsw", *elastic.KINDS)
 DTYPES = ("float32", "float16")
 
 
@@ -47,7 +50,9 @@ class DenseSystem:
     encoder: Encoder
     dtype: str = "float32"
     index: str = "exact"
-    """How vectors are searched: all of them, or by an HNSW graph, whose recall is then reported."""
+    """How vectors are searched: all of them, by an HNSW graph, or by a server; what these miss is reported."""
+    server: Server | None = None
+    """Of an index on Elasticsearch."""
     chunk: int = 0
     """Words of a passage; 0 leaves documents whole."""
     stride: int = 0
@@ -55,7 +60,7 @@ class DenseSystem:
 
     @property
     def engine(self) -> str:
-        return "faiss"
+        return "elasticsearch" if self.server else "faiss"
 
     @property
     def note(self) -> str | None:
@@ -67,6 +72,8 @@ class DenseSystem:
 
     @property
     def _index(self) -> str:
+        if self.server is not None:
+            return elastic.signature(self.index, self.server)
         return hnsw.SIGNATURE if self.index == "hnsw" else self.index
 
     @property
@@ -92,7 +99,7 @@ class DenseSystem:
                 documents=documents,
                 queries=Store(folder / "queries", "float32"),
                 collection=found,
-                graph=place / hnsw.FILE if self.index == "hnsw" else None,
+                approximate=self._approximate(place, found, documents, fingerprint, progress),
                 progress=progress,
             ),
             path=place,
@@ -101,6 +108,17 @@ class DenseSystem:
             index_bytes=found.built.passages * (documents.dim or 0) * documents.dtype.itemsize,
             reused=reused,
         )
+
+    def _approximate(
+        self, place: Path, found: collection.Collection, documents: Store, fingerprint: str, progress: Progress
+    ) -> Approximate | None:
+        if self.server is not None:
+            recipe = Recipe(signature=self.signature, fingerprint=fingerprint)
+            return elastic.open_index(self.server, self.index, recipe, found, documents, progress)
+        if self.index == "hnsw":
+            vectors, _ = documents.mapped()
+            return hnsw.Graph(path=place / hnsw.FILE, vectors=vectors, rows=found.rows, progress=progress)
+        return None
 
     def _passages(self, doc: Doc) -> list[str]:
         """The texts of a document: the whole, or passages of so many words, each with the title."""
@@ -112,7 +130,7 @@ class DenseSystem:
 
 
 def from_stage(stage: Stage, language: str, engine: str, source: System | None) -> DenseSystem:
-    """The dense system of a stage; language and engine do not concern it."""
+    """The dense system of a stage; the language does not concern it, the engine only an index on a server."""
     if source is not None:
         raise BadInput(f"{stage.name} searches the corpus itself and cannot follow '{source.name} >>'.")
     name = only_argument(stage, "model", "multilingual-e5-small")
@@ -124,12 +142,14 @@ def from_stage(stage: Stage, language: str, engine: str, source: System | None) 
         options = Options(stage, (*OPTIONS, "runtime", *models.SETTINGS))
         model, encoder = _encoder(name, options)
     chunk = options.whole("chunk", 0, least=0)
+    index = options.word("index", INDEXES[0], INDEXES)
     return DenseSystem(
         name=str(Spec((stage,))),
         model=model,
         encoder=encoder,
         dtype=options.word("dtype", DTYPES[0], DTYPES),
-        index=options.word("index", INDEXES[0], INDEXES),
+        index=index,
+        server=elastic.connect(engine, index) if index in elastic.KINDS else None,
         chunk=chunk,
         stride=options.whole("stride", max(1, chunk // 2)),
     )

@@ -63,6 +63,11 @@ class Server:
         """`8.18.0`, or '' where the server does not tell."""
         return str(self.info.get("version", {}).get("number", ""))
 
+    @property
+    def release(self) -> str:
+        """`elasticsearch-8.18`, or `elasticsearch` where the server does not tell."""
+        return "-".join(("elasticsearch", *filter(None, [".".join(self.version.split(".")[:2])])))
+
     def ask(
         self, method: str, path: str, body: Any = None, *, allow: tuple[int, ...] = (), content: str = "json"
     ) -> Any:

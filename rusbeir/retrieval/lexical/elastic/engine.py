@@ -35,8 +35,7 @@ class ElasticEngine:
     @property
     def signature(self) -> str:
         """With the server's version, where it tells: the scores are those of its Lucene."""
-        release = ".".join(self.server.version.split(".")[:2])
-        return f"elasticsearch{f'-{release}' if release else ''}|len:lucene"
+        return f"{self.server.release}|len:lucene"
 
     def refusal(self, bm25: Bm25) -> str | None:
         return None
@@ -73,12 +72,7 @@ class ElasticEngine:
         name = pointer["name"]
         if not self.holds(folder):
             raise BackendError(f"{server.address} no longer has the index {name}. Build it again.")
-        count = connection.patiently(lambda: server.ask("GET", f"/{name}/_count"))
-        if count["count"] != pointer["documents"] or count["_shards"]["failed"]:
-            raise BackendError(
-                f"{name} on {server.address} has {count['count']:,} documents instead of {pointer['documents']:,}. "
-                f"Remove it with `rusbeir es drop {name}`; it is then loaded anew."
-            )
+        indexes.check_count(server, name, pointer["documents"])
         return ElasticSearcher(server=server, index=name, bm25=bm25)
 
 

@@ -101,6 +101,16 @@ def publish(server: Server, held: Held) -> None:
     connection.patiently(lambda: server.ask("POST", "/_aliases", {"actions": [action]}))
 
 
+def check_count(server: Server, name: str, documents: int) -> None:
+    """Raises BackendError where a published index does not have so many documents any more."""
+    found = connection.patiently(lambda: server.ask("GET", f"/{name}/_count"))
+    if found["count"] != documents or found["_shards"]["failed"]:
+        raise BackendError(
+            f"{name} on {server.address} has {found['count']:,} documents instead of {documents:,}. "
+            f"Remove it with `rusbeir es drop {name}`; it is then loaded anew."
+        )
+
+
 def listed(server: Server) -> list[dict[str, Any]]:
     """What is ours on the server: name, documents, bytes, whether published, and the recipe."""
     found = server.ask("GET", f"/{PREFIX}*?expand_wildcards=open")
