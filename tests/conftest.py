@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import elastic_node
 import pytest
+from openai_server import Endpoint
 
 REPOSITORY = Path(__file__).parent.parent
 
@@ -64,6 +66,26 @@ def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("RUSBEIR_CACHE", str(folder))
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Endpoint], Endpoint]]:
+    """Called with an endpoint: it runs until the test is over, and is the one that OPENAI_BASE_URL names."""
+    with contextlib.ExitStack() as running:
+
+        def serve(endpoint: Endpoint) -> Endpoint:
+            running.enter_context(endpoint)
+            monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
+            monkeypatch.setenv("OPENAI_API_KEY", "none")
+            return endpoint
+
+        yield serve
+
+
+@pytest.fixture
+def endpoint(serve: Callable[[Endpoint], Endpoint]) -> Endpoint:
+    """A language model that answers by endpoint.script, and well when that is used up."""
+    return serve(Endpoint())
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
 TESTS = Path(__file__).parent.parent
-sys.path[:0] = [str(TESTS / "translation"), str(TESTS / "jobs"), str(Path(__file__).parent)]
+sys.path[:0] = [str(TESTS / "translation"), str(Path(__file__).parent)]
 
 from backwards import back  # noqa: E402
-from openai_server import Endpoint  # noqa: E402
 from porters import Fake, write_source  # noqa: E402
 
 from rusbeir.translation.porting import port  # noqa: E402
@@ -35,18 +33,3 @@ def make_port(tmp_path: Path) -> Callable[..., Path]:
 @pytest.fixture
 def back_translator() -> Fake:
     return Fake(answer=back, signature="back-1")
-
-
-@pytest.fixture
-def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
-    """A language model that answers by endpoint.script."""
-    endpoint = Endpoint()
-    monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
-    thread = Thread(target=endpoint.server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield endpoint
-    endpoint.over.set()
-    endpoint.server.shutdown()
-    endpoint.server.server_close()
-    thread.join()

@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 import multiprocessing
 import random
-import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import local_server
 import pytest
 
 from rusbeir.datasets import downloading
@@ -43,11 +42,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.delenv("HF_ENDPOINT", raising=False)
     served = Server()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, format: str, *args: object) -> None: ...
-
+    class Handler(local_server.Handler):
         def do_GET(self) -> None:
             served.asked.append(self.headers.get("Range", ""))
             turn, _, argument = served.turn().partition(" ")
@@ -77,11 +72,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
                 self.close_connection = True
                 self.connection.shutdown(2)
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        threading.Thread(target=http.serve_forever, daemon=True).start()
-        served.url = f"http://127.0.0.1:{http.server_port}/folder/data.zip"
+    with local_server.serving(Handler) as url:
+        served.url = f"{url}/folder/data.zip"
         yield served
-        http.shutdown()
 
 
 Fetch = Callable[..., Path]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import threading
 from collections.abc import Callable, Iterator
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
+import local_server
 import pytest
 
 from rusbeir.datasets import Row, downloading, fetch, fetching, load, rows
@@ -47,16 +47,12 @@ def register(monkeypatch: pytest.MonkeyPatch, fresh_cache: Path) -> Register:
 def server(tmp_path: Path) -> Iterator[str]:
     """The address of a server of the files in tmp_path/served."""
 
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, format: str, *args: object) -> None: ...
+    class Files(local_server.Handler, SimpleHTTPRequestHandler):
+        """Those of a folder."""
 
     (tmp_path / "served").mkdir()
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=tmp_path / "served")) as http:
-        thread = threading.Thread(target=http.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{http.server_port}"
-        http.shutdown()
-        thread.join()
+    with local_server.serving(partial(Files, directory=tmp_path / "served")) as url:
+        yield url
 
 
 def write(path: Path, content: bytes = CONTENT) -> Path:

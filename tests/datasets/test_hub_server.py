@@ -7,11 +7,10 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import local_server
 import pytest
 
 pytestmark = pytest.mark.usefixtures("hf_extra")
@@ -81,31 +80,16 @@ class Hub:
 def hub() -> Iterator[Hub]:
     served = Hub()
 
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, format: str, *args: object) -> None: ...
-
+    class Handler(local_server.Handler):
         def do_HEAD(self) -> None:
-            self._send(with_body=False)
+            self.answer(*served.answer(self.path))
 
         def do_GET(self) -> None:
             served.asked.append(self.path)
-            self._send(with_body=True)
+            self.do_HEAD()
 
-        def _send(self, *, with_body: bool) -> None:
-            status, headers, body = served.answer(self.path)
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            if with_body:
-                self.wfile.write(body)
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        threading.Thread(target=http.serve_forever, daemon=True).start()
-        served.url = f"http://127.0.0.1:{http.server_port}"
+    with local_server.serving(Handler) as served.url:
         yield served
-        http.shutdown()
 
 
 class Machine:

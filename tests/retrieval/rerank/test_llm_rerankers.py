@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import math
 import re
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from openai_server import Endpoint, Reply, completion
 
 from rusbeir.datasets import load
 from rusbeir.errors import BackendError
@@ -22,51 +21,21 @@ from rusbeir.retrieval.rerank.scores import Scores
 from rusbeir.types import silent
 
 
-class Judge:
+class Judge(Endpoint):
     """A chat endpoint whose `answer` makes the message and its first tokens of a prompt."""
 
     def __init__(self) -> None:
-        self.asked: list[dict] = []
+        super().__init__()
         self.answer = lambda prompt: ("yes", {"yes": -0.1, "no": -2.3})
-        judge = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                judge.asked.append(asked)
-                text, tokens = judge.answer(asked["messages"][-1]["content"])
-                choice: dict = {
-                    "index": 0,
-                    "finish_reason": "stop",
-                    "message": {"role": "assistant", "content": text},
-                }
-                if tokens is not None:
-                    top = [{"token": token, "logprob": value, "bytes": None} for token, value in tokens.items()]
-                    choice["logprobs"] = {"content": [{"token": text, "logprob": 0.0, "top_logprobs": top}]}
-                data = json.dumps({"id": "1", "object": "chat.completion", "choices": [choice]}).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *_) -> None:
-                """Keep the test's output clean."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+    def reply(self, asked: dict) -> Reply:
+        text, tokens = self.answer(asked["messages"][-1]["content"])
+        return completion(text, top_tokens=tokens)
 
 
 @pytest.fixture
-def judge(monkeypatch, fresh_cache):
-    made = Judge()
-    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{made.server.server_port}/v1")
-    monkeypatch.setenv("OPENAI_API_KEY", "key")
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+def judge(serve, fresh_cache):
+    return serve(Judge())
 
 
 @pytest.fixture(scope="module")
