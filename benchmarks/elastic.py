@@ -117,12 +117,13 @@ def speed(folder: Path, docs: int, queries: int) -> None:
           f"with {found['elasticsearch']['peak MB']:,.0f} MB (at most 400)")  # fmt: skip
 
 
-def cluster(folder: Path, docs: int, queries: int) -> None:
-    nodes = elastic_node.cluster(elastic_node.jars("8", folder), folder / "nodes", heap="1g")
+def cluster(folder: Path, docs: int, queries: int, release: str) -> None:
+    nodes = elastic_node.cluster(elastic_node.jars(release, folder), folder / "nodes", heap="1g")
     try:
         engine = drills.start(nodes)
         retriever, seconds = drills.load(nodes, engine, folder / "index", docs, victim=1)
         server = connection.connect(engine.partition("@")[2])
+        print(f"three nodes of {server.release}")
         held = server.ask("GET", f"/{retriever.searcher.index}/_count")["count"]
         print(f"a node killed during the load: {held:,} of {docs:,} documents, {seconds:.0f} s")
         nodes[1].wait("green")
@@ -150,12 +151,13 @@ def main() -> None:
     parser.add_argument("what", choices=["speed", "cluster"])
     parser.add_argument("--docs", type=int, default=None)
     parser.add_argument("--queries", type=int, default=10_000)
+    parser.add_argument("--release", choices=["8", "9"], default="8", help="of the cluster's nodes")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         if given.what == "speed":
             speed(Path(folder), given.docs or 1_000_000, given.queries)
         else:
-            cluster(Path(folder), given.docs or 200_000, given.queries)
+            cluster(Path(folder), given.docs or 200_000, given.queries, given.release)
 
 
 if __name__ == "__main__":

@@ -16,8 +16,9 @@ QUERIES = 600
 
 
 @pytest.mark.filterwarnings("ignore::elastic_transport.TransportWarning")
-def test_a_cluster_that_loses_a_node(node_jars, tmp_path, capfd):
-    nodes = elastic_node.cluster(node_jars("8"), tmp_path / "nodes")
+@pytest.mark.parametrize("release", ["8", "9"])
+def test_a_cluster_that_loses_a_node(node_jars, tmp_path, capfd, release):
+    nodes = elastic_node.cluster(node_jars(release), tmp_path / "nodes")
     try:
         engine = drills.start(nodes)
         retriever, _ = drills.load(nodes, engine, tmp_path / "index", DOCUMENTS, victim=1)
@@ -44,7 +45,8 @@ def test_a_cluster_that_loses_a_node(node_jars, tmp_path, capfd):
         assert (len(frozen), drills.differing(frozen, whole)) == (QUERIES, 0)
         with capfd.disabled():
             sys.stdout.write(
-                f"\n{count:,} of {DOCUMENTS:,} documents after a kill; {len(killed):,} queries during a kill and "
+                f"\nrelease {release}: {count:,} of {DOCUMENTS:,} documents after a kill; "
+                f"{len(killed):,} queries during a kill and "
                 f"{len(frozen):,} during a freeze, all with whole results\n"
             )
     finally:
