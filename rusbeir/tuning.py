@@ -12,6 +12,7 @@ from statistics import fmean
 from rusbeir.datasets import load
 from rusbeir.errors import BadInput
 from rusbeir.evaluation import check_measures, evaluate
+from rusbeir.jobs import spending
 from rusbeir.retrieval import resolve
 from rusbeir.retrieval.fusion import FusedSystem, fuse
 from rusbeir.retrieval.spec import Spec, parse
@@ -48,11 +49,15 @@ def tune(
     split: str | None = None,
     measure: str = "nDCG@10",
     folds: int = FOLDS,
+    out: Path = Path("results"),
+    budget_chars: int | None = None,
     progress: Progress = silent,
 ) -> Tuned:
     """The weights of a fusion for which the measure is highest on a development split.
 
     Raises BadInput for a test split, for a system that is no fusion, and for fewer queries than folds.
+    budget_chars is how many characters may be sent to endpoints, counted in out with what `bench` sends for that out;
+    BudgetReached is raised before more are sent, and what was answered is kept.
     """
     (measure,) = check_measures([measure])
     if not isinstance(dataset, Dataset):
@@ -68,10 +73,11 @@ def tune(
         raise BadInput(f"{fusion.name} is no fusion: only rrf, minmax and zscore have weights.")
     if not 2 <= folds <= len(dataset.queries):
         raise BadInput(f"{len(dataset.queries)} queries cannot be parted into {folds} folds.")
-    runs = [
-        source.prepare(dataset.corpus, card.fingerprint, progress).retriever.search(dataset.queries, fusion.depth)
-        for source in fusion.sources
-    ]
+    with spending.at_most(budget_chars, out):
+        runs = [
+            source.prepare(dataset.corpus, card.fingerprint, progress).retriever.search(dataset.queries, fusion.depth)
+            for source in fusion.sources
+        ]
     scores: dict[tuple[float, ...], dict[str, float]] = {}
     candidates = [(1.0,) * len(runs), *_simplex(len(runs))]
     for weights in candidates:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import typer
 
 from rusbeir.cli import options, output
@@ -14,6 +16,8 @@ def index(
     es_url: options.EsUrl = None,
     lang: options.Lang = None,
     split: options.Split = None,
+    out: options.CountedIn = Path("results"),
+    budget_chars: options.EndpointChars = None,
     as_json: options.Json = False,
 ) -> None:
     """Build the index of a system on a dataset, or find it already built.
@@ -21,10 +25,11 @@ def index(
     Example: rusbeir index xquad/ru --system 'bm25(profile=rusbeir-paper)'
     """
     from rusbeir.datasets import load
+    from rusbeir.jobs import spending
     from rusbeir.retrieval import resolve
 
     engine = options.engine_at(engine, es_url)
-    with output.progress() as progress:
+    with spending.at_most(budget_chars, out), output.progress() as progress:
         loaded = load(dataset, language=lang, split=split, progress=progress)
         resolved = resolve(system, language=loaded.card.language, engine=engine)
         ready = resolved.prepare(loaded.corpus, loaded.card.fingerprint, progress)

@@ -45,6 +45,9 @@ DatasetName: TypeAlias = Annotated[
     ),
 ]
 Out: TypeAlias = Annotated[Path, typer.Option("--out", help="Folder for rows and runs.")]
+CountedIn: TypeAlias = Annotated[
+    Path, typer.Option("--out", help="Folder where --budget-chars is counted, by default with that of rusbeir bench.")
+]
 EndpointChars: TypeAlias = Annotated[
     int | None,
     typer.Option(

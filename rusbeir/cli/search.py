@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,6 +19,8 @@ def search(
     lang: options.Lang = None,
     split: options.Split = None,
     k: options.Depth = 10,
+    out: options.CountedIn = Path("results"),
+    budget_chars: options.EndpointChars = None,
     as_json: options.Json = False,
 ) -> None:
     """Search a dataset's corpus for one query.
@@ -25,16 +28,19 @@ def search(
     Example: rusbeir search xquad/ru "Кто выиграл Супербоул 50?" -k 3
     """
     from rusbeir.datasets import load
+    from rusbeir.jobs import spending
     from rusbeir.retrieval import resolve
 
     engine = options.engine_at(engine, es_url)
-    with output.progress() as progress:
-        loaded = load(dataset, language=lang, split=split, progress=progress)
-        resolved = resolve(system, language=loaded.card.language, engine=engine)
-        ready = resolved.prepare(loaded.corpus, loaded.card.fingerprint, progress)
+    with spending.at_most(budget_chars, out):
+        with output.progress() as progress:
+            loaded = load(dataset, language=lang, split=split, progress=progress)
+            resolved = resolve(system, language=loaded.card.language, engine=engine)
+            ready = resolved.prepare(loaded.corpus, loaded.card.fingerprint, progress)
+        found = ready.retriever.search({"q": query}, k)["q"]
     hits = [
         {"rank": rank, "score": score, **loaded.corpus[doc_id]._asdict()}
-        for rank, (doc_id, score) in enumerate(ready.retriever.search({"q": query}, k)["q"].items(), start=1)
+        for rank, (doc_id, score) in enumerate(found.items(), start=1)
     ]
     if as_json:
         output.print_json({"query": query, "signature": resolved.signature, "hits": hits})

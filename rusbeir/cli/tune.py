@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,6 +21,8 @@ def tune(
         str, typer.Option("--measure", "-m", help="What to raise, by its ir-measures name.")
     ] = "nDCG@10",
     folds: Annotated[int, typer.Option("--folds", min=2, help="Parts for cross-validation.")] = 5,
+    out: options.CountedIn = Path("results"),
+    budget_chars: options.EndpointChars = None,
     as_json: options.Json = False,
 ) -> None:
     """Choose a fusion's weights by cross-validation on a development split; test splits are refused.
@@ -37,6 +40,8 @@ def tune(
             split=split,
             measure=measure,
             folds=folds,
+            out=out,
+            budget_chars=budget_chars,
             progress=progress,
         )
     if as_json:
