@@ -16,6 +16,8 @@ from typing import Any
 from rusbeir.errors import BackendError, MissingExtra, RusbeirError
 from rusbeir.retrieval.models import Model
 
+SINGLE = {"dtype": "float32"}
+"""For transformers, which else computes in the precision that the weights are kept in."""
 _SAMPLE_BYTES = 1 << 20
 
 

@@ -44,6 +44,8 @@ class Model:
     """What can run it, the default first."""
     package: str = ""
     """A Python package that carries the weights in its folder `model`."""
+    adapters: tuple[str, ...] = ()
+    """The LoRA adapters of queries and of documents, folders of the repository; both or none."""
     remote_code: bool = False
     """Whether it cannot run without the repository's own code."""
     unverified: tuple[str, ...] = ()
@@ -57,7 +59,9 @@ class Model:
     def signature(self) -> str:
         """Name, revision and what a stage may change: `bge-m3@5617a9f6|pool:cls|max:8192|query:|document:`."""
         prefixes = f"query:{visible(self.query_prefix)}|document:{visible(self.document_prefix)}"
-        return f"{self.name}@{self.revision[:8] or 'unknown'}|pool:{self.pooling}|max:{self.max_tokens}|{prefixes}"
+        adapters = f"|adapters:{'+'.join(self.adapters)}" if self.adapters else ""
+        name = f"{self.name}@{self.revision[:8] or 'unknown'}"
+        return f"{name}|pool:{self.pooling}|max:{self.max_tokens}|{prefixes}{adapters}"
 
 
 DEFAULT_RUNTIMES: Mapping[Kind, tuple[str, ...]] = {"dense": ("sentence-transformers",), "rerank": ("cross-encoder",)}
@@ -70,7 +74,7 @@ def models(kind: Kind) -> Mapping[str, Model]:
     found = {}
     for name, row in tables.get(kind, {}).items():
         settings: dict[str, Any] = {"name": name, "runtimes": DEFAULT_RUNTIMES[kind], **row}
-        for key in ("runtimes", "unverified"):
+        for key in ("runtimes", "adapters", "unverified"):
             settings[key] = tuple(settings.get(key, ()))
         found[name] = Model(**settings)
     return found

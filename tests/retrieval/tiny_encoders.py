@@ -1,4 +1,4 @@
-"""Models of the real architectures (XLM-RoBERTa, Gemma) with random weights, small enough to be made in a test."""
+"""Models of the real architectures with random weights, small enough to be made in a test."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from pathlib import Path
 
 TEXT = "кошка ловит мышь собака сторожит дом рыба плавает в реке птица летит над лесом и кто живёт где"
 WORDS = TEXT.split()
+
+SIZES = {
+    "vocab_size": 200, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64,
+    "max_position_embeddings": 70, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "initializer_range": 0.5,
+}  # fmt: skip
 
 
 def tokenizer(folder: Path) -> None:
@@ -36,11 +41,7 @@ def tokenizer(folder: Path) -> None:
 def config(**changes):
     from transformers import XLMRobertaConfig
 
-    return XLMRobertaConfig(
-        vocab_size=200, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
-        max_position_embeddings=70, pad_token_id=1, bos_token_id=0, eos_token_id=2, type_vocab_size=1,
-        initializer_range=0.5, **changes,
-    )  # fmt: skip
+    return XLMRobertaConfig(**SIZES, type_vocab_size=1, **changes)
 
 
 def encoder(folder: Path, *, heads: bool = False) -> Path:
@@ -71,16 +72,48 @@ def sentence_encoder(folder: Path, pooling: str) -> Path:
     return folder
 
 
-def cross_encoder(folder: Path, labels: int = 1) -> Path:
+def cross_encoder(folder: Path, labels: int = 1, dtype: str = "float32") -> Path:
     """A classifier of pairs."""
     import torch
     from transformers import XLMRobertaForSequenceClassification
 
     torch.manual_seed(2)
-    XLMRobertaForSequenceClassification(config(num_labels=labels)).save_pretrained(folder)
+    XLMRobertaForSequenceClassification(config(num_labels=labels)).to(getattr(torch, dtype)).save_pretrained(folder)
     tokenizer(folder)
     kept = json.loads((folder / "config.json").read_text())
     assert kept["model_type"] == "xlm-roberta"
+    return folder
+
+
+def adapted_encoder(folder: Path) -> Path:
+    """An encoder of jina-embeddings-v3's architecture and precision, with LoRA adapters for queries and documents."""
+    import torch
+    from peft import LoraConfig, get_peft_model
+    from transformers import JinaEmbeddingsV3Config, JinaEmbeddingsV3Model
+
+    torch.manual_seed(5)
+    JinaEmbeddingsV3Model(JinaEmbeddingsV3Config(**SIZES)).bfloat16().save_pretrained(folder)
+    tokenizer(folder)
+    for name in ("retrieval_query", "retrieval_passage"):
+        plain = JinaEmbeddingsV3Model.from_pretrained(folder)
+        # Without its initial weights, of which half are 0, an adapter makes a difference.
+        lora = LoraConfig(r=2, lora_alpha=2, target_modules="all-linear", init_lora_weights=False)
+        get_peft_model(plain, lora).save_pretrained(folder / name)
+    return folder
+
+
+def gte_encoder(folder: Path, **original: object) -> Path:
+    """An encoder of gte-multilingual-base's architecture and precision; original is more of a config.json."""
+    import torch
+    from transformers import GteConfig, GteModel
+
+    torch.manual_seed(6)
+    GteModel(GteConfig(**SIZES)).half().save_pretrained(folder)
+    tokenizer(folder)
+    if original:
+        kept = json.loads((folder / "config.json").read_text())
+        del kept["rope_parameters"]
+        (folder / "config.json").write_text(json.dumps({**kept, **original}))
     return folder
 
 

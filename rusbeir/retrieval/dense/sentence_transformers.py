@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,11 +38,11 @@ class SentenceTransformerEncoder:
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
         """float32 [n, dim], rows L2-normalised."""
-        return self._encode([self.model.query_prefix + text for text in texts])
+        return self._encode([self.model.query_prefix + text for text in texts], self.model.adapters[:1])
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
         """float32 [n, dim], rows L2-normalised."""
-        return self._encode([self.model.document_prefix + text for text in texts])
+        return self._encode([self.model.document_prefix + text for text in texts], self.model.adapters[1:])
 
     def count_over_length(self, texts: Sequence[str]) -> int:
         """How many documents are longer, with their prefix, than the model reads."""
@@ -49,7 +50,9 @@ class SentenceTransformerEncoder:
         prefixed = [self.model.document_prefix + text for text in texts]
         return sum(model_files.are_longer(self._transformer.tokenizer, longest, prefixed))
 
-    def _encode(self, texts: Sequence[str]) -> Vectors:
+    def _encode(self, texts: Sequence[str], adapters: Sequence[str]) -> Vectors:
+        if adapters:
+            self._transformer.set_adapter(list(adapters))
         vectors: Vectors = self._transformer.encode(
             list(texts), batch_size=BATCH_TEXTS, show_progress_bar=False, normalize_embeddings=True
         )
@@ -58,11 +61,14 @@ class SentenceTransformerEncoder:
     @cached_property
     def _transformer(self) -> Any:
         library = model_files.module("sentence_transformers", _PURPOSE, _EXTRA)
+        if self.model.adapters:
+            model_files.module("peft", _PURPOSE, _EXTRA)
         model_files.quieten()
         where = model_files.place(self.model)
         revision = self.model.revision or None if where == self.model.hub else None
         with model_files.loading(self.model):
-            transformer = library.SentenceTransformer(where, revision=revision)
+            transformer = library.SentenceTransformer(where, revision=revision, model_kwargs=model_files.SINGLE)
+            _load_adapters(transformer, self.model, where, revision)
         # A prompt that the repository sets by default would be put before ours.
         transformer.default_prompt_name = None
         if self.model.max_tokens:
@@ -79,6 +85,14 @@ def make(model: Model) -> SentenceTransformerEncoder:
             "Load it in a module of your own: dense(python:package.module.factory)."
         )
     return SentenceTransformerEncoder(model=model)
+
+
+def _load_adapters(transformer: Any, model: Model, where: str, revision: str | None) -> None:
+    with warnings.catch_warnings():
+        # peft warns of every adapter after the first.
+        warnings.simplefilter("ignore")
+        for name in model.adapters:
+            transformer.load_adapter(where, name, adapter_kwargs={"subfolder": name, "revision": revision})
 
 
 def _check_pooling(transformer: Any, model: Model) -> None:

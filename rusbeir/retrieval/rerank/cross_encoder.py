@@ -58,7 +58,9 @@ class CrossEncoderReranker:
         where = model_files.place(self.model)
         revision = self.model.revision or None if where == self.model.hub else None
         with model_files.loading(self.model):
-            encoder = library.CrossEncoder(where, revision=revision, max_length=self.model.max_tokens)
+            encoder = library.CrossEncoder(
+                where, revision=revision, max_length=self.model.max_tokens, model_kwargs=model_files.SINGLE
+            )
         if encoder.num_labels != 1:
             raise BadInput(
                 f"{self.model.name} answers {encoder.num_labels} labels for a pair: a reranker answers one score."
