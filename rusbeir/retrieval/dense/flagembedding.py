@@ -1,11 +1,13 @@
-"""BGE-M3's dense vectors by its authors' package, in single precision."""
+"""BGE-M3 by its authors' package, in single precision, and its dense vectors."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,8 +21,8 @@ BATCH_TEXTS = 32
 
 
 @dataclass(frozen=True, kw_only=True)
-class BgeM3Encoder:
-    """Its dense part; the sparse and multi-vector scores are rerankers."""
+class BgeM3:
+    """What its encoders share: each answers with one part of what the model says of a text."""
 
     model: Model
 
@@ -28,14 +30,6 @@ class BgeM3Encoder:
     def signature(self) -> str:
         version = model_files.version_of("FlagEmbedding", "The runtime flagembedding", "flagembedding")
         return f"{self.model.signature}{model_files.identity(self.model)}|runtime:FlagEmbedding-{version}"
-
-    def encode_queries(self, texts: Sequence[str]) -> Vectors:
-        """float32 [n, dim], rows L2-normalised."""
-        return self._encode(self.model.query_prefix, texts)
-
-    def encode_documents(self, texts: Sequence[str]) -> Vectors:
-        """float32 [n, dim], rows L2-normalised."""
-        return self._encode(self.model.document_prefix, texts)
 
     @property
     def over_length(self) -> str:
@@ -50,20 +44,34 @@ class BgeM3Encoder:
     def _longest(self) -> int:
         return self.model.max_tokens or MAX_TOKENS
 
-    def _encode(self, prefix: str, texts: Sequence[str]) -> Vectors:
-        found = self._m3.encode(
-            [prefix + text for text in texts],
-            batch_size=BATCH_TEXTS,
-            max_length=self._longest,
-            return_dense=True,
-            return_sparse=False,
-            return_colbert_vecs=False,
-        )
-        return np.asarray(found["dense_vecs"], dtype=np.float32)
+    def _part(self, part: Literal["dense_vecs", "lexical_weights"], prefix: str, texts: Sequence[str]) -> Any:
+        # The package shows bars for each block, which no option turns off.
+        with contextlib.redirect_stderr(io.StringIO()):
+            found = self._m3.encode(
+                [prefix + text for text in texts],
+                batch_size=BATCH_TEXTS,
+                max_length=self._longest,
+                return_dense=part == "dense_vecs",
+                return_sparse=part == "lexical_weights",
+                return_colbert_vecs=False,
+            )
+        return found[part]
 
     @cached_property
     def _m3(self) -> Any:
         return load_m3(self.model)
+
+
+class BgeM3Encoder(BgeM3):
+    """Its dense part."""
+
+    def encode_queries(self, texts: Sequence[str]) -> Vectors:
+        """float32 [n, dim], rows L2-normalised."""
+        return np.asarray(self._part("dense_vecs", self.model.query_prefix, texts), dtype=np.float32)
+
+    def encode_documents(self, texts: Sequence[str]) -> Vectors:
+        """float32 [n, dim], rows L2-normalised."""
+        return np.asarray(self._part("dense_vecs", self.model.document_prefix, texts), dtype=np.float32)
 
 
 def make(model: Model) -> BgeM3Encoder:

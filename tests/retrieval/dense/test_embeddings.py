@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import random
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from killing import kill_eight_times
 from toy import Toy, build, documents
 
 from rusbeir.errors import BackendError, BadInput
@@ -24,17 +22,8 @@ def test_killed_encoding_ends_with_the_same_bytes(tmp_path):
     """SIGKILL eight times, each soon after another block was written; then let it finish, and compare."""
     build(tmp_path / "whole", N, Toy())
     expected = (tmp_path / "whole" / "store" / "vectors").read_bytes()
-    random.seed(8)
-    kills = 0
-    for _ in range(8):
-        before = _size(tmp_path / "killed" / "store" / "vectors")
-        process = subprocess.Popen([sys.executable, Path(__file__).parent / "toy.py", tmp_path / "killed", str(N)])
-        while process.poll() is None and _size(tmp_path / "killed" / "store" / "vectors") == before:
-            time.sleep(0.002)
-        time.sleep(random.random() * 0.03)
-        process.send_signal(signal.SIGKILL)
-        kills += process.wait() == -signal.SIGKILL
-    assert kills > 3
+    program = [Path(__file__).parent / "toy.py", tmp_path / "killed", N]
+    kill_eight_times(program, tmp_path / "killed" / "store" / "vectors")
     toy = Toy()
     store = build(tmp_path / "killed", N, toy)
     assert sum(toy.calls) < N, "nothing was resumed"
@@ -42,10 +31,6 @@ def test_killed_encoding_ends_with_the_same_bytes(tmp_path):
     whole = collection.open_collection(tmp_path / "whole" / "corpus", Store(tmp_path / "whole" / "store", "float32"))
     killed = collection.open_collection(tmp_path / "killed" / "corpus", store)
     assert whole.rows.tolist() == killed.rows.tolist()
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
 
 
 def test_every_text_is_encoded_once(tmp_path):

@@ -1,0 +1,233 @@
+"""Search by weights of terms against sorting everything, and the store through kills; the model is arithmetic."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import toy_weights
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from killing import kill_eight_times
+from scipy import sparse
+from stubs import Docs
+from toy_weights import ToyWeights, build, distinct, documents
+
+from rusbeir.errors import BackendError, BadInput
+from rusbeir.experiment import bench
+from rusbeir.retrieval import parse, resolve
+from rusbeir.retrieval.dense.store import BLOCK_TEXTS
+from rusbeir.retrieval.models import Model
+from rusbeir.retrieval.sparse import system as sparse_system
+from rusbeir.retrieval.sparse.search import search
+from rusbeir.retrieval.sparse.store import WeightStore
+from rusbeir.retrieval.sparse.system import SparseSystem
+from rusbeir.types import Card, Dataset, Doc, silent
+
+N = 20 * BLOCK_TEXTS + 7
+
+
+def stored(folder: Path, weights):
+    """A store of these rows, one text each, in several blocks."""
+    store = WeightStore(folder)
+    for start in range(0, len(weights), 7):
+        part = sparse.csr_array(weights[start : start + 7])
+        store.rows_of([str(start + row) for row in range(part.shape[0])], lambda _, part=part: part, "toy")
+    return store
+
+
+def by_sorting(queries, weights, rows, k):
+    """Scores and places of what is above 0, by falling score and then by place."""
+    scores = queries @ weights[rows].T
+    for line in scores:
+        order = [place for place in np.argsort(-line, kind="stable")[:k].tolist() if line[place] > 0]
+        yield line[order].tolist(), order
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 45), st.integers(1, 200), st.integers(0, 1 << 30))
+def test_equal_to_sorting_everything_whatever_the_blocks(tmp_path_factory, n, k, block_numbers, seed):
+    """Weights of few distinct values, so that ties and rows without weights are everywhere."""
+    own = np.random.default_rng(seed)
+    weights = (own.integers(0, 3, (n, 12)) * (own.random((n, 12)) < 0.3)).astype(np.float32)
+    queries = (own.integers(0, 3, (4, 9)) * (own.random((4, 9)) < 0.5)).astype(np.float32)
+    rows = own.integers(0, n, own.integers(1, 2 * n + 1)).astype(np.uint32)
+    reader = stored(tmp_path_factory.mktemp("store"), weights).reader()
+    found = search(sparse.csr_array(queries), reader, rows, k, block_numbers=block_numbers)
+    assert [(scores.tolist(), places.tolist()) for scores, places in found] == list(
+        by_sorting(queries, weights[:, :9], rows, k)
+    )
+
+
+def test_blocks_of_any_size_give_the_same_bits(tmp_path):
+    own = np.random.default_rng(3)
+    weights = (own.random((60, 30)) * (own.random((60, 30)) < 0.4)).astype(np.float32)
+    reader, rows = stored(tmp_path, weights).reader(), np.arange(60, dtype=np.uint32)
+    queries = sparse.csr_array((own.random((5, 30)) * (own.random((5, 30)) < 0.4)).astype(np.float32))
+    whole = search(queries, reader, rows, 10)
+    for block_numbers in range(1, 5 * 60 + 1):
+        for (scores, places), (a, b) in zip(
+            search(queries, reader, rows, 10, block_numbers=block_numbers), whole, strict=True
+        ):
+            assert scores.tobytes() == a.tobytes()
+            assert places.tolist() == b.tolist()
+
+
+def system(toy: ToyWeights) -> SparseSystem:
+    return SparseSystem(name="sparse(toy)", model=Model(name="toy"), encoder=toy)
+
+
+DOCS = Docs(
+    [
+        Doc("cat", "кошка ловит мышь"),
+        Doc("twice", "кошка кошка спит"),
+        Doc("again", "кошка ловит мышь"),
+        Doc("empty", ""),
+        Doc("titled", "сторожит дом", "собака"),
+        Doc("long", "а б в г д е ё ж з рыба"),
+    ]
+)
+HITS = [
+    # query, k, documents found in order, why
+    ("кошка", 9, ["twice", "cat", "again"], "the heavier first, equal ones in corpus order, others are no hits"),
+    ("кошка", 2, ["twice", "cat"], "of equal ones at the cut the first stays"),
+    ("собака дом", 9, ["titled"], "title and text are one"),
+    ("рыба", 9, [], "what was cut is not found"),
+    ("слон", 9, [], "a term that no document has"),
+    ("", 9, [], "a query without terms"),
+]
+
+
+def test_contract(fresh_cache, caplog):
+    toy = ToyWeights()
+    prepared = system(toy).prepare(DOCS, "f", silent)
+    assert "собака\nсторожит дом" in toy.texts
+    assert "1 of 6 texts (16.67 %) are longer than toy reads at once: cut at 9 words." in caplog.text
+    retriever = prepared.retriever
+    for query, k, expected, why in HITS:
+        hits = retriever.search({"before": "дом", "q": query}, k)["q"]
+        assert list(hits) == expected, why
+        assert list(hits.values()) == sorted(hits.values(), reverse=True)
+        assert all(score > 0 for score in hits.values())
+    assert retriever.search({}, 3) == {}
+    with pytest.raises(BadInput, match="k is 0"):
+        retriever.search({"q": "кошка"}, 0)
+    # Distinct terms, 8 bytes each: of six texts, two of them the same.
+    assert prepared.index_bytes == 8 * (3 + 2 + 3 + 0 + 3 + 9)
+    assert not prepared.reused
+    again = system(ToyWeights()).prepare(DOCS, "f", silent)
+    assert again.reused
+    assert (again.path, again.index_bytes) == (prepared.path, prepared.index_bytes)
+
+
+def test_a_second_composition_encodes_nothing(fresh_cache, tmp_path, monkeypatch):
+    toy = ToyWeights()
+    monkeypatch.setattr(toy_weights, "make", lambda model: toy, raising=False)
+    monkeypatch.setitem(sparse_system.RUNTIMES, "flagembedding", "toy_weights:make")
+    card = Card(name="toy", language="ru", split="test", fingerprint="f")
+    queries = {"q1": "кошка", "q2": "дом"}
+    dataset = Dataset(corpus=DOCS, queries=queries, qrels={"q1": {"cat": 1}, "q2": {"titled": 1}}, card=card)
+    bench(dataset, "sparse(bge-m3)", out=tmp_path)
+    assert len(toy.texts) == 5 + 2
+    row = bench(dataset, "rrf( bm25, sparse(bge-m3) )", out=tmp_path)
+    bench(dataset, "minmax(sparse(bge-m3),bm25)", out=tmp_path)
+    assert len(toy.texts) == 5 + 2
+    assert row["system"] == "rrf(bm25,sparse(bge-m3))"
+    assert row["measures"]["R@10"] == 1
+    assert "sparse|toy-weights|sep:\\n|v:" in row["signature"]
+
+
+@pytest.mark.parametrize("text", ["sparse", "sparse(bge-m3,max_tokens=512)", "rrf(dense(bge-m3),sparse(bge-m3))"])
+def test_names(text, fresh_cache):
+    assert str(parse(text)) == text
+    assert resolve(text, language="ru").name == text
+
+
+def test_signature_is_the_whole_recipe():
+    first, other = (resolve(f"sparse({text})", language="ru").signature for text in ("bge-m3", "bge-m3,max_tokens=9"))
+    dense = resolve("dense(bge-m3,runtime=flagembedding)", language="ru")
+    assert first.startswith("sparse|bge-m3@5617a9f6|")
+    assert "|max:8192|" in first
+    assert "|max:9|" in other
+    assert resolve("sparse", language="ru").signature == first
+    assert resolve("sparse", language="ru").encoder.signature != dense.encoder.signature
+    assert not any(character.isspace() for character in first)
+
+
+def test_killed_encoding_ends_with_the_same_bytes(tmp_path):
+    """SIGKILL eight times, each soon after another block was written; then let it finish, and compare."""
+    docs = distinct(documents(N))
+    build(tmp_path / "whole", docs, ToyWeights())
+    program = [Path(__file__).parent / "toy_weights.py", tmp_path / "killed", N]
+    kill_eight_times(program, tmp_path / "killed" / "store" / "weights")
+    toy = ToyWeights()
+    build(tmp_path / "killed", docs, toy)
+    assert len(toy.texts) < N, "nothing was resumed"
+    for name in ("weights", "vectors"):
+        whole, killed = ((tmp_path / which / "store" / name).read_bytes() for which in ("whole", "killed"))
+        assert whole == killed, name
+
+
+class Failing(ToyWeights):
+    """Gives up at its fourth block."""
+
+    def encode_documents(self, texts):
+        if len(self.texts) >= 3 * BLOCK_TEXTS:
+            raise BackendError("no more")
+        return super().encode_documents(texts)
+
+
+def test_a_failed_run_goes_on_where_it_was(tmp_path):
+    docs = distinct(documents(6 * BLOCK_TEXTS))
+    failing, toy, plain = Failing(), ToyWeights(), ToyWeights()
+    with pytest.raises(BackendError, match="no more"):
+        build(tmp_path / "failed", docs, failing)
+    assert not (tmp_path / "failed" / "corpus").exists()
+    # Half a block, as a kill between the two files leaves it.
+    with (tmp_path / "failed" / "store" / "weights").open("ab") as file:
+        file.write(b"half a block")
+    store, found = build(tmp_path / "failed", docs, toy)
+    assert toy.texts == [doc.text for doc in docs[3 * BLOCK_TEXTS :]]
+    whole, expected = build(tmp_path / "whole", docs, plain)
+    query = sparse.csr_array(plain.encode_queries([docs[7].text]))
+    hits = [search(query, one.reader(), of.rows, 50) for one, of in ((store, found), (whole, expected))]
+    assert hits[0][0][0].tobytes() == hits[1][0][0].tobytes()
+    assert hits[0][0][1].tolist() == hits[1][0][1].tolist()
+
+
+def test_every_text_is_encoded_once_whatever_the_corpus(tmp_path):
+    toy = ToyWeights()
+    docs = documents(N)
+    build(tmp_path, docs, toy)
+    assert sorted(toy.texts) == sorted({doc.text for doc in docs})
+    toy.texts.clear()
+    other = [*docs[:50], Doc("new", "совсем новый текст")]
+    build(tmp_path, other, toy, corpus="another")
+    assert toy.texts == ["совсем новый текст"]
+
+
+WRONG = [
+    # what the encoder makes of its answer, part of the message, why
+    (lambda w: w[:1], "1 rows of weights for 2 texts", "too few rows"),
+    (lambda w: w * np.float32("nan"), "negative or no numbers", "NaN"),
+    (lambda w: w * np.float32("inf"), "negative or no numbers", "infinity"),
+    (lambda w: -w, "negative or no numbers", "below 0"),
+]
+
+
+@pytest.mark.parametrize(("answer", "part", "why"), WRONG, ids=[row[2] for row in WRONG])
+def test_a_wrong_answer_is_refused_and_not_kept(tmp_path, answer, part, why):
+    store, toy = WeightStore(tmp_path), ToyWeights()
+    store.rows_of(["zero"], toy.encode_documents, "toy")
+    with pytest.raises(BackendError, match=part):
+        store.rows_of(["one", "two"], lambda texts: answer(toy.encode_documents(texts)), "toy")
+    assert len(store) == 1
+
+
+def test_a_cut_file_is_an_error_and_not_a_wrong_answer(tmp_path):
+    store, _ = build(tmp_path, DOCS, ToyWeights())
+    path = tmp_path / "store" / "weights"
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(BackendError, match="rusbeir cache clear embeddings"):
+        store.reader()

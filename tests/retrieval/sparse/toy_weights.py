@@ -1,0 +1,79 @@
+"""A sparse encoder made of arithmetic: words hashed into terms, texts noted. Also run as a program, to be killed."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from rusbeir.types import Doc, silent
+
+TERMS = 5000
+
+
+class ToyWeights:
+    """A term weighs the more the oftener it stands in the text."""
+
+    signature = "toy-weights"
+    over_length = "cut at 9 words"
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.texts: list[str] = []
+        self._seconds = seconds
+
+    def encode_queries(self, texts: Sequence[str]):
+        return self._encode(texts)
+
+    def encode_documents(self, texts: Sequence[str]):
+        return self._encode(texts)
+
+    def count_over_length(self, texts: Sequence[str]) -> int:
+        return sum(len(text.split()) > 9 for text in texts)
+
+    def _encode(self, texts: Sequence[str]):
+        self.texts += texts
+        time.sleep(self._seconds)
+        rows = sparse.lil_array((len(texts), TERMS), dtype=np.float32)
+        for row, text in enumerate(texts):
+            for word, count in Counter(text.split()[:9]).items():
+                # As with padding on a real model, a weight depends a little on the batch that it was computed in.
+                rows[row, term(word)] = np.log1p(count) + 1e-6 * len(texts)
+        return rows.tocsr()
+
+
+def term(word: str) -> int:
+    return int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "little") % TERMS
+
+
+def documents(n: int) -> list[Doc]:
+    """Documents of eight words at most, every tenth a copy of the one before."""
+    alike = [i - (i % 10 == 9) for i in range(n)]
+    texts = [" ".join(f"w{like * 7 % (j + 11)}x{j}" for j in range(like % 9)) for like in alike]
+    return [Doc(f"d{i}", text) for i, text in enumerate(texts)]
+
+
+def distinct(docs: list[Doc]) -> list[Doc]:
+    """The documents, each with a word of its own."""
+    return [doc._replace(text=f"{doc.text} own{place}") for place, doc in enumerate(docs)]
+
+
+def build(cache: Path, docs: list[Doc], toy: ToyWeights, corpus: str = "corpus"):
+    """The store and the collection of a corpus."""
+    from rusbeir.retrieval.dense import collection
+    from rusbeir.retrieval.sparse.store import WeightStore
+
+    store = WeightStore(cache / "store")
+    found, _ = collection.encoded(
+        cache / corpus, docs, store, toy, lambda doc: [doc.text], silent, name="toy", model="toy"
+    )
+    return store, found
+
+
+if __name__ == "__main__":
+    build(Path(sys.argv[1]), distinct(documents(int(sys.argv[2]))), ToyWeights(seconds=0.02))
