@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 import pytest
 import servers
+from asking import ask
 
 from rusbeir.errors import BadInput
-from rusbeir.translation.backends import close, make
+from rusbeir.translation.backends import make
 from rusbeir.translation.backends.llm_answers import read_translation
 from rusbeir.translation.protocol import Failure
 
@@ -61,16 +61,6 @@ def chat(content, finish="stop", refusal=None):
                      "message": {"role": "assistant", "content": content, "refusal": refusal}}],
         "usage": {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
     }))  # fmt: skip
-
-
-def ask(translator, *texts):
-    async def run():
-        try:
-            return await translator.translate(texts, "en", "ru")
-        finally:
-            await close(translator)
-
-    return asyncio.run(run())
 
 
 def in_turn(server, *answers):

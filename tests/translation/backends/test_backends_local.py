@@ -11,21 +11,12 @@ import time
 from pathlib import Path
 
 import pytest
+from asking import ask
 from servers import LETTERS, known_pairs
 
 from rusbeir.errors import BadInput
 from rusbeir.translation.backends import close, make
 from rusbeir.translation.protocol import Failure
-
-
-def ask(translator, *texts, source="en", target="ru"):
-    async def run():
-        try:
-            return await translator.translate(texts, source, target)
-        finally:
-            await close(translator)
-
-    return asyncio.run(run())
 
 
 @pytest.fixture

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 
 import pytest
 import servers
+from asking import ask
 
 from rusbeir.errors import BadInput, MissingExtra, UnknownName
 from rusbeir.jobs import Limits
-from rusbeir.translation.backends import close, make, members, names, preset
+from rusbeir.translation.backends import make, members, names, preset
 from rusbeir.translation.backends.languages import Codes, english_name
 from rusbeir.translation.backends.presets import codes_of
 from rusbeir.translation.protocol import Failure
@@ -152,16 +152,6 @@ def test_names_for_prompts():
     assert [english_name(tag) for tag in ("ru", "pt-BR", "sr-Latn", "kk-KZ", "tlh")] == [
         "Russian", "Brazilian Portuguese", "Serbian in Latin script", "Kazakh", "tlh",
     ]  # fmt: skip
-
-
-def ask(translator, *texts):
-    async def run():
-        try:
-            return await translator.translate(texts, "en", "ru")
-        finally:
-            await close(translator)
-
-    return asyncio.run(run())
 
 
 def test_python_functions():

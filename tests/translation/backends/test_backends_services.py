@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import shutil
 import subprocess
 
 import pytest
 import servers
+from asking import ask
 
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.jobs import Transient
-from rusbeir.translation.backends import close, make
+from rusbeir.translation.backends import make
 from rusbeir.translation.protocol import Failure
-
-
-def ask(translator, *texts, target="ru"):
-    async def run():
-        try:
-            return await translator.translate(texts, "en", target)
-        finally:
-            await close(translator)
-
-    return asyncio.run(run())
 
 
 def answering(server, status, body="", **headers):
