@@ -19,6 +19,7 @@ from rusbeir.retrieval.models import Model
 SINGLE = {"dtype": "float32"}
 """For transformers, which else computes in the precision that the weights are kept in."""
 _SAMPLE_BYTES = 1 << 20
+_OTHER_FRAMEWORKS = ["flax_model.msgpack", "onnx/*", "rust_model.ot", "tf_model.h5"]
 
 
 def place(model: Model) -> str:
@@ -35,6 +36,22 @@ def place(model: Model) -> str:
     if found and found.origin and (path := Path(found.origin).parent / "model").is_dir():
         return str(path)
     return model.hub
+
+
+def fetched(model: Model) -> str:
+    """A folder that holds the model, else what the hub has at its revision: for packages that take no revision.
+
+    Raises as `loading` says.
+    """
+    where = place(model)
+    if Path(where).is_dir():
+        return where
+    with loading(model):
+        return str(
+            importlib.import_module("huggingface_hub").snapshot_download(
+                where, revision=model.revision or None, ignore_patterns=_OTHER_FRAMEWORKS
+            )
+        )
 
 
 def is_folder(model: Model) -> bool:

@@ -326,6 +326,23 @@ def test_adapters_need_peft(models, monkeypatch):
         search(f"dense({models['jina']},like=jina-embeddings-v3)")
 
 
+def test_bge_m3_comes_from_the_hub_at_its_revision(models, tmp_path, monkeypatch):
+    """The hub's own cache holds two revisions, one of them without the heads."""
+    import huggingface_hub.constants
+
+    snapshots = tmp_path / "models--owner--name" / "snapshots"
+    snapshots.mkdir(parents=True)
+    for letter, model in (("a", "m3"), ("b", "headless")):
+        (snapshots / (letter * 40)).symlink_to(models[model])
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    system = "sparse(owner/name,like=bge-m3,max_tokens=64,revision={})"
+    assert set(search(system.format("a" * 40))) == {"cat", "dog"}
+    with pytest.raises(BadInput, match=r"lacks colbert_linear\.pt"):
+        search(system.format("b" * 40))
+    with pytest.raises(BackendError, match=r"hf download owner/name --revision c+ --local-dir"):
+        search(system.format("c" * 40))
+
+
 def test_a_model_below_rusbeir_data_is_found(models, tmp_path, monkeypatch):
     place = tmp_path / "hub" / "intfloat"
     place.mkdir(parents=True)

@@ -129,8 +129,8 @@ def load_m3(model: Model) -> Any:
     """
     library = model_files.module("FlagEmbedding", _PURPOSE, _EXTRA)
     model_files.quieten()
-    where = model_files.place(model)
-    if Path(where).is_dir() and (missing := [name for name in M3_HEADS if not (Path(where) / name).is_file()]):
+    where = model_files.fetched(model)
+    if missing := [name for name in M3_HEADS if not (Path(where) / name).is_file()]:
         raise BadInput(
             f"{where} lacks {' and '.join(missing)}, so it is no BGE-M3 model: copy all files of {model.hub}."
         )
