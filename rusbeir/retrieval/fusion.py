@@ -44,7 +44,7 @@ class FusedSystem:
 
     @property
     def engine(self) -> str:
-        return "+".join(dict.fromkeys(source.engine for source in self.sources))
+        return "+".join(source.engine for source in self.sources)
 
     @property
     def note(self) -> str | None:
