@@ -33,7 +33,7 @@ class SparseEncoder(Protocol):
 
 def checked(answer: Weights, texts: Sequence[str], encoder: str) -> Weights:
     """The encoder's answer without zeros, terms in order, once it is what the Protocol promises; else BackendError."""
-    weights = sparse.csr_array(answer, dtype=np.float32)
+    weights = sparse.csr_array(answer, dtype=np.float32, copy=True)
     if weights.shape[0] != len(texts):
         raise BackendError(f"{encoder} answered {weights.shape[0]} rows of weights for {len(texts)} texts.")
     # NaN is not above 0 either.

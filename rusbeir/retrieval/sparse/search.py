@@ -11,6 +11,8 @@ from rusbeir.retrieval.sparse.store import WeightReader
 BLOCK_NUMBERS = 2 << 20
 """Scores of a block at most, and weights of its documents; some 50 bytes of each are in memory at once."""
 
+_TERMS = 64
+"""A document has so many, or more; so of few queries no more documents are asked for than a block is likely to hold."""
 _LAST = np.uint64((1 << 32) - 1)
 
 
@@ -27,7 +29,7 @@ def search(
     if not n:
         return []
     of_terms = queries.T.tocsr()
-    step = max(1, block_numbers // n)
+    step = max(1, block_numbers // max(n, _TERMS))
     best = np.empty((n, 0), np.uint64)
     start = 0
     while start < len(rows):
