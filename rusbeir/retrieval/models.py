@@ -46,6 +46,8 @@ class Model:
     """A Python package that carries the weights in its folder `model`."""
     adapters: tuple[str, ...] = ()
     """The LoRA adapters of queries and of documents, folders of the repository; both or none."""
+    layer: int = 0
+    """The layer whose score a layer-wise reranker gives, where a stage says which."""
     remote_code: bool = False
     """Whether it cannot run without the repository's own code."""
     unverified: tuple[str, ...] = ()
@@ -110,6 +112,7 @@ def find(kind: Kind, name: str, options: Options, *, any_name: bool = False) -> 
         query_prefix=options.word("query_prefix", model.query_prefix),
         document_prefix=options.word("document_prefix", model.document_prefix),
         separator=options.word("separator", model.separator),
+        layer=options.whole("layer", model.layer, least=0),
     )
 
 

@@ -234,14 +234,19 @@ def test_cross_encoder_equals_the_library_in_single_precision(models, name):
 
 @pytest.mark.parametrize(
     ("runtime", "kind", "model"),
-    [("flagembedding", "FlagReranker", "cross"), ("flagembedding-llm", "FlagLLMReranker", "gemma")],
+    [
+        ("flagembedding", "FlagReranker", "cross"),
+        ("flagembedding", "FlagReranker", "half"),
+        ("flagembedding-llm", "FlagLLMReranker", "gemma"),
+    ],
 )
-def test_flag_rerankers_equal_the_library(models, runtime, kind, model):
+def test_flag_rerankers_equal_the_library_in_single_precision(models, runtime, kind, model):
     import FlagEmbedding
 
     system = f"{FIRST} >> rerank({models[model]},runtime={runtime},max_tokens=64"
     hits = search(f"{system})")
     plain = getattr(FlagEmbedding, kind)(str(models[model]), use_fp16=False)
+    plain.model.float()
     found = plain.compute_score([(QUERY, text) for text in PAIRS], max_length=64)
     assert hits == pytest.approx(dict(zip([doc.doc_id for doc in DOCS], found, strict=True)), abs=1e-5)
     assert len(set(hits.values())) == 4

@@ -117,6 +117,24 @@ def gte_encoder(folder: Path, **original: object) -> Path:
     return folder
 
 
+def layerwise_model(folder: Path) -> Path:
+    """A decoder of bge-reranker-v2-minicpm-layerwise's architecture, to be read at layers 2 to 4."""
+    import torch
+    from FlagEmbedding.inference.reranker.decoder_only.models import (
+        configuration_minicpm_reranker,
+        modeling_minicpm_reranker,
+    )
+
+    torch.manual_seed(4)
+    config = configuration_minicpm_reranker.LayerWiseMiniCPMConfig(**{
+        **SIZES, "num_hidden_layers": 4, "max_position_embeddings": 512, "start_layer": 2, "head_type": "simple",
+        "scale_emb": 12, "dim_model_base": 256, "scale_depth": 1.4, "use_cache": False,
+    })  # fmt: skip
+    modeling_minicpm_reranker.LayerWiseMiniCPMForCausalLM(config).bfloat16().save_pretrained(folder)
+    tokenizer(folder)
+    return folder
+
+
 def language_model(folder: Path) -> Path:
     """A decoder of bge-reranker-v2-gemma's architecture."""
     import torch

@@ -1,19 +1,17 @@
-"""Rerankers of the package FlagEmbedding, and BGE-M3's sparse and multi-vector scores, in single precision.
-
-Its layer-wise reranker is left out: the package's own module for it fails under transformers 5 when a model is made.
-"""
+"""Rerankers of the package FlagEmbedding, and BGE-M3's sparse and multi-vector scores, in single precision."""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rusbeir.errors import BadInput
+from rusbeir.errors import BadInput, MissingExtra
 from rusbeir.retrieval import model_files
 from rusbeir.retrieval.models import Model
 
@@ -24,28 +22,34 @@ MAX_TOKENS = 512
 MAX_TOKENS_M3 = 8192
 """What a model without a length of its own in models.toml is read to: the package's defaults."""
 
+LAYER = 28
+"""The layer that the layer-wise reranker's authors read."""
+
 M3_HEADS = ("colbert_linear.pt", "sparse_linear.pt")
 
 
 @dataclass(frozen=True, kw_only=True)
 class FlagReranker:
-    """A cross-encoder, or (llm) a language model whose logit of "Yes" is the score."""
+    """A cross-encoder, or (llm) a language model whose logit of "Yes", or whose head at a layer, is the score."""
 
     model: Model
     llm: bool = False
+    layer: int | None = None
     pointwise: bool = True
 
     @property
     def signature(self) -> str:
-        return f"{self.model.signature}{model_files.identity(self.model)}|runtime:{self._class}-{_version()}"
+        layer = f"|layer:{self.layer}" if self.layer else ""
+        return f"{self.model.signature}{model_files.identity(self.model)}|runtime:{self._class}-{_version()}{layer}"
 
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
         """One logit a document; the package batches by length."""
         pairs = [(query, text) for text in documents]
+        layer = {"cutoff_layers": [self.layer]} if self.layer else {}
         # The package shows a bar for each query, which no option turns off.
         with contextlib.redirect_stderr(io.StringIO()):
             found = self._reranker.compute_score(
-                pairs, batch_size=BATCH_PAIRS, max_length=self._longest, normalize=False
+                pairs, batch_size=BATCH_PAIRS, max_length=self._longest, normalize=False, **layer
             )
         return [float(score) for score in found]
 
@@ -68,6 +72,8 @@ class FlagReranker:
 
     @property
     def _class(self) -> str:
+        if self.layer:
+            return "LayerWiseFlagLLMReranker"
         return "FlagLLMReranker" if self.llm else "FlagReranker"
 
     @property
@@ -78,8 +84,15 @@ class FlagReranker:
     def _reranker(self) -> Any:
         made = getattr(model_files.module("FlagEmbedding", _PURPOSE, _EXTRA), self._class)
         model_files.quieten()
-        with model_files.loading(self.model):
-            return made(model_files.place(self.model), use_fp16=False)
+        with model_files.loading(self.model), warnings.catch_warnings():
+            # The layer-wise one warns that it turns half precision on, which is turned off below.
+            warnings.simplefilter("ignore")
+            reranker = made(model_files.fetched(self.model), use_fp16=False)
+        reranker.use_fp16 = False
+        reranker.model.float()
+        if self.layer:
+            _check_layer(self.layer, reranker.model.config, self.model.name)
+        return reranker
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +161,17 @@ def make_llm(model: Model) -> FlagReranker:
     return FlagReranker(model=model, llm=True)
 
 
+def make_layerwise(model: Model) -> FlagReranker:
+    """A language model that is read at an inner layer. Raises MissingExtra under transformers 5, where it fails."""
+    installed = model_files.version_of("transformers", _PURPOSE, _EXTRA)
+    if int(installed.partition(".")[0]) >= 5:
+        raise MissingExtra(
+            f"FlagEmbedding's layer-wise rerankers need transformers below 5, and {installed} is installed. "
+            "In an environment of their own: pip install 'rusbeir[flagembedding]' 'transformers<5'"
+        )
+    return FlagReranker(model=model, llm=True, layer=model.layer or LAYER)
+
+
 def make_sparse(model: Model) -> BgeM3Reranker:
     """BGE-M3's learned term weights."""
     return BgeM3Reranker(model=model, mode="sparse")
@@ -156,6 +180,11 @@ def make_sparse(model: Model) -> BgeM3Reranker:
 def make_multivector(model: Model) -> BgeM3Reranker:
     """BGE-M3's vectors of tokens."""
     return BgeM3Reranker(model=model, mode="colbert")
+
+
+def _check_layer(layer: int, config: Any, name: str) -> None:
+    if not config.start_layer <= layer <= config.num_hidden_layers:
+        raise BadInput(f"{name} can be read at layers {config.start_layer} to {config.num_hidden_layers}, not {layer}.")
 
 
 def _version() -> str:

@@ -21,10 +21,13 @@ from rusbeir.types import Corpus, Doc, Progress, Queries, Retriever, Run
 
 logger = logging.getLogger(__name__)
 
+LAYERWISE = "flagembedding-layerwise"
+
 RUNTIMES = {
     "cross-encoder": "rusbeir.retrieval.rerank.cross_encoder:make",
     "flagembedding": "rusbeir.retrieval.rerank.flagembedding:make_plain",
     "flagembedding-llm": "rusbeir.retrieval.rerank.flagembedding:make_llm",
+    LAYERWISE: "rusbeir.retrieval.rerank.flagembedding:make_layerwise",
     "bge-m3-sparse": "rusbeir.retrieval.rerank.flagembedding:make_sparse",
     "bge-m3-multivector": "rusbeir.retrieval.rerank.flagembedding:make_multivector",
     "llm": "rusbeir.retrieval.rerank.llm:make_yes_no",
@@ -132,10 +135,12 @@ def from_stage(stage: Stage, source: System) -> RerankSystem:
         options = Options(stage, ("depth",), others=True)
         reranker = own.reranker(name, options.others)
     else:
-        options = Options(stage, ("depth", "runtime", *models.SETTINGS))
+        options = Options(stage, ("depth", "runtime", "layer", *models.SETTINGS))
         asked = options.word("runtime", "", ("", *RUNTIMES))
         model = models.find("rerank", name, options, any_name=asked in ENDPOINTS)
         runtime = asked or model.runtimes[0]
+        if model.layer and runtime != LAYERWISE:
+            raise BadInput(f"layer= is for the runtime {LAYERWISE}; {name} is run by {runtime}.")
         module, attribute = RUNTIMES[runtime].split(":")
         make: MakeReranker = getattr(importlib.import_module(module), attribute)
         reranker = make(model)

@@ -1,0 +1,68 @@
+"""FlagEmbedding's layer-wise reranker, which needs an older transformers than everything else here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rusbeir.errors import BadInput, MissingExtra
+from rusbeir.retrieval import resolve
+
+HERE = Path(__file__).parent
+OLDER = ["transformers==4.57.6", "tokenizers==0.22.2", "huggingface_hub==0.36.2", "datasets==5.0.1"]
+"""What pip takes for 'rusbeir[flagembedding]' 'transformers<5' instead of what is installed."""
+
+
+@pytest.fixture(scope="module")
+def older(needs, tmp_path_factory):
+    """A folder of packages that stand before the installed ones."""
+    folder = tmp_path_factory.mktemp("older")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), *OLDER]
+    done = subprocess.run(pip, capture_output=True, text=True)
+    needs("a package index", done.returncode == 0, f"{OLDER[0]} is installed from one")
+    return folder
+
+
+def test_scores_of_layers_equal_the_library(older, tmp_path):
+    paths = os.pathsep.join(map(str, (older, HERE)))
+    done = subprocess.run(
+        [sys.executable, str(HERE / "layerwise_scores.py"), str(tmp_path / "minicpm")],
+        env={**os.environ, "PYTHONPATH": paths, "HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    for layer in ("2", "3"):
+        row = found[layer]
+        assert row["ours"] == pytest.approx(row["theirs"], abs=1e-5)
+        assert row["one"] == pytest.approx(row["theirs"][:1], abs=1e-5)
+        assert row["signature"].endswith(f"|layer:{layer}")
+        assert row["cut"] == [False, True, False, True]
+    assert abs(found["2"]["ours"][0] - found["3"]["ours"][0]) > 0.1
+    assert "|runtime:LayerWiseFlagLLMReranker-" in found["default"]
+    assert found["default"].endswith("|layer:28")
+    assert found["refused"].endswith("can be read at layers 2 to 4, not 5.")
+
+
+REFUSED = [
+    # stage, error, message
+    (
+        "rerank(bge-reranker-v2-minicpm-layerwise)",
+        MissingExtra,
+        r"need transformers below 5, and 5\..* pip install 'rusbeir\[flagembedding\]' 'transformers<5'$",
+    ),
+    ("rerank(bge-reranker-v2-gemma,layer=20)", BadInput, "layer= is for the runtime flagembedding-layerwise; bge-rer"),
+]
+
+
+@pytest.mark.parametrize(("stage", "error", "message"), REFUSED, ids=[row[1].__name__ for row in REFUSED])
+def test_refused(stage, error, message):
+    with pytest.raises(error, match=message) as raised:
+        resolve(f"bm25 >> {stage}", language="ru")
+    assert "\n" not in str(raised.value)
