@@ -51,7 +51,7 @@ class Rejected(BackendError):
     """
 
     def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(f"The endpoint rejects the request as {reason}: {detail}")
+        super().__init__(f"The request is not taken ({reason}: {detail}).")
         self.reason = reason
         self.detail = detail
 

@@ -132,7 +132,9 @@ class Llm:
                 return self._answer(body)
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """The vectors that the endpoint answers, in the order of the texts; not more than it answers. Raises as chat.
+        """The vectors that the endpoint answers, in the order of the texts; not more than it answers.
+
+        Raises as chat, and BackendError where the answer does not say whose each vector is.
 
         >>> await llm.embed(["Water boils."])  # doctest: +SKIP
         [[0.0123, -0.0456, ...]]
@@ -143,11 +145,20 @@ class Llm:
         self.usage.input_tokens += _count(_object(response.get("usage")), "prompt_tokens")
         data = response.get("data")
         try:
-            rows = sorted((int(row["index"]), [float(number) for number in row["embedding"]]) for row in data or [])
+            rows = [(int(row["index"]), [float(number) for number in row["embedding"]]) for row in data or []]
         except (TypeError, ValueError, KeyError) as error:
             raise Transient("malformed", detail=f"the answer holds no vectors ({error!r})") from None
         if not rows:
             raise Transient("empty", detail=self._shown(f"the answer has no vectors: {response}"))
+        rows.sort(key=lambda row: row[0])
+        indexes = [index for index, _ in rows]
+        if indexes != list(range(len(rows))):
+            raise BackendError(
+                self._shown(
+                    f"{self.endpoint} does not say whose its vectors are: nothing was kept. Their `index` must be "
+                    f"0 to {len(rows) - 1}, each once, not {', '.join(map(str, indexes))}"
+                )
+            )
         return [row for _, row in rows]
 
     def _allowed(self, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from rusbeir.errors import BackendError
-from rusbeir.jobs import Exhausted, Limits, Llm, Throttle, Transient, spending
+from rusbeir.jobs import Exhausted, Limits, Llm, Rejected, Throttle, Transient, spending
 from rusbeir.retrieval.dense.encoder import Vectors
 from rusbeir.retrieval.models import Model
 
@@ -55,7 +55,8 @@ class EndpointEncoder:
     def _encode(self, texts: list[str]) -> Vectors:
         llm = self._llm
         spending.spend(sum(map(len, texts)))
-        return asyncio.run(_ask(llm, texts))
+        # OpenAI refuses a whole block for the sake of one empty text.
+        return asyncio.run(_ask(llm, [text if text.strip() else " " for text in texts]))
 
     @cached_property
     def _llm(self) -> Llm:
@@ -68,7 +69,7 @@ async def _ask(llm: Llm, texts: list[str]) -> Vectors:
     async with llm:
         try:
             answer = await Throttle(LIMITS).run(lambda: _embeddings(llm, texts))
-        except Exhausted as error:
+        except (Exhausted, Rejected) as error:
             raise BackendError(f"{llm.endpoint} gives no embeddings. {error} What was encoded is kept.") from error
     return answer
 

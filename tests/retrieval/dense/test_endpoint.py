@@ -64,6 +64,24 @@ def test_a_busy_server_is_asked_again(endpoint, monkeypatch):
     assert next(iter(search())) == "dog"
 
 
+def test_an_empty_text_is_sent_as_a_space(endpoint):
+    """OpenAI answers 400 to an empty one, which would end the corpus."""
+    docs = Docs([Doc("cat", "кошка"), Doc("none", ""), Doc("line", "\n")])
+    found = resolve(SYSTEM, language="ru").prepare(docs, "f", silent).retriever.search({"q": ""}, 3)["q"]
+    assert len(found) == 3
+    assert [call["input"] for call in endpoint.asked] == [["кошка", " ", " "], [" "]]
+
+
+def test_a_rejected_block_names_the_endpoint(endpoint):
+    endpoint.script += [refusal(400, "Input is bad")]
+    with pytest.raises(BackendError) as raised:
+        search()
+    assert str(raised.value) == (
+        f"{endpoint.url} gives no embeddings. The request is not taken (rejected: 400 Input is bad). "
+        "What was encoded is kept."
+    )
+
+
 def quick(**changes):
     from rusbeir.jobs import Limits
 
@@ -78,6 +96,9 @@ WRONG = [
      "different lengths"),
     (lambda body: {**body, "data": [{**r, "embedding": [float("nan")] * 4} for r in body["data"]]}, BackendError,
      "NaN or infinity for the text 'кошка"),
+    (lambda body: {**body, "data": [{**r, "index": 0} for r in body["data"]]}, BackendError,
+     "must be 0 to 2, each once, not 0, 0, 0"),
+    (lambda body: {**body, "data": body["data"][:2]}, BackendError, "must be 0 to 1, each once, not 1, 2"),
     (lambda body: ["no object"], BackendError, "the answer is no object"),
 ]  # fmt: skip
 
