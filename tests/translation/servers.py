@@ -120,6 +120,9 @@ class TranslationServer:
         if route is None:
             return Response(404, '{"error": {"message": "no such path"}}')
         fault = self._fault(request)
+        if fault:
+            # Counted before the wait, in which the caller may be done and leave.
+            self.served[fault] += 1
         if fault == "timeout":
             await asyncio.sleep(self.slow_seconds)
         if fault in {"429", "500", "captcha"}:
@@ -128,7 +131,8 @@ class TranslationServer:
             response = route(self, request, fault)
             if fault == "truncated" and response.status == 200 and '"finish_reason": "length"' not in response.body:
                 response = response._replace(body=response.body[: len(response.body) * 2 // 3])
-        self.served[fault or ("fine" if response.status == 200 else str(response.status))] += 1
+        if not fault:
+            self.served["fine" if response.status == 200 else str(response.status)] += 1
         return response
 
     def _fault(self, request: Request) -> str:
