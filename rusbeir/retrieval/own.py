@@ -108,11 +108,13 @@ class _Factory:
         values = self.check(*args)
         try:
             made = self.call(*args, **values)
+            # A property is code of the user's as well.
+            lacking = [name for name in needed if not hasattr(made, name)]
         except RusbeirError:
             raise
         except Exception as error:
             raise _failed(self.name, "is called", error) from error
-        if lacking := [name for name in needed if not hasattr(made, name)]:
+        if lacking:
             raise BadInput(
                 f"{self.name} made a {type(made).__name__}, which is no {role}: it lacks {', '.join(lacking)}."
             )
@@ -141,7 +143,8 @@ class _MeasuringEncoder(_OwnEncoder):
         return str(self.made.over_length)
 
     def count_over_length(self, texts: Any) -> int:
-        return int(_guarded(self.signature, self.made.count_over_length, texts))
+        count: int = _guarded(self.signature, self.made.count_over_length, texts, read=int)
+        return count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +165,7 @@ class _MeasuringReranker(_OwnReranker):
         return str(self.made.over_length)
 
     def are_over_length(self, query: str, documents: Any) -> Any:
-        return _guarded(self.signature, self.made.are_over_length, query, documents)
+        return _guarded(self.signature, self.made.are_over_length, query, documents, read=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +191,7 @@ class _OwnSystem:
         """What the factory makes of the corpus; where it keeps its index is its own affair."""
         made = self.factory.make("retriever", ("search",), corpus)
         return Prepared(
-            retriever=_OwnRetriever(made=made, name=self.name, signature=self.signature),
+            retriever=_OwnRetriever(made=made, name=self.name, signature=self.signature, corpus=corpus),
             path=Path.cwd(),
             analyse_seconds=0.0,
             index_seconds=0.0,
@@ -202,29 +205,74 @@ class _OwnRetriever:
     made: Retriever
     name: str
     signature: str
+    corpus: Corpus
 
     def search(self, queries: Queries, k: int) -> Run:
-        """The user's run: at most k hits by falling score, every query present. BackendError for NaN."""
-        run = _guarded(self.name, self.made.search, queries, k)
+        """The user's run: at most k hits by falling score, every query present.
+
+        Raises BackendError for scores that are no numbers and for hits that the corpus does not have.
+        """
+        run = self._mapping(_guarded(self.name, self.made.search, queries, k), "the queries")
         found: dict[str, dict[str, float]] = {}
+        known: set[Any] = set()
         for query_id in queries:
-            hits = {str(doc_id): float(score) for doc_id, score in run.get(query_id, {}).items()}
-            if not all(map(math.isfinite, hits.values())):
+            answer = self._mapping(run.get(query_id, {}), f"the query {query_id!r}")
+            scores = {doc_id: _number(score) for doc_id, score in answer.items()}
+            if not all(map(math.isfinite, scores.values())):
                 raise BackendError(f"{self.name} answered a score that is no number for the query {query_id!r}.")
-            found[query_id] = dict(sorted(hits.items(), key=lambda hit: -hit[1])[:k])
+            hits = sorted(scores.items(), key=lambda hit: -hit[1])[:k]
+            for doc_id, _ in hits:
+                # A look-up reads the document.
+                if doc_id not in known:
+                    self._check(doc_id, query_id)
+                    known.add(doc_id)
+            found[query_id] = {str(doc_id): score for doc_id, score in hits}
         return found
 
+    def _mapping(self, answer: Any, asked: str) -> Mapping[Any, Any]:
+        if not isinstance(answer, Mapping):
+            raise BackendError(
+                f"{self.name} answered a {type(answer).__name__} for {asked}: a dict is needed, "
+                "{query_id: {doc_id: score}}."
+            )
+        return answer
 
-def _guarded(name: str, call: Callable[..., Any], *args: Any) -> Any:
+    def _check(self, doc_id: Any, query_id: str) -> None:
+        try:
+            if isinstance(doc_id, str):
+                self.corpus[doc_id]
+                return
+        except KeyError:
+            pass
+        raise BackendError(
+            f"{self.name} answered the document {doc_id!r} for the query {query_id!r}, which the corpus does not have: "
+            f"answer the doc_id of its documents as it is, such as {next(iter(self.corpus)).doc_id!r}."
+        )
+
+
+def _number(score: Any) -> float:
     try:
-        return call(*args)
+        return float(score)
+    except (TypeError, ValueError, RuntimeError):
+        return math.nan
+
+
+def _guarded(
+    name: str, call: Callable[..., Any], *args: Any, read: Callable[[Any], Any] = lambda answer: answer
+) -> Any:
+    """What the user's function answers, as it is read."""
+    try:
+        return read(call(*args))
     except RusbeirError:
         raise
     except Exception as error:
-        raise _failed(name, f"runs {call.__name__}", error) from error
+        raise _failed(name, f"runs {getattr(call, '__name__', call)}", error) from error
 
 
 def _failed(name: str, when: str, error: Exception) -> BackendError:
     frames = inspect.getinnerframes(error.__traceback__) if error.__traceback__ else []
-    where = f" in {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-    return BackendError(f"{name.split('|')[0]} fails when it {when}: {type(error).__name__}: {error}{where}.")
+    # Where it was called, or read, is no place of the user's.
+    theirs = frames and frames[-1].filename != __file__
+    where = f" in {Path(frames[-1].filename).name}:{frames[-1].lineno}" if theirs else ""
+    said = " ".join(str(error).split())
+    return BackendError(f"{name.split('|')[0]} fails when it {when}: {type(error).__name__}: {said}{where}.")

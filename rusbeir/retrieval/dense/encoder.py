@@ -62,7 +62,14 @@ def checked(answer: Any, texts: Sequence[str], dim: int | None, encoder: str) ->
     Raises BadInput for a wrong dimension or rows that are not normalised, and BackendError for numbers that are none
     or a wrong count of rows.
     """
-    vectors = np.ascontiguousarray(answer, dtype=np.float32)
+    try:
+        vectors = np.ascontiguousarray(answer, dtype=np.float32)
+    except (TypeError, ValueError, RuntimeError) as error:
+        remedy = "tensor.detach().float().cpu().numpy()" if hasattr(answer, "detach") else "a float32 array [n, dim]"
+        raise BackendError(
+            f"{encoder} answered a {type(answer).__name__} that is no array of numbers: answer {remedy} "
+            f"({' '.join(str(error).split())})."
+        ) from error
     if vectors.ndim != 2 or len(vectors) != len(texts):
         raise BackendError(f"{encoder} answered {_shape(vectors)} for {len(texts)} texts: one vector a text is needed.")
     if dim is not None and vectors.shape[1] != dim:

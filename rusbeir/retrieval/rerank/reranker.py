@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from rusbeir.errors import BackendError
 
@@ -75,9 +75,15 @@ class Scored(NamedTuple):
     over_length: int
 
 
-def checked(scores: Sequence[float], documents: Sequence[str], reranker: str) -> list[float]:
+def checked(scores: Any, documents: Sequence[str], reranker: str) -> list[float]:
     """The answer as floats, once there is a number for each document. BackendError where there is not."""
-    numbers = [float(score) for score in scores]
+    try:
+        numbers = [float(score) for score in scores]
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise BackendError(
+            f"{reranker} answered a {type(scores).__name__} that is no list of numbers: answer one number for each of "
+            f"the {len(documents)} documents ({' '.join(str(error).split())})."
+        ) from error
     if len(numbers) != len(documents):
         raise BackendError(f"{reranker} answered {len(numbers)} scores for {len(documents)} documents.")
     if not all(map(math.isfinite, numbers)):
