@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import re
 import resource
 import sys
@@ -20,12 +21,15 @@ from rusbeir.errors import BadInput
 from rusbeir.evaluation import DEFAULT_MEASURES, check_measures, evaluate
 from rusbeir.jobs import spending
 from rusbeir.retrieval import resolve
-from rusbeir.retrieval.source import KeptRuns, search_without_self
+from rusbeir.retrieval.source import KeptRuns, search_without_self, searching_anew
+from rusbeir.retrieval.systems import System
 from rusbeir.storage import append_line, atomic_file
 from rusbeir.types import Card, Dataset, Progress, silent
 
 Row: TypeAlias = dict[str, Any]
 """A result row: one JSON object, as docs/json.md describes it."""
+
+logger = logging.getLogger(__name__)
 
 ROWS = "rows.jsonl"
 
@@ -61,7 +65,7 @@ def bench(
     if not force and (row := _present(out, card, resolved.name, signature, names)):
         return row
 
-    with spending.at_most(budget_chars, out):
+    with spending.at_most(budget_chars, out), searching_anew(force):
         ready = resolved.prepare(dataset.corpus, card.fingerprint, progress)
         started = time.perf_counter()
         run = search_without_self(ready.retriever, dataset.queries, k, card.self_suffixes)
@@ -69,6 +73,7 @@ def bench(
     # A fusion or a reranker over this system finds its hits here.
     kept = KeptRuns(signature=resolved.signature, fingerprint=card.fingerprint, self_suffixes=card.self_suffixes)
     kept.put(dataset.queries, k, run)
+    _warn_of_cut(resolved, k, names, len(dataset.corpus))
     started = time.perf_counter()
     result = evaluate(dataset.qrels, run, names)
     evaluate_seconds = time.perf_counter() - started
@@ -105,6 +110,17 @@ def bench(
     }
     append_line(out / ROWS, orjson.dumps(row))
     return row
+
+
+def _warn_of_cut(system: System, k: int, names: Sequence[str], documents: int) -> None:
+    """Say so where measures look deeper than the run goes, by k or by the depth of a reranker or a fusion."""
+    depth = min(k, getattr(system, "depth", k))
+    deeper = [name for name in names if (cut := re.search(r"@(\d+)$", name)) and int(cut[1]) > depth]
+    if deeper and depth < documents:
+        logger.warning(
+            "%s: what %s would count below rank %d is cut off. Raise -k, or the depth of the last stage.",
+            system.name, " and ".join(deeper), depth,
+        )  # fmt: skip
 
 
 def read_rows(out: Path) -> Iterator[Row]:

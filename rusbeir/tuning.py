@@ -71,8 +71,8 @@ def tune(
     fusion = resolve(system, language=card.language, engine=engine, self_suffixes=card.self_suffixes)
     if not isinstance(fusion, FusedSystem):
         raise BadInput(f"{fusion.name} is no fusion: only rrf, minmax and zscore have weights.")
-    if not 2 <= folds <= len(dataset.queries):
-        raise BadInput(f"{len(dataset.queries)} queries cannot be parted into {folds} folds.")
+    if not 2 <= folds <= len(dataset.qrels):
+        raise BadInput(f"{len(dataset.qrels)} queries cannot be parted into {folds} folds.")
     with spending.at_most(budget_chars, out):
         runs = [
             source.prepare(dataset.corpus, card.fingerprint, progress).retriever.search(dataset.queries, fusion.depth)
@@ -112,7 +112,9 @@ def _best(scores: dict[tuple[float, ...], dict[str, float]], queries: Sequence[s
 
 def _simplex(n: int) -> Iterator[tuple[float, ...]]:
     """All weights of n systems in steps, adding up to one, none of them 0; even ones first."""
-    whole = [parts for parts in itertools.product(range(1, STEPS), repeat=n) if sum(parts) == STEPS]
+    # Where n - 1 of the gaps between the steps are cut.
+    cuts = ((0, *cut, STEPS) for cut in itertools.combinations(range(1, STEPS), n - 1))
+    whole = [tuple(end - start for start, end in itertools.pairwise(cut)) for cut in cuts]
     for parts in sorted(whole, key=lambda parts: (max(parts) - min(parts), parts)):
         yield tuple(part / STEPS for part in parts)
 

@@ -35,7 +35,7 @@ EsUrl: TypeAlias = Annotated[
         "Credentials come from ES_API_KEY (or ES_USER and ES_PASSWORD), a CA from ES_CA_CERTS.",
     ),
 ]
-Depth: TypeAlias = Annotated[int, typer.Option("-k", min=1, help="Hits kept per query.")]
+Depth: TypeAlias = Annotated[int, typer.Option("-k", min=1, max=1_000_000, help="Hits kept per query.")]
 DatasetName: TypeAlias = Annotated[
     str,
     typer.Argument(

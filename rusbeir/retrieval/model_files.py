@@ -13,12 +13,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from rusbeir.datasets.identity import sha256_of
 from rusbeir.errors import BackendError, MissingExtra, RusbeirError
 from rusbeir.retrieval.models import Model
 
 SINGLE = {"dtype": "float32"}
 """For transformers, which else computes in the precision that the weights are kept in."""
-_SAMPLE_BYTES = 1 << 20
 _OTHER_FRAMEWORKS = ["flax_model.msgpack", "onnx/*", "rust_model.ot", "tf_model.h5"]
 
 
@@ -130,13 +130,8 @@ def are_longer(tokenizer: Any, longest: int | None, texts: Sequence[str], beside
 
 @cache
 def _digest(folder: Path) -> str:
-    """Of names, sizes and both ends of every file."""
+    """Of the names and contents of all files."""
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        size = path.stat().st_size
-        digest.update(f"{path.relative_to(folder)}\0{size}\0".encode())
-        with path.open("rb") as file:
-            digest.update(file.read(_SAMPLE_BYTES))
-            file.seek(max(size - _SAMPLE_BYTES, 0))
-            digest.update(file.read(_SAMPLE_BYTES))
+        digest.update(f"{path.relative_to(folder)}\0{sha256_of(path)}\0".encode())
     return digest.hexdigest()[:12]

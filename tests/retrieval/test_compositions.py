@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import textwrap
 
@@ -264,3 +265,41 @@ def test_scores_that_cannot_be_sorted(mine, factory, part):
     retriever = system.prepare(Docs(DOCS), "f", silent).retriever
     with pytest.raises(BackendError, match=part):
         retriever.search({"q": "мышь"}, 3)
+
+
+HELPED = """
+    import helper
+
+    def retriever(corpus):
+        docs = helper.ordered(corpus)
+        return type("R", (), {"search": lambda self, queries, k: {
+            query: {doc.doc_id: 1 / n for n, doc in enumerate(docs, start=1)} for query in queries
+        }})()
+"""
+
+
+def test_a_changed_module_beside_it_changes_the_signature(tmp_path, monkeypatch, fresh_cache):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    (tmp_path / "helped.py").write_text(textwrap.dedent(HELPED), encoding="utf-8")
+    found = []
+    for order in ("list(corpus)", "list(corpus)[::-1]", "list(corpus)"):
+        (tmp_path / "helper.py").write_text(f"def ordered(corpus):\n    return {order}\n", encoding="utf-8")
+        for name in ("helped", "helper"):
+            sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+        row = bench(dataset(), "python:helped.retriever", out=tmp_path / "out", measures=["RR@10"])
+        found.append((row["signature"], row["measures"]["RR@10"]))
+    for name in ("helped", "helper"):
+        sys.modules.pop(name, None)
+    assert found[0] == found[2]
+    assert found[0][0] != found[1][0]
+    assert found[0][1] != found[1][1]
+
+
+def test_force_searches_the_stages_again(mine, tmp_path):
+    fusion = "rrf(bm25,python:mine.retriever)"
+    for force, searches in ((False, 1), (False, 1), (True, 2)):
+        bench(dataset(), fusion, out=tmp_path / "out", force=force)
+        assert mine().count(("search", 2)) == searches

@@ -8,7 +8,8 @@ import pytest
 from stubs import Docs
 
 from rusbeir.errors import BadInput, UnknownName
-from rusbeir.retrieval import parse, resolve
+from rusbeir.retrieval import model_files, parse, resolve
+from rusbeir.retrieval.models import Model
 from rusbeir.types import Doc, silent
 
 DOCS = Docs(
@@ -112,3 +113,13 @@ def test_refused(text, language, engine, error, parts):
 def test_every_profile_finds_something(profile, engine):
     prepared = resolve(f"bm25(profile={profile})", language="ru", engine=engine).prepare(DOCS, "f", silent)
     assert list(prepared.retriever.search({"q": "мыла раму"}, 1)["q"]) == ["frame"]
+
+
+def test_a_folder_is_known_by_every_byte_of_its_files(tmp_path, fresh_cache):
+    """A checkpoint of which only a part was trained differs in the middle alone."""
+    identities = []
+    for name, middle in (("one", b"a"), ("same", b"a"), ("trained", b"b")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "weights").write_bytes(bytes(3 << 20) + middle + bytes(3 << 20))
+        identities.append(model_files.identity(Model(name=name, hub=str(tmp_path / name))))
+    assert identities[0] == identities[1] != identities[2]

