@@ -41,6 +41,8 @@ ENDPOINTS = ("llm", "llm-list")
 MakeReranker: TypeAlias = Callable[[models.Model], Reranker]
 
 DEPTH = 100
+SETTINGS = ("like", "revision", "max_tokens")
+"""What rerankers read of a model's settings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +137,7 @@ def from_stage(stage: Stage, source: System) -> RerankSystem:
         options = Options(stage, ("depth",), others=True)
         reranker = own.reranker(name, options.others)
     else:
-        options = Options(stage, ("depth", "runtime", "layer", *models.SETTINGS))
+        options = Options(stage, ("depth", "runtime", "layer", *SETTINGS))
         asked = options.word("runtime", "", ("", *RUNTIMES))
         model = models.find("rerank", name, options, any_name=asked in ENDPOINTS)
         runtime = asked or model.runtimes[0]
