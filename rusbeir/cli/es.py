@@ -47,15 +47,15 @@ def drop(
     es_url: options.EsUrl = None,
     as_json: options.Json = False,
 ) -> None:
-    """Remove indexes that rusbeir made.
+    """Remove indexes that rusbeir made; none where one of the names is wrong.
 
     Example: rusbeir es drop rusbeir-bm25-0123456789ab
     """
     from rusbeir.retrieval.lexical.elastic import connection, indexes
 
     server = connection.connect(es_url or "")
+    indexes.drop(server, *names)
     for name in names:
-        indexes.drop(server, name)
         output.note(f"{name}: removed from {server.address}")
     if as_json:
         output.print_json({"removed": names})

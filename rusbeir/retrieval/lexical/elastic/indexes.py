@@ -117,7 +117,8 @@ def listed(server: Server) -> list[dict[str, Any]]:
     sizes = server.ask("GET", f"/{PREFIX}*/_stats/docs,store", allow=(403,)) or {"indices": {}}
     rows = []
     for index, body in sorted(found.items()):
-        if _META not in body["mappings"].get("_meta", {}):
+        # A clone of an index of ours has its _meta, too.
+        if index != index_of(index.removesuffix("-1")) or _meta(body) is None:
             continue
         held = _held(server, index, body)
         primaries = sizes["indices"].get(index, {}).get("primaries", {})
@@ -134,17 +135,28 @@ def listed(server: Server) -> list[dict[str, Any]]:
     return rows
 
 
-def drop(server: Server, name: str) -> None:
-    """Remove an index of ours with its alias; UnknownName where it is not there, or not ours."""
-    name = name.removesuffix("-1")
-    if name not in (names := [row["name"] for row in listed(server)]):
-        raise unknown("index of rusbeir's", name, names, of=server.address, listing="rusbeir es list")
-    server.ask("DELETE", f"/{index_of(name)}")
+def drop(server: Server, *names: str) -> None:
+    """Remove indexes of ours with their aliases; all or, where one is not there or not ours, UnknownName and none."""
+    known = [row["name"] for row in listed(server)]
+    indexes = []
+    for name in dict.fromkeys(name.removesuffix("-1") for name in names):
+        held = find(server, name) if name in known else None
+        if held is None:
+            raise unknown("index of rusbeir's", name, known, of=server.address, listing="rusbeir es list")
+        indexes.append(held.index)
+    for index in indexes:
+        server.ask("DELETE", f"/{index}")
+
+
+def _meta(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What `create` wrote into the mapping; None where somebody else made the index."""
+    meta = body["mappings"].get("_meta", {}).get(_META)
+    return meta if isinstance(meta, Mapping) and meta.keys() >= {"signature", "fingerprint"} else None
 
 
 def _held(server: Server, index: str, body: Mapping[str, Any]) -> Held:
     name = index.removesuffix("-1")
-    meta = body["mappings"].get("_meta", {}).get(_META)
+    meta = _meta(body)
     if meta is None:
         raise BackendError(
             f"{server.address} has an index {index} that rusbeir did not make. It is left alone; rename it, "
