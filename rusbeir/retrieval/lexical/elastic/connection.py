@@ -23,8 +23,10 @@ API_KEY, USER, PASSWORD, CA = "ES_API_KEY", "ES_USER", "ES_PASSWORD", "ES_CA_CER
 
 REQUEST_SECONDS = 60
 PATIENCE_SECONDS = 180
-"""How long one piece of work is tried again while the server is away or too busy."""
+"""How long after its first failure one piece of work is tried again while the server is away or too busy."""
 _MAJORS = (8, 9)
+_HOST = re.compile(r"[\w-]{1,63}(\.[\w-]{1,63})*\.?|[0-9a-f.]*:[0-9a-f:.]*")
+"""A name or an IPv6 address."""
 BUSY = {429, 502, 503, 504}
 BLOCKED = "cluster_block_exception"
 """With 503 of a cluster that has no master yet, else of an index that may not be written."""
@@ -139,12 +141,19 @@ def connect(address: str = "") -> Server:
 
 def patiently(work: Callable[[], T]) -> T:
     """What the work returns; it is done again, ever more slowly, while the server is unavailable."""
-    from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
+    from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
+
+    failed: list[float] = []
+
+    def stop(state: RetryCallState) -> bool:
+        # The work itself may be long: patience begins with its first failure.
+        failed.append(state.outcome_timestamp or 0.0)
+        return failed[-1] - failed[0] >= PATIENCE_SECONDS
 
     retrying = Retrying(
         retry=retry_if_exception_type(Unavailable),
         wait=wait_random_exponential(multiplier=0.2, max=5),
-        stop=stop_after_delay(PATIENCE_SECONDS),
+        stop=stop,
         reraise=True,
     )
     return retrying(work)
@@ -179,15 +188,19 @@ def blocked(address: str, reason: str) -> str:
 
 
 def _checked(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise BadInput(f"{url!r} is not the URL of a server. Write it as {DEFAULT_URL}.")
-    if parts.username or parts.password:
+    if "@" in url:
         raise BadInput(
-            f"The URL of {parts.hostname} holds credentials. Put them into {API_KEY} or {USER} and {PASSWORD}."
+            f"The URL of {url.rpartition('@')[2]} holds credentials. Put them into {API_KEY} or {USER} and {PASSWORD}."
         )
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    return f"{parts.scheme}://{parts.hostname}:{port}{parts.path.rstrip('/')}"
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        parts, host, port = urlsplit(""), "", None
+    if parts.scheme not in ("http", "https") or not _HOST.fullmatch(host) or port == 0:
+        raise BadInput(f"{url!r} is not the URL of a server. Write it as {DEFAULT_URL}.")
+    port = port or (443 if parts.scheme == "https" else 80)
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}{parts.path.rstrip('/')}"
 
 
 @cache
