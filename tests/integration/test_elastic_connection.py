@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from tls_proxy import tls_proxy
 
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.retrieval.lexical.elastic import connection
-from rusbeir.retrieval.lexical.elastic.doctor import examine
+from rusbeir.retrieval.lexical.elastic.doctor import Finding, examine
 
 KEY = "c2VjcmV0LWlkOnNlY3JldC1rZXk="
 CREDENTIALS = ("ES_API_KEY", "ES_USER", "ES_PASSWORD", "ES_CA_CERTS")
@@ -67,6 +68,15 @@ ADDRESSES = [
     ("ftp://127.0.0.1", "is not the URL of a server"),
     ("http://elastic:changeme@127.0.0.1:9200", "holds credentials"),
     ("http://127.0.0.1:9200,", "is not the URL of a server"),
+    ("http://127.0.0.1:99999", "is not the URL of a server"),
+    ("http://127.0.0.1:abc", "is not the URL of a server"),
+    ("http://127.0.0.1:0", "is not the URL of a server"),
+    ("http://[::1", "is not the URL of a server"),
+    ("http://[::1%25eth0]:9200", "is not the URL of a server"),
+    ("http://a b", "is not the URL of a server"),
+    ("http://a..b", "is not the URL of a server"),
+    ("http://elastic:changeme@127.0.0.1:abc", "holds credentials"),
+    ("ftp://elastic:changeme@127.0.0.1", "holds credentials"),
 ]
 
 
@@ -75,6 +85,50 @@ def test_addresses(address, part):
     with pytest.raises(BadInput, match=part) as error:
         connection.connect(address)
     assert "changeme" not in str(error.value)
+
+
+ACCEPTED = [
+    # as it is written, as it is asked
+    ("http://[::1]:9", "http://[::1]:9"),
+    ("https://[2001:db8::1]/es/", "https://[2001:db8::1]:443/es"),
+    ("http://es_1.example.", "http://es_1.example.:80"),
+    ("http://127.0.0.1:9201, http://поиск.рф:9202", "http://127.0.0.1:9201,http://поиск.рф:9202"),
+]
+
+
+@pytest.mark.parametrize(("written", "asked"), ACCEPTED)
+def test_addresses_that_are_accepted(written, asked):
+    assert connection.connect(written).address == asked
+
+
+def test_ipv6():
+    with pytest.raises(BackendError, match=r"No Elasticsearch answers at http://\[::1\]:9 "):
+        _ = connection.connect("http://[::1]:9").info
+
+
+def test_patience_begins_with_the_first_failure(monkeypatch):
+    monkeypatch.setattr(connection, "PATIENCE_SECONDS", 0.2)
+    calls = []
+
+    def long_work() -> str:
+        calls.append(time.sleep(0.3))
+        if len(calls) == 1:
+            raise connection.Unavailable("a hiccup at its end")
+        return "done"
+
+    assert connection.patiently(long_work) == "done"
+
+
+def test_patience_ends(monkeypatch):
+    monkeypatch.setattr(connection, "PATIENCE_SECONDS", 0.2)
+
+    def work() -> None:
+        raise connection.Unavailable("away")
+
+    started = time.monotonic()
+    with pytest.raises(connection.Unavailable, match="away"):
+        connection.patiently(work)
+    assert 0.2 <= time.monotonic() - started < 10
 
 
 def test_where_nothing_answers(monkeypatch):
@@ -169,21 +223,83 @@ FLAWS = [
 ]  # fmt: skip
 
 
+HEALTHY = {
+    "version": {"number": "8.18.0"},
+    "status": "green",
+    "number_of_data_nodes": 1,
+    "license": {"type": "basic", "status": "active"},
+    "nodes": {},
+    "index": {"rusbeir-*": {"manage": True}},
+}
+
+
+def examined(answer: dict) -> dict[str, Finding]:
+    """One answer for every page stands for clusters that cannot be brought into that state here."""
+    with answering(200, HEALTHY | answer) as url:
+        return {finding.what: finding for finding in examine(connection.connect(url))}
+
+
 @pytest.mark.parametrize(("answer", "what", "status", "remedy"), FLAWS)
 def test_doctor_finds_flaws(answer, what, status, remedy):
-    """One answer for every page stands for clusters that cannot be brought into that state here."""
-    healthy = {
-        "version": {"number": "8.18.0"},
-        "status": "green",
-        "number_of_data_nodes": 1,
-        "license": {"type": "basic", "status": "active"},
-        "nodes": {},
-        "index": {"rusbeir-*": {"manage": True}},
-    }
-    with answering(200, healthy | answer) as url:
-        found = {finding.what: finding for finding in examine(connection.connect(url))}
+    found = examined(answer)
     assert found[what].status == status
     assert remedy in found[what].remedy
+
+
+GB, DISK = 1024**3, "cluster.routing.allocation.disk."
+DEFAULTS = {
+    "watermark.low": "85%", "watermark.low.max_headroom": "200GB",
+    "watermark.high": "90%", "watermark.high.max_headroom": "150GB",
+    "watermark.flood_stage": "95%", "watermark.flood_stage.max_headroom": "100GB",
+}  # fmt: skip
+ABSOLUTE = {"watermark.low": "5gb", "watermark.high": "3gb", "watermark.flood_stage": "1gb"}
+ABSOLUTE |= dict.fromkeys([f"{name}.max_headroom" for name in ABSOLUTE], "-1")
+WATERMARKS = [
+    # defaults, persistent, size and free GB, status, part of the remedy, why
+    (DEFAULTS, {}, 1_000, 160, "good", "", "more than 15 % is free"),
+    (DEFAULTS, {}, 1_000, 140, "warning", "from 85 % on it takes no new replicas, from 90 % on", "less is"),
+    (DEFAULTS, {}, 10_000, 250, "good", "", "2.5 %, but more than the headroom"),
+    (DEFAULTS, {}, 10_000, 160, "warning", "from 98 % on it takes no new replicas, from 98.5 % on", "less than that"),
+    (DEFAULTS, {}, 10_000, 90, "bad", "from 99 % on (the flood-stage", "less than the headroom of the flood stage"),
+    (ABSOLUTE, {}, 500, 6, "good", "", "absolute sizes mean free space"),
+    (ABSOLUTE, {}, 500, 4, "warning", "from 99 % on it takes no new replicas, from 99.4 % on", "likewise"),
+    (ABSOLUTE, {}, 500, 0.9, "bad", "from 99.8 % on", "likewise"),
+    (ABSOLUTE, {}, 4, 3.9, "warning", "from 0 % on it takes no new replicas", "larger than the disk"),
+    (DEFAULTS, {"watermark.low": "0.5"}, 100, 40, "warning", "from 50 % on", "a ratio, and set by somebody"),
+    (ABSOLUTE, dict.fromkeys(ABSOLUTE, "1.5tb"), 2048, 1000, "bad", "from 25 % on", "a fraction of a unit"),
+    (DEFAULTS, {"threshold_enabled": "false"}, 100, 3, "warning", "watermarks are off", "nothing is made read-only"),
+    (DEFAULTS, {"threshold_enabled": "false"}, 100, 20, "good", "", "no trouble yet"),
+    ({}, {}, 10_000, 250, "bad", "from 95 % on", "the server does not tell"),
+]
+
+
+@pytest.mark.parametrize(("defaults", "persistent", "size", "free", "status", "remedy", "why"), WATERMARKS)
+def test_doctor_measures_disks_by_the_servers_watermarks(defaults, persistent, size, free, status, remedy, why):
+    levels = {"defaults": defaults, "persistent": persistent}
+    told = {level: {f"{DISK}{name}": value for name, value in found.items()} for level, found in levels.items()}
+    total = {"available_in_bytes": int(free * GB), "total_in_bytes": size * GB}
+    found = examined({"nodes": {"a": {"name": "a", "fs": {"total": total}}}, **told})["disk"]
+    assert found.status == status, why
+    assert remedy in found.remedy
+
+
+@pytest.mark.parametrize("stats", [{}, {"fs": {}}, {"fs": {"total": {"total_in_bytes": 0, "available_in_bytes": 0}}}])
+def test_doctor_where_a_node_does_not_tell_of_its_disk(stats):
+    found = examined({"nodes": {"a": {"name": "a", **stats}}})["disk"]
+    assert (found.status, found.found) == ("unknown", "a does not tell")
+
+
+@pytest.mark.parametrize("node", ["elasticsearch", "elasticsearch_9"])
+def test_doctor_reads_the_watermarks_of_a_server(request, node):
+    server = connection.connect(request.getfixturevalue(node).url)
+    low = {f"{DISK}watermark.{name}": value for name, value in {"low": "0.0001", "high": "98%"}.items()}
+    server.ask("PUT", "/_cluster/settings", {"persistent": {**low, f"{DISK}watermark.flood_stage": "99%"}})
+    try:
+        found = {finding.what: finding for finding in examine(server)}["disk"]
+    finally:
+        server.ask("PUT", "/_cluster/settings", {"persistent": {f"{DISK}*": None}})
+    # These nodes run without watermarks.
+    assert (found.status, "watermarks are off" in found.remedy) == ("warning", True)
 
 
 def test_doctor_where_nothing_answers():

@@ -13,6 +13,9 @@ from rusbeir.retrieval.lexical.elastic.connection import Server
 
 Status = Literal["good", "unknown", "warning", "bad"]
 _FORBIDDEN = (401, 403, 404, 405)
+_DISK = "cluster.routing.allocation.disk."
+_WATERMARKS = {"low": "85%", "high": "90%", "flood_stage": "95%"}
+"""Elasticsearch's own, for a server that does not tell which it has."""
 
 
 class Finding(NamedTuple):
@@ -100,18 +103,63 @@ def _disks(server: Server) -> Iterator[Finding]:
     if answer is None:
         yield Finding("disk", "unknown", "these credentials may not ask", "Allow them the cluster privilege monitor.")
         return
+    settings = _disk_settings(server)
     for node in answer["nodes"].values():
-        total = node["fs"]["total"]
-        used = 1 - total["available_in_bytes"] / total["total_in_bytes"]
-        found = f"{node['name']}: {total['available_in_bytes'] / 1e9:,.1f} GB free, {used:.0%} used"
-        if used >= 0.95:
-            remedy = "Free space: from 95 % on (the flood-stage watermark) its indexes become read-only."
-            yield Finding("disk", "bad", found, remedy)
-        elif used >= 0.85:
-            remedy = "Free space: from 85 % on it takes no new replicas, from 90 % on no new shards."
+        total = node.get("fs", {}).get("total", {})
+        size, free = total.get("total_in_bytes", 0), total.get("available_in_bytes", 0)
+        if size <= 0:
+            yield Finding("disk", "unknown", f"{node['name']} does not tell", "Look at its disk yourself.")
+            continue
+        used = 1 - free / size
+        found = f"{node['name']}: {free / 1e9:,.1f} GB free, {used:.0%} used"
+        low, high, flood = (_limit(settings, name, size) for name in _WATERMARKS)
+        if used < low:
+            yield Finding("disk", "good", found)
+        elif settings.get("threshold_enabled") == "false":
+            yield Finding("disk", "warning", found, "Free space: its watermarks are off, so nothing keeps some free.")
+        elif used < flood:
+            remedy = (
+                f"Free space: from {100 * low:.4g} % on it takes no new replicas, "
+                f"from {100 * high:.4g} % on no new shards."
+            )
             yield Finding("disk", "warning", found, remedy)
         else:
-            yield Finding("disk", "good", found)
+            remedy = (
+                f"Free space: from {100 * flood:.4g} % on (the flood-stage watermark) its indexes become read-only."
+            )
+            yield Finding("disk", "bad", found, remedy)
+
+
+def _disk_settings(server: Server) -> dict[str, str]:
+    """The cluster's settings of disks, as far as it tells them, such as {"watermark.low": "85%"}."""
+    path = "/_cluster/settings?include_defaults=true&flat_settings=true&filter_path=*.cluster*disk*"
+    answer = _ask(server, path) or {}
+    # What stands later here overrides what stands before it.
+    levels = [answer.get(level, {}) for level in ("defaults", "persistent", "transient")]
+    return {name.removeprefix(_DISK): value for level in levels for name, value in level.items()}
+
+
+def _limit(settings: Mapping[str, str], watermark: str, size: int) -> float:
+    """The used share of a disk of that size from which a watermark holds.
+
+    It is set as such a share ("85%", "0.85"), perhaps with a most that has to be free, or as what has to be free.
+    """
+    value = settings.get(f"watermark.{watermark}", _WATERMARKS[watermark])
+    if value[-1].isalpha():
+        free = _bytes(value)
+    else:
+        free = size * (1 - (float(value[:-1]) / 100 if value.endswith("%") else float(value)))
+        most = settings.get(f"watermark.{watermark}.max_headroom", "-1")
+        if most[-1].isalpha():
+            free = min(free, _bytes(most))
+    return max(0.0, 1 - free / size)
+
+
+def _bytes(size: str) -> float:
+    """Of a size as Elasticsearch writes it: "1.5gb", "200GB", "10m", "1000b"."""
+    number = size.lower().removesuffix("b")
+    power = "kmgtp".find(number[-1]) + 1
+    return float(number[:-1] if power else number) * float(1024**power)
 
 
 def _analysis(server: Server) -> Finding:
