@@ -15,6 +15,7 @@ def tune(
     dataset: options.DatasetName,
     system: Annotated[str, typer.Option("--system", help="A fusion, such as 'minmax(bm25,dense(bge-m3))'.")],
     engine: options.Engine = "auto",
+    es_url: options.EsUrl = None,
     lang: options.Lang = None,
     split: options.Split = None,
     measure: Annotated[
@@ -35,7 +36,7 @@ def tune(
         tuned = find(
             dataset,
             system,
-            engine=engine,
+            engine=options.engine_at(engine, es_url),
             language=lang,
             split=split,
             measure=measure,

@@ -25,8 +25,22 @@ def test_from_bench_to_drop(rusbeir, elasticsearch, beir, monkeypatch, fresh_cac
     assert (mine["documents"], mine["published"]) == (3, True)
     assert "|lang:ru|" in mine["signature"]
     assert mine["name"] in rusbeir("es", "list", *url).out
+    wrong = rusbeir("es", "drop", mine["name"], "rusbeir-wrong", *url)
+    assert (wrong.code, "removed" in wrong.err) == (2, False)
     assert json.loads(rusbeir("es", "drop", mine["name"], *url, "--json").out) == {"removed": [mine["name"]]}
     assert {row["name"] for row in json.loads(rusbeir("es", "list", *url, "--json").out)} == before
+
+
+def test_tune(rusbeir, elasticsearch, beir, monkeypatch, fresh_cache):
+    monkeypatch.delenv("RUSBEIR_ES_URL")
+    (beir / "card.json").write_text('{"name": "small", "language": "ru", "split": "dev"}', encoding="utf-8")
+    (beir / "qrels" / "test.tsv").rename(beir / "qrels" / "dev.tsv")
+    arguments = ["tune", beir, "--system", "minmax(bm25(profile=raw),bm25)", "--folds", "2", "--json", "--es-url"]
+    there = rusbeir(*arguments, elasticsearch.url)
+    assert there.code == 0, there.err
+    assert json.loads(there.out)["system"].startswith("minmax(")
+    nowhere = rusbeir(*arguments, "http://127.0.0.1:9")
+    assert (nowhere.code, "No Elasticsearch answers at http://127.0.0.1:9" in nowhere.err) == (1, True)
 
 
 def test_doctor(rusbeir, elasticsearch):

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
+import killed_load
 import orjson
 import pytest
+from flaky_bulk import Trouble, flaky_bulk
+from killing import kill_eight_times
 from stubs import build, open_built, recipe, retriever
+from test_elastic_agreement import agree
 from test_elastic_connection import answering
 
 from rusbeir.errors import BackendError, BadInput, UnknownName
@@ -45,6 +50,12 @@ def sources(count: int) -> list[tuple[str, dict[str, object]]]:
         (doc.doc_id, {"doc_id": doc.doc_id, "row": row, "text": f"{doc.title} {doc.text}"})
         for row, doc in enumerate(DOCS[:count])
     ]
+
+
+def loaded(server: Server, index: str) -> tuple[int, int]:
+    """The documents of an index, and how many more were deleted or replaced."""
+    docs = server.ask("GET", f"/{index}/_stats/docs")["_all"]["primaries"]["docs"]
+    return docs["count"], docs["deleted"]
 
 
 @pytest.mark.usefixtures("shared_data")
@@ -93,11 +104,43 @@ def test_sending_twice_leaves_one(server, tmp_path):
     held = begin(server, name_of(folder), folder)
     loading.load(server, held.index, sources(900))
     build(folder, DOCS, ENGINE)
-    docs = server.ask("GET", f"/{held.name}/_stats/docs")["_all"]["primaries"]["docs"]
-    assert (docs["count"], docs["deleted"]) == (len(DOCS), 0)
+    assert loaded(server, held.name) == (len(DOCS), 0)
     queries = {str(number): f"w{number} shared t1" for number in range(20)}
     once = retriever(tmp_path / "once", DOCS, ENGINE).search(queries, 50)
     assert open_built(folder, ENGINE).search(queries, 50) == once
+
+
+@pytest.mark.parametrize("trouble", get_args(Trouble))
+def test_spoiled_requests_are_sent_again(elasticsearch, tmp_path, trouble):
+    """Every document arrives once, whatever of the first sending was taken."""
+    server, folder = connection.connect(elasticsearch.url), tmp_path / "index"
+    with flaky_bulk(elasticsearch.url, trouble) as (url, spoiled):
+        build(folder, DOCS, f"{ENGINE}@{url}")
+    assert len(spoiled) == 3, "each block was sent in vain once"
+    assert loaded(server, name_of(folder)) == (len(DOCS), 0)
+    queries = {str(number): f"w{number} shared t1" for number in range(20)}
+    once = retriever(tmp_path / "once", DOCS, ENGINE).search(queries, 50)
+    assert open_built(folder, ENGINE).search(queries, 50) == once
+
+
+def test_a_killed_load_goes_on_where_it_stood(server, tmp_path, monkeypatch):
+    """Killed again and again, it is in the end as the embedded engine has it."""
+    folder, counter = tmp_path / "index", tmp_path / "counter"
+    counter.touch()
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent.parent / "retrieval"))
+    kill_eight_times([killed_load.__file__, folder, counter], counter)
+    held = indexes.find(server, name_of(folder))
+    assert held.published is False
+    server.ask("POST", f"/{held.index}/_refresh")
+    arrived, _ = loaded(server, held.index)
+    assert 0 < arrived < killed_load.DOCUMENTS
+    docs = list(killed_load.documents())
+    build(folder, docs, ENGINE)
+    assert loaded(server, held.name) == (killed_load.DOCUMENTS, 0)
+    queries = {str(number): f"w{number} w{3 * number} w{number + 700}" for number in range(50)}
+    embedded = retriever(tmp_path / "tantivy", docs, "tantivy").search(queries, 100)
+    found = open_built(folder, ENGINE).search(queries, 100)
+    assert sum(agree(dict(embedded[query]), dict(found[query])) for query in queries) > 50 * len(queries)
 
 
 def test_nobody_finds_an_unfinished_index(server, tmp_path):
@@ -182,6 +225,47 @@ def test_drop_removes_only_what_is_ours(server, tmp_path):
     assert name not in [row["name"] for row in indexes.listed(server)]
     assert server.ask("GET", "/rusbeir-like-1") is not None
     server.ask("DELETE", "/rusbeir-like-1")
+
+
+def test_a_clone_is_not_what_it_was_cloned_from(server, tmp_path):
+    """It has the _meta of ours; the index that is named as one of ours would be is somebody's."""
+    build(tmp_path / "index", DOCS[:10], ENGINE)
+    index = indexes.index_of(name_of(tmp_path / "index"))
+    server.ask("PUT", f"/{index}/_settings", {"index.blocks.write": True})
+    server.ask("POST", f"/{index}/_clone/rusbeir-mycopy")
+    server.ask("PUT", "/rusbeir-mycopy-1", {})
+    try:
+        assert "rusbeir-mycopy" not in [row["name"] for row in indexes.listed(server)]
+        for name in ("rusbeir-mycopy", "rusbeir-mycopy-1"):
+            with pytest.raises(UnknownName):
+                indexes.drop(server, name)
+        assert server.ask("GET", "/rusbeir-mycopy,rusbeir-mycopy-1").keys() == {"rusbeir-mycopy", "rusbeir-mycopy-1"}
+    finally:
+        server.ask("DELETE", "/rusbeir-mycopy,rusbeir-mycopy-1")
+
+
+@pytest.mark.parametrize("meta", ["text", ["signature", "fingerprint"], {"signature": "s"}, 1])
+def test_what_others_call_rusbeir(server, tmp_path, meta):
+    build(tmp_path / "index", DOCS[:10], ENGINE)
+    server.ask("PUT", "/rusbeir-odd-1", {"mappings": {"_meta": {"rusbeir": meta}}})
+    try:
+        assert "rusbeir-odd" not in [row["name"] for row in indexes.listed(server)]
+        with pytest.raises(UnknownName):
+            indexes.drop(server, "rusbeir-odd")
+        indexes.drop(server, name_of(tmp_path / "index"))
+    finally:
+        server.ask("DELETE", "/rusbeir-odd-1")
+
+
+def test_drop_removes_all_or_none(server, tmp_path):
+    names = [name_of(tmp_path / part) for part in "ab"]
+    for part in "ab":
+        build(tmp_path / part, DOCS[:10], ENGINE)
+    with pytest.raises(UnknownName, match="rusbeir-wrong"):
+        indexes.drop(server, *names, "rusbeir-wrong")
+    assert set(names) <= {row["name"] for row in indexes.listed(server)}
+    indexes.drop(server, *names, names[0], f"{names[1]}-1")
+    assert not set(names) & {row["name"] for row in indexes.listed(server)}
 
 
 def test_a_dropped_index_is_built_again(elasticsearch, tmp_path, monkeypatch):
