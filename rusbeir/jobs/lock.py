@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
+import time
+from functools import cache
 from pathlib import Path
 from typing import IO
 
 from rusbeir.errors import BackendError
 from rusbeir.storage import cannot_write
+
+logger = logging.getLogger(__name__)
+
+_POLL_SECONDS = 0.2
+_SILENT_SECONDS = 1.0
 
 if sys.platform == "win32":
     import msvcrt
@@ -24,11 +32,15 @@ else:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+class InUse(BackendError):
+    """Another process holds the file."""
+
+
 def hold(path: Path, what: Path) -> IO[bytes]:
     """The open lock file at path, held until it is closed or this process ends, however it ends.
 
-    The file stays where it is, with the process id of its last holder. Raises BackendError, naming that process
-    and what it uses, where the file is held already, and where it cannot be written.
+    The file stays where it is, with the process id of its last holder. Raises InUse, naming that process and what it
+    uses, where the file is held already, and BackendError where it cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +53,7 @@ def hold(path: Path, what: Path) -> IO[bytes]:
         file.seek(0)
         holder = file.read(32).decode("ascii", "replace").strip()
         file.close()
-        raise BackendError(
+        raise InUse(
             f"{what} is in use by {f'process {holder}' if holder else 'another process'}"
             f"{' (this one)' if holder == str(os.getpid()) else ''}. Wait until it has finished, or stop it."
         ) from error
@@ -52,3 +64,20 @@ def hold(path: Path, what: Path) -> IO[bytes]:
         file.close()
         raise cannot_write(path, error) from error
     return file
+
+
+def hold_when_free(path: Path, what: Path) -> IO[bytes]:
+    """As hold, but waits for whoever holds the file, and says so once where that takes longer than a second."""
+    started = time.monotonic()
+    while True:
+        try:
+            return hold(path, what)
+        except InUse as error:
+            if time.monotonic() - started > _SILENT_SECONDS:
+                _say_once(str(error))
+            time.sleep(_POLL_SECONDS)
+
+
+@cache
+def _say_once(why: str) -> None:
+    logger.warning("Waiting: %s", why)

@@ -6,13 +6,11 @@ kill loses the block at hand alone, and the file has the same bytes as without i
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import mmap
 import os
 import sqlite3
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rusbeir.errors import BackendError
-from rusbeir.jobs.lock import hold
+from rusbeir.jobs.lock import hold_when_free
 from rusbeir.retrieval.dense.encoder import Vectors, checked
 from rusbeir.storage import cannot_write, reporting_sqlite
 
@@ -29,7 +27,6 @@ BLOCK_TEXTS = 64
 
 _VECTORS = "vectors"
 _ROWS = "rows.sqlite"
-_WAIT_SECONDS = 0.2
 _KEYS_A_QUESTION = 500
 
 
@@ -69,7 +66,7 @@ class Store:
         keys = [_key(text) for text in texts]
         found = self._find(keys)
         if len(found) < len(set(keys)):
-            with self._writing():
+            with hold_when_free(self.folder / "lock", self.folder):
                 # Another process may have added some meanwhile.
                 found = self._find(keys)
                 missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
@@ -117,20 +114,6 @@ class Store:
         with reporting_sqlite(self.folder, "embeddings"):
             row = self._db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
         return row[0] if row else None
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
-        """Alone among all processes; waits for another that writes."""
-        while True:
-            try:
-                lock = hold(self.folder / "lock", self.folder)
-                break
-            except BackendError as error:
-                if not isinstance(error.__cause__, BlockingIOError):
-                    raise
-                time.sleep(_WAIT_SECONDS)
-        with lock:
-            yield
 
 
 def write_at(path: Path, start: int, items: npt.NDArray[Any]) -> None:

@@ -1,0 +1,37 @@
+"""The lock file: refused or waited for while somebody holds it."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+
+from rusbeir.jobs import lock
+
+
+def test_a_held_file_is_refused_naming_its_holder(tmp_path):
+    with (
+        lock.hold(tmp_path / "lock", tmp_path / "what"),
+        pytest.raises(lock.InUse, match=rf"what is in use by process {os.getpid()} \(this one\)"),
+    ):
+        lock.hold(tmp_path / "lock", tmp_path / "what")
+
+
+def test_waiting_is_said_once(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(lock, "_POLL_SECONDS", 0.02)
+    monkeypatch.setattr(lock, "_SILENT_SECONDS", 0.1)
+    for _ in range(2):
+        held = lock.hold(tmp_path / "lock", tmp_path / "what")
+        threading.Timer(0.4, held.close).start()
+        lock.hold_when_free(tmp_path / "lock", tmp_path / "what").close()
+    assert caplog.text.count("Waiting: ") == 1
+    assert f"what is in use by process {os.getpid()}" in caplog.text
+
+
+def test_a_short_wait_is_not_worth_a_word(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(lock, "_POLL_SECONDS", 0.02)
+    held = lock.hold(tmp_path / "lock", tmp_path / "what")
+    threading.Timer(0.1, held.close).start()
+    lock.hold_when_free(tmp_path / "lock", tmp_path / "what").close()
+    assert caplog.text == ""
