@@ -13,11 +13,12 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from rusbeir.errors import BackendError
-from rusbeir.jobs import Exhausted, Limits, Llm, Throttle, spending
-from rusbeir.retrieval.models import Model
+from rusbeir.jobs import Answer, Exhausted, Limits, Llm, Rejected, Throttle, spending
+from rusbeir.retrieval.models import Model, visible
+from rusbeir.retrieval.rerank.reranker import Unjudged
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +28,8 @@ LIMITS = Limits(concurrency=8, timeout_seconds=120)
 TOP_LOGPROBS = 20
 CHARS_A_TOKEN = 3
 """Texts are cut by characters, as the endpoint's tokenizer is not at hand; Cyrillic has about three to a token."""
-MAX_TOKENS = {"llm": 1024, "llm-list": 256}
+TOKENS_TO_THINK = 2048
+"""Some models think before they sort. A window, this and the answer fit into a context of 8,192 tokens."""
 
 _YES_NO = (
     "You judge whether a document answers a search query. Documents and queries may be in any language. "
@@ -40,82 +42,98 @@ _LIST = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class YesNoReranker:
-    """Scores a document by log P(yes) - log P(no) over the likeliest first tokens of the answer."""
+class _LlmReranker:
+    """What both share: a model at the endpoint, and where documents are cut."""
 
     model: Model
-    pointwise: bool = True
-
-    @property
-    def signature(self) -> str:
-        return f"{self.model.name}|runtime:llm|yes-no:1|chars:{_chars(self.model, 'llm')}"
+    max_tokens: ClassVar[int]
+    """Of a document, where nobody says."""
 
     @property
     def over_length(self) -> str:
-        return f"cut at {_chars(self.model, 'llm'):,} characters"
+        return f"cut at {self._chars:,} characters"
 
     def are_over_length(self, query: str, documents: Sequence[str]) -> list[bool]:
         """Which documents are cut; queries never are."""
-        return [len(text) > _chars(self.model, "llm") for text in documents]
+        return [len(text) > self._chars for text in documents]
 
-    def score(self, query: str, documents: Sequence[str]) -> list[float]:
-        """One difference of log-probabilities a document; 0 where the model says neither, which is reported."""
-        scores = [0.0] * len(documents)
-        self.score_each(query, documents, scores.__setitem__)
-        return scores
+    @property
+    def _chars(self) -> int:
+        return CHARS_A_TOKEN * (self.model.max_tokens or self.max_tokens)
 
-    def score_each(self, query: str, documents: Sequence[str], keep: Callable[[int, float], None]) -> None:
-        """The same, handed over one by one as the answers come."""
-        chars = _chars(self.model, "llm")
-        prompts = [f"Query: {query}\n\nDocument: {text[:chars]}\n\nIs it relevant?" for text in documents]
-        llm = self._llm
-        spending.spend(sum(len(_YES_NO) + len(prompt) for prompt in prompts))
-        silent = asyncio.run(_judge(llm, prompts, keep))
-        if silent:
-            logger.warning("%s said neither yes nor no of %d documents: they score 0.", self.model.name, silent)
+    @property
+    def _ending(self) -> str:
+        """What ends both signatures. A revision tells apart what a server calls by one name."""
+        revision = f"|revision:{visible(self.model.revision)}" if self.model.revision else ""
+        return f"chars:{self._chars}{revision}"
 
     @cached_property
     def _llm(self) -> Llm:
-        return _announced(self.model)
+        llm = Llm.from_environment(self.model.name)
+        logger.warning("Queries and documents are sent to %s, to be judged by %s.", llm.endpoint, llm.model)
+        return llm
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListReranker:
-    """Sorts a window of documents; a document's score says only where it ended up."""
+class YesNoReranker(_LlmReranker):
+    """Scores a document by log P(yes) - log P(no) over the likeliest first tokens of the answer."""
 
-    model: Model
-    window: int = 20
-    step: int = 10
+    pointwise: bool = True
+    max_tokens: ClassVar[int] = 1024
 
     @property
     def signature(self) -> str:
-        windows = f"window:{self.window}/{self.step}"
-        return f"{self.model.name}|runtime:llm-list|{windows}|chars:{_chars(self.model, 'llm-list')}"
+        return f"{self.model.name}|runtime:llm|yes-no:1|{self._ending}"
 
-    @property
-    def over_length(self) -> str:
-        return f"cut at {_chars(self.model, 'llm-list'):,} characters"
-
-    def are_over_length(self, query: str, documents: Sequence[str]) -> list[bool]:
-        """Which documents are cut; queries never are."""
-        return [len(text) > _chars(self.model, "llm-list") for text in documents]
+    def unjudged(self, count: int) -> str:
+        return f"said neither yes nor no of {count} documents: they score 0."
 
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
-        """The number of documents that ended up behind each."""
-        chars = _chars(self.model, "llm-list")
-        lines = [f"[{n}] {' '.join(text[:chars].split())}" for n, text in enumerate(documents, start=1)]
+        """One difference of log-probabilities a document; 0 where the model says neither."""
+        scores = [0.0] * len(documents)
+        self.score_each(query, documents, lambda place, score: scores.__setitem__(place, score or 0.0))
+        return scores
+
+    def score_each(self, query: str, documents: Sequence[str], keep: Callable[[int, float | None], None]) -> None:
+        """The same, handed over one by one as the answers come; None where the model says neither."""
+        prompts = [f"Query: {query}\n\nDocument: {text[: self._chars]}\n\nIs it relevant?" for text in documents]
+        llm = self._llm
+        spending.spend(sum(len(_YES_NO) + len(prompt) for prompt in prompts))
+        asyncio.run(_judge(llm, prompts, keep))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListReranker(_LlmReranker):
+    """Sorts a window of documents; a document's score says only where it ended up."""
+
+    window: int = 20
+    step: int = 10
+    max_tokens: ClassVar[int] = 256
+
+    @property
+    def signature(self) -> str:
+        return f"{self.model.name}|runtime:llm-list|window:{self.window}/{self.step}|{self._ending}"
+
+    def unjudged(self, count: int) -> str:
+        return (
+            f"did not sort {count} lists: its answers name no document, or were cut off before all were named. "
+            "They keep their order, and are asked about again next time."
+        )
+
+    def score(self, query: str, documents: Sequence[str]) -> list[float]:
+        """The number of documents that ended up behind each. Raises Unjudged where the answer does not sort them."""
+        lines = [f"[{n}] {' '.join(text[: self._chars].split())}" for n, text in enumerate(documents, start=1)]
         prompt = f"Query: {query}\n\n" + "\n".join(lines)
         llm = self._llm
         spending.spend(len(_LIST) + len(prompt))
-        answer = asyncio.run(_answered(llm, _LIST, prompt, 6 * len(documents)))
+        answer = asyncio.run(_answered(llm, _LIST, prompt, TOKENS_TO_THINK + 6 * len(documents)))
+        named = _named(answer.text, len(documents))
+        if not named or (answer.finish_reason == "length" and len(named) < len(documents)):
+            raise Unjudged(f"{self.model.name} does not sort the {len(documents)} documents.")
         scores = [0.0] * len(documents)
-        for rank, place in enumerate(permutation(answer, len(documents))):
+        for rank, place in enumerate(permutation(answer.text, len(documents))):
             scores[place] = float(len(documents) - 1 - rank)
         return scores
-
-    @cached_property
-    def _llm(self) -> Llm:
-        return _announced(self.model)
 
 
 def permutation(answer: str, n: int) -> list[int]:
@@ -124,8 +142,14 @@ def permutation(answer: str, n: int) -> list[int]:
     >>> permutation("[2] > [3] > [2] > [9]", 4)
     [1, 2, 0, 3]
     """
-    named = [int(number) - 1 for number in re.findall(r"\d{1,6}", answer)]
-    return list(dict.fromkeys([place for place in named if 0 <= place < n] + list(range(n))))
+    return list(dict.fromkeys([*_named(answer, n), *range(n)]))
+
+
+def _named(answer: str, n: int) -> list[int]:
+    """The places 0 to n - 1 that the answer names (from 1), each once; what is thought aloud names none."""
+    said = re.sub(r"(?s)^.*</think>|<think>.*", "", answer)
+    places = [int(number) - 1 for number in re.findall(r"\d{1,6}", said)]
+    return list(dict.fromkeys(place for place in places if 0 <= place < n))
 
 
 def make_yes_no(model: Model) -> YesNoReranker:
@@ -151,26 +175,21 @@ def _odds(top: Sequence[tuple[str, float]]) -> float | None:
     return math.log(chances["yes"] or least) - math.log(chances["no"] or least)
 
 
-async def _judge(llm: Llm, prompts: Sequence[str], keep: Callable[[int, float], None]) -> int:
-    """Hands over the score of each prompt's document; how many were answered by neither yes nor no."""
+async def _judge(llm: Llm, prompts: Sequence[str], keep: Callable[[int, float | None], None]) -> None:
+    """Hands over the score of each prompt's document."""
     throttle = Throttle(LIMITS)
-    silent = 0
 
     async def judge(place: int, prompt: str) -> None:
-        nonlocal silent
-        odds = _odds(await _patiently(llm, throttle, partial(_first_tokens, llm, prompt)))
-        silent += odds is None
-        keep(place, odds or 0.0)
+        keep(place, _odds(await _patiently(llm, throttle, partial(_first_tokens, llm, prompt))))
 
     async with llm:
         await asyncio.gather(*(judge(place, prompt) for place, prompt in enumerate(prompts)))
-    return silent
 
 
 async def _patiently(llm: Llm, throttle: Throttle, call: Callable[[], Awaitable[T]]) -> T:
     try:
         return await throttle.run(call)
-    except Exhausted as error:
+    except (Exhausted, Rejected) as error:
         raise BackendError(f"{llm.endpoint} does not judge. {error} What was scored is kept.") from error
 
 
@@ -184,21 +203,11 @@ async def _first_tokens(llm: Llm, prompt: str) -> tuple[tuple[str, float], ...]:
     return answer.first_tokens
 
 
-async def _answered(llm: Llm, system: str, prompt: str, max_tokens: int) -> str:
+async def _answered(llm: Llm, system: str, prompt: str, max_tokens: int) -> Answer:
     async with llm:
         asked = partial(llm.chat, _messages(system, prompt), max_tokens=max_tokens)
-        return (await _patiently(llm, Throttle(LIMITS), asked)).text
+        return await _patiently(llm, Throttle(LIMITS), asked)
 
 
 def _messages(system: str, prompt: str) -> list[dict[str, str]]:
     return [{"role": "system", "content": system}, {"role": "user", "content": prompt}]
-
-
-def _announced(model: Model) -> Llm:
-    llm = Llm.from_environment(model.name)
-    logger.warning("Queries and documents are sent to %s, to be judged by %s.", llm.endpoint, llm.model)
-    return llm
-
-
-def _chars(model: Model, runtime: str) -> int:
-    return CHARS_A_TOKEN * (model.max_tokens or MAX_TOKENS[runtime])

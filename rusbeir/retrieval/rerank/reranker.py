@@ -34,8 +34,8 @@ class Pointwise(Protocol):
 class ScoresEach(Pointwise, Protocol):
     """Another ability: to hand over each score when it is there, so that a kill loses none that was paid for."""
 
-    def score_each(self, query: str, documents: Sequence[str], keep: Callable[[int, float], None]) -> None:
-        """Call keep with the place and the score of each document, in any order."""
+    def score_each(self, query: str, documents: Sequence[str], keep: Callable[[int, float | None], None]) -> None:
+        """Call keep with the place and the score of each document, in any order; None is no judgement and scores 0."""
         ...
 
 
@@ -68,11 +68,26 @@ class MeasuresLength(Protocol):
         ...
 
 
+class Unjudged(BackendError):
+    """The model answered, but gave no judgement of the list; what it said is not worth keeping."""
+
+
+@runtime_checkable
+class MayNotJudge(Protocol):
+    """Another ability: to say what becomes of what the model gives no judgement of."""
+
+    def unjudged(self, count: int) -> str:
+        """Of so many documents, or lists: "said neither yes nor no of 3 documents: they score 0."."""
+        ...
+
+
 class Scored(NamedTuple):
-    """The scores of a list of documents, and how many of them were not read whole."""
+    """The scores of a list of documents, how many of them were not read whole, and what the model did not judge."""
 
     scores: list[float]
     over_length: int
+    unjudged: int = 0
+    """Documents, or lists, by this call alone."""
 
 
 def checked(scores: Any, documents: Sequence[str], reranker: str) -> list[float]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rusbeir.errors import BackendError
+from rusbeir.jobs.lock import hold_when_free
 from rusbeir.retrieval.rerank.reranker import (
     MeasuresLength,
     Pointwise,
@@ -16,6 +17,7 @@ from rusbeir.retrieval.rerank.reranker import (
     Scored,
     ScoresEach,
     SortsWindows,
+    Unjudged,
     checked,
 )
 from rusbeir.storage import cannot_write, reporting_sqlite
@@ -45,45 +47,56 @@ class Scores:
 
         Where the reranker is not pointwise, the scores of the whole list, or of each window, are kept together.
         """
-        if isinstance(reranker, Pointwise) and reranker.pointwise:
-            return self._by_pair(reranker, query, documents, name)
-        if isinstance(reranker, SortsWindows):
-            return self._by_window(reranker, query, documents, name)
-        return self._of_list(reranker, query, documents, name)
+        # Nobody pays twice for a query; two processes with queries of their own seldom wait for each other.
+        with hold_when_free(self.path.with_suffix(".locks") / _key(query)[:1].hex(), self.path):
+            if isinstance(reranker, Pointwise) and reranker.pointwise:
+                return self._by_pair(reranker, query, documents, name)
+            if isinstance(reranker, SortsWindows):
+                return self._by_window(reranker, query, documents, name)
+            return self._of_list(reranker, query, documents, name)
 
     def _of_list(self, reranker: Reranker, query: str, documents: Sequence[str], name: str) -> Scored:
+        """In the order that they came, and not kept, where the model gave no judgement."""
         key = _key(query, *documents)
         found = self._find([key])
         if key not in found:
-            found[key] = Scored(
-                checked(reranker.score(query, documents), documents, name), sum(_cut(reranker, query, documents, name))
-            )
+            cut = sum(_cut(reranker, query, documents, name))
+            try:
+                scores = checked(reranker.score(query, documents), documents, name)
+            except Unjudged:
+                return Scored([float(behind) for behind in reversed(range(len(documents)))], cut, unjudged=1)
+            found[key] = Scored(scores, cut)
             self._keep(found)
         return found[key]
 
     def _by_window(self, reranker: SortsWindows, query: str, documents: Sequence[str], name: str) -> Scored:
         """The number of documents that ended up behind each, after one window was sorted after the other."""
         order = list(range(len(documents)))
+        unjudged = 0
         for start in _window_starts(len(documents), reranker.window, reranker.step):
             window = order[start : start + reranker.window]
-            scores = self._of_list(reranker, query, [documents[place] for place in window], name).scores
-            ranked = sorted(zip(window, scores, strict=True), key=lambda hit: -hit[1])
+            scored = self._of_list(reranker, query, [documents[place] for place in window], name)
+            unjudged += scored.unjudged
+            ranked = sorted(zip(window, scored.scores, strict=True), key=lambda hit: -hit[1])
             order[start : start + reranker.window] = [place for place, _ in ranked]
         behind = [0.0] * len(documents)
         for rank, place in enumerate(order):
             behind[place] = float(len(documents) - 1 - rank)
-        return Scored(behind, sum(_cut(reranker, query, documents, name)))
+        return Scored(behind, sum(_cut(reranker, query, documents, name)), unjudged)
 
     def _by_pair(self, reranker: Reranker, query: str, documents: Sequence[str], name: str) -> Scored:
         keys = [_key(query, document) for document in documents]
         found = self._find(keys)
         missing = {key: document for key, document in zip(keys, documents, strict=True) if key not in found}
+        unjudged = 0
         if missing:
             wanted, texts = list(missing), list(missing.values())
             cut = _cut(reranker, query, texts, name)
 
-            def keep(place: int, score: float) -> None:
-                found[wanted[place]] = Scored(checked([score], [texts[place]], name), cut[place])
+            def keep(place: int, score: float | None) -> None:
+                nonlocal unjudged
+                unjudged += score is None
+                found[wanted[place]] = Scored(checked([score or 0.0], [texts[place]], name), cut[place])
                 self._keep({wanted[place]: found[wanted[place]]})
 
             if isinstance(reranker, ScoresEach):
@@ -93,7 +106,7 @@ class Scores:
                 new = {key: Scored([score], is_cut) for key, score, is_cut in zip(wanted, scores, cut, strict=True)}
                 self._keep(new)
                 found |= new
-        return Scored([found[key].scores[0] for key in keys], sum(found[key].over_length for key in keys))
+        return Scored([found[key].scores[0] for key in keys], sum(found[key].over_length for key in keys), unjudged)
 
     def close(self) -> None:
         self._db.close()
@@ -111,7 +124,7 @@ class Scores:
     def _keep(self, scores: dict[bytes, Scored]) -> None:
         with reporting_sqlite(self.path, "scores"):
             self._db.execute("BEGIN IMMEDIATE")
-            rows = [(key, array("d", values).tobytes(), cut) for key, (values, cut) in scores.items()]
+            rows = [(key, array("d", one.scores).tobytes(), one.over_length) for key, one in scores.items()]
             self._db.executemany("INSERT OR IGNORE INTO score VALUES (?, ?, ?)", rows)
             self._db.execute("COMMIT")
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from rusbeir import __version__
 from rusbeir.errors import BadInput
 from rusbeir.retrieval import models, own
 from rusbeir.retrieval.options import Options, only_argument
-from rusbeir.retrieval.rerank.reranker import MeasuresLength, Reranker, Scored
+from rusbeir.retrieval.rerank.reranker import MayNotJudge, MeasuresLength, Reranker, Scored
 from rusbeir.retrieval.rerank.scores import Scores
 from rusbeir.retrieval.spec import Stage
 from rusbeir.retrieval.systems import OWN, Prepared, System
@@ -72,20 +72,14 @@ class RerankSystem:
         """The source on that corpus, with the scores that are kept of this reranker."""
         prepared = self.source.prepare(corpus, fingerprint, progress)
         folder = own.folder_name("scores", self.reranker.signature)
-        return Prepared(
-            retriever=_RerankRetriever(
-                system=self,
-                retriever=prepared.retriever,
-                corpus=corpus,
-                scores=Scores(cache_folder() / "scores" / f"{folder}.sqlite"),
-                progress=progress,
-            ),
-            path=prepared.path,
-            analyse_seconds=prepared.analyse_seconds,
-            index_seconds=prepared.index_seconds,
-            index_bytes=prepared.index_bytes,
-            reused=prepared.reused,
+        retriever = _RerankRetriever(
+            system=self,
+            retriever=prepared.retriever,
+            corpus=corpus,
+            scores=Scores(cache_folder() / "scores" / f"{folder}.sqlite"),
+            progress=progress,
         )
+        return replace(prepared, retriever=retriever)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,15 +98,23 @@ class _RerankRetriever:
         """At most k hits a query, and at most as many as the depth; equal scores keep the source's order."""
         run = self.retriever.search(queries, self.system.depth)
         found = {}
-        pairs = over_length = 0
-        for query_id, query in queries.items():
-            hits = run[query_id]
-            scored = self._scored(query, list(hits))
-            order = sorted(zip(hits, scored.scores, strict=True), key=lambda hit: -hit[1])
-            found[query_id] = dict(order[:k])
-            pairs += len(hits)
-            over_length += scored.over_length
-            self.progress("rerank", len(found), len(queries))
+        pairs = over_length = unjudged = 0
+        try:
+            for query_id, query in queries.items():
+                hits = run[query_id]
+                scored = self._scored(query, list(hits))
+                order = sorted(zip(hits, scored.scores, strict=True), key=lambda hit: -hit[1])
+                found[query_id] = dict(order[:k])
+                pairs += len(hits)
+                over_length += scored.over_length
+                unjudged += scored.unjudged
+                self.progress("rerank", len(found), len(queries))
+        finally:
+            # A run that goes on after a stop finds its answers kept, and has nothing left to report of them.
+            self._report(pairs, over_length, unjudged)
+        return found
+
+    def _report(self, pairs: int, over_length: int, unjudged: int) -> None:
         reranker = self.system.reranker
         if over_length and isinstance(reranker, MeasuresLength):
             logger.warning(
@@ -123,7 +125,8 @@ class _RerankRetriever:
                 self.system.model,
                 reranker.over_length,
             )
-        return found
+        if unjudged and isinstance(reranker, MayNotJudge):
+            logger.warning("%s %s", self.system.model, reranker.unjudged(unjudged))
 
     def _scored(self, query: str, doc_ids: Sequence[str]) -> Scored:
         texts = [_text(self.corpus[doc_id]) for doc_id in doc_ids]

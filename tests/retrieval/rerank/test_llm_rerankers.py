@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 import re
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from openai_server import Endpoint, Reply, completion
+from openai_server import Endpoint, Reply, completion, refusal
 
 from rusbeir.datasets import load
 from rusbeir.errors import BackendError
 from rusbeir.jobs import BudgetReached, spending
 from rusbeir.retrieval import resolve
 from rusbeir.retrieval.models import Model
-from rusbeir.retrieval.rerank.llm import ListReranker, permutation
+from rusbeir.retrieval.rerank.llm import ListReranker, YesNoReranker, permutation
 from rusbeir.retrieval.rerank.scores import Scores
 from rusbeir.types import silent
 
@@ -46,7 +48,11 @@ def search(mini, system, queries, k=100):
 
 
 def few(mini, n):
-    return dict(list(mini.queries.items())[:n])
+    return few_of(mini.queries, n)
+
+
+def few_of(queries, n):
+    return dict(list(queries.items())[:n])
 
 
 def test_log_odds_of_yes(judge, mini, caplog):
@@ -143,6 +149,7 @@ def test_windows_cover_every_document(judge, tmp_path, documents, windows):
 @pytest.mark.parametrize(("runtime", "chars"), [("llm", 12_000), ("llm-list", 5_000)])
 def test_a_budget_stops_before_what_does_not_fit(judge, mini, tmp_path, runtime, chars):
     """A query's documents, or a window, are paid for together, so that nothing is under way when the budget ends."""
+    judge.answer = lambda prompt: ("[1]", {"yes": -0.1, "no": -2.3})
     system = f"bm25 >> rerank(any-model,runtime={runtime},depth=30,max_tokens=20)"
     with spending.at_most(chars, tmp_path), pytest.raises(BudgetReached, match="characters is reached"):
         search(mini, system, few(mini, 8))
@@ -155,6 +162,94 @@ def test_a_budget_stops_before_what_does_not_fit(judge, mini, tmp_path, runtime,
     judge.asked.clear()
     search(mini, system, few(mini, 8))
     assert judge.asked == [], "every answer of the stopped run was kept"
+
+
+UNSORTED = [
+    # answer, how it ended, why
+    ("I cannot help with that.", "stop", "no document"),
+    ("[0] > [99]", "stop", "no document of the window"),
+    ("[2] > [1]", "length", "cut off before all were named"),
+    ("<think>[3] is better than [2], and [1]", "length", "cut off while it was thinking"),
+    ("<think>[3] > [1] > [2]</think>Sorry.", "stop", "a thought is no answer"),
+]
+
+
+@pytest.mark.parametrize(("text", "finish", "why"), UNSORTED, ids=[row[2] for row in UNSORTED])
+def test_what_does_not_sort_a_window_is_said_and_not_kept(judge, mini, caplog, text, finish, why):
+    system = "bm25 >> rerank(any-model,runtime=llm-list,depth=3)"
+    found = search(mini, "bm25", mini.queries, 3)
+    queries = {query_id: mini.queries[query_id] for query_id, hits in found.items() if len(hits) == 3}
+    queries = few_of(queries, 2)
+    judge.script += [completion(text, finish=finish), completion("[3] > [1] > [2]")]
+    first, second = (list(hits) for hits in search(mini, system, queries).values())
+    stood = [list(found[query_id]) for query_id in queries]
+    assert first == stood[0]
+    assert second == [stood[1][place] for place in (2, 0, 1)]
+    assert "any-model did not sort 1 lists" in caplog.text
+    judge.script += [completion("<think>[1]?</think>[3] > [2]")]
+    again, _ = (list(hits) for hits in search(mini, system, queries).values())
+    assert again == [stood[0][place] for place in (2, 1, 0)]
+    assert len(judge.asked) == 3, "what was sorted is kept, what was not is asked about again"
+    assert caplog.text.count("did not sort") == 1
+    assert all(call["max_tokens"] > 2000 for call in judge.asked), "room to think"
+
+
+@pytest.mark.parametrize(
+    ("runtime", "text", "line"),
+    [
+        ("llm", "Well", "any-model said neither yes nor no of 9 documents: they score 0."),
+        ("llm-list", "Well", "any-model did not sort 3 lists: "),
+    ],
+)
+def test_what_was_not_judged_is_summed_up(judge, mini, caplog, runtime, text, line):
+    judge.answer = lambda prompt: (text, {text: -0.1})
+    found = search(mini, "bm25", mini.queries, 3)
+    queries = few_of({q: mini.queries[q] for q, hits in found.items() if len(hits) == 3}, 3)
+    search(mini, f"bm25 >> rerank(any-model,runtime={runtime},depth=3)", queries)
+    assert caplog.text.count("any-model said neither") + caplog.text.count("any-model did not") == 1
+    assert line in caplog.text
+
+
+def test_nobody_pays_twice(judge, tmp_path):
+    """Each reader of a file of scores holds a lock of its own, so two threads are as good as two processes."""
+
+    def answer(prompt):
+        time.sleep(0.3)
+        return "yes", {"yes": -0.1}
+
+    judge.answer = answer
+
+    def score():
+        reranker = YesNoReranker(model=Model(name="any-model"))
+        return Scores(tmp_path / "scores.sqlite").of(reranker, "q", ["one", "two"], "any-model").scores
+
+    with ThreadPoolExecutor(2) as both:
+        first, second = (both.submit(score) for _ in range(2))
+        assert first.result() == second.result()
+    assert len(judge.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("runtime", "signature"),
+    [
+        ("llm", "any-model|runtime:llm|yes-no:1|chars:3072"),
+        ("llm-list", "any-model|runtime:llm-list|window:20/10|chars:768"),
+    ],
+)
+def test_a_revision_tells_apart_what_a_server_calls_by_one_name(runtime, signature):
+    def of(options):
+        return resolve(f"bm25 >> rerank(any-model,runtime={runtime}{options})", language="ru").signature
+
+    assert f"|{signature}|depth:" in of("")
+    assert f"|{signature}|revision:qwen3-8b|depth:" in of(",revision=qwen3-8b")
+
+
+def test_a_rejected_prompt_names_the_endpoint(judge, mini):
+    judge.script += [refusal(400, "Blocked", code="content_filter")]
+    with pytest.raises(
+        BackendError, match=r"does not judge\. The request is not taken \(refused: 400 Blocked\)\. What"
+    ):
+        search(mini, "bm25 >> rerank(any-model,runtime=llm,depth=3)", few(mini, 1))
 
 
 def test_cut_documents_are_reported(judge, mini, caplog):
