@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from rusbeir.errors import BadInput
+from rusbeir.retrieval.dense import exact
 from rusbeir.retrieval.lexical.bm25 import Bm25
-from rusbeir.retrieval.lexical.elastic import connection, indexes, vectors
+from rusbeir.retrieval.lexical.elastic import connection, indexes, searcher, vectors
 from rusbeir.retrieval.lexical.recipe import Recipe
 
 DOCUMENTS, DIM, K = 3_000, 64, 20
@@ -39,8 +40,7 @@ def build(kind: vectors.Kind, url: str, blocks: list[vectors.Array] | None = Non
 def test_recall(request, capfd, node, kind, least):
     url = request.getfixturevalue(node).url
     found = build(kind, url).vectors.search(QUERIES, K, candidates=100)
-    exact = [(np.argsort(-scores)[:K].tolist(), []) for scores in SCORES]
-    recall = vectors.recall(found, exact)
+    recall = exact.recall([rows for rows, _ in found], [np.argsort(-scores)[:K] for scores in SCORES])
     for query, (rows, scores) in enumerate(found):
         assert len(rows) == K
         assert scores == sorted(scores, reverse=True)
@@ -57,6 +57,21 @@ def test_the_two_halves_share_rows(elasticsearch):
     assert rows[0] == 1007
     rows, scores = index.vectors.search(CORPUS[1007:1008], 1)[0]
     assert (rows, scores) == ([1007], pytest.approx([1.0], abs=1e-5))
+
+
+def test_many_queries_are_asked_a_block_at_a_time(elasticsearch, monkeypatch):
+    """Each with its own patience, and no more of them than that as text in memory."""
+    asked = []
+
+    def answers(server, index, bodies, batch):
+        asked.append(len(bodies))
+        return searcher.answers(server, index, bodies, batch)
+
+    index = build("flat", elasticsearch.url)
+    whole = [hits for query in QUERIES for hits in index.vectors.search(query[None], K)]
+    monkeypatch.setattr(vectors, "answers", answers)
+    assert index.vectors.search(QUERIES, K) == whole
+    assert asked == [32, 32, 32, 4]
 
 
 def test_built_once(elasticsearch):

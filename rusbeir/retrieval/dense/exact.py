@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,11 @@ def search(
     # FAISS leaves equal scores in any order.
     order = np.lexsort((heap.I, -heap.D), axis=1)
     return np.take_along_axis(heap.D, order, 1), np.take_along_axis(heap.I, order, 1)
+
+
+def recall(found: Iterable[npt.ArrayLike], true: Iterable[npt.ArrayLike]) -> float:
+    """The share of the exact hits (one array of places a query) that were found, mean over the queries."""
+    return float(np.mean([np.isin(best, places).mean() for places, best in zip(found, true, strict=True)]))
 
 
 def load_faiss() -> Any:

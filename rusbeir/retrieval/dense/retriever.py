@@ -69,29 +69,45 @@ class DenseRetriever:
 
     def _hits(self, queries: Vectors, k: int) -> list[dict[str, float]]:
         k = min(k, self.collection.built.documents)
-        most = self.approximate.most if self.approximate else len(self.collection.rows)
-        depth = k
-        while True:
-            scores, places = self._search(queries, depth)
-            hits = [self._documents(row, at, k) for row, at in zip(scores, places, strict=True)]
+        most = len(self.collection.rows)
+        if self.approximate is not None:
+            most = min(most, self.approximate.most)
+        hits: list[dict[str, float]] = [{}] * len(queries)
+        lacking, depth = list(range(len(queries))), k
+        while lacking:
+            scores, places = self._search(queries[lacking], depth)
+            if depth == k:
+                self._report_recall(queries, places)
+            for query, row, at in zip(lacking, scores, places, strict=True):
+                hits[query] = self._documents(row, at, k)
             # Passages come by falling score, so the first k documents among them are the best k; several of one
             # document may leave fewer than that.
-            if depth >= most or min(map(len, hits)) == k:
-                return hits
+            lacking = [query for query in lacking if len(hits[query]) < k]
+            if depth >= most:
+                break
             depth = min(4 * depth, most)
+        if lacking and self.approximate is not None:
+            logger.warning(
+                "%s: %d of %d queries have fewer than %d documents, of %d passages at most that %s gives.",
+                self.name, len(lacking), len(queries), k, most, self.approximate.kind,
+            )  # fmt: skip
+        return hits
 
     def _search(self, queries: Vectors, k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
+        return self.approximate.search(queries, k) if self.approximate else self._search_exactly(queries, k)
+
+    def _search_exactly(self, queries: Vectors, k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
         vectors, mapping = self.documents.mapped()
-        if self.approximate is None:
-            return exact.search(queries, vectors, self.collection.rows, k, mapping=mapping)
-        found = self.approximate.search(queries, k)
-        _, true = exact.search(queries[:RECALL_QUERIES], vectors, self.collection.rows, k, mapping=mapping)
-        recall = np.mean([len(np.intersect1d(a, b)) / len(b) for a, b in zip(found[1], true, strict=False)])
-        logger.warning(
-            "%s: recall@%d of %s against exact search is %.4f.",
-            self.name, true.shape[1], self.approximate.kind, recall,
-        )  # fmt: skip
-        return found
+        return exact.search(queries, vectors, self.collection.rows, k, mapping=mapping)
+
+    def _report_recall(self, queries: Vectors, places: npt.NDArray[np.int64]) -> None:
+        if self.approximate is not None:
+            _, true = self._search_exactly(queries[:RECALL_QUERIES], places.shape[1])
+            recall = exact.recall(places[:RECALL_QUERIES], true)
+            logger.warning(
+                "%s: recall@%d of %s against exact search is %.4f.",
+                self.name, true.shape[1], self.approximate.kind, recall,
+            )  # fmt: skip
 
     def _documents(self, scores: Vectors, places: npt.NDArray[np.int64], k: int) -> dict[str, float]:
         # A graph that does not reach k documents says -1.

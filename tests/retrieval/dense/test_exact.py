@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from toy import Docs, Toy, documents
 
 from rusbeir.retrieval.dense import exact
+from rusbeir.retrieval.dense.retriever import DenseRetriever
 from rusbeir.retrieval.dense.system import DenseSystem
 from rusbeir.retrieval.models import Model
 from rusbeir.types import Doc, silent
@@ -113,3 +116,48 @@ def test_hnsw_reports_its_recall_and_is_built_once(fresh_cache, caplog):
     stamp = graph.stat().st_mtime_ns
     assert approximate.prepare(docs, "f", silent).retriever.search(queries, 10) == found
     assert graph.stat().st_mtime_ns == stamp
+
+
+class Counting:
+    """An approximate search that misses nothing, and notes how many queries were asked for how many passages."""
+
+    kind = "counting"
+
+    def __init__(self, retriever: DenseRetriever, most: int) -> None:
+        self.most = most
+        self.asked: list[tuple[int, int]] = []
+        self._retriever = retriever
+
+    def search(self, queries, k):
+        self.asked.append((len(queries), k))
+        vectors, _ = self._retriever.documents.mapped()
+        return exact.search(queries, vectors, self._retriever.collection.rows, k)
+
+
+# The query for d0 finds 20 passages of it before another document; d1 to d39 have one passage each.
+LONG = Docs([Doc("d0", "a b c d " * 20), *(Doc(f"d{i}", f"w{i} x{i} y{i} z{i}") for i in range(1, 40))])
+DEEPENED = [
+    # passages at most, what is asked, documents found for the long one, warned of
+    (1_000, [(5, 5), (1, 20), (1, 59)], 5, False),
+    (10, [(5, 5), (1, 10)], 1, True),
+]
+
+
+@pytest.mark.parametrize(("most", "asked", "documents_found", "warned"), DEEPENED)
+def test_only_queries_that_lack_documents_are_asked_again(fresh_cache, caplog, most, asked, documents_found, warned):
+    queries = {"long": "a b c d", **{f"q{i}": f"w{i} x{i} y{i} z{i}" for i in range(1, 5)}}
+    exactly = system(Toy(), chunk=4, stride=4).prepare(LONG, "f", silent).retriever
+    counting = Counting(exactly, most)
+    found = replace(exactly, approximate=counting).search(queries, 5)
+    assert counting.asked == asked
+    assert caplog.text.count("recall@") == 1
+    assert "recall@5 of counting against exact search is 1.0000" in caplog.text
+    assert len(found.pop("long")) == documents_found
+    whole = exactly.search(queries, 5)
+    assert {query: list(hits) for query, hits in found.items()} == {query: list(whole[query]) for query in found}
+    line = "1 of 5 queries have fewer than 5 documents, of 10 passages at most that counting gives"
+    assert caplog.text.count(line) == warned
+
+
+def test_recall_is_the_mean_over_queries():
+    assert exact.recall([[1, 2, 3], [4, -1, -1]], [[3, 1, 2], [4, 5, 6]]) == pytest.approx(2 / 3)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Literal
@@ -25,6 +25,8 @@ Array = npt.NDArray[np.float32]
 FIELD = "vector"
 DEEPEST = 10_000
 """Hits that a search by vector gives at most: the server's limit of candidates."""
+_QUERIES_A_REQUEST = 32
+"""As text a vector takes many times its bytes."""
 _MOST_DIM = 4_096
 _UNIT = 1e-4
 """How far from 1 the length of a vector may be; the server allows no more."""
@@ -50,8 +52,12 @@ class VectorSearcher:
                 f"The index {self.index} has vectors of {self.dim} numbers; the queries are {queries.shape}."
             )
         wide = min(DEEPEST, max(k, candidates or 2 * k))
-        found = answers(self.server, self.index, [_body(query, k, wide) for query in queries], 32)
-        return [_inner_products(hits_of(answer)) for answer in found]
+        found: list[Hits] = []
+        for start in range(0, len(queries), _QUERIES_A_REQUEST):
+            asked = [_body(query, k, wide) for query in queries[start : start + _QUERIES_A_REQUEST]]
+            answered = answers(self.server, self.index, asked, len(asked))
+            found += [_inner_products(hits_of(answer)) for answer in answered]
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,13 +95,6 @@ def build(
         text=ElasticSearcher(server=server, index=name, bm25=bm25),
         vectors=VectorSearcher(server=server, index=name, dim=dim),
     )
-
-
-def recall(found: Sequence[Hits], exact: Sequence[Hits]) -> float:
-    """The share of the exact hits that were found, over all queries."""
-    wanted = sum(len(rows) for rows, _ in exact)
-    both = sum(len(set(rows) & set(best)) for (rows, _), (best, _) in zip(found, exact, strict=True))
-    return both / wanted if wanted else 1.0
 
 
 def _sources(documents: Iterable[Terms], vectors: Iterable[Array], bm25: Bm25, dim: int) -> Iterable[loading.Source]:
