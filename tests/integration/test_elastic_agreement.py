@@ -8,6 +8,7 @@ import pytest
 
 from rusbeir.datasets import load
 from rusbeir.retrieval import resolve
+from rusbeir.retrieval.source import search_without_self
 from rusbeir.types import Doc, Run, silent
 
 DEPTH = 100
@@ -73,6 +74,24 @@ def agree(one: dict[str, float], other: dict[str, float]) -> int:
             # A tie at the cut-off may leave its document out of the other run.
             assert one.get(other_id, last) == pytest.approx(one_score, rel=RELATIVE)
     return len(one)
+
+
+@pytest.mark.usefixtures("elasticsearch")
+@pytest.mark.parametrize("system", ["bm25", "rrf(bm25,bm25(profile=raw),depth=20)"])
+def test_the_engines_agree_where_queries_are_documents(system):
+    """Each document stands there twice; no query finds itself, under either of its ids."""
+    docs = [doc._replace(doc_id=doc.doc_id + suffix) for suffix in ("", "#2") for doc in load("mini/ru").corpus]
+    corpus, queries = Titled(docs), {doc.doc_id: doc.text for doc in load("mini/ru").corpus}
+    suffixes = ("", "#2")
+    runs = []
+    for engine in ("tantivy", "elasticsearch"):
+        resolved = resolve(system, language="ru", engine=engine, self_suffixes=suffixes)
+        ready = resolved.prepare(corpus, "mini/ru twice", silent)
+        runs.append(search_without_self(ready.retriever, queries, 10, suffixes))
+    embedded, server = runs
+    assert all({query_id, f"{query_id}#2"}.isdisjoint(hits) for query_id, hits in server.items())
+    compared = sum(agree(dict(embedded[query_id]), dict(server[query_id])) for query_id in queries)
+    assert compared > 5 * len(queries)
 
 
 def test_the_comparison_sees_a_difference():

@@ -64,7 +64,7 @@ def test_graphs_say_what_they_miss_and_are_loaded_once(elasticsearch, fresh_cach
 def test_an_index_that_lost_documents_is_not_searched(elasticsearch, fresh_cache):
     damaged = system(elasticsearch.url, "es-flat")
     search(damaged)
-    name = next(row["name"] for row in indexes.listed(damaged.server) if row["name"].startswith("rusbeir-hybrid-flat"))
+    name = next(row["name"] for row in indexes.listed(damaged.server) if row["signature"] == damaged.signature)
     damaged.server.ask("DELETE", f"/{indexes.index_of(name)}/_doc/7?refresh=true")
     with pytest.raises(BackendError, match=r"1,499 documents instead of 1,500.*rusbeir es drop"):
         search(damaged)
