@@ -13,7 +13,6 @@ import functools
 import itertools
 import multiprocessing
 import random
-import resource
 import sys
 import tempfile
 import threading
@@ -27,6 +26,7 @@ sys.path[:0] = [str(TESTS), str(TESTS / "integration"), str(TESTS / "retrieval")
 
 import drills  # noqa: E402
 import elastic_node  # noqa: E402
+import memory  # noqa: E402
 from stubs import Words, recipe  # noqa: E402
 
 from rusbeir.retrieval.lexical import engines, index  # noqa: E402
@@ -67,7 +67,7 @@ def measure(engine: str, folder: Path, docs: int, queries: int) -> dict[str, flo
     index.build(folder, made, Stream(docs), Words(), loaded, bm25, silent)
     built = time.perf_counter() - started
     retriever, _ = index.open_index(folder, made, Words(), loaded, bm25)
-    indexed = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    indexed = memory.peak_bytes() / 2**20
     random_ = random.Random(2)
     asked = {str(n): " ".join(random_.choices(WORDS[50:], k=6)) for n in range(queries)}
     started = time.perf_counter()
@@ -96,7 +96,8 @@ def alone(work: Callable[[], dict[str, float]]) -> dict[str, float]:
         return pool.apply(work)
 
 
-def speed(folder: Path, docs: int, queries: int) -> None:
+def speed(folder: Path, docs: int, queries: int) -> dict[str, dict[str, float]]:
+    """Engine -> docs/s, queries/s and peak MB, all in one run; what BEIR's way loads stands beside them."""
     node = elastic_node.Node(
         jars=elastic_node.jars("8", folder), home=folder / "node", java=elastic_node.java(17) or Path(), heap="1g"
     )
@@ -109,6 +110,10 @@ def speed(folder: Path, docs: int, queries: int) -> None:
         found["as BEIR loads"] = alone(functools.partial(measure_beir, node.url))
     finally:
         node.stop()
+    return found
+
+
+def print_speed(found: dict[str, dict[str, float]], docs: int, queries: int) -> None:
     print(f"{docs:,} documents of 50 words, {queries:,} queries of 6 words, k=100")
     for name, figures in found.items():
         print(f"{name:15}", "  ".join(f"{value:10,.0f} {unit}" for unit, value in figures.items()))
@@ -117,20 +122,23 @@ def speed(folder: Path, docs: int, queries: int) -> None:
           f"with {found['elasticsearch']['peak MB']:,.0f} MB (at most 400)")  # fmt: skip
 
 
-def cluster(folder: Path, docs: int, queries: int, release: str) -> None:
+def cluster(folder: Path, docs: int, queries: int, release: str) -> dict[str, int]:
+    """What -> how many, of the drills that a cluster of three nodes goes through."""
     nodes = elastic_node.cluster(elastic_node.jars(release, folder), folder / "nodes", heap="1g")
     try:
         engine = drills.start(nodes)
         retriever, seconds = drills.load(nodes, engine, folder / "index", docs, victim=1)
         server = connection.connect(engine.partition("@")[2])
-        print(f"three nodes of {server.release}")
+        print(f"three nodes of {server.release}", file=sys.stderr)
         held = server.ask("GET", f"/{retriever.searcher.index}/_count")["count"]
-        print(f"a node killed during the load: {held:,} of {docs:,} documents, {seconds:.0f} s")
+        found = {f"documents there of {docs:,}, a node killed while they load": held}
+        print(f"a node killed during the load: {held:,} of {docs:,} documents, {seconds:.0f} s", file=sys.stderr)
         nodes[1].wait("green")
         asked = drills.queries(queries)
         whole = retriever.search(asked, 10)
         run, seconds = drills.disturbed(retriever, asked, nodes[2].kill)
-        print(f"a node killed: {len(run):,} queries, {drills.differing(run, whole)} differ, {seconds:.0f} s")
+        found[f"whole answers to {queries:,} queries, a node killed"] = len(run) - drills.differing(run, whole)
+        print(f"a node killed: {len(run):,} queries, {seconds:.0f} s", file=sys.stderr)
         nodes[2].start()
         nodes[2].wait("green")
 
@@ -139,11 +147,13 @@ def cluster(folder: Path, docs: int, queries: int, release: str) -> None:
             threading.Timer(FREEZE_SECONDS, nodes[0].thaw).start()
 
         run, seconds = drills.disturbed(retriever, asked, freeze)
-        print(f"a node frozen for {FREEZE_SECONDS} s: {len(run):,} queries, "
-              f"{drills.differing(run, whole)} differ, {seconds:.0f} s")  # fmt: skip
+        what = f"whole answers to {queries:,} queries, a node frozen for {FREEZE_SECONDS} s"
+        found[what] = len(run) - drills.differing(run, whole)
+        print(f"a node frozen: {len(run):,} queries, {seconds:.0f} s", file=sys.stderr)
     finally:
         for node in nodes:
             node.stop()
+    return found
 
 
 def main() -> None:
@@ -155,9 +165,11 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         if given.what == "speed":
-            speed(Path(folder), given.docs or 1_000_000, given.queries)
+            docs = given.docs or 1_000_000
+            print_speed(speed(Path(folder), docs, given.queries), docs, given.queries)
         else:
-            cluster(Path(folder), given.docs or 200_000, given.queries, given.release)
+            found = cluster(Path(folder), given.docs or 200_000, given.queries, given.release)
+            print("\n".join(f"{count:,}: {what}" for what, count in found.items()))
 
 
 if __name__ == "__main__":

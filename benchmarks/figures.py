@@ -19,8 +19,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import run
+
 HERE = Path(__file__).parent
-DATA = HERE.parent.parent / "shared" / "data"
 
 
 def measured(command: str, out: str) -> Any:
@@ -93,8 +94,6 @@ def node() -> Iterator[str]:
 
 def speed_figures() -> list[tuple[str, str, str, str, bool]]:
     """The same for speed and memory."""
-    import run
-
     found = run.rows()
     run.write(found)
     return [
@@ -117,11 +116,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="leave out speed, memory and what is slow")
     quick = parser.parse_args().quick
-    given = os.environ.get("RUSBEIR_DATA") or (str(DATA) if DATA.is_dir() else "")
-    # Commands run in a folder of their own.
-    os.environ["RUSBEIR_DATA"] = os.pathsep.join(
-        str(Path(folder).resolve()) for folder in given.split(os.pathsep) if folder
-    )
+    run.find_data()
     speed = [] if quick else speed_figures()
     with tempfile.TemporaryDirectory() as out:
         rows = figures(out, quick=quick) + speed

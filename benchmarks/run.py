@@ -10,6 +10,7 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -31,9 +32,28 @@ PACKAGES = [
 ]
 
 
+def find_data() -> None:
+    """Let RUSBEIR_DATA name the folder beside the project where it names none, and absolute ones."""
+    beside = HERE.parent.parent / "shared" / "data"
+    given = os.environ.get("RUSBEIR_DATA") or (str(beside) if beside.is_dir() else "")
+    # Commands run in folders of their own.
+    folders = [str(Path(folder).resolve()) for folder in given.split(os.pathsep) if folder]
+    os.environ["RUSBEIR_DATA"] = os.pathsep.join(folders)
+
+
 def rows(n_docs: int = 1_000_000) -> list[dict[str, Any]]:
     """what, measure, value, and at_least or at_most where the figure is claimed."""
-    return [*_start(), *_evaluation(), *_analysis(n_docs), *_search(n_docs), *_dense(n_docs), *_audit(), *_port(n_docs)]
+    return [
+        *_start(),
+        *_evaluation(),
+        *_analysis(n_docs),
+        *_search(n_docs),
+        *_dense(n_docs),
+        *_audit(),
+        *_port(n_docs),
+        *_elastic(n_docs),
+        *_llm_rerank(),
+    ]
 
 
 def _start() -> list[dict[str, Any]]:
@@ -158,6 +178,39 @@ def _port(n_docs: int) -> list[dict[str, Any]]:
     return port.rows(n_docs)
 
 
+def _elastic(n_docs: int, n_queries: int = 10_000) -> list[dict[str, Any]]:
+    import elastic
+
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        found = elastic.speed(Path(folder) / "speed", n_docs, n_queries)
+        drilled = elastic.cluster(Path(folder) / "cluster", n_docs // 5, n_queries, "8")
+    rows = []
+    for engine, figures in found.items():
+        what = f"load {n_docs:,} documents, {n_queries:,} queries at k=100: {engine}"
+        for measure, value in figures.items():
+            bound = {"at_most": 400} if (engine, measure) == ("elasticsearch", "peak MB") else {}
+            rows.append(_row(what, measure, value, **bound))
+    ratio = found["elasticsearch"]["docs/s"] / found["as BEIR loads"]["docs/s"]
+    rows.append(_row("Elasticsearch loads", "speed, as a multiple of BEIR's way", ratio, at_least=3))
+    for what, count in drilled.items():
+        whole = n_docs // 5 if "documents" in what else n_queries
+        rows.append(_row("three nodes of Elasticsearch", what, count, at_least=whole))
+    return rows
+
+
+def _llm_rerank() -> list[dict[str, Any]]:
+    import llm_rerank
+
+    what = "SmolLM2 reranks 50 queries of xquad/en"
+    before, after = llm_rerank.measure("xquad/en", "llm")
+    return [
+        _row(what, "pairs judged", after["pairs"], at_least=149),
+        _row(what, "seconds", after["seconds"]),
+        _row(what, "nDCG@10 ×100 before", before["nDCG@10"]),
+        _row(what, "nDCG@10 ×100 after", after["nDCG@10"]),
+    ]
+
+
 def _row(what: str, measure: str, value: float, **bound: float) -> dict[str, Any]:
     return {"what": what, "measure": measure, "value": value, **bound}
 
@@ -194,7 +247,9 @@ def write(found: list[dict[str, Any]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--docs", type=int, default=1_000_000)
-    found = rows(parser.parse_args().docs)
+    docs = parser.parse_args().docs
+    find_data()
+    found = rows(docs)
     print(table(found))
     write(found)
 
