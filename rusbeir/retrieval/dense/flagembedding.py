@@ -11,11 +11,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rusbeir.retrieval import model_files
+from rusbeir.retrieval import bge_m3, model_files
 from rusbeir.retrieval.dense.encoder import Vectors
 from rusbeir.retrieval.models import Model
-from rusbeir.retrieval.rerank.flagembedding import MAX_TOKENS_M3 as MAX_TOKENS
-from rusbeir.retrieval.rerank.flagembedding import load_m3
 
 BATCH_TEXTS = 32
 
@@ -28,8 +26,7 @@ class BgeM3:
 
     @property
     def signature(self) -> str:
-        version = model_files.version_of("FlagEmbedding", "The runtime flagembedding", "flagembedding")
-        return f"{self.model.signature}{model_files.identity(self.model)}|runtime:FlagEmbedding-{version}"
+        return f"{self.model.signature}{model_files.identity(self.model)}|runtime:FlagEmbedding-{bge_m3.version()}"
 
     @property
     def over_length(self) -> str:
@@ -42,7 +39,7 @@ class BgeM3:
 
     @property
     def _longest(self) -> int:
-        return self.model.max_tokens or MAX_TOKENS
+        return self.model.max_tokens or bge_m3.MAX_TOKENS
 
     def _part(self, part: Literal["dense_vecs", "lexical_weights"], prefix: str, texts: Sequence[str]) -> Any:
         # The package shows bars for each block, which no option turns off.
@@ -59,7 +56,7 @@ class BgeM3:
 
     @cached_property
     def _m3(self) -> Any:
-        return load_m3(self.model)
+        return bge_m3.load(self.model)
 
 
 class BgeM3Encoder(BgeM3):

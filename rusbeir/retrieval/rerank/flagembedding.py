@@ -8,24 +8,20 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from rusbeir.errors import BadInput, MissingExtra
-from rusbeir.retrieval import model_files
+from rusbeir.retrieval import bge_m3, model_files
 from rusbeir.retrieval.models import Model
 
 _PURPOSE = "The runtime flagembedding"
 _EXTRA = "flagembedding"
 BATCH_PAIRS = 32
 MAX_TOKENS = 512
-MAX_TOKENS_M3 = 8192
-"""What a model without a length of its own in models.toml is read to: the package's defaults."""
+"""What a model without a length of its own in models.toml is read to: the package's default."""
 
 LAYER = 28
 """The layer that the layer-wise reranker's authors read."""
-
-M3_HEADS = ("colbert_linear.pt", "sparse_linear.pt")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +35,8 @@ class FlagReranker:
 
     @property
     def signature(self) -> str:
-        layer = f"|layer:{self.layer}" if self.layer else ""
-        return f"{self.model.signature}{model_files.identity(self.model)}|runtime:{self._class}-{_version()}{layer}"
+        runtime = f"{self._class}-{bge_m3.version()}{f'|layer:{self.layer}' if self.layer else ''}"
+        return f"{self.model.signature}{model_files.identity(self.model)}|runtime:{runtime}"
 
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
         """One logit a document; the package batches by length."""
@@ -105,7 +101,7 @@ class BgeM3Reranker:
 
     @property
     def signature(self) -> str:
-        return f"{self.model.signature}{model_files.identity(self.model)}|runtime:bge-m3-{self.mode}-{_version()}"
+        return f"{self.model.signature}{model_files.identity(self.model)}|runtime:bge-m3-{self.mode}-{bge_m3.version()}"
 
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
         """One score a document."""
@@ -128,27 +124,11 @@ class BgeM3Reranker:
 
     @property
     def _longest(self) -> int:
-        return self.model.max_tokens or MAX_TOKENS_M3
+        return self.model.max_tokens or bge_m3.MAX_TOKENS
 
     @cached_property
     def _model(self) -> Any:
-        return load_m3(self.model)
-
-
-def load_m3(model: Model) -> Any:
-    """The package's BGEM3FlagModel, its three heads present.
-
-    Raises BadInput where a head's file is missing: the package would answer from untrained ones.
-    """
-    library = model_files.module("FlagEmbedding", _PURPOSE, _EXTRA)
-    model_files.quieten()
-    where = model_files.fetched(model)
-    if missing := [name for name in M3_HEADS if not (Path(where) / name).is_file()]:
-        raise BadInput(
-            f"{where} lacks {' and '.join(missing)}, so it is no BGE-M3 model: copy all files of {model.hub}."
-        )
-    with model_files.loading(model):
-        return library.BGEM3FlagModel(where, use_fp16=False, normalize_embeddings=True)
+        return bge_m3.load(self.model)
 
 
 def make_plain(model: Model) -> FlagReranker:
@@ -185,7 +165,3 @@ def make_multivector(model: Model) -> BgeM3Reranker:
 def _check_layer(layer: int, config: Any, name: str) -> None:
     if not config.start_layer <= layer <= config.num_hidden_layers:
         raise BadInput(f"{name} can be read at layers {config.start_layer} to {config.num_hidden_layers}, not {layer}.")
-
-
-def _version() -> str:
-    return model_files.version_of("FlagEmbedding", _PURPOSE, _EXTRA)
