@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,7 @@ import numpy as np
 from rusbeir.errors import BackendError
 from rusbeir.jobs import Exhausted, Limits, Llm, Rejected, Throttle, Transient, spending
 from rusbeir.retrieval.dense.encoder import Vectors
-from rusbeir.retrieval.models import Model
+from rusbeir.retrieval.models import Model, visible
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +32,10 @@ class EndpointEncoder:
     @property
     def signature(self) -> str:
         """The endpoint's address is no part of it: the same model may move."""
-        return f"{self.model.signature}|runtime:openai"
+        revision = self.model.revision
+        # The model's signature has eight letters of it: enough of a commit, and too few of "default-qwen3-8b".
+        whole = "" if len(revision) <= 8 or re.fullmatch("[0-9a-f]{40}", revision) else f"|revision:{visible(revision)}"
+        return f"{self.model.signature}|runtime:openai{whole}"
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
         """float32 [n, dim], rows L2-normalised."""

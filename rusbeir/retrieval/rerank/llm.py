@@ -117,7 +117,7 @@ class ListReranker(_LlmReranker):
     def unjudged(self, count: int) -> str:
         return (
             f"did not sort {count} lists: its answers name no document, or were cut off before all were named. "
-            "They keep their order, and are asked about again next time."
+            "They keep their order; the next run (of bench, with --force) asks about them again."
         )
 
     def score(self, query: str, documents: Sequence[str]) -> list[float]:

@@ -120,6 +120,22 @@ def test_another_model_behind_the_same_name(endpoint):
         search(query="другой вопрос")
 
 
+@pytest.mark.parametrize(
+    ("one", "other"), [("1", "2"), ("server-qwen3-8b", "server-qwen3-4b"), ("2026-01-01", "2026-01-02")]
+)
+def test_a_revision_tells_apart_what_a_server_calls_by_one_name(one, other):
+    def of(revision):
+        return resolve(f'dense(default,runtime=openai,revision="{revision}")', language="ru").signature
+
+    assert of(one) != of(other)
+
+
+def test_a_commit_stands_in_the_signature_once():
+    signature = resolve(f"dense(toy,runtime=openai,revision={'abcdef0123' * 4})", language="ru").signature
+    assert "toy@abcdef01|" in signature
+    assert "revision:" not in signature
+
+
 def test_what_is_too_long_is_estimated_and_reported(endpoint, caplog):
     search("dense(toy,runtime=openai,max_tokens=6)")
     assert "1 of 3 texts (33.33 %) are longer than toy reads at once: it cuts or refuses them (estimated" in caplog.text
