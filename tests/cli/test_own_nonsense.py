@@ -63,15 +63,13 @@ ROWS = [
     (DENSE, "[[1.0, 0.0]] + [[1.0]] * (len(texts) - 1)", ["answered a list", "no array of numbers", "inhomogeneous"]),
     (DENSE, "['a'] * len(texts)", ["no array of numbers: answer a float32 array [n, dim]", "'a'"]),
     (DENSE, "None", ["one vector a text is needed"]),
-    (DENSE, "__import__('torch').ones((len(texts), 1), requires_grad=True)",
-     ["answered a Tensor that is no array of numbers: answer tensor.detach().float().cpu().numpy()"]),
     ("dense(python:mine.Shy)", "None", ["RuntimeError: no name in mine.py:"]),
     ("bm25 >> rerank(python:mine.Shy)", "None", ["RuntimeError: no name in mine.py:"]),
     (RERANK, "None", ["answered a NoneType that is no list of numbers: answer one number for each of the 1 documents"]),
     (RERANK, "[None] * len(documents)", ["answered a list that is no list of numbers"]),
     (RERANK, "['a'] * len(documents)", ["answered a list that is no list of numbers", "'a'"]),
     (RERANK, "1.0", ["answered a float that is no list of numbers"]),
-]  # fmt: skip
+]
 
 
 @pytest.fixture

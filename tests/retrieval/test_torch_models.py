@@ -21,6 +21,7 @@ from rusbeir.datasets import load, read_run
 from rusbeir.errors import BackendError, BadInput, MissingExtra
 from rusbeir.experiment import bench
 from rusbeir.retrieval import resolve
+from rusbeir.retrieval.dense.encoder import checked
 from rusbeir.types import Dataset, Doc, silent
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -386,3 +387,16 @@ def test_real_weights_equal_a_plain_script(needs, shared_data, tmp_path):
         assert ours[query_id] == pytest.approx(hits, abs=1e-4)
     ndcg = calc_aggregate([nDCG @ 10], qrels, expected)[nDCG @ 10]
     assert row["measures"]["nDCG@10"] == pytest.approx(ndcg, abs=1e-4)
+
+
+def test_a_tensor_that_cannot_be_read_comes_with_the_remedy():
+    """The mistake that is made most with an encoder of one's own."""
+    import torch
+
+    for tensor in (torch.ones((1, 1), requires_grad=True), torch.ones((1, 1), dtype=torch.bfloat16)):
+        with pytest.raises(BackendError) as raised:
+            checked(tensor, ["one"], None, "mine")
+        message = str(raised.value)
+        assert message.startswith("mine answered a Tensor that is no array of numbers: answer tensor.detach().float()")
+        assert "\n" not in message
+    assert checked(torch.ones((1, 1)), ["one"], None, "mine").tolist() == [[1.0]]
