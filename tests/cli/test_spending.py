@@ -23,7 +23,7 @@ class Models(Endpoint):
         if asked["path"] == "/v1/embeddings":
             vectors = [[1.0, text.count("а"), text.count("о")] for text in asked["input"]]
             return Reply(body=json.dumps(embedded(vectors, asked["model"])))
-        return completion("yes", top_tokens={"yes": -0.1, "no": -2.3})
+        return completion("[1]", top_tokens={"yes": -0.1, "no": -2.3})
 
     @property
     def texts(self) -> list[str]:
