@@ -15,10 +15,10 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from rusbeir.errors import BackendError, BadInput, RusbeirError
+from rusbeir.retrieval import own_source
 from rusbeir.retrieval.dense import encoder as encoding
 from rusbeir.retrieval.dense.encoder import Encoder, Vectors
 from rusbeir.retrieval.rerank import reranker as reranking
@@ -90,7 +90,9 @@ class _Factory:
         call = getattr(module, attribute, None)
         if not callable(call):
             raise BadInput(f"{name}: {module_name} has no function {attribute!r}.")
-        signature = "|".join([name, f"source:{_digest(module)}", *(f"{key}:{value}" for key, value in options.items())])
+        signature = "|".join(
+            [name, f"source:{own_source.digest(module)}", *(f"{key}:{value}" for key, value in options.items())]
+        )
         return cls(name=name, call=call, options=options, signature=signature)
 
     def check(self, *args: Any) -> dict[str, Any]:
@@ -275,36 +277,3 @@ def _failed(name: str, when: str, error: Exception) -> BackendError:
     where = f" in {Path(frames[-1].filename).name}:{frames[-1].lineno}" if theirs else ""
     said = " ".join(str(error).split())
     return BackendError(f"{name.split('|')[0]} fails when it {when}: {type(error).__name__}: {said}{where}.")
-
-
-def _digest(module: ModuleType) -> str:
-    """Of the module's source and of those that it names things from, in its folder or its package."""
-    top = _file(sys.modules[module.__name__.partition(".")[0]]) or _file(module)
-    if top is None:
-        return "unknown"
-    # What is installed beside it is not the user's.
-    home = None if top.name != "__init__.py" and top.parent.name == "site-packages" else top.parent
-    sources: dict[Path, bytes] = {}
-    waiting = [module]
-    while waiting:
-        one = waiting.pop()
-        path = _file(one)
-        if path is None or path in sources:
-            continue
-        sources[path] = path.read_bytes()
-        named = [value if inspect.ismodule(value) else inspect.getmodule(value) for value in vars(one).values()]
-        waiting += [other for other in named if other is not None and home is not None and _lies_in(home, other)]
-    return hashlib.sha256(b"\0".join(sources[path] for path in sorted(sources))).hexdigest()[:12]
-
-
-def _lies_in(home: Path, module: ModuleType) -> bool:
-    path = _file(module)
-    return path is not None and home in path.parents and not module.__name__.startswith("rusbeir.")
-
-
-def _file(module: ModuleType) -> Path | None:
-    try:
-        file = inspect.getsourcefile(module)
-    except TypeError:
-        return None
-    return Path(file) if file else None

@@ -269,6 +269,7 @@ def test_scores_that_cannot_be_sorted(mine, factory, part):
 
 HELPED = """
     import helper
+    import third
 
     def retriever(corpus):
         docs = helper.ordered(corpus)
@@ -284,14 +285,19 @@ def test_a_changed_module_beside_it_changes_the_signature(tmp_path, monkeypatch,
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     (tmp_path / "helped.py").write_text(textwrap.dedent(HELPED), encoding="utf-8")
     found = []
-    for order in ("list(corpus)", "list(corpus)[::-1]", "list(corpus)"):
+    # What is installed has versions, and is not the user's, even where its folder lies in theirs.
+    installed = tmp_path / ".venv" / "site-packages"
+    installed.mkdir(parents=True)
+    sys.path.append(str(installed))
+    for number, order in enumerate(("list(corpus)", "list(corpus)[::-1]", "list(corpus)")):
+        (installed / "third.py").write_text(f"VERSION = {number}\n", encoding="utf-8")
         (tmp_path / "helper.py").write_text(f"def ordered(corpus):\n    return {order}\n", encoding="utf-8")
-        for name in ("helped", "helper"):
+        for name in ("helped", "helper", "third"):
             sys.modules.pop(name, None)
         importlib.invalidate_caches()
         row = bench(dataset(), "python:helped.retriever", out=tmp_path / "out", measures=["RR@10"])
         found.append((row["signature"], row["measures"]["RR@10"]))
-    for name in ("helped", "helper"):
+    for name in ("helped", "helper", "third"):
         sys.modules.pop(name, None)
     assert found[0] == found[2]
     assert found[0][0] != found[1][0]

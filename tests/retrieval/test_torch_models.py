@@ -36,24 +36,6 @@ TEXTS = [f"{doc.title}\n{doc.text}" if doc.title else doc.text for doc in DOCS]
 PAIRS = [f"{doc.title} {doc.text}" if doc.title else doc.text for doc in DOCS]
 QUERY = "кто ловит мышь"
 
-ARCTIC = {
-    "auto_map": {
-        "AutoConfig": "configuration_hf_alibaba_nlp_gte.GteConfig",
-        "AutoModel": "modeling_hf_alibaba_nlp_gte.GteModel",
-    },
-    "layer_norm_type": "layer_norm",
-    "logn_attention_clip1": False,
-    "logn_attention_scale": False,
-    "pack_qkv": True,
-    "position_embedding_type": "rope",
-    "rope_scaling": None,
-    "rope_theta": 160000,
-    "transformers_version": "4.39.3",
-    "unpad_inputs": "true",
-    "use_memory_efficient_attention": "true",
-}
-"""What snowflake-arctic-embed-m-v2.0's config.json says and GteConfig would not write."""
-
 
 class Docs(list[Doc]):
     def __getitem__(self, doc_id):
@@ -79,7 +61,7 @@ def models(tmp_path_factory):
             "gemma": tiny_encoders.language_model(folder / "gemma"),
             "jina": tiny_encoders.adapted_encoder(folder / "jina"),
             "gte": tiny_encoders.gte_encoder(folder / "gte"),
-            "arctic": tiny_encoders.gte_encoder(folder / "arctic", **ARCTIC),
+            "arctic": tiny_encoders.gte_encoder(folder / "arctic", **tiny_encoders.ARCTIC),
             "three": tiny_encoders.cross_encoder(folder / "three", labels=3),
         }
 

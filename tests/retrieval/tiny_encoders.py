@@ -14,6 +14,25 @@ SIZES = {
 }  # fmt: skip
 
 
+ARCTIC = {
+    "auto_map": {
+        "AutoConfig": "configuration_hf_alibaba_nlp_gte.GteConfig",
+        "AutoModel": "modeling_hf_alibaba_nlp_gte.GteModel",
+    },
+    "layer_norm_type": "layer_norm",
+    "logn_attention_clip1": False,
+    "logn_attention_scale": False,
+    "pack_qkv": True,
+    "position_embedding_type": "rope",
+    "rope_scaling": None,
+    "rope_theta": 160000,
+    "transformers_version": "4.39.3",
+    "unpad_inputs": "true",
+    "use_memory_efficient_attention": "true",
+}
+"""What snowflake-arctic-embed-m-v2.0's config.json says and GteConfig would not write."""
+
+
 def tokenizer(folder: Path) -> None:
     """A Unigram tokenizer of those words and all letters, with XLM-RoBERTa's special tokens."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
