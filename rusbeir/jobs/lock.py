@@ -53,7 +53,9 @@ def hold(path: Path, what: Path) -> IO[bytes]:
         file.seek(0)
         holder = file.read(32).decode("ascii", "replace").strip()
         file.close()
-        raise InUse(
+        # A file system may know no locks at all: waiting would then never end.
+        taken = isinstance(error, (BlockingIOError, PermissionError))
+        raise (InUse if taken else BackendError)(
             f"{what} is in use by {f'process {holder}' if holder else 'another process'}"
             f"{' (this one)' if holder == str(os.getpid()) else ''}. Wait until it has finished, or stop it."
         ) from error

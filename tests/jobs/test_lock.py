@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 
 import pytest
 
+from rusbeir.errors import BackendError
 from rusbeir.jobs import lock
 
 
@@ -35,3 +37,12 @@ def test_a_short_wait_is_not_worth_a_word(tmp_path, monkeypatch, caplog):
     threading.Timer(0.1, held.close).start()
     lock.hold_when_free(tmp_path / "lock", tmp_path / "what").close()
     assert caplog.text == ""
+
+
+def test_a_file_system_without_locks_is_not_waited_for(tmp_path, monkeypatch):
+    def refuse(file):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(lock, "_take", refuse)
+    with pytest.raises(BackendError, match="what is in use by another process"):
+        lock.hold_when_free(tmp_path / "lock", tmp_path / "what")

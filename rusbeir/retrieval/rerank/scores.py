@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 from rusbeir.errors import BackendError
 from rusbeir.jobs.lock import hold_when_free
@@ -47,27 +48,33 @@ class Scores:
 
         Where the reranker is not pointwise, the scores of the whole list, or of each window, are kept together.
         """
-        # Nobody pays twice for a query; two processes with queries of their own seldom wait for each other.
-        with hold_when_free(self.path.with_suffix(".locks") / _key(query)[:1].hex(), self.path):
-            if isinstance(reranker, Pointwise) and reranker.pointwise:
-                return self._by_pair(reranker, query, documents, name)
-            if isinstance(reranker, SortsWindows):
-                return self._by_window(reranker, query, documents, name)
-            return self._of_list(reranker, query, documents, name)
+        if isinstance(reranker, Pointwise) and reranker.pointwise:
+            return self._by_pair(reranker, query, documents, name)
+        if isinstance(reranker, SortsWindows):
+            return self._by_window(reranker, query, documents, name)
+        return self._of_list(reranker, query, documents, name)
+
+    def _alone(self, query: str) -> IO[bytes]:
+        """Held while a query's scores are asked for: nobody pays twice, and others with queries of theirs go on."""
+        return hold_when_free(self.path.with_suffix(".locks") / _key(query)[:1].hex(), self.path)
 
     def _of_list(self, reranker: Reranker, query: str, documents: Sequence[str], name: str) -> Scored:
         """In the order that they came, and not kept, where the model gave no judgement."""
         key = _key(query, *documents)
-        found = self._find([key])
-        if key not in found:
+        if kept := self._find([key]):
+            return kept[key]
+        with self._alone(query):
+            # Another process may have asked meanwhile.
+            if kept := self._find([key]):
+                return kept[key]
             cut = sum(_cut(reranker, query, documents, name))
             try:
                 scores = checked(reranker.score(query, documents), documents, name)
             except Unjudged:
                 return Scored([float(behind) for behind in reversed(range(len(documents)))], cut, unjudged=1)
-            found[key] = Scored(scores, cut)
-            self._keep(found)
-        return found[key]
+            scored = Scored(scores, cut)
+            self._keep({key: scored})
+        return scored
 
     def _by_window(self, reranker: SortsWindows, query: str, documents: Sequence[str], name: str) -> Scored:
         """The number of documents that ended up behind each, after one window was sorted after the other."""
@@ -85,28 +92,42 @@ class Scores:
         return Scored(behind, sum(_cut(reranker, query, documents, name)), unjudged)
 
     def _by_pair(self, reranker: Reranker, query: str, documents: Sequence[str], name: str) -> Scored:
-        keys = [_key(query, document) for document in documents]
-        found = self._find(keys)
-        missing = {key: document for key, document in zip(keys, documents, strict=True) if key not in found}
+        texts = {_key(query, document): document for document in documents}
+        found = self._find(list(texts))
         unjudged = 0
-        if missing:
-            wanted, texts = list(missing), list(missing.values())
-            cut = _cut(reranker, query, texts, name)
+        if len(found) < len(texts):
+            with self._alone(query):
+                found = self._find(list(texts))
+                missing = {key: text for key, text in texts.items() if key not in found}
+                new, unjudged = self._ask(reranker, query, missing, name)
+            found |= new
+        scored = [found[_key(query, document)] for document in documents]
+        return Scored([one.scores[0] for one in scored], sum(one.over_length for one in scored), unjudged)
 
-            def keep(place: int, score: float | None) -> None:
-                nonlocal unjudged
-                unjudged += score is None
-                found[wanted[place]] = Scored(checked([score or 0.0], [texts[place]], name), cut[place])
-                self._keep({wanted[place]: found[wanted[place]]})
+    def _ask(
+        self, reranker: Reranker, query: str, missing: Mapping[bytes, str], name: str
+    ) -> tuple[dict[bytes, Scored], int]:
+        """Each document's score, kept by its key; and of how many the model gave no judgement."""
+        found: dict[bytes, Scored] = {}
+        unjudged = 0
+        wanted, texts = list(missing), list(missing.values())
+        if not texts:
+            return found, unjudged
+        cut = _cut(reranker, query, texts, name)
 
-            if isinstance(reranker, ScoresEach):
-                reranker.score_each(query, texts, keep)
-            else:
-                scores = checked(reranker.score(query, texts), texts, name)
-                new = {key: Scored([score], is_cut) for key, score, is_cut in zip(wanted, scores, cut, strict=True)}
-                self._keep(new)
-                found |= new
-        return Scored([found[key].scores[0] for key in keys], sum(found[key].over_length for key in keys), unjudged)
+        def keep(place: int, score: float | None) -> None:
+            nonlocal unjudged
+            unjudged += score is None
+            found[wanted[place]] = Scored(checked([score or 0.0], [texts[place]], name), cut[place])
+            self._keep({wanted[place]: found[wanted[place]]})
+
+        if isinstance(reranker, ScoresEach):
+            reranker.score_each(query, texts, keep)
+        else:
+            scores = checked(reranker.score(query, texts), texts, name)
+            found |= {key: Scored([score], is_cut) for key, score, is_cut in zip(wanted, scores, cut, strict=True)}
+            self._keep(found)
+        return found, unjudged
 
     def close(self) -> None:
         self._db.close()
