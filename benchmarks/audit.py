@@ -23,11 +23,11 @@ def damage(n: int = 2000, each: int = 50) -> list[dict[str, Any]]:
     """Recall and false alarms of each check on planted damage."""
     from planting import COUNTS_AS, DAMAGES, plant, xquad_pairs
 
-    from rusbeir.audit import lengths
-    from rusbeir.audit.measuring import Measurer
+    from rusbeir.audit import segment_checks
+    from rusbeir.audit.segment_checks import Measurer
 
     planted = plant(xquad_pairs(DATA, n), each)
-    bounds = lengths.bounds((row.source, row.translation) for row in planted)
+    bounds = segment_checks.bounds((row.source, row.translation) for row in planted)
     measurer = Measurer(languages=("en", "ru"), bounds=bounds)
     found: Counter[str] = Counter()
     alarms: Counter[str] = Counter()
@@ -52,13 +52,13 @@ def speed(n: int = 100_000) -> dict[str, Any]:
     from planting import xquad_pairs
     from sacrebleu.metrics.chrf import CHRF
 
-    from rusbeir.audit import lengths, scores
-    from rusbeir.audit.measuring import Measurer
+    from rusbeir.audit import scores, segment_checks
+    from rusbeir.audit.segment_checks import Measurer
     from rusbeir.processes import cpu_count, in_order
-    from rusbeir.translation.publishing import paged
+    from rusbeir.translation.port.output import paged
 
     pairs = xquad_pairs(DATA, 2000)
-    bounds = lengths.bounds((pair.source, pair.translation) for pair in pairs)
+    bounds = segment_checks.bounds((pair.source, pair.translation) for pair in pairs)
     measurer = Measurer(languages=("en", "ru"), bounds=bounds)
     work = _Checking(measurer)
     started = time.perf_counter()
@@ -128,7 +128,7 @@ def _resident_mb() -> float:
 
 def wmt() -> list[dict[str, Any]]:
     """WMT22 en-ru through score_lines, and what sacrebleu's command line prints on the same."""
-    from rusbeir.audit.lines import score_lines
+    from rusbeir.audit.score_files import score_lines
 
     folder = DATA / "wmt22-en-ru"
     rows = []
@@ -152,7 +152,7 @@ _SACREBLEU = {"BLEU": "bleu", "chrF": "chrf", "chrF++": "chrf --chrf-word-order 
 def nfcorpus() -> dict[str, Any]:
     """NFCorpus into Spanish and back with Apertium: seconds of the port and of the audit, and what it says."""
     from rusbeir.audit import check_port
-    from rusbeir.translation.porting import port
+    from rusbeir.translation.port.api import port
 
     with tempfile.TemporaryDirectory() as out:
         started = time.perf_counter()

@@ -29,9 +29,9 @@ import elastic_node  # noqa: E402
 import memory  # noqa: E402
 from stubs import Words, recipe  # noqa: E402
 
+from rusbeir.retrieval.elasticsearch import connection  # noqa: E402
 from rusbeir.retrieval.lexical import engines, index  # noqa: E402
 from rusbeir.retrieval.lexical.bm25 import Bm25  # noqa: E402
-from rusbeir.retrieval.lexical.elastic import connection  # noqa: E402
 from rusbeir.types import Doc, silent  # noqa: E402
 
 FREEZE_SECONDS = 20

@@ -74,7 +74,7 @@ def _faults(n_segments: int = 10_000) -> list[Row]:
     sys.path.insert(0, str(HERE.parent / "tests" / "translation"))
     import servers
 
-    from rusbeir.translation.porting import port
+    from rusbeir.translation.port.api import port
 
     found: list[Row] = []
     backends: list[tuple[str, dict[str, Any]]] = [
@@ -153,7 +153,7 @@ def _row(what: str, measure: str, value: float, **bound: float) -> Row:
 
 def _profile(n_docs: int) -> None:
     """Where the time of the pipeline goes."""
-    from rusbeir.translation.porting import port
+    from rusbeir.translation.port.api import port
 
     with tempfile.TemporaryDirectory() as folder:
         source = port_data.write_corpus(Path(folder) / "source", n_docs)

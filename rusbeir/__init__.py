@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rusbeir.analysis import Analyzer as Analyzer
     from rusbeir.datasets import load as load
     from rusbeir.experiment import bench as bench
-    from rusbeir.translation.porting import port as port
+    from rusbeir.translation.port.api import port as port
 
 __version__ = "0.1.0"
 __all__ = ["Analyzer", "__version__", "bench", "load", "port"]
@@ -22,7 +22,7 @@ _HOMES = {
     "Analyzer": "rusbeir.analysis",
     "bench": "rusbeir.experiment",
     "load": "rusbeir.datasets",
-    "port": "rusbeir.translation.porting",
+    "port": "rusbeir.translation.port.api",
 }
 
 

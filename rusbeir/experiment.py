@@ -19,10 +19,10 @@ from rusbeir import __version__
 from rusbeir.datasets import load, write_run
 from rusbeir.errors import BadInput
 from rusbeir.evaluation import DEFAULT_MEASURES, check_measures, evaluate
-from rusbeir.jobs import spending
+from rusbeir.jobs import budget
 from rusbeir.retrieval import resolve
-from rusbeir.retrieval.source import KeptRuns, search_without_self, searching_anew
-from rusbeir.retrieval.systems import System
+from rusbeir.retrieval.run_cache import KeptRuns, search_without_self, searching_anew
+from rusbeir.retrieval.system import System
 from rusbeir.storage import append_line, atomic_file
 from rusbeir.types import Card, Dataset, Progress, silent
 
@@ -65,7 +65,7 @@ def bench(
     if not force and (row := _present(out, card, resolved.name, signature, names)):
         return row
 
-    with spending.at_most(budget_chars, out), searching_anew(force):
+    with budget.at_most(budget_chars, out), searching_anew(force):
         ready = resolved.prepare(dataset.corpus, card.fingerprint, progress)
         started = time.perf_counter()
         run = search_without_self(ready.retriever, dataset.queries, k, card.self_suffixes)

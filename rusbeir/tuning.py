@@ -12,7 +12,7 @@ from statistics import fmean
 from rusbeir.datasets import load
 from rusbeir.errors import BadInput
 from rusbeir.evaluation import check_measures, evaluate
-from rusbeir.jobs import spending
+from rusbeir.jobs import budget
 from rusbeir.retrieval import resolve
 from rusbeir.retrieval.fusion import FusedSystem, fuse
 from rusbeir.retrieval.spec import Spec, parse
@@ -73,7 +73,7 @@ def tune(
         raise BadInput(f"{fusion.name} is no fusion: only rrf, minmax and zscore have weights.")
     if not 2 <= folds <= len(dataset.qrels):
         raise BadInput(f"{len(dataset.qrels)} queries cannot be parted into {folds} folds.")
-    with spending.at_most(budget_chars, out):
+    with budget.at_most(budget_chars, out):
         runs = [
             source.prepare(dataset.corpus, card.fingerprint, progress).retriever.search(dataset.queries, fusion.depth)
             for source in fusion.sources

@@ -1,7 +1,6 @@
 """Analysis: from text to terms, by the recipes of analyzers/*.toml."""
 
-from rusbeir.analysis.alarm import empty_warning
-from rusbeir.analysis.analyzer import Analyzer
+from rusbeir.analysis.analyzer import Analyzer, empty_warning
 from rusbeir.analysis.chain import Token
 from rusbeir.analysis.recipes import Language, Recipe, languages
 

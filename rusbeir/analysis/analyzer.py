@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Literal
 
 from rusbeir.analysis.chain import Token, chain_of
-from rusbeir.analysis.parallel import analyzed_lines
+from rusbeir.analysis.pieces import pack, unpack
 from rusbeir.analysis.recipes import Recipe, recipe
+from rusbeir.processes import cpu_count, in_order
 
 
 @dataclass(frozen=True)
@@ -64,3 +66,65 @@ class Analyzer:
         [('На', 'на', 'stop word'), ('столе', 'стол', None)]
         """
         return chain_of(self.recipe).explain(text)
+
+
+TOLERATED_DOCUMENTS = 0.01
+
+
+def empty_warning(kind: Literal["documents", "queries"], n_empty: int, n_total: int) -> str | None:
+    """One line where more than 1 % of the documents, or any query, has no terms; None where all is well.
+
+    >>> empty_warning("documents", 1, 100) is None
+    True
+    >>> empty_warning("queries", 1, 100)
+    '1 of 100 queries (1.00 %) have no terms after analysis and can find nothing; check language and profile.'
+    """
+    tolerated = TOLERATED_DOCUMENTS * n_total if kind == "documents" else 0
+    if n_empty <= tolerated:
+        return None
+    effect = "can find nothing" if kind == "queries" else "cannot be found"
+    share = f"{n_empty:,} of {n_total:,} {kind} ({100 * n_empty / n_total:.2f} %)"
+    return f"{share} have no terms after analysis and {effect}; check language and profile."
+
+
+BATCH_CHARS = 1 << 19
+BATCH_TEXTS = 4096
+SERIAL_CHARS = 1 << 22
+"""Left to itself, analysis starts other processes only when a stream is longer than this."""
+
+
+def analyzed_lines(recipe: Recipe, texts: Iterable[str], processes: int | None) -> Iterator[str]:
+    """The terms of each text joined by single spaces, in order; holds a few batches at a time."""
+    batches = _batches(texts)
+    if processes is None:
+        processes = cpu_count()
+        chars = 0
+        while chars < SERIAL_CHARS or processes < 2:
+            batch = next(batches, None)
+            if batch is None:
+                return
+            chars += sum(map(len, batch))
+            yield from chain_of(recipe).lines(batch)
+    if processes < 2:
+        for batch in batches:
+            yield from chain_of(recipe).lines(batch)
+    else:
+        for block in in_order(partial(_remote, recipe), map(pack, batches), processes):
+            yield from unpack(block)
+
+
+def _remote(recipe: Recipe, packed: bytes) -> bytes:
+    return chain_of(recipe).block(packed)
+
+
+def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    chars = 0
+    for text in texts:
+        batch.append(text)
+        chars += len(text)
+        if chars >= BATCH_CHARS or len(batch) >= BATCH_TEXTS:
+            yield batch
+            batch, chars = [], 0
+    if batch:
+        yield batch

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import regex
 
 from rusbeir.analysis import folding, stemmers, stopwords, tokenisers
-from rusbeir.analysis.lemma_cache import lemmas_of
+from rusbeir.analysis.lemmas import lemmas_of
 from rusbeir.analysis.pieces import Pieces, pack, unpack
 from rusbeir.analysis.recipes import Recipe
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from unicodedata import unidata_version
 
-from rusbeir.analysis import folding, lexicons, stemmers, stopwords, tokenisers
+from rusbeir.analysis import folding, lemmas, stemmers, stopwords, tokenisers
 from rusbeir.errors import BadInput, unknown
 from rusbeir.storage import data_folder
 
@@ -45,7 +45,7 @@ class Recipe:
     min_chars: int = 1
     """Folded tokens with fewer characters are dropped."""
     lemmas: str = "none"
-    """A name of rusbeir.analysis.lexicons.LEXICONS, or none."""
+    """A name of rusbeir.analysis.lemmas.LEXICONS, or none."""
     lemma_min_chars: int = 1
     """Shorter words are their own lemmas; lexicons take single letters for abbreviations (т for так)."""
     stop: str = "none"
@@ -70,7 +70,7 @@ class Recipe:
             "possessive" if self.possessive else "",
             "numbers:drop" if self.numbers == "drop" else "",
             f"min:{self.min_chars}" if self.min_chars > 1 else "",
-            f"lem:{lexicons.versions(self.lemmas, self.language)}"
+            f"lem:{lemmas.versions(self.lemmas, self.language)}"
             + (f"@{self.lemma_min_chars}" if self.lemma_min_chars > 1 else ""),
             f"stem:{stemmers.versions(self.stemmer)}" + ("@surface" if self.stem == "surface" else ""),
             f"stop:{stopwords.summary(self.stop, self.stop_extra)}"
@@ -164,7 +164,7 @@ def _choices(recipe: Recipe) -> list[tuple[str, str, tuple[str, ...]]]:
         ("case", recipe.case, tuple(folding.CASES)),
         *(("fold", name, tuple(folding.FOLDS)) for name in recipe.fold),
         ("numbers", recipe.numbers, NUMBERS),
-        ("lemmas", recipe.lemmas, ("none", *lexicons.LEXICONS)),
+        ("lemmas", recipe.lemmas, ("none", *lemmas.LEXICONS)),
         ("stop", recipe.stop, ("none", *stopwords.names())),
         ("stop_match", recipe.stop_match, STOP_MATCHES),
         ("stemmer", recipe.stemmer, ("none", *stemmers.names())),

@@ -12,14 +12,14 @@ from typing import Any
 import orjson
 
 from rusbeir import __version__
-from rusbeir.audit.check import FLAGS, QA, SEGMENTS, read_report
-from rusbeir.audit.ported import Port, open_port
+from rusbeir.audit.aligned import Port, open_port
+from rusbeir.audit.report import FLAGS, QA, SEGMENTS, read_report
 from rusbeir.datasets import query_metadata
 from rusbeir.errors import BadInput, unknown
 from rusbeir.storage import atomic_file
-from rusbeir.translation.checks import FAILURES, Segment, without_remarks
-from rusbeir.translation.fields import Material, Sample
-from rusbeir.translation.publishing import publish
+from rusbeir.translation.checks.checks import FAILURES, Segment, without_remarks
+from rusbeir.translation.port.fields import Material, Sample
+from rusbeir.translation.port.output import publish
 from rusbeir.types import Card, Dataset, Progress, Qrels, silent
 
 PLAN = "cleaning.json"

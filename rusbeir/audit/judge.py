@@ -14,12 +14,12 @@ import orjson
 
 from rusbeir import __version__
 from rusbeir.audit import rubric
-from rusbeir.audit.check import QA
-from rusbeir.audit.ported import open_port
+from rusbeir.audit.aligned import open_port
+from rusbeir.audit.report import QA
 from rusbeir.audit.sampling import Item, draw
 from rusbeir.jobs import Answer, Budget, Done, Exhausted, Journal, Limits, Llm, Price, Rejected, Task, Throttle
 from rusbeir.storage import atomic_file
-from rusbeir.translation.porter import Tell, run_to_end
+from rusbeir.translation.port.job import Tell, run_to_end
 from rusbeir.types import Progress, silent
 
 JOURNAL, VERDICTS = "judge.sqlite", "judge.jsonl"

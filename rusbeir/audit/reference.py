@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rusbeir.audit import scores
-from rusbeir.audit.levels import Level
-from rusbeir.audit.ported import Port
+from rusbeir.audit.aligned import Port
+from rusbeir.audit.scores import Level
 from rusbeir.datasets import load
-from rusbeir.datasets.cards import read_card
+from rusbeir.datasets.card import read_card
 from rusbeir.errors import BadInput
 from rusbeir.processes import cpu_count, in_order
-from rusbeir.translation.publishing import paged
+from rusbeir.translation.port.output import paged
 from rusbeir.types import Dataset, Doc, Progress, silent
 
 LEVELS: Mapping[str, str] = {"document": "documents", "query": "queries"}

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from rusbeir.storage import data_folder
-from rusbeir.translation.backends.languages import english_name
+from rusbeir.translation.languages import english_name
 
 DIMENSIONS = ("accuracy", "fluency", "completeness", "style_consistency")
 SCALE = (1, 2, 3, 4, 5)

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from rusbeir.audit.check import QA, TEXTS, read_report
-from rusbeir.audit.ported import Port, Record
+from rusbeir.audit.aligned import Port, Record
+from rusbeir.audit.report import QA, TEXTS, read_report
 from rusbeir.errors import BadInput
 
 LENGTHS, DECILES = 4, 10

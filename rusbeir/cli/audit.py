@@ -142,9 +142,9 @@ def score(
     Example: rusbeir audit score --source src.en --hyp online.ru --ref ref.ru --lang ru
     """
     from rusbeir import __version__
-    from rusbeir.audit.check import FLAGS
     from rusbeir.audit.gates import failed_gates, line_figures, parse_gates, refuse_unknown
-    from rusbeir.audit.lines import score_lines
+    from rusbeir.audit.report import FLAGS
+    from rusbeir.audit.score_files import score_lines
 
     gates = parse_gates(gate) if gate else []
     scores = ["bleu", "chrf", "chrf++", "ter", "chrf_mean"] if ref else []

@@ -106,7 +106,7 @@ def agree(
 
     Example: rusbeir audit agree anna.csv boris.xlsx --port scifact-es
     """
-    from rusbeir.audit.agree import agree as compare
+    from rusbeir.audit.agreement import agree as compare
 
     report = compare(sheets, port=port, seed=seed)
     if as_json:

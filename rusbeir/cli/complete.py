@@ -5,9 +5,9 @@ from __future__ import annotations
 
 def datasets(incomplete: str) -> list[str]:
     """Registered names that begin so."""
-    from rusbeir.datasets import registry
+    from rusbeir.datasets import read_registry
 
-    return [name for name in registry() if name.startswith(incomplete)]
+    return [name for name in read_registry() if name.startswith(incomplete)]
 
 
 def languages(incomplete: str) -> list[str]:

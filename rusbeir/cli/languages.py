@@ -55,6 +55,6 @@ def mapping(
 
     Example: rusbeir languages mapping ru
     """
-    from rusbeir.retrieval.lexical.elastic.bodies import for_people
+    from rusbeir.retrieval.elasticsearch.mappings import for_people
 
     output.print_json(for_people(language, profile, client=client))

@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from rusbeir import __version__
-from rusbeir.cli import analyze, audit, bench, cache, datasets, demo, es, evaluate, index, languages, port, search, tune
+from rusbeir.cli import analyze, audit, bench, cache, datasets, demo, es, eval, index, languages, port, search, tune
 from rusbeir.cli.output import note
 from rusbeir.errors import BackendError, RusbeirError
 
@@ -30,7 +30,7 @@ app.add_typer(cache.app, name="cache")
 app.add_typer(datasets.app, name="datasets")
 app.command("demo")(demo.demo)
 app.add_typer(es.app, name="es")
-app.command("eval")(evaluate.evaluate)
+app.command("eval")(eval.evaluate)
 app.command("index")(index.index)
 app.add_typer(languages.app, name="languages")
 app.command("port")(port.port)

@@ -69,7 +69,7 @@ def port(
     """
     from rusbeir.errors import BadInput
     from rusbeir.translation.backends import names
-    from rusbeir.translation.fields import FIELDS
+    from rusbeir.translation.port.fields import FIELDS
 
     if translator is None and not retry_failed:
         raise BadInput(f"Name a translator with --translator: {', '.join(names())}, or python:module.function.")
@@ -111,8 +111,8 @@ def slug(name: str) -> str:
 
 def _port(folders: dict[str, Path], *, as_json: bool, **order: Any) -> None:
     from rusbeir.errors import BadInput
-    from rusbeir.translation.porter import Incomplete
-    from rusbeir.translation.porting import port as port_one
+    from rusbeir.translation.port.api import port as port_one
+    from rusbeir.translation.port.job import Incomplete
 
     if len(set(folders.values())) < len(folders):
         raise BadInput("Two of the datasets would be written to the same folder: port them one by one.")
@@ -159,7 +159,7 @@ def _dry_run(
     as_json: bool,
 ) -> None:
     from rusbeir.errors import BadInput
-    from rusbeir.translation.estimating import estimate_port
+    from rusbeir.translation.port.estimate import estimate_port
 
     if translator is None:
         raise BadInput("--dry-run needs a --translator.")

@@ -28,11 +28,11 @@ def search(
     Example: rusbeir search xquad/ru "Кто выиграл Супербоул 50?" -k 3
     """
     from rusbeir.datasets import load
-    from rusbeir.jobs import spending
+    from rusbeir.jobs import budget
     from rusbeir.retrieval import resolve
 
     engine = options.engine_at(engine, es_url)
-    with spending.at_most(budget_chars, out):
+    with budget.at_most(budget_chars, out):
         with output.progress() as progress:
             loaded = load(dataset, language=lang, split=split, progress=progress)
             resolved = resolve(system, language=loaded.card.language, engine=engine)

@@ -1,10 +1,10 @@
 """Datasets: what there is, where it lies, and one way to read it."""
 
 from rusbeir.datasets.corpus import JsonlCorpus, open_corpus
-from rusbeir.datasets.fetching import fetch
+from rusbeir.datasets.fetching.fetch import fetch
+from rusbeir.datasets.formats.trec import read_qrels, read_run
 from rusbeir.datasets.loading import fingerprint, load, query_metadata
-from rusbeir.datasets.rows import Row, registry, row_of
-from rusbeir.datasets.trec import read_qrels, read_run
+from rusbeir.datasets.registry import Row, read_registry, row_of
 from rusbeir.datasets.validation import Finding, validate
 from rusbeir.datasets.writing import write_beir, write_qrels, write_run
 
@@ -18,8 +18,8 @@ __all__ = [
     "open_corpus",
     "query_metadata",
     "read_qrels",
+    "read_registry",
     "read_run",
-    "registry",
     "row_of",
     "validate",
     "write_beir",

@@ -10,10 +10,9 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rusbeir.datasets.index import Array, canonical_line, id_hash
-from rusbeir.datasets.loading import fingerprint
-from rusbeir.datasets.opening import COUNTS, Opened, open_source
-from rusbeir.datasets.records import Place
+from rusbeir.datasets.corpus import Array, canonical_line, id_hash
+from rusbeir.datasets.formats.records import Place
+from rusbeir.datasets.loading import COUNTS, Opened, fingerprint, open_source
 from rusbeir.errors import BadInput
 from rusbeir.types import Progress, silent
 

@@ -11,8 +11,8 @@ from typing import IO, Any, cast
 
 import orjson
 
-from rusbeir.datasets.cards import CARD, card_bytes
-from rusbeir.datasets.records import document_line, query_line
+from rusbeir.datasets.card import CARD, card_bytes
+from rusbeir.datasets.formats.records import document_line, query_line
 from rusbeir.errors import BadInput
 from rusbeir.storage import atomic_file, atomic_folder
 from rusbeir.types import Dataset, Qrels, Run

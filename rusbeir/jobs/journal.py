@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from rusbeir.errors import BadInput
-from rusbeir.jobs.lock import hold
-from rusbeir.jobs.schema import connect, refuse_changes, reporting
-from rusbeir.jobs.tasks import Done, Entry, Task
+from rusbeir.jobs.journal_schema import connect, refuse_changes, reporting
+from rusbeir.locks import hold
 
 BATCH_TASKS = 32_000
 BATCH_CHARS = 1 << 23
@@ -290,3 +290,57 @@ def _bindable(value: Any) -> Any:
 
 def text_of(value: str | bytes) -> str:
     return value if isinstance(value, str) else value.decode("utf-8", "surrogatepass")
+
+
+class Task(NamedTuple):
+    """One piece of work: what it is (a text to translate, a pair to judge) and what is handed to the worker."""
+
+    key: bytes
+    kind: str
+    payload: str
+
+    @classmethod
+    def of(cls, kind: str, payload: str) -> Task:
+        """A task with the key of its content: equal tasks are one task.
+
+        >>> Task.of("segment", "Water boils.").key.hex()
+        '72ac7ff21149d3faaa5af484092a6c08'
+        """
+        return cls(task_key(kind, payload), kind, payload)
+
+
+class Done(NamedTuple):
+    """What came of one attempt at a task.
+
+    "done" is final; "failed" is final until reset_failed; "retry" is only noted, and the task is pending still.
+    """
+
+    key: bytes
+    worker: str
+    state: Literal["done", "failed", "retry"]
+    result: str = ""
+    error: str = ""
+    flags: str = ""
+    seconds: float = 0.0
+
+
+class Entry(NamedTuple):
+    """How a task stands with a worker: its deciding attempt, and how many there were."""
+
+    task: Task
+    worker: str
+    result: str
+    error: str
+    flags: str
+    attempts: int
+
+
+def task_key(*parts: str) -> bytes:
+    """16 bytes (BLAKE2b) that stand for these strings in this order, and no others.
+
+    >>> task_key("a", "b") == task_key("ab", "")
+    False
+    """
+    # Each part goes in with its length before it, as ("a", "b") is not ("ab", "").
+    data = "".join([f"{len(part)}:{part}" for part in parts]).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(data, digest_size=16).digest()

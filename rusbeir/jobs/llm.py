@@ -14,8 +14,8 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from rusbeir.errors import BackendError, BadInput, MissingExtra
-from rusbeir.jobs.answers import FREE, Answer, Price, Rejected, Usage
-from rusbeir.jobs.limits import Transient, retry_after_seconds
+from rusbeir.jobs.llm_answer import FREE, Answer, Price, Rejected, Usage
+from rusbeir.jobs.throttle import Transient, retry_after_seconds
 
 logger = logging.getLogger(__name__)
 

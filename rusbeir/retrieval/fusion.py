@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from statistics import fmean, pstdev
 
 from rusbeir.errors import BadInput
-from rusbeir.retrieval.options import Options
-from rusbeir.retrieval.spec import Spec, Stage
-from rusbeir.retrieval.systems import Prepared, System
+from rusbeir.retrieval.spec import Options, Spec, Stage
+from rusbeir.retrieval.system import Prepared, System
 from rusbeir.types import Corpus, Progress, Queries, Retriever, Run
 
 DEPTH = 100

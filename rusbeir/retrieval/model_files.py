@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from rusbeir.datasets.identity import sha256_of
+from rusbeir.datasets.checksums import sha256_of
 from rusbeir.errors import BackendError, MissingExtra, RusbeirError
 from rusbeir.retrieval.models import Model
 

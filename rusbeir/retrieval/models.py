@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rusbeir.errors import BadInput, unknown
-from rusbeir.retrieval.options import Options
+from rusbeir.retrieval.spec import Options
 
 logger = logging.getLogger(__name__)
 

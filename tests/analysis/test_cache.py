@@ -17,12 +17,12 @@ import pymorphy3
 import pytest
 
 from rusbeir import processes
-from rusbeir.analysis import Analyzer, dictionary, lemma_cache, lexicons, parallel
+from rusbeir.analysis import Analyzer, analyzer, dictionary, lemmas
 from rusbeir.analysis.chain import chain_of
 
 FILL = """
 import itertools, pymorphy3
-from rusbeir.analysis.lemma_cache import lemmas_of
+from rusbeir.analysis.lemmas import lemmas_of
 forms = sorted(set(itertools.islice(pymorphy3.MorphAnalyzer().dictionary.words.iterkeys("вы"), 6000)))
 print("ready", flush=True)
 lemmas = lemmas_of("pymorphy3", "ru", forms)
@@ -33,10 +33,10 @@ print(len(lemmas))
 @pytest.fixture(autouse=True)
 def nothing_remembered(fresh_cache):
     """Each test starts with an empty cache on disk and none in memory."""
-    for remembered in (chain_of, lemma_cache._cache):
+    for remembered in (chain_of, lemmas._cache):
         remembered.cache_clear()
     yield
-    for remembered in (chain_of, lemma_cache._cache):
+    for remembered in (chain_of, lemmas._cache):
         remembered.cache_clear()
 
 
@@ -47,7 +47,7 @@ def forms():
 
 
 def cache_file():
-    return lemma_cache.cache_path(lexicons.versions("pymorphy3", "ru"))
+    return lemmas.cache_path(lemmas.versions("pymorphy3", "ru"))
 
 
 def rows():
@@ -59,7 +59,7 @@ def rows():
 
 def test_the_short_cut_through_the_dictionary_gives_what_parse_gives(forms):
     morph = pymorphy3.MorphAnalyzer()
-    lemmatise = lexicons.lemmatiser("pymorphy3", "ru")
+    lemmatise = lemmas.lemmatiser("pymorphy3", "ru")
     others = [*"аАяТтхХ", "и", "ООН", "Москва", "зелёный", "зеленый", "бутявка", "covid", "xiv", "2020", "кое", "ъъъ"]
     words = random.Random(7).sample(forms, 3000) + others + [form[:-1] + "ук" for form in forms[::40]]
     assert [lemmatise(word) for word in words] == [morph.parse(word)[0].normal_form for word in words]
@@ -90,7 +90,7 @@ def test_two_processes_fill_one_cache(forms):
     assert [worker.returncode for worker in workers] == [0, 0]
     found = rows()
     assert answers == [["ready", str(len(found))]] * 2
-    lemmatise = lexicons.lemmatiser("pymorphy3", "ru")
+    lemmatise = lemmas.lemmatiser("pymorphy3", "ru")
     assert found == {word: lemmatise(word) for word in found}
 
 
@@ -103,7 +103,7 @@ def test_a_killed_writer_leaves_a_cache_that_works():
         time.sleep(0.005)
     os.kill(worker.pid, signal.SIGKILL)
     worker.communicate()
-    lemmatise = lexicons.lemmatiser("pymorphy3", "ru")
+    lemmatise = lemmas.lemmatiser("pymorphy3", "ru")
     assert all(lemmatise(word) == lemma for word, lemma in rows().items())
     assert Analyzer("ru").analyze("столами выучили") == ["стол", "выуч"]
     assert rows()["столами"] == "стол"
@@ -141,8 +141,8 @@ def test_a_file_that_cannot_be_used_is_done_without(damage, caplog):
 
 
 def test_memory_in_place_of_the_file_is_bounded(monkeypatch, tmp_path):
-    monkeypatch.setattr(lemma_cache, "MEMORY_WORDS", 3)
-    cache = lemma_cache.LemmaCache(tmp_path)
+    monkeypatch.setattr(lemmas, "MEMORY_WORDS", 3)
+    cache = lemmas.LemmaCache(tmp_path)
     for word in "абвгде":
         cache.add({word: word})
     assert cache.find("абвгде") == {word: word for word in "где"}
@@ -152,25 +152,25 @@ def test_other_processes_give_the_same_lines(shared_data):
     articles = json.loads((shared_data / "xquad" / "xquad.ru.json").read_text(encoding="utf-8"))["data"]
     texts = [paragraph["context"] for article in articles for paragraph in article["paragraphs"]] * 4
     texts += ["", "строка\nи ещё\r\n одна", "кот \ud800 пёс", "а\x01б"]
-    analyzer = Analyzer("ru")
-    serial = list(analyzer.analyze_lines(texts, processes=1))
-    assert list(analyzer.analyze_lines(iter(texts), processes=2)) == serial
+    own = Analyzer("ru")
+    serial = list(own.analyze_lines(texts, processes=1))
+    assert list(own.analyze_lines(iter(texts), processes=2)) == serial
 
 
 def test_a_long_stream_goes_to_other_processes_by_itself(monkeypatch):
-    monkeypatch.setattr(parallel, "SERIAL_CHARS", 1000)
-    monkeypatch.setattr(parallel, "BATCH_TEXTS", 10)
-    monkeypatch.setattr(parallel, "cpu_count", lambda: 2)
+    monkeypatch.setattr(analyzer, "SERIAL_CHARS", 1000)
+    monkeypatch.setattr(analyzer, "BATCH_TEXTS", 10)
+    monkeypatch.setattr(analyzer, "cpu_count", lambda: 2)
     started = []
-    run = parallel.in_order
-    monkeypatch.setattr(parallel, "in_order", lambda *given: started.append(given[2]) or run(*given))
+    run = analyzer.in_order
+    monkeypatch.setattr(analyzer, "in_order", lambda *given: started.append(given[2]) or run(*given))
     texts = [f"слово {number} городами" for number in range(200)]
     assert list(Analyzer("ru").analyze_lines(texts)) == list(Analyzer("ru").analyze_lines(texts, processes=1))
     assert started == [2]
 
 
 def test_the_stream_is_read_as_it_is_needed(monkeypatch):
-    monkeypatch.setattr(parallel, "BATCH_TEXTS", 10)
+    monkeypatch.setattr(analyzer, "BATCH_TEXTS", 10)
     taken = itertools.count()
     lines = Analyzer("en").analyze_lines((f"word {next(taken)}" for _ in range(100_000)), processes=2)
     assert next(lines).startswith("word 0")
@@ -179,7 +179,7 @@ def test_the_stream_is_read_as_it_is_needed(monkeypatch):
 
 
 def test_a_worker_that_dies_costs_nothing_but_time(monkeypatch, caplog):
-    monkeypatch.setattr(parallel, "BATCH_TEXTS", 10)
+    monkeypatch.setattr(analyzer, "BATCH_TEXTS", 10)
     texts = [f"слово {number} городами" for number in range(300)]
     expected = list(Analyzer("ru").analyze_lines(texts, processes=1))
     executors = []

@@ -14,7 +14,7 @@ sys.path[:0] = [str(TESTS / "translation"), str(Path(__file__).parent)]
 from backwards import back  # noqa: E402
 from porters import Fake, write_source  # noqa: E402
 
-from rusbeir.translation.porting import port  # noqa: E402
+from rusbeir.translation.port.api import port  # noqa: E402
 
 
 @pytest.fixture

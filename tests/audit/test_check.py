@@ -11,9 +11,9 @@ from backwards import back
 from porters import TRANSLATION, Fake, records, translated
 
 from rusbeir.audit import check_port
+from rusbeir.audit.aligned import open_port
 from rusbeir.audit.cleaning import apply_cleaning, plan_cleaning
 from rusbeir.audit.gates import failed_gates, figure_names, figures, parse_gates, refuse_unknown
-from rusbeir.audit.ported import open_port
 from rusbeir.datasets import load
 from rusbeir.errors import BadInput, UnknownName
 
@@ -63,7 +63,7 @@ def test_nothing_is_sent_twice(make_port, back_translator):
 
 
 def test_what_has_no_back_translation_counts_as_it_stands(make_port):
-    from rusbeir.translation.protocol import Failure
+    from rusbeir.translation.translator import Failure
 
     folder = make_port()
     told = []

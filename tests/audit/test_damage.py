@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from planting import COUNTS_AS, DAMAGES, plant, xquad_pairs
 
-from rusbeir.audit.lengths import bounds
-from rusbeir.audit.measuring import Measurer
-from rusbeir.translation.checks import Segment, lost_spans, without_remarks
+from rusbeir.audit.segment_checks import Measurer, bounds
+from rusbeir.translation.checks.checks import Segment, lost_spans, without_remarks
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from rusbeir.audit import check_port, scores
-from rusbeir.audit.agree import agree
-from rusbeir.audit.filled import read_sheet
+from rusbeir.audit.agreement import agree
 from rusbeir.audit.page import shown
 from rusbeir.audit.rubric import DIMENSIONS
-from rusbeir.audit.sheets import make_sheets
+from rusbeir.audit.sheets import make_sheets, read_sheet
 
 CHROMIUM = Path("/usr/bin/chromium")
 HOSTILE = [

@@ -16,14 +16,12 @@ from openai_server import Reply, completion
 from sklearn.metrics import cohen_kappa_score
 
 from rusbeir.audit import check_port
-from rusbeir.audit.agree import agree
-from rusbeir.audit.agreement import agreement, alpha, quadratic_kappa
-from rusbeir.audit.filled import read_sheet
+from rusbeir.audit.agreement import agree, agreement, alpha, quadratic_kappa
+from rusbeir.audit.aligned import open_port
 from rusbeir.audit.judge import judge_port, read_verdict
-from rusbeir.audit.ported import open_port
 from rusbeir.audit.rubric import DIMENSIONS
 from rusbeir.audit.sampling import draw
-from rusbeir.audit.sheets import COLUMNS, make_sheets
+from rusbeir.audit.sheets import COLUMNS, make_sheets, read_sheet
 from rusbeir.errors import BadInput
 
 SCORES = st.integers(1, 5)

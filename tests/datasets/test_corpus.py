@@ -11,7 +11,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from rusbeir.datasets import index as index_module
+from rusbeir.datasets import corpus as index_module
 from rusbeir.datasets import open_corpus
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.types import Doc

@@ -12,8 +12,8 @@ from pathlib import Path
 import local_server
 import pytest
 
-from rusbeir.datasets import downloading
-from rusbeir.datasets.downloading import addresses, download
+from rusbeir.datasets.fetching import download as download_module
+from rusbeir.datasets.fetching.download import addresses, download
 from rusbeir.errors import BackendError, BadInput, RusbeirError
 
 CONTENT = random.Random(7).randbytes(300_000)
@@ -36,8 +36,8 @@ class Server:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setattr(downloading, "_WAIT_SECONDS", (0.0, 0.0, 0.0))
-    monkeypatch.setattr(downloading, "_STALL_SECONDS", STALL_SECONDS)
+    monkeypatch.setattr(download_module, "_WAIT_SECONDS", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(download_module, "_STALL_SECONDS", STALL_SECONDS)
     monkeypatch.delenv("RUSBEIR_MIRROR", raising=False)
     monkeypatch.delenv("HF_ENDPOINT", raising=False)
     served = Server()

@@ -12,7 +12,9 @@ from pathlib import Path
 import local_server
 import pytest
 
-from rusbeir.datasets import Row, downloading, fetch, fetching, load, rows
+from rusbeir.datasets import Row, fetch, load
+from rusbeir.datasets import registry as registry_module
+from rusbeir.datasets.fetching import download
 from rusbeir.errors import BackendError, BadInput, UnknownName
 
 CONTENT = b'{"data": []}'
@@ -37,7 +39,7 @@ def register(monkeypatch: pytest.MonkeyPatch, fresh_cache: Path) -> Register:
 
     def register(*folders: Path, **changes: str) -> None:
         row = Row(**{**vars(ROW), **changes})
-        monkeypatch.setattr(rows, "registry", lambda: {row.name: row})
+        monkeypatch.setattr(registry_module, "read_registry", lambda: {row.name: row})
         monkeypatch.setenv("RUSBEIR_DATA", os.pathsep.join(map(str, folders)))
 
     return register
@@ -119,7 +121,7 @@ def test_wrong_bytes_from_a_server_are_refused_and_not_kept(
 def test_a_failed_download_says_what_to_do(
     url: str, register: Register, server: str, fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(downloading, "_WAIT_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr(download, "_WAIT_SECONDS", (0.0, 0.0))
     register(url=url.format(server=server))
     with pytest.raises(
         BackendError, match=rf"Cannot download .*put toy/toy\.json with sha256 {ROW.sha256} into a folder"
@@ -175,7 +177,7 @@ def test_the_first_download_of_an_unverified_file_is_what_later_ones_are_compare
 
 def test_bundled_data_needs_no_fetch(register: Register, samples, monkeypatch: pytest.MonkeyPatch):
     folder = samples.beir()
-    monkeypatch.setattr(fetching, "_PACKAGE", folder.parent)
+    monkeypatch.setattr(fetch, "_PACKAGE", folder.parent)
     register(bundled=folder.name, format="beir", split="test")
     assert fetch("toy") == folder
     assert load("toy").card.name == "toy"
@@ -183,7 +185,7 @@ def test_bundled_data_needs_no_fetch(register: Register, samples, monkeypatch: p
 
 def test_self_retrieval_is_a_suffix_for_every_copy(register: Register, samples, monkeypatch: pytest.MonkeyPatch):
     folder = samples.cocktail()
-    monkeypatch.setattr(fetching, "_PACKAGE", folder.parent)
+    monkeypatch.setattr(fetch, "_PACKAGE", folder.parent)
     for view, suffixes in (("human", ("",)), ("mixed", ("-human", "-bot-1.0"))):
         options = {"view": view}
         register(bundled=folder.name, format="cocktail", split="test", self_retrieval=True, options=options)

@@ -30,7 +30,8 @@ from hub_folders import (
     ruscibench,
 )
 
-from rusbeir.datasets import Row, extras, load, rows, validate
+from rusbeir.datasets import Row, extras, load, validate
+from rusbeir.datasets import registry as registry_module
 from rusbeir.errors import BadInput, MissingExtra, UnknownName
 
 pytestmark = pytest.mark.usefixtures("hf_extra")
@@ -69,7 +70,7 @@ def register(monkeypatch: pytest.MonkeyPatch, fresh_cache: Path, tmp_path: Path)
 
     def register(*hub: str, format: str = "hub", **options: str) -> Path:
         row = Row(name="toy", format=format, language="ru", split="test", hub=hub, options=options)
-        monkeypatch.setattr(rows, "registry", lambda: {"toy": row})
+        monkeypatch.setattr(registry_module, "read_registry", lambda: {"toy": row})
         monkeypatch.setenv("RUSBEIR_DATA", str(tmp_path / "data"))
         return tmp_path / "data" / "hub"
 
@@ -135,11 +136,13 @@ def test_a_published_md5_is_checked_and_a_missing_one_recorded(
     corpus = put(hub / "some/marco/c.tsv", renamed(DOCS, title=""))
     put(hub / "some/marco/q.tsv", QUERIES)
     qrels = put(hub / "some/marco/r.tsv", QRELS)
-    monkeypatch.setattr("rusbeir.datasets.hub.md5sums", lambda: {"some/marco/c.tsv": hashlib.md5(b"").hexdigest()})
+    monkeypatch.setattr(
+        "rusbeir.datasets.fetching.hub.md5sums", lambda: {"some/marco/c.tsv": hashlib.md5(b"").hexdigest()}
+    )
     with pytest.raises(BadInput, match=rf"{corpus} is not the file that toy is made of: expected md5 d41d8"):
         load("toy")
     right = {"some/marco/c.tsv": hashlib.md5(corpus.read_bytes()).hexdigest()}
-    monkeypatch.setattr("rusbeir.datasets.hub.md5sums", lambda: right)
+    monkeypatch.setattr("rusbeir.datasets.fetching.hub.md5sums", lambda: right)
     load("toy")
     put(qrels, QRELS[1:])
     with pytest.raises(BadInput, match=rf"{qrels} has changed since toy was first used: then sha256 .*, now "):
@@ -210,9 +213,7 @@ def test_without_the_extra_its_name_is_told(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_the_hubs_packages_are_imported_only_for_what_needs_them(samples):
-    code = (
-        "import sys; from rusbeir.datasets import load, registry; load(sys.argv[1], language='ru'); print(*sys.modules)"
-    )
+    code = "import sys; from rusbeir.datasets import load; load(sys.argv[1], language='ru'); print(*sys.modules)"
     command = [sys.executable, "-c", code, samples.beir()]
     loaded = set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
     assert "rusbeir.datasets" in loaded
@@ -222,8 +223,8 @@ def test_the_hubs_packages_are_imported_only_for_what_needs_them(samples):
 MEASURE = """
 import resource, sys
 from rusbeir.datasets import load
-from rusbeir.datasets.tables import documents_in
-from rusbeir.datasets.records import refuse
+from rusbeir.datasets.formats.tables import documents_in
+from rusbeir.datasets.formats.records import refuse
 from pathlib import Path
 list(documents_in([Path(sys.argv[1])], refuse))[:0]
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -29,10 +29,10 @@ FILES = {
 # The hub's library reads its settings when it is imported, so every call is a process of its own.
 PROGRAM = """
 import sys
-from rusbeir.datasets import Row, load, rows
+from rusbeir.datasets import Row, load, registry
 from rusbeir.errors import RusbeirError
 row = Row(name="toy", format="hub", language="ru", split="test", hub=tuple(sys.argv[1:]))
-rows.registry = lambda: {"toy": row}
+registry.read_registry = lambda: {"toy": row}
 told = []
 try:
     dataset = load("toy", progress=lambda *step: told.append(step))

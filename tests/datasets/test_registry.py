@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from rusbeir.datasets import load, registry
-from rusbeir.datasets.formats import FORMATS
-from rusbeir.datasets.records import refuse
-from rusbeir.datasets.rows import read_rows
-from rusbeir.datasets.source import Request
+from rusbeir.datasets import load, read_registry
+from rusbeir.datasets.formats.records import refuse
+from rusbeir.datasets.formats.source import Request
+from rusbeir.datasets.formats.table import FORMATS
+from rusbeir.datasets.registry import read_rows
 from rusbeir.errors import BadInput, UnknownName
 
 # name: first, tenth and last document (id, how its text starts), and the first characters of the fingerprint
@@ -110,12 +110,12 @@ RECORDS = {
 
 def test_every_row_that_was_measured_has_its_records_here():
     """Those have a sha256 of ours; bundled content stands in the repository, the rest is not at hand."""
-    assert set(RECORDS) == {name for name, row in registry().items() if row.sha256}
+    assert set(RECORDS) == {name for name, row in read_registry().items() if row.sha256}
 
 
 @pytest.mark.parametrize("name", RECORDS)
 def test_counts_and_records(name: str, shared_data: Path):
-    row, dataset = registry()[name], load(name)
+    row, dataset = read_registry()[name], load(name)
     docs = list(dataset.corpus)
     *expected, content = RECORDS[name]
     assert [(docs[i].doc_id, docs[i].text[:24]) for i in (0, 9, -1)] == expected

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rusbeir.datasets import registry, row_of
-from rusbeir.datasets.formats import FORMATS
-from rusbeir.datasets.rows import md5sums
+from rusbeir.datasets import read_registry, row_of
+from rusbeir.datasets.formats.table import FORMATS
+from rusbeir.datasets.registry import md5sums
 
 # family (the first part of a name): rows, and how many of them have a checksum
 FAMILIES = {
@@ -28,13 +28,13 @@ FAMILIES = {
 
 
 def test_rows_by_family():
-    rows = Counter(name.partition("/")[0] for name in registry())
-    verified = Counter(name.partition("/")[0] for name, row in registry().items() if row.verified)
+    rows = Counter(name.partition("/")[0] for name in read_registry())
+    verified = Counter(name.partition("/")[0] for name, row in read_registry().items() if row.verified)
     assert {family: (n, verified[family]) for family, n in rows.items()} == FAMILIES
 
 
 def test_every_row_says_what_it_is():
-    for name, row in registry().items():
+    for name, row in read_registry().items():
         assert row.licence, name
         assert row.language, name
         assert row.split, name
@@ -61,7 +61,7 @@ def test_the_public_sets_of_beir(name: str):
 
 
 def test_rows_of_one_archive_share_it():
-    forums = [row for name, row in registry().items() if name.startswith("beir/cqadupstack/")]
+    forums = [row for name, row in read_registry().items() if name.startswith("beir/cqadupstack/")]
     assert len(forums) == 12
     assert len({row.path for row in forums}) == 1
     assert len({row.options["within"] for row in forums}) == 12
@@ -70,16 +70,18 @@ def test_rows_of_one_archive_share_it():
 
 
 def test_cocktail_ignores_titles_and_mixes_two_copies():
-    for name, row in registry().items():
+    for name, row in read_registry().items():
         if name.startswith("cocktail/"):
             assert row.ignore_titles
-            assert row.n_docs == registry()[f"{name.rpartition('/')[0]}/human"].n_docs * (1 + name.endswith("mixed"))
+            assert row.n_docs == read_registry()[f"{name.rpartition('/')[0]}/human"].n_docs * (
+                1 + name.endswith("mixed")
+            )
 
 
 def test_every_published_md5_is_of_some_row():
     patterns = [
         f"{repository.partition('@')[0]}/{row.options[role]}"
-        for row in registry().values()
+        for row in read_registry().values()
         for repository in row.hub
         for role in ("corpus", "queries", "qrels")
         if role in row.options

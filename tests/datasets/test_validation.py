@@ -8,7 +8,7 @@ import tracemalloc
 import orjson
 import pytest
 
-from rusbeir.datasets import load, registry, validate, write_beir
+from rusbeir.datasets import load, read_registry, validate, write_beir
 from rusbeir.errors import BadInput, UnknownName
 
 
@@ -18,7 +18,7 @@ def found(path, **options):
     return [(f.level, f.file.removeprefix(prefix), f.line, f.message) for f in validate(path, language="ru", **options)]
 
 
-@pytest.mark.parametrize("name", [name for name, row in registry().items() if row.sha256 or row.bundled])
+@pytest.mark.parametrize("name", [name for name, row in read_registry().items() if row.sha256 or row.bundled])
 def test_registered_datasets_are_sound(name: str, shared_data):
     assert validate(name) == []
 

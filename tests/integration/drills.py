@@ -11,10 +11,10 @@ from pathlib import Path
 from elastic_node import Node
 from stubs import Words, recipe
 
+from rusbeir.retrieval.elasticsearch import connection
 from rusbeir.retrieval.lexical import engines, index
 from rusbeir.retrieval.lexical.bm25 import Bm25
-from rusbeir.retrieval.lexical.elastic import connection
-from rusbeir.retrieval.lexical.retriever import LexicalRetriever
+from rusbeir.retrieval.lexical.index import LexicalRetriever
 from rusbeir.types import Doc, Run, silent
 
 VOCABULARY = [f"w{number}" for number in range(5_000)]

@@ -8,7 +8,7 @@ import pytest
 
 from rusbeir.datasets import load
 from rusbeir.retrieval import resolve
-from rusbeir.retrieval.source import search_without_self
+from rusbeir.retrieval.run_cache import search_without_self
 from rusbeir.types import Doc, Run, silent
 
 DEPTH = 100

@@ -9,7 +9,7 @@ import drills
 import elastic_node
 import pytest
 
-from rusbeir.retrieval.lexical.elastic import connection
+from rusbeir.retrieval.elasticsearch import connection
 
 DOCUMENTS = 10_000
 QUERIES = 600

@@ -15,8 +15,8 @@ import pytest
 from tls_proxy import tls_proxy
 
 from rusbeir.errors import BackendError, BadInput
-from rusbeir.retrieval.lexical.elastic import connection
-from rusbeir.retrieval.lexical.elastic.doctor import Finding, examine
+from rusbeir.retrieval.elasticsearch import connection
+from rusbeir.retrieval.elasticsearch.diagnose import Finding, examine
 
 KEY = "c2VjcmV0LWlkOnNlY3JldC1rZXk="
 CREDENTIALS = ("ES_API_KEY", "ES_USER", "ES_PASSWORD", "ES_CA_CERTS")

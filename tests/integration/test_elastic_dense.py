@@ -8,9 +8,8 @@ from toy import Toy, documents
 
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.retrieval import resolve
-from rusbeir.retrieval.dense import elastic
 from rusbeir.retrieval.dense.system import DenseSystem
-from rusbeir.retrieval.lexical.elastic import indexes
+from rusbeir.retrieval.elasticsearch import dense, indexes
 from rusbeir.retrieval.models import Model
 from rusbeir.types import silent
 
@@ -20,7 +19,7 @@ QUERIES = {doc.doc_id: doc.text for doc in list(DOCS)[:30]}
 
 def system(url: str = "", index: str = "exact", **options) -> DenseSystem:
     toy = Toy()
-    server = elastic.connect(f"elasticsearch@{url}", index) if url else None
+    server = dense.connect(f"elasticsearch@{url}", index) if url else None
     model = Model(name="toy", separator=" ")
     return DenseSystem(name="dense(toy)", model=model, encoder=toy, index=index, server=server, **options)
 

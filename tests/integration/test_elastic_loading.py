@@ -15,10 +15,10 @@ from test_elastic_agreement import agree
 from test_elastic_connection import answering
 
 from rusbeir.errors import BackendError, BadInput, UnknownName
+from rusbeir.retrieval.elasticsearch import bulk, connection, indexes, mappings
+from rusbeir.retrieval.elasticsearch.connection import Server
+from rusbeir.retrieval.elasticsearch.searcher import ElasticSearcher
 from rusbeir.retrieval.lexical.bm25 import Bm25
-from rusbeir.retrieval.lexical.elastic import bodies, connection, indexes, loading
-from rusbeir.retrieval.lexical.elastic.connection import Server
-from rusbeir.retrieval.lexical.elastic.searcher import ElasticSearcher
 from rusbeir.types import Doc
 
 DOCS = [Doc(f"d{number}", f"w{number} w{number % 7} shared", f"t{number % 3}") for number in range(2_500)]
@@ -37,7 +37,7 @@ def impatient(monkeypatch):
 
 def begin(server: Server, name: str, folder: Path, body: dict | None = None) -> indexes.Held:
     """The index of a load that has begun."""
-    return indexes.create(server, name, recipe(ENGINE, Bm25(), folder), body or bodies.client_body(Bm25()))
+    return indexes.create(server, name, recipe(ENGINE, Bm25(), folder), body or mappings.client_body(Bm25()))
 
 
 def name_of(folder: Path) -> str:
@@ -90,7 +90,7 @@ def test_ids_may_be_long(server, tmp_path):
 def test_a_load_goes_on_where_it_stood(server, tmp_path):
     folder = tmp_path / "index"
     held = begin(server, name_of(folder), folder)
-    loading.load(server, held.index, sources(2_000))
+    bulk.load(server, held.index, sources(2_000))
     assert indexes.find(server, held.name).published is False
     build(folder, DOCS, ENGINE)
     stats = server.ask("GET", f"/{held.name}/_stats/indexing")["_all"]["primaries"]["indexing"]
@@ -102,7 +102,7 @@ def test_sending_twice_leaves_one(server, tmp_path):
     """And no trace in the statistics: scores of a load that was repeated are those of one that was not."""
     folder = tmp_path / "index"
     held = begin(server, name_of(folder), folder)
-    loading.load(server, held.index, sources(900))
+    bulk.load(server, held.index, sources(900))
     build(folder, DOCS, ENGINE)
     assert loaded(server, held.name) == (len(DOCS), 0)
     queries = {str(number): f"w{number} shared t1" for number in range(20)}
@@ -146,7 +146,7 @@ def test_a_killed_load_goes_on_where_it_stood(server, tmp_path, monkeypatch):
 def test_nobody_finds_an_unfinished_index(server, tmp_path):
     folder = tmp_path / "index"
     held = begin(server, name_of(folder), folder)
-    loading.load(server, held.index, sources(100))
+    bulk.load(server, held.index, sources(100))
     assert server.ask("GET", f"/{held.name}/_count", allow=(404,)) is None
 
 
@@ -206,7 +206,7 @@ def test_a_name_of_ours_with_another_recipe(server, tmp_path):
 
 def test_a_mapping_that_does_not_fit(server, tmp_path):
     folder = tmp_path / "index"
-    body = bodies.client_body(Bm25())
+    body = mappings.client_body(Bm25())
     body["mappings"]["properties"]["text"] = {"type": "integer"}
     begin(server, name_of(folder), folder, body)
     with pytest.raises(BackendError, match=r"refuses document 'd0' \(400\): .*w0 w0 shared"):

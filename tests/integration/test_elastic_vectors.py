@@ -9,9 +9,9 @@ import pytest
 
 from rusbeir.errors import BadInput
 from rusbeir.retrieval.dense import exact
+from rusbeir.retrieval.elasticsearch import connection, indexes, searcher, vectors
 from rusbeir.retrieval.lexical.bm25 import Bm25
-from rusbeir.retrieval.lexical.elastic import connection, indexes, searcher, vectors
-from rusbeir.retrieval.lexical.recipe import Recipe
+from rusbeir.retrieval.lexical.index_key import Recipe
 
 DOCUMENTS, DIM, K = 3_000, 64, 20
 TERMS = [(f"d{row}", (f"w{row} w{row % 50}",)) for row in range(DOCUMENTS)]

@@ -8,34 +8,34 @@ import threading
 
 import pytest
 
+from rusbeir import locks
 from rusbeir.errors import BackendError
-from rusbeir.jobs import lock
 
 
 def test_a_held_file_is_refused_naming_its_holder(tmp_path):
     with (
-        lock.hold(tmp_path / "lock", tmp_path / "what"),
-        pytest.raises(lock.InUse, match=rf"what is in use by process {os.getpid()} \(this one\)"),
+        locks.hold(tmp_path / "lock", tmp_path / "what"),
+        pytest.raises(locks.InUse, match=rf"what is in use by process {os.getpid()} \(this one\)"),
     ):
-        lock.hold(tmp_path / "lock", tmp_path / "what")
+        locks.hold(tmp_path / "lock", tmp_path / "what")
 
 
 def test_waiting_is_said_once(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(lock, "_POLL_SECONDS", 0.02)
-    monkeypatch.setattr(lock, "_SILENT_SECONDS", 0.1)
+    monkeypatch.setattr(locks, "_POLL_SECONDS", 0.02)
+    monkeypatch.setattr(locks, "_SILENT_SECONDS", 0.1)
     for _ in range(2):
-        held = lock.hold(tmp_path / "lock", tmp_path / "what")
+        held = locks.hold(tmp_path / "lock", tmp_path / "what")
         threading.Timer(0.4, held.close).start()
-        lock.hold_when_free(tmp_path / "lock", tmp_path / "what").close()
+        locks.hold_when_free(tmp_path / "lock", tmp_path / "what").close()
     assert caplog.text.count("Waiting: ") == 1
     assert f"what is in use by process {os.getpid()}" in caplog.text
 
 
 def test_a_short_wait_is_not_worth_a_word(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(lock, "_POLL_SECONDS", 0.02)
-    held = lock.hold(tmp_path / "lock", tmp_path / "what")
+    monkeypatch.setattr(locks, "_POLL_SECONDS", 0.02)
+    held = locks.hold(tmp_path / "lock", tmp_path / "what")
     threading.Timer(0.1, held.close).start()
-    lock.hold_when_free(tmp_path / "lock", tmp_path / "what").close()
+    locks.hold_when_free(tmp_path / "lock", tmp_path / "what").close()
     assert caplog.text == ""
 
 
@@ -43,6 +43,6 @@ def test_a_file_system_without_locks_is_not_waited_for(tmp_path, monkeypatch):
     def refuse(file):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(lock, "_take", refuse)
+    monkeypatch.setattr(locks, "_take", refuse)
     with pytest.raises(BackendError, match="what is in use by another process"):
-        lock.hold_when_free(tmp_path / "lock", tmp_path / "what")
+        locks.hold_when_free(tmp_path / "lock", tmp_path / "what")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rusbeir.retrieval.lexical import engines, index
 from rusbeir.retrieval.lexical.bm25 import Bm25
-from rusbeir.retrieval.lexical.retriever import LexicalRetriever
+from rusbeir.retrieval.lexical.index import LexicalRetriever
 from rusbeir.types import Doc, Progress, silent
 
 

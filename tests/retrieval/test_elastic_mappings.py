@@ -9,7 +9,7 @@ import pytest
 
 from rusbeir.analysis import Analyzer, languages
 from rusbeir.errors import UnknownName
-from rusbeir.retrieval.lexical.elastic import analysis, bodies, connection
+from rusbeir.retrieval.elasticsearch import connection, mappings
 
 FOLDER = Path(__file__).parent.parent.parent / "es_mappings"
 FILES = [(code, client) for code in languages() for client in (False, True)]
@@ -27,7 +27,7 @@ def test_every_language_has_its_two_files():
 def test_files_are_in_step(language, client):
     option = " --client" if client else ""
     path = file_of(language, client)
-    rendered = bodies.for_people(language, client=client)
+    rendered = mappings.for_people(language, client=client)
     assert json.loads(path.read_text()) == rendered, f"rusbeir languages mapping {language}{option} > {path.name}"
 
 
@@ -57,29 +57,29 @@ def test_they_can_be_put(language, client):
 
 
 def test_k1_and_b_of_a_profile():
-    found = bodies.for_people("en", "anserini-flat")["settings"]["similarity"]["bm25"]
+    found = mappings.for_people("en", "anserini-flat")["settings"]["similarity"]["bm25"]
     assert found == {"type": "BM25", "k1": 0.9, "b": 0.4}
 
 
 @pytest.mark.usefixtures("elasticsearch")
 def test_a_language_that_the_server_does_not_know(monkeypatch):
     """Its own stop words and stemmer make a custom analyzer."""
-    monkeypatch.delitem(analysis.STOCK, "ru")
+    monkeypatch.delitem(mappings.STOCK, "ru")
     server = connection.connect()
-    server.ask("PUT", "/somebodys-custom", bodies.for_people("ru"))
+    server.ask("PUT", "/somebodys-custom", mappings.for_people("ru"))
     found = server.ask("POST", "/somebodys-custom/_analyze", {"field": "text", "text": "На старых ЗАМКАХ"})
     assert [token["token"] for token in found["tokens"]] == ["стар", "замк"]
 
 
 def test_nobody_knows_the_language():
     with pytest.raises(UnknownName, match="No language 'tlh'"):
-        bodies.for_people("tlh")
+        mappings.for_people("tlh")
 
 
 @pytest.mark.usefixtures("elasticsearch")
 def test_every_stock_analyzer_is_there():
     server = connection.connect()
-    for name in {*analysis.STOCK.values()}:
+    for name in {*mappings.STOCK.values()}:
         assert server.ask("POST", "/_analyze", {"analyzer": name, "text": "Ж a"})["tokens"], name
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rusbeir.jobs import Limits
-from rusbeir.translation.protocol import Capacity, Failure, Outcome
+from rusbeir.translation.translator import Capacity, Failure, Outcome
 
 _RUSSIAN = {
     "water": "вода", "boils": "кипит", "ice": "лёд", "melts": "тает", "snow": "снег", "falls": "падает",

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from texts import texts
 
 from rusbeir.errors import BadInput
-from rusbeir.translation import identification, loops, numbers, phrases
-from rusbeir.translation.checks import CHECKS, FAILURES, Flag, Segment, check, failure
-from rusbeir.translation.protocol import REASONS, Failure
+from rusbeir.translation.checks import language, llm_phrases, numbers, repetition
+from rusbeir.translation.checks.checks import CHECKS, FAILURES, Flag, Segment, check, failure
+from rusbeir.translation.translator import REASONS, Failure
 
 LONG_EN = "The Panthers finished the regular season with a record that nobody had expected of them."
 LONG_RU = "Пантеры закончили регулярный сезон с рекордом, которого от них никто не ожидал."
@@ -139,20 +139,20 @@ def test_all_at_once():
 
 def test_the_lost_are_named():
     assert numbers.lost("In 1,000.5 of 1987, 1987 and 33", "33") == ["1,000.5", "1987"]
-    assert loops.loop("a b a b a b a b a b") == loops.Loop("a b", 5)
+    assert repetition.loop("a b a b a b a b a b") == repetition.Loop("a b", 5)
 
 
-@pytest.mark.parametrize("language", ["de", "es", "ru"])
-def test_good_translations_are_left_alone(language: str, shared_data: Path):
+@pytest.mark.parametrize("code", ["de", "es", "ru"])
+def test_good_translations_are_left_alone(code: str, shared_data: Path):
     """XQuAD's professional translations: 1,430 texts."""
-    texts = {code: _texts(shared_data / "xquad" / f"xquad.{code}.json") for code in ("en", language)}
-    segments = [Segment(a, b, "en", language) for a, b in zip(texts["en"], texts[language], strict=True)]
+    texts = {tag: _texts(shared_data / "xquad" / f"xquad.{tag}.json") for tag in ("en", code)}
+    segments = [Segment(a, b, "en", code) for a, b in zip(texts["en"], texts[code], strict=True)]
     flags = [flag.name for segment in segments for flag in check(segment)]
     assert set(flags) <= {"lost-numbers", "truncated"}
     assert len(flags) <= 16, "numbers that the translators changed"
-    wrong = "es" if language == "de" else "de"
+    wrong = "es" if code == "de" else "de"
     other = _texts(shared_data / "xquad" / f"xquad.{wrong}.json")
-    long = [Segment(a, b, "en", language) for a, b in zip(texts["en"], other, strict=True) if len(b) > 60]
+    long = [Segment(a, b, "en", code) for a, b in zip(texts["en"], other, strict=True) if len(b) > 60]
     missed = [segment for segment in long if failure(check(segment)) is None]
     assert len(missed) <= 0.02 * len(long)
 
@@ -184,10 +184,10 @@ def test_no_check_backtracks_on_a_megabyte(unit: str):
 
 
 def test_every_file_of_patterns_is_whole():
-    assert set(phrases.languages()) >= {"de", "en", "es", "fr", "pt", "ru", "zh"}
-    for language in phrases.languages():
-        assert all(phrases.phrases_of(frozenset({language}))), f"{language} lacks a list"
-    assert phrases.phrases_of(frozenset({"tlh"})) == (None, None, None, None)
+    assert set(llm_phrases.languages()) >= {"de", "en", "es", "fr", "pt", "ru", "zh"}
+    for code in llm_phrases.languages():
+        assert all(llm_phrases.phrases_of(frozenset({code}))), f"{code} lacks a list"
+    assert llm_phrases.phrases_of(frozenset({"tlh"})) == (None, None, None, None)
 
 
 @pytest.mark.parametrize(
@@ -203,12 +203,12 @@ def test_every_file_of_patterns_is_whole():
 def test_broken_patterns_are_refused(content: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "patterns").mkdir()
     (tmp_path / "patterns" / "xx.toml").write_text(content)
-    monkeypatch.setattr(phrases, "data_folder", lambda name: tmp_path)
+    monkeypatch.setattr(llm_phrases, "data_folder", lambda name: tmp_path)
     with pytest.raises(BadInput) as caught:
-        phrases.phrases_of.__wrapped__(frozenset({"xx"}))
+        llm_phrases.phrases_of.__wrapped__(frozenset({"xx"}))
     assert message in str(caught.value)
 
 
 def test_languages_are_told_apart_by_their_own_codes():
     norwegian = "Laget avsluttet den vanlige sesongen med en rekord som ingen hadde ventet av dem i det hele tatt."
-    assert identification.mistaken("", norwegian, "en", "nb") is None
+    assert language.mistaken("", norwegian, "en", "nb") is None

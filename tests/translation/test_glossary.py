@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rusbeir.errors import BadInput
-from rusbeir.translation.glossary import Glossary, read_glossary
+from rusbeir.translation.segments.glossary import Glossary, read_glossary
 
 
 def found(glossary: Glossary, text: str) -> list[tuple[str, str | None]]:

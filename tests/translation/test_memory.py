@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from rusbeir.errors import BadInput
-from rusbeir.translation.align import write_pairs
-from rusbeir.translation.memory import open_memory
-from rusbeir.translation.pairs import read_pairs
+from rusbeir.translation.tm.memory import open_memory
+from rusbeir.translation.tm.pairs import read_pairs, write_pairs
 
 TMX = """<?xml version="1.0"?><!DOCTYPE tmx SYSTEM "tmx14.dtd">
 <tmx version="1.4"><header srclang="en"/><body>

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from texts import SNIPPETS
 
 from rusbeir.errors import BadInput
-from rusbeir.translation.align import write_pairs
-from rusbeir.translation.pairs import read_pairs
+from rusbeir.translation.tm.pairs import read_pairs, write_pairs
 
 ENDINGS = [".jsonl", ".tsv", ".tmx", ".jsonl.gz", ".tsv.gz", ".tmx.gz"]
 TEXT = st.lists(st.one_of(st.sampled_from(SNIPPETS), st.text(max_size=10)), max_size=5).map("".join)

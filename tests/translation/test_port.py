@@ -13,11 +13,11 @@ from porters import DOCS, Fake, dataset_bytes, failing, records, translated, wri
 import rusbeir
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.jobs import Limits, Transient
-from rusbeir.translation.glossary import Glossary
-from rusbeir.translation.pairs import read_pairs
-from rusbeir.translation.porter import Incomplete
-from rusbeir.translation.porting import port
-from rusbeir.translation.protocol import Capacity, Failure
+from rusbeir.translation.port.api import port
+from rusbeir.translation.port.job import Incomplete
+from rusbeir.translation.segments.glossary import Glossary
+from rusbeir.translation.tm.pairs import read_pairs
+from rusbeir.translation.translator import Capacity, Failure
 
 
 @pytest.fixture

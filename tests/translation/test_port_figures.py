@@ -16,7 +16,7 @@ from porters import records
 
 import rusbeir
 from rusbeir.jobs import Journal
-from rusbeir.translation.porting import port
+from rusbeir.translation.port.api import port
 
 N_SEGMENTS = 2_000
 """benchmarks/port.py does it with 10,000."""

@@ -17,9 +17,9 @@ import port_data  # noqa: E402
 
 from rusbeir.errors import BackendError, BadInput  # noqa: E402
 from rusbeir.translation.backends.presets import preset  # noqa: E402
-from rusbeir.translation.members import Member  # noqa: E402
-from rusbeir.translation.porting import port  # noqa: E402
-from rusbeir.translation.shelf import opened  # noqa: E402
+from rusbeir.translation.port.api import port  # noqa: E402
+from rusbeir.translation.port.folder import opened  # noqa: E402
+from rusbeir.translation.port.plan import Member  # noqa: E402
 
 
 def test_killed_ports_end_with_the_same_bytes(tmp_path):

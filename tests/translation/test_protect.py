@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from texts import GLOSSARY, texts
 
 from rusbeir.errors import BadInput, UnknownName
-from rusbeir.translation.glossary import Glossary
-from rusbeir.translation.masks import STYLES
-from rusbeir.translation.protect import Masked, mask, restore, split
-from rusbeir.translation.protocol import Capacity, Failure
-from rusbeir.translation.segment import join, units
-from rusbeir.translation.spans import find_spans
+from rusbeir.translation.segments.glossary import Glossary
+from rusbeir.translation.segments.placeholders import STYLES
+from rusbeir.translation.segments.protect import Masked, mask, restore, split
+from rusbeir.translation.segments.segment import join, units
+from rusbeir.translation.segments.spans import find_spans
+from rusbeir.translation.translator import Capacity, Failure
 
 MASKS = [name for name, style in STYLES.items() if style.form]
 

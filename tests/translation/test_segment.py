@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from texts import GLOSSARY, texts
 
 from rusbeir.errors import BadInput, UnknownName
-from rusbeir.translation.masks import STYLES
-from rusbeir.translation.protect import mask
-from rusbeir.translation.protocol import Capacity
-from rusbeir.translation.segment import LEVELS, Piece, cut, join, pack, units
-from rusbeir.translation.spans import find_spans
+from rusbeir.translation.segments.placeholders import STYLES
+from rusbeir.translation.segments.protect import mask
+from rusbeir.translation.segments.segment import LEVELS, Piece, cut, join, pack, units
+from rusbeir.translation.segments.spans import find_spans
+from rusbeir.translation.translator import Capacity
 
 FREE = Capacity()
 

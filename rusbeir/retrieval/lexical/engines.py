@@ -9,12 +9,12 @@ from typing import Protocol, TypeAlias
 
 from rusbeir.errors import BadInput, unknown
 from rusbeir.retrieval.lexical.bm25 import Bm25
-from rusbeir.retrieval.lexical.recipe import Recipe
+from rusbeir.retrieval.lexical.index_key import Recipe
 
 ENGINES = {
     "tantivy": "rusbeir.retrieval.lexical.tantivy_engine:TantivyEngine",
     "bm25s": "rusbeir.retrieval.lexical.bm25s_engine:Bm25sEngine",
-    "elasticsearch": "rusbeir.retrieval.lexical.elastic.engine:ElasticEngine",
+    "elasticsearch": "rusbeir.retrieval.elasticsearch.engine:ElasticEngine",
 }
 """Name -> "module:class", imported on use."""
 

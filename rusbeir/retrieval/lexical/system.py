@@ -10,9 +10,9 @@ from rusbeir import __version__
 from rusbeir.analysis import Analyzer, empty_warning, languages
 from rusbeir.errors import BadInput, unknown
 from rusbeir.retrieval.lexical import bm25, engines, index
-from rusbeir.retrieval.lexical.retriever import LineAnalyzer
+from rusbeir.retrieval.lexical.index import LineAnalyzer
 from rusbeir.retrieval.spec import Spec, Stage
-from rusbeir.retrieval.systems import Prepared, System
+from rusbeir.retrieval.system import Prepared, System
 from rusbeir.storage import cache_folder
 from rusbeir.types import Corpus, Progress
 
@@ -79,7 +79,7 @@ def from_stage(stage: Stage, language: str, engine: str, source: System | None) 
 
 def _analyzer(language: str, asked: bm25.Bm25) -> LineAnalyzer:
     if asked.server_language:
-        from rusbeir.retrieval.lexical.elastic.analysis import ServerAnalyzer
+        from rusbeir.retrieval.elasticsearch.mappings import ServerAnalyzer
 
         return ServerAnalyzer(asked.server_language)
     profile = asked.analysis

@@ -23,7 +23,7 @@ import tantivy
 from rusbeir.errors import BackendError
 from rusbeir.retrieval.lexical.bm25 import Bm25
 from rusbeir.retrieval.lexical.engines import SERVER_ONLY, Terms
-from rusbeir.retrieval.lexical.recipe import Recipe
+from rusbeir.retrieval.lexical.index_key import Recipe
 from rusbeir.retrieval.lexical.tantivy_searcher import (
     FILLER,
     LONGEST_TERM_CHARS,

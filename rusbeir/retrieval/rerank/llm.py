@@ -16,7 +16,7 @@ from functools import cached_property, partial
 from typing import ClassVar, TypeVar
 
 from rusbeir.errors import BackendError
-from rusbeir.jobs import Answer, Exhausted, Limits, Llm, Rejected, Throttle, spending
+from rusbeir.jobs import Answer, Exhausted, Limits, Llm, Rejected, Throttle, budget
 from rusbeir.retrieval.models import Model, visible
 from rusbeir.retrieval.rerank.reranker import Unjudged
 
@@ -98,7 +98,7 @@ class YesNoReranker(_LlmReranker):
         """The same, handed over one by one as the answers come; None where the model says neither."""
         prompts = [f"Query: {query}\n\nDocument: {text[: self._chars]}\n\nIs it relevant?" for text in documents]
         llm = self._llm
-        spending.spend(sum(len(_YES_NO) + len(prompt) for prompt in prompts))
+        budget.spend(sum(len(_YES_NO) + len(prompt) for prompt in prompts))
         asyncio.run(_judge(llm, prompts, keep))
 
 
@@ -125,7 +125,7 @@ class ListReranker(_LlmReranker):
         lines = [f"[{n}] {' '.join(text[: self._chars].split())}" for n, text in enumerate(documents, start=1)]
         prompt = f"Query: {query}\n\n" + "\n".join(lines)
         llm = self._llm
-        spending.spend(len(_LIST) + len(prompt))
+        budget.spend(len(_LIST) + len(prompt))
         answer = asyncio.run(_answered(llm, _LIST, prompt, TOKENS_TO_THINK + 6 * len(documents)))
         named = _named(answer.text, len(documents))
         if not named or (answer.finish_reason == "length" and len(named) < len(documents)):

@@ -10,12 +10,12 @@ from typing import TypeAlias
 
 from rusbeir import __version__
 from rusbeir.errors import BadInput
-from rusbeir.retrieval import models, own
-from rusbeir.retrieval.options import Options, only_argument
+from rusbeir.retrieval import models, user_code
 from rusbeir.retrieval.rerank.reranker import MayNotJudge, MeasuresLength, Reranker, Scored
-from rusbeir.retrieval.rerank.scores import Scores
-from rusbeir.retrieval.spec import Stage
-from rusbeir.retrieval.systems import OWN, Prepared, System
+from rusbeir.retrieval.rerank.score_cache import Scores
+from rusbeir.retrieval.resolve import OWN
+from rusbeir.retrieval.spec import Options, Stage, only_argument
+from rusbeir.retrieval.system import Prepared, System
 from rusbeir.storage import cache_folder
 from rusbeir.types import Corpus, Doc, Progress, Queries, Retriever, Run
 
@@ -71,7 +71,7 @@ class RerankSystem:
     def prepare(self, corpus: Corpus, fingerprint: str, progress: Progress) -> Prepared:
         """The source on that corpus, with the scores that are kept of this reranker."""
         prepared = self.source.prepare(corpus, fingerprint, progress)
-        folder = own.folder_name("scores", self.reranker.signature)
+        folder = user_code.folder_name("scores", self.reranker.signature)
         retriever = _RerankRetriever(
             system=self,
             retriever=prepared.retriever,
@@ -138,7 +138,7 @@ def from_stage(stage: Stage, source: System) -> RerankSystem:
     name = only_argument(stage, "model", "bge-reranker-v2-m3")
     if name.startswith(OWN):
         options = Options(stage, ("depth",), others=True)
-        reranker = own.reranker(name, options.others)
+        reranker = user_code.reranker(name, options.others)
     else:
         options = Options(stage, ("depth", "runtime", "layer", *SETTINGS))
         asked = options.word("runtime", "", ("", *RUNTIMES))
@@ -157,7 +157,9 @@ def from_own_stage(stage: Stage, source: System) -> RerankSystem:
     options = Options(stage, ("depth",), others=True)
     if stage.args:
         raise BadInput(f"{stage.name} takes options only, such as depth=50, not {stage.args[0]!s}.")
-    return _over(stage, source, stage.name, own.reranker(stage.name, options.others), options.whole("depth", DEPTH))
+    return _over(
+        stage, source, stage.name, user_code.reranker(stage.name, options.others), options.whole("depth", DEPTH)
+    )
 
 
 def _over(stage: Stage, source: System, model: str, reranker: Reranker, depth: int) -> RerankSystem:

@@ -9,19 +9,18 @@ from typing import TypeAlias
 
 from rusbeir import __version__
 from rusbeir.errors import BadInput
-from rusbeir.retrieval import models, own
-from rusbeir.retrieval.dense import collection
-from rusbeir.retrieval.options import Options, only_argument
+from rusbeir.retrieval import models, user_code
+from rusbeir.retrieval.dense import encoded_corpus
 from rusbeir.retrieval.sparse.encoder import SparseEncoder
 from rusbeir.retrieval.sparse.retriever import SparseRetriever
-from rusbeir.retrieval.sparse.store import WeightStore
-from rusbeir.retrieval.spec import Spec, Stage
-from rusbeir.retrieval.systems import Prepared, System
+from rusbeir.retrieval.sparse.weight_store import WeightStore
+from rusbeir.retrieval.spec import Options, Spec, Stage, only_argument
+from rusbeir.retrieval.system import Prepared, System
 from rusbeir.storage import cache_folder
 from rusbeir.types import Corpus, Doc, Progress
 
 RUNTIMES = {
-    "flagembedding": "rusbeir.retrieval.sparse.flagembedding:make",
+    "flagembedding": "rusbeir.retrieval.bge_m3:make_sparse",
 }
 """Name -> "module:function" that makes the encoder of a Model, imported on use."""
 
@@ -58,10 +57,10 @@ class SparseSystem:
 
     def prepare(self, corpus: Corpus, fingerprint: str, progress: Progress) -> Prepared:
         """The encoded corpus in the cache; what is missing is encoded first."""
-        folder = cache_folder() / "embeddings" / own.folder_name(self.model.name, self.encoder.signature)
+        folder = cache_folder() / "embeddings" / user_code.folder_name(self.model.name, self.encoder.signature)
         documents = WeightStore(folder / "documents")
-        place = folder / "documents" / own.folder_name("corpus", f"{self._documents}\n{fingerprint}")
-        found, reused = collection.encoded(
+        place = folder / "documents" / user_code.folder_name("corpus", f"{self._documents}\n{fingerprint}")
+        found, reused = encoded_corpus.encoded(
             place, corpus, documents, self.encoder, self._texts, progress, name=self.name, model=self.model.name
         )
         return Prepared(

@@ -12,7 +12,7 @@ from rusbeir.jobs import Limits
 from rusbeir.translation.backends.chain import Chain
 from rusbeir.translation.backends.presets import Preset, preset
 from rusbeir.translation.backends.python import PREFIX, PythonFunction
-from rusbeir.translation.protocol import Checks, Translator
+from rusbeir.translation.translator import Checks, Translator
 
 __all__ = ["TRANSLATORS", "Backend", "Chain", "Preset", "close", "make", "members", "names", "preset"]
 
@@ -23,10 +23,10 @@ TRANSLATORS = {
     "google": "rusbeir.translation.backends.google:Google",
     "google-cloud": "rusbeir.translation.backends.google_cloud:GoogleCloud",
     "llm": "rusbeir.translation.backends.llm:LlmTranslator",
-    "madlad": "rusbeir.translation.backends.neural:Neural",
+    "madlad": "rusbeir.translation.backends.ctranslate2:Neural",
     "memory": "rusbeir.translation.backends.memory:Memory",
-    "nllb": "rusbeir.translation.backends.neural:Neural",
-    "opus-mt": "rusbeir.translation.backends.neural:Neural",
+    "nllb": "rusbeir.translation.backends.ctranslate2:Neural",
+    "opus-mt": "rusbeir.translation.backends.ctranslate2:Neural",
 }
 """Name -> "module:class", imported on use. Each has a row in translation/backends.toml."""
 

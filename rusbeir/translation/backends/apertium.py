@@ -16,10 +16,10 @@ from pathlib import Path
 from rusbeir.errors import BadInput
 from rusbeir.jobs import Limits
 from rusbeir.translation.backends.apertium_stream import Pool, Stream, StreamBroken
-from rusbeir.translation.backends.languages import Codes
-from rusbeir.translation.backends.outcomes import final, sifted, verdict
-from rusbeir.translation.backends.presets import capacity_of, codes_of, iso639_3, limits_of
-from rusbeir.translation.protocol import Capacity, Failure, Outcome
+from rusbeir.translation.backends.common import final, sifted, verdict
+from rusbeir.translation.backends.presets import capacity_of, codes_of, limits_of
+from rusbeir.translation.languages import Codes, iso639_3
+from rusbeir.translation.translator import Capacity, Failure, Outcome
 
 _TOOLS = ("apertium", "apertium-wblank-mode", "bash")
 _QUOTED = re.compile(r"'([^']+)'")

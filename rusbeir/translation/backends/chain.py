@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rusbeir.jobs import Limits, Transient
-from rusbeir.translation.masks import STYLES
-from rusbeir.translation.protocol import Capacity, Failure, Outcome
+from rusbeir.translation.segments.placeholders import STYLES
+from rusbeir.translation.translator import Capacity, Failure, Outcome
 
 _UNMASKED = "split"
 

@@ -14,10 +14,10 @@ from typing import Any
 
 from rusbeir.errors import BackendError, BadInput, MissingExtra
 from rusbeir.jobs import Limits, Transient
-from rusbeir.translation.backends import http
-from rusbeir.translation.backends.outcomes import matched, shown, sifted
+from rusbeir.translation.backends import common
+from rusbeir.translation.backends.common import matched, shown, sifted
 from rusbeir.translation.backends.presets import capacity_of, codes_of, limits_of
-from rusbeir.translation.protocol import Capacity, Failure, Outcome
+from rusbeir.translation.translator import Capacity, Failure, Outcome
 
 KEY = "DEEPL_AUTH_KEY"
 # Not allowed in XML, in no form.
@@ -41,7 +41,7 @@ class DeepL:
     def check(self, source: str, target: str) -> None:
         """BadInput for a language that DeepL has not and without a key, MissingExtra without the package deepl."""
         if self.endpoint:
-            http.address(self.endpoint, "The translator deepl's endpoint")
+            common.address(self.endpoint, "The translator deepl's endpoint")
         _codes(source, target)
         _module()
         _key()
@@ -98,11 +98,11 @@ class DeepL:
         """The failure of a text that DeepL will not translate; raises for what has nothing to do with the texts."""
         status = error.http_status_code or 0
         said = shown(str(error).replace(_key(), "[key]"))
-        if error.should_retry or http.transient(status, said, {}) is not None:
+        if error.should_retry or common.transient(status, said, {}) is not None:
             raise Transient("rate-limited" if status in {429, 529} else "server", detail=said)
         if "_lang" in said:
             raise BadInput(f"DeepL does not take the pair of languages: {said}")
-        reason = "too-long" if status in http.TOO_LONG else "unsupported"
+        reason = "too-long" if status in common.TOO_LONG else "unsupported"
         return Failure(reason, said, False)
 
     def _open(self) -> tuple[Any, ThreadPoolExecutor]:

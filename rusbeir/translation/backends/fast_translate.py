@@ -16,9 +16,9 @@ from typing import Any
 
 from rusbeir.errors import BadInput, MissingExtra
 from rusbeir.jobs import Limits
-from rusbeir.translation.backends.outcomes import final, shown, sifted, verdict
+from rusbeir.translation.backends.common import final, shown, sifted, verdict
 from rusbeir.translation.backends.presets import capacity_of, limits_of
-from rusbeir.translation.protocol import Capacity, Failure, Outcome
+from rusbeir.translation.translator import Capacity, Failure, Outcome
 
 _DIRECTIONS = {("en", "pt"): "en-pt", ("pt", "en"): "pt-en"}
 _FIRST_WITHOUT_DOWNLOADS = (0, 2)

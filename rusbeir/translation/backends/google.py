@@ -11,10 +11,10 @@ from typing import Any
 
 from rusbeir.errors import MissingExtra
 from rusbeir.jobs import Limits, Transient, retry_after_seconds
-from rusbeir.translation.backends import http
-from rusbeir.translation.backends.outcomes import PerLoop, one_by_one, shown, sifted, verdict
+from rusbeir.translation.backends import common
+from rusbeir.translation.backends.common import PerLoop, one_by_one, shown, sifted, verdict
 from rusbeir.translation.backends.presets import capacity_of, codes_of, limits_of
-from rusbeir.translation.protocol import Capacity, Failure, Outcome
+from rusbeir.translation.translator import Capacity, Failure, Outcome
 
 _CAPTCHA = re.compile(r"/sorry/|captcha|unusual traffic", re.IGNORECASE)
 
@@ -48,7 +48,7 @@ class Google:
     def check(self, source: str, target: str) -> None:
         """BadInput for a language that Google has not, MissingExtra without googletrans."""
         if self.endpoint:
-            http.address(self.endpoint, "The translator google's endpoint")
+            common.address(self.endpoint, "The translator google's endpoint")
         _codes(source, target)
         _module("googletrans")
 
@@ -71,7 +71,7 @@ class Google:
         client = translator.client
         if self.endpoint:
             client = translator.client = httpx.AsyncClient(
-                transport=http.redirected(httpx, self.endpoint), headers=client.headers, timeout=client.timeout
+                transport=common.redirected(httpx, self.endpoint), headers=client.headers, timeout=client.timeout
             )
         client.event_hooks = {"response": [_inspect]}
         return translator
@@ -109,9 +109,9 @@ async def _inspect(response: Any) -> None:
     body = (await response.aread()).decode("utf-8", "replace")
     if status in {200, 403} or (status == 429 and _CAPTCHA.search(body)):
         raise _captcha(headers)
-    if (failure := http.transient(status, response.reason_phrase, headers)) is not None:
+    if (failure := common.transient(status, response.reason_phrase, headers)) is not None:
         raise failure
-    reason = "too-long" if status in http.TOO_LONG else "unsupported"
+    reason = "too-long" if status in common.TOO_LONG else "unsupported"
     raise _Item(Failure(reason, f"Google answers {status} {response.reason_phrase}", False))
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from rusbeir.errors import BackendError, BadInput, MissingExtra
 from rusbeir.jobs import Limits, Transient
-from rusbeir.translation.backends import http
-from rusbeir.translation.backends.outcomes import PerLoop, matched, shown, sifted
+from rusbeir.translation.backends import common
+from rusbeir.translation.backends.common import PerLoop, matched, shown, sifted
 from rusbeir.translation.backends.presets import capacity_of, codes_of, limits_of
-from rusbeir.translation.protocol import Capacity, Failure, Outcome
+from rusbeir.translation.translator import Capacity, Failure, Outcome
 
 KEY = "GOOGLE_API_KEY"
 ACCOUNT = "GOOGLE_APPLICATION_CREDENTIALS"
@@ -41,7 +41,7 @@ class GoogleCloud:
 
     def check(self, source: str, target: str) -> None:
         """BadInput for a language that Google has not and without credentials, MissingExtra without httpx."""
-        http.address(self.endpoint, "The translator google-cloud's endpoint")
+        common.address(self.endpoint, "The translator google-cloud's endpoint")
         _codes(source, target)
         _module("httpx", "httpx")
         if not os.environ.get(KEY, "").strip():
@@ -94,7 +94,7 @@ class GoogleCloud:
         reasons = {str(entry.get("reason")) for entry in error.get("errors") or () if isinstance(entry, Mapping)}
         if status == 403 and reasons & _RATE_LIMITS:
             status = 429
-        if (failure := http.transient(status, said, response.headers)) is not None:
+        if (failure := common.transient(status, said, response.headers)) is not None:
             raise failure
         if status == 403 and reasons & _QUOTAS:
             raise BackendError(f"Google Cloud's quota is used up ({said}). Everything finished is saved.")
@@ -102,7 +102,7 @@ class GoogleCloud:
             raise BadInput(f"Google Cloud does not accept the credentials in {KEY} or {ACCOUNT} ({status} {said}).")
         if "language" in said.lower():
             raise BadInput(f"Google Cloud does not take the pair of languages ({status} {said}).")
-        reason = "too-long" if status in http.TOO_LONG or "too long" in said.lower() else "unsupported"
+        reason = "too-long" if status in common.TOO_LONG or "too long" in said.lower() else "unsupported"
         return Failure(reason, f"{status} {said}", False)
 
     async def _credentials(self) -> dict[str, str]:

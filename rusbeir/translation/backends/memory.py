@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from rusbeir.datasets.identity import sha256_of
+from rusbeir.datasets.checksums import sha256_of
 from rusbeir.errors import BadInput
 from rusbeir.jobs import Limits
-from rusbeir.translation.backends.outcomes import Flagged, sifted
+from rusbeir.translation.backends.common import Flagged, sifted
 from rusbeir.translation.backends.presets import capacity_of, limits_of
-from rusbeir.translation.memory import TranslationMemory, open_memory
-from rusbeir.translation.protocol import Capacity, Failure, Outcome
+from rusbeir.translation.tm.memory import TranslationMemory, open_memory
+from rusbeir.translation.translator import Capacity, Failure, Outcome
 
 _MISSING = Failure("no-entry", "the memory has no translation of this text", False)
 

@@ -11,8 +11,8 @@ from typing import Any
 from rusbeir.errors import unknown
 from rusbeir.jobs import Limits
 from rusbeir.storage import data_folder
-from rusbeir.translation.backends.languages import Codes
-from rusbeir.translation.protocol import Capacity
+from rusbeir.translation.languages import Codes
+from rusbeir.translation.translator import Capacity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,20 +74,6 @@ def codes_of(translator: str, table: str = "") -> Codes:
 
 
 @cache
-def iso639_3(tag: str) -> str:
-    """The three-letter code of a language; the tag itself where it has no two-letter one.
-
-    >>> iso639_3("ru"), iso639_3("ace")
-    ('rus', 'ace')
-    """
-    return str(_table()["iso639"].get(tag, tag))
-
-
-def iso639_1() -> tuple[str, ...]:
-    """The two-letter codes of languages."""
-    return tuple(_table()["iso639"])
-
-
 @cache
 def _table() -> Mapping[str, Mapping[str, Any]]:
     with (data_folder("translation") / "backends.toml").open("rb") as file:

@@ -12,9 +12,9 @@ from typing import Any
 
 from rusbeir.errors import BadInput, RusbeirError
 from rusbeir.jobs import Limits, Transient
-from rusbeir.translation.backends.outcomes import shown, sifted, verdict
+from rusbeir.translation.backends.common import shown, sifted, verdict
 from rusbeir.translation.backends.presets import capacity_of, limits_of
-from rusbeir.translation.protocol import Capacity, Failure, Outcome
+from rusbeir.translation.translator import Capacity, Failure, Outcome
 
 PREFIX = "python:"
 

@@ -12,8 +12,8 @@ from killing import kill_eight_times
 from toy import Toy, build, documents
 
 from rusbeir.errors import BackendError, BadInput
-from rusbeir.retrieval.dense import collection
-from rusbeir.retrieval.dense.store import BLOCK_TEXTS, Store
+from rusbeir.retrieval.dense import encoded_corpus
+from rusbeir.retrieval.dense.embedding_store import BLOCK_TEXTS, Store
 
 N = 20 * BLOCK_TEXTS + 7
 
@@ -28,8 +28,10 @@ def test_killed_encoding_ends_with_the_same_bytes(tmp_path):
     store = build(tmp_path / "killed", N, toy)
     assert sum(toy.calls) < N, "nothing was resumed"
     assert (tmp_path / "killed" / "store" / "vectors").read_bytes() == expected
-    whole = collection.open_collection(tmp_path / "whole" / "corpus", Store(tmp_path / "whole" / "store", "float32"))
-    killed = collection.open_collection(tmp_path / "killed" / "corpus", store)
+    whole = encoded_corpus.open_collection(
+        tmp_path / "whole" / "corpus", Store(tmp_path / "whole" / "store", "float32")
+    )
+    killed = encoded_corpus.open_collection(tmp_path / "killed" / "corpus", store)
     assert whole.rows.tolist() == killed.rows.tolist()
 
 
@@ -108,4 +110,4 @@ def test_a_cut_file_is_an_error_and_not_a_wrong_answer(tmp_path):
         store.read([0])
     (tmp_path / "corpus" / "rows.u32").write_bytes(b"\0" * 8)
     with pytest.raises(BackendError, match="do not fit together"):
-        collection.open_collection(tmp_path / "corpus", store)
+        encoded_corpus.open_collection(tmp_path / "corpus", store)

@@ -11,7 +11,7 @@ from openai_server import Endpoint, Reply, embedded, refusal
 from toy import Docs, Toy
 
 from rusbeir.errors import BackendError, BadInput
-from rusbeir.jobs import BudgetReached, spending
+from rusbeir.jobs import BudgetReached, budget
 from rusbeir.retrieval import resolve
 from rusbeir.types import Doc, silent
 
@@ -145,15 +145,15 @@ def test_a_budget_stops_cleanly_and_what_was_answered_is_kept(endpoint, tmp_path
     """47 characters of documents and 12 of a query: with 50 the documents are encoded, and later only the query."""
     chars = sum(len(doc.text) for doc in DOCS)
     assert chars == 47
-    with spending.at_most(50, tmp_path), pytest.raises(BudgetReached, match=r"50 characters is reached: 47 are spent"):
+    with budget.at_most(50, tmp_path), pytest.raises(BudgetReached, match=r"50 characters is reached: 47 are spent"):
         search()
     assert len(endpoint.asked) == 1
-    with spending.at_most(50, tmp_path), pytest.raises(BudgetReached, match="47 are spent"):
+    with budget.at_most(50, tmp_path), pytest.raises(BudgetReached, match="47 are spent"):
         search()
-    with spending.at_most(59, tmp_path):
+    with budget.at_most(59, tmp_path):
         search()
     assert [len(call["input"]) for call in endpoint.asked] == [3, 1]
-    with spending.at_most(59, tmp_path), pytest.raises(BudgetReached, match=r"larger --budget-chars"):
+    with budget.at_most(59, tmp_path), pytest.raises(BudgetReached, match=r"larger --budget-chars"):
         search(query="о другом")
     search(query="о другом")
     assert len(endpoint.asked) == 3, "without a budget there is no limit"

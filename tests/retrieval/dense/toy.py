@@ -61,11 +61,11 @@ def documents(n: int) -> Docs:
 
 def build(cache: Path, n: int, toy: Toy, dtype: str = "float32"):
     """The store and the folder of a corpus of n documents."""
-    from rusbeir.retrieval.dense import collection
-    from rusbeir.retrieval.dense.store import Store
+    from rusbeir.retrieval.dense import encoded_corpus
+    from rusbeir.retrieval.dense.embedding_store import Store
 
     store = Store(cache / "store", dtype)
-    collection.build(
+    encoded_corpus.build(
         cache / "corpus", documents(n), store, toy, lambda doc: [f"{doc.title} {doc.text}"], silent, name="toy"
     )
     return store

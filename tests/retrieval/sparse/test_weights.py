@@ -17,12 +17,12 @@ from toy_weights import ToyWeights, build, distinct, documents
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.experiment import bench
 from rusbeir.retrieval import parse, resolve
-from rusbeir.retrieval.dense.store import BLOCK_TEXTS
+from rusbeir.retrieval.dense.embedding_store import BLOCK_TEXTS
 from rusbeir.retrieval.models import Model
 from rusbeir.retrieval.sparse import system as sparse_system
-from rusbeir.retrieval.sparse.search import search
-from rusbeir.retrieval.sparse.store import WeightStore
+from rusbeir.retrieval.sparse.retriever import search
 from rusbeir.retrieval.sparse.system import SparseSystem
+from rusbeir.retrieval.sparse.weight_store import WeightStore
 from rusbeir.types import Card, Dataset, Doc, silent
 
 N = 20 * BLOCK_TEXTS + 7

@@ -65,11 +65,11 @@ def distinct(docs: list[Doc]) -> list[Doc]:
 
 def build(cache: Path, docs: list[Doc], toy: ToyWeights, corpus: str = "corpus"):
     """The store and the collection of a corpus."""
-    from rusbeir.retrieval.dense import collection
-    from rusbeir.retrieval.sparse.store import WeightStore
+    from rusbeir.retrieval.dense import encoded_corpus
+    from rusbeir.retrieval.sparse.weight_store import WeightStore
 
     store = WeightStore(cache / "store")
-    found, _ = collection.encoded(
+    found, _ = encoded_corpus.encoded(
         cache / corpus, docs, store, toy, lambda doc: [doc.text], silent, name="toy", model="toy"
     )
     return store, found

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from rusbeir.translation.backends import Backend, close
-from rusbeir.translation.protocol import Outcome
+from rusbeir.translation.translator import Outcome
 
 
 def ask(translator: Backend, *texts: str, source: str = "en", target: str = "ru") -> Sequence[Outcome]:

@@ -7,7 +7,7 @@ import asyncio
 from servers import LETTERS
 
 from rusbeir.jobs import Transient
-from rusbeir.translation.protocol import Failure
+from rusbeir.translation.translator import Failure
 
 
 def plain(texts, source, target):

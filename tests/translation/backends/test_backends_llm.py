@@ -10,8 +10,8 @@ from asking import ask
 
 from rusbeir.errors import BadInput
 from rusbeir.translation.backends import make
-from rusbeir.translation.backends.llm_answers import read_translation
-from rusbeir.translation.protocol import Failure
+from rusbeir.translation.backends.llm import read_translation
+from rusbeir.translation.translator import Failure
 
 TEXT = "Hares dig no burrows: by day they rest in a shallow hollow called a form."
 RUSSIAN = "Нор зайцы не роют: днём они отдыхают в неглубокой ямке — лёжке."

@@ -16,7 +16,7 @@ from servers import LETTERS, known_pairs
 
 from rusbeir.errors import BadInput
 from rusbeir.translation.backends import close, make
-from rusbeir.translation.protocol import Failure
+from rusbeir.translation.translator import Failure
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from asking import ask
 from rusbeir.errors import BadInput, MissingExtra, UnknownName
 from rusbeir.jobs import Limits
 from rusbeir.translation.backends import make, members, names, preset
-from rusbeir.translation.backends.languages import Codes, english_name
 from rusbeir.translation.backends.presets import codes_of
-from rusbeir.translation.protocol import Failure
+from rusbeir.translation.languages import Codes, english_name
+from rusbeir.translation.translator import Failure
 
 
 def test_names():

@@ -13,7 +13,7 @@ from asking import ask
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.jobs import Transient
 from rusbeir.translation.backends import make
-from rusbeir.translation.protocol import Failure
+from rusbeir.translation.translator import Failure
 
 
 def answering(server, status, body="", **headers):

@@ -1,0 +1,205 @@
+"""Lemmas remembered on disk, shared by all runs and processes of one lexicon version."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sqlite3
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from threading import RLock
+from typing import Any, TypeAlias
+
+from rusbeir.analysis.dictionary import readings
+from rusbeir.errors import MissingExtra
+from rusbeir.storage import cache_folder
+
+logger = logging.getLogger(__name__)
+
+WAIT_SECONDS = 30.0
+LEMMAS_A_STEP = 2_000
+"""So many lemmas are worked out between two looks at what other processes have found meanwhile."""
+
+MEMORY_WORDS = 400_000
+"""How many lemmas are kept in memory where the file cannot be used."""
+
+
+def lemmas_of(lexicon: str, language: str, words: Collection[str]) -> dict[str, str]:
+    """word -> lemma for each of the words; what a slow lexicon answers is remembered."""
+    lemmatise = lemmatiser(lexicon, language)
+    if not LEXICONS[lexicon].slow:
+        return {word: lemmatise(word) for word in words}
+    cache = _cache(cache_path(versions(lexicon, language)))
+    lemmas = cache.find(words)
+    missing = sorted(word for word in words if word not in lemmas)
+    for start in range(0, len(missing), LEMMAS_A_STEP):
+        step = missing[start : start + LEMMAS_A_STEP]
+        found = cache.find(step) if start else {}
+        new = {word: lemmatise(word) for word in step if word not in found}
+        cache.add(new)
+        lemmas |= found
+        lemmas |= new
+    return lemmas
+
+
+def cache_path(lexicon: str) -> Path:
+    """The file of that lexicon version (a name such as pymorphy3-2.0.6+2.4.417150)."""
+    return cache_folder() / "lemmas" / f"{lexicon}.sqlite"
+
+
+class LemmaCache:
+    """word -> lemma in an SQLite file with a write-ahead log: many readers and writers, nothing ever half.
+
+    A file that cannot be used is reported once through logging and replaced by memory. Safe between threads,
+    and opened anew in a forked process.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._owner = 0
+        self._memory: dict[str, str] | None = None
+
+    def find(self, words: Collection[str]) -> dict[str, str]:
+        """The lemmas of those of the words that are known."""
+        with self._lock:
+            if self._memory is None:
+                try:
+                    rows = self._open().execute(
+                        "SELECT word, lemma FROM json_each(?) CROSS JOIN lemmas ON word = value",
+                        (json.dumps(sorted(words), ensure_ascii=False),),
+                    )
+                    return dict(rows)
+                except (OSError, sqlite3.Error) as error:
+                    self._give_up(error)
+            memory = self._memory or {}
+            return {word: memory[word] for word in words if word in memory}
+
+    def add(self, lemmas: Mapping[str, str]) -> None:
+        """Remember them, in one transaction."""
+        with self._lock:
+            if self._memory is None:
+                try:
+                    with self._open() as connection:
+                        connection.executemany("INSERT OR IGNORE INTO lemmas VALUES (?, ?)", sorted(lemmas.items()))
+                    return
+                except (OSError, sqlite3.Error) as error:
+                    self._give_up(error)
+            if self._memory is None or len(self._memory) + len(lemmas) > MEMORY_WORDS:
+                self._memory = {}
+            self._memory.update(lemmas)
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None or self._owner != os.getpid():
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(self._path, timeout=WAIT_SECONDS, check_same_thread=False)
+            # A power failure may lose the last lemmas but cannot damage the file; they are worked out again.
+            connection.executescript(
+                "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA mmap_size=268435456;"
+                "CREATE TABLE IF NOT EXISTS lemmas"
+                "(word TEXT PRIMARY KEY, lemma TEXT NOT NULL) WITHOUT ROWID;"
+            )
+            self._connection, self._owner = connection, os.getpid()
+        return self._connection
+
+    def _give_up(self, error: Exception) -> None:
+        logger.warning(
+            "The lemma cache %s cannot be used (%s); lemmas are worked out again in each run. "
+            "Delete the file, or set RUSBEIR_CACHE to a writable folder.",
+            self._path,
+            error,
+        )
+        if self._connection is not None and self._owner == os.getpid():
+            self._connection.close()
+        self._connection = None
+        self._memory = {}
+
+
+_cache = lru_cache(maxsize=8)(LemmaCache)
+
+
+Lemmatise: TypeAlias = Callable[[str], str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lexicon:
+    """A lemmatiser that a recipe can name."""
+
+    load: Callable[[str], Lemmatise]
+    """Takes a language code; the function that comes back gives the likeliest lemma of a lower-cased word."""
+    packages: tuple[str, ...]
+    """What decides its answers, as PyPI names them; {} stands for the language code."""
+    slow: bool
+    """Whether looking an answer up on disk is faster than working it out."""
+
+
+def _pymorphy3(language: str) -> Lemmatise:
+    """parse(word)[0].normal_form; where all readings of a known word agree, without ranking them: much faster."""
+    morph = import_module("pymorphy3").MorphAnalyzer(lang=language, result_type=None)
+    look_up, lemma_of, parse = readings(morph), morph.dictionary.build_normal_form, morph.parse
+
+    def lemmatise(word: str) -> str:
+        lemmas = {
+            lemma_of(paradigm, index, spelling)
+            for spelling, forms in look_up(word.lower())
+            for paradigm, index in forms
+        }
+        # A single letter can also be an initial, which is no word of the dictionary.
+        if len(lemmas) == 1 and len(word) > 1:
+            return str(lemmas.pop())
+        try:
+            parses: list[Any] = parse(word)
+        except ValueError:  # a letter without a name, such as Tangut's: pymorphy3 asks for it
+            return word
+        return str(parses[0][2])
+
+    return lemmatise
+
+
+def _simplemma(language: str) -> Lemmatise:
+    lemmatizer = import_module("simplemma").Lemmatizer(cache_max_size=1)
+
+    def lemmatise(word: str) -> str:
+        # A few entries are phrases; what is indexed are words.
+        return str(lemmatizer.lemmatize(word, language)).replace(" ", "") or word
+
+    return lemmatise
+
+
+LEXICONS: Mapping[str, Lexicon] = {
+    "pymorphy3": Lexicon(load=_pymorphy3, packages=("pymorphy3", "pymorphy3-dicts-{}"), slow=True),
+    "simplemma": Lexicon(load=_simplemma, packages=("simplemma",), slow=False),
+}
+
+
+@cache
+def versions(name: str, language: str) -> str:
+    """The name with the versions of everything that decides its answers; none for none.
+
+    Raises MissingExtra where a package is not installed.
+
+    >>> versions("none", "ru")
+    'none'
+    """
+    if name == "none":
+        return name
+    packages = [package.format(language) for package in LEXICONS[name].packages]
+    try:
+        return f"{name}-" + "+".join(version(package) for package in packages)
+    except PackageNotFoundError as error:
+        raise MissingExtra(
+            f"The analyzer of {language!r} needs {' and '.join(packages)}: pip install {' '.join(packages)}"
+        ) from error
+
+
+@cache
+def lemmatiser(name: str, language: str) -> Lemmatise:
+    """The lemmatiser of that name, loaded once a process."""
+    versions(name, language)
+    return LEXICONS[name].load(language)

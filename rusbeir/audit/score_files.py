@@ -1,0 +1,128 @@
+"""Translations in plain files, a segment a line: scored against references, and checked against sources."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rusbeir.audit import scores, segment_checks
+from rusbeir.audit.report import FLAGS
+from rusbeir.audit.segment_checks import Measurer
+from rusbeir.datasets.formats.files import open_file
+from rusbeir.datasets.formats.records import Place, not_utf8
+from rusbeir.errors import BadInput
+from rusbeir.processes import cpu_count, in_order
+from rusbeir.translation.checks.checks import Flag
+from rusbeir.translation.port.output import paged
+from rusbeir.types import Progress, silent
+
+BATCH_LINES = 200
+EXAMPLES = 3
+
+
+class _Batch(NamedTuple):
+    sources: list[str] | None
+    hypotheses: list[str]
+    references: list[str] | None
+
+
+class _Found(NamedTuple):
+    compared: scores.Compared
+    flags: list[list[Flag]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Worker:
+    measurer: Measurer
+
+    def __call__(self, batch: _Batch) -> _Found:
+        compared = scores.Compared({}, [])
+        if batch.references is not None:
+            compared = scores.compare(batch.hypotheses, batch.references, self.measurer.languages[1])
+        flags: list[list[Flag]] = []
+        if batch.sources is not None:
+            flags = [self.measurer.flags(*pair) for pair in zip(batch.sources, batch.hypotheses, strict=True)]
+        return _Found(compared, flags)
+
+
+def score_lines(
+    hypothesis: str | Path,
+    *,
+    source: str | Path | None = None,
+    reference: str | Path | None = None,
+    language: str,
+    source_language: str = "en",
+    processes: int | None = None,
+    progress: Progress = silent,
+) -> dict[str, Any]:
+    """Scores against the reference and flags against the source, of a file with a translation a line.
+
+    BLEU, chrF, chrF++ and TER are those of the whole file, with their signatures; chrF_mean is the mean over lines.
+    Raises BadInput where the files have not the same number of lines, and without source and reference.
+    """
+    if source is None and reference is None:
+        raise BadInput("Give --ref to score against, --source to check against, or both.")
+    paths = [Path(path) for path in (hypothesis, source, reference) if path is not None]
+    n_of = {path: sum(1 for _ in read_lines(path)) for path in paths}
+    n_lines = n_of[paths[0]]
+    for path, n in n_of.items():
+        if n != n_lines or not n:
+            raise BadInput(f"{path} has {n:,} lines and {paths[0]} {n_lines:,}: a line of one is a line of the other.")
+    bounds = None
+    if source is not None:
+        bounds = segment_checks.bounds(zip(read_lines(Path(source)), read_lines(Path(hypothesis)), strict=True))
+    worker = _Worker(measurer=Measurer(languages=(source_language, language), bounds=bounds))
+    sums: dict[str, Any] = {}
+    chrf_sum = 0.0
+    tally: Counter[str] = Counter()
+    examples: dict[str, list[dict[str, Any]]] = {}
+    n_flagged = done = 0
+    batches = _batches(*(None if path is None else Path(path) for path in (hypothesis, source, reference)))
+    for (counts, chrf), flags in in_order(worker, batches, cpu_count() if processes is None else processes):
+        for name, part in counts.items():
+            sums[name] = sums[name] + part if name in sums else part
+        chrf_sum += sum(chrf)
+        for n, line_flags in enumerate(flags):
+            n_flagged += bool(line_flags)
+            for name, detail in line_flags:
+                tally[name] += 1
+                if len(shown := examples.setdefault(name, [])) < EXAMPLES:
+                    shown.append({"line": done + n + 1, "detail": detail})
+        done += max(len(chrf), len(flags))
+        progress("score lines", done, n_lines)
+    report: dict[str, Any] = {"hypothesis": str(hypothesis), "n_lines": n_lines}
+    if reference is not None:
+        report["scores"] = {
+            **scores.compared_scores(sums, language),
+            "chrF_mean": chrf_sum / n_lines,
+        }
+        report["signatures"] = {name: scores.signature(name, language) for name in scores.NAMES}
+    if source is not None:
+        report["flagged"] = {"segments": n_flagged, "share": n_flagged / n_lines}
+        report["flags"] = {name: {"segments": tally[name], "share": tally[name] / n_lines} for name in FLAGS}
+        report["examples"] = examples
+    return report
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """The lines of a file without white space at their ends, as sacrebleu reads them. BadInput where it is no UTF-8."""
+    with open_file(path) as file:
+        for number, line in enumerate(file, 1):
+            if problem := not_utf8(place := Place(str(path), number), line):
+                raise BadInput(f"{place}: {problem[2]}.")
+            yield line.decode().rstrip()
+
+
+def _batches(hypothesis: Path | None, source: Path | None, reference: Path | None) -> Iterator[_Batch]:
+    pages: list[Iterator[Sequence[str]] | None] = [
+        paged(read_lines(path), BATCH_LINES) if path is not None else None for path in (source, hypothesis, reference)
+    ]
+    sources, hypotheses, references = pages
+    assert hypotheses is not None
+    for page in hypotheses:
+        yield _Batch(
+            list(next(sources)) if sources else None, list(page), list(next(references)) if references else None
+        )

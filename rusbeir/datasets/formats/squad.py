@@ -1,0 +1,165 @@
+"""SQuAD's JSON as a retrieval dataset, at three granularities over the same queries.
+
+Views: `paragraphs`, `sentences`, and `windows-<k>`, in which a document is k sentences in a row. The id of a
+document is <article>-<paragraph>, and -<sentence> (of a window: its first), by index, so that ids are equal
+across languages. A query is judged by where its first answer starts: relevant is the paragraph, the sentence,
+or every window that holds the sentence.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rusbeir.datasets.formats.files import open_file
+from rusbeir.datasets.formats.records import Complain, Judgement, Place, Query, parse_json
+from rusbeir.datasets.formats.source import Request
+from rusbeir.datasets.sentences import sentence_spans, splitter_signature
+from rusbeir.errors import BadInput, unknown
+from rusbeir.types import Doc
+
+
+def is_squad(path: Path) -> bool:
+    """True for a .json or .json.gz file."""
+    return path.is_file() and path.name.endswith((".json", ".json.gz"))
+
+
+def open_squad(request: Request) -> SquadSource:
+    """The view asked for, else `paragraphs`; the split is only a name, `test` where none is given."""
+    view = request.view or "paragraphs"
+    kind, _, k = view.partition("-")
+    if view in {"paragraphs", "sentences"}:
+        size = 1 if view == "sentences" else 0
+    elif kind == "windows" and k.isdecimal() and int(k) > 0:
+        size = int(k)
+    else:
+        raise unknown("view", view, ["paragraphs", "sentences", "windows-3"])
+    return SquadSource(
+        path=request.path,
+        language=request.language,
+        split=request.split or "test",
+        view=view,
+        sentences_per_doc=size,
+    )
+
+
+def _ignore(kind: str, place: Place, message: str) -> None:
+    """The Complain of a stream over what another stream complains of: each problem is told once."""
+
+
+class _Paragraph(NamedTuple):
+    place: Place
+    prefix: str
+    text: str
+    questions: list[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SquadSource:
+    """A Source of SQuAD's JSON. sentences_per_doc is 0 where a document is a whole paragraph."""
+
+    path: Path
+    language: str
+    split: str
+    view: str
+    sentences_per_doc: int
+    id_suffixes: tuple[str, ...] = ("",)
+    plain_corpus: None = None
+
+    @property
+    def corpus_files(self) -> tuple[Path, ...]:
+        return (self.path,)
+
+    @property
+    def recipe(self) -> str:
+        cut = splitter_signature(self.language) if self.sentences_per_doc else ""
+        return f"{self.view}|{self.language}|{cut}"
+
+    def documents(self, complain: Complain) -> Iterator[tuple[Place, Doc]]:
+        for paragraph in self._paragraphs(complain):
+            if not self.sentences_per_doc:
+                yield paragraph.place, Doc(paragraph.prefix, paragraph.text)
+                continue
+            spans = sentence_spans(paragraph.text, self.language)
+            for first in _window_starts(len(spans), self.sentences_per_doc):
+                start, end = spans[first][0], spans[first : first + self.sentences_per_doc][-1][1]
+                yield paragraph.place, Doc(f"{paragraph.prefix}-{first}", paragraph.text[start:end])
+
+    def queries(self, complain: Complain) -> Iterator[tuple[Place, Query]]:
+        for paragraph in self._paragraphs(_ignore):
+            for place, question in _questions(paragraph, complain):
+                yield place, Query(question["id"], question["question"])
+
+    def judgements(self, complain: Complain) -> Iterator[tuple[Place, Judgement]]:
+        for paragraph in self._paragraphs(_ignore):
+            spans = sentence_spans(paragraph.text, self.language) if self.sentences_per_doc else []
+            for place, question in _questions(paragraph, _ignore):
+                for doc_id in self._relevant(paragraph, spans, question["answers"][0]["answer_start"]):
+                    yield place, Judgement(question["id"], doc_id, 1)
+
+    def _relevant(self, paragraph: _Paragraph, spans: list[tuple[int, int]], answer_start: int) -> Iterator[str]:
+        if not self.sentences_per_doc:
+            yield paragraph.prefix
+            return
+        # An answer that starts between two sentences belongs to the one after it.
+        sentence = min(bisect_right(spans, answer_start, key=lambda span: span[1]), len(spans) - 1)
+        for first in _window_starts(len(spans), self.sentences_per_doc):
+            if first <= sentence < first + self.sentences_per_doc:
+                yield f"{paragraph.prefix}-{first}"
+
+    def _paragraphs(self, complain: Complain) -> Iterator[_Paragraph]:
+        for a, article in enumerate(self._articles):
+            paragraphs = article.get("paragraphs") if isinstance(article, dict) else None
+            if not isinstance(paragraphs, list):
+                complain("article", Place(str(self.path), within=f"article {a}"), 'it has no list "paragraphs"')
+                continue
+            for p, paragraph in enumerate(paragraphs):
+                place = Place(str(self.path), within=f"article {a}, paragraph {p}")
+                if not isinstance(paragraph, dict) or not isinstance(paragraph.get("context"), str):
+                    complain("paragraph", place, 'it has no string "context"')
+                elif not isinstance(paragraph.get("qas"), list):
+                    complain("paragraph", place, 'it has no list "qas"')
+                else:
+                    yield _Paragraph(place, f"{a}-{p}", paragraph["context"], paragraph["qas"])
+
+    @cached_property
+    def _articles(self) -> list[Any]:
+        with open_file(self.path) as file:
+            top = parse_json(file.read(), str(self.path))
+        articles = top.get("data") if isinstance(top, dict) else None
+        if not isinstance(articles, list):
+            raise BadInput(f'{self.path}: no list "data" in it; it is not in SQuAD\'s format.')
+        return articles
+
+
+def _window_starts(n_sentences: int, size: int) -> range:
+    """The first sentences of the windows: one window where there are fewer sentences than it holds."""
+    return range(max(n_sentences - size + 1, min(n_sentences, 1)))
+
+
+def _questions(paragraph: _Paragraph, complain: Complain) -> Iterator[tuple[Place, dict[str, Any]]]:
+    for number, question in enumerate(paragraph.questions):
+        place = paragraph.place._replace(within=f"{paragraph.place.within}, question {number}")
+        if problem := _problem_of(question, len(paragraph.text)):
+            complain("question", place, problem)
+        else:
+            yield place, question
+
+
+def _problem_of(question: Any, length: int) -> str | None:
+    if not isinstance(question, dict):
+        return "it is not an object"
+    for key in ("id", "question"):
+        if not isinstance(question.get(key), str) or (key == "id" and not question[key].strip()):
+            return f'it has no string "{key}"'
+    answers = question.get("answers")
+    if not isinstance(answers, list) or not answers or not isinstance(answers[0], dict):
+        return 'it has no list "answers" with an answer in it'
+    start = answers[0].get("answer_start")
+    if not isinstance(start, int) or isinstance(start, bool) or not 0 <= start < max(length, 1):
+        return f"its answer_start {start!r} does not lie in the paragraph"
+    return None

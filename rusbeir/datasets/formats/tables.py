@@ -1,0 +1,220 @@
+"""Records of table files: JSON lines, TSV, CSV, parquet and arrow, under the column names that the field uses.
+
+Rows come one by one, so memory does not grow with the table (of parquet: with its row groups).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rusbeir.datasets.extras import optional
+from rusbeir.datasets.formats.files import Zip, open_file
+from rusbeir.datasets.formats.records import Complain, Judgement, Place, Query, not_utf8, read_objects
+from rusbeir.datasets.formats.trec import read_judgements
+from rusbeir.errors import BackendError, BadInput
+from rusbeir.types import Doc
+
+_ID = ("_id", "id", "docid", "doc_id", "document_id")
+_QUERY_ID = ("_id", "id", "query_id", "query-id", "qid")
+_BATCH_ROWS = 1000
+
+Record = Mapping[str, Any]
+
+
+class Column(NamedTuple):
+    """What a column holds, and the names it goes by; the first of them that a table has is taken."""
+
+    meaning: str
+    names: tuple[str, ...]
+    optional: bool = False
+
+
+DOCUMENT = (Column("document id", _ID), Column("text", ("text", "contents")), Column("title", ("title",), True))
+QUERY = (Column("query id", _QUERY_ID), Column("text", ("text", "query", "question")))
+JUDGEMENT = (
+    Column("query id", ("query-id", "query_id", "qid")),
+    Column("document id", ("corpus-id", "corpus_id", "docid", "doc_id", "document_id")),
+    Column("grade", ("score", "relevance", "label", "grade")),
+)
+
+
+def documents_in(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Place, Doc]]:
+    """The documents of some tables, in the order of the files. Raises BadInput where a column is missing."""
+    for place, (doc_id, text, title) in _values(files, DOCUMENT, complain):
+        if (known := _identifier(doc_id)) is None:
+            complain("id", place, f"the document id is {doc_id!r}; it must be a string that is not empty")
+        elif not isinstance(text, str) or not isinstance(title, str | None):
+            key = "text" if not isinstance(text, str) else "title"
+            complain("field", place, f"document {known!r} has no {key} that is a string")
+        else:
+            yield place, Doc(known, text, title or "")
+
+
+def queries_in(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Place, Query]]:
+    """The queries of some tables, as documents_in."""
+    for place, (query_id, text) in _values(files, QUERY, complain):
+        if (known := _identifier(query_id)) is None:
+            complain("id", place, f"the query id is {query_id!r}; it must be a string that is not empty")
+        elif not isinstance(text, str):
+            complain("field", place, f"query {known!r} has no text that is a string")
+        else:
+            yield place, Query(known, text)
+
+
+def judgements_in(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Place, Judgement]]:
+    """The judgements of some tables; of a .tsv as of any TREC qrels."""
+    for file in files:
+        if ".tsv" in file.suffixes:
+            with open_file(file) as lines:
+                yield from read_judgements(lines, str(file), complain)
+            continue
+        for place, (query_id, doc_id, grade) in _values([file], JUDGEMENT, complain):
+            ids = _identifier(query_id), _identifier(doc_id)
+            if ids[0] is None or ids[1] is None:
+                complain("id", place, "the query id or the document id is empty")
+            elif (value := _integer(grade)) is None:
+                complain("grade", place, f"the grade {grade!r} is not an integer")
+            else:
+                yield place, Judgement(ids[0], ids[1], value)
+
+
+def records_in(
+    files: Iterable[Path], columns: tuple[Column, ...], complain: Complain
+) -> Iterator[tuple[Place, Record]]:
+    """Rows of some tables as column -> value, each table having the columns asked for."""
+    for file in files:
+        for place, _, record in _checked_rows(file, columns, complain):
+            yield place, record
+
+
+def _values(
+    files: Iterable[Path], columns: tuple[Column, ...], complain: Complain
+) -> Iterator[tuple[Place, list[Any]]]:
+    for file in files:
+        for place, names, record in _checked_rows(file, columns, complain):
+            yield place, [record.get(name) if name else None for name in names]
+
+
+def _checked_rows(
+    file: Path, columns: tuple[Column, ...], complain: Complain
+) -> Iterator[tuple[Place, list[str | None], Record]]:
+    names: list[str | None] = []
+    for place, record in _rows(file, columns, complain):
+        names = names or _names(file, columns, record)
+        yield place, names, record
+
+
+def _names(file: Path, columns: tuple[Column, ...], present: Iterable[str]) -> list[str | None]:
+    """For each column the name it has there; None for an optional one that is missing."""
+    have = list(present)
+    names = [next((name for name in column.names if name in have), None) for column in columns]
+    for column, name in zip(columns, names, strict=True):
+        if name is None and not column.optional:
+            raise BadInput(
+                f"{file}: no column for the {column.meaning} ({' or '.join(column.names)}); it has {', '.join(have)}."
+            )
+    return names
+
+
+def _rows(file: Path, columns: tuple[Column, ...], complain: Complain) -> Iterator[tuple[Place, Record]]:
+    name = file.name
+    if name.endswith((".parquet", ".arrow")):
+        return _arrow_rows(file, columns)
+    if name.endswith((".tsv", ".tsv.gz")):
+        return _tsv_rows(file, columns, complain)
+    if name.endswith(".csv"):
+        return _csv_rows(file)
+    return _json_rows(file, complain)
+
+
+def _json_rows(file: Path, complain: Complain) -> Iterator[tuple[Place, Record]]:
+    with _open(file) as lines:
+        yield from read_objects(lines, str(file), complain)
+
+
+def _open(file: Path) -> AbstractContextManager[io.BufferedReader]:
+    """The file's lines; of a zip, those of its one member."""
+    if file.suffix != ".zip":
+        return open_file(file)
+    bundle = Zip(file)
+    members = [name for name in bundle.names if name.endswith(".jsonl")]
+    if len(members) != 1:
+        raise BadInput(f"{file}: it holds {len(members)} .jsonl files; expected one.")
+    return bundle.open(members[0])
+
+
+def _tsv_rows(file: Path, columns: tuple[Column, ...], complain: Complain) -> Iterator[tuple[Place, Record]]:
+    """Rows of a TSV with a header of known names, else with the id in front and the text behind, as MS MARCO has it."""
+    known = {name for column in columns for name in column.names}
+    header = [columns[0].names[0], columns[1].names[0]]
+    with open_file(file) as lines:
+        for number, line in enumerate(lines, 1):
+            place = Place(str(file), number)
+            if problem := not_utf8(place, line):
+                complain(*problem)
+                continue
+            fields = line.decode().rstrip("\r\n").split("\t")
+            if number == 1 and {*fields} <= known:
+                header = fields
+            elif len(fields) != len(header):
+                complain("columns", place, f"{len(fields)} columns; expected {len(header)} ({', '.join(header)})")
+            else:
+                yield place, dict(zip(header, fields, strict=True))
+
+
+def _csv_rows(file: Path) -> Iterator[tuple[Place, Record]]:
+    with open_file(file) as data, io.TextIOWrapper(data, encoding="utf-8", newline="") as text:
+        lines = csv.DictReader(text, strict=True)
+        try:
+            for record in lines:
+                yield Place(str(file), lines.line_num), record
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise BadInput(f"{file}:{lines.line_num}: not CSV in UTF-8 ({error}).") from error
+
+
+def _arrow_rows(file: Path, columns: tuple[Column, ...]) -> Iterator[tuple[Place, Record]]:
+    datasets = optional("datasets", f"Reading {file.name}")
+    with _telling(file):
+        if file.suffix == ".arrow":
+            table = datasets.Dataset.from_file(str(file))
+        else:
+            table = datasets.IterableDataset.from_parquet(str(file), batch_size=_BATCH_ROWS)
+        names = [name for name in _names(file, columns, table.column_names or []) if name]
+        number = 0
+        for batch in table.select_columns(names).with_format("arrow").iter(batch_size=_BATCH_ROWS):
+            for record in batch.to_pylist():
+                number += 1
+                yield Place(str(file), within=f"row {number}"), record
+
+
+@contextlib.contextmanager
+def _telling(file: Path) -> Iterator[None]:
+    pyarrow = optional("pyarrow", f"Reading {file.name}")
+    try:
+        yield
+    except (pyarrow.ArrowException, zipfile.BadZipFile) as error:
+        reason = next(iter(str(error).splitlines()), "").rstrip(".")
+        raise BadInput(f"{file}: cannot be read ({reason}); copy or download it again.") from error
+    except OSError as error:
+        raise BackendError(f"Cannot read {file}: {error.strerror or error}.") from error
+
+
+def _identifier(value: object) -> str | None:
+    if isinstance(value, str):
+        return value if value.strip() else None
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _integer(value: object) -> int | None:
+    if isinstance(value, str):
+        return int(value) if value.strip().removeprefix("-").isdecimal() else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if value == int(value) else None

@@ -1,0 +1,213 @@
+"""Qrels and runs read from files: TREC, BEIR's tsv and BEIR's JSON, told apart by content; gz by name."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from rusbeir.datasets.formats.files import open_file
+from rusbeir.datasets.formats.records import Complain, Judgement, Place, not_utf8, parse_json, refuse
+from rusbeir.errors import BadInput
+
+_V = TypeVar("_V", int, float)
+
+_HEADER = {b"queryid", b"qid", b"query", b"topic", b"topicid"}
+_GRADE_DIGITS = 9
+_JSON_START = re.compile(rb'\s*\{\s*["}]')
+
+
+def read_qrels(path: str | Path) -> dict[str, dict[str, int]]:
+    """query_id -> {doc_id: grade}, in file order.
+
+    TREC (query, 0, document, grade), BEIR's tsv (query, document, grade; with or without a header) or a JSON
+    object of objects. Raises BadInput, with file and line, for another number of columns, a grade that is no
+    integer, and a repeated pair.
+
+    >>> read_qrels("qrels/test.tsv")["1"]  # doctest: +SKIP
+    {'31715818': 1}
+    """
+    with open_file(Path(path)) as file:
+        if _holds_json(file):
+            return _read_json(file.read(), str(path), _json_grade)
+        qrels = collect(read_judgements(file, str(path), refuse))
+    if not qrels:
+        raise BadInput(f"{path}: there is no judgement in it; a line of qrels is 'query 0 document 1'.")
+    return qrels
+
+
+def read_run(path: str | Path) -> dict[str, dict[str, float]]:
+    """query_id -> {doc_id: score}, in file order; queries that the file leaves out are left out.
+
+    TREC (query, Q0, document, rank, score, tag; ranks are ignored, as trec_eval does) or BEIR's JSON. Raises
+    BadInput, with file and line, for another number of columns, a score that is no finite number, and a
+    repeated pair.
+
+    >>> read_run("bm25.run.gz")["1"]  # doctest: +SKIP
+    {'31715818': 12.25, '10786948': 7.5}
+    """
+    with open_file(Path(path)) as file:
+        if _holds_json(file):
+            return _read_json(file.read(), str(path), _json_score)
+        return _read_trec_run(file, str(path))
+
+
+def read_judgements(lines: Iterable[bytes], file: str, complain: Complain) -> Iterator[tuple[Place, Judgement]]:
+    """The lines of TREC qrels or BEIR's tsv in file order; repeated pairs are given as they come."""
+    shape: _Shape | None = None
+    for number, line in enumerate(lines, 1):
+        if line.isspace():
+            continue
+        place = Place(file, number)
+        if shape is None:
+            shape = _shape_of(line)
+            if shape and _is_header(shape.fields(line)):
+                continue
+        fields = (shape or _BY_SPACE).fields(line)
+        if shape is None or len(fields) != shape.columns:
+            complain("columns", place, _wrong_columns(len(fields), shape))
+        elif (grade := _grade(fields[-1])) is None:
+            complain("grade", place, f"the grade {_shown(fields[-1])} is not an integer of at most 9 digits")
+        elif problem := not_utf8(place, line):
+            complain(*problem)
+        elif not fields[0] or not fields[-2]:
+            complain("id", place, "the query id or the document id is empty")
+        else:
+            yield place, Judgement(fields[0].decode(), fields[-2].decode(), grade)
+
+
+def collect(judgements: Iterable[tuple[Place, Judgement]]) -> dict[str, dict[str, int]]:
+    """Qrels of single judgements, in their order. Raises BadInput for a repeated pair."""
+    qrels: dict[str, dict[str, int]] = {}
+    for place, (query_id, doc_id, grade) in judgements:
+        docs = qrels.setdefault(query_id, {})
+        if doc_id in docs:
+            raise _repeated(place, query_id, doc_id)
+        docs[doc_id] = grade
+    return qrels
+
+
+class _Shape(NamedTuple):
+    """How the lines of one qrels file are cut: at tabs or at any white space, into so many columns."""
+
+    separator: bytes | None
+    columns: int
+
+    def fields(self, line: bytes) -> list[bytes]:
+        return line.strip(b"\r\n").split(self.separator)
+
+
+_BY_SPACE = _Shape(None, 0)
+
+
+def _shape_of(line: bytes) -> _Shape | None:
+    for separator in (b"\t", None):
+        columns = len(_Shape(separator, 0).fields(line))
+        if columns in (3, 4):
+            return _Shape(separator, columns)
+    return None
+
+
+def _is_header(fields: list[bytes]) -> bool:
+    first = fields[0].strip().lower().translate(None, b"-_ ")
+    return first in _HEADER and _grade(fields[-1]) is None
+
+
+def _grade(field: bytes) -> int | None:
+    field = field.strip()
+    digits = field.removeprefix(b"-")
+    return int(field) if digits.isdigit() and len(digits) <= _GRADE_DIGITS else None
+
+
+def _wrong_columns(found: int, shape: _Shape | None) -> str:
+    if shape:
+        return f"{found} columns, but the file's first line has {shape.columns}"
+    return f"{found} columns; qrels have four (query 0 document grade) or three (query document grade)"
+
+
+def _read_trec_run(lines: Iterable[bytes], file: str) -> dict[str, dict[str, float]]:
+    run: dict[str, dict[str, float]] = {}
+    docs: dict[str, float] = {}
+    current: bytes | None = None
+    for number, line in enumerate(lines, 1):
+        try:
+            query, _, doc, _, text, _ = line.split()
+            score = float(text)
+            doc_id = doc.decode()
+            if query != current:
+                docs = run.setdefault(query.decode(), {})
+                current = query
+        except ValueError as error:
+            if line.isspace():
+                continue
+            raise _bad_run_line(Place(file, number), line) from error
+        if not math.isfinite(score):
+            raise _bad_run_line(Place(file, number), line)
+        if doc_id in docs:
+            raise _repeated(Place(file, number), query.decode(), doc_id)
+        docs[doc_id] = score
+    return run
+
+
+def _bad_run_line(place: Place, line: bytes) -> BadInput:
+    fields = line.split()
+    if problem := not_utf8(place, line):
+        return BadInput(f"{place}: {problem[2]}.")
+    if len(fields) != 6:
+        return BadInput(f"{place}: {len(fields)} columns; a run has six (query Q0 document rank score tag).")
+    return BadInput(f"{place}: the score {_shown(fields[4])} is not a finite number.")
+
+
+def _repeated(place: Place, query_id: str, doc_id: str) -> BadInput:
+    return BadInput(f"{place}: query {query_id!r} and document {doc_id!r} stand together a second time.")
+
+
+def _shown(field: bytes) -> str:
+    return repr(field.decode(errors="backslashreplace")[:40])
+
+
+def _holds_json(file: io.BufferedReader) -> bool:
+    return _JSON_START.match(file.peek(1024)) is not None
+
+
+def _read_json(data: bytes, file: str, value_of: Callable[[Any], _V | None]) -> dict[str, dict[str, _V]]:
+    # orjson is the strict one (UTF-8, finite numbers, shallow); json is the one that shows repeated keys.
+    parse_json(data, file)
+    try:
+        table = json.loads(data, object_pairs_hook=_unique)
+    except ValueError as error:
+        raise BadInput(f"{file}: {error}.") from error
+    result: dict[str, dict[str, _V]] = {}
+    for query_id, docs in table.items():
+        if not isinstance(docs, dict):
+            raise BadInput(f"{file}: query {query_id!r} has no object of documents.")
+        result[query_id] = {}
+        for doc_id, raw in docs.items():
+            value = value_of(raw)
+            if value is None:
+                raise BadInput(f"{file}: query {query_id!r}, document {doc_id!r}: {raw!r} is not a number to use here.")
+            result[query_id][doc_id] = value
+    return result
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        repeated = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
+        raise ValueError(f"the key {repeated!r} stands twice in one object")
+    return table
+
+
+def _json_grade(value: object) -> int | None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if abs(value) < 10**_GRADE_DIGITS else None
+
+
+def _json_score(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,147 @@
+"""Embeddings of one encoder by the content of their texts: added to a file block by block, never computed twice.
+
+A block's vectors are on disk before SQLite learns of them, and each is written where the last known one ends. So a
+kill loses the block at hand alone, and the file has the same bytes as without it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rusbeir.errors import BackendError
+from rusbeir.locks import hold_when_free
+from rusbeir.retrieval.dense.encoder import Vectors, checked
+from rusbeir.storage import cannot_write, reporting_sqlite
+
+BLOCK_TEXTS = 64
+"""Texts encoded at once: what a kill can lose."""
+
+_VECTORS = "vectors"
+_ROWS = "rows.sqlite"
+_KEYS_A_QUESTION = 500
+
+
+class Store:
+    """Vectors in a folder: float32 or float16 [n, dim], rows in the order of adding; a row never changes."""
+
+    def __init__(self, folder: Path, dtype: str) -> None:
+        self.folder = folder
+        self.dtype = np.dtype(dtype)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_write(folder, error) from error
+        with reporting_sqlite(self.folder, "embeddings"):
+            self._db = sqlite3.connect(folder / _ROWS, isolation_level=None, timeout=60, check_same_thread=False)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("CREATE TABLE IF NOT EXISTS row(key BLOB PRIMARY KEY, row INTEGER NOT NULL) WITHOUT ROWID")
+            self._db.execute("CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL)")
+
+    @property
+    def dim(self) -> int | None:
+        """Of every vector; None while there is none."""
+        return self._meta("dim")
+
+    def __len__(self) -> int:
+        return self._meta("count") or 0
+
+    def rows_of(self, texts: Sequence[str], encode: Callable[[Sequence[str]], Any], encoder: str) -> list[int]:
+        """The row of each text's vector; those that are missing are encoded first, all at once.
+
+        encoder is its name in messages. Raises as `checked` does, and BackendError where the disk fails.
+        """
+        return self.rows_by(texts, lambda new: checked(encode(new), new, self.dim, encoder))
+
+    def rows_by(self, texts: Sequence[str], make: Callable[[Sequence[str]], npt.NDArray[Any]]) -> list[int]:
+        """The row of each text; make gives those of the missing texts [n, dim], alone among all processes."""
+        keys = [_key(text) for text in texts]
+        found = self._find(keys)
+        if len(found) < len(set(keys)):
+            with hold_when_free(self.folder / "lock", self.folder):
+                # Another process may have added some meanwhile.
+                found = self._find(keys)
+                missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+                if missing:
+                    found |= self._add(list(missing), make(list(missing.values())))
+        return [found[key] for key in keys]
+
+    def mapped(self) -> tuple[npt.NDArray[Any], mmap.mmap | None]:
+        """All vectors as [n, dim] on disk, and the mapping behind them; nothing is read before it is used."""
+        count, dim = len(self), self.dim or 0
+        numbers, mapping = map_file(self.folder / _VECTORS, self.dtype, count * dim)
+        return numbers.reshape(count, dim), mapping
+
+    def read(self, rows: Sequence[int]) -> Vectors:
+        """The vectors of those rows, in their order."""
+        vectors, _ = self.mapped()
+        return np.ascontiguousarray(vectors[np.asarray(rows, dtype=np.int64)], dtype=np.float32)
+
+    def close(self) -> None:
+        self._db.close()
+
+    def _find(self, keys: Sequence[bytes]) -> dict[bytes, int]:
+        found: dict[bytes, int] = {}
+        wanted = list(set(keys))
+        with reporting_sqlite(self.folder, "embeddings"):
+            for start in range(0, len(wanted), _KEYS_A_QUESTION):
+                part = wanted[start : start + _KEYS_A_QUESTION]
+                marks = ",".join("?" * len(part))
+                found.update(self._db.execute(f"SELECT key, row FROM row WHERE key IN ({marks})", part))
+        return found
+
+    def _add(self, keys: Sequence[bytes], vectors: npt.NDArray[Any]) -> dict[bytes, int]:
+        count, dim = len(self), vectors.shape[1]
+        write_at(self.folder / _VECTORS, count * dim, vectors.astype(self.dtype))
+        rows = {key: count + place for place, key in enumerate(keys)}
+        with reporting_sqlite(self.folder, "embeddings"):
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.executemany("INSERT INTO row VALUES (?, ?)", rows.items())
+            meta = [("dim", dim), ("count", count + len(keys))]
+            self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", meta)
+            self._db.execute("COMMIT")
+        return rows
+
+    def _meta(self, name: str) -> int | None:
+        with reporting_sqlite(self.folder, "embeddings"):
+            row = self._db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        return row[0] if row else None
+
+
+def write_at(path: Path, start: int, items: npt.NDArray[Any]) -> None:
+    """Write the items, synced, behind the first `start` ones of the file."""
+    try:
+        path.touch()
+        with path.open("r+b") as file:
+            file.seek(start * items.itemsize)
+            file.write(items.data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def map_file(path: Path, dtype: np.dtype[Any], count: int) -> tuple[npt.NDArray[Any], mmap.mmap | None]:
+    """The first `count` items of the file, on disk, and the mapping behind them (None of no items)."""
+    if not count:
+        return np.empty(0, dtype), None
+    try:
+        with path.open("rb") as file:
+            mapping = mmap.mmap(file.fileno(), count * dtype.itemsize, access=mmap.ACCESS_READ)
+    except (OSError, ValueError) as error:
+        raise BackendError(
+            f"The embeddings {path} are damaged ({error}). Remove them: `rusbeir cache clear embeddings`."
+        ) from error
+    return np.frombuffer(mapping, dtype), mapping
+
+
+def _key(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

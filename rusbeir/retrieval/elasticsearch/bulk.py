@@ -1,0 +1,182 @@
+"""Loading documents in bulk: in parallel, again where the server is busy or gone, and from where it stood.
+
+Documents are numbered, and the number is their id on the server. They are only ever created, so sending one twice
+leaves the first: replaced documents would count in Lucene's statistics until they are merged away. They go in blocks
+of fixed rows; a block whose documents are all there is not sent again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import orjson
+
+from rusbeir.errors import BackendError
+from rusbeir.retrieval.elasticsearch import connection
+from rusbeir.retrieval.elasticsearch.connection import Server, Unavailable
+from rusbeir.retrieval.elasticsearch.mappings import ROW
+
+logger = logging.getLogger(__name__)
+
+BLOCK_ROWS = 1_000
+_BATCH_BYTES = 4_000_000
+_THREADS = 4
+_ALREADY_THERE = 409
+_MOST_BUCKETS = 60_000
+"""Servers give at most 65,536 buckets an answer."""
+
+Source: TypeAlias = tuple[str, dict[str, Any]]
+"""A document's id, for messages, and its fields."""
+
+
+@dataclass
+class _Batch:
+    """Documents that go in one request."""
+
+    rows: list[int] = field(default_factory=list)
+    doc_ids: list[str] = field(default_factory=list)
+    lines: list[bytes] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, row: int, doc_id: str, line: bytes) -> None:
+        self.rows.append(row)
+        self.doc_ids.append(doc_id)
+        self.lines.append(line)
+        self.size += len(line)
+
+    def part(self, places: Iterable[int]) -> _Batch:
+        part = _Batch()
+        for place in places:
+            part.add(self.rows[place], self.doc_ids[place], self.lines[place])
+        return part
+
+
+def load(server: Server, index: str, documents: Iterable[Source]) -> int:
+    """How many documents there are; all of them are on the server then, and searchable.
+
+    Holds a few batches at a time. Raises BackendError naming the document that the server refuses.
+    """
+    done = _whole_blocks(server, index)
+    if done:
+        logger.warning("%s holds %s documents already; going on from there.", index, f"{len(done) * BLOCK_ROWS:,}")
+    count = 0
+    with ThreadPoolExecutor(_THREADS) as pool:
+        sent: deque[Future[None]] = deque()
+        try:
+            for batch, read in _batches(documents, done):
+                count = read
+                if batch.rows:
+                    sent.append(pool.submit(_send, server, index, batch))
+                if len(sent) > 2 * _THREADS:
+                    sent.popleft().result()
+            while sent:
+                sent.popleft().result()
+        finally:
+            for future in sent:
+                future.cancel()
+    connection.patiently(lambda: server.ask("POST", f"/{index}/_refresh"))
+    held = connection.patiently(lambda: server.ask("GET", f"/{index}/_count"))
+    if held["_shards"]["failed"] or held["count"] != count:
+        raise BackendError(
+            f"{server.address} holds {held['count']:,} documents in {index} instead of {count:,}: "
+            "another corpus was loaded under this name, or documents were lost with a node. "
+            f"Remove it with `rusbeir es drop {index}`; it is then loaded anew."
+        )
+    return count
+
+
+def _batches(documents: Iterable[Source], done: set[int]) -> Iterator[tuple[_Batch, int]]:
+    """Batches within a block each, and how many documents were read so far."""
+    batch = _Batch()
+    count = 0
+    for row, (doc_id, fields) in enumerate(documents):
+        if row // BLOCK_ROWS not in done:
+            action = b'{"create":{"_id":"%d"}}\n' % row
+            batch.add(row, doc_id, action + orjson.dumps(fields, option=orjson.OPT_SERIALIZE_NUMPY) + b"\n")
+        count = row + 1
+        if count % BLOCK_ROWS == 0 or batch.size >= _BATCH_BYTES:
+            yield batch, count
+            batch = _Batch()
+    yield batch, count
+
+
+def _whole_blocks(server: Server, index: str) -> set[int]:
+    """Numbers of the blocks of which every document has arrived."""
+    connection.patiently(lambda: server.ask("POST", f"/{index}/_refresh"))
+    last = _aggregate(server, index, {"max": {"field": ROW}})["value"]
+    whole: set[int] = set()
+    if last is None:
+        return whole
+    for start in range(0, int(last) + 1, _MOST_BUCKETS * BLOCK_ROWS):
+        end = start + _MOST_BUCKETS * BLOCK_ROWS
+        histogram = {"histogram": {"field": ROW, "interval": BLOCK_ROWS, "min_doc_count": 1}}
+        within = {"range": {ROW: {"gte": start, "lt": end}}}
+        buckets = _aggregate(server, index, histogram, within)["buckets"]
+        whole |= {int(bucket["key"]) // BLOCK_ROWS for bucket in buckets if bucket["doc_count"] == BLOCK_ROWS}
+    return whole
+
+
+def _aggregate(server: Server, index: str, aggregation: dict[str, Any], query: Any = None) -> dict[str, Any]:
+    body = {"size": 0, "aggs": {"a": aggregation}, **({"query": query} if query else {})}
+    path = f"/{index}/_search?allow_partial_search_results=false"
+    answer = connection.patiently(lambda: server.ask("POST", path, body))
+    found: dict[str, Any] = answer["aggregations"]["a"]
+    return found
+
+
+def _send(server: Server, index: str, batch: _Batch) -> None:
+    """Send until every document of the batch is acknowledged."""
+    waiting = batch
+
+    def send_waiting() -> None:
+        nonlocal waiting
+        answer = server.ask("POST", f"/{index}/_bulk?timeout=30s&filter_path=errors,items.*.status,items.*.error",
+                            b"".join(waiting.lines), content="ndjson", allow=(413,))  # fmt: skip
+        if answer is None:
+            _halves(server, index, waiting)
+            return
+        if not answer["errors"]:
+            return
+        busy, reason = [], ""
+        for place, item in enumerate(answer["items"]):
+            result = item["create"]
+            if "error" in result and result["status"] != _ALREADY_THERE:
+                reason = connection.reason_of(result)
+                if not _may_pass(result):
+                    raise _refused(server, waiting.doc_ids[place], result)
+                busy.append(place)
+        if not busy:
+            return
+        waiting = waiting.part(busy)
+        raise Unavailable(f"{server.address} did not take {len(busy):,} documents for {index}: {reason}")
+
+    connection.patiently(send_waiting)
+
+
+def _halves(server: Server, index: str, batch: _Batch) -> None:
+    """Too much for one request: send it in two."""
+    if len(batch.rows) == 1:
+        raise BackendError(
+            f"Document {batch.doc_ids[0]!r} makes a request of {batch.size:,} bytes; {server.address} takes less. "
+            "Raise http.max_content_length on its nodes (or the limit of a proxy before them), or split the document."
+        )
+    middle = len(batch.rows) // 2
+    for places in (range(middle), range(middle, len(batch.rows))):
+        _send(server, index, batch.part(places))
+
+
+def _may_pass(result: dict[str, Any]) -> bool:
+    blocked = connection.kind_of(result) == connection.BLOCKED and result["status"] != 503
+    return result["status"] in connection.BUSY and not blocked
+
+
+def _refused(server: Server, doc_id: str, result: dict[str, Any]) -> BackendError:
+    reason = connection.reason_of(result)
+    if connection.kind_of(result) == connection.BLOCKED:
+        return BackendError(connection.blocked(server.address, reason))
+    return BackendError(f"{server.address} refuses document {doc_id!r} ({result['status']}): {reason}")

@@ -1,0 +1,171 @@
+"""Indexes of ours on a server: made under a name of their recipe, published by alias, listed, dropped.
+
+The index is NAME-1 and its alias NAME. The alias appears in one step, when everything is loaded; until then
+nobody searches. What is ours says so in the mapping's _meta, and nothing else is ever written or removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from rusbeir import __version__
+from rusbeir.errors import BackendError, unknown
+from rusbeir.retrieval.elasticsearch import connection
+from rusbeir.retrieval.elasticsearch.connection import Server
+from rusbeir.retrieval.lexical.index_key import Recipe
+
+PREFIX = "rusbeir-"
+_META = "rusbeir"
+_LOADING: Mapping[str, Any] = {"refresh_interval": "-1", "number_of_replicas": 0}
+_SERVING: Mapping[str, Any] = {"refresh_interval": None, "auto_expand_replicas": "0-1"}
+_MOST_SHARDS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    """An index of ours as it lies on the server."""
+
+    name: str
+    """The alias; the index is `name-1`."""
+    uuid: str
+    published: bool
+    signature: str
+    fingerprint: str
+
+    @property
+    def index(self) -> str:
+        return index_of(self.name)
+
+
+def index_of(name: str) -> str:
+    """The index behind an alias of ours."""
+    return f"{name}-1"
+
+
+def find(server: Server, name: str) -> Held | None:
+    """The index of ours with that name; None where nothing has the name.
+
+    Raises BackendError where something of others has it.
+    """
+    found = connection.patiently(lambda: server.ask("GET", f"/{quote(name)},{index_of(name)}?ignore_unavailable=true"))
+    others = [other for other in found if other != index_of(name)]
+    if others:
+        raise BackendError(
+            f"{server.address} has {name} as {'an index' if name in others else f'an alias of {others[0]}'} that "
+            "rusbeir did not make. It is left alone; rename it, or use another server."
+        )
+    return _held(server, index_of(name), found[index_of(name)]) if found else None
+
+
+def create(server: Server, name: str, recipe: Recipe, body: Mapping[str, Any]) -> Held:
+    """The index of that name for that recipe, new or as far as it was loaded.
+
+    Raises BackendError where the name is taken by something else.
+    """
+    held = find(server, name)
+    if held is None:
+        nodes = connection.patiently(lambda: server.ask("GET", "/_cluster/health", allow=(403, 404))) or {}
+        shards = max(1, min(_MOST_SHARDS, nodes.get("number_of_data_nodes", 1)))
+        meta = {"signature": recipe.signature, "fingerprint": recipe.fingerprint, "version": __version__}
+        document = {
+            "settings": {**body["settings"], **_LOADING, "number_of_shards": shards},
+            "mappings": {**body["mappings"], "_meta": {_META: meta}},
+        }
+        # 400 is also the answer where another process makes the same index at this moment: find() tells.
+        answer = connection.patiently(lambda: server.ask("PUT", f"/{index_of(name)}", document, allow=(400,)))
+        held = find(server, name)
+        if held is None:
+            if answer is None:
+                server.ask("PUT", f"/{index_of(name)}", document)
+            raise BackendError(f"{server.address} did not make the index {index_of(name)}.")
+    asked = {"signature": recipe.signature, "fingerprint": recipe.fingerprint}
+    for part, value in asked.items():
+        if getattr(held, part) != value:
+            raise BackendError(
+                f"{held.index} on {server.address} has {part} {getattr(held, part)}, not {value}. "
+                f"It is left alone; `rusbeir es drop {name}` removes it."
+            )
+    return held
+
+
+def publish(server: Server, held: Held) -> None:
+    """Let the index serve: replicas where there are nodes for them, refresh as usual, and its alias, in this order."""
+    connection.patiently(lambda: server.ask("PUT", f"/{held.index}/_settings", {"index": _SERVING}))
+    # Replicas are worth a short wait, not a failure: a node may be away.
+    health = f"/_cluster/health/{held.index}?wait_for_status=green&timeout=30s"
+    connection.patiently(lambda: server.ask("GET", health, allow=(403, 408)))
+    action = {"add": {"index": held.index, "alias": held.name}}
+    connection.patiently(lambda: server.ask("POST", "/_aliases", {"actions": [action]}))
+
+
+def check_count(server: Server, name: str, documents: int) -> None:
+    """Raises BackendError where a published index does not have so many documents any more."""
+    found = connection.patiently(lambda: server.ask("GET", f"/{name}/_count"))
+    if found["count"] != documents or found["_shards"]["failed"]:
+        raise BackendError(
+            f"{name} on {server.address} has {found['count']:,} documents instead of {documents:,}. "
+            f"Remove it with `rusbeir es drop {name}`; it is then loaded anew."
+        )
+
+
+def listed(server: Server) -> list[dict[str, Any]]:
+    """What is ours on the server: name, documents, bytes, whether published, and the recipe."""
+    found = server.ask("GET", f"/{PREFIX}*?expand_wildcards=open")
+    sizes = server.ask("GET", f"/{PREFIX}*/_stats/docs,store", allow=(403,)) or {"indices": {}}
+    rows = []
+    for index, body in sorted(found.items()):
+        # A clone of an index of ours has its _meta, too.
+        if index != index_of(index.removesuffix("-1")) or _meta(body) is None:
+            continue
+        held = _held(server, index, body)
+        primaries = sizes["indices"].get(index, {}).get("primaries", {})
+        rows.append(
+            {
+                "name": held.name,
+                "published": held.published,
+                "documents": primaries.get("docs", {}).get("count"),
+                "bytes": primaries.get("store", {}).get("size_in_bytes"),
+                "signature": held.signature,
+                "fingerprint": held.fingerprint,
+            }
+        )
+    return rows
+
+
+def drop(server: Server, *names: str) -> None:
+    """Remove indexes of ours with their aliases; all or, where one is not there or not ours, UnknownName and none."""
+    known = [row["name"] for row in listed(server)]
+    indexes = []
+    for name in dict.fromkeys(name.removesuffix("-1") for name in names):
+        held = find(server, name) if name in known else None
+        if held is None:
+            raise unknown("index of rusbeir's", name, known, of=server.address, listing="rusbeir es list")
+        indexes.append(held.index)
+    for index in indexes:
+        server.ask("DELETE", f"/{index}")
+
+
+def _meta(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What `create` wrote into the mapping; None where somebody else made the index."""
+    meta = body["mappings"].get("_meta", {}).get(_META)
+    return meta if isinstance(meta, Mapping) and meta.keys() >= {"signature", "fingerprint"} else None
+
+
+def _held(server: Server, index: str, body: Mapping[str, Any]) -> Held:
+    name = index.removesuffix("-1")
+    meta = _meta(body)
+    if meta is None:
+        raise BackendError(
+            f"{server.address} has an index {index} that rusbeir did not make. It is left alone; rename it, "
+            "or use another server."
+        )
+    return Held(
+        name=name,
+        uuid=body["settings"]["index"]["uuid"],
+        published=name in body.get("aliases", {}),
+        signature=meta["signature"],
+        fingerprint=meta["fingerprint"],
+    )

@@ -1,0 +1,156 @@
+"""The body with which an index of ours is created."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rusbeir.analysis import languages, recipes, stopwords
+from rusbeir.errors import unknown
+from rusbeir.retrieval.lexical.bm25 import Bm25, profiles
+from rusbeir.retrieval.lexical.engines import Terms
+
+ROW = "row"
+"""The corpus row of a document: orders equal scores, and tells which documents have arrived."""
+DOC_ID = "doc_id"
+LONGEST_TERM_CHARS = 8_000
+"""Terms are cut here, in documents and queries: Lucene holds at most 32,766 bytes a term."""
+DEEPEST = 100_000
+WINDOW = DEEPEST + 1_000
+"""Hits an index gives at once; more than DEEPEST for the query's own documents, which are dropped later."""
+
+
+def client_body(bm25: Bm25) -> dict[str, Any]:
+    """Settings and mapping for text that our analyzer has made into terms: the server only splits at spaces."""
+    return {
+        "settings": {
+            "analysis": {
+                "tokenizer": {"terms": {"type": "whitespace", "max_token_length": 4 * LONGEST_TERM_CHARS}},
+                "analyzer": {"terms": {"type": "custom", "tokenizer": "terms"}},
+            },
+            **_index_settings(bm25),
+        },
+        "mappings": mapping(bm25, "terms"),
+    }
+
+
+def body_of(bm25: Bm25) -> dict[str, Any]:
+    """Settings and mapping of an index for that BM25."""
+    return server_body(bm25, bm25.server_language) if bm25.server_language else client_body(bm25)
+
+
+def server_body(bm25: Bm25, language: str) -> dict[str, Any]:
+    """Settings and mapping for text as it is: the server makes the terms, with positions, so phrases can be asked."""
+    analyzer, definition = analyzer_of(language)
+    settings = {**({"analysis": definition} if definition else {}), **_index_settings(bm25)}
+    return {"settings": settings, "mappings": mapping(bm25, analyzer, {})}
+
+
+def for_people(language: str, profile: str = "", *, client: bool = False) -> dict[str, Any]:
+    """The body for an index of somebody's own, with fields title and text; client: for terms that we make.
+
+    profile: one of BM25, for its k1 and b. Raises UnknownName where nobody can analyse the language.
+    """
+    if profile and profile not in profiles():
+        raise unknown("profile", profile, profiles())
+    recipe = profiles().get(profile, {})
+    bm25 = Bm25(fields="best_fields", **{name: recipe[name] for name in ("k1", "b") if name in recipe})
+    if client:
+        recipes.recipe(language, "default")
+    body = client_body(bm25) if client else server_body(bm25, language)
+    properties = body["mappings"]["properties"]
+    return {**body, "mappings": {"properties": {name: properties[name] for name in bm25.field_names}}}
+
+
+def mapping(bm25: Bm25, analyzer: str, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The fields of a BM25, and nothing but them: a document of another shape is an error, not a new field."""
+    text = {
+        "type": "text",
+        "analyzer": analyzer,
+        "similarity": "bm25",
+        **({"index_options": "freqs"} if options is None else options),
+    }
+    return {
+        "dynamic": "strict",
+        "_source": {"includes": [DOC_ID]},
+        "properties": {
+            DOC_ID: {"type": "keyword", "index": False, "doc_values": False},
+            ROW: {"type": "integer", "index": False},
+            **dict.fromkeys(bm25.field_names, text),
+        },
+    }
+
+
+def source(row: int, bm25: Bm25, terms: Terms) -> tuple[str, dict[str, Any]]:
+    """The document's id, for messages, and what is sent of it; a field without terms is left out."""
+    doc_id, lines = terms
+    fields = {name: _cut(line) for name, line in zip(bm25.field_names, lines, strict=True) if line}
+    return doc_id, {DOC_ID: doc_id, ROW: row, **fields}
+
+
+def _cut(line: str) -> str:
+    if len(line) <= LONGEST_TERM_CHARS:
+        return line
+    return " ".join([term[:LONGEST_TERM_CHARS] for term in line.split(" ")])
+
+
+def _index_settings(bm25: Bm25) -> dict[str, Any]:
+    return {
+        "similarity": {"bm25": {"type": "BM25", "k1": bm25.k1, "b": bm25.b}},
+        "max_result_window": WINDOW,
+    }
+
+
+STOCK = {
+    "ar": "arabic", "bg": "bulgarian", "bn": "bengali", "ca": "catalan", "ckb": "sorani", "cs": "czech",
+    "da": "danish", "de": "german", "el": "greek", "en": "english", "es": "spanish", "et": "estonian",
+    "eu": "basque", "fa": "persian", "fi": "finnish", "fr": "french", "ga": "irish", "gl": "galician",
+    "hi": "hindi", "hu": "hungarian", "hy": "armenian", "id": "indonesian", "it": "italian", "ja": "cjk",
+    "ko": "cjk", "lt": "lithuanian", "lv": "latvian", "nl": "dutch", "no": "norwegian", "pt": "portuguese",
+    "ro": "romanian", "ru": "russian", "sr": "serbian", "sv": "swedish", "th": "thai", "tr": "turkish",
+    "zh": "cjk",
+}  # fmt: skip
+"""Language -> the analyzer that every Elasticsearch has for it."""
+OWN = "language"
+"""The name of an analyzer that we define because the server has none."""
+
+
+def analyzer_of(language: str) -> tuple[str, dict[str, Any]]:
+    """The name of the analyzer, and the settings that define it; {} where the server has it anyway.
+
+    Else: words, in lower case, without our stop words, stemmed as analyzers/<language>.toml stems them.
+    """
+    if language in STOCK:
+        return STOCK[language], {}
+    known = languages()
+    if language not in known:
+        raise unknown("language", language, {*STOCK, *known}, listing="rusbeir languages")
+    recipe = known[language].profiles["snowball"]
+    filters: dict[str, Any] = {"stop_words": {"type": "stop", "stopwords": sorted(stopwords.words(recipe.stop))}}
+    names = ["lowercase", "stop_words"]
+    kind, _, algorithm = recipe.stemmer.partition(":")
+    if kind == "snowball":
+        filters["stem"] = {"type": "stemmer", "language": algorithm}
+        names.append("stem")
+    return OWN, {
+        "filter": filters,
+        "analyzer": {OWN: {"type": "custom", "tokenizer": "standard", "filter": names}},
+    }
+
+
+@dataclass(frozen=True)
+class ServerAnalyzer:
+    """Leaves texts as they are, for the server to analyse."""
+
+    language: str
+
+    @property
+    def signature(self) -> str:
+        return f"lang:{self.language}|server:{analyzer_of(self.language)[0]}"
+
+    def analyze(self, text: str) -> list[str]:
+        return text.split()
+
+    def analyze_lines(self, texts: Iterable[str], *, processes: int | None = None) -> Iterator[str]:
+        return (" ".join(text.split()) for text in texts)

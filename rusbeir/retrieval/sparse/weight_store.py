@@ -1,0 +1,86 @@
+"""Weights of terms by the content of their texts: end to end in one file, and in a store where each text's lie there.
+
+The weights of a block are on disk before the store learns of them, each written where the last known one ends. So
+they survive kills as embeddings do.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from rusbeir.retrieval.dense.embedding_store import Store, map_file, write_at
+from rusbeir.retrieval.sparse.encoder import Weights, checked
+
+_WEIGHTS = "weights"
+_CELL = np.dtype([("token", np.int32), ("weight", np.float32)])
+_ROWS_A_SUM = 1 << 20
+
+
+class WeightStore:
+    """Rows of weights in a folder, in the order of adding; a row never changes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / _WEIGHTS
+        self._spans = Store(folder, "uint64")
+
+    def __len__(self) -> int:
+        return len(self._spans)
+
+    def rows_of(self, texts: Sequence[str], encode: Callable[[Sequence[str]], Any], encoder: str) -> list[int]:
+        """The row of each text; those that are missing are encoded first, all at once.
+
+        encoder is its name in messages. Raises BackendError for a wrong answer, and where the disk fails.
+        """
+        return self._spans.rows_by(texts, lambda new: self._add(checked(encode(new), new, encoder)))
+
+    def reader(self) -> WeightReader:
+        """What is there now, to be read."""
+        spans, of_spans = self._spans.mapped()
+        cells, of_cells = map_file(self._path, _CELL, _end(spans))
+        return WeightReader(spans, cells, [mapping for mapping in (of_spans, of_cells) if mapping is not None])
+
+    def _add(self, weights: Weights) -> npt.NDArray[np.uint64]:
+        spans, _ = self._spans.mapped()
+        cells = np.empty(weights.nnz, _CELL)
+        cells["token"], cells["weight"] = weights.indices, weights.data
+        write_at(self._path, _end(spans), cells)
+        return np.stack([weights.indptr[:-1], weights.indptr[1:]], axis=1).astype(np.uint64) + np.uint64(_end(spans))
+
+
+class WeightReader:
+    """Rows of weights on disk; the pages of what was read are handed back."""
+
+    def __init__(self, spans: npt.NDArray[np.uint64], cells: npt.NDArray[Any], mappings: Sequence[mmap.mmap]) -> None:
+        self._spans = spans
+        self._cells = cells
+        self._mappings = mappings
+
+    def read(self, rows: npt.NDArray[Any], most: int | None = None) -> Weights:
+        """csr_array, float32 [n, any]: the weights of those rows, or of so many first ones as have `most` together."""
+        spans = self._spans[rows].astype(np.int64)
+        ends = np.cumsum(spans[:, 1] - spans[:, 0])
+        if most is not None:
+            ends = ends[: max(1, np.searchsorted(ends, most, side="right"))]
+        indptr = np.concatenate([[0], ends])
+        shifts = spans[: len(ends), 0] - indptr[:-1]
+        found = self._cells[np.arange(indptr[-1]) + np.repeat(shifts, np.diff(indptr))]
+        for mapping in self._mappings:
+            mapping.madvise(mmap.MADV_DONTNEED)
+        tokens, weights = np.ascontiguousarray(found["token"]), np.ascontiguousarray(found["weight"])
+        return sparse.csr_array((weights, tokens, indptr), shape=(len(ends), int(tokens.max(initial=0)) + 1))
+
+    def count_bytes(self, rows: npt.NDArray[Any]) -> int:
+        """Of the weights of those rows."""
+        blocks = (self._spans[rows[start : start + _ROWS_A_SUM]] for start in range(0, len(rows), _ROWS_A_SUM))
+        return _CELL.itemsize * sum(int((spans[:, 1] - spans[:, 0]).sum()) for spans in blocks)
+
+
+def _end(spans: npt.NDArray[np.uint64]) -> int:
+    return int(spans[-1, 1]) if len(spans) else 0

@@ -1,0 +1,121 @@
+"""A dataset in, the same dataset in another language out: what `rusbeir port` and `rusbeir.port` do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from rusbeir.datasets import load, query_metadata
+from rusbeir.jobs import Budget
+from rusbeir.translation.backends import make, members
+from rusbeir.translation.languages import checked_language
+from rusbeir.translation.port.fields import FIELDS, Material, checked_fields, sampled
+from rusbeir.translation.port.folder import opened, stored_names
+from rusbeir.translation.port.job import Porter, Report, Tell
+from rusbeir.translation.port.plan import Member, Plan
+from rusbeir.translation.segments.glossary import Glossary, read_glossary
+from rusbeir.translation.translator import Translator
+from rusbeir.types import Dataset, Progress, silent
+
+
+def port(
+    dataset: str | Path | Dataset,
+    *,
+    to: str,
+    out: str | Path,
+    translator: str | Translator | Sequence[Translator] | None = "memory",
+    language: str | None = None,
+    split: str | None = None,
+    fields: Sequence[str] = FIELDS,
+    sample: int | None = None,
+    seed: int = 0,
+    glossary: str | Path | Glossary | None = None,
+    budget_chars: int | None = None,
+    budget_cost: float | None = None,
+    retry_failed: bool = False,
+    keep_untranslated: bool = False,
+    export: str | Path | None = None,
+    progress: Progress = silent,
+    tell: Tell = lambda line: None,
+    **options: Any,
+) -> Report:
+    """Translate a dataset into the folder out, and say what came of it.
+
+    Whatever was translated before by these translators into this folder is not asked for again. The options are
+    those of the translators (memory=, model=, llm=, …); translator None stands for those of the port that out holds,
+    to go on with it. retry_failed asks again for what has failed; with keep_untranslated, texts that came
+    back as they were may stand so in the dataset. tell is called with a line for a person before
+    anything is sent. Raises Incomplete where texts are left without a translation,
+    in which case no dataset is written; BackendError where the service or a budget stopped the work, all that was
+    answered being kept; BadInput for a folder that holds another port.
+
+    >>> rusbeir.port("xquad/en", to="ru", translator="memory", memory="pairs.tsv", out="out")  # doctest: +SKIP
+    """
+    source = load_material(dataset, language=language, split=split, fields=fields, progress=progress)
+    card = source.dataset.card
+    if translator is None:
+        translator = ",".join(stored_names(Path(out)))
+    given = members_for(translator, card.language, to, options)
+    terms = read_glossary(glossary) if isinstance(glossary, str | Path) else glossary
+    settings = {
+        "fields": ",".join(source.fields),
+        "sample": "all" if sample is None else f"{sample} (seed {seed})",
+        "glossary": terms.signature if terms else "none",
+    }
+    meta = {"source": card.name, "source fingerprint": card.fingerprint, "from": card.language, "to": to, **settings}
+    with opened(Path(out), meta, given, more=retry_failed) as (journal, chain):
+        return Porter(
+            material=source if sample is None else replace(source, dataset=sampled(source.dataset, sample, seed)),
+            source=card,
+            target=to,
+            plan=Plan(language=card.language, glossary=terms, members=chain),
+            settings=settings,
+            out=Path(out),
+            journal=journal,
+            budget=Budget(journal, chars=budget_chars, cost=budget_cost),
+            progress=progress,
+            tell=tell,
+        ).run(retry_failed=retry_failed, keep_untranslated=keep_untranslated, export=Path(export) if export else None)
+
+
+def load_material(
+    dataset: str | Path | Dataset,
+    *,
+    language: str | None = None,
+    split: str | None = None,
+    fields: Sequence[str] = FIELDS,
+    progress: Progress = silent,
+) -> Material:
+    """The dataset with what a port needs of it: the fields to translate, and the metadata of its queries."""
+    chosen = checked_fields(",".join(fields))
+    if isinstance(dataset, Dataset):
+        return Material(dataset=dataset, fields=chosen)
+    loaded = load(dataset, language=language, split=split, progress=progress)
+    metadata = query_metadata(dataset, language=language, split=split, progress=progress)
+    return Material(dataset=loaded, fields=chosen, query_metadata=metadata)
+
+
+def members_for(
+    translator: str | Translator | Sequence[Translator],
+    source: str,
+    target: str,
+    options: Mapping[str, Any],
+    *,
+    checked: bool = True,
+) -> tuple[Member, ...]:
+    """The translators, in order, with the names that messages and the journal use; checked: ready for that pair."""
+    checked_language(target, source)
+    if isinstance(translator, str):
+        names = [name.strip() for name in translator.split(",")]
+        made: Sequence[Translator] = members(make(translator, source=source, target=target, **options))
+    else:
+        made = cast(Sequence[Translator], translator if isinstance(translator, Sequence) else [translator])
+        names = [one.signature.partition("|")[0] for one in made]
+    if checked:
+        for one in made:
+            check: Callable[[str, str], None] | None = getattr(one, "check", None)
+            if check is not None:
+                check(source, target)
+    return tuple(Member.of(name, one) for name, one in zip(names, made, strict=True))

@@ -1,0 +1,179 @@
+"""What a port would ask of its translators, in time and in money, before anything is sent."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rusbeir.datasets.corpus import id_hash
+from rusbeir.jobs import Limits
+from rusbeir.translation.backends import close
+from rusbeir.translation.port.api import load_material, members_for
+from rusbeir.translation.port.fields import FIELDS, Material, sampled
+from rusbeir.translation.port.job import PROGRESS_EVERY, run_to_end
+from rusbeir.translation.port.plan import Member, Plan
+from rusbeir.translation.segments.glossary import Glossary, read_glossary
+from rusbeir.translation.translator import Translator
+from rusbeir.types import Dataset, Progress, silent
+
+WARM_TEXTS = 5
+TIMED_TEXTS = 2_000
+TIMED_SECONDS = 2.0
+
+
+class Volume(NamedTuple):
+    """How much there is to translate, cut for one translator."""
+
+    texts: int
+    segments: int
+    unique: int
+    """Segments that differ: only these are sent."""
+    chars: int
+    """Of the unique segments."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """What one translator would be asked, as if it had to translate everything."""
+
+    translator: str
+    sends: str
+    """Who receives the texts; "" where they stay on this machine, or where nothing is known of it."""
+    volume: Volume
+    requests: int
+    seconds: float | None
+    """By the requests a second that are allowed, or timed on the first texts; None where nothing is known."""
+    cost: float
+    """USD."""
+
+
+def estimate(volume: Volume, member: Member, chars_per_second: float | None = None) -> Estimate:
+    """What a volume costs with a translator, and how long it takes at its limits, or at that speed where none is given.
+
+    >>> from rusbeir.translation.backends import make
+    >>> google = Member.of("google-cloud", make("google-cloud"))
+    >>> estimate(Volume(6_000, 6_000, 6_000, 9_000_000), google).cost
+    180.0
+    """
+    limits, capacity = _at_hand(member), member.capacity
+    requests = math.ceil(volume.unique / capacity.max_items)
+    seconds = None
+    if chars_per_second:
+        seconds = volume.chars / chars_per_second
+    elif limits is not None and limits.requests_per_second:
+        seconds = requests / limits.requests_per_second
+    return Estimate(
+        translator=member.name,
+        sends=member.sends,
+        volume=volume,
+        requests=requests,
+        seconds=seconds,
+        cost=volume.chars * capacity.cost_per_million_chars / 1e6,
+    )
+
+
+def estimates(
+    material: Material,
+    members: Sequence[Member],
+    target: str,
+    glossary: Glossary | None = None,
+    *,
+    progress: Progress = silent,
+) -> list[Estimate]:
+    """What each translator would be asked, as if it were alone. Nothing leaves this machine.
+
+    Those that run on it are timed for a few seconds.
+    """
+    found = []
+    for member in members:
+        plan = Plan(language=material.dataset.card.language, glossary=glossary, members=(member,))
+        volume, first = _measured(material, plan, progress)
+        speed = _chars_per_second(member, first, plan.language, target) if member.local and first else None
+        found.append(estimate(volume, member, speed))
+    return found
+
+
+def estimate_port(
+    dataset: str | Path | Dataset,
+    *,
+    to: str,
+    translator: str | Translator | Sequence[Translator],
+    language: str | None = None,
+    split: str | None = None,
+    fields: Sequence[str] = FIELDS,
+    sample: int | None = None,
+    seed: int = 0,
+    glossary: str | Path | None = None,
+    progress: Progress = silent,
+    **options: Any,
+) -> list[Estimate]:
+    """What rusbeir.port with the same arguments would ask of each translator, as if it were alone; nothing is sent.
+
+    Needs no credentials. Raises what port raises for the dataset, the languages and the options.
+    """
+    material = load_material(dataset, language=language, split=split, fields=fields, progress=progress)
+    if sample is not None:
+        material = replace(material, dataset=sampled(material.dataset, sample, seed))
+    given = members_for(translator, material.dataset.card.language, to, options, checked=False)
+    terms = read_glossary(glossary) if glossary else None
+    return estimates(material, given, to, terms, progress=progress)
+
+
+def _measured(material: Material, plan: Plan, progress: Progress) -> tuple[Volume, list[str]]:
+    """The volume, and the first segments."""
+    hashes, lengths = array("Q"), array("L")
+    first: list[str] = []
+    texts = 0
+    for texts, text in enumerate(material.texts(), 1):
+        if texts % PROGRESS_EVERY == 0:
+            progress("count segments", texts, None)
+        for piece, sent in plan.cut(text, plan.passes[0]):
+            if sent:
+                hashes.append(id_hash(piece))
+                lengths.append(len(piece))
+                if len(first) < TIMED_TEXTS:
+                    first.append(piece)
+    unique, places = np.unique(np.frombuffer(hashes, dtype=np.uint64), return_index=True)
+    chars = int(np.frombuffer(lengths, dtype=f"u{lengths.itemsize}")[places].sum())
+    return Volume(texts, len(hashes), len(unique), chars), first
+
+
+def _chars_per_second(member: Member, texts: Sequence[str], source: str, target: str) -> float | None:
+    """How fast a translator on this machine is; None where it is not there, or has nothing to show."""
+    translator = member.translator
+    if translator is None:
+        return None
+
+    async def timed() -> float | None:
+        rest = iter(texts)
+        size, at_once = translator.capacity.max_items, translator.limits.concurrency
+        # The first request loads models and starts processes.
+        await translator.translate(list(islice(rest, WARM_TEXTS)), source, target)
+        chars, started = 0, time.perf_counter()
+        while time.perf_counter() - started < TIMED_SECONDS:
+            batches = [batch for _ in range(at_once) if (batch := list(islice(rest, size)))]
+            if not batches:
+                break
+            await asyncio.gather(*(translator.translate(batch, source, target) for batch in batches))
+            chars += sum(len(text) for batch in batches for text in batch)
+        seconds = time.perf_counter() - started
+        await close(translator)
+        return chars / seconds if chars else None
+
+    check: Callable[[str, str], None] | None = getattr(translator, "check", None)
+    if check is not None:
+        check(source, target)
+    return run_to_end(timed())
+
+
+def _at_hand(member: Member) -> Limits | None:
+    return member.translator.limits if member.translator is not None else None

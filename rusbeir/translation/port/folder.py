@@ -1,0 +1,128 @@
+"""The folder of a port: its journal, and those of other translators, set aside until they are asked for again."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from rusbeir.datasets.formats.files import open_file
+from rusbeir.errors import BadInput
+from rusbeir.jobs import Journal
+from rusbeir.locks import hold
+from rusbeir.translation.port.plan import Member, continued, dumped, read
+from rusbeir.translation.segments.segment import Piece
+
+JOURNAL = "journal.sqlite"
+LAYOUT = "layout.txt"
+_LOCK = "port.lock"
+# A temporary file of rusbeir.storage.atomic_file.
+_BEGUN = re.compile(r"\..+\.(?:jsonl|json|tsv|txt)\.[a-z0-9_]{8}")
+_TRANSLATORS = "translators"
+
+
+@contextlib.contextmanager
+def opened(
+    out: Path, meta: Mapping[str, str], given: Sequence[Member], *, more: bool
+) -> Iterator[tuple[Journal, tuple[Member, ...]]]:
+    """The journal of a port with these translators into out, and the translators that it goes on with.
+
+    A journal of others is set aside, and found again when they come back. With more, those given go on where the
+    journal's own have failed. Raises BadInput where out holds something else than a port or a port of something
+    else, and BackendError while another process uses it.
+    """
+    _refuse_foreign(out, more=more)
+    with contextlib.closing(hold(out / _LOCK, out)):
+        _sweep(out)
+        _choose(out, meta, given, more=more)
+        with Journal.open(out / JOURNAL, meta) as journal:
+            stored = journal.get_meta(_TRANSLATORS)
+            chain = continued(read(stored), given, more=more) if stored else None
+            chain = chain or tuple(given)
+            journal.set_meta({_TRANSLATORS: dumped(chain)})
+            yield journal, chain
+
+
+def stored_names(out: Path) -> list[str]:
+    """The names of the translators of the port in out. Raises BadInput where there is none."""
+    _refuse_foreign(out, more=True)
+    return [member.name for member in _stored(out / JOURNAL, {})]
+
+
+def _refuse_foreign(out: Path, *, more: bool) -> None:
+    if out.exists() and not out.is_dir():
+        raise BadInput(f"{out} is a file; --out names a folder.")
+    found = {path.name for path in out.iterdir() if path.suffix != ".lock"} if out.is_dir() else set()
+    if found and not any(name.startswith("journal") and name.endswith(".sqlite") for name in found):
+        raise BadInput(f"{out} holds files but no port to go on with; choose another folder.")
+    if more and not found:
+        raise BadInput(f"{out} holds no port whose failures could be asked for again; leave --retry-failed out.")
+
+
+def _sweep(out: Path) -> None:
+    """Remove what a killed process has begun to write."""
+    for folder in (out, out / "qrels", out / "qa"):
+        for path in folder.glob(".*"):
+            if _BEGUN.fullmatch(path.name):
+                path.unlink(missing_ok=True)
+
+
+def _choose(out: Path, meta: Mapping[str, str], given: Sequence[Member], *, more: bool) -> None:
+    """Put the journal that these translators go on with into its place; leave the place empty where there is none."""
+    journal = out / JOURNAL
+    if journal.exists():
+        stored = _stored(journal, meta)
+        if not stored or continued(stored, given, more=more) is not None:
+            return
+        digest = hashlib.sha256("\n".join(member.signature for member in stored).encode()).hexdigest()[:8]
+        _move(out, "", f"-{digest}")
+    for path in sorted(out.glob("journal-*.sqlite")):
+        if continued(_stored(path, meta), given, more=False) is not None:
+            _move(out, path.stem.removeprefix("journal"), "")
+            return
+
+
+def _stored(journal: Path, meta: Mapping[str, str]) -> tuple[Member, ...]:
+    """The translators that a journal was begun with; () where it was cut short before that was noted."""
+    with Journal.open(journal, meta) as opened_journal:
+        stored = opened_journal.get_meta(_TRANSLATORS)
+    return read(stored) if stored else ()
+
+
+def _move(out: Path, old: str, new: str) -> None:
+    """Rename a journal, which nobody has open, and its layout, which is made again where it is missing."""
+    for name in (LAYOUT, JOURNAL):
+        stem, _, ending = name.partition(".")
+        path = out / f"{stem}{old}.{ending}"
+        if path.exists():
+            path.replace(out / f"{stem}{new}.{ending}")
+    (out / f"journal{old}.sqlite.lock").unlink(missing_ok=True)
+
+
+def line_of(pieces: Iterable[Piece]) -> bytes:
+    """The line of a text that was cut into these pieces."""
+    return b"%s\n" % " ".join([str(len(text) if sent else -len(text)) for text, sent in pieces]).encode()
+
+
+def pieces_of(lines: Iterable[Sequence[int]], texts: Iterable[str], path: Path) -> Iterator[list[Piece]]:
+    """The pieces of each text. Raises BadInput, naming the file, where it was made of other texts."""
+    lengths = iter(lines)
+    for text in texts:
+        pieces = []
+        start = 0
+        for length in next(lengths, ()):
+            end = start + abs(length)
+            pieces.append(Piece(text[start:end], length > 0))
+            start = end
+        if start != len(text):
+            raise BadInput(f"{path} does not fit its source any more: remove it, and the texts are cut again.")
+        yield pieces
+
+
+def read_lines(path: Path) -> Iterator[list[int]]:
+    """The lengths of each text's pieces."""
+    with open_file(path) as file:
+        for line in file:
+            yield list(map(int, line.split()))

@@ -1,0 +1,212 @@
+"""One port from its journal to its dataset: cut the texts, translate what is pending, write; at any point gone on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+from rusbeir import __version__
+from rusbeir.errors import BackendError
+from rusbeir.jobs import Budget, Journal, Size, Task
+from rusbeir.storage import atomic_file
+from rusbeir.translation.backends import close
+from rusbeir.translation.port import output
+from rusbeir.translation.port.fields import Material
+from rusbeir.translation.port.folder import LAYOUT, line_of, pieces_of, read_lines
+from rusbeir.translation.port.output import ported_card
+from rusbeir.translation.port.plan import Pass, Plan
+from rusbeir.translation.port.runner import Runner, Service
+from rusbeir.translation.tm.pairs import write_pairs
+from rusbeir.types import Card, Progress
+
+T = TypeVar("T")
+
+PROGRESS_EVERY = 1000
+
+Report: TypeAlias = dict[str, Any]
+"""What came of a port: see docs/port.md."""
+Tell: TypeAlias = Callable[[str], None]
+"""Called with a line that a person should read before something is sent."""
+
+
+class Incomplete(BackendError):
+    """Some texts have no translation, and no dataset was written. report says the rest."""
+
+    def __init__(self, message: str, report: Report) -> None:
+        super().__init__(message)
+        self.report = report
+
+
+@dataclass(frozen=True, kw_only=True)
+class Porter:
+    """One port, with its journal open."""
+
+    material: Material
+    source: Card
+    """Of the whole dataset, where the material is a sample."""
+    target: str
+    plan: Plan
+    settings: Mapping[str, str]
+    out: Path
+    journal: Journal
+    budget: Budget
+    progress: Progress
+    tell: Tell
+
+    def run(self, *, retry_failed: bool, keep_untranslated: bool, export: Path | None) -> Report:
+        """Go on until everything is translated and written. Raises as port does."""
+        if retry_failed:
+            self.plan.reset_missing(self.journal)
+        self._cut()
+        counts = run_to_end(self._translate())
+        found = output.summary(self.journal, self.plan, keep_untranslated=keep_untranslated)
+        output.write_quality(self.out, self.journal, self.plan, found)
+        report: Report = {
+            "dataset": self.source.name,
+            "out": str(self.out),
+            "from": self.source.language,
+            "to": self.target,
+            "split": self.source.split,
+            "translators": [member.signature for member in self.plan.members],
+            **{name: found[name] for name in ("segments", "translated", "kept", "missing", "flagged")},
+            "passes": found["passes"],
+            **counts,
+            "spent": {"chars": self.budget.spent_chars, "cost": self.budget.spent_cost},
+        }
+        if export is not None:
+            pairs = output.aligned_pairs(self.journal, self.plan)
+            report["exported"] = write_pairs(export, pairs, self.source.language, self.target)
+        if found["missing"]:
+            raise Incomplete(self._what_is_missing(found), report)
+        return {**report, **self._publish(found)}
+
+    def _cut(self) -> None:
+        """Put the units of all texts into the journal, once, and note beside it how each text was cut."""
+        path = self.out / LAYOUT
+        if self.journal.get_meta("cut") and path.exists():
+            return
+        first = self.plan.passes[0]
+        total = len(self.material.dataset.corpus) + len(self.material.dataset.queries)
+        with atomic_file(path) as file:
+
+            def tasks() -> Iterator[Task]:
+                for n, text in enumerate(self.material.texts()):
+                    if n % PROGRESS_EVERY == 0:
+                        self.progress("cut texts", n, None)
+                    pieces = self.plan.cut(text, first)
+                    file.write(line_of(pieces))
+                    for piece, sent in pieces:
+                        if sent:
+                            yield Task.of(first.kind, piece)
+
+            self.journal.add(tasks())
+        # What was handed on before was cut from other units.
+        later = {f"cut {step.number}": "" for step in self.plan.passes[1:]}
+        self.journal.set_meta({"cut": "yes", **later})
+        self.progress("cut texts", total, total)
+
+    async def _translate(self) -> dict[str, int]:
+        """How many requests were sent, and how many of them again."""
+        services: dict[str, Service] = {}
+        try:
+            for step in self.plan.passes:
+                self._hand_on(step)
+                translator = step.member.translator
+                size = step.lane(self.journal).size()
+                if translator is None or not size.pending:
+                    continue
+                if step.worker not in services:
+                    services[step.worker] = Service(
+                        translator=translator, source=self.source.language, target=self.target, budget=self.budget
+                    )
+                self._announce(step, size)
+                runner = Runner(
+                    journal=self.journal,
+                    step=step,
+                    service=services[step.worker],
+                    glossary=self.plan.glossary,
+                    progress=self.progress,
+                )
+                await runner.run()
+        finally:
+            for service in services.values():
+                await close(service.translator)
+        throttles = [service.throttle for service in services.values()]
+        return {
+            "requests": sum(throttle.requests for throttle in throttles),
+            "retries": sum(throttle.retries for throttle in throttles),
+        }
+
+    def _hand_on(self, step: Pass) -> None:
+        """Cut what the pass before has not done to the size of this one, once."""
+        # Another version may cut otherwise, and then looks for other units.
+        name, version = f"cut {step.number}", __version__
+        if step.number == 0 or self.journal.get_meta(name) == version:
+            return
+        before = self.plan.passes[step.number - 1].lane(self.journal)
+        self.journal.add(self.plan.tasks((task.payload for task in before.undone()), step))
+        self.journal.set_meta({name: version})
+
+    def _announce(self, step: Pass, size: Size) -> None:
+        """Say who receives what, before it is sent."""
+        member = step.member
+        if not member.sends:
+            return
+        price = member.translator.capacity.cost_per_million_chars if member.translator else 0.0
+        cost = price * size.pending_chars / 1e6
+        about = f"about {cost:,.2f} USD" if cost >= 0.01 else "less than 0.01 USD" if cost else "no price is known"
+        self.tell(
+            f"{member.name}: {member.sends} receives {size.pending:,} texts of {size.pending_chars:,} characters; "
+            f"{about}."
+        )
+
+    def _what_is_missing(self, found: Mapping[str, Any]) -> str:
+        last = found["passes"][-1]
+        reasons = {**last["reasons"], **({"not asked": last["pending"]} if last["pending"] else {})}
+        commonest = max(reasons, key=lambda reason: reasons[reason])
+        return (
+            f"{found['missing']:,} of {found['segments']:,} segments of {self.source.name} have no translation "
+            f"({reasons[commonest]:,} {commonest}), so no dataset was written; see {self.out / 'qa'}. Ask for them "
+            "again with --retry-failed, or another translator with --retry-failed --translator OTHER."
+        )
+
+    def _publish(self, found: Mapping[str, Any]) -> Report:
+        """Write the dataset, and say what it is."""
+        lengths = read_lines(self.out / LAYOUT)
+
+        def translate(texts: Sequence[str]) -> list[str]:
+            cuts = list(pieces_of(lengths, texts, self.out / LAYOUT))
+            answers = self.plan.joined(self.journal, cuts, keep=found["kept"] > 0)
+            return [self._present(answer) for answer in answers]
+
+        card = output.publish(
+            self.out,
+            self.material,
+            translate,
+            lambda fingerprint: ported_card(
+                self.source, fingerprint, self.target, self.plan.members, self.settings, found
+            ),
+            self.progress,
+        )
+        dataset = self.material.dataset
+        counts = {"n_docs": len(dataset.corpus), "n_queries": len(dataset.queries)}
+        return {"name": card.name, "fingerprint": card.fingerprint, "licence": card.licence, **counts}
+
+    def _present(self, answer: str | None) -> str:
+        if answer is None:
+            raise BackendError(f"{self.journal.path} lacks answers that it had: remove {LAYOUT} beside it, and go on.")
+        return answer
+
+
+def run_to_end(work: Coroutine[Any, Any, T]) -> T:
+    """What the coroutine returns, also where an event loop runs already, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()

@@ -1,0 +1,217 @@
+"""The dataset that a port makes, its card, and what a reader should know of its quality."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import orjson
+
+from rusbeir import __version__
+from rusbeir.datasets import fingerprint
+from rusbeir.datasets.card import CARD, card_bytes
+from rusbeir.datasets.corpus import canonical_line
+from rusbeir.datasets.formats.records import document_line, query_line
+from rusbeir.datasets.writing import qrels_lines
+from rusbeir.jobs import Journal
+from rusbeir.storage import atomic_file
+from rusbeir.translation.port.fields import Material
+from rusbeir.translation.port.plan import Member, Plan
+from rusbeir.types import Card, Doc, Progress
+
+T = TypeVar("T")
+
+PAGE_DOCS = 500
+UNTRANSLATED = "untranslated"
+
+Translate = Callable[[Sequence[str]], Sequence[str]]
+"""Called with the texts of a dataset, page after page, in the order of Material.texts: their translations."""
+
+
+def publish(
+    out: Path, material: Material, translate: Translate, card: Callable[[str], Card], progress: Progress
+) -> Card:
+    """Write corpus.jsonl, queries.jsonl, the qrels and card.json into out, and give back the card.
+
+    card is made of the fingerprint. All files appear when all are whole, the card last; there is none meanwhile.
+    """
+    dataset = material.dataset
+    split = dataset.card.split
+    with ExitStack() as stack:
+        # What is entered first appears last.
+        card_file, qrels_file, queries_file, corpus_file = (
+            stack.enter_context(atomic_file(out / name))
+            for name in (CARD, f"qrels/{split}.tsv", "queries.jsonl", "corpus.jsonl")
+        )
+        digest = hashlib.sha256()
+        total = len(dataset.corpus)
+        n_docs = 0
+        for page in paged(material.documents(), PAGE_DOCS):
+            for doc, besides in _translated(page, material, translate):
+                digest.update(canonical_line(doc.doc_id, doc.title, doc.text))
+                corpus_file.write(document_line(doc, besides))
+                n_docs += 1
+            progress("write documents", n_docs, total)
+        queries = _translated_queries(material, translate)
+        for query_id, text in queries.items():
+            queries_file.write(query_line(query_id, text, material.query_metadata.get(query_id, {})))
+        qrels_file.writelines(qrels_lines(dataset.qrels))
+        made = card(fingerprint(digest.hexdigest(), queries, dataset.qrels))
+        n_qrels = sum(map(len, dataset.qrels.values()))
+        card_file.write(card_bytes(made, n_docs=n_docs, n_queries=len(queries), n_qrels=n_qrels))
+        (out / CARD).unlink(missing_ok=True)
+    return made
+
+
+def paged(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """The items in lists of that size; the last may be shorter."""
+    rest = iter(items)
+    while page := list(islice(rest, size)):
+        yield page
+
+
+def _translated(
+    page: list[tuple[Doc, Mapping[str, Any]]], material: Material, translate: Translate
+) -> Iterator[tuple[Doc, Mapping[str, Any]]]:
+    texts = list(chain.from_iterable(material.texts_of(doc) for doc, _ in page))
+    translations = iter(translate(texts))
+    for doc, besides in page:
+        yield material.with_texts(doc, translations), besides
+
+
+def _translated_queries(material: Material, translate: Translate) -> dict[str, str]:
+    queries = dict(material.dataset.queries)
+    if "query" in material.fields:
+        ids = [query_id for query_id, text in queries.items() if text]
+        queries.update(zip(ids, translate(material.query_texts()), strict=True))
+    return queries
+
+
+def summary(journal: Journal, plan: Plan, *, keep_untranslated: bool) -> dict[str, Any]:
+    """What became of the units, translator by translator and level by level; no times, no costs.
+
+    "kept" are those that the last translator gave back as they were, where that is accepted: on demand, and of a
+    translator on this machine, which always gives the same. They stand in the dataset as they are.
+    """
+    rows: list[dict[str, Any]] = []
+    flagged = 0
+    for step in plan.passes:
+        states: Counter[str] = Counter()
+        reasons: Counter[str] = Counter()
+        flags: Counter[str] = Counter()
+        chars = 0
+        for tally in step.lane(journal).tally():
+            states[tally.state] += tally.tasks
+            chars += tally.chars
+            if tally.state == "failed":
+                reasons[tally.word] += tally.tasks
+            elif tally.word:
+                flagged += tally.tasks
+                for flag in tally.word.split(","):
+                    flags[flag.partition(":")[0]] += tally.tasks
+        row = {"translator": step.member.name, "signature": step.worker, "level": step.level, "chars": chars}
+        counts = {state: states[state] for state in ("done", "failed", "pending")}
+        rows.append({**row, **counts, "reasons": _sorted(reasons), "flags": _sorted(flags)})
+    last = rows[-1]
+    kept = last["reasons"].get(UNTRANSLATED, 0) if keep_untranslated or plan.members[-1].local else 0
+    return {
+        "segments": sum(row["done"] for row in rows) + last["failed"] + last["pending"],
+        "translated": sum(row["done"] for row in rows),
+        "kept": kept,
+        "missing": last["failed"] + last["pending"] - kept,
+        "flagged": flagged,
+        "passes": rows,
+    }
+
+
+def write_quality(out: Path, journal: Journal, plan: Plan, found: Mapping[str, Any]) -> None:
+    """Write qa/summary.json, qa/failures.jsonl (units without a translation) and qa/flagged.jsonl into out."""
+    with atomic_file(out / "qa" / "summary.json") as file:
+        file.write(orjson.dumps(found, option=orjson.OPT_INDENT_2) + b"\n")
+    with atomic_file(out / "qa" / "failures.jsonl") as file:
+        step = plan.passes[-1]
+        for entry in step.lane(journal).entries("failed"):
+            reason, _, detail = entry.error.partition(": ")
+            row = {"source": entry.task.payload, "reason": reason, "detail": detail, "translator": step.worker}
+            file.write(_line(row))
+    with atomic_file(out / "qa" / "flagged.jsonl") as file:
+        for step in plan.passes:
+            for entry in step.lane(journal).entries("done", flagged=True):
+                row = {"source": entry.task.payload, "translation": entry.result}
+                file.write(_line({**row, "flags": entry.flags.split(","), "translator": step.worker}))
+
+
+def aligned_pairs(journal: Journal, plan: Plan) -> Iterator[tuple[str, str]]:
+    """(source, translation) of each unit that is done, once, pass by pass in the order in which they first stand."""
+    for step in plan.passes:
+        for entry in step.lane(journal).entries("done"):
+            yield entry.task.payload, entry.result
+
+
+def _line(row: Mapping[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(row) + b"\n"
+    except orjson.JSONEncodeError:
+        # Lone surrogates, which no translator takes, can be written as escapes only.
+        return json.dumps(row).encode() + b"\n"
+
+
+def _sorted(counts: Mapping[str, int]) -> dict[str, int]:
+    """The most frequent first."""
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def ported_card(
+    source: Card,
+    fingerprint: str,
+    target: str,
+    members: Sequence[Member],
+    settings: Mapping[str, str],
+    found: Mapping[str, Any],
+) -> Card:
+    """The card of a dataset that was made of another; found is publishing.summary. The same port, the same card.
+
+    A translation is a derivative work: it has the source's licence, and what a translator's model demands besides
+    stands with the translator.
+    """
+    done = {member.signature: 0 for member in members}
+    for row in found["passes"]:
+        done[row["signature"]] += row["done"]
+    sample = "" if settings["sample"] == "all" else f"-sample{settings['sample'].split()[0]}"
+    return replace(
+        source,
+        name=f"{source.name}@{target}{sample}",
+        language=target,
+        fingerprint=fingerprint,
+        revision="",
+        provenance={
+            "made_by": f"rusbeir {__version__}, port",
+            "source": {
+                "name": source.name,
+                "language": source.language,
+                "fingerprint": source.fingerprint,
+                "licence": source.licence or "not stated",
+                "source": source.source,
+                "revision": source.revision,
+                "provenance": dict(source.provenance),
+            },
+            "translators": [
+                {
+                    "name": member.name,
+                    "signature": member.signature,
+                    "about": member.about,
+                    "segments": done[member.signature],
+                }
+                for member in members
+            ],
+            "settings": dict(settings),
+            "counts": {name: found[name] for name in ("segments", "translated", "kept", "flagged")},
+        },
+    )

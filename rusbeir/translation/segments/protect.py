@@ -1,0 +1,162 @@
+"""Units with their protected strings hidden from a translator, and brought back in its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rusbeir.errors import BadInput
+from rusbeir.translation.segments.placeholders import Style, style_of
+from rusbeir.translation.segments.segment import Piece, join, translatable
+from rusbeir.translation.segments.spans import Span
+from rusbeir.translation.translator import Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """A unit as a translator gets it."""
+
+    source: str
+    style: str
+    spans: tuple[Span, ...]
+    pieces: tuple[Piece, ...]
+    """The sent ones are what goes out. The others stand in the translation as they are."""
+    hidden: tuple[str, ...]
+    """What must come back, in the order of the masks' numbers, which begin at 1."""
+
+    @property
+    def parts(self) -> list[str]:
+        """The texts to translate: one, or with style split any number; [] where nothing is left to translate."""
+        return [piece.text for piece in self.pieces if piece.sent]
+
+
+def mask(text: str, style: str, spans: Sequence[Span]) -> Masked:
+    """The unit in that style; the spans are those of find_spans. Raises UnknownName for a style that does not exist.
+
+    >>> mask("Take 5 mg daily.", "bracket", [Span(5, 9, "quantity")]).parts
+    ['Take [1] daily.']
+    """
+    form = style_of(style)
+    spans = tuple(spans)
+    start, end = 0, len(text)
+    first, last = 0, len(spans)
+    if style == "split" or not translatable(text, start, end, _kept(spans)):
+        return Masked(text, style, spans, tuple(_around(text, spans)), ())
+    while first < last and _is_outer(spans[first]) and not text[start : spans[first].start].strip():
+        start, first = spans[first].end, first + 1
+    while first < last and _is_outer(spans[last - 1]) and not text[spans[last - 1].end : end].strip():
+        end, last = spans[last - 1].start, last - 1
+    inner = spans[first:last]
+    sent, hidden = _hide(text, start, end, inner, form) if form.form else (text[start:end], _strings(text, inner))
+    pieces = Piece(text[:start], False), Piece(sent, True), Piece(text[end:], False)
+    return Masked(text, style, spans, tuple(piece for piece in pieces if piece.text), tuple(hidden))
+
+
+def split(masked: Masked) -> Masked:
+    """The same unit in style split: how one that lost a mask is tried again."""
+    return mask(masked.source, "split", masked.spans)
+
+
+def restore(masked: Masked, answers: Sequence[str]) -> str | Failure:
+    """The translation, from one answer for each part; a Failure "lost-mask" where not every string came back once.
+
+    >>> restore(mask("Take 5 mg daily.", "bracket", [Span(5, 9, "quantity")]), ["Принимать [ 1 ] ежедневно."])
+    'Принимать 5 mg ежедневно.'
+    """
+    if masked.style == "split" or not masked.parts:
+        return join(masked.pieces, answers)
+    if len(answers) != 1:
+        raise BadInput(f"There are {len(answers)} answers to 1 part.")
+    form = style_of(masked.style)
+    shown = _reveal(answers[0], masked.hidden, form) if form.form else _counted(answers[0], masked)
+    return shown if isinstance(shown, Failure) else join(masked.pieces, [shown])
+
+
+def _is_outer(span: Span) -> bool:
+    """Whether it has no place in a sentence: markup around a unit need not travel with it."""
+    return span.kind == "tag"
+
+
+def _kept(spans: Sequence[Span]) -> list[Span]:
+    """The spans, as if no term had a translation of its own: those need no translator."""
+    return [span._replace(target=None) for span in spans]
+
+
+def _strings(text: str, spans: Sequence[Span]) -> list[str]:
+    return [text[span.start : span.end] if span.target is None else span.target for span in spans]
+
+
+def _around(text: str, spans: Sequence[Span]) -> Iterator[Piece]:
+    """The spans as pieces that are kept, and what lies between them, where there is a letter in it, as sent ones."""
+    done = 0
+    for span, string in zip([*spans, None], [*_strings(text, spans), ""], strict=True):
+        between = text[done : span.start if span else len(text)]
+        content = between.strip()
+        if translatable(content, 0, len(content), ()):
+            lead = len(between) - len(between.lstrip())
+            yield from (
+                Piece(between[:lead], False),
+                Piece(content, True),
+                Piece(between[lead + len(content) :], False),
+            )
+        else:
+            yield Piece(between, False)
+        if span:
+            yield Piece(string, False)
+            done = span.end
+
+
+def _hide(text: str, start: int, end: int, spans: Sequence[Span], form: Style) -> tuple[str, list[str]]:
+    """text[start:end] with numbered masks in the place of spans and of look-alikes, and what they stand for."""
+    out: list[str] = []
+    hidden: list[str] = []
+
+    def add(string: str) -> None:
+        hidden.append(string)
+        out.append(form.form.format(len(hidden)))
+
+    for span, string in zip([*spans, None], [*_strings(text, spans), ""], strict=True):
+        stop = span.start if span else end
+        for found in form.lookalike.finditer(text, start, stop):
+            out.append(form.escape(text[start : found.start()]))
+            add(found[0])
+            start = found.end()
+        out.append(form.escape(text[start:stop]))
+        if span:
+            add(string)
+            start = span.end
+    return "".join(out), hidden
+
+
+def _reveal(answer: str, hidden: Sequence[str], form: Style) -> str | Failure:
+    out: list[str] = []
+    seen: set[int] = set()
+    done = 0
+    for found in form.pattern.finditer(answer):
+        number = int(found[1])
+        if not 1 <= number <= len(hidden):
+            return _lost(f"the answer has a mask {found[0]!r} that was not sent")
+        if number in seen:
+            return _lost(f"{hidden[number - 1]!r} came back twice")
+        seen.add(number)
+        out += (form.unescape(answer[done : found.start()]), hidden[number - 1])
+        done = found.end()
+    out.append(form.unescape(answer[done:]))
+    for number, string in enumerate(hidden, 1):
+        if number not in seen:
+            return _lost(f"{string!r} did not come back")
+    return "".join(out)
+
+
+def _counted(answer: str, masked: Masked) -> str | Failure:
+    """The answer to a text that was sent as it is; strings that stood in it must occur in the answer as often."""
+    sent = masked.parts[0]
+    for string in dict.fromkeys(masked.hidden):
+        expected = sent.count(string) or masked.hidden.count(string)
+        if (found := answer.count(string)) != expected:
+            return _lost(f"{string!r} stands {expected} times in the source and {found} times in the answer")
+    return answer
+
+
+def _lost(detail: str) -> Failure:
+    return Failure("lost-mask", detail, retry=True)

@@ -1,0 +1,258 @@
+"""Texts cut into the units that a translator is sent, and put together again from its answers.
+
+A text is a list of pieces whose texts, joined, are the text itself, byte for byte. Some pieces are sent, the others
+stay as they are: line breaks of every kind, indentation, list markers, white space at the ends of lines, sentences
+without a letter (numbers, rules), and protected spans that run over a line break.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
+from typing import NamedTuple
+
+from rusbeir.datasets.sentences import sentence_spans
+from rusbeir.errors import BadInput, unknown
+from rusbeir.translation.segments.capacity import MAX_BYTES_PER_CHAR, Fitting
+from rusbeir.translation.segments.spans import Span
+from rusbeir.translation.translator import Capacity
+
+LEVELS = ("field", "paragraph", "segment", "sentence")
+"""field: the whole text, untouched. paragraph: a line. segment: as many sentences of a line as fit. sentence: one."""
+
+_BREAKS = "\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
+_LINE = re.compile(rf"[^{_BREAKS}]++")
+_BREAK = re.compile(rf"[{_BREAKS}]")
+# Quote and heading signs, then one marker: "- ", "• ", "1. ", "12) ", "a) ", "(iv) ".
+_MARKER = re.compile(r"\s*+(?:(?:>|#{1,6})\s++)*+(?:(?:[-–—*+•‣◦⁃∙▪●○·]|\d{1,3}[.)]|[^\W\d_]\)|\(\w{1,4}\))\s++)?")
+_LETTER = re.compile(r"[^\W\d_]")
+# A line without any of these is one sentence, whatever splits it.
+_SENTENCE_END = re.compile(r"[^\w\s,(\-–—]\s|[。．！？｡…।॥؟۔։።။៕]")
+_WIDE_SPACES = dict.fromkeys((i for i in range(0x80, 0x3001) if chr(i).isspace()), " ")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_WINDOW_CHARS = 4_000
+_MAX_WINDOW_CHARS = 16_000
+_start = attrgetter("start")
+
+
+class Piece(NamedTuple):
+    """A part of a text."""
+
+    text: str
+    sent: bool
+    """Whether it is translated; a piece that is not stays as it is."""
+
+
+def units(
+    text: str, *, language: str, capacity: Capacity, level: str = "segment", spans: Sequence[Span] = ()
+) -> list[Piece]:
+    """The pieces of a text at that level, the sent ones within the capacity; [] for an empty text.
+
+    Spans are those of find_spans over the same text: none of them is cut. Raises UnknownName for another level,
+    BadInput for a capacity that no text fits.
+
+    >>> [piece.text for piece in units("- One. Two.", language="en", capacity=Capacity()) if piece.sent]
+    ['One. Two.']
+    """
+    if level not in LEVELS:
+        raise unknown("level", level, LEVELS)
+    if level == "field" or (level != "sentence" and _is_one_line(text, spans)):
+        fitting = Fitting(text, capacity, spans)
+        if translatable(text, 0, len(text), spans) and fitting.fits(fitting.size(0, len(text))):
+            return [Piece(text, True)]
+    return pack(cut(text, language, spans), capacity, spans, merge=level != "sentence")
+
+
+def cut(text: str, language: str, spans: Sequence[Span] = ()) -> list[Piece]:
+    """The sentences of a text as sent pieces, and all that lies between them as pieces that are kept.
+
+    >>> [piece.text for piece in cut("1. Да. Нет!\\r\\n", "ru")]
+    ['1. ', 'Да.', ' ', 'Нет!', '\\r\\n']
+    """
+    return _pieces(text, _sentences(text, language, spans))
+
+
+def pack(pieces: Sequence[Piece], capacity: Capacity, spans: Sequence[Span] = (), *, merge: bool = True) -> list[Piece]:
+    """The same text in other pieces: sentences of one line joined up to the capacity, longer ones cut to it.
+
+    A sentence over the limit is cut behind a comma or at white space, a word over it anywhere. A protected span is
+    never cut; one that is over the limit even when masked is kept instead of sent.
+    Raises BadInput for a capacity that no text fits.
+    """
+    _refuse_impossible(capacity)
+    text = "".join([piece.text for piece in pieces])
+    fitting = Fitting(text, capacity, spans)
+    packed: list[tuple[int, int]] = []
+    chars = n_bytes = 0
+    for start, end in _sent(pieces):
+        if merge and packed and not _BREAK.search(text, packed[-1][1], start):
+            more = fitting.size(packed[-1][1], end)
+            if fitting.fits((chars + more[0], n_bytes + more[1])):
+                packed[-1] = packed[-1][0], end
+                chars, n_bytes = chars + more[0], n_bytes + more[1]
+                continue
+        chars, n_bytes = fitting.size(start, end)
+        if fitting.fits((chars, n_bytes)):
+            packed.append((start, end))
+            continue
+        parts = [part for part in fitting.cuts(start, end) if translatable(text, *part, spans)]
+        packed += parts
+        if parts:
+            chars, n_bytes = fitting.size(*parts[-1])
+    return _pieces(text, packed)
+
+
+def join(pieces: Iterable[Piece], answers: Iterable[str]) -> str:
+    """The text with the sent pieces replaced by the answers, in their order. BadInput where the numbers differ."""
+    given = iter(answers)
+    try:
+        text = "".join([next(given) if piece.sent else piece.text for piece in pieces])
+    except StopIteration:
+        raise BadInput("There are fewer answers than pieces that were sent.") from None
+    if next(given, None) is not None:
+        raise BadInput("There are more answers than pieces that were sent.")
+    return text
+
+
+def translatable(text: str, start: int, end: int, spans: Sequence[Span]) -> bool:
+    """Whether text[start:end] has a letter outside of the spans, or a term with a translation of its own in it."""
+    if not spans:
+        return _has_letter(text, start, end)
+    for span in spans[bisect_left(spans, start, key=_start) : bisect_left(spans, end, key=_start)]:
+        if span.target is not None or _has_letter(text, start, span.start):
+            return True
+        start = span.end
+    return _has_letter(text, start, end)
+
+
+def _has_letter(text: str, start: int, end: int) -> bool:
+    # The pattern lets fractions and superscripts through.
+    return any(found[0].isalpha() for found in _LETTER.finditer(text, start, end))
+
+
+def _refuse_impossible(capacity: Capacity) -> None:
+    no_chars = capacity.max_chars is not None and capacity.max_chars < 1
+    no_bytes = capacity.max_bytes is not None and capacity.max_bytes < MAX_BYTES_PER_CHAR
+    if no_chars or no_bytes:
+        raise BadInput("A translator must take texts of at least 1 character and 4 bytes.")
+
+
+def _sent(pieces: Iterable[Piece]) -> Iterator[tuple[int, int]]:
+    end = 0
+    for piece in pieces:
+        start, end = end, end + len(piece.text)
+        if piece.sent:
+            yield start, end
+
+
+def _pieces(text: str, sent: Iterable[tuple[int, int]]) -> list[Piece]:
+    pieces = []
+    done = 0
+    for start, end in sent:
+        if done < start:
+            pieces.append(Piece(text[done:start], False))
+        pieces.append(Piece(text[start:end], True))
+        done = end
+    if done < len(text):
+        pieces.append(Piece(text[done:], False))
+    return pieces
+
+
+def _sentences(text: str, language: str, spans: Sequence[Span]) -> Iterator[tuple[int, int]]:
+    """(start, end) of what is to be sent, sentence by sentence."""
+    for line_start, line_end in _lines(text, spans):
+        start = _content_start(text, line_start, line_end, spans)
+        end = start + len(text[start:line_end].rstrip())
+        if not translatable(text, start, end, spans):
+            continue
+        if not _SENTENCE_END.search(text, start, end):
+            yield start, end
+            continue
+        for sentence in _outside(_split(text, start, end, language), spans):
+            if translatable(text, *sentence, spans):
+                yield sentence
+
+
+def _is_one_line(text: str, spans: Sequence[Span]) -> bool:
+    """Whether there is nothing in the text but one line, without indentation, marker or white space at its end."""
+    return text == text.strip() and not _BREAK.search(text) and _content_start(text, 0, len(text), spans) == 0
+
+
+def _lines(text: str, spans: Sequence[Span]) -> Iterator[tuple[int, int]]:
+    """The lines, without what a span that runs over a line break covers."""
+    walls = iter([span for span in spans if _BREAK.search(text, span.start, span.end)])
+    wall = next(walls, None)
+    for line in _LINE.finditer(text):
+        start, end = line.span()
+        while wall is not None and wall.end <= start:
+            wall = next(walls, None)
+        while wall is not None and wall.start < end:
+            if start < wall.start:
+                yield start, wall.start
+            start = min(end, wall.end)
+            if wall.end > end:
+                break
+            wall = next(walls, None)
+        if start < end:
+            yield start, end
+
+
+def _content_start(text: str, start: int, end: int, spans: Sequence[Span]) -> int:
+    """Where the text of a line begins, behind indentation and list markers."""
+    marker = _MARKER.match(text, start, end)
+    content = marker.end() if marker else start
+    before = bisect_left(spans, content, key=_start) - 1
+    if before >= 0 and spans[before].end > start:
+        # What looks like a marker is part of something protected.
+        return end - len(text[start:end].lstrip())
+    return content
+
+
+def _split(text: str, start: int, end: int, language: str) -> Iterator[tuple[int, int]]:
+    """The sentences of a line, found through a window: splitters take quadratic time.
+
+    The last sentence in the window may go on behind it and is looked at again in the next, or in a wider one.
+    """
+    window = _WINDOW_CHARS
+    while end - start > window:
+        found = _spans_of(text[start : start + window], language)
+        if len(found) > 1:
+            yield from ((start + first, start + last) for first, last in found[:-1])
+            start += found[-1][0]
+            window = _WINDOW_CHARS
+        elif window < _MAX_WINDOW_CHARS:
+            window *= 2
+        else:
+            space = text.rfind(" ", start + window // 2, start + window)
+            stop = start + window if space < 0 else space
+            content = len(text[start:stop].lstrip())
+            if text[start:stop].strip():
+                yield stop - content, start + len(text[start:stop].rstrip())
+            start = stop
+            window = _WINDOW_CHARS
+    yield from ((start + first, start + last) for first, last in _spans_of(text[start:end], language))
+
+
+def _spans_of(text: str, language: str) -> list[tuple[int, int]]:
+    if not text.isascii():
+        text = _SURROGATE.sub("\ufffd", text.translate(_WIDE_SPACES))
+    return sentence_spans(text, language)
+
+
+def _outside(sentences: Iterable[tuple[int, int]], spans: Sequence[Span]) -> Iterator[tuple[int, int]]:
+    """The sentences, those joined again between which a span lies."""
+    held: tuple[int, int] | None = None
+    for start, end in sentences:
+        if held is None:
+            held = start, end
+            continue
+        before = bisect_left(spans, start, key=_start) - 1
+        if before >= 0 and spans[before].end > held[1]:
+            held = held[0], end
+        else:
+            yield held
+            held = start, end
+    if held is not None:
+        yield held
