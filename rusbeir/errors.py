@@ -10,7 +10,10 @@ RusbeirError
 from __future__ import annotations
 
 import difflib
+import importlib
 from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 
 class RusbeirError(Exception):
@@ -49,3 +52,28 @@ def unknown(kind: str, name: str, known: Iterable[str], *, of: str = "", listing
     elif listing:
         parts.append(f"`{listing}` lists all {len(names)}.")
     return UnknownName(" ".join(parts))
+
+
+def require(module: str, purpose: str, extra: str) -> Any:
+    """The optional module, imported now. Raises MissingExtra, which names the extra to install.
+
+    >>> require("json", "This example", "none").loads("1")
+    1
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise missing_extra(module.partition(".")[0], purpose, extra) from error
+
+
+def require_version(package: str, purpose: str, extra: str) -> str:
+    """The installed version of an optional package. Raises MissingExtra, which names the extra to install."""
+    try:
+        return version(package)
+    except PackageNotFoundError as error:
+        raise missing_extra(package, purpose, extra) from error
+
+
+def missing_extra(package: str, purpose: str, extra: str) -> MissingExtra:
+    """The error for an optional package that is not installed: who needs it, and the command that installs it."""
+    return MissingExtra(f"{purpose} needs the package {package}: pip install 'rusbeir[{extra}]'")

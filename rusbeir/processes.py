@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from itertools import chain
+from itertools import chain, islice
 from typing import TypeVar
 
 from joblib.externals.loky import cpu_count as cpu_count
@@ -22,6 +22,13 @@ B = TypeVar("B")
 logger = logging.getLogger(__name__)
 
 IDLE_SECONDS = 20
+
+
+def batched(items: Iterable[A], size: int) -> Iterator[list[A]]:
+    """The items in lists of that size, read as they are needed; the last list may be shorter."""
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
+        yield batch
 
 
 def in_order(work: Callable[[A], B], batches: Iterable[A], processes: int) -> Iterator[B]:

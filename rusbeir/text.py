@@ -1,0 +1,38 @@
+"""Small operations on strings that several rooms need: one line for a message, a name for a file, a digest."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+SHORT_CHARS = 200
+
+
+def shorten(text: str, max_chars: int = SHORT_CHARS) -> str:
+    """The text on one line, at most max_chars characters long; an ellipsis marks what was left out.
+
+    >>> shorten("one  two\\nthree", 10)
+    'one two t…'
+    """
+    # Only the head is normalised: a message may quote a text of megabytes.
+    line = " ".join(text[: 4 * max_chars].split())
+    return line if len(line) <= max_chars and len(text) <= 4 * max_chars else line[: max_chars - 1] + "…"
+
+
+def slug(text: str, max_chars: int = 80) -> str:
+    """The text as a readable file name in lower-case ASCII letters, digits, dots and hyphens.
+
+    >>> slug("bm25(k1=0.9) >> rerank(M)")
+    'bm25-k1-0.9-rerank-m'
+    """
+    return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.")[:max_chars]
+
+
+def digest(*parts: str, chars: int = 32) -> str:
+    """The first chars hex digits of the sha256 over the parts, each ended by a line feed; names cached files.
+
+    >>> digest("a", "b", chars=8)
+    '911169dd'
+    """
+    joined = "".join(f"{part}\n" for part in parts)
+    return hashlib.sha256(joined.encode("utf-8", "surrogateescape")).hexdigest()[:chars]
