@@ -12,7 +12,8 @@ PACKAGE = Path(__file__).parent.parent / "rusbeir"
 # A room imports from its own floor's room and from the floors below, never sideways or up.
 FLOORS = [
     {"types", "errors", "text"},
-    {"storage", "processes", "locks"},
+    {"storage"},
+    {"processes", "locks"},
     {"analysis", "datasets", "jobs"},
     {"translation", "retrieval", "evaluation"},
     {"experiment", "tuning"},
