@@ -1,6 +1,6 @@
 """Jobs: what long, paid work needs: a journal, limits, a budget and a client for language models."""
 
-from rusbeir.jobs.budget import Budget, BudgetReached
+from rusbeir.jobs.budget import Budget, BudgetReached, CharBudget
 from rusbeir.jobs.journal import Done, Entry, Journal, Task, task_key
 from rusbeir.jobs.llm import Llm
 from rusbeir.jobs.llm_answer import Answer, Price, Rejected, Usage
@@ -11,6 +11,7 @@ __all__ = [
     "Answer",
     "Budget",
     "BudgetReached",
+    "CharBudget",
     "Done",
     "Entry",
     "Exhausted",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 from collections.abc import Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.jobs.journal import Journal
+from rusbeir.jobs.journal_schema import reporting
+from rusbeir.storage import cannot_write
 
 _UNITS = 10**9
 """Costs are kept in billionths, as integers: sums of many small floats would drift."""
@@ -27,8 +30,7 @@ class Budget:
 
     def __init__(self, journal: Journal, *, chars: int | None = None, cost: float | None = None) -> None:
         for name, limit in (("chars", chars), ("cost", cost)):
-            if limit is not None and not limit > 0:
-                raise BadInput(f"The budget --budget-{name} is {limit}: it must be above 0.")
+            _refuse_nothing(name, limit)
         self.chars = chars
         self.cost = cost
         self._journal = journal
@@ -73,6 +75,11 @@ class Budget:
         self._spent_chars, self._spent_units = chars, units
 
 
+def _refuse_nothing(name: str, limit: float | None) -> None:
+    if limit is not None and not limit > 0:
+        raise BadInput(f"The budget --budget-{name} is {limit}: it must be above 0.")
+
+
 def _refuse_beyond(budget: int, spent: int, need: int, scale: int, unit: str, option: str) -> None:
     """Raise where the need does not fit; the numbers are shown divided by scale."""
 
@@ -95,50 +102,56 @@ def _units(cost: float) -> int:
     return round(cost * _UNITS)
 
 
-JOURNAL = "spending.sqlite"
+SPENDING_FILE = "spending.sqlite"
 
 
-@dataclass(kw_only=True)
-class _Purse:
-    """A budget whose journal is opened when something is first spent."""
+@dataclass(frozen=True)
+class CharBudget:
+    """The characters that may be sent to endpoints in all runs that count in the same folder.
+
+    They are counted in spending.sqlite, which is created when something is first spent. Several processes and
+    threads may spend at once. What was spent is on disk when spend returns, and survives kill -9 and power failures.
+    Raises BadInput for a budget below 1.
+    """
 
     folder: Path
     chars: int
-    open_files: contextlib.ExitStack
-    budget: Budget | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        _refuse_nothing("chars", self.chars)
 
     def spend(self, chars: int) -> None:
-        if self.budget is None:
+        """Count the characters of a request before it is sent. Raises as Budget.reserve does."""
+        path = self.folder / SPENDING_FILE
+        try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            journal = self.open_files.enter_context(Journal.open(self.folder / JOURNAL, {}))
-            self.budget = Budget(journal, chars=self.chars)
-        self.budget.reserve(chars, 0.0)
+        except OSError as error:
+            raise cannot_write(path, error) from error
+        with reporting(path), contextlib.closing(sqlite3.connect(path, isolation_level=None, timeout=30)) as db:
+            # IMMEDIATE: no other process may spend between the reading and the writing.
+            db.execute("BEGIN IMMEDIATE")
+            db.execute("CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
+            row = db.execute("SELECT value FROM meta WHERE name = 'spent chars'").fetchone()
+            spent = int(row[0]) if row else 0
+            _refuse_beyond(self.chars, spent, chars, 1, "characters", "--budget-chars")
+            db.execute("INSERT OR REPLACE INTO meta VALUES ('spent chars', ?)", (str(spent + chars),))
+            db.execute("COMMIT")
 
 
-_PURSE: ContextVar[_Purse | None] = ContextVar("purse", default=None)
+_ACTIVE: ContextVar[CharBudget | None] = ContextVar("char_budget", default=None)
 
 
 @contextlib.contextmanager
 def at_most(chars: int | None, folder: Path) -> Iterator[None]:
-    """Within the block, paid requests take no more characters than that in all runs with this folder.
-
-    None sets no limit, and counts nothing. Raises BadInput for a budget below 1.
-    """
-    if chars is None:
+    """Set a CharBudget for all endpoint requests within the block; chars None sets none."""
+    token = _ACTIVE.set(CharBudget(folder, chars) if chars is not None else _ACTIVE.get())
+    try:
         yield
-        return
-    if chars < 1:
-        raise BadInput(f"The budget --budget-chars is {chars}: it must be above 0.")
-    with contextlib.ExitStack() as files:
-        token = _PURSE.set(_Purse(folder=folder, chars=chars, open_files=files))
-        try:
-            yield
-        finally:
-            _PURSE.reset(token)
+    finally:
+        _ACTIVE.reset(token)
 
 
 def spend(chars: int) -> None:
-    """Count characters before they are sent, where a budget is set. Raises as Budget.reserve does."""
-    purse = _PURSE.get()
-    if purse is not None:
-        purse.spend(chars)
+    """Spend from the CharBudget of the enclosing at_most block; nothing where there is none."""
+    if budget := _ACTIVE.get():
+        budget.spend(chars)
