@@ -255,11 +255,10 @@ class _Stream:
 def _whole_build(n_docs: int) -> None:
     """Analyse and index, and nothing else; the parent watches the memory from the line that this prints."""
     from rusbeir.retrieval import resolve
-    from rusbeir.types import silent
 
     vocabulary()
     print("ready", flush=True)
-    prepared = resolve("bm25", language="ru").prepare(_Stream(n_docs), f"zipf-{n_docs}", silent)
+    prepared = resolve("bm25", language="ru").prepare(_Stream(n_docs), f"zipf-{n_docs}")
     print(json.dumps({"analyse_seconds": prepared.analyse_seconds, "index_seconds": prepared.index_seconds}))
 
 

@@ -21,8 +21,8 @@ from rusbeir.errors import BadInput
 from rusbeir.evaluation import DEFAULT_MEASURES, check_measures, evaluate
 from rusbeir.jobs import budget
 from rusbeir.retrieval import resolve
-from rusbeir.retrieval.run_cache import KeptRuns, search_without_self, searching_anew
-from rusbeir.retrieval.system import System
+from rusbeir.retrieval.run_cache import KeptRuns, search_without_self
+from rusbeir.retrieval.system import RunSettings, System
 from rusbeir.storage import append_line, atomic_file
 from rusbeir.types import Card, Dataset, Progress, silent
 
@@ -65,8 +65,8 @@ def bench(
     if not force and (row := _present(out, card, resolved.name, signature, names)):
         return row
 
-    with budget.at_most(budget_chars, out), searching_anew(force):
-        ready = resolved.prepare(dataset.corpus, card.fingerprint, progress)
+    with budget.at_most(budget_chars, out):
+        ready = resolved.prepare(dataset.corpus, card.fingerprint, RunSettings(progress=progress, force=force))
         started = time.perf_counter()
         run = search_without_self(ready.retriever, dataset.queries, k, card.self_suffixes)
         search_seconds = time.perf_counter() - started

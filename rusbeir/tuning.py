@@ -16,6 +16,7 @@ from rusbeir.jobs import budget
 from rusbeir.retrieval import resolve
 from rusbeir.retrieval.fusion import FusedSystem, fuse
 from rusbeir.retrieval.spec import Spec, parse
+from rusbeir.retrieval.system import RunSettings
 from rusbeir.types import Dataset, Progress, silent
 
 SPLITS = ("dev", "train", "validation")
@@ -73,9 +74,10 @@ def tune(
         raise BadInput(f"{fusion.name} is no fusion: only rrf, minmax and zscore have weights.")
     if not 2 <= folds <= len(dataset.qrels):
         raise BadInput(f"{len(dataset.qrels)} queries cannot be parted into {folds} folds.")
+    settings = RunSettings(progress=progress)
     with budget.at_most(budget_chars, out):
         runs = [
-            source.prepare(dataset.corpus, card.fingerprint, progress).retriever.search(dataset.queries, fusion.depth)
+            source.prepare(dataset.corpus, card.fingerprint, settings).retriever.search(dataset.queries, fusion.depth)
             for source in fusion.sources
         ]
     scores: dict[tuple[float, ...], dict[str, float]] = {}

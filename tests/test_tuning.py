@@ -13,7 +13,7 @@ from rusbeir.evaluation import evaluate
 from rusbeir.retrieval import parse, resolve
 from rusbeir.retrieval.fusion import fuse
 from rusbeir.tuning import tune
-from rusbeir.types import Card, Dataset, silent
+from rusbeir.types import Card, Dataset
 
 SYSTEM = "minmax(bm25(profile=raw),bm25,depth=20)"
 
@@ -29,7 +29,7 @@ def dev() -> Dataset:
 def test_weights_and_the_held_out_mean(dev):
     tuned = tune(dev, SYSTEM, folds=4)
     runs = [
-        resolve(text, language="ru").prepare(dev.corpus, "t", silent).retriever.search(dev.queries, 20)
+        resolve(text, language="ru").prepare(dev.corpus, "t").retriever.search(dev.queries, 20)
         for text in ("bm25(profile=raw)", "bm25")
     ]
     grid = [(tenths / 10, 1 - tenths / 10) for tenths in range(1, 10)]

@@ -26,13 +26,13 @@ def index(
     """
     from rusbeir.datasets import load
     from rusbeir.jobs import budget
-    from rusbeir.retrieval import resolve
+    from rusbeir.retrieval import RunSettings, resolve
 
     engine = options.engine_at(engine, es_url)
     with budget.at_most(budget_chars, out), output.progress() as progress:
         loaded = load(dataset, language=lang, split=split, progress=progress)
         resolved = resolve(system, language=loaded.card.language, engine=engine)
-        ready = resolved.prepare(loaded.corpus, loaded.card.fingerprint, progress)
+        ready = resolved.prepare(loaded.corpus, loaded.card.fingerprint, RunSettings(progress=progress))
     document = {
         "dataset": loaded.card.name,
         "system": resolved.name,

@@ -29,14 +29,14 @@ def search(
     """
     from rusbeir.datasets import load
     from rusbeir.jobs import budget
-    from rusbeir.retrieval import resolve
+    from rusbeir.retrieval import RunSettings, resolve
 
     engine = options.engine_at(engine, es_url)
     with budget.at_most(budget_chars, out):
         with output.progress() as progress:
             loaded = load(dataset, language=lang, split=split, progress=progress)
             resolved = resolve(system, language=loaded.card.language, engine=engine)
-            ready = resolved.prepare(loaded.corpus, loaded.card.fingerprint, progress)
+            ready = resolved.prepare(loaded.corpus, loaded.card.fingerprint, RunSettings(progress=progress))
         found = ready.retriever.search({"q": query}, k)["q"]
     hits = [
         {"rank": rank, "score": score, **loaded.corpus[doc_id]._asdict()}

@@ -12,8 +12,8 @@ from statistics import fmean, pstdev
 
 from rusbeir.errors import BadInput
 from rusbeir.retrieval.spec import Options, Spec, Stage
-from rusbeir.retrieval.system import Prepared, System
-from rusbeir.types import Corpus, Progress, Queries, Retriever, Run
+from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
+from rusbeir.types import Corpus, Queries, Retriever, Run
 
 DEPTH = 100
 RRF_K = 60
@@ -45,13 +45,9 @@ class FusedSystem:
     def engine(self) -> str:
         return "+".join(source.engine for source in self.sources)
 
-    @property
-    def note(self) -> str | None:
-        return next((source.note for source in self.sources if source.note), None)
-
-    def prepare(self, corpus: Corpus, fingerprint: str, progress: Progress) -> Prepared:
+    def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
         """All systems on that corpus; the path is the first one's, seconds and bytes are sums."""
-        prepared = [source.prepare(corpus, fingerprint, progress) for source in self.sources]
+        prepared = [source.prepare(corpus, fingerprint, settings) for source in self.sources]
         return Prepared(
             retriever=_FusedRetriever(system=self, retrievers=tuple(one.retriever for one in prepared)),
             path=prepared[0].path,

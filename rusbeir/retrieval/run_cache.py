@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-from collections.abc import Iterator, Sequence
-from contextvars import ContextVar
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import orjson
 
 from rusbeir.errors import BackendError
-from rusbeir.retrieval.system import Prepared, System
+from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
 from rusbeir.storage import atomic_file, cache_folder
-from rusbeir.types import Corpus, Progress, Queries, Retriever, Run
-
-_ANEW: ContextVar[bool] = ContextVar("anew", default=False)
-
-
-@contextlib.contextmanager
-def searching_anew(anew: bool) -> Iterator[None]:
-    """Within the block, where anew is set, stages search again what a kept run holds, and keep what they find."""
-    token = _ANEW.set(anew)
-    try:
-        yield
-    finally:
-        _ANEW.reset(token)
+from rusbeir.types import Corpus, Queries, Retriever, Run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,15 +34,11 @@ class Source:
     def engine(self) -> str:
         return self.system.engine
 
-    @property
-    def note(self) -> str | None:
-        return self.system.note
-
-    def prepare(self, corpus: Corpus, fingerprint: str, progress: Progress) -> Prepared:
+    def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
         """The system on that corpus, with a retriever that searches only what no run in the cache holds."""
-        prepared = self.system.prepare(corpus, fingerprint, progress)
+        prepared = self.system.prepare(corpus, fingerprint, settings)
         kept = KeptRuns(signature=self.signature, fingerprint=fingerprint, self_suffixes=self.self_suffixes)
-        return replace(prepared, retriever=_Keeping(retriever=prepared.retriever, kept=kept))
+        return replace(prepared, retriever=_Keeping(retriever=prepared.retriever, kept=kept, force=settings.force))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,13 +82,14 @@ class _Keeping:
 
     retriever: Retriever
     kept: KeptRuns
+    force: bool
 
     @property
     def signature(self) -> str:
         return self.retriever.signature
 
     def search(self, queries: Queries, k: int) -> Run:
-        run = None if _ANEW.get() else self.kept.get(queries, k)
+        run = None if self.force else self.kept.get(queries, k)
         if run is None:
             run = search_without_self(self.retriever, queries, k, self.kept.self_suffixes)
             self.kept.put(queries, k, run)

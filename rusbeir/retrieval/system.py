@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from rusbeir.types import Corpus, Progress, Retriever
+from rusbeir.types import Corpus, Progress, Retriever, silent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +20,18 @@ class Prepared:
     index_bytes: int
     reused: bool
     """Whether the index was there already; the seconds are then those of its build."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings:
+    """How a caller wants a system prepared and searched; none of it changes a score."""
+
+    progress: Progress = silent
+    force: bool = False
+    """Whether stages search again although the cache holds their runs."""
+
+
+DEFAULTS = RunSettings()
 
 
 class System(Protocol):
@@ -38,11 +50,6 @@ class System(Protocol):
     @property
     def engine(self) -> str: ...
 
-    @property
-    def note(self) -> str | None:
-        """Why `auto` took this engine, where it could not take its first choice."""
-        ...
-
-    def prepare(self, corpus: Corpus, fingerprint: str, progress: Progress) -> Prepared:
+    def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = ...) -> Prepared:
         """The system on that corpus; opens the index in the cache, or builds it."""
         ...

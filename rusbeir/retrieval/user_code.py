@@ -25,8 +25,8 @@ from rusbeir.retrieval.rerank import reranker as reranking
 from rusbeir.retrieval.rerank.reranker import Reranker
 from rusbeir.retrieval.resolve import OWN
 from rusbeir.retrieval.spec import Spec, Stage, Value
-from rusbeir.retrieval.system import Prepared, System
-from rusbeir.types import Corpus, Progress, Queries, Retriever, Run
+from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
+from rusbeir.types import Corpus, Queries, Retriever, Run
 
 
 def encoder(name: str, options: Mapping[str, Value]) -> Encoder:
@@ -180,14 +180,10 @@ class _OwnSystem:
         return "python"
 
     @property
-    def note(self) -> str | None:
-        return None
-
-    @property
     def signature(self) -> str:
         return self.factory.signature
 
-    def prepare(self, corpus: Corpus, fingerprint: str, progress: Progress) -> Prepared:
+    def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
         """What the factory makes of the corpus; where it keeps its index is its own affair."""
         made = self.factory.make("retriever", ("search",), corpus)
         return Prepared(

@@ -9,7 +9,7 @@ import pytest
 from rusbeir.datasets import load
 from rusbeir.retrieval import resolve
 from rusbeir.retrieval.run_cache import search_without_self
-from rusbeir.types import Doc, Run, silent
+from rusbeir.types import Doc, Run
 
 DEPTH = 100
 RELATIVE = 2e-6
@@ -53,7 +53,7 @@ def test_the_engines_agree(name, system, titles, why, capfd):
     runs = []
     for engine in ("tantivy", "elasticsearch"):
         resolved = resolve(system, language=dataset.card.language, engine=engine)
-        ready = resolved.prepare(corpus, f"{dataset.card.fingerprint} {titles}", silent)
+        ready = resolved.prepare(corpus, f"{dataset.card.fingerprint} {titles}")
         runs.append(ready.retriever.search(dataset.queries, DEPTH))
     embedded, server = runs
     compared = sum(agree(dict(embedded[query_id]), dict(server[query_id])) for query_id in dataset.queries)
@@ -86,7 +86,7 @@ def test_the_engines_agree_where_queries_are_documents(system):
     runs = []
     for engine in ("tantivy", "elasticsearch"):
         resolved = resolve(system, language="ru", engine=engine, self_suffixes=suffixes)
-        ready = resolved.prepare(corpus, "mini/ru twice", silent)
+        ready = resolved.prepare(corpus, "mini/ru twice")
         runs.append(search_without_self(ready.retriever, queries, 10, suffixes))
     embedded, server = runs
     assert all({query_id, f"{query_id}#2"}.isdisjoint(hits) for query_id, hits in server.items())

@@ -11,7 +11,6 @@ from rusbeir.retrieval import resolve
 from rusbeir.retrieval.dense.system import DenseSystem
 from rusbeir.retrieval.elasticsearch import dense, indexes
 from rusbeir.retrieval.models import Model
-from rusbeir.types import silent
 
 DOCS = documents(1_500)
 QUERIES = {doc.doc_id: doc.text for doc in list(DOCS)[:30]}
@@ -25,7 +24,7 @@ def system(url: str = "", index: str = "exact", **options) -> DenseSystem:
 
 
 def search(found: DenseSystem, k: int = 20):
-    return found.prepare(DOCS, "f", silent).retriever.search(QUERIES, k)
+    return found.prepare(DOCS, "f").retriever.search(QUERIES, k)
 
 
 @pytest.mark.parametrize("node", ["elasticsearch", "elasticsearch_9"])

@@ -271,22 +271,21 @@ def test_drop_removes_all_or_none(server, tmp_path):
 def test_a_dropped_index_is_built_again(elasticsearch, tmp_path, monkeypatch):
     from rusbeir.datasets import load
     from rusbeir.retrieval import resolve
-    from rusbeir.types import silent
 
     monkeypatch.setenv("RUSBEIR_CACHE", str(tmp_path))
     dataset = load("mini/ru")
     system = resolve("bm25", language="ru", engine=f"{ENGINE}@{elasticsearch.url}")
-    ready = system.prepare(dataset.corpus, dataset.card.fingerprint, silent)
+    ready = system.prepare(dataset.corpus, dataset.card.fingerprint)
     run = ready.retriever.search(dataset.queries, 10)
-    again = system.prepare(dataset.corpus, dataset.card.fingerprint, silent)
+    again = system.prepare(dataset.corpus, dataset.card.fingerprint)
     assert (ready.reused, again.reused) == (False, True)
     server = connection.connect(elasticsearch.url)
     indexes.drop(server, orjson.loads((ready.path / "elasticsearch.json").read_bytes())["name"])
-    anew = system.prepare(dataset.corpus, dataset.card.fingerprint, silent)
+    anew = system.prepare(dataset.corpus, dataset.card.fingerprint)
     assert anew.reused is False
     assert anew.retriever.search(dataset.queries, 10) == run
     (ready.path / "elasticsearch.json").write_bytes(b"{")
-    mended = system.prepare(dataset.corpus, dataset.card.fingerprint, silent)
+    mended = system.prepare(dataset.corpus, dataset.card.fingerprint)
     assert mended.retriever.search(dataset.queries, 10) == run, "what lies on this machine can be made again"
 
 

@@ -11,7 +11,7 @@ import pytest
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.experiment import bench
 from rusbeir.retrieval import resolve
-from rusbeir.types import Card, Dataset, Doc, silent
+from rusbeir.types import Card, Dataset, Doc
 
 MODULE = """
     import hashlib
@@ -182,7 +182,7 @@ def test_scores_are_kept_by_pair_or_by_list(mine, tmp_path):
 def test_reranking_sorts_the_hits_and_cuts_at_its_depth(mine):
     system = resolve("python:mine.retriever >> python:mine.reranker(depth=3)", language="ru")
     assert system.name == "python:mine.retriever >> python:mine.reranker(depth=3)"
-    found = system.prepare(Docs(DOCS), "f", silent).retriever.search({"q": "сторожит дом кошка"}, 10)["q"]
+    found = system.prepare(Docs(DOCS), "f").retriever.search({"q": "сторожит дом кошка"}, 10)["q"]
     assert found == {"d2": pytest.approx(2 / 3), "d1": pytest.approx(1 / 4), "q1": 0.0}
     assert list(found) == ["d2", "d1", "q1"]
 
@@ -262,7 +262,7 @@ def test_refused(mine, text, error, parts):
 )
 def test_scores_that_cannot_be_sorted(mine, factory, part):
     system = resolve(f"python:mine.retriever >> rerank(python:mine.{factory})", language="ru")
-    retriever = system.prepare(Docs(DOCS), "f", silent).retriever
+    retriever = system.prepare(Docs(DOCS), "f").retriever
     with pytest.raises(BackendError, match=part):
         retriever.search({"q": "мышь"}, 3)
 

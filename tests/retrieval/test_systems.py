@@ -10,7 +10,7 @@ from stubs import Docs
 from rusbeir.errors import BadInput, UnknownName
 from rusbeir.retrieval import model_files, parse, resolve
 from rusbeir.retrieval.models import Model
-from rusbeir.types import Doc, silent
+from rusbeir.types import Doc
 
 DOCS = Docs(
     [
@@ -23,22 +23,22 @@ DOCS = Docs(
 
 def test_prepare_builds_once_then_opens(fresh_cache):
     system = resolve(" bm25( ) ", language="ru")
-    assert (system.name, system.engine, system.note) == ("bm25", "tantivy", None)
-    built = system.prepare(DOCS, "f", silent)
+    assert (system.name, system.engine) == ("bm25", "tantivy")
+    built = system.prepare(DOCS, "f")
     assert not built.reused
     assert built.path.parent == fresh_cache / "indexes"
     assert built.path.name.startswith("bm25-")
     assert built.index_bytes > 0
     assert built.retriever.signature == system.signature
     assert list(built.retriever.search({"q": "рамы", "p": "замок"}, 5)["q"]) == ["frame"]
-    again = resolve(parse("bm25"), language="ru").prepare(DOCS, "f", silent)
+    again = resolve(parse("bm25"), language="ru").prepare(DOCS, "f")
     assert again.reused
     assert (again.path, again.analyse_seconds, again.index_bytes) == (
         built.path,
         built.analyse_seconds,
         built.index_bytes,
     )
-    other = system.prepare(Docs(list(DOCS)[:1]), "g", silent)
+    other = system.prepare(Docs(list(DOCS)[:1]), "g")
     assert other.path != built.path
     assert len(list((fresh_cache / "indexes").iterdir())) == 2
 
@@ -62,16 +62,16 @@ def test_signature_is_the_whole_recipe(text, language, engine, parts):
 def test_auto_says_why_it_is_not_tantivy(fresh_cache, caplog):
     system = resolve("bm25(k1=0.9,b=0.4)", language="ru")
     assert system.engine == "bm25s"
-    assert system.note == "tantivy has k1 1.2 and b 0.75 built in and cannot do k1 0.9, b 0.4. Using bm25s."
+    note = "tantivy has k1 1.2 and b 0.75 built in and cannot do k1 0.9, b 0.4. Using bm25s."
     with caplog.at_level(logging.WARNING):
-        system.prepare(DOCS, "f", silent)
-    assert system.note in caplog.text
+        system.prepare(DOCS, "f")
+    assert note in caplog.text
 
 
 def test_the_alarm_for_texts_without_terms(fresh_cache, caplog):
     docs = Docs([*DOCS, Doc("dots", "…")])
     with caplog.at_level(logging.WARNING):
-        prepared = resolve("bm25", language="ru").prepare(docs, "f", silent)
+        prepared = resolve("bm25", language="ru").prepare(docs, "f")
         prepared.retriever.search({"q": "!"}, 3)
     assert "1 of 4 documents (25.00 %)" in caplog.text
     assert "1 of 1 queries (100.00 %)" in caplog.text
@@ -111,7 +111,7 @@ def test_refused(text, language, engine, error, parts):
 @pytest.mark.parametrize("engine", ["tantivy", "bm25s"])
 @pytest.mark.parametrize("profile", ["default", "raw", "snowball", "rusbeir-paper", "es-best_fields"])
 def test_every_profile_finds_something(profile, engine):
-    prepared = resolve(f"bm25(profile={profile})", language="ru", engine=engine).prepare(DOCS, "f", silent)
+    prepared = resolve(f"bm25(profile={profile})", language="ru", engine=engine).prepare(DOCS, "f")
     assert list(prepared.retriever.search({"q": "мыла раму"}, 1)["q"]) == ["frame"]
 
 

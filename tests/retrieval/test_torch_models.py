@@ -22,7 +22,7 @@ from rusbeir.errors import BackendError, BadInput, MissingExtra
 from rusbeir.experiment import bench
 from rusbeir.retrieval import resolve
 from rusbeir.retrieval.dense.encoder import checked
-from rusbeir.types import Dataset, Doc, silent
+from rusbeir.types import Dataset, Doc
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -72,7 +72,7 @@ def _own_cache(fresh_cache):
 
 
 def search(system):
-    retriever = resolve(system, language="ru").prepare(Docs(DOCS), "f", silent).retriever
+    retriever = resolve(system, language="ru").prepare(Docs(DOCS), "f").retriever
     return retriever.search({"q": QUERY}, 4)["q"]
 
 
@@ -169,7 +169,7 @@ def test_sparse_equals_the_library(models, monkeypatch, caplog):
     docs = Docs(Doc(f"d{place}", text, "рыба" * (place % 9 == 0)) for place, text in enumerate(texts))
     queries = {f"q{place}": text for place, text in enumerate([QUERY, "", "рыба в реке", *texts[5:25]])}
     sparse = f"sparse({models['m3']},like=bge-m3,max_tokens=40)"
-    found = resolve(sparse, language="ru").prepare(docs, "f", silent).retriever.search(queries, 200)
+    found = resolve(sparse, language="ru").prepare(docs, "f").retriever.search(queries, 200)
     plain = BGEM3FlagModel(str(models["m3"]), use_fp16=False)
     weights, of_queries = (
         plain.encode(list(some), max_length=40, return_dense=False, return_sparse=True)["lexical_weights"]
@@ -186,7 +186,7 @@ def test_sparse_equals_the_library(models, monkeypatch, caplog):
     monkeypatch.setattr(BGEM3FlagModel, "encode", None)
     fusion = resolve(f"rrf(bm25,{sparse})", language="ru")
     assert f"+[sparse|{models['m3']}@unknown|" in fusion.signature
-    assert len(fusion.prepare(docs, "f", silent).retriever.search(queries, 5)["q0"]) == 5
+    assert len(fusion.prepare(docs, "f").retriever.search(queries, 5)["q0"]) == 5
 
 
 @pytest.mark.parametrize(("runtime", "mode"), [("bge-m3-sparse", "sparse"), ("bge-m3-multivector", "colbert")])

@@ -20,7 +20,7 @@ from rusbeir.retrieval.elasticsearch.connection import Server
 from rusbeir.retrieval.lexical.index_key import Recipe
 from rusbeir.retrieval.resolve import OWN
 from rusbeir.retrieval.spec import Options, Spec, Stage, only_argument
-from rusbeir.retrieval.system import Prepared, System
+from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
 from rusbeir.storage import cache_folder
 from rusbeir.types import Corpus, Doc, Progress
 
@@ -71,10 +71,6 @@ class DenseSystem:
         return "elasticsearch" if self.server else "faiss"
 
     @property
-    def note(self) -> str | None:
-        return None
-
-    @property
     def signature(self) -> str:
         return f"dense|{self._documents}|{self._index}|v:{__version__}"
 
@@ -91,8 +87,9 @@ class DenseSystem:
         separator = models.visible(self.model.separator)
         return f"{self.encoder.signature}|sep:{separator}{chunk}|store:{self.dtype}"
 
-    def prepare(self, corpus: Corpus, fingerprint: str, progress: Progress) -> Prepared:
+    def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
         """The encoded corpus in the cache; what is missing is encoded first."""
+        progress = settings.progress
         folder = cache_folder() / "embeddings" / user_code.folder_name(self.model.name, self.encoder.signature)
         documents = Store(folder / self.dtype, self.dtype)
         place = folder / self.dtype / user_code.folder_name("corpus", f"{self._documents}\n{fingerprint}")

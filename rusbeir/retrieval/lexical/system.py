@@ -12,9 +12,9 @@ from rusbeir.errors import BadInput, unknown
 from rusbeir.retrieval.lexical import bm25, engines, index
 from rusbeir.retrieval.lexical.index import LineAnalyzer
 from rusbeir.retrieval.spec import Spec, Stage
-from rusbeir.retrieval.system import Prepared, System
+from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
 from rusbeir.storage import cache_folder
-from rusbeir.types import Corpus, Progress
+from rusbeir.types import Corpus
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +28,7 @@ class Bm25System:
     analyzer: LineAnalyzer
     chosen: engines.LexicalEngine
     note: str | None
+    """Why `auto` took this engine, where it could not take its first choice."""
 
     @property
     def engine(self) -> str:
@@ -38,7 +39,7 @@ class Bm25System:
         parts = (self.bm25.signature, self.chosen.signature, self.analyzer.signature, f"v:{__version__}")
         return "|".join(parts)
 
-    def prepare(self, corpus: Corpus, fingerprint: str, progress: Progress) -> Prepared:
+    def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
         """The opened index of that corpus in the cache, built there first where it is missing."""
         if self.note:
             logger.warning("%s", self.note)
@@ -48,7 +49,7 @@ class Bm25System:
         if not reused:
             # What is there tells of an index that a server has no more.
             shutil.rmtree(folder, ignore_errors=True)
-            index.build(folder, recipe, corpus, self.analyzer, self.chosen, self.bm25, progress)
+            index.build(folder, recipe, corpus, self.analyzer, self.chosen, self.bm25, settings.progress)
         retriever, built = index.open_index(folder, recipe, self.analyzer, self.chosen, self.bm25)
         if warning := empty_warning("documents", built.empty_documents, built.documents):
             logger.warning("%s", warning)

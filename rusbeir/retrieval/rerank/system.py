@@ -15,7 +15,7 @@ from rusbeir.retrieval.rerank.reranker import MayNotJudge, MeasuresLength, Reran
 from rusbeir.retrieval.rerank.score_cache import Scores
 from rusbeir.retrieval.resolve import OWN
 from rusbeir.retrieval.spec import Options, Stage, only_argument
-from rusbeir.retrieval.system import Prepared, System
+from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
 from rusbeir.storage import cache_folder
 from rusbeir.types import Corpus, Doc, Progress, Queries, Retriever, Run
 
@@ -61,23 +61,19 @@ class RerankSystem:
         return self.source.engine
 
     @property
-    def note(self) -> str | None:
-        return self.source.note
-
-    @property
     def signature(self) -> str:
         return f"rerank|{self.reranker.signature}|depth:{self.depth}|v:{__version__}|of:[{self.source.signature}]"
 
-    def prepare(self, corpus: Corpus, fingerprint: str, progress: Progress) -> Prepared:
+    def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
         """The source on that corpus, with the scores that are kept of this reranker."""
-        prepared = self.source.prepare(corpus, fingerprint, progress)
+        prepared = self.source.prepare(corpus, fingerprint, settings)
         folder = user_code.folder_name("scores", self.reranker.signature)
         retriever = _RerankRetriever(
             system=self,
             retriever=prepared.retriever,
             corpus=corpus,
             scores=Scores(cache_folder() / "scores" / f"{folder}.sqlite"),
-            progress=progress,
+            progress=settings.progress,
         )
         return replace(prepared, retriever=retriever)
 

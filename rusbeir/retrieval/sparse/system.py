@@ -15,9 +15,9 @@ from rusbeir.retrieval.sparse.encoder import SparseEncoder
 from rusbeir.retrieval.sparse.retriever import SparseRetriever
 from rusbeir.retrieval.sparse.weight_store import WeightStore
 from rusbeir.retrieval.spec import Options, Spec, Stage, only_argument
-from rusbeir.retrieval.system import Prepared, System
+from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
 from rusbeir.storage import cache_folder
-from rusbeir.types import Corpus, Doc, Progress
+from rusbeir.types import Corpus, Doc
 
 RUNTIMES = {
     "flagembedding": "rusbeir.retrieval.bge_m3:make_sparse",
@@ -43,10 +43,6 @@ class SparseSystem:
         return "scipy"
 
     @property
-    def note(self) -> str | None:
-        return None
-
-    @property
     def signature(self) -> str:
         return f"sparse|{self._documents}|v:{__version__}"
 
@@ -55,8 +51,9 @@ class SparseSystem:
         """What decides the documents' weights."""
         return f"{self.encoder.signature}|sep:{models.visible(self.model.separator)}"
 
-    def prepare(self, corpus: Corpus, fingerprint: str, progress: Progress) -> Prepared:
+    def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
         """The encoded corpus in the cache; what is missing is encoded first."""
+        progress = settings.progress
         folder = cache_folder() / "embeddings" / user_code.folder_name(self.model.name, self.encoder.signature)
         documents = WeightStore(folder / "documents")
         place = folder / "documents" / user_code.folder_name("corpus", f"{self._documents}\n{fingerprint}")

@@ -13,7 +13,7 @@ from toy import Docs, Toy
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.jobs import BudgetReached, budget
 from rusbeir.retrieval import resolve
-from rusbeir.types import Doc, silent
+from rusbeir.types import Doc
 
 DOCS = Docs([Doc("cat", "кошка ловит мышь"), Doc("dog", "собака сторожит дом"), Doc("fish", "рыба плавает")])
 SYSTEM = "dense(toy-embedding,runtime=openai)"
@@ -37,7 +37,7 @@ def endpoint(serve, fresh_cache):
 
 
 def search(system=SYSTEM, query="собака и дом"):
-    return resolve(system, language="ru").prepare(DOCS, "f", silent).retriever.search({"q": query}, 3)["q"]
+    return resolve(system, language="ru").prepare(DOCS, "f").retriever.search({"q": query}, 3)["q"]
 
 
 def test_vectors_come_in_the_order_of_the_texts_and_are_normalised(endpoint, caplog):
@@ -67,7 +67,7 @@ def test_a_busy_server_is_asked_again(endpoint, monkeypatch):
 def test_an_empty_text_is_sent_as_a_space(endpoint):
     """OpenAI answers 400 to an empty one, which would end the corpus."""
     docs = Docs([Doc("cat", "кошка"), Doc("none", ""), Doc("line", "\n")])
-    found = resolve(SYSTEM, language="ru").prepare(docs, "f", silent).retriever.search({"q": ""}, 3)["q"]
+    found = resolve(SYSTEM, language="ru").prepare(docs, "f").retriever.search({"q": ""}, 3)["q"]
     assert len(found) == 3
     assert [call["input"] for call in endpoint.asked] == [["кошка", " ", " "], [" "]]
 

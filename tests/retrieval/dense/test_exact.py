@@ -14,7 +14,7 @@ from rusbeir.retrieval.dense import exact
 from rusbeir.retrieval.dense.retriever import DenseRetriever
 from rusbeir.retrieval.dense.system import DenseSystem
 from rusbeir.retrieval.models import Model
-from rusbeir.types import Doc, silent
+from rusbeir.types import Doc
 
 rng = np.random.default_rng(3)
 
@@ -72,8 +72,8 @@ def test_a_long_document_is_found_by_its_best_passage(fresh_cache):
         ]
     )
     queries = {"q": "пингвин живёт во льдах"}
-    whole = system(Toy(256)).prepare(docs, "f", silent).retriever.search(queries, 3)["q"]
-    prepared = system(Toy(256), chunk=8, stride=4).prepare(docs, "f", silent)
+    whole = system(Toy(256)).prepare(docs, "f").retriever.search(queries, 3)["q"]
+    prepared = system(Toy(256), chunk=8, stride=4).prepare(docs, "f")
     passages = prepared.retriever.search(queries, 3)["q"]
     assert next(iter(passages)) == "long"
     assert passages["long"] > 0.6 > whole["long"]
@@ -87,7 +87,7 @@ def test_a_long_document_is_found_by_its_best_passage(fresh_cache):
 
 def test_many_passages_of_one_document_leave_room_for_others(fresh_cache):
     docs = Docs([Doc("all", "слово " * 400), *(Doc(f"d{i}", f"другое{i}") for i in range(9))])
-    retriever = system(Toy(), chunk=2, stride=1).prepare(docs, "f", silent).retriever
+    retriever = system(Toy(), chunk=2, stride=1).prepare(docs, "f").retriever
     hits = retriever.search({"q": "слово слово"}, 10)["q"]
     assert len(hits) == 10
     assert next(iter(hits)) == "all"
@@ -96,7 +96,7 @@ def test_many_passages_of_one_document_leave_room_for_others(fresh_cache):
 
 def test_equal_documents_tie_in_corpus_order(fresh_cache):
     docs = documents(40)
-    hits = system(Toy()).prepare(docs, "f", silent).retriever.search({"q": docs["d8"].text}, 40)["q"]
+    hits = system(Toy()).prepare(docs, "f").retriever.search({"q": docs["d8"].text}, 40)["q"]
     assert hits["d8"] == hits["d9"]
     assert [doc_id for doc_id in hits if doc_id in {"d8", "d9"}] == ["d8", "d9"]
 
@@ -104,17 +104,17 @@ def test_equal_documents_tie_in_corpus_order(fresh_cache):
 def test_hnsw_reports_its_recall_and_is_built_once(fresh_cache, caplog):
     docs = documents(400)
     queries = {doc.doc_id: doc.text for doc in list(docs)[:20]}
-    exactly = system(Toy()).prepare(docs, "f", silent).retriever.search(queries, 10)
+    exactly = system(Toy()).prepare(docs, "f").retriever.search(queries, 10)
     approximate = system(Toy(), index="hnsw")
     assert "|hnsw:32/200/128|" in approximate.signature
-    found = approximate.prepare(docs, "f", silent).retriever.search(queries, 10)
+    found = approximate.prepare(docs, "f").retriever.search(queries, 10)
     shared = [len(set(found[query]) & set(exactly[query])) / 10 for query in queries]
     said = float(caplog.text.split("exact search is ")[1].split()[0].rstrip("."))
     assert said > 0.9
     assert np.mean(shared) == pytest.approx(said, abs=0.1), "equal scores may stand for each other"
     graph = next(fresh_cache.rglob("hnsw-*.faiss"))
     stamp = graph.stat().st_mtime_ns
-    assert approximate.prepare(docs, "f", silent).retriever.search(queries, 10) == found
+    assert approximate.prepare(docs, "f").retriever.search(queries, 10) == found
     assert graph.stat().st_mtime_ns == stamp
 
 
@@ -146,7 +146,7 @@ DEEPENED = [
 @pytest.mark.parametrize(("most", "asked", "documents_found", "warned"), DEEPENED)
 def test_only_queries_that_lack_documents_are_asked_again(fresh_cache, caplog, most, asked, documents_found, warned):
     queries = {"long": "a b c d", **{f"q{i}": f"w{i} x{i} y{i} z{i}" for i in range(1, 5)}}
-    exactly = system(Toy(), chunk=4, stride=4).prepare(LONG, "f", silent).retriever
+    exactly = system(Toy(), chunk=4, stride=4).prepare(LONG, "f").retriever
     counting = Counting(exactly, most)
     found = replace(exactly, approximate=counting).search(queries, 5)
     assert counting.asked == asked

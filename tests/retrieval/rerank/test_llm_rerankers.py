@@ -18,7 +18,6 @@ from rusbeir.retrieval import resolve
 from rusbeir.retrieval.models import Model
 from rusbeir.retrieval.rerank.llm import ListReranker, YesNoReranker, permutation
 from rusbeir.retrieval.rerank.score_cache import Scores
-from rusbeir.types import silent
 
 
 class Judge(Endpoint):
@@ -44,7 +43,7 @@ def mini():
 
 
 def search(mini, system, queries, k=100):
-    return resolve(system, language=mini.card.language).prepare(mini.corpus, "f", silent).retriever.search(queries, k)
+    return resolve(system, language=mini.card.language).prepare(mini.corpus, "f").retriever.search(queries, k)
 
 
 def few(mini, n):

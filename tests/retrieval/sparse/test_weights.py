@@ -23,7 +23,7 @@ from rusbeir.retrieval.sparse import system as sparse_system
 from rusbeir.retrieval.sparse.retriever import search
 from rusbeir.retrieval.sparse.system import SparseSystem
 from rusbeir.retrieval.sparse.weight_store import WeightStore
-from rusbeir.types import Card, Dataset, Doc, silent
+from rusbeir.types import Card, Dataset, Doc
 
 N = 20 * BLOCK_TEXTS + 7
 
@@ -101,7 +101,7 @@ HITS = [
 
 def test_contract(fresh_cache, caplog):
     toy = ToyWeights()
-    prepared = system(toy).prepare(DOCS, "f", silent)
+    prepared = system(toy).prepare(DOCS, "f")
     assert "собака\nсторожит дом" in toy.texts
     assert "1 of 6 texts (16.67 %) are longer than toy reads at once: cut at 9 words." in caplog.text
     retriever = prepared.retriever
@@ -116,7 +116,7 @@ def test_contract(fresh_cache, caplog):
     # Distinct terms, 8 bytes each: of six texts, two of them the same.
     assert prepared.index_bytes == 8 * (3 + 2 + 3 + 0 + 3 + 9)
     assert not prepared.reused
-    again = system(ToyWeights()).prepare(DOCS, "f", silent)
+    again = system(ToyWeights()).prepare(DOCS, "f")
     assert again.reused
     assert (again.path, again.index_bytes) == (prepared.path, prepared.index_bytes)
 
