@@ -17,7 +17,7 @@ from rusbeir.audit import rubric
 from rusbeir.audit.aligned import open_port
 from rusbeir.audit.report import QA
 from rusbeir.audit.sampling import Item, draw
-from rusbeir.jobs import Answer, Budget, Done, Exhausted, Journal, Limits, Llm, Price, Rejected, Task, Throttle
+from rusbeir.jobs import Answer, Attempt, Budget, Exhausted, Journal, Limits, Llm, Price, Rejected, Task, Throttle
 from rusbeir.storage import atomic_file
 from rusbeir.translation.port.job import Tell, run_to_end
 from rusbeir.types import Progress, silent
@@ -176,9 +176,9 @@ class Judge:
             self.done += 1
             self.progress("judge", self.done, total)
 
-    async def _judged(self, task: Task) -> Done:
+    async def _judged(self, task: Task) -> Attempt:
         """The deciding attempt; those before it are recorded already."""
-        invalid = Done(task.key, self.signature, "failed")
+        invalid = Attempt(task.key, self.signature, "failed")
         for attempt in range(ATTEMPTS):
             if attempt:
                 self.journal.record([invalid._replace(state="retry")])
@@ -186,12 +186,12 @@ class Judge:
                 answer = await self._answer(task, attempt)
             except Exhausted as error:
                 # The endpoint was at fault: the next run asks again.
-                return Done(task.key, self.signature, "retry", error=str(error))
+                return Attempt(task.key, self.signature, "retry", error=str(error))
             except Rejected as error:
-                return Done(task.key, self.signature, "failed", error=f"{error.reason}: {error.detail}")
+                return Attempt(task.key, self.signature, "failed", error=f"{error.reason}: {error.detail}")
             verdict = read_verdict(answer.text)
             if verdict is not None:
-                return Done(task.key, self.signature, "done", result=json.dumps(verdict))
+                return Attempt(task.key, self.signature, "done", result=json.dumps(verdict))
             invalid = invalid._replace(error=f"invalid: {answer.text[:_SHOWN_CHARS]}")
         return invalid
 

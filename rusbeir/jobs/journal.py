@@ -120,7 +120,7 @@ class Journal:
             after = end
         return []
 
-    def record(self, rows: Sequence[Done]) -> None:
+    def record(self, rows: Sequence[Attempt]) -> None:
         """Note attempts, all or none. Earlier ones are never overwritten, and what is done keeps its first answer.
 
         Raises BadInput for a key that was never added.
@@ -165,7 +165,7 @@ class Journal:
         )[0]
         return {"done": done, "failed": settled - done, "pending": total - settled}
 
-    def failures(self, *workers: str, limit: int | None = None) -> Iterator[Entry]:
+    def failures(self, *workers: str, limit: int | None = None) -> Iterator[TaskResult]:
         """Tasks that a worker failed and none of the workers did (default: all of them); worker by worker, in order."""
         listed = ",".join(map(str, self._numbers(workers)))
         undone = (
@@ -174,7 +174,7 @@ class Journal:
         )
         return self._entries(workers, f"standing.state = 'failed' AND {undone}", limit)
 
-    def flagged(self, *workers: str, limit: int | None = None) -> Iterator[Entry]:
+    def flagged(self, *workers: str, limit: int | None = None) -> Iterator[TaskResult]:
         """Tasks done whose answer carries flags, by these workers (default: all); worker by worker, in order."""
         return self._entries(workers, "standing.state = 'done' AND attempt.flags != ''", limit)
 
@@ -210,7 +210,7 @@ class Journal:
         """The last task's number; as none is ever deleted, also how many there are."""
         return int(self.read("SELECT coalesce(max(number), 0) FROM task")[0][0])
 
-    def _entries(self, workers: Sequence[str], condition: str, limit: int | None) -> Iterator[Entry]:
+    def _entries(self, workers: Sequence[str], condition: str, limit: int | None) -> Iterator[TaskResult]:
         left = -1 if limit is None else limit
         for number in self._numbers(workers):
             after = 0
@@ -225,7 +225,9 @@ class Journal:
                 )
                 for _, key, kind, payload, signature, result, error, flags, attempts in rows:
                     task = Task(key, text_of(kind), text_of(payload))
-                    yield Entry(task, text_of(signature), text_of(result), text_of(error), text_of(flags), attempts)
+                    yield TaskResult(
+                        task, text_of(signature), text_of(result), text_of(error), text_of(flags), attempts
+                    )
                 if not rows:
                     break
                 after = rows[-1][0]
@@ -309,7 +311,7 @@ class Task(NamedTuple):
         return cls(task_key(kind, payload), kind, payload)
 
 
-class Done(NamedTuple):
+class Attempt(NamedTuple):
     """What came of one attempt at a task.
 
     "done" is final; "failed" is final until reset_failed; "retry" is only noted, and the task is pending still.
@@ -324,7 +326,7 @@ class Done(NamedTuple):
     seconds: float = 0.0
 
 
-class Entry(NamedTuple):
+class TaskResult(NamedTuple):
     """How a task stands with a worker: its deciding attempt, and how many there were."""
 
     task: Task

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from rusbeir.jobs.journal import Entry, Journal, Task, text_of
+from rusbeir.jobs.journal import Journal, Task, TaskResult, text_of
 
 PAGE_TASKS = 2_000
 
@@ -21,7 +21,7 @@ class Size(NamedTuple):
     """Characters of the pending payloads."""
 
 
-class Tally(NamedTuple):
+class TaskCounts(NamedTuple):
     """How many tasks stand alike."""
 
     state: Literal["done", "failed", "pending"]
@@ -33,7 +33,7 @@ class Tally(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Lane:
+class TaskQueue:
     """The tasks of one kind, as they stand with one worker. Nothing is kept in memory but the page at hand."""
 
     journal: Journal
@@ -50,7 +50,7 @@ class Lane:
         )[0]
         return Size(tasks, pending or 0, chars or 0)
 
-    def tally(self) -> list[Tally]:
+    def counts(self) -> list[TaskCounts]:
         """How many tasks are done, with which flags, failed, for which reasons, and pending; in a fixed order."""
         rows = self.journal.read(
             "SELECT CASE WHEN standing.state IN ('done', 'failed') THEN standing.state ELSE 'pending' END AS stand, "
@@ -62,7 +62,7 @@ class Lane:
             "WHERE task.kind = ? GROUP BY stand, word ORDER BY stand, word",
             (self._number, self.kind),
         )
-        return [Tally(row[0], text_of(row[1]), row[2], row[3]) for row in rows]
+        return [TaskCounts(row[0], text_of(row[1]), row[2], row[3]) for row in rows]
 
     def undone(self) -> Iterator[Task]:
         """The tasks that the worker has not done, failed or pending, in the order of adding."""
@@ -74,7 +74,7 @@ class Lane:
         ):
             yield Task(row[1], text_of(row[2]), text_of(row[3]))
 
-    def entries(self, state: Literal["done", "failed"], *, flagged: bool = False) -> Iterator[Entry]:
+    def results(self, state: Literal["done", "failed"], *, flagged: bool = False) -> Iterator[TaskResult]:
         """The tasks in that state with their deciding attempts, in the order of adding; flagged: those with flags."""
         for row in self._pages(
             "task.number, key, kind, payload, result, error, flags, standing.nth FROM standing "
@@ -84,7 +84,7 @@ class Lane:
             (self._number, state, self.kind),
         ):
             task = Task(row[1], text_of(row[2]), text_of(row[3]))
-            yield Entry(task, self.worker, text_of(row[4]), text_of(row[5]), text_of(row[6]), row[7])
+            yield TaskResult(task, self.worker, text_of(row[4]), text_of(row[5]), text_of(row[6]), row[7])
 
     def reset(self, keys: Iterable[bytes]) -> int:
         """How many of these tasks had failed, and are pending again; their attempts stay noted."""

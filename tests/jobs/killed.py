@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import time
 
-from rusbeir.jobs import Done, Journal, Task
+from rusbeir.jobs import Attempt, Journal, Task
 
 
 def say(line: str) -> None:
@@ -26,7 +26,7 @@ def main() -> None:
         after = 0
         while page := journal.pending("w", 7, after):
             after = page[-1][0]
-            journal.record([Done(task.key, "w", "done", task.payload.upper()) for _, task in page])
+            journal.record([Attempt(task.key, "w", "done", task.payload.upper()) for _, task in page])
             time.sleep(pause_seconds)
             say(" ".join(task.payload.removeprefix("text ") for _, task in page))
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rusbeir.errors import BadInput
-from rusbeir.jobs import Done, Journal, Task, task_key
+from rusbeir.jobs import Attempt, Journal, Task, task_key
 from rusbeir.jobs import journal as journal_module
 
 A, B, C, D = (Task.of("segment", text) for text in ("one", "two", "three", "four"))
@@ -54,7 +54,7 @@ STANDINGS = [
 @pytest.mark.parametrize(("attempts", "left", "failed", "result", "why"), STANDINGS, ids=[r[4] for r in STANDINGS])
 def test_standing(journal, attempts, left, failed, result, why, together):
     journal.add([A, B])
-    rows = [Done(A.key, "w", state, text) for state, text in attempts]
+    rows = [Attempt(A.key, "w", state, text) for state, text in attempts]
     for batch in [rows] if together else [[row] for row in rows]:
         journal.record(batch)
     assert pending(journal, "w") == ([A, B] if left else [B])
@@ -72,7 +72,7 @@ def test_pages_follow_the_order_of_adding(journal, monkeypatch):
     tasks = [Task.of("segment", str(number)) for number in range(50)]
     journal.add(tasks)
     done = {3, 4, *range(14, 35), 49}
-    journal.record([Done(tasks[number].key, "w", "done", "x") for number in sorted(done, reverse=True)])
+    journal.record([Attempt(tasks[number].key, "w", "done", "x") for number in sorted(done, reverse=True)])
     seen, after = [], 0
     while page := journal.pending("w", 4, after):
         assert len(page) <= 4
@@ -83,8 +83,8 @@ def test_pages_follow_the_order_of_adding(journal, monkeypatch):
 
 def test_workers_keep_their_own_results(journal):
     journal.add([A, B, C])
-    journal.record([Done(A.key, "google", "done", "раз"), Done(B.key, "google", "failed", error="refused")])
-    journal.record([Done(A.key, "deepl", "done", "один"), Done(B.key, "deepl", "done", "два")])
+    journal.record([Attempt(A.key, "google", "done", "раз"), Attempt(B.key, "google", "failed", error="refused")])
+    journal.record([Attempt(A.key, "deepl", "done", "один"), Attempt(B.key, "deepl", "done", "два")])
     keys = [A.key, B.key, C.key]
     assert pending(journal, "google") == [C]
     assert pending(journal, "deepl") == [C]
@@ -102,11 +102,11 @@ def test_workers_keep_their_own_results(journal):
 
 def test_failures_are_retried_by_the_same_worker(journal):
     journal.add([A, B])
-    journal.record([Done(A.key, "w", "failed", error="timeout"), Done(B.key, "v", "failed", error="timeout")])
+    journal.record([Attempt(A.key, "w", "failed", error="timeout"), Attempt(B.key, "v", "failed", error="timeout")])
     assert journal.reset_failed("w") == 1
     assert pending(journal, "w") == [A, B]
     assert pending(journal, "v") == [A]
-    journal.record([Done(A.key, "w", "failed", error="refused: no")])
+    journal.record([Attempt(A.key, "w", "failed", error="refused: no")])
     [entry] = journal.failures("w")
     assert entry == (A, "w", "", "refused: no", "", 2)
     assert journal.reset_failed() == 2
@@ -117,7 +117,7 @@ def test_pending_of_one_kind(journal, monkeypatch):
     monkeypatch.setattr(journal_module, "BLOCK_TASKS", 3)
     tasks = [Task.of("odd" if number % 2 else "even", str(number)) for number in range(20)]
     journal.add(tasks)
-    journal.record([Done(tasks[number].key, "w", "done", "x") for number in (0, 1, 2, 3, 7)])
+    journal.record([Attempt(tasks[number].key, "w", "done", "x") for number in (0, 1, 2, 3, 7)])
     assert pending(journal, "w", kind="odd") == [tasks[5]], "a page may be short"
     assert journal.pending("w", 100, 6, kind="odd") == [(10, tasks[9]), (12, tasks[11])]
     assert journal.pending("w", 100, kind="none") == []
@@ -127,9 +127,9 @@ def test_failures_and_flags_are_listed_in_pages(journal, monkeypatch):
     monkeypatch.setattr(journal_module, "PAGE_ENTRIES", 3)
     tasks = [Task.of("segment", str(number)) for number in range(10)]
     journal.add(tasks)
-    journal.record([Done(task.key, "w", "failed", error="empty", seconds=0.5) for task in tasks[:7]])
-    journal.record([Done(task.key, "w", "done", "x", flags="fuzzy") for task in tasks[7:9]])
-    journal.record([Done(tasks[9].key, "w", "done", "x")])
+    journal.record([Attempt(task.key, "w", "failed", error="empty", seconds=0.5) for task in tasks[:7]])
+    journal.record([Attempt(task.key, "w", "done", "x", flags="fuzzy") for task in tasks[7:9]])
+    journal.record([Attempt(tasks[9].key, "w", "done", "x")])
     assert [entry.task for entry in journal.failures()] == tasks[:7]
     assert [entry.task for entry in journal.failures(limit=4)] == tasks[:4]
     assert [entry.task for entry in journal.failures(limit=3)] == tasks[:3]
@@ -140,10 +140,10 @@ def test_failures_and_flags_are_listed_in_pages(journal, monkeypatch):
 def test_an_answer_to_no_task_is_refused_and_nothing_of_the_call_is_kept(journal):
     journal.add([A])
     with pytest.raises(BadInput, match="1 of 2 answers belong to no task"):
-        journal.record([Done(A.key, "w", "done", "x"), Done(B.key, "w", "done", "y")])
+        journal.record([Attempt(A.key, "w", "done", "x"), Attempt(B.key, "w", "done", "y")])
     assert pending(journal, "w") == [A]
     journal.record([])
-    journal.record([Done(A.key, "w", "done", "x")])
+    journal.record([Attempt(A.key, "w", "done", "x")])
 
 
 def test_meta(journal):
@@ -158,7 +158,7 @@ def test_everything_is_there_again(tmp_path):
     path = tmp_path / "deep" / "er" / "j.sqlite"
     with Journal.open(path, {"source": "s1"}) as journal:
         journal.add([A, B])
-        journal.record([Done(A.key, "w", "done", "x")])
+        journal.record([Attempt(A.key, "w", "done", "x")])
         journal.set_meta({"planned": "1"})
     assert sorted(entry.name for entry in path.parent.iterdir()) == ["j.sqlite", "j.sqlite.lock"]
     with Journal.open(path, {"source": "s1"}) as journal:
@@ -187,7 +187,9 @@ def test_threads(journal):
 
     def work(part: int) -> None:
         for start in range(part * 100, part * 100 + 100, 10):
-            journal.record([Done(task.key, f"w{part % 2}", "done", task.payload) for task in tasks[start : start + 10]])
+            journal.record(
+                [Attempt(task.key, f"w{part % 2}", "done", task.payload) for task in tasks[start : start + 10]]
+            )
             journal.results([task.key for task in tasks], "w0")
 
     with ThreadPoolExecutor(4) as pool:
@@ -210,8 +212,8 @@ def test_any_text_comes_back_as_it_was(tmp_path_factory, payload, result, error,
             if not again:
                 journal.add([task, other])
                 assert pending(journal, worker) == [task, other]
-                journal.record([Done(task.key, worker, "done", result, flags=flags)])
-                journal.record([Done(other.key, worker, "failed", result, error, flags)])
+                journal.record([Attempt(task.key, worker, "done", result, flags=flags)])
+                journal.record([Attempt(other.key, worker, "failed", result, error, flags)])
             assert journal.results([task.key, other.key], worker) == {task.key: result}
             assert list(journal.failures(worker)) == [(other, worker, result, error, flags, 1)]
             assert list(journal.flagged()) == ([(task, worker, result, "", flags, 1)] if flags else [])
@@ -222,7 +224,7 @@ def test_a_lone_surrogate_among_others_spoils_nothing(journal):
     tasks = [Task.of("segment", text) for text in ("plain", "half \ud83d", "кот", "\x00")]
     assert journal.add(tasks) == 4
     assert pending(journal, "w") == tasks
-    journal.record([Done(task.key, "w", "done", task.payload) for task in tasks])
+    journal.record([Attempt(task.key, "w", "done", task.payload) for task in tasks])
     assert journal.results([task.key for task in tasks], "w") == {task.key: task.payload for task in tasks}
     assert journal.counts("w")["done"] == 4
 
@@ -236,7 +238,7 @@ def test_keys_are_equal_only_for_equal_parts(left, right):
 def test_long_texts(journal):
     task = Task.of("segment", "слово " * 500_000)
     assert journal.add([A, task, B]) == 3
-    journal.record([Done(task.key, "w", "done", task.payload)])
+    journal.record([Attempt(task.key, "w", "done", task.payload)])
     assert journal.results([task.key], "w") == {task.key: task.payload}
 
 
@@ -264,7 +266,7 @@ def test_adding_and_paging_stay_within_flat_memory(journal, monkeypatch):
 def test_a_finished_journal_is_seen_to_be_finished_without_reading_its_texts(journal, monkeypatch):
     tasks = [Task.of("segment", str(number)) for number in range(20_000)]
     journal.add(tasks)
-    journal.record([Done(task.key, "w", "done", "x") for task in tasks])
+    journal.record([Attempt(task.key, "w", "done", "x") for task in tasks])
     asked = []
     monkeypatch.setattr(journal, "_tasks", lambda *question: asked.append(question))
     assert journal.pending("w", 1000) == []

@@ -18,7 +18,7 @@ from typing import IO
 import pytest
 
 from rusbeir.errors import BackendError, BadInput
-from rusbeir.jobs import Done, Journal, Task
+from rusbeir.jobs import Attempt, Journal, Task
 
 KILLED = Path(__file__).parent / "killed.py"
 KILLS = 20
@@ -238,7 +238,7 @@ def fill(journal: Journal) -> tuple[list[Task], BackendError]:
     try:
         for start in range(0, 2000, 10):
             batch = tasks[start : start + 10]
-            journal.record([Done(task.key, "w", "done", task.payload * 100) for task in batch])
+            journal.record([Attempt(task.key, "w", "done", task.payload * 100) for task in batch])
             recorded += batch
     except BackendError as error:
         return recorded, error
@@ -271,7 +271,7 @@ def test_a_full_disk(tmp_path):
                 next(journal.failures())
             page = journal.pending("w", 10)
             assert page[0][1] == Task.of("segment", f"text {len(recorded)}")
-            journal.record([Done(task.key, "w", "done", task.payload * 100) for _, task in page])
+            journal.record([Attempt(task.key, "w", "done", task.payload * 100) for _, task in page])
             assert all_there(journal, [*recorded, *(task for _, task in page)])
         with contextlib.closing(sqlite3.connect(path)) as reader:
             assert reader.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
@@ -286,14 +286,14 @@ def test_a_journal_that_may_not_grow(tmp_path):
         assert all_there(journal, recorded)
         journal._db.execute("PRAGMA max_page_count = 1000000")
         page = journal.pending("w", 10)
-        journal.record([Done(task.key, "w", "done", task.payload * 100) for _, task in page])
+        journal.record([Attempt(task.key, "w", "done", task.payload * 100) for _, task in page])
         assert all_there(journal, [*recorded, *(task for _, task in page)])
 
 
 LIMITED = """
 import resource, signal, sys
 sys.path.insert(0, {folder!r})
-from test_journal_trouble import Journal, fill, all_there, Done
+from test_journal_trouble import Journal, fill, all_there, Attempt
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 with Journal.open({path!r}, {{}}) as journal:
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, resource.RLIM_INFINITY))
@@ -301,7 +301,7 @@ with Journal.open({path!r}, {{}}) as journal:
     assert all_there(journal, recorded) and recorded
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     page = journal.pending("w", 10)
-    journal.record([Done(task.key, "w", "done", task.payload * 100) for _, task in page])
+    journal.record([Attempt(task.key, "w", "done", task.payload * 100) for _, task in page])
     assert all_there(journal, recorded + [task for _, task in page])
 print(error)
 """

@@ -116,7 +116,7 @@ class Porter:
             for step in self.plan.passes:
                 self._hand_on(step)
                 translator = step.member.translator
-                size = step.lane(self.journal).size()
+                size = step.queue(self.journal).size()
                 if translator is None or not size.pending:
                     continue
                 if step.worker not in services:
@@ -147,7 +147,7 @@ class Porter:
         name, version = f"cut {step.number}", __version__
         if step.number == 0 or self.journal.get_meta(name) == version:
             return
-        before = self.plan.passes[step.number - 1].lane(self.journal)
+        before = self.plan.passes[step.number - 1].queue(self.journal)
         self.journal.add(self.plan.tasks((task.payload for task in before.undone()), step))
         self.journal.set_meta({name: version})
 

@@ -107,15 +107,15 @@ def summary(journal: Journal, plan: Plan, *, keep_untranslated: bool) -> dict[st
         reasons: Counter[str] = Counter()
         flags: Counter[str] = Counter()
         chars = 0
-        for tally in step.lane(journal).tally():
-            states[tally.state] += tally.tasks
-            chars += tally.chars
-            if tally.state == "failed":
-                reasons[tally.word] += tally.tasks
-            elif tally.word:
-                flagged += tally.tasks
-                for flag in tally.word.split(","):
-                    flags[flag.partition(":")[0]] += tally.tasks
+        for group in step.queue(journal).counts():
+            states[group.state] += group.tasks
+            chars += group.chars
+            if group.state == "failed":
+                reasons[group.word] += group.tasks
+            elif group.word:
+                flagged += group.tasks
+                for flag in group.word.split(","):
+                    flags[flag.partition(":")[0]] += group.tasks
         row = {"translator": step.member.name, "signature": step.worker, "level": step.level, "chars": chars}
         counts = {state: states[state] for state in ("done", "failed", "pending")}
         rows.append({**row, **counts, "reasons": _sorted(reasons), "flags": _sorted(flags)})
@@ -137,13 +137,13 @@ def write_quality(out: Path, journal: Journal, plan: Plan, found: Mapping[str, A
         file.write(orjson.dumps(found, option=orjson.OPT_INDENT_2) + b"\n")
     with atomic_file(out / "qa" / "failures.jsonl") as file:
         step = plan.passes[-1]
-        for entry in step.lane(journal).entries("failed"):
+        for entry in step.queue(journal).results("failed"):
             reason, _, detail = entry.error.partition(": ")
             row = {"source": entry.task.payload, "reason": reason, "detail": detail, "translator": step.worker}
             file.write(_line(row))
     with atomic_file(out / "qa" / "flagged.jsonl") as file:
         for step in plan.passes:
-            for entry in step.lane(journal).entries("done", flagged=True):
+            for entry in step.queue(journal).results("done", flagged=True):
                 row = {"source": entry.task.payload, "translation": entry.result}
                 file.write(_line({**row, "flags": entry.flags.split(","), "translator": step.worker}))
 
@@ -151,7 +151,7 @@ def write_quality(out: Path, journal: Journal, plan: Plan, found: Mapping[str, A
 def aligned_pairs(journal: Journal, plan: Plan) -> Iterator[tuple[str, str]]:
     """(source, translation) of each unit that is done, once, pass by pass in the order in which they first stand."""
     for step in plan.passes:
-        for entry in step.lane(journal).entries("done"):
+        for entry in step.queue(journal).results("done"):
             yield entry.task.payload, entry.result
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import orjson
 
-from rusbeir.jobs import Journal, Lane, Task, task_key
+from rusbeir.jobs import Journal, Task, TaskQueue, task_key
 from rusbeir.translation.backends import names, preset
 from rusbeir.translation.backends.python import PREFIX
 from rusbeir.translation.segments.glossary import Glossary
@@ -42,9 +42,9 @@ class Pass:
         """The name under which the journal keeps its answers."""
         return self.member.signature
 
-    def lane(self, journal: Journal) -> Lane:
+    def queue(self, journal: Journal) -> TaskQueue:
         """Its tasks in the journal."""
-        return Lane(journal, self.kind, self.worker)
+        return TaskQueue(journal, self.kind, self.worker)
 
 
 def passes_of(members: Sequence[Member]) -> tuple[Pass, ...]:
@@ -110,12 +110,12 @@ class Plan:
         """
         count = 0
         for step in reversed(self.passes):
-            lane = step.lane(journal)
+            queue = step.queue(journal)
             if step.member.translator is None or step.member.believed:
                 continue
-            for page in pages(lane.undone(), PAGE_TEXTS):
+            for page in pages(queue.undone(), PAGE_TEXTS):
                 found = self.translated(journal, [task.payload for task in page], step.number + 1)
-                count += lane.reset(task.key for task, answer in zip(page, found, strict=True) if answer is None)
+                count += queue.reset(task.key for task, answer in zip(page, found, strict=True) if answer is None)
         return count
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rusbeir.errors import BackendError, RusbeirError
-from rusbeir.jobs import Budget, Done, Exhausted, Journal, Task, Throttle
+from rusbeir.jobs import Attempt, Budget, Exhausted, Journal, Task, Throttle
 from rusbeir.translation.backends.common import Flagged
 from rusbeir.translation.checks.checks import Segment, check, failure
 from rusbeir.translation.port.plan import Pass
@@ -44,7 +44,7 @@ class Runner:
 
     async def run(self) -> None:
         """Do what is pending. Raises what stopped the service; whatever was answered is in the journal then."""
-        size = self.step.lane(self.journal).size()
+        size = self.step.queue(self.journal).size()
         settled = size.tasks - size.pending
         running: set[asyncio.Task[int]] = set()
         at_once = 2 * self.service.translator.limits.concurrency
@@ -88,7 +88,7 @@ class Runner:
             started = time.perf_counter()
             verdicts = await self._verdicts([task.payload for task in tasks])
             seconds = (time.perf_counter() - started) / len(tasks)
-            rows: list[Done] = []
+            rows: list[Attempt] = []
             again: list[Task] = []
             for task, verdict in zip(tasks, verdicts, strict=True):
                 if verdict is None:
@@ -162,13 +162,13 @@ def _writable(text: str) -> bool:
     return True
 
 
-def _done(task: Task, worker: str, verdict: Verdict, seconds: float, *, final: bool) -> Done:
+def _done(task: Task, worker: str, verdict: Verdict, seconds: float, *, final: bool) -> Attempt:
     outcome = verdict.outcome
     if isinstance(outcome, Failure):
         error = f"{outcome.reason}: {outcome.detail}" if outcome.detail else outcome.reason
         again = outcome.retry and not final
-        return Done(task.key, worker, "retry" if again else "failed", error=error, seconds=seconds)
-    return Done(task.key, worker, "done", result=str(outcome), flags=verdict.flags, seconds=seconds)
+        return Attempt(task.key, worker, "retry" if again else "failed", error=error, seconds=seconds)
+    return Attempt(task.key, worker, "done", result=str(outcome), flags=verdict.flags, seconds=seconds)
 
 
 @dataclass(kw_only=True)
