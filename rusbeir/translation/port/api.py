@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 from rusbeir.datasets import load, query_metadata
-from rusbeir.jobs import Budget
+from rusbeir.jobs import Budget, Journal
 from rusbeir.translation.backends import make, members
 from rusbeir.translation.languages import checked_language
 from rusbeir.translation.port.fields import FIELDS, Material, checked_fields, sampled
 from rusbeir.translation.port.folder import opened, stored_names
-from rusbeir.translation.port.job import Porter, Report, Tell
+from rusbeir.translation.port.job import Porter, Report, Tell, run_to_end, translate_pending
 from rusbeir.translation.port.plan import Member, Plan
 from rusbeir.translation.segments.glossary import Glossary, read_glossary
 from rusbeir.translation.translator import Translator
@@ -78,6 +79,39 @@ def port(
             progress=progress,
             tell=tell,
         ).run(retry_failed=retry_failed, keep_untranslated=keep_untranslated, export=Path(export) if export else None)
+
+
+@contextlib.contextmanager
+def translate_texts(
+    texts: Iterable[str],
+    *,
+    source: str,
+    target: str,
+    out: Path,
+    translator: str | Translator | Sequence[Translator],
+    budget_chars: int | None = None,
+    budget_cost: float | None = None,
+    progress: Progress = silent,
+    tell: Tell = lambda line: None,
+    **options: Any,
+) -> Iterator[tuple[Plan, Journal]]:
+    """Translate texts that belong to no dataset; Plan.translated finds the answers in the journal while it is open.
+
+    The journal is in the folder out. What it holds already is not sent again, whatever texts it was made for. Raises
+    what port raises for the translators and where the service or a budget stops the work; a single text without a
+    translation raises nothing.
+    """
+    given = members_for(translator, source, target, options)
+    with opened(out, {"from": source, "to": target}, given, more=False) as (journal, chain):
+        plan = Plan(language=source, glossary=None, members=chain)
+        journal.add(plan.tasks(texts, plan.passes[0]))
+        # What later passes were handed before lacks the new texts.
+        journal.set_meta({f"cut {step.number}": "" for step in plan.passes[1:]})
+        budget = Budget(journal, chars=budget_chars, cost=budget_cost)
+        run_to_end(
+            translate_pending(plan, journal, source=source, target=target, budget=budget, progress=progress, tell=tell)
+        )
+        yield plan, journal
 
 
 def load_material(

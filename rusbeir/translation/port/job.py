@@ -62,7 +62,17 @@ class Porter:
         if retry_failed:
             self.plan.reset_missing(self.journal)
         self._cut()
-        counts = run_to_end(self._translate())
+        counts = run_to_end(
+            translate_pending(
+                self.plan,
+                self.journal,
+                source=self.source.language,
+                target=self.target,
+                budget=self.budget,
+                progress=self.progress,
+                tell=self.tell,
+            )
+        )
         found = output.summary(self.journal, self.plan, keep_untranslated=keep_untranslated)
         output.write_quality(self.out, self.journal, self.plan, found)
         report: Report = {
@@ -109,61 +119,6 @@ class Porter:
         self.journal.set_meta({"cut": "yes", **later})
         self.progress("cut texts", total, total)
 
-    async def _translate(self) -> dict[str, int]:
-        """How many requests were sent, and how many of them again."""
-        services: dict[str, Service] = {}
-        try:
-            for step in self.plan.passes:
-                self._hand_on(step)
-                translator = step.member.translator
-                size = step.queue(self.journal).size()
-                if translator is None or not size.pending:
-                    continue
-                if step.worker not in services:
-                    services[step.worker] = Service(
-                        translator=translator, source=self.source.language, target=self.target, budget=self.budget
-                    )
-                self._announce(step, size)
-                runner = Runner(
-                    journal=self.journal,
-                    step=step,
-                    service=services[step.worker],
-                    glossary=self.plan.glossary,
-                    progress=self.progress,
-                )
-                await runner.run()
-        finally:
-            for service in services.values():
-                await close(service.translator)
-        throttles = [service.throttle for service in services.values()]
-        return {
-            "requests": sum(throttle.requests for throttle in throttles),
-            "retries": sum(throttle.retries for throttle in throttles),
-        }
-
-    def _hand_on(self, step: Pass) -> None:
-        """Cut what the pass before has not done to the size of this one, once."""
-        # Another version may cut otherwise, and then looks for other units.
-        name, version = f"cut {step.number}", __version__
-        if step.number == 0 or self.journal.get_meta(name) == version:
-            return
-        before = self.plan.passes[step.number - 1].queue(self.journal)
-        self.journal.add(self.plan.tasks((task.payload for task in before.undone()), step))
-        self.journal.set_meta({name: version})
-
-    def _announce(self, step: Pass, size: Size) -> None:
-        """Say who receives what, before it is sent."""
-        member = step.member
-        if not member.sends:
-            return
-        price = member.translator.capacity.cost_per_million_chars if member.translator else 0.0
-        cost = price * size.pending_chars / 1e6
-        about = f"about {cost:,.2f} USD" if cost >= 0.01 else "less than 0.01 USD" if cost else "no price is known"
-        self.tell(
-            f"{member.name}: {member.sends} receives {size.pending:,} texts of {size.pending_chars:,} characters; "
-            f"{about}."
-        )
-
     def _what_is_missing(self, found: Mapping[str, Any]) -> str:
         last = found["passes"][-1]
         reasons = {**last["reasons"], **({"not asked": last["pending"]} if last["pending"] else {})}
@@ -200,6 +155,63 @@ class Porter:
         if answer is None:
             raise BackendError(f"{self.journal.path} lacks answers that it had: remove {LAYOUT} beside it, and go on.")
         return answer
+
+
+async def translate_pending(
+    plan: Plan, journal: Journal, *, source: str, target: str, budget: Budget, progress: Progress, tell: Tell
+) -> dict[str, int]:
+    """Translate what the journal has pending, pass by pass; how many requests were sent, and how many of them again."""
+    services: dict[str, Service] = {}
+    try:
+        for step in plan.passes:
+            _hand_on(plan, journal, step)
+            translator = step.member.translator
+            size = step.queue(journal).size()
+            if translator is None or not size.pending:
+                continue
+            if step.worker not in services:
+                services[step.worker] = Service(translator=translator, source=source, target=target, budget=budget)
+            _announce(step, size, tell)
+            runner = Runner(
+                journal=journal,
+                step=step,
+                service=services[step.worker],
+                glossary=plan.glossary,
+                progress=progress,
+            )
+            await runner.run()
+    finally:
+        for service in services.values():
+            await close(service.translator)
+    throttles = [service.throttle for service in services.values()]
+    return {
+        "requests": sum(throttle.requests for throttle in throttles),
+        "retries": sum(throttle.retries for throttle in throttles),
+    }
+
+
+def _hand_on(plan: Plan, journal: Journal, step: Pass) -> None:
+    """Cut what the pass before has not done to the size of this one, once."""
+    # Another version may cut otherwise, and then looks for other units.
+    name, version = f"cut {step.number}", __version__
+    if step.number == 0 or journal.get_meta(name) == version:
+        return
+    before = plan.passes[step.number - 1].queue(journal)
+    journal.add(plan.tasks((task.payload for task in before.undone()), step))
+    journal.set_meta({name: version})
+
+
+def _announce(step: Pass, size: Size, tell: Tell) -> None:
+    """Say who receives what, before it is sent."""
+    member = step.member
+    if not member.sends:
+        return
+    price = member.translator.capacity.cost_per_million_chars if member.translator else 0.0
+    cost = price * size.pending_chars / 1e6
+    about = f"about {cost:,.2f} USD" if cost >= 0.01 else "less than 0.01 USD" if cost else "no price is known"
+    tell(
+        f"{member.name}: {member.sends} receives {size.pending:,} texts of {size.pending_chars:,} characters; {about}."
+    )
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:
