@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 import pymorphy3
 
-from rusbeir.analysis import Analyzer, stopwords
+from rusbeir.analysis import Analyzer
+from rusbeir.analysis.recipes import read_stop_list
 
 FORMS = 600_000
 DOC_WORDS = 50
@@ -98,7 +99,7 @@ def zipf_stream(n_docs: int, seed: int = SEED) -> Iterator[str]:
 
 
 def _recipe(texts: Iterable[str]) -> Iterator[str]:
-    stop = stopwords.words("nltk-russian") | {"который", "такой"}
+    stop = read_stop_list("nltk-russian").words | {"который", "такой"}
     morph = pymorphy3.MorphAnalyzer()
     for text in itertools.islice(texts, RECIPE_WORDS // DOC_WORDS):
         words = re.sub(r"[^\w\s]", " ", text.lower()).split()

@@ -9,7 +9,7 @@ from typing import Literal
 
 from rusbeir.analysis.chain import Token, chain_of
 from rusbeir.analysis.pieces import pack, unpack
-from rusbeir.analysis.recipes import Recipe, recipe
+from rusbeir.analysis.recipes import Recipe, read_recipe
 from rusbeir.processes import cpu_count, in_order
 
 
@@ -32,7 +32,7 @@ class Analyzer:
     @cached_property
     def recipe(self) -> Recipe:
         """Every setting of it."""
-        return recipe(self.language, self.profile)
+        return read_recipe(self.language, self.profile)
 
     @property
     def signature(self) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import regex
 
-from rusbeir.analysis import folding, stemmers, stopwords, tokenisers
+from rusbeir.analysis import folding, stemmers, tokenisers
 from rusbeir.analysis.lemmas import lemmas_of
 from rusbeir.analysis.pieces import Pieces, pack, unpack
 from rusbeir.analysis.recipes import Recipe
@@ -167,7 +167,7 @@ class Chain:
 
     @cached_property
     def _stop_words(self) -> frozenset[str]:
-        return frozenset(self._fold_all([*stopwords.words(self.recipe.stop), *self.recipe.stop_extra]))
+        return frozenset(self._fold_all([*self.recipe.stop.words, *self.recipe.stop_extra]))
 
 
 @lru_cache(maxsize=4)

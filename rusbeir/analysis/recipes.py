@@ -1,17 +1,18 @@
-"""Languages and their recipes, read from analyzers/*.toml on use."""
+"""Languages and their recipes, read from language files (<code>.toml, stop lists in stopwords/) when asked for."""
 
 from __future__ import annotations
 
+import hashlib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unicodedata import unidata_version
 
-from rusbeir.analysis import folding, lemmas, stemmers, stopwords, tokenisers
+from rusbeir.analysis import folding, lemmas, stemmers, tokenisers
 from rusbeir.errors import BadInput, unknown
 from rusbeir.storage import data_folder
 
@@ -23,11 +24,21 @@ STEM_INPUTS = ("lemma", "surface")
 NUMBERS = ("keep", "drop")
 
 
+class StopList(NamedTuple):
+    """The words of stopwords/<name>.txt as the file has them: one a line, below a header of # lines."""
+
+    name: str
+    words: frozenset[str]
+
+
+NO_STOP_WORDS = StopList("none", frozenset())
+
+
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
     """One profile of one language: every setting that decides which terms a text has.
 
-    The steps stand in the order in which they are taken.
+    The steps are listed in the order in which they are taken.
     """
 
     language: str
@@ -48,8 +59,8 @@ class Recipe:
     """A name of rusbeir.analysis.lemmas.LEXICONS, or none."""
     lemma_min_chars: int = 1
     """Shorter words are their own lemmas; lexicons take single letters for abbreviations (т for так)."""
-    stop: str = "none"
-    """A list of analyzers/stopwords, or none."""
+    stop: StopList = NO_STOP_WORDS
+    """A language file gives the name; the words come along, so that worker processes open no file."""
     stop_extra: tuple[str, ...] = ()
     stop_match: str = "surface"
     """Whether stop words are looked for among folded tokens (surface), lemmas, or both."""
@@ -73,11 +84,19 @@ class Recipe:
             f"lem:{lemmas.versions(self.lemmas, self.language)}"
             + (f"@{self.lemma_min_chars}" if self.lemma_min_chars > 1 else ""),
             f"stem:{stemmers.versions(self.stemmer)}" + ("@surface" if self.stem == "surface" else ""),
-            f"stop:{stopwords.summary(self.stop, self.stop_extra)}"
-            + ("" if self.stop_match == "surface" else f"@{self.stop_match}"),
+            f"stop:{self._summarise_stop_words()}" + ("" if self.stop_match == "surface" else f"@{self.stop_match}"),
             f"unicode:{unidata_version}",
         ]
         return "|".join(part for part in parts if part)
+
+    def _summarise_stop_words(self) -> str:
+        """A short name that changes with any of the stop words, such as nltk151+1.75812a."""
+        words = self.stop.words | set(self.stop_extra)
+        if not words:
+            return "none"
+        extra = f"+{len(self.stop_extra)}" if self.stop_extra else ""
+        digest = hashlib.sha256("\n".join(sorted(words)).encode()).hexdigest()[:6]
+        return f"{self.stop.name.split('-')[0]}{len(self.stop.words)}{extra}.{digest}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,86 +106,101 @@ class Language:
     code: str
     """BCP 47."""
     name: str
+    path: Path
+    """The language file."""
     profiles: Mapping[str, Recipe]
 
 
-def languages() -> Mapping[str, Language]:
-    """Code -> language, in the order of the codes; read anew at each call.
+def language_files() -> Mapping[str, Path]:
+    """Code -> language file, in the order of the codes; the files are not opened.
 
-    >>> sorted(languages()["ru"].profiles)
+    >>> language_files()["ru"].name
+    'ru.toml'
+    """
+    return {path.stem: path for path in sorted(data_folder("analyzers").glob("*.toml")) if path.stem != BASE}
+
+
+def read_language(code: str) -> Language:
+    """The language of that code, from its file alone.
+
+    Raises UnknownName where it has no file, and BadInput, with file and line or key, where the file is wrong.
+
+    >>> sorted(read_language("ru").profiles)
     ['default', 'raw', 'rusbeir-paper', 'snowball']
     """
-    folder = data_folder("analyzers")
-    base = _read(folder / f"{BASE}.toml")["profiles"]
-    return {path.stem: _language(path, base) for path in sorted(folder.glob("*.toml")) if path.stem != BASE}
+    files = language_files()
+    if code not in files:
+        raise unknown("language", code, files, listing="rusbeir languages")
+    path = files[code]
+    table = _read_toml(path)
+    own = table.pop("profiles", {})
+    for key in ("name", "stopwords", "snowball"):
+        if not isinstance(table.get(key), str):
+            raise BadInput(f'{path}: {key} is missing. Add a line such as: {key} = "…".')
+    if extra := table.keys() - {"name", "stopwords", "snowball"}:
+        raise BadInput(f"{path}: unknown key {min(extra)!r}. Keys: name, stopwords, snowball, profiles.")
+    if not (isinstance(own, dict) and all(isinstance(settings, dict) for settings in own.values())):
+        raise BadInput(f"{path}: profiles are tables, such as [profiles.default].")
+    base = _read_toml(data_folder("analyzers") / f"{BASE}.toml")["profiles"]
+    profiles = {
+        profile: _make_recipe(path, profile, {**base.get(profile, {}), **own.get(profile, {})}, table)
+        for profile in dict.fromkeys([*base, *own])
+    }
+    return Language(code=code, name=table["name"], path=path, profiles=profiles)
 
 
-def recipe(language: str, profile: str) -> Recipe:
-    """The recipe of that name; UnknownName where the language or the profile does not exist."""
-    folder = data_folder("analyzers")
-    path = folder / f"{language}.toml"
-    codes = [file.stem for file in folder.glob("*.toml") if file.stem != BASE]
-    if language not in codes:
-        raise unknown("language", language, codes, listing="rusbeir languages")
-    profiles = _language(path, _read(folder / f"{BASE}.toml")["profiles"]).profiles
+def read_recipe(language: str, profile: str) -> Recipe:
+    """The recipe of that profile. Raises UnknownName where the language has no such profile, and as read_language."""
+    profiles = read_language(language).profiles
     if profile not in profiles:
         raise unknown("profile", profile, profiles, of=f"language {language!r}", listing="rusbeir languages")
     return profiles[profile]
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise BadInput(f"{path}: {error}. An analyzer file is TOML in UTF-8.") from error
+        raise BadInput(f"{path}: {error}. A language file is TOML in UTF-8.") from error
 
 
-def _language(path: Path, base: Mapping[str, Mapping[str, Any]]) -> Language:
-    table = _read(path)
-    own = table.pop("profiles", {})
-    for key in ("name", "stopwords", "snowball"):
-        if not isinstance(table.get(key), str):
-            raise BadInput(f'{path}: {key} is missing. It is a line such as: {key} = "…".')
-    if extra := table.keys() - {"name", "stopwords", "snowball"}:
-        raise BadInput(f"{path}: no key {min(extra)!r}. Keys: name, stopwords, snowball, profiles.")
-    names = {key: table[key] for key in ("stopwords", "snowball")}
-    profiles = {
-        profile: _recipe(path, profile, {**base.get(profile, {}), **own.get(profile, {})}, names)
-        for profile in [*base, *(profile for profile in own if profile not in base)]
-    }
-    return Language(code=path.stem, name=table["name"], profiles=profiles)
-
-
-def _recipe(path: Path, profile: str, settings: Mapping[str, Any], names: Mapping[str, str]) -> Recipe:
+def _make_recipe(path: Path, profile: str, settings: Mapping[str, Any], names: Mapping[str, Any]) -> Recipe:
     where = f"{path}, profile {profile!r}"
-    result = Recipe(language=path.stem)
-    known = {field.name: getattr(result, field.name) for field in fields(Recipe) if field.name != "language"}
+    default = Recipe(language=path.stem)
+    known = {field.name: getattr(default, field.name) for field in fields(Recipe) if field.name != "language"}
+    known["stop"] = default.stop.name
     for key, value in settings.items():
         if key not in known:
-            raise BadInput(f"{where}: no key {key!r}. Keys: {', '.join(known)}.")
+            raise BadInput(f"{where}: unknown key {key!r}. Keys: {', '.join(known)}.")
         given = tuple(value) if isinstance(value, list) else value
         if type(given) is not type(known[key]):
             raise BadInput(f"{where}: {key} cannot be {value!r}. An example: {key} = {known[key]!r}.")
         if isinstance(given, str):
-            given = given.format(**names)
+            given = given.replace("{stopwords}", names["stopwords"]).replace("{snowball}", names["snowball"])
         known[key] = given
-    result = replace(result, **known)
-    for key, value, allowed in _choices(result):
-        if value not in allowed:
-            raise BadInput(f"{where}: {key} cannot be {value!r}. Values: {', '.join(sorted(allowed))}.")
-    return result
+    allowed = {
+        "tokens": tokenisers.TOKENISERS,
+        "normalise": folding.NORMALISATIONS,
+        "case": folding.CASES,
+        "fold": folding.FOLDS,
+        "numbers": NUMBERS,
+        "lemmas": ("none", *lemmas.LEXICONS),
+        "stop": ("none", *(path.stem for path in data_folder("analyzers").glob("stopwords/*.txt"))),
+        "stop_match": STOP_MATCHES,
+        "stemmer": ("none", *stemmers.names()),
+        "stem": STEM_INPUTS,
+    }
+    for key, values in allowed.items():
+        for value in known[key] if isinstance(known[key], tuple) else (known[key],):
+            if value not in values:
+                raise BadInput(f"{where}: {key} cannot be {value!r}. Values: {', '.join(sorted(values))}.")
+    return replace(default, **{**known, "stop": read_stop_list(known["stop"])})
 
 
-def _choices(recipe: Recipe) -> list[tuple[str, str, tuple[str, ...]]]:
-    return [
-        ("tokens", recipe.tokens, tuple(tokenisers.TOKENISERS)),
-        ("normalise", recipe.normalise, tuple(folding.NORMALISATIONS)),
-        ("case", recipe.case, tuple(folding.CASES)),
-        *(("fold", name, tuple(folding.FOLDS)) for name in recipe.fold),
-        ("numbers", recipe.numbers, NUMBERS),
-        ("lemmas", recipe.lemmas, ("none", *lemmas.LEXICONS)),
-        ("stop", recipe.stop, ("none", *stopwords.names())),
-        ("stop_match", recipe.stop_match, STOP_MATCHES),
-        ("stemmer", recipe.stemmer, ("none", *stemmers.names())),
-        ("stem", recipe.stem, STEM_INPUTS),
-    ]
+def read_stop_list(name: str) -> StopList:
+    """The stop list of that name; without words for none."""
+    if name == NO_STOP_WORDS.name:
+        return NO_STOP_WORDS
+    lines = (data_folder("analyzers") / "stopwords" / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+    words = frozenset(line.strip() for line in lines if line.strip() and not line.startswith("#"))
+    return StopList(name, words)

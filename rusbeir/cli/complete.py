@@ -11,10 +11,10 @@ def datasets(incomplete: str) -> list[str]:
 
 
 def languages(incomplete: str) -> list[str]:
-    """Languages that have an analyzer."""
-    from rusbeir.analysis import languages as registered
+    """Languages that have a language file."""
+    from rusbeir.analysis import language_files
 
-    return [code for code in registered() if code.startswith(incomplete)]
+    return [code for code in language_files() if code.startswith(incomplete)]
 
 
 def engines(incomplete: str) -> list[str]:

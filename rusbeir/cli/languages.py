@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,24 +22,29 @@ def languages(context: typer.Context, as_json: options.Json = False) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    from rusbeir.analysis import Analyzer
-    from rusbeir.analysis import languages as registered
+    from rusbeir.analysis import language_files, read_language
+    from rusbeir.errors import RusbeirError
 
-    rows = [
-        {
-            "language": language.code,
-            "name": language.name,
-            "profiles": {name: Analyzer(language.code, name).signature for name in language.profiles},
-        }
-        for language in registered().values()
-    ]
+    rows: list[dict[str, Any]] = []
+    for code, path in language_files().items():
+        row: dict[str, Any] = {"language": code, "name": "", "profiles": {}, "path": str(path), "error": None}
+        try:
+            language = read_language(code)
+            signatures = {name: recipe.signature for name, recipe in language.profiles.items()}
+            row |= {"name": language.name, "profiles": signatures}
+        except RusbeirError as error:
+            row["error"] = str(error)
+        rows.append(row)
     if as_json:
         output.print_json(rows)
         return
     output.print_table(
         ["language", "name", "profiles"],
-        [[str(row["language"]), str(row["name"]), ", ".join(row["profiles"])] for row in rows],
+        [[row["language"], row["name"], ", ".join(row["profiles"])] for row in rows if not row["error"]],
     )
+    for row in rows:
+        if row["error"]:
+            output.note(f"{row['language']} cannot be used: {row['error']}")
 
 
 @app.command()

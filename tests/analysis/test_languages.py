@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from rusbeir.analysis import Analyzer, languages
+from rusbeir.analysis import Analyzer, language_files
 
 FOLDER = Path(__file__).parent.parent / "languages"
 HEADER = ["kind", "text", "expected", "note"]
@@ -66,7 +66,7 @@ def test_line(code, line):
 @pytest.mark.parametrize("code", FILES)
 def test_a_list_is_long_and_says_everything_once(code):
     lines = FILES[code]
-    assert code in languages()
+    assert code in language_files()
     assert len(lines) >= 150
     assert len({(line.text, line.expected) for line in lines}) == len(lines)
     assert all(line.note for line in lines)

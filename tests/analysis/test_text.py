@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rusbeir.analysis import Analyzer, Token, empty_warning, languages
+from rusbeir.analysis import Analyzer, Token, empty_warning, language_files, read_language
 from rusbeir.analysis.chain import Chain, chain_of
 from rusbeir.analysis.recipes import Recipe
 
-ALL = [(code, profile) for code, language in languages().items() for profile in language.profiles]
+ALL = [(code, profile) for code in language_files() for profile in read_language(code).profiles]
 
 
 @pytest.mark.parametrize(

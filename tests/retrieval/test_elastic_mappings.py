@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from rusbeir.analysis import Analyzer, languages
+from rusbeir.analysis import Analyzer, language_files
 from rusbeir.errors import UnknownName
 from rusbeir.retrieval.elasticsearch import connection, mappings
 
 FOLDER = Path(__file__).parent.parent.parent / "es_mappings"
-FILES = [(code, client) for code in languages() for client in (False, True)]
+FILES = [(code, client) for code in language_files() for client in (False, True)]
 
 
 def file_of(language: str, client: bool) -> Path:

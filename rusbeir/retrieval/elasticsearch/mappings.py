@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rusbeir.analysis import languages, recipes, stopwords
+from rusbeir.analysis import language_files, read_language
 from rusbeir.errors import unknown
 from rusbeir.retrieval.lexical.bm25 import Bm25, profiles
 from rusbeir.retrieval.lexical.engines import Terms
@@ -57,7 +57,7 @@ def for_people(language: str, profile: str = "", *, client: bool = False) -> dic
     recipe = profiles().get(profile, {})
     bm25 = Bm25(fields="best_fields", **{name: recipe[name] for name in ("k1", "b") if name in recipe})
     if client:
-        recipes.recipe(language, "default")
+        read_language(language)
     body = client_body(bm25) if client else server_body(bm25, language)
     properties = body["mappings"]["properties"]
     return {**body, "mappings": {"properties": {name: properties[name] for name in bm25.field_names}}}
@@ -123,11 +123,11 @@ def analyzer_of(language: str) -> tuple[str, dict[str, Any]]:
     """
     if language in STOCK:
         return STOCK[language], {}
-    known = languages()
+    known = language_files()
     if language not in known:
         raise unknown("language", language, {*STOCK, *known}, listing="rusbeir languages")
-    recipe = known[language].profiles["snowball"]
-    filters: dict[str, Any] = {"stop_words": {"type": "stop", "stopwords": sorted(stopwords.words(recipe.stop))}}
+    recipe = read_language(language).profiles["snowball"]
+    filters: dict[str, Any] = {"stop_words": {"type": "stop", "stopwords": sorted(recipe.stop.words)}}
     names = ["lowercase", "stop_words"]
     kind, _, algorithm = recipe.stemmer.partition(":")
     if kind == "snowball":

@@ -7,7 +7,7 @@ import shutil
 from dataclasses import dataclass
 
 from rusbeir import __version__
-from rusbeir.analysis import Analyzer, empty_warning, languages
+from rusbeir.analysis import Analyzer, empty_warning, read_language
 from rusbeir.errors import BadInput, unknown
 from rusbeir.retrieval.lexical import bm25, engines, index
 from rusbeir.retrieval.lexical.index import LineAnalyzer
@@ -84,8 +84,7 @@ def _analyzer(language: str, asked: bm25.Bm25) -> LineAnalyzer:
 
         return ServerAnalyzer(asked.server_language)
     profile = asked.analysis
-    known = languages().get(language)
-    if known is not None and profile not in known.profiles:
-        names = [*bm25.profiles(), *known.profiles]
-        raise unknown("profile", profile, names, listing="rusbeir languages")
+    known = read_language(language).profiles
+    if profile not in known:
+        raise unknown("profile", profile, [*bm25.profiles(), *known], listing="rusbeir languages")
     return Analyzer(language, profile)
