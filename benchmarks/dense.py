@@ -37,17 +37,17 @@ def ours(path: Path, n: int, n_queries: int, dtype: str) -> dict[str, float]:
     """Seconds of one search, and by how many bytes it raised the peak of this process."""
     import mmap
 
-    from rusbeir.retrieval.dense import exact
+    from rusbeir.retrieval.dense import vector_search
 
     asked = queries(n_queries)
-    exact.load_faiss()
+    vector_search.load_faiss()
     with path.open("rb") as file:
         mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     vectors = np.frombuffer(mapping, dtype).reshape(n, DIM)
     rows = np.arange(n, dtype=np.uint32)
     before = memory.peak_bytes()
     started = time.perf_counter()
-    exact.search(asked, vectors, rows, K, mapping=mapping)
+    vector_search.search_exactly(asked, vectors, rows, K, mapping=mapping)
     seconds = time.perf_counter() - started
     peak = memory.peak_bytes()
     return {"seconds": seconds, "peak_bytes": peak, "above_bytes": peak - before}

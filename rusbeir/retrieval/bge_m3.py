@@ -137,3 +137,53 @@ class BgeM3Weights(BgeM3):
 def make_sparse(model: Model) -> BgeM3Weights:
     """The encoder of that model; it is loaded when it is first needed."""
     return BgeM3Weights(model=model)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BgeM3Reranker:
+    """BGE-M3's scores of a pair besides the dense one: "sparse" (learned term weights) or "colbert" (multi-vector)."""
+
+    model: Model
+    mode: str
+    pointwise: bool = True
+
+    @property
+    def signature(self) -> str:
+        return f"{self.model.signature}{model_files.identity(self.model)}|runtime:bge-m3-{self.mode}-{version()}"
+
+    def score(self, query: str, documents: Sequence[str]) -> list[float]:
+        """One score a document."""
+        found = self._model.compute_score(
+            [(query, text) for text in documents],
+            batch_size=BATCH_TEXTS,
+            max_query_length=self._longest,
+            max_passage_length=self._longest,
+        )
+        return [float(score) for score in found[self.mode]]
+
+    @property
+    def over_length(self) -> str:
+        return f"query and document are cut at {self._longest} tokens each"
+
+    def are_over_length(self, query: str, documents: Sequence[str]) -> list[bool]:
+        """Which pairs have a side of more tokens than that."""
+        of_query, *of_documents = model_files.are_longer(self._model.tokenizer, self._longest, [query, *documents])
+        return [of_query or longer for longer in of_documents]
+
+    @property
+    def _longest(self) -> int:
+        return self.model.max_tokens or MAX_TOKENS
+
+    @cached_property
+    def _model(self) -> Any:
+        return load(self.model)
+
+
+def make_sparse_reranker(model: Model) -> BgeM3Reranker:
+    """BGE-M3's learned term weights."""
+    return BgeM3Reranker(model=model, mode="sparse")
+
+
+def make_multivector_reranker(model: Model) -> BgeM3Reranker:
+    """BGE-M3's vectors of tokens."""
+    return BgeM3Reranker(model=model, mode="colbert")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rusbeir.errors import BadInput
-from rusbeir.retrieval.dense import exact
+from rusbeir.retrieval.dense import vector_search
 from rusbeir.retrieval.elasticsearch import connection, indexes, searcher, vectors
 from rusbeir.retrieval.lexical.bm25 import Bm25
 from rusbeir.retrieval.lexical.index_key import Recipe
@@ -40,7 +40,7 @@ def build(kind: vectors.Kind, url: str, blocks: list[vectors.Array] | None = Non
 def test_recall(request, capfd, node, kind, least):
     url = request.getfixturevalue(node).url
     found = build(kind, url).vectors.search(QUERIES, K, candidates=100)
-    recall = exact.recall([rows for rows, _ in found], [np.argsort(-scores)[:K] for scores in SCORES])
+    recall = vector_search.recall([rows for rows, _ in found], [np.argsort(-scores)[:K] for scores in SCORES])
     for query, (rows, scores) in enumerate(found):
         assert len(rows) == K
         assert scores == sorted(scores, reverse=True)

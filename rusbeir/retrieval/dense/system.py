@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import importlib
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from rusbeir import __version__
 from rusbeir.errors import BadInput
 from rusbeir.retrieval import models, user_code
-from rusbeir.retrieval.dense import encoded_corpus, hnsw
+from rusbeir.retrieval.dense import encoded_corpus, vector_search
 from rusbeir.retrieval.dense.embedding_store import Store
-from rusbeir.retrieval.dense.encoder import Encoder
-from rusbeir.retrieval.dense.retriever import Approximate, DenseRetriever
+from rusbeir.retrieval.dense.encoder import Encoder, Vectors
 from rusbeir.retrieval.elasticsearch import dense
 from rusbeir.retrieval.elasticsearch.connection import Server
 from rusbeir.retrieval.lexical.index_key import Recipe
@@ -22,7 +25,9 @@ from rusbeir.retrieval.resolve import OWN
 from rusbeir.retrieval.spec import Options, Spec, Stage, only_argument
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
 from rusbeir.storage import cache_folder
-from rusbeir.types import Corpus, Doc, Progress
+from rusbeir.types import Corpus, Doc, Progress, Queries, Run
+
+logger = logging.getLogger(__name__)
 
 RUNTIMES = {
     "flagembedding": "rusbeir.retrieval.bge_m3:make_dense",
@@ -78,7 +83,7 @@ class DenseSystem:
     def _index(self) -> str:
         if self.server is not None:
             return dense.signature(self.index, self.server)
-        return hnsw.SIGNATURE if self.index == "hnsw" else self.index
+        return vector_search.HNSW_SIGNATURE if self.index == "hnsw" else self.index
 
     @property
     def _documents(self) -> str:
@@ -122,7 +127,9 @@ class DenseSystem:
             return dense.open_index(self.server, self.index, recipe, found, documents, progress)
         if self.index == "hnsw":
             vectors, _ = documents.mapped()
-            return hnsw.Graph(path=place / hnsw.FILE, vectors=vectors, rows=found.rows, progress=progress)
+            return vector_search.HnswGraph(
+                path=place / vector_search.HNSW_FILE, vectors=vectors, rows=found.rows, progress=progress
+            )
         return None
 
     def _passages(self, doc: Doc) -> list[str]:
@@ -132,6 +139,113 @@ class DenseSystem:
             return [self.model.join(doc.title, doc.text)]
         starts = range(0, max(1, len(words) - self.chunk + self.stride), self.stride)
         return [self.model.join(doc.title, " ".join(words[start : start + self.chunk])) for start in starts]
+
+
+RECALL_QUERIES = 200
+"""So many queries are searched exactly as well, to say how much an approximate search misses."""
+
+
+class Approximate(Protocol):
+    """Another way to search a collection's vectors than comparing with all of them here."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def max_hits(self) -> int:
+        """Hits that it gives at most."""
+        ...
+
+    def search(self, queries: Vectors, k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
+        """Inner products [n, k] and places [n, k], by falling score and then by place; -1 where there are fewer."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenseRetriever:
+    """Answers queries by inner product; of a document's passages the best counts (max-passage)."""
+
+    name: str
+    signature: str
+    encoder: Encoder
+    documents: Store
+    queries: Store
+    collection: encoded_corpus.Collection
+    progress: Progress
+    approximate: Approximate | None = None
+    """None searches exactly."""
+
+    def search(self, queries: Queries, k: int) -> Run:
+        """At most k hits a query by falling score, equal scores in corpus order; every document is a hit."""
+        if k < 1:
+            raise BadInput(f"k is {k}; ask for at least 1 hit a query.")
+        if not queries:
+            return {}
+        rows = encoded_corpus.query_rows(
+            self.queries, list(queries.values()), self.encoder, self.progress, name=self.name
+        )
+        vectors = self.queries.read(rows)
+        if vectors.shape[1] != self.documents.dim:
+            raise BadInput(
+                f"{self.name} gives queries {vectors.shape[1]} dimensions and documents {self.documents.dim}: "
+                "both must come from one model."
+            )
+        return dict(zip(queries, self._hits(vectors, k), strict=True))
+
+    def _hits(self, queries: Vectors, k: int) -> list[dict[str, float]]:
+        k = min(k, self.collection.built.documents)
+        most = len(self.collection.rows)
+        if self.approximate is not None:
+            most = min(most, self.approximate.max_hits)
+        hits: list[dict[str, float]] = [{}] * len(queries)
+        lacking, depth = list(range(len(queries))), k
+        while lacking:
+            scores, places = self._search(queries[lacking], depth)
+            if depth == k:
+                self._report_recall(queries, places)
+            for query, row, at in zip(lacking, scores, places, strict=True):
+                hits[query] = self._documents(row, at, k)
+            # Passages come by falling score, so the first k documents among them are the best k; several of one
+            # document may leave fewer than that.
+            lacking = [query for query in lacking if len(hits[query]) < k]
+            if depth >= most:
+                break
+            depth = min(4 * depth, most)
+        if lacking and self.approximate is not None:
+            logger.warning(
+                "%s: %d of %d queries have fewer than %d documents, of %d passages at most that %s gives.",
+                self.name, len(lacking), len(queries), k, most, self.approximate.kind,
+            )  # fmt: skip
+        return hits
+
+    def _search(self, queries: Vectors, k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
+        return self.approximate.search(queries, k) if self.approximate else self._search_exactly(queries, k)
+
+    def _search_exactly(self, queries: Vectors, k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
+        vectors, mapping = self.documents.mapped()
+        return vector_search.search_exactly(queries, vectors, self.collection.rows, k, mapping=mapping)
+
+    def _report_recall(self, queries: Vectors, places: npt.NDArray[np.int64]) -> None:
+        if self.approximate is not None:
+            _, true = self._search_exactly(queries[:RECALL_QUERIES], places.shape[1])
+            recall = vector_search.recall(places[:RECALL_QUERIES], true)
+            logger.warning(
+                "%s: recall@%d of %s against exact search is %.4f.",
+                self.name, true.shape[1], self.approximate.kind, recall,
+            )  # fmt: skip
+
+    def _documents(self, scores: Vectors, places: npt.NDArray[np.int64], k: int) -> dict[str, float]:
+        # A graph that does not reach k documents says -1.
+        scores, places = scores[places >= 0], places[places >= 0]
+        owners = self.collection.owners
+        if owners is None:
+            return dict(zip(self.collection.doc_ids.of(places.tolist()), scores.tolist(), strict=True))
+        best: dict[int, float] = {}
+        for owner, score in zip(owners[places].tolist(), scores.tolist(), strict=True):
+            best.setdefault(owner, score)
+            if len(best) == k:
+                break
+        return dict(zip(self.collection.doc_ids.of(list(best)), best.values(), strict=True))
 
 
 def from_stage(stage: Stage, language: str, engine: str, source: System | None) -> DenseSystem:

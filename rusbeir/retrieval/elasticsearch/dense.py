@@ -34,7 +34,7 @@ class ElasticVectors:
 
     searcher: vectors.VectorSearcher
     kind: str
-    most: int = vectors.DEEPEST
+    max_hits: int = vectors.DEEPEST
 
     def search(self, queries: Vectors, k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
         """Inner products [n, k] and places [n, k], by falling score and then by place; -1 where there are fewer."""

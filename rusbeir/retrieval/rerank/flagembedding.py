@@ -1,4 +1,4 @@
-"""Rerankers of the package FlagEmbedding, and BGE-M3's sparse and multi-vector scores, in single precision."""
+"""Rerankers of the package FlagEmbedding, in single precision."""
 
 from __future__ import annotations
 
@@ -91,46 +91,6 @@ class FlagReranker:
         return reranker
 
 
-@dataclass(frozen=True, kw_only=True)
-class BgeM3Reranker:
-    """BGE-M3's scores of a pair besides the dense one: "sparse" (learned term weights) or "colbert" (multi-vector)."""
-
-    model: Model
-    mode: str
-    pointwise: bool = True
-
-    @property
-    def signature(self) -> str:
-        return f"{self.model.signature}{model_files.identity(self.model)}|runtime:bge-m3-{self.mode}-{bge_m3.version()}"
-
-    def score(self, query: str, documents: Sequence[str]) -> list[float]:
-        """One score a document."""
-        found = self._model.compute_score(
-            [(query, text) for text in documents],
-            batch_size=BATCH_PAIRS,
-            max_query_length=self._longest,
-            max_passage_length=self._longest,
-        )
-        return [float(score) for score in found[self.mode]]
-
-    @property
-    def over_length(self) -> str:
-        return f"query and document are cut at {self._longest} tokens each"
-
-    def are_over_length(self, query: str, documents: Sequence[str]) -> list[bool]:
-        """Which pairs have a side of more tokens than that."""
-        of_query, *of_documents = model_files.are_longer(self._model.tokenizer, self._longest, [query, *documents])
-        return [of_query or longer for longer in of_documents]
-
-    @property
-    def _longest(self) -> int:
-        return self.model.max_tokens or bge_m3.MAX_TOKENS
-
-    @cached_property
-    def _model(self) -> Any:
-        return bge_m3.load(self.model)
-
-
 def make_plain(model: Model) -> FlagReranker:
     """A cross-encoder."""
     return FlagReranker(model=model)
@@ -150,16 +110,6 @@ def make_layerwise(model: Model) -> FlagReranker:
             "In an environment of their own: pip install 'rusbeir[flagembedding]' 'transformers<5'"
         )
     return FlagReranker(model=model, llm=True, layer=model.layer or LAYER)
-
-
-def make_sparse(model: Model) -> BgeM3Reranker:
-    """BGE-M3's learned term weights."""
-    return BgeM3Reranker(model=model, mode="sparse")
-
-
-def make_multivector(model: Model) -> BgeM3Reranker:
-    """BGE-M3's vectors of tokens."""
-    return BgeM3Reranker(model=model, mode="colbert")
 
 
 def _check_layer(layer: int, config: Any, name: str) -> None:

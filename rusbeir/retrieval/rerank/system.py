@@ -28,8 +28,8 @@ RUNTIMES = {
     "flagembedding": "rusbeir.retrieval.rerank.flagembedding:make_plain",
     "flagembedding-llm": "rusbeir.retrieval.rerank.flagembedding:make_llm",
     LAYERWISE: "rusbeir.retrieval.rerank.flagembedding:make_layerwise",
-    "bge-m3-sparse": "rusbeir.retrieval.rerank.flagembedding:make_sparse",
-    "bge-m3-multivector": "rusbeir.retrieval.rerank.flagembedding:make_multivector",
+    "bge-m3-sparse": "rusbeir.retrieval.bge_m3:make_sparse_reranker",
+    "bge-m3-multivector": "rusbeir.retrieval.bge_m3:make_multivector_reranker",
     "llm": "rusbeir.retrieval.rerank.llm:make_yes_no",
     "llm-list": "rusbeir.retrieval.rerank.llm:make_listwise",
 }

@@ -20,8 +20,7 @@ from rusbeir.retrieval import parse, resolve
 from rusbeir.retrieval.dense.embedding_store import BLOCK_TEXTS
 from rusbeir.retrieval.models import Model
 from rusbeir.retrieval.sparse import system as sparse_system
-from rusbeir.retrieval.sparse.retriever import search
-from rusbeir.retrieval.sparse.system import SparseSystem
+from rusbeir.retrieval.sparse.system import SparseSystem, search
 from rusbeir.retrieval.sparse.weight_store import WeightStore
 from rusbeir.types import Card, Dataset, Doc
 

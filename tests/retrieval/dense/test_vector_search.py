@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy import Docs, Toy, documents
 
-from rusbeir.retrieval.dense import exact
-from rusbeir.retrieval.dense.retriever import DenseRetriever
-from rusbeir.retrieval.dense.system import DenseSystem
+from rusbeir.retrieval.dense import vector_search
+from rusbeir.retrieval.dense.system import DenseRetriever, DenseSystem
 from rusbeir.retrieval.models import Model
 from rusbeir.types import Doc
 
@@ -33,7 +32,7 @@ def by_numpy(queries, vectors, rows, k):
 def test_equal_to_sorting_everything(rows, block_bytes, dtype, k):
     vectors = rng.standard_normal((200, 16)).astype(dtype)
     queries = rng.standard_normal((5, 16)).astype(np.float32)
-    scores, places = exact.search(queries, vectors, rows.astype(np.uint32), k, block_bytes=block_bytes)
+    scores, places = vector_search.search_exactly(queries, vectors, rows.astype(np.uint32), k, block_bytes=block_bytes)
     expected, order = by_numpy(queries, vectors, rows, k)
     assert scores.shape == (5, min(k, len(rows)))
     np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5)
@@ -50,7 +49,9 @@ def test_no_better_hit_is_missed(n, k, step, seed):
     own = np.random.default_rng(seed)
     vectors = own.integers(-1, 2, (n, 4)).astype(np.float32)
     queries = own.integers(-1, 2, (3, 4)).astype(np.float32)
-    scores, places = exact.search(queries, vectors, np.arange(n, dtype=np.uint32), k, block_bytes=16 * step)
+    scores, places = vector_search.search_exactly(
+        queries, vectors, np.arange(n, dtype=np.uint32), k, block_bytes=16 * step
+    )
     expected, _ = by_numpy(queries, vectors, np.arange(n), k)
     assert scores.tolist() == expected.tolist()
     for row, query in zip(places, queries, strict=True):
@@ -124,14 +125,14 @@ class Counting:
     kind = "counting"
 
     def __init__(self, retriever: DenseRetriever, most: int) -> None:
-        self.most = most
+        self.max_hits = most
         self.asked: list[tuple[int, int]] = []
         self._retriever = retriever
 
     def search(self, queries, k):
         self.asked.append((len(queries), k))
         vectors, _ = self._retriever.documents.mapped()
-        return exact.search(queries, vectors, self._retriever.collection.rows, k)
+        return vector_search.search_exactly(queries, vectors, self._retriever.collection.rows, k)
 
 
 # The query for d0 finds 20 passages of it before another document; d1 to d39 have one passage each.
@@ -160,4 +161,4 @@ def test_only_queries_that_lack_documents_are_asked_again(fresh_cache, caplog, m
 
 
 def test_recall_is_the_mean_over_queries():
-    assert exact.recall([[1, 2, 3], [4, -1, -1]], [[3, 1, 2], [4, 5, 6]]) == pytest.approx(2 / 3)
+    assert vector_search.recall([[1, 2, 3], [4, -1, -1]], [[3, 1, 2], [4, 5, 6]]) == pytest.approx(2 / 3)
