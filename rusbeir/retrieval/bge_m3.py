@@ -64,10 +64,10 @@ class BgeM3:
         return f"{self.model.signature}{model_files.identity(self.model)}|runtime:FlagEmbedding-{version()}"
 
     @property
-    def over_length(self) -> str:
+    def truncation(self) -> str:
         return f"cut at {self._longest} tokens"
 
-    def count_over_length(self, texts: Sequence[str]) -> int:
+    def count_truncated(self, texts: Sequence[str]) -> int:
         """How many documents are longer, with their prefix, than the model reads."""
         prefixed = [self.model.document_prefix + text for text in texts]
         return sum(model_files.are_longer(self._m3.tokenizer, self._longest, prefixed))
@@ -162,10 +162,10 @@ class BgeM3Reranker:
         return [float(score) for score in found[self.mode]]
 
     @property
-    def over_length(self) -> str:
+    def truncation(self) -> str:
         return f"query and document are cut at {self._longest} tokens each"
 
-    def are_over_length(self, query: str, documents: Sequence[str]) -> list[bool]:
+    def are_truncated(self, query: str, documents: Sequence[str]) -> list[bool]:
         """Which pairs have a side of more tokens than that."""
         of_query, *of_documents = model_files.are_longer(self._model.tokenizer, self._longest, [query, *documents])
         return [of_query or longer for longer in of_documents]

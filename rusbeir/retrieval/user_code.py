@@ -33,7 +33,7 @@ def encoder(name: str, options: Mapping[str, Value]) -> Encoder:
     """What the factory makes when it is called with the options by name."""
     factory = _Factory.of(name, options)
     made = factory.make("encoder", ("signature", "encode_queries", "encode_documents"))
-    kind = _MeasuringEncoder if isinstance(made, encoding.MeasuresLength) else _OwnEncoder
+    kind = _TruncatingEncoder if isinstance(made, encoding.ReportsTruncation) else _OwnEncoder
     return kind(made=made, signature=f"{factory.signature}|{made.signature}")
 
 
@@ -42,7 +42,7 @@ def reranker(name: str, options: Mapping[str, Value]) -> Reranker:
     factory = _Factory.of(name, options)
     made = factory.make("reranker", ("signature", "score"))
     pointwise = bool(getattr(made, "pointwise", False))
-    kind = _MeasuringReranker if isinstance(made, reranking.MeasuresLength) else _OwnReranker
+    kind = _TruncatingReranker if isinstance(made, reranking.ReportsTruncation) else _OwnReranker
     return kind(made=made, signature=f"{factory.signature}|{made.signature}", pointwise=pointwise)
 
 
@@ -135,15 +135,15 @@ class _OwnEncoder:
         return vectors
 
 
-class _MeasuringEncoder(_OwnEncoder):
+class _TruncatingEncoder(_OwnEncoder):
     """One that says what it does not read whole. A class of its own, as an ability is told by its methods."""
 
     @property
-    def over_length(self) -> str:
-        return str(self.made.over_length)
+    def truncation(self) -> str:
+        return str(self.made.truncation)
 
-    def count_over_length(self, texts: Any) -> int:
-        count: int = _guarded(self.signature, self.made.count_over_length, texts, read=int)
+    def count_truncated(self, texts: Any) -> int:
+        count: int = _guarded(self.signature, self.made.count_truncated, texts, read=int)
         return count
 
 
@@ -157,15 +157,15 @@ class _OwnReranker:
         return _guarded(self.signature, self.made.score, query, documents)
 
 
-class _MeasuringReranker(_OwnReranker):
+class _TruncatingReranker(_OwnReranker):
     """One that says what it does not read whole."""
 
     @property
-    def over_length(self) -> str:
-        return str(self.made.over_length)
+    def truncation(self) -> str:
+        return str(self.made.truncation)
 
-    def are_over_length(self, query: str, documents: Any) -> Any:
-        return _guarded(self.signature, self.made.are_over_length, query, documents, read=list)
+    def are_truncated(self, query: str, documents: Any) -> Any:
+        return _guarded(self.signature, self.made.are_truncated, query, documents, read=list)
 
 
 @dataclass(frozen=True, kw_only=True)

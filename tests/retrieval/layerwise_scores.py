@@ -32,7 +32,7 @@ def main(folder: Path) -> None:
             "ours": ours.score(QUERY, DOCUMENTS),
             "one": ours.score(QUERY, DOCUMENTS[:1]),
             "theirs": plain.compute_score(pairs, cutoff_layers=[layer], max_length=40),
-            "cut": ours.are_over_length(QUERY, DOCUMENTS),
+            "cut": ours.are_truncated(QUERY, DOCUMENTS),
         }
     try:
         reranker(f"{at_layer}5").score(QUERY, DOCUMENTS)

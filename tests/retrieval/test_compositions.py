@@ -80,9 +80,9 @@ MODULE = """
 
     def long():
         made, scorer = Encoder(), Reranker()
-        made.over_length = scorer.over_length = "cut by me"
-        made.count_over_length = lambda texts: sum("доме" in text for text in texts)
-        scorer.are_over_length = lambda query, documents: ["доме" in text for text in documents]
+        made.truncation = scorer.truncation = "cut by me"
+        made.count_truncated = lambda texts: sum("доме" in text for text in texts)
+        scorer.are_truncated = lambda query, documents: ["доме" in text for text in documents]
         return made, scorer
 
     def long_encoder():
@@ -93,7 +93,7 @@ MODULE = """
 
     def forgetful():
         made = long()[1]
-        made.are_over_length = lambda query, documents: [True]
+        made.are_truncated = lambda query, documents: [True]
         return made
 
     def short():

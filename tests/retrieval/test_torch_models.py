@@ -21,7 +21,7 @@ from rusbeir.datasets import load, read_run
 from rusbeir.errors import BackendError, BadInput, MissingExtra
 from rusbeir.experiment import bench
 from rusbeir.retrieval import resolve
-from rusbeir.retrieval.dense.encoder import checked
+from rusbeir.retrieval.dense.encoder import check_vectors
 from rusbeir.types import Dataset, Doc
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -256,7 +256,7 @@ def test_what_is_cut_is_what_changes_nothing_when_it_changes(models, runtime, mo
     reranker = system.reranker
     scores, unlike = reranker.score(query, texts), reranker.score(query, others)
     read = [abs(a - b) > 1e-6 for a, b in zip(scores, unlike, strict=True)]
-    cut = reranker.are_over_length(query, texts)
+    cut = reranker.are_truncated(query, texts)
     assert any(read)
     assert any(cut)
     if slack:
@@ -377,8 +377,8 @@ def test_a_tensor_that_cannot_be_read_comes_with_the_remedy():
 
     for tensor in (torch.ones((1, 1), requires_grad=True), torch.ones((1, 1), dtype=torch.bfloat16)):
         with pytest.raises(BackendError) as raised:
-            checked(tensor, ["one"], None, "mine")
+            check_vectors(tensor, ["one"], None, "mine")
         message = str(raised.value)
         assert message.startswith("mine answered a Tensor that is no array of numbers: answer tensor.detach().float()")
         assert "\n" not in message
-    assert checked(torch.ones((1, 1)), ["one"], None, "mine").tolist() == [[1.0]]
+    assert check_vectors(torch.ones((1, 1)), ["one"], None, "mine").tolist() == [[1.0]]

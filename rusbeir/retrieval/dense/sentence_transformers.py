@@ -33,7 +33,7 @@ class SentenceTransformerEncoder:
         return f"{self.model.signature}{model_files.identity(self.model)}|runtime:{runtime}|precision:float32"
 
     @property
-    def over_length(self) -> str:
+    def truncation(self) -> str:
         return f"cut at {self._transformer.max_seq_length} tokens"
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
@@ -44,7 +44,7 @@ class SentenceTransformerEncoder:
         """float32 [n, dim], rows L2-normalised."""
         return self._encode([self.model.document_prefix + text for text in texts], self.model.adapters[1:])
 
-    def count_over_length(self, texts: Sequence[str]) -> int:
+    def count_truncated(self, texts: Sequence[str]) -> int:
         """How many documents are longer, with their prefix, than the model reads."""
         longest = self._transformer.max_seq_length
         prefixed = [self.model.document_prefix + text for text in texts]

@@ -16,7 +16,8 @@ from rusbeir import __version__
 from rusbeir.errors import BadInput
 from rusbeir.retrieval import models, user_code
 from rusbeir.retrieval.dense import encoded_corpus, vector_search
-from rusbeir.retrieval.dense.embedding_store import Store
+from rusbeir.retrieval.dense.embedding_store import EmbeddingStore
+from rusbeir.retrieval.dense.encoded_corpus import EncodedCorpus
 from rusbeir.retrieval.dense.encoder import Encoder, Vectors
 from rusbeir.retrieval.elasticsearch import dense
 from rusbeir.retrieval.elasticsearch.connection import Server
@@ -96,7 +97,7 @@ class DenseSystem:
         """The encoded corpus in the cache; what is missing is encoded first."""
         progress = settings.progress
         folder = cache_folder() / "embeddings" / user_code.folder_name(self.model.name, self.encoder.signature)
-        documents = Store(folder / self.dtype, self.dtype)
+        documents = EmbeddingStore(folder / self.dtype, self.dtype)
         place = folder / self.dtype / user_code.folder_name("corpus", f"{self._documents}\n{fingerprint}")
         found, reused = encoded_corpus.encoded(
             place, corpus, documents, self.encoder, self._passages, progress, name=self.name, model=self.model.name
@@ -107,8 +108,8 @@ class DenseSystem:
                 signature=self.signature,
                 encoder=self.encoder,
                 documents=documents,
-                queries=Store(folder / "queries", "float32"),
-                collection=found,
+                queries=EmbeddingStore(folder / "queries", "float32"),
+                encoded=found,
                 approximate=self._approximate(place, found, documents, fingerprint, progress),
                 progress=progress,
             ),
@@ -120,8 +121,13 @@ class DenseSystem:
         )
 
     def _approximate(
-        self, place: Path, found: encoded_corpus.Collection, documents: Store, fingerprint: str, progress: Progress
-    ) -> Approximate | None:
+        self,
+        place: Path,
+        found: EncodedCorpus,
+        documents: EmbeddingStore,
+        fingerprint: str,
+        progress: Progress,
+    ) -> ApproximateIndex | None:
         if self.server is not None:
             recipe = Recipe(signature=self.signature, fingerprint=fingerprint)
             return dense.open_index(self.server, self.index, recipe, found, documents, progress)
@@ -145,8 +151,8 @@ RECALL_QUERIES = 200
 """So many queries are searched exactly as well, to say how much an approximate search misses."""
 
 
-class Approximate(Protocol):
-    """Another way to search a collection's vectors than comparing with all of them here."""
+class ApproximateIndex(Protocol):
+    """Another way to search an encoded corpus than comparing a query with every vector here."""
 
     @property
     def kind(self) -> str: ...
@@ -168,11 +174,11 @@ class DenseRetriever:
     name: str
     signature: str
     encoder: Encoder
-    documents: Store
-    queries: Store
-    collection: encoded_corpus.Collection
+    documents: EmbeddingStore
+    queries: EmbeddingStore
+    encoded: EncodedCorpus
     progress: Progress
-    approximate: Approximate | None = None
+    approximate: ApproximateIndex | None = None
     """None searches exactly."""
 
     def search(self, queries: Queries, k: int) -> Run:
@@ -193,8 +199,8 @@ class DenseRetriever:
         return dict(zip(queries, self._hits(vectors, k), strict=True))
 
     def _hits(self, queries: Vectors, k: int) -> list[dict[str, float]]:
-        k = min(k, self.collection.built.documents)
-        most = len(self.collection.rows)
+        k = min(k, self.encoded.built.documents)
+        most = len(self.encoded.rows)
         if self.approximate is not None:
             most = min(most, self.approximate.max_hits)
         hits: list[dict[str, float]] = [{}] * len(queries)
@@ -223,7 +229,7 @@ class DenseRetriever:
 
     def _search_exactly(self, queries: Vectors, k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
         vectors, mapping = self.documents.mapped()
-        return vector_search.search_exactly(queries, vectors, self.collection.rows, k, mapping=mapping)
+        return vector_search.search_exactly(queries, vectors, self.encoded.rows, k, mapping=mapping)
 
     def _report_recall(self, queries: Vectors, places: npt.NDArray[np.int64]) -> None:
         if self.approximate is not None:
@@ -237,15 +243,15 @@ class DenseRetriever:
     def _documents(self, scores: Vectors, places: npt.NDArray[np.int64], k: int) -> dict[str, float]:
         # A graph that does not reach k documents says -1.
         scores, places = scores[places >= 0], places[places >= 0]
-        owners = self.collection.owners
+        owners = self.encoded.owners
         if owners is None:
-            return dict(zip(self.collection.doc_ids.of(places.tolist()), scores.tolist(), strict=True))
+            return dict(zip(self.encoded.doc_ids.of(places.tolist()), scores.tolist(), strict=True))
         best: dict[int, float] = {}
         for owner, score in zip(owners[places].tolist(), scores.tolist(), strict=True):
             best.setdefault(owner, score)
             if len(best) == k:
                 break
-        return dict(zip(self.collection.doc_ids.of(list(best)), best.values(), strict=True))
+        return dict(zip(self.encoded.doc_ids.of(list(best)), best.values(), strict=True))
 
 
 def from_stage(stage: Stage, language: str, engine: str, source: System | None) -> DenseSystem:

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rusbeir.errors import BadInput
-from rusbeir.retrieval.dense.embedding_store import Store
-from rusbeir.retrieval.dense.encoded_corpus import Collection
+from rusbeir.retrieval.dense.embedding_store import EmbeddingStore
+from rusbeir.retrieval.dense.encoded_corpus import EncodedCorpus
 from rusbeir.retrieval.dense.encoder import Vectors
 from rusbeir.retrieval.elasticsearch import connection, indexes, vectors
 from rusbeir.retrieval.lexical.bm25 import Bm25
@@ -56,22 +56,27 @@ def connect(engine: str, kind: str) -> connection.Server:
 
 
 def open_index(
-    server: connection.Server, kind: str, recipe: Recipe, collection: Collection, store: Store, progress: Progress
+    server: connection.Server,
+    kind: str,
+    recipe: Recipe,
+    encoded: EncodedCorpus,
+    store: EmbeddingStore,
+    progress: Progress,
 ) -> ElasticVectors:
-    """The vectors of the collection on the server, loaded first where they are missing.
+    """The vectors of the encoded corpus on the server, loaded first where they are missing.
 
     Raises BackendError where the server has lost some.
     """
-    count = len(collection.rows)
+    count = len(encoded.rows)
     documents = ((str(place), ("",)) for place in range(count))
-    blocks = _blocks(collection, store, progress)
+    blocks = _blocks(encoded, store, progress)
     index = vectors.build(server, recipe, documents, blocks, _TEXT, store.dim or 0, KINDS[kind])
     indexes.check_count(server, index.name, count)
     return ElasticVectors(searcher=index.vectors, kind=kind)
 
 
-def _blocks(collection: Collection, store: Store, progress: Progress) -> Iterator[vectors.Array]:
-    rows = collection.rows
+def _blocks(encoded: EncodedCorpus, store: EmbeddingStore, progress: Progress) -> Iterator[vectors.Array]:
+    rows = encoded.rows
     for start in range(0, len(rows), _BLOCK_ROWS):
         block = store.read(rows[start : start + _BLOCK_ROWS].tolist())
         # The server wants unit length to 1e-4; half precision misses it by more.

@@ -43,10 +43,10 @@ class CrossEncoderReranker:
         return scores
 
     @property
-    def over_length(self) -> str:
+    def truncation(self) -> str:
         return f"cut at {self.model.max_tokens} tokens" if self.model.max_tokens else "cut at the model's own maximum"
 
-    def are_over_length(self, query: str, documents: Sequence[str]) -> list[bool]:
+    def are_truncated(self, query: str, documents: Sequence[str]) -> list[bool]:
         """Which pairs have more tokens than the model reads."""
         longest = self._encoder.max_seq_length
         return model_files.are_longer(self._encoder.tokenizer, longest, documents, beside=query)

@@ -50,10 +50,10 @@ class FlagReranker:
         return [float(score) for score in found]
 
     @property
-    def over_length(self) -> str:
+    def truncation(self) -> str:
         return f"cut at {self._longest} tokens, their queries at three quarters of that"
 
-    def are_over_length(self, query: str, documents: Sequence[str]) -> list[bool]:
+    def are_truncated(self, query: str, documents: Sequence[str]) -> list[bool]:
         """Which pairs the package cuts; of a language model a few too many, as it tells not how much room it adds."""
         tokenizer = self._reranker.tokenizer
         labels = ("A: ", "B: ") if self.llm else ("", "")

@@ -50,10 +50,10 @@ class _LlmReranker:
     """Of a document, where nobody says."""
 
     @property
-    def over_length(self) -> str:
+    def truncation(self) -> str:
         return f"cut at {self._chars:,} characters"
 
-    def are_over_length(self, query: str, documents: Sequence[str]) -> list[bool]:
+    def are_truncated(self, query: str, documents: Sequence[str]) -> list[bool]:
         """Which documents are cut; queries never are."""
         return [len(text) > self._chars for text in documents]
 
@@ -76,7 +76,7 @@ class _LlmReranker:
 
 @dataclass(frozen=True, kw_only=True)
 class YesNoReranker(_LlmReranker):
-    """Scores a document by log P(yes) - log P(no) over the likeliest first tokens of the answer."""
+    """ScoreCache a document by log P(yes) - log P(no) over the likeliest first tokens of the answer."""
 
     pointwise: bool = True
     max_tokens: ClassVar[int] = 1024

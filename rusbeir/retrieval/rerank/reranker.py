@@ -1,4 +1,4 @@
-"""The seam for whatever scores documents against a query, and what is checked of every answer."""
+"""The seam for whatever scores documents against a query, and the check of every answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rusbeir.errors import BackendError
 
 
 class Reranker(Protocol):
-    """Scores the documents that a first stage found for a query."""
+    """ScoreCache the documents that a first stage found for a query."""
 
     @property
     def signature(self) -> str:
@@ -55,15 +55,15 @@ class SortsWindows(Reranker, Protocol):
 
 
 @runtime_checkable
-class MeasuresLength(Protocol):
+class ReportsTruncation(Protocol):
     """Another ability: to say what is not read whole."""
 
     @property
-    def over_length(self) -> str:
+    def truncation(self) -> str:
         """What happens to a longer pair: "cut at 512 tokens"."""
         ...
 
-    def are_over_length(self, query: str, documents: Sequence[str]) -> Sequence[bool]:
+    def are_truncated(self, query: str, documents: Sequence[str]) -> Sequence[bool]:
         """For each document, whether it and the query are longer than is read at once."""
         ...
 
@@ -73,7 +73,7 @@ class Unjudged(BackendError):
 
 
 @runtime_checkable
-class MayNotJudge(Protocol):
+class ReportsUnjudged(Protocol):
     """Another ability: to say what becomes of what the model gives no judgement of."""
 
     def unjudged(self, count: int) -> str:
@@ -85,12 +85,12 @@ class Scored(NamedTuple):
     """The scores of a list of documents, how many of them were not read whole, and what the model did not judge."""
 
     scores: list[float]
-    over_length: int
+    truncated: int
     unjudged: int = 0
     """Documents, or lists, by this call alone."""
 
 
-def checked(scores: Any, documents: Sequence[str], reranker: str) -> list[float]:
+def check_scores(scores: Any, documents: Sequence[str], reranker: str) -> list[float]:
     """The answer as floats, once there is a number for each document. BackendError where there is not."""
     try:
         numbers = [float(score) for score in scores]

@@ -1,4 +1,4 @@
-"""Scores that a reranker gave, kept by query and document with what it cut; what was recorded survives any kill."""
+"""ScoreCache that a reranker gave, kept by query and document with what it cut; what was recorded survives any kill."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from typing import IO
 from rusbeir.errors import BackendError
 from rusbeir.locks import hold_when_free
 from rusbeir.retrieval.rerank.reranker import (
-    MeasuresLength,
     Pointwise,
+    ReportsTruncation,
     Reranker,
     Scored,
     ScoresEach,
     SortsWindows,
     Unjudged,
-    checked,
+    check_scores,
 )
 from rusbeir.storage import cannot_write, reporting_sqlite
 
 _KEYS_A_QUESTION = 500
 
 
-class Scores:
+class ScoreCache:
     """The scores of one reranker in one file; processes may share it."""
 
     def __init__(self, path: Path) -> None:
@@ -69,7 +69,7 @@ class Scores:
                 return kept[key]
             cut = sum(_cut(reranker, query, documents, name))
             try:
-                scores = checked(reranker.score(query, documents), documents, name)
+                scores = check_scores(reranker.score(query, documents), documents, name)
             except Unjudged:
                 return Scored([float(behind) for behind in reversed(range(len(documents)))], cut, unjudged=1)
             scored = Scored(scores, cut)
@@ -102,7 +102,7 @@ class Scores:
                 new, unjudged = self._ask(reranker, query, missing, name)
             found |= new
         scored = [found[_key(query, document)] for document in documents]
-        return Scored([one.scores[0] for one in scored], sum(one.over_length for one in scored), unjudged)
+        return Scored([one.scores[0] for one in scored], sum(one.truncated for one in scored), unjudged)
 
     def _ask(
         self, reranker: Reranker, query: str, missing: Mapping[bytes, str], name: str
@@ -118,13 +118,13 @@ class Scores:
         def keep(place: int, score: float | None) -> None:
             nonlocal unjudged
             unjudged += score is None
-            found[wanted[place]] = Scored(checked([score or 0.0], [texts[place]], name), cut[place])
+            found[wanted[place]] = Scored(check_scores([score or 0.0], [texts[place]], name), cut[place])
             self._keep({wanted[place]: found[wanted[place]]})
 
         if isinstance(reranker, ScoresEach):
             reranker.score_each(query, texts, keep)
         else:
-            scores = checked(reranker.score(query, texts), texts, name)
+            scores = check_scores(reranker.score(query, texts), texts, name)
             found |= {key: Scored([score], is_cut) for key, score, is_cut in zip(wanted, scores, cut, strict=True)}
             self._keep(found)
         return found, unjudged
@@ -145,7 +145,7 @@ class Scores:
     def _keep(self, scores: dict[bytes, Scored]) -> None:
         with reporting_sqlite(self.path, "scores"):
             self._db.execute("BEGIN IMMEDIATE")
-            rows = [(key, array("d", one.scores).tobytes(), one.over_length) for key, one in scores.items()]
+            rows = [(key, array("d", one.scores).tobytes(), one.truncated) for key, one in scores.items()]
             self._db.executemany("INSERT OR IGNORE INTO score VALUES (?, ?, ?)", rows)
             self._db.execute("COMMIT")
 
@@ -158,9 +158,9 @@ def _window_starts(count: int, window: int, step: int) -> list[int]:
 
 def _cut(reranker: Reranker, query: str, documents: Sequence[str], name: str) -> list[int]:
     """1 for each document that is not read whole; 0 where the reranker does not tell."""
-    if not isinstance(reranker, MeasuresLength):
+    if not isinstance(reranker, ReportsTruncation):
         return [0] * len(documents)
-    cut = [int(bool(longer)) for longer in reranker.are_over_length(query, documents)]
+    cut = [int(bool(longer)) for longer in reranker.are_truncated(query, documents)]
     if len(cut) != len(documents):
         raise BackendError(
             f"{name} says of {len(cut)} documents whether they are too long, but {len(documents)} were asked."

@@ -11,8 +11,8 @@ from typing import TypeAlias
 from rusbeir import __version__
 from rusbeir.errors import BadInput
 from rusbeir.retrieval import models, user_code
-from rusbeir.retrieval.rerank.reranker import MayNotJudge, MeasuresLength, Reranker, Scored
-from rusbeir.retrieval.rerank.score_cache import Scores
+from rusbeir.retrieval.rerank.reranker import ReportsTruncation, ReportsUnjudged, Reranker, Scored
+from rusbeir.retrieval.rerank.score_cache import ScoreCache
 from rusbeir.retrieval.resolve import OWN
 from rusbeir.retrieval.spec import Options, Stage, only_argument
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
@@ -72,7 +72,7 @@ class RerankSystem:
             system=self,
             retriever=prepared.retriever,
             corpus=corpus,
-            scores=Scores(cache_folder() / "scores" / f"{folder}.sqlite"),
+            scores=ScoreCache(cache_folder() / "scores" / f"{folder}.sqlite"),
             progress=settings.progress,
         )
         return replace(prepared, retriever=retriever)
@@ -83,7 +83,7 @@ class _RerankRetriever:
     system: RerankSystem
     retriever: Retriever
     corpus: Corpus
-    scores: Scores
+    scores: ScoreCache
     progress: Progress
 
     @property
@@ -94,7 +94,7 @@ class _RerankRetriever:
         """At most k hits a query, and at most as many as the depth; equal scores keep the source's order."""
         run = self.retriever.search(queries, self.system.depth)
         found = {}
-        pairs = over_length = unjudged = 0
+        pairs = truncated = unjudged = 0
         try:
             for query_id, query in queries.items():
                 hits = run[query_id]
@@ -102,26 +102,26 @@ class _RerankRetriever:
                 order = sorted(zip(hits, scored.scores, strict=True), key=lambda hit: -hit[1])
                 found[query_id] = dict(order[:k])
                 pairs += len(hits)
-                over_length += scored.over_length
+                truncated += scored.truncated
                 unjudged += scored.unjudged
                 self.progress("rerank", len(found), len(queries))
         finally:
             # A run that goes on after a stop finds its answers kept, and has nothing left to report of them.
-            self._report(pairs, over_length, unjudged)
+            self._report(pairs, truncated, unjudged)
         return found
 
-    def _report(self, pairs: int, over_length: int, unjudged: int) -> None:
+    def _report(self, pairs: int, truncated: int, unjudged: int) -> None:
         reranker = self.system.reranker
-        if over_length and isinstance(reranker, MeasuresLength):
+        if truncated and isinstance(reranker, ReportsTruncation):
             logger.warning(
                 "%d of %d pairs (%.2f %%) are longer than %s reads at once: %s.",
-                over_length,
+                truncated,
                 pairs,
-                100 * over_length / pairs,
+                100 * truncated / pairs,
                 self.system.model,
-                reranker.over_length,
+                reranker.truncation,
             )
-        if unjudged and isinstance(reranker, MayNotJudge):
+        if unjudged and isinstance(reranker, ReportsUnjudged):
             logger.warning("%s %s", self.system.model, reranker.unjudged(unjudged))
 
     def _scored(self, query: str, doc_ids: Sequence[str]) -> Scored:

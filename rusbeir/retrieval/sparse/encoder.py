@@ -1,4 +1,4 @@
-"""The seam for whatever gives a text's terms their weights, and what is checked of every answer."""
+"""The seam for whatever gives a text's terms their weights, and the check of every answer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SparseEncoder(Protocol):
         ...
 
 
-def checked(answer: Weights, texts: Sequence[str], encoder: str) -> Weights:
+def check_weights(answer: Weights, texts: Sequence[str], encoder: str) -> Weights:
     """The encoder's answer without zeros, terms in order, once it is what the Protocol promises; else BackendError."""
     weights = sparse.csr_array(answer, dtype=np.float32, copy=True)
     if weights.shape[0] != len(texts):

@@ -14,6 +14,7 @@ from rusbeir import __version__
 from rusbeir.errors import BadInput
 from rusbeir.retrieval import models, user_code
 from rusbeir.retrieval.dense import encoded_corpus
+from rusbeir.retrieval.dense.encoded_corpus import EncodedCorpus
 from rusbeir.retrieval.sparse.encoder import SparseEncoder, Weights
 from rusbeir.retrieval.sparse.weight_store import WeightReader, WeightStore
 from rusbeir.retrieval.spec import Options, Spec, Stage, only_argument
@@ -69,7 +70,7 @@ class SparseSystem:
                 encoder=self.encoder,
                 documents=documents,
                 queries=WeightStore(folder / "queries"),
-                collection=found,
+                encoded=found,
                 progress=progress,
             ),
             path=place,
@@ -92,7 +93,7 @@ class SparseRetriever:
     encoder: SparseEncoder
     documents: WeightStore
     queries: WeightStore
-    collection: encoded_corpus.Collection
+    encoded: EncodedCorpus
     progress: Progress
 
     def search(self, queries: Queries, k: int) -> Run:
@@ -102,15 +103,15 @@ class SparseRetriever:
         texts = list(queries.values())
         rows = encoded_corpus.query_rows(self.queries, texts, self.encoder, self.progress, name=self.name)
         weights = self.queries.reader().read(np.array(rows, dtype=np.int64))
-        found = search(weights, self.documents.reader(), self.collection.rows, k)
+        found = search(weights, self.documents.reader(), self.encoded.rows, k)
         return {
-            query_id: dict(zip(self.collection.doc_ids.of(places.tolist()), scores.tolist(), strict=True))
+            query_id: dict(zip(self.encoded.doc_ids.of(places.tolist()), scores.tolist(), strict=True))
             for query_id, (scores, places) in zip(queries, found, strict=True)
         }
 
 
 BLOCK_NUMBERS = 2 << 20
-"""Scores of a block at most, and weights of its documents; some 50 bytes of each are in memory at once."""
+"""ScoreCache of a block at most, and weights of its documents; some 50 bytes of each are in memory at once."""
 
 _TERMS = 64
 """A document has so many, or more; so of few queries no more documents are asked for than a block is likely to hold."""

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from rusbeir.retrieval.dense.embedding_store import Store, map_file, write_at
-from rusbeir.retrieval.sparse.encoder import Weights, checked
+from rusbeir.retrieval.dense.embedding_store import EmbeddingStore, map_file, write_at
+from rusbeir.retrieval.sparse.encoder import Weights, check_weights
 
 _WEIGHTS = "weights"
 _CELL = np.dtype([("token", np.int32), ("weight", np.float32)])
@@ -28,7 +28,7 @@ class WeightStore:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / _WEIGHTS
-        self._spans = Store(folder, "uint64")
+        self._spans = EmbeddingStore(folder, "uint64")
 
     def __len__(self) -> int:
         return len(self._spans)
@@ -38,7 +38,7 @@ class WeightStore:
 
         encoder is its name in messages. Raises BackendError for a wrong answer, and where the disk fails.
         """
-        return self._spans.rows_by(texts, lambda new: self._add(checked(encode(new), new, encoder)))
+        return self._spans.rows_by(texts, lambda new: self._add(check_weights(encode(new), new, encoder)))
 
     def reader(self) -> WeightReader:
         """What is there now, to be read."""

@@ -13,7 +13,7 @@ from toy import Toy, build, documents
 
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.retrieval.dense import encoded_corpus
-from rusbeir.retrieval.dense.embedding_store import BLOCK_TEXTS, Store
+from rusbeir.retrieval.dense.embedding_store import BLOCK_TEXTS, EmbeddingStore
 
 N = 20 * BLOCK_TEXTS + 7
 
@@ -28,10 +28,10 @@ def test_killed_encoding_ends_with_the_same_bytes(tmp_path):
     store = build(tmp_path / "killed", N, toy)
     assert sum(toy.calls) < N, "nothing was resumed"
     assert (tmp_path / "killed" / "store" / "vectors").read_bytes() == expected
-    whole = encoded_corpus.open_collection(
-        tmp_path / "whole" / "corpus", Store(tmp_path / "whole" / "store", "float32")
+    whole = encoded_corpus.open_folder(
+        tmp_path / "whole" / "corpus", EmbeddingStore(tmp_path / "whole" / "store", "float32")
     )
-    killed = encoded_corpus.open_collection(tmp_path / "killed" / "corpus", store)
+    killed = encoded_corpus.open_folder(tmp_path / "killed" / "corpus", store)
     assert whole.rows.tolist() == killed.rows.tolist()
 
 
@@ -41,7 +41,7 @@ def test_every_text_is_encoded_once(tmp_path):
     distinct = {f"{doc.title} {doc.text}" for doc in documents(N)}
     assert sum(toy.calls) == len(distinct) < N
     again = Toy()
-    store = Store(tmp_path / "store", "float32")
+    store = EmbeddingStore(tmp_path / "store", "float32")
     rows = store.rows_of([f"{doc.title} {doc.text}" for doc in documents(50)], again.encode_documents, "toy")
     assert again.calls == []
     # Vectors by another batch differ in the last digits only.
@@ -67,7 +67,7 @@ def test_two_processes_may_fill_one_store(tmp_path):
     ]
     assert [process.wait() for process in both] == [0, 0]
     distinct = {f"{doc.title} {doc.text}" for doc in documents(N)}
-    assert len(Store(tmp_path / "store", "float32")) == len(distinct)
+    assert len(EmbeddingStore(tmp_path / "store", "float32")) == len(distinct)
 
 
 class Answering(Toy):
@@ -92,7 +92,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("answer", "error", "parts", "why"), WRONG, ids=[row[3] for row in WRONG])
 def test_a_wrong_answer_is_refused_and_not_kept(tmp_path, answer, error, parts, why):
-    store = Store(tmp_path, "float32")
+    store = EmbeddingStore(tmp_path, "float32")
     store.rows_of(["zero"], Toy(4).encode_documents, "toy")
     with pytest.raises(error) as raised:
         store.rows_of(["one", "two", "three"], Answering(answer).encode_documents, "toy")
@@ -110,4 +110,4 @@ def test_a_cut_file_is_an_error_and_not_a_wrong_answer(tmp_path):
         store.read([0])
     (tmp_path / "corpus" / "rows.u32").write_bytes(b"\0" * 8)
     with pytest.raises(BackendError, match="do not fit together"):
-        encoded_corpus.open_collection(tmp_path / "corpus", store)
+        encoded_corpus.open_folder(tmp_path / "corpus", store)

@@ -19,7 +19,7 @@ rng = np.random.default_rng(3)
 
 
 def by_numpy(queries, vectors, rows, k):
-    """Scores and places by falling score and then by place, by sorting everything."""
+    """ScoreCache and places by falling score and then by place, by sorting everything."""
     scores = queries @ vectors[rows].astype(np.float32).T
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     return np.take_along_axis(scores, order, 1), order
@@ -45,7 +45,7 @@ def test_equal_to_sorting_everything(rows, block_bytes, dtype, k):
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 60), st.integers(1, 5), st.integers(0, 1 << 30))
 def test_no_better_hit_is_missed(n, k, step, seed):
-    """Scores of few distinct values, so that ties are everywhere."""
+    """ScoreCache of few distinct values, so that ties are everywhere."""
     own = np.random.default_rng(seed)
     vectors = own.integers(-1, 2, (n, 4)).astype(np.float32)
     queries = own.integers(-1, 2, (3, 4)).astype(np.float32)
@@ -132,7 +132,7 @@ class Counting:
     def search(self, queries, k):
         self.asked.append((len(queries), k))
         vectors, _ = self._retriever.documents.mapped()
-        return vector_search.search_exactly(queries, vectors, self._retriever.collection.rows, k)
+        return vector_search.search_exactly(queries, vectors, self._retriever.encoded.rows, k)
 
 
 # The query for d0 finds 20 passages of it before another document; d1 to d39 have one passage each.

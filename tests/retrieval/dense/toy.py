@@ -62,9 +62,9 @@ def documents(n: int) -> Docs:
 def build(cache: Path, n: int, toy: Toy, dtype: str = "float32"):
     """The store and the folder of a corpus of n documents."""
     from rusbeir.retrieval.dense import encoded_corpus
-    from rusbeir.retrieval.dense.embedding_store import Store
+    from rusbeir.retrieval.dense.embedding_store import EmbeddingStore
 
-    store = Store(cache / "store", dtype)
+    store = EmbeddingStore(cache / "store", dtype)
     encoded_corpus.build(
         cache / "corpus", documents(n), store, toy, lambda doc: [f"{doc.title} {doc.text}"], silent, name="toy"
     )

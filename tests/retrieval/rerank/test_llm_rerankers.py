@@ -17,7 +17,7 @@ from rusbeir.jobs import BudgetReached, budget
 from rusbeir.retrieval import resolve
 from rusbeir.retrieval.models import Model
 from rusbeir.retrieval.rerank.llm import ListReranker, YesNoReranker, permutation
-from rusbeir.retrieval.rerank.score_cache import Scores
+from rusbeir.retrieval.rerank.score_cache import ScoreCache
 
 
 class Judge(Endpoint):
@@ -125,7 +125,7 @@ def test_windows_bring_the_best_to_the_front(judge, mini, tmp_path):
     judge.answer = answer
     texts = [f"{doc.title} {doc.text}" for doc in mini.corpus][:50]
     reranker = ListReranker(model=Model(name="any-model", max_tokens=2000))
-    kept = Scores(tmp_path / "scores.sqlite")
+    kept = ScoreCache(tmp_path / "scores.sqlite")
     scores = kept.of(reranker, "Земля", texts, "any-model").scores
     lengths = [len(" ".join(text.split())) for _, text in sorted(zip(scores, texts, strict=True), reverse=True)]
     assert lengths[:10] == sorted(lengths, reverse=True)[:10]
@@ -140,7 +140,9 @@ def test_windows_cover_every_document(judge, tmp_path, documents, windows):
     """By the sizes 20 and 10; a single document needs no sorting."""
     judge.answer = lambda prompt: ("", None)
     texts = [f"text {n}" for n in range(documents)]
-    scores = Scores(tmp_path / "scores.sqlite").of(ListReranker(model=Model(name="any-model")), "q", texts, "any-model")
+    scores = ScoreCache(tmp_path / "scores.sqlite").of(
+        ListReranker(model=Model(name="any-model")), "q", texts, "any-model"
+    )
     assert scores.scores == [float(documents - 1 - n) for n in range(documents)]
     assert len(judge.asked) == windows
 
@@ -220,7 +222,7 @@ def test_nobody_pays_twice(judge, tmp_path):
 
     def score():
         reranker = YesNoReranker(model=Model(name="any-model"))
-        return Scores(tmp_path / "scores.sqlite").of(reranker, "q", ["one", "two"], "any-model").scores
+        return ScoreCache(tmp_path / "scores.sqlite").of(reranker, "q", ["one", "two"], "any-model").scores
 
     with ThreadPoolExecutor(2) as both:
         first, second = (both.submit(score) for _ in range(2))

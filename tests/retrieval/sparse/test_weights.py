@@ -37,7 +37,7 @@ def stored(folder: Path, weights):
 
 
 def by_sorting(queries, weights, rows, k):
-    """Scores and places of what is above 0, by falling score and then by place."""
+    """ScoreCache and places of what is above 0, by falling score and then by place."""
     scores = queries @ weights[rows].T
     for line in scores:
         order = [place for place in np.argsort(-line, kind="stable")[:k].tolist() if line[place] > 0]

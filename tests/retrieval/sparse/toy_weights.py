@@ -21,7 +21,7 @@ class ToyWeights:
     """A term weighs the more the oftener it stands in the text."""
 
     signature = "toy-weights"
-    over_length = "cut at 9 words"
+    truncation = "cut at 9 words"
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.texts: list[str] = []
@@ -33,7 +33,7 @@ class ToyWeights:
     def encode_documents(self, texts: Sequence[str]):
         return self._encode(texts)
 
-    def count_over_length(self, texts: Sequence[str]) -> int:
+    def count_truncated(self, texts: Sequence[str]) -> int:
         return sum(len(text.split()) > 9 for text in texts)
 
     def _encode(self, texts: Sequence[str]):
