@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import logging
 import re
 import resource
@@ -19,14 +18,14 @@ from rusbeir import __version__
 from rusbeir.datasets import load, write_run
 from rusbeir.errors import BadInput
 from rusbeir.evaluation import DEFAULT_MEASURES, check_measures, evaluate
-from rusbeir.jobs import budget
-from rusbeir.retrieval import resolve
-from rusbeir.retrieval.run_cache import KeptRuns, search_without_self
-from rusbeir.retrieval.system import RunSettings, System
+from rusbeir.jobs import CharBudget
+from rusbeir.retrieval import LimitsDepth, RunSettings, Spec, System, resolve
+from rusbeir.retrieval.run_cache import search_without_self
 from rusbeir.storage import append_line, atomic_file
-from rusbeir.types import Card, Dataset, Progress, silent
+from rusbeir.text import digest, slug
+from rusbeir.types import Card, Dataset, Progress, Queries, Run, silent
 
-Row: TypeAlias = dict[str, Any]
+ResultRow: TypeAlias = dict[str, Any]
 """A result row: one JSON object, as docs/json.md describes it."""
 
 logger = logging.getLogger(__name__)
@@ -36,49 +35,49 @@ ROWS = "rows.jsonl"
 
 def bench(
     dataset: str | Path | Dataset,
-    system: str = "bm25",
+    system: str | Spec | System = "bm25",
     *,
     engine: str = "auto",
     language: str | None = None,
     split: str | None = None,
     k: int = 100,
-    measures: Sequence[str] = DEFAULT_MEASURES,
-    out: Path = Path("results"),
+    measures: str | Sequence[str] = DEFAULT_MEASURES,
+    out: str | Path = "results",
     force: bool = False,
     budget_chars: int | None = None,
     progress: Progress = silent,
-) -> Row:
-    """The result row of a system on a dataset, appended to out/rows.jsonl with its run beside it.
+) -> ResultRow:
+    """Measure a system on a dataset and append the result row to out/rows.jsonl; the row is returned.
 
     A row that is already there with the same signature, fingerprint and measures is returned instead,
-    unless force is set. k is the depth of the run. budget_chars is how many characters all runs that give a budget may
-    send to endpoints for that out; BudgetReached is raised before more are sent, and what was answered is kept.
+    unless force is set. k is the depth of the run, which is written to out/runs. budget_chars is how many characters
+    all runs that give a budget may send to endpoints for that out; BudgetReached is raised before more are sent, and
+    what was answered is kept.
+
+    >>> row = bench("mini/ru", "bm25(profile=raw)", measures="nDCG@10")  # doctest: +SKIP
     """
-    names = check_measures(measures)
-    if k < 1:
-        raise BadInput(f"k is {k}; ask for at least 1 hit a query.")
-    if not isinstance(dataset, Dataset):
-        dataset = load(dataset, language=language, split=split, progress=progress)
+    _refuse_depth(k)
+    names = check_measures([measures] if isinstance(measures, str) else measures)
+    out = Path(out)
+    dataset, resolved = _resolve_on(dataset, system, engine, language, split, progress)
     card = dataset.card
-    resolved = resolve(system, language=card.language, engine=engine, self_suffixes=card.self_suffixes)
     signature = f"{resolved.signature}|k:{k}"
     if not force and (row := _present(out, card, resolved.name, signature, names)):
         return row
 
-    with budget.at_most(budget_chars, out):
-        ready = resolved.prepare(dataset.corpus, card.fingerprint, RunSettings(progress=progress, force=force))
-        started = time.perf_counter()
-        run = search_without_self(ready.retriever, dataset.queries, k, card.self_suffixes)
-        search_seconds = time.perf_counter() - started
-    # A fusion or a reranker over this system finds its hits here.
-    kept = KeptRuns(signature=resolved.signature, fingerprint=card.fingerprint, self_suffixes=card.self_suffixes)
-    kept.put(dataset.queries, k, run)
+    budget = CharBudget(out, budget_chars) if budget_chars is not None else None
+    settings = RunSettings(progress=progress, force=force, budget=budget)
+    ready = resolved.prepare(dataset.corpus, card.fingerprint, settings)
+    started = time.perf_counter()
+    run = search_without_self(ready.retriever, dataset.queries, k, card.self_suffixes)
+    search_seconds = time.perf_counter() - started
     _warn_of_cut(resolved, k, names, len(dataset.corpus))
     started = time.perf_counter()
     result = evaluate(dataset.qrels, run, names)
     evaluate_seconds = time.perf_counter() - started
 
-    stem = _stem(card, resolved.name, signature)
+    key = digest(card.name, card.split, card.fingerprint, resolved.name, signature, chars=10)
+    stem = f"{slug(f'{card.name} {resolved.name}')}-{key}"
     run_path, per_query_path = out / "runs" / f"{stem}.run.gz", out / "per_query" / f"{stem}.json"
     write_run(run_path, run, tag=re.sub(r"\s+", "", resolved.name))
     with atomic_file(per_query_path) as file:
@@ -112,9 +111,31 @@ def bench(
     return row
 
 
+def _refuse_depth(k: int) -> None:
+    if k < 1:
+        raise BadInput(f"k is {k}; ask for at least 1 hit a query.")
+
+
+def _resolve_on(
+    dataset: str | Path | Dataset,
+    system: str | Spec | System,
+    engine: str,
+    language: str | None,
+    split: str | None,
+    progress: Progress,
+) -> tuple[Dataset, System]:
+    """The loaded dataset, and the system resolved for its language; a resolved system stays as it is."""
+    if not isinstance(dataset, Dataset):
+        dataset = load(dataset, language=language, split=split, progress=progress)
+    if isinstance(system, (str, Spec)):
+        card = dataset.card
+        system = resolve(system, language=card.language, engine=engine, self_suffixes=card.self_suffixes)
+    return dataset, system
+
+
 def _warn_of_cut(system: System, k: int, names: Sequence[str], documents: int) -> None:
     """Say so where measures look deeper than the run goes, by k or by the depth of a reranker or a fusion."""
-    depth = min(k, getattr(system, "depth", k))
+    depth = min(k, system.depth) if isinstance(system, LimitsDepth) else k
     deeper = [name for name in names if (cut := re.search(r"@(\d+)$", name)) and int(cut[1]) > depth]
     if deeper and depth < documents:
         logger.warning(
@@ -123,9 +144,40 @@ def _warn_of_cut(system: System, k: int, names: Sequence[str], documents: int) -
         )  # fmt: skip
 
 
-def read_rows(out: Path) -> Iterator[Row]:
+def search(
+    dataset: str | Path | Dataset,
+    system: str | Spec | System = "bm25",
+    queries: str | Queries | None = None,
+    *,
+    engine: str = "auto",
+    language: str | None = None,
+    split: str | None = None,
+    k: int = 10,
+    out: str | Path = "results",
+    budget_chars: int | None = None,
+    progress: Progress = silent,
+) -> Run:
+    """The best k hits of a system for each query, by falling score; a query without results has {}.
+
+    queries are a text, which is its own id, a mapping query_id -> text, or None for the dataset's own queries.
+    budget_chars is counted in out with what `bench` sends for that out.
+
+    >>> search("mini/ru", "bm25", "Кто открыл радий?", k=1)  # doctest: +SKIP
+    """
+    _refuse_depth(k)
+    if isinstance(queries, str):
+        queries = {queries: queries}
+    dataset, resolved = _resolve_on(dataset, system, engine, language, split, progress)
+    budget = CharBudget(Path(out), budget_chars) if budget_chars is not None else None
+    settings = RunSettings(progress=progress, budget=budget)
+    ready = resolved.prepare(dataset.corpus, dataset.card.fingerprint, settings)
+    asked = dataset.queries if queries is None else queries
+    return search_without_self(ready.retriever, asked, k, dataset.card.self_suffixes)
+
+
+def read_rows(out: str | Path = "results") -> Iterator[ResultRow]:
     """The rows of a results folder in the order they were made; none where it has no rows."""
-    path = out / ROWS
+    path = Path(out) / ROWS
     if not path.exists():
         return
     with path.open("rb") as file:
@@ -136,7 +188,7 @@ def read_rows(out: Path) -> Iterator[Row]:
                 raise BadInput(f"{path}:{number}: not a result row ({error}). Remove the line.") from None
 
 
-def _present(out: Path, card: Card, system: str, signature: str, names: Sequence[str]) -> Row | None:
+def _present(out: Path, card: Card, system: str, signature: str, names: Sequence[str]) -> ResultRow | None:
     """The newest row of the same recipe on the same data that holds all measures and still has its run."""
     for row in reversed(list(read_rows(out))):
         same = (row["dataset"], row["split"], row["system"], row["signature"], row["fingerprint"]) == (
@@ -149,13 +201,6 @@ def _present(out: Path, card: Card, system: str, signature: str, names: Sequence
         if same and all(name in row["measures"] for name in names) and Path(row["run"]).exists():
             return row
     return None
-
-
-def _stem(card: Card, system: str, signature: str) -> str:
-    """A readable file name that is one recipe's own."""
-    recipe = "\n".join((card.name, card.split, card.fingerprint, system, signature))
-    slug = re.sub(r"[^a-z0-9.]+", "-", f"{card.name} {system}".lower()).strip("-.")[:80]
-    return f"{slug}-{hashlib.sha256(recipe.encode()).hexdigest()[:10]}"
 
 
 def _peak_rss() -> int:

@@ -12,10 +12,10 @@ from statistics import fmean
 from rusbeir.datasets import load
 from rusbeir.errors import BadInput
 from rusbeir.evaluation import check_measures, evaluate
-from rusbeir.jobs import budget
+from rusbeir.jobs import CharBudget
 from rusbeir.retrieval import resolve
 from rusbeir.retrieval.fusion import FusedSystem, fuse
-from rusbeir.retrieval.spec import Spec, parse
+from rusbeir.retrieval.spec import Spec, as_spec
 from rusbeir.retrieval.system import RunSettings
 from rusbeir.types import Dataset, Progress, silent
 
@@ -43,14 +43,14 @@ class Tuned:
 
 def tune(
     dataset: str | Path | Dataset,
-    system: str,
+    system: str | Spec,
     *,
     engine: str = "auto",
     language: str | None = None,
     split: str | None = None,
     measure: str = "nDCG@10",
     folds: int = FOLDS,
-    out: Path = Path("results"),
+    out: str | Path = "results",
     budget_chars: int | None = None,
     progress: Progress = silent,
 ) -> Tuned:
@@ -69,17 +69,18 @@ def tune(
             f"{card.name} is a {card.split!r} split: weights are tuned on {', '.join(SPLITS)} alone, "
             "and then measured on the test queries with `rusbeir bench`."
         )
-    fusion = resolve(system, language=card.language, engine=engine, self_suffixes=card.self_suffixes)
+    spec = as_spec(system)
+    fusion = resolve(spec, language=card.language, engine=engine, self_suffixes=card.self_suffixes)
     if not isinstance(fusion, FusedSystem):
         raise BadInput(f"{fusion.name} is no fusion: only rrf, minmax and zscore have weights.")
     if not 2 <= folds <= len(dataset.qrels):
         raise BadInput(f"{len(dataset.qrels)} queries cannot be parted into {folds} folds.")
-    settings = RunSettings(progress=progress)
-    with budget.at_most(budget_chars, out):
-        runs = [
-            source.prepare(dataset.corpus, card.fingerprint, settings).retriever.search(dataset.queries, fusion.depth)
-            for source in fusion.sources
-        ]
+    budget = CharBudget(Path(out), budget_chars) if budget_chars is not None else None
+    settings = RunSettings(progress=progress, budget=budget)
+    runs = [
+        source.prepare(dataset.corpus, card.fingerprint, settings).retriever.search(dataset.queries, fusion.depth)
+        for source in fusion.sources
+    ]
     scores: dict[tuple[float, ...], dict[str, float]] = {}
     candidates = [(1.0,) * len(runs), *_simplex(len(runs))]
     for weights in candidates:
@@ -98,7 +99,7 @@ def tune(
         held_out += [scores[best][query_id] for query_id in part]
     weights = _best(scores, queries)
     return Tuned(
-        system=_with_weights(system, weights),
+        system=_with_weights(spec, weights),
         weights=weights,
         measure=measure,
         held_out=fmean(held_out),
@@ -121,8 +122,8 @@ def _simplex(n: int) -> Iterator[tuple[float, ...]]:
         yield tuple(part / STEPS for part in parts)
 
 
-def _with_weights(system: str, weights: Sequence[float]) -> str:
-    stage = parse(system).stages[-1]
+def _with_weights(system: Spec, weights: Sequence[float]) -> str:
+    stage = system.stages[-1]
     options = tuple(pair for pair in stage.options if pair[0] != "weights")
     text = ":".join(f"{weight:g}" for weight in weights)
     return str(Spec((replace(stage, options=(*options, ("weights", text))),)))

@@ -49,12 +49,15 @@ def bench(
         for name in datasets:
             dataset = load(name, language=lang, split=split, progress=progress)
             # A wrong system is refused before the first of several is measured.
-            resolved = [resolve(spec, language=dataset.card.language, engine=engine) for spec in systems]
+            card = dataset.card
+            resolved = [
+                resolve(spec, language=card.language, engine=engine, self_suffixes=card.self_suffixes)
+                for spec in systems
+            ]
             rows += [
                 measure_one(
                     dataset,
-                    one.name,
-                    engine=engine,
+                    one,
                     k=k,
                     measures=names,
                     out=out,

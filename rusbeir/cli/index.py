@@ -25,14 +25,15 @@ def index(
     Example: rusbeir index xquad/ru --system 'bm25(profile=rusbeir-paper)'
     """
     from rusbeir.datasets import load
-    from rusbeir.jobs import budget
+    from rusbeir.jobs import CharBudget
     from rusbeir.retrieval import RunSettings, resolve
 
     engine = options.engine_at(engine, es_url)
-    with budget.at_most(budget_chars, out), output.progress() as progress:
+    with output.progress() as progress:
+        settings = RunSettings(progress=progress, budget=CharBudget(out, budget_chars) if budget_chars else None)
         loaded = load(dataset, language=lang, split=split, progress=progress)
         resolved = resolve(system, language=loaded.card.language, engine=engine)
-        ready = resolved.prepare(loaded.corpus, loaded.card.fingerprint, RunSettings(progress=progress))
+        ready = resolved.prepare(loaded.corpus, loaded.card.fingerprint, settings)
     document = {
         "dataset": loaded.card.name,
         "system": resolved.name,

@@ -28,16 +28,16 @@ def search(
     Example: rusbeir search xquad/ru "Кто выиграл Супербоул 50?" -k 3
     """
     from rusbeir.datasets import load
-    from rusbeir.jobs import budget
+    from rusbeir.jobs import CharBudget
     from rusbeir.retrieval import RunSettings, resolve
 
     engine = options.engine_at(engine, es_url)
-    with budget.at_most(budget_chars, out):
-        with output.progress() as progress:
-            loaded = load(dataset, language=lang, split=split, progress=progress)
-            resolved = resolve(system, language=loaded.card.language, engine=engine)
-            ready = resolved.prepare(loaded.corpus, loaded.card.fingerprint, RunSettings(progress=progress))
-        found = ready.retriever.search({"q": query}, k)["q"]
+    with output.progress() as progress:
+        settings = RunSettings(progress=progress, budget=CharBudget(out, budget_chars) if budget_chars else None)
+        loaded = load(dataset, language=lang, split=split, progress=progress)
+        resolved = resolve(system, language=loaded.card.language, engine=engine)
+        ready = resolved.prepare(loaded.corpus, loaded.card.fingerprint, settings)
+    found = ready.retriever.search({"q": query}, k)["q"]
     hits = [
         {"rank": rank, "score": score, **loaded.corpus[doc_id]._asdict()}
         for rank, (doc_id, score) in enumerate(found.items(), start=1)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
-from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -136,22 +134,3 @@ class CharBudget:
             _refuse_beyond(self.chars, spent, chars, 1, "characters", "--budget-chars")
             db.execute("INSERT OR REPLACE INTO meta VALUES ('spent chars', ?)", (str(spent + chars),))
             db.execute("COMMIT")
-
-
-_ACTIVE: ContextVar[CharBudget | None] = ContextVar("char_budget", default=None)
-
-
-@contextlib.contextmanager
-def at_most(chars: int | None, folder: Path) -> Iterator[None]:
-    """Set a CharBudget for all endpoint requests within the block; chars None sets none."""
-    token = _ACTIVE.set(CharBudget(folder, chars) if chars is not None else _ACTIVE.get())
-    try:
-        yield
-    finally:
-        _ACTIVE.reset(token)
-
-
-def spend(chars: int) -> None:
-    """Spend from the CharBudget of the enclosing at_most block; nothing where there is none."""
-    if budget := _ACTIVE.get():
-        budget.spend(chars)

@@ -2,6 +2,17 @@
 
 from rusbeir.retrieval.resolve import check_names, resolve
 from rusbeir.retrieval.spec import Spec, Stage, parse
-from rusbeir.retrieval.system import Prepared, RunSettings, System
+from rusbeir.retrieval.system import LimitsDepth, Metered, Prepared, RunSettings, System
 
-__all__ = ["Prepared", "RunSettings", "Spec", "Stage", "System", "check_names", "parse", "resolve"]
+__all__ = [
+    "LimitsDepth",
+    "Metered",
+    "Prepared",
+    "RunSettings",
+    "Spec",
+    "Stage",
+    "System",
+    "check_names",
+    "parse",
+    "resolve",
+]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self, TypeVar, runtime_checkable
 
+from rusbeir.jobs import CharBudget
 from rusbeir.types import Corpus, Progress, Retriever, silent
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +25,23 @@ class Prepared:
     """Whether the index was there already; the seconds are then those of its build."""
 
 
+@runtime_checkable
+class Metered(Protocol):
+    """An optional ability of encoders and rerankers: to count what they send to an endpoint."""
+
+    def with_budget(self, budget: CharBudget) -> Self:
+        """The same model, which spends from the budget before it sends a text."""
+        ...
+
+
+@runtime_checkable
+class LimitsDepth(Protocol):
+    """An optional ability of systems: to return at most `depth` hits a query, whatever k is."""
+
+    @property
+    def depth(self) -> int: ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:
     """How a caller wants a system prepared and searched; none of it changes a score."""
@@ -29,6 +49,12 @@ class RunSettings:
     progress: Progress = silent
     force: bool = False
     """Whether stages search again although the cache holds their runs."""
+    budget: CharBudget | None = None
+    """Bounds what encoders and rerankers may send to endpoints."""
+
+    def metered(self, model: T) -> T:
+        """The encoder or reranker, bound to the budget where there is one and the model can be metered."""
+        return model.with_budget(self.budget) if self.budget and isinstance(model, Metered) else model
 
 
 DEFAULTS = RunSettings()

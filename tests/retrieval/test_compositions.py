@@ -154,9 +154,18 @@ def test_a_second_composition_over_the_same_stages_computes_nothing(mine, tmp_pa
     assert first["measures"]["R@10"] == 1
 
 
-def test_runs_of_a_bench_serve_later_compositions(mine, tmp_path):
+def test_a_run_is_written_once(mine, tmp_path, fresh_cache):
+    """The cache holds the runs of stages alone: the run of the whole system is in out."""
     own = "python:mine.retriever"
     bench(dataset(), own, out=tmp_path / "out")
+    assert not (fresh_cache / "runs").exists()
+    bench(dataset(), f"rrf({own},bm25)", out=tmp_path / "out")
+    assert len(list((fresh_cache / "runs").iterdir())) == 2
+    assert len(list((tmp_path / "out" / "runs").iterdir())) == 2
+
+
+def test_the_runs_of_stages_serve_later_compositions(mine, tmp_path):
+    own = "python:mine.retriever"
     bench(dataset(), f"rrf({own},bm25)", out=tmp_path / "out")
     bench(dataset(), f"{own} >> rerank(python:mine.reranker)", out=tmp_path / "out")
     assert [call for call in mine() if call[0] == "search"] == [("search", 2)]

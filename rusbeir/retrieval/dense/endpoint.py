@@ -6,13 +6,13 @@ import asyncio
 import logging
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from rusbeir.errors import BackendError
-from rusbeir.jobs import Exhausted, Limits, Llm, Rejected, Throttle, Transient, budget
+from rusbeir.jobs import CharBudget, Exhausted, Limits, Llm, Rejected, Throttle, Transient
 from rusbeir.retrieval.dense.encoder import Vectors
 from rusbeir.retrieval.models import Model, visible
 
@@ -28,6 +28,11 @@ class EndpointEncoder:
     """A model by the name that the endpoint knows it by."""
 
     model: Model
+    budget: CharBudget | None = None
+
+    def with_budget(self, budget: CharBudget) -> EndpointEncoder:
+        """The encoder, which counts texts in the budget before it sends them."""
+        return replace(self, budget=budget)
 
     @property
     def signature(self) -> str:
@@ -58,7 +63,8 @@ class EndpointEncoder:
 
     def _encode(self, texts: list[str]) -> Vectors:
         llm = self._llm
-        budget.spend(sum(map(len, texts)))
+        if self.budget:
+            self.budget.spend(sum(map(len, texts)))
         # OpenAI refuses a whole block for the sake of one empty text.
         return asyncio.run(_ask(llm, [text if text.strip() else " " for text in texts]))
 

@@ -95,18 +95,18 @@ class DenseSystem:
 
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
         """The encoded corpus in the cache; what is missing is encoded first."""
-        progress = settings.progress
+        progress, encoder = settings.progress, settings.metered(self.encoder)
         folder = cache_folder() / "embeddings" / user_code.folder_name(self.model.name, self.encoder.signature)
         documents = EmbeddingStore(folder / self.dtype, self.dtype)
         place = folder / self.dtype / user_code.folder_name("corpus", f"{self._documents}\n{fingerprint}")
         found, reused = encoded_corpus.encoded(
-            place, corpus, documents, self.encoder, self._passages, progress, name=self.name, model=self.model.name
+            place, corpus, documents, encoder, self._passages, progress, name=self.name, model=self.model.name
         )
         return Prepared(
             retriever=DenseRetriever(
                 name=self.name,
                 signature=self.signature,
-                encoder=self.encoder,
+                encoder=encoder,
                 documents=documents,
                 queries=EmbeddingStore(folder / "queries", "float32"),
                 encoded=found,

@@ -11,12 +11,12 @@ import logging
 import math
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Self, TypeVar
 
 from rusbeir.errors import BackendError
-from rusbeir.jobs import Answer, Exhausted, Limits, Llm, Rejected, Throttle, budget
+from rusbeir.jobs import Answer, CharBudget, Exhausted, Limits, Llm, Rejected, Throttle
 from rusbeir.retrieval.models import Model, visible
 from rusbeir.retrieval.rerank.reranker import Unjudged
 
@@ -46,8 +46,13 @@ class _LlmReranker:
     """What both share: a model at the endpoint, and where documents are cut."""
 
     model: Model
+    budget: CharBudget | None = None
     max_tokens: ClassVar[int]
     """Of a document, where nobody says."""
+
+    def with_budget(self, budget: CharBudget) -> Self:
+        """The reranker, which counts prompts in the budget before it sends them."""
+        return replace(self, budget=budget)
 
     @property
     def truncation(self) -> str:
@@ -98,7 +103,8 @@ class YesNoReranker(_LlmReranker):
         """The same, handed over one by one as the answers come; None where the model says neither."""
         prompts = [f"Query: {query}\n\nDocument: {text[: self._chars]}\n\nIs it relevant?" for text in documents]
         llm = self._llm
-        budget.spend(sum(len(_YES_NO) + len(prompt) for prompt in prompts))
+        if self.budget:
+            self.budget.spend(sum(len(_YES_NO) + len(prompt) for prompt in prompts))
         asyncio.run(_judge(llm, prompts, keep))
 
 
@@ -125,7 +131,8 @@ class ListReranker(_LlmReranker):
         lines = [f"[{n}] {' '.join(text[: self._chars].split())}" for n, text in enumerate(documents, start=1)]
         prompt = f"Query: {query}\n\n" + "\n".join(lines)
         llm = self._llm
-        budget.spend(len(_LIST) + len(prompt))
+        if self.budget:
+            self.budget.spend(len(_LIST) + len(prompt))
         answer = asyncio.run(_answered(llm, _LIST, prompt, TOKENS_TO_THINK + 6 * len(documents)))
         named = _named(answer.text, len(documents))
         if not named or (answer.finish_reason == "length" and len(named) < len(documents)):

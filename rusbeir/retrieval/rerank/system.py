@@ -69,7 +69,7 @@ class RerankSystem:
         prepared = self.source.prepare(corpus, fingerprint, settings)
         folder = user_code.folder_name("scores", self.reranker.signature)
         retriever = _RerankRetriever(
-            system=self,
+            system=replace(self, reranker=settings.metered(self.reranker)),
             retriever=prepared.retriever,
             corpus=corpus,
             scores=ScoreCache(cache_folder() / "scores" / f"{folder}.sqlite"),

@@ -11,8 +11,8 @@ from openai_server import Endpoint, Reply, embedded, refusal
 from toy import Docs, Toy
 
 from rusbeir.errors import BackendError, BadInput
-from rusbeir.jobs import BudgetReached, budget
-from rusbeir.retrieval import resolve
+from rusbeir.jobs import BudgetReached, CharBudget
+from rusbeir.retrieval import RunSettings, resolve
 from rusbeir.types import Doc
 
 DOCS = Docs([Doc("cat", "кошка ловит мышь"), Doc("dog", "собака сторожит дом"), Doc("fish", "рыба плавает")])
@@ -36,8 +36,9 @@ def endpoint(serve, fresh_cache):
     return serve(Embedder())
 
 
-def search(system=SYSTEM, query="собака и дом"):
-    return resolve(system, language="ru").prepare(DOCS, "f").retriever.search({"q": query}, 3)["q"]
+def search(system=SYSTEM, query="собака и дом", budget=None):
+    ready = resolve(system, language="ru").prepare(DOCS, "f", RunSettings(budget=budget))
+    return ready.retriever.search({"q": query}, 3)["q"]
 
 
 def test_vectors_come_in_the_order_of_the_texts_and_are_normalised(endpoint, caplog):
@@ -145,16 +146,15 @@ def test_a_budget_stops_cleanly_and_what_was_answered_is_kept(endpoint, tmp_path
     """47 characters of documents and 12 of a query: with 50 the documents are encoded, and later only the query."""
     chars = sum(len(doc.text) for doc in DOCS)
     assert chars == 47
-    with budget.at_most(50, tmp_path), pytest.raises(BudgetReached, match=r"50 characters is reached: 47 are spent"):
-        search()
+    with pytest.raises(BudgetReached, match=r"50 characters is reached: 47 are spent"):
+        search(budget=CharBudget(tmp_path, 50))
     assert len(endpoint.asked) == 1
-    with budget.at_most(50, tmp_path), pytest.raises(BudgetReached, match="47 are spent"):
-        search()
-    with budget.at_most(59, tmp_path):
-        search()
+    with pytest.raises(BudgetReached, match="47 are spent"):
+        search(budget=CharBudget(tmp_path, 50))
+    search(budget=CharBudget(tmp_path, 59))
     assert [len(call["input"]) for call in endpoint.asked] == [3, 1]
-    with budget.at_most(59, tmp_path), pytest.raises(BudgetReached, match=r"larger --budget-chars"):
-        search(query="о другом")
+    with pytest.raises(BudgetReached, match=r"larger --budget-chars"):
+        search(query="о другом", budget=CharBudget(tmp_path, 59))
     search(query="о другом")
     assert len(endpoint.asked) == 3, "without a budget there is no limit"
 

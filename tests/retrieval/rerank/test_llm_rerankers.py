@@ -13,8 +13,8 @@ from openai_server import Endpoint, Reply, completion, refusal
 
 from rusbeir.datasets import load
 from rusbeir.errors import BackendError
-from rusbeir.jobs import BudgetReached, budget
-from rusbeir.retrieval import resolve
+from rusbeir.jobs import BudgetReached, CharBudget
+from rusbeir.retrieval import RunSettings, resolve
 from rusbeir.retrieval.models import Model
 from rusbeir.retrieval.rerank.llm import ListReranker, YesNoReranker, permutation
 from rusbeir.retrieval.rerank.score_cache import ScoreCache
@@ -42,8 +42,9 @@ def mini():
     return load("mini/ru")
 
 
-def search(mini, system, queries, k=100):
-    return resolve(system, language=mini.card.language).prepare(mini.corpus, "f").retriever.search(queries, k)
+def search(mini, system, queries, k=100, budget=None):
+    ready = resolve(system, language=mini.card.language).prepare(mini.corpus, "f", RunSettings(budget=budget))
+    return ready.retriever.search(queries, k)
 
 
 def few(mini, n):
@@ -152,8 +153,8 @@ def test_a_budget_stops_before_what_does_not_fit(judge, mini, tmp_path, runtime,
     """A query's documents, or a window, are paid for together, so that nothing is under way when the budget ends."""
     judge.answer = lambda prompt: ("[1]", {"yes": -0.1, "no": -2.3})
     system = f"bm25 >> rerank(any-model,runtime={runtime},depth=30,max_tokens=20)"
-    with budget.at_most(chars, tmp_path), pytest.raises(BudgetReached, match="characters is reached"):
-        search(mini, system, few(mini, 8))
+    with pytest.raises(BudgetReached, match="characters is reached"):
+        search(mini, system, few(mini, 8), budget=CharBudget(tmp_path, chars))
     sent = sum(len(message["content"]) for call in judge.asked for message in call["messages"])
     assert 0 < sent <= chars
     before = len(judge.asked)

@@ -1,0 +1,58 @@
+"""The Python API of measuring: what `bench` and `search` take, what they return and what they refuse."""
+
+from __future__ import annotations
+
+import pytest
+
+from rusbeir.datasets import load, read_run
+from rusbeir.errors import BadInput
+from rusbeir.evaluation import evaluate
+from rusbeir.experiment import bench, read_rows, search
+from rusbeir.retrieval import parse, resolve
+
+QUERY = "Кто открыл радий?"
+
+
+@pytest.fixture(scope="module")
+def mini():
+    return load("mini/ru")
+
+
+def test_out_and_measures_may_be_strings(mini, tmp_path, monkeypatch):
+    """As `port` takes its folder; a measure alone is not a sequence of letters."""
+    monkeypatch.chdir(tmp_path)
+    row = bench(mini, "bm25(profile=raw)", measures="nDCG@10", out="here")
+    assert list(row["measures"]) == ["nDCG@10"]
+    assert (tmp_path / row["run"]).is_file()
+    assert list(read_rows("here")) == [row]
+    assert list(read_rows("nowhere")) == []
+
+
+def test_a_system_is_a_text_a_spec_or_resolved(mini, tmp_path):
+    """All three are one system: the second and third return the row of the first."""
+    text = "bm25(profile=raw)"
+    row = bench(mini, text, out=tmp_path)
+    assert bench(mini, parse(text), out=tmp_path) == row
+    assert bench(mini, resolve(text, language="ru"), out=tmp_path) == row
+    assert len(list(read_rows(tmp_path))) == 1
+
+
+def test_search_finds_what_bench_measures(mini, tmp_path):
+    row = bench(mini, "bm25(profile=raw)", k=10, out=tmp_path)
+    run = search(mini, "bm25(profile=raw)", k=10)
+    assert list(run) == list(mini.queries)
+    assert {query_id: hits for query_id, hits in run.items() if hits} == read_run(row["run"])
+    assert evaluate(mini.qrels, run).measures["nDCG@10"] == row["measures"]["nDCG@10"]
+
+
+def test_search_for_a_text_or_for_queries(mini):
+    found = search(mini, "bm25", QUERY, k=2)
+    assert list(found) == [QUERY]
+    assert len(found[QUERY]) == 2
+    assert search(mini, "bm25", {"a": QUERY, "b": "!"}, k=2) == {"a": found[QUERY], "b": {}}
+
+
+@pytest.mark.parametrize("verb", [bench, search])
+def test_a_run_holds_at_least_one_hit(verb):
+    with pytest.raises(BadInput, match="k is 0; ask for at least 1 hit a query"):
+        verb("mini/ru", k=0)
