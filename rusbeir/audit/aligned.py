@@ -14,10 +14,10 @@ from rusbeir.datasets import load
 from rusbeir.datasets.card import read_card
 from rusbeir.errors import BadInput, UnknownName
 from rusbeir.jobs import Journal
-from rusbeir.translation.port.fields import FIELDS, Material, sampled
-from rusbeir.translation.port.folder import JOURNAL, LAYOUT, pieces_of, read_lines
+from rusbeir.translation.port.fields import FIELDS, Material, sample_documents
+from rusbeir.translation.port.folder import JOURNAL, LAYOUT, apply_cuts, read_cuts
 from rusbeir.translation.port.output import paged
-from rusbeir.translation.port.plan import Plan, read
+from rusbeir.translation.port.plan import Plan, read_entries
 from rusbeir.translation.segments.segment import Piece
 from rusbeir.types import Dataset, Doc, Progress, silent
 
@@ -144,7 +144,7 @@ def open_port(
         )
     settings = provenance.get("settings", {})
     if found := _SAMPLE.fullmatch(settings.get("sample", "all")):
-        original = sampled(original, int(found[1]), int(found[2]))
+        original = sample_documents(original, int(found[1]), int(found[2]))
     if not original.queries.keys() & dataset.queries.keys():
         raise BadInput(f"{folder} and {original.card.name} have no query in common: it is no port of it.")
     return Port(folder=folder, source=original, dataset=dataset, settings=settings)
@@ -157,7 +157,7 @@ def _segmenter(port: Port) -> Iterator[_Segmenter]:
         yield _Segmenter(port, None, None)
         return
     with Journal.open(path, {}) as journal:
-        yield _Segmenter(port, journal, read_lines(lengths))
+        yield _Segmenter(port, journal, read_cuts(lengths))
 
 
 @dataclass
@@ -170,8 +170,8 @@ class _Segmenter:
 
     def __post_init__(self) -> None:
         stored = self.journal.get_meta("translators") if self.journal else None
-        members = read(stored) if stored else ()
-        self.plan = Plan(language=self.port.source.card.language, glossary=None, members=members)
+        entries = read_entries(stored) if stored else ()
+        self.plan = Plan(language=self.port.source.card.language, glossary=None, entries=entries)
 
     def cut(self, page: Sequence[tuple[str, str, list[tuple[str, str, str | None]]]]) -> Iterator[Record]:
         texts = [source for _, _, fields in page for _, source, _ in fields]
@@ -194,7 +194,7 @@ class _Segmenter:
     def _cuts(self, texts: Sequence[str]) -> list[list[Piece]]:
         if self.lengths is not None:
             try:
-                return list(pieces_of(self.lengths, texts, self.port.folder / LAYOUT))
+                return list(apply_cuts(self.lengths, texts, self.port.folder / LAYOUT))
             except BadInput:
                 self.lengths = None
         return [[] for _ in texts]

@@ -12,9 +12,9 @@ from rusbeir.audit.aligned import Port, segments
 from rusbeir.jobs import Journal
 from rusbeir.storage import atomic_file
 from rusbeir.translation.port.api import port as translate
-from rusbeir.translation.port.folder import JOURNAL, LAYOUT, pieces_of, read_lines
+from rusbeir.translation.port.folder import JOURNAL, LAYOUT, apply_cuts, read_cuts
 from rusbeir.translation.port.job import Incomplete, Tell
-from rusbeir.translation.port.plan import Plan, read
+from rusbeir.translation.port.plan import Plan, read_entries
 from rusbeir.translation.translator import Translator
 from rusbeir.types import Card, Dataset, Doc, Progress
 
@@ -96,14 +96,14 @@ class Answers:
     @property
     def signatures(self) -> list[str]:
         """Of the translators that made them."""
-        return [member.signature for member in self.plan.members]
+        return [entry.signature for entry in self.plan.entries]
 
     def of(self, texts: Sequence[str]) -> list[str]:
         """The back-translation of the next texts of the port, which are asked for in their order.
 
         What has none stays as it is, and so does text without a letter.
         """
-        cuts = list(pieces_of(self.lengths, [text for text in texts if text], self.folder / LAYOUT))
+        cuts = list(apply_cuts(self.lengths, [text for text in texts if text], self.folder / LAYOUT))
         found = iter(self.plan.joined(self.journal, cuts, keep=True))
         return [(next(found) or "") if text else "" for text in texts]
 
@@ -112,6 +112,6 @@ class Answers:
 def answers(port: Port, folder: Path) -> Iterator[Answers]:
     """The back-translations in that folder."""
     with Journal.open(folder / JOURNAL, {}) as journal:
-        members = read(journal.get_meta("translators") or "[]")
-        plan = Plan(language=port.dataset.card.language, glossary=None, members=members)
-        yield Answers(journal=journal, plan=plan, folder=folder, lengths=read_lines(folder / LAYOUT))
+        entries = read_entries(journal.get_meta("translators") or "[]")
+        plan = Plan(language=port.dataset.card.language, glossary=None, entries=entries)
+        yield Answers(journal=journal, plan=plan, folder=folder, lengths=read_cuts(folder / LAYOUT))

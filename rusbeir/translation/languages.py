@@ -15,10 +15,10 @@ from rusbeir.storage import data_folder
 _TAG = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
 
-def checked_language(tag: str, source: str) -> str:
+def parse_target_language(tag: str, source: str) -> str:
     """The tag. Raises UnknownName for what is no language of BCP 47, BadInput for the source's own.
 
-    >>> checked_language("pt-BR", "en")
+    >>> parse_target_language("pt-BR", "en")
     'pt-BR'
     """
     primary = tag.partition("-")[0]

@@ -79,7 +79,7 @@ class Translator(Protocol):
         ...
 
 
-class Checks(Protocol):
+class ChecksPair(Protocol):
     """Says before anything is sent whether a translator can work at all."""
 
     def check(self, source: str, target: str) -> None:

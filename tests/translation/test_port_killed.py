@@ -18,8 +18,8 @@ import port_data  # noqa: E402
 from rusbeir.errors import BackendError, BadInput  # noqa: E402
 from rusbeir.translation.backends.presets import preset  # noqa: E402
 from rusbeir.translation.port.api import port  # noqa: E402
-from rusbeir.translation.port.folder import opened  # noqa: E402
-from rusbeir.translation.port.plan import Member  # noqa: E402
+from rusbeir.translation.port.folder import open_port_folder  # noqa: E402
+from rusbeir.translation.port.plan import TranslatorEntry  # noqa: E402
 
 
 def test_killed_ports_end_with_the_same_bytes(tmp_path):
@@ -39,9 +39,9 @@ def test_killed_ports_with_apertium(tmp_path, shared_data, needs):
 
 def test_a_second_process_is_refused(tmp_path):
     source = write_source(tmp_path / "small")
-    given = [Member.of("fake", Fake())]
+    given = [TranslatorEntry.of("fake", Fake())]
     with (
-        opened(tmp_path / "out", {}, given, more=False),
+        open_port_folder(tmp_path / "out", {}, given, more=False),
         pytest.raises(BackendError, match=r"out is in use by process \d+ \(this one\)"),
     ):
         port(source, to="ru", translator=Fake(), out=tmp_path / "out")

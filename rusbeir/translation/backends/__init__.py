@@ -12,7 +12,7 @@ from rusbeir.jobs import Limits
 from rusbeir.translation.backends.chain import Chain
 from rusbeir.translation.backends.presets import Preset, preset
 from rusbeir.translation.backends.python import PREFIX, PythonFunction
-from rusbeir.translation.translator import Checks, Translator
+from rusbeir.translation.translator import ChecksPair, Translator
 
 __all__ = ["TRANSLATORS", "Backend", "Chain", "Preset", "close", "make", "members", "names", "preset"]
 
@@ -35,7 +35,7 @@ _PAIR = frozenset({"source", "target"})
 _SET_HERE = frozenset({"name", "function", "limits", "capacity", "usage"})
 
 
-class Backend(Translator, Checks, Protocol):
+class Backend(Translator, ChecksPair, Protocol):
     """What every translator here can do."""
 
 

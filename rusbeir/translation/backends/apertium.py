@@ -16,7 +16,7 @@ from pathlib import Path
 from rusbeir.errors import BadInput
 from rusbeir.jobs import Limits
 from rusbeir.translation.backends.apertium_stream import Pool, Stream, StreamBroken
-from rusbeir.translation.backends.common import final, sifted, verdict
+from rusbeir.translation.backends.common import ask_sendable, forbid_retry, judge_answer
 from rusbeir.translation.backends.presets import capacity_of, codes_of, limits_of
 from rusbeir.translation.languages import Codes, iso639_3
 from rusbeir.translation.translator import Capacity, Failure, Outcome
@@ -62,7 +62,7 @@ class Apertium:
         elif (source, target) != (self.source, self.target):
             raise BadInput(f"This apertium translates {self.source} into {self.target}, not {source} into {target}.")
         pool = self._pools[0]
-        return await sifted(
+        return await ask_sendable(
             texts, lambda sent: asyncio.get_running_loop().run_in_executor(pool.threads, _ask, pool, sent)
         )
 
@@ -129,7 +129,7 @@ def _answers(stream: Stream, texts: list[str]) -> list[Outcome]:
         answers: Sequence[str] = stream.ask(texts)
     except StreamBroken as error:
         answers, failed = error.answers, str(error)
-    outcomes = [final(verdict(text, answer)) for text, answer in zip(texts, answers, strict=False)]
+    outcomes = [forbid_retry(judge_answer(text, answer)) for text, answer in zip(texts, answers, strict=False)]
     if failed and len(texts) == 1:
         return [Failure("server", f"this text ends apertium: {failed}", False)]
     for text in texts[len(outcomes) :]:

@@ -23,7 +23,7 @@ _LOWER_WORD = re.compile(r"(?<!\w)[^\W\d_A-Z][^\W\d_]{2,}")
 _COPIED_WORDS = 3
 
 
-async def sifted(texts: Sequence[str], ask: Callable[[list[str]], Awaitable[Sequence[Outcome]]]) -> list[Outcome]:
+async def ask_sendable(texts: Sequence[str], ask: Callable[[list[str]], Awaitable[Sequence[Outcome]]]) -> list[Outcome]:
     """The outcomes of ask in the order of the texts, which it is given without those that nobody can send.
 
     A blank text is its own translation; one with a lone surrogate is unsupported. ask is not called for nothing.
@@ -64,7 +64,7 @@ async def one_by_one(texts: Sequence[str], ask: Callable[[str], Awaitable[Outcom
     return outcomes
 
 
-def verdict(text: str, answer: str) -> Outcome:
+def judge_answer(text: str, answer: str) -> Outcome:
     """The answer, or why it is no translation of the text: empty, or the text itself with more than three words.
 
     Names alone may stay as they are.
@@ -78,14 +78,14 @@ def verdict(text: str, answer: str) -> Outcome:
     return answer
 
 
-def matched(texts: Sequence[str], answers: Sequence[str]) -> list[Outcome]:
+def judge_answers(texts: Sequence[str], answers: Sequence[str]) -> list[Outcome]:
     """The verdicts on the answers to one request; Transient where they are not as many as the texts."""
     if len(answers) != len(texts):
         raise Transient("malformed", detail=f"{len(texts)} texts were sent and {len(answers)} answers came back")
-    return [verdict(text, answer) for text, answer in zip(texts, answers, strict=True)]
+    return [judge_answer(text, answer) for text, answer in zip(texts, answers, strict=True)]
 
 
-def final(outcome: Outcome) -> Outcome:
+def forbid_retry(outcome: Outcome) -> Outcome:
     """The outcome of a translator that always answers the same: asking it again is of no use."""
     return outcome if isinstance(outcome, str) else outcome._replace(retry=False)
 

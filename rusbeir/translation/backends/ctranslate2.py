@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from rusbeir.errors import BadInput
 from rusbeir.jobs import Limits
 from rusbeir.translation.backends import ctranslate2_models
-from rusbeir.translation.backends.common import final, sifted, verdict
-from rusbeir.translation.backends.ctranslate2_models import Folder, Recipe
+from rusbeir.translation.backends.common import ask_sendable, forbid_retry, judge_answer
+from rusbeir.translation.backends.ctranslate2_models import ModelFolder, ModelSource
 from rusbeir.translation.backends.presets import codes_of
 from rusbeir.translation.languages import iso639_3
 from rusbeir.translation.translator import Capacity, Failure, Outcome
@@ -32,7 +32,7 @@ class Marks(NamedTuple):
     """That the answer begins with."""
 
 
-def _marian(folder: Folder, source: str, target: str) -> Marks:
+def _marian(folder: ModelFolder, source: str, target: str) -> Marks:
     """None for a model of one pair; >>rus<< for one of several targets."""
     known = tuple(token[2:-2] for token in folder.vocabulary if re.fullmatch(r">>[A-Za-z_-]+<<", token))
     if not known:
@@ -41,7 +41,7 @@ def _marian(folder: Folder, source: str, target: str) -> Marks:
     return Marks(before=(f">>{codes.target(_three_letters(target))}<<",))
 
 
-def _nllb(folder: Folder, source: str, target: str) -> Marks:
+def _nllb(folder: ModelFolder, source: str, target: str) -> Marks:
     known = tuple(token for token in folder.vocabulary if re.fullmatch(r"[a-z]{3}_[A-Z][a-z]{3}", token))
     codes = codes_of("nllb", "nllb-languages").among(known)
     return Marks(before=(_flores(source, codes.source, known),), prefix=(_flores(target, codes.target, known),))
@@ -60,7 +60,7 @@ def _flores(tag: str, find: Callable[[str], str], known: Sequence[str]) -> str:
     return find(tag)
 
 
-def _madlad(folder: Folder, source: str, target: str) -> Marks:
+def _madlad(folder: ModelFolder, source: str, target: str) -> Marks:
     known = tuple(token[2:-1] for token in folder.vocabulary if re.fullmatch(r"<2[A-Za-z_]+>", token))
     return Marks(before=(f"<2{codes_of('madlad').among(known).target(target)}>",))
 
@@ -70,10 +70,10 @@ def _three_letters(tag: str) -> str:
     return "-".join([iso639_3(first.lower()), *rest])
 
 
-class Family(NamedTuple):
+class ModelFamily(NamedTuple):
     """What tells one kind of model from another."""
 
-    marks: Callable[[Folder, str, str], Marks]
+    marks: Callable[[ModelFolder, str, str], Marks]
     default: str
     original: str
     tokenizers: tuple[tuple[str, ...], ...]
@@ -81,22 +81,22 @@ class Family(NamedTuple):
     """The longest input that the model was trained for."""
 
 
-FAMILIES: Mapping[str, Family] = {
-    "opus-mt": Family(
+MODEL_FAMILIES: Mapping[str, ModelFamily] = {
+    "opus-mt": ModelFamily(
         _marian,
         "opus-mt-{source}-{target}",
         "Helsinki-NLP/opus-mt-{source}-{target}",
         (("source.spm", "target.spm"),),
         512,
     ),
-    "nllb": Family(
+    "nllb": ModelFamily(
         _nllb,
         "nllb-200-distilled-600M",
         "facebook/nllb-200-distilled-600M",
         (("sentencepiece.bpe.model",),),
         512,
     ),
-    "madlad": Family(
+    "madlad": ModelFamily(
         _madlad, "madlad400-3b-mt", "google/madlad400-3b-mt", (("spiece.model",), ("sentencepiece.model",)), 512
     ),
 }
@@ -113,7 +113,7 @@ class Neural:
     """A model in a folder, which answers many sentences at once. It is loaded at the first of them."""
 
     name: str
-    """A name of FAMILIES."""
+    """A name of MODEL_FAMILIES."""
     source: str
     target: str
     model: str = ""
@@ -135,7 +135,7 @@ class Neural:
     def signature(self) -> str:
         """Reads the model's folder, and fetches it where it is on the hub."""
         ctranslate2 = ctranslate2_models.module("ctranslate2")
-        name = "_".join((self.model or self._recipe.default).split("|")).rstrip("/").replace(" ", "_")
+        name = "_".join((self.model or self._model_source.default).split("|")).rstrip("/").replace(" ", "_")
         return (
             f"{self.name}|model:{name.rpartition('/')[2]}@{self._folder.revision}|beam:{self.beam_size}"
             f"|compute:{self.compute_type}|ctranslate2-{ctranslate2.__version__}"
@@ -160,7 +160,7 @@ class Neural:
 
     async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
         """One outcome a text, all in one call of the model."""
-        return await sifted(texts, lambda sent: asyncio.to_thread(self._batch, sent, source, target))
+        return await ask_sendable(texts, lambda sent: asyncio.to_thread(self._batch, sent, source, target))
 
     async def close(self) -> None:
         """Free the model's memory. It is loaded again when it is needed."""
@@ -168,13 +168,13 @@ class Neural:
             self._engines.clear()
 
     @property
-    def _family(self) -> Family:
-        return FAMILIES[self.name]
+    def _family(self) -> ModelFamily:
+        return MODEL_FAMILIES[self.name]
 
     @property
-    def _recipe(self) -> Recipe:
+    def _model_source(self) -> ModelSource:
         pair = {"source": self.source, "target": self.target}
-        return Recipe(
+        return ModelSource(
             translator=self.name,
             default=self._family.default.format(**pair),
             original=self._family.original.format(**pair),
@@ -182,8 +182,8 @@ class Neural:
         )
 
     @cached_property
-    def _folder(self) -> Folder:
-        return ctranslate2_models.find(self.model, self._recipe)
+    def _folder(self) -> ModelFolder:
+        return ctranslate2_models.find(self.model, self._model_source)
 
     def _marks(self, source: str, target: str) -> Marks:
         if self.name == "opus-mt" and (source, target) != (self.source, self.target):
@@ -236,4 +236,4 @@ class Neural:
     def _outcome(self, text: str, engine: _Engine, hypothesis: list[str], n_prefix: int) -> Outcome:
         if not hypothesis or hypothesis[-1] != _END:
             return Failure("malformed", f"the model did not come to an end within {len(hypothesis)} tokens", False)
-        return final(verdict(text, engine.target.decode(hypothesis[n_prefix:-1])))
+        return forbid_retry(judge_answer(text, engine.target.decode(hypothesis[n_prefix:-1])))

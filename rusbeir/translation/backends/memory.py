@@ -11,7 +11,7 @@ from pathlib import Path
 from rusbeir.datasets.checksums import sha256_of
 from rusbeir.errors import BadInput
 from rusbeir.jobs import Limits
-from rusbeir.translation.backends.common import Flagged, sifted
+from rusbeir.translation.backends.common import Flagged, ask_sendable
 from rusbeir.translation.backends.presets import capacity_of, limits_of
 from rusbeir.translation.tm.memory import TranslationMemory, open_memory
 from rusbeir.translation.translator import Capacity, Failure, Outcome
@@ -56,7 +56,7 @@ class Memory:
                 return [self._found(pairs, text) for text in sent]
             return await asyncio.to_thread(lambda: [self._found(pairs, text) for text in sent])
 
-        return await sifted(texts, look_up)
+        return await ask_sendable(texts, look_up)
 
     def _found(self, pairs: TranslationMemory, text: str) -> Outcome:
         match = pairs.lookup(text)

@@ -12,7 +12,7 @@ from typing import Any
 
 from rusbeir.errors import BadInput, RusbeirError
 from rusbeir.jobs import Limits, Transient
-from rusbeir.translation.backends.common import shown, sifted, verdict
+from rusbeir.translation.backends.common import ask_sendable, judge_answer, shown
 from rusbeir.translation.backends.presets import capacity_of, limits_of
 from rusbeir.translation.translator import Capacity, Failure, Outcome
 
@@ -44,7 +44,7 @@ class PythonFunction:
     async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
         """One outcome a text, from one call."""
         call = partial(self._call, self._load(), source, target)
-        return await sifted(texts, partial(_all_or_each, call))
+        return await ask_sendable(texts, partial(_all_or_each, call))
 
     async def _call(
         self, function: Callable[..., Any], source: str, target: str, texts: list[str]
@@ -86,5 +86,5 @@ def _outcome(text: str, answer: object) -> Outcome:
     if isinstance(answer, Failure):
         return answer
     if isinstance(answer, str):
-        return verdict(text, answer)
+        return judge_answer(text, answer)
     return Failure("malformed", f"{type(answer).__name__} came where a str was expected", False)

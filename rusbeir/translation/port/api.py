@@ -11,11 +11,11 @@ from typing import Any, cast
 from rusbeir.datasets import load, query_metadata
 from rusbeir.jobs import Budget, Journal
 from rusbeir.translation.backends import make, members
-from rusbeir.translation.languages import checked_language
-from rusbeir.translation.port.fields import FIELDS, Material, checked_fields, sampled
-from rusbeir.translation.port.folder import opened, stored_names
-from rusbeir.translation.port.job import Porter, Report, Tell, run_to_end, translate_pending
-from rusbeir.translation.port.plan import Member, Plan
+from rusbeir.translation.languages import parse_target_language
+from rusbeir.translation.port.fields import FIELDS, Material, parse_fields, sample_documents
+from rusbeir.translation.port.folder import open_port_folder, read_translator_names
+from rusbeir.translation.port.job import PortJob, Report, Tell, run_to_end, translate_pending
+from rusbeir.translation.port.plan import Plan, TranslatorEntry
 from rusbeir.translation.segments.glossary import Glossary, read_glossary
 from rusbeir.translation.translator import Translator
 from rusbeir.types import Dataset, Progress, silent
@@ -56,9 +56,10 @@ def port(
     """
     source = load_material(dataset, language=language, split=split, fields=fields, progress=progress)
     card = source.dataset.card
+    material = source if sample is None else replace(source, dataset=sample_documents(source.dataset, sample, seed))
     if translator is None:
-        translator = ",".join(stored_names(Path(out)))
-    given = members_for(translator, card.language, to, options)
+        translator = ",".join(read_translator_names(Path(out)))
+    given = make_entries(translator, card.language, to, options)
     terms = read_glossary(glossary) if isinstance(glossary, str | Path) else glossary
     settings = {
         "fields": ",".join(source.fields),
@@ -66,12 +67,12 @@ def port(
         "glossary": terms.signature if terms else "none",
     }
     meta = {"source": card.name, "source fingerprint": card.fingerprint, "from": card.language, "to": to, **settings}
-    with opened(Path(out), meta, given, more=retry_failed) as (journal, chain):
-        return Porter(
-            material=source if sample is None else replace(source, dataset=sampled(source.dataset, sample, seed)),
+    with open_port_folder(Path(out), meta, given, more=retry_failed) as (journal, chain):
+        return PortJob(
+            material=material,
             source=card,
             target=to,
-            plan=Plan(language=card.language, glossary=terms, members=chain),
+            plan=Plan(language=card.language, glossary=terms, entries=chain),
             settings=settings,
             out=Path(out),
             journal=journal,
@@ -101,12 +102,12 @@ def translate_texts(
     what port raises for the translators and where the service or a budget stops the work; a single text without a
     translation raises nothing.
     """
-    given = members_for(translator, source, target, options)
-    with opened(out, {"from": source, "to": target}, given, more=False) as (journal, chain):
-        plan = Plan(language=source, glossary=None, members=chain)
-        journal.add(plan.tasks(texts, plan.passes[0]))
+    given = make_entries(translator, source, target, options)
+    with open_port_folder(out, {"from": source, "to": target}, given, more=False) as (journal, chain):
+        plan = Plan(language=source, glossary=None, entries=chain)
+        journal.add(plan.tasks(texts, plan.steps[0]))
         # What later passes were handed before lacks the new texts.
-        journal.set_meta({f"cut {step.number}": "" for step in plan.passes[1:]})
+        journal.set_meta({f"cut {step.number}": "" for step in plan.steps[1:]})
         budget = Budget(journal, chars=budget_chars, cost=budget_cost)
         run_to_end(
             translate_pending(plan, journal, source=source, target=target, budget=budget, progress=progress, tell=tell)
@@ -123,7 +124,7 @@ def load_material(
     progress: Progress = silent,
 ) -> Material:
     """The dataset with what a port needs of it: the fields to translate, and the metadata of its queries."""
-    chosen = checked_fields(",".join(fields))
+    chosen = parse_fields(",".join(fields))
     if isinstance(dataset, Dataset):
         return Material(dataset=dataset, fields=chosen)
     loaded = load(dataset, language=language, split=split, progress=progress)
@@ -131,16 +132,16 @@ def load_material(
     return Material(dataset=loaded, fields=chosen, query_metadata=metadata)
 
 
-def members_for(
+def make_entries(
     translator: str | Translator | Sequence[Translator],
     source: str,
     target: str,
     options: Mapping[str, Any],
     *,
     checked: bool = True,
-) -> tuple[Member, ...]:
+) -> tuple[TranslatorEntry, ...]:
     """The translators, in order, with the names that messages and the journal use; checked: ready for that pair."""
-    checked_language(target, source)
+    parse_target_language(target, source)
     if isinstance(translator, str):
         names = [name.strip() for name in translator.split(",")]
         made: Sequence[Translator] = members(make(translator, source=source, target=target, **options))
@@ -152,4 +153,4 @@ def members_for(
             check: Callable[[str, str], None] | None = getattr(one, "check", None)
             if check is not None:
                 check(source, target)
-    return tuple(Member.of(name, one) for name, one in zip(names, made, strict=True))
+    return tuple(TranslatorEntry.of(name, one) for name, one in zip(names, made, strict=True))

@@ -17,10 +17,10 @@ import numpy as np
 from rusbeir.datasets.corpus import id_hash
 from rusbeir.jobs import Limits
 from rusbeir.translation.backends import close
-from rusbeir.translation.port.api import load_material, members_for
-from rusbeir.translation.port.fields import FIELDS, Material, sampled
+from rusbeir.translation.port.api import load_material, make_entries
+from rusbeir.translation.port.fields import FIELDS, Material, sample_documents
 from rusbeir.translation.port.job import PROGRESS_EVERY, run_to_end
-from rusbeir.translation.port.plan import Member, Plan
+from rusbeir.translation.port.plan import Plan, TranslatorEntry
 from rusbeir.translation.segments.glossary import Glossary, read_glossary
 from rusbeir.translation.translator import Translator
 from rusbeir.types import Dataset, Progress, silent
@@ -56,15 +56,15 @@ class Estimate:
     """USD."""
 
 
-def estimate(volume: Volume, member: Member, chars_per_second: float | None = None) -> Estimate:
+def estimate(volume: Volume, entry: TranslatorEntry, chars_per_second: float | None = None) -> Estimate:
     """What a volume costs with a translator, and how long it takes at its limits, or at that speed where none is given.
 
     >>> from rusbeir.translation.backends import make
-    >>> google = Member.of("google-cloud", make("google-cloud"))
+    >>> google = TranslatorEntry.of("google-cloud", make("google-cloud"))
     >>> estimate(Volume(6_000, 6_000, 6_000, 9_000_000), google).cost
     180.0
     """
-    limits, capacity = _at_hand(member), member.capacity
+    limits, capacity = _at_hand(entry), entry.capacity
     requests = math.ceil(volume.unique / capacity.max_items)
     seconds = None
     if chars_per_second:
@@ -72,8 +72,8 @@ def estimate(volume: Volume, member: Member, chars_per_second: float | None = No
     elif limits is not None and limits.requests_per_second:
         seconds = requests / limits.requests_per_second
     return Estimate(
-        translator=member.name,
-        sends=member.sends,
+        translator=entry.name,
+        sends=entry.sends,
         volume=volume,
         requests=requests,
         seconds=seconds,
@@ -83,7 +83,7 @@ def estimate(volume: Volume, member: Member, chars_per_second: float | None = No
 
 def estimates(
     material: Material,
-    members: Sequence[Member],
+    entries: Sequence[TranslatorEntry],
     target: str,
     glossary: Glossary | None = None,
     *,
@@ -94,11 +94,11 @@ def estimates(
     Those that run on it are timed for a few seconds.
     """
     found = []
-    for member in members:
-        plan = Plan(language=material.dataset.card.language, glossary=glossary, members=(member,))
+    for entry in entries:
+        plan = Plan(language=material.dataset.card.language, glossary=glossary, entries=(entry,))
         volume, first = _measured(material, plan, progress)
-        speed = _chars_per_second(member, first, plan.language, target) if member.local and first else None
-        found.append(estimate(volume, member, speed))
+        speed = _chars_per_second(entry, first, plan.language, target) if entry.local and first else None
+        found.append(estimate(volume, entry, speed))
     return found
 
 
@@ -122,8 +122,8 @@ def estimate_port(
     """
     material = load_material(dataset, language=language, split=split, fields=fields, progress=progress)
     if sample is not None:
-        material = replace(material, dataset=sampled(material.dataset, sample, seed))
-    given = members_for(translator, material.dataset.card.language, to, options, checked=False)
+        material = replace(material, dataset=sample_documents(material.dataset, sample, seed))
+    given = make_entries(translator, material.dataset.card.language, to, options, checked=False)
     terms = read_glossary(glossary) if glossary else None
     return estimates(material, given, to, terms, progress=progress)
 
@@ -136,7 +136,7 @@ def _measured(material: Material, plan: Plan, progress: Progress) -> tuple[Volum
     for texts, text in enumerate(material.texts(), 1):
         if texts % PROGRESS_EVERY == 0:
             progress("count segments", texts, None)
-        for piece, sent in plan.cut(text, plan.passes[0]):
+        for piece, sent in plan.cut(text, plan.steps[0]):
             if sent:
                 hashes.append(id_hash(piece))
                 lengths.append(len(piece))
@@ -147,9 +147,9 @@ def _measured(material: Material, plan: Plan, progress: Progress) -> tuple[Volum
     return Volume(texts, len(hashes), len(unique), chars), first
 
 
-def _chars_per_second(member: Member, texts: Sequence[str], source: str, target: str) -> float | None:
+def _chars_per_second(entry: TranslatorEntry, texts: Sequence[str], source: str, target: str) -> float | None:
     """How fast a translator on this machine is; None where it is not there, or has nothing to show."""
-    translator = member.translator
+    translator = entry.translator
     if translator is None:
         return None
 
@@ -175,5 +175,5 @@ def _chars_per_second(member: Member, texts: Sequence[str], source: str, target:
     return run_to_end(timed())
 
 
-def _at_hand(member: Member) -> Limits | None:
-    return member.translator.limits if member.translator is not None else None
+def _at_hand(entry: TranslatorEntry) -> Limits | None:
+    return entry.translator.limits if entry.translator is not None else None

@@ -17,10 +17,10 @@ FIELDS = ("title", "text", "query")
 Whole = tuple[Doc, Mapping[str, Any]]
 
 
-def checked_fields(names: str | None) -> tuple[str, ...]:
+def parse_fields(names: str | None) -> tuple[str, ...]:
     """The fields named in a comma-separated list, in the order of FIELDS; all of them where it is None.
 
-    >>> checked_fields("query,text")
+    >>> parse_fields("query,text")
     ('text', 'query')
     """
     if names is None:
@@ -74,7 +74,7 @@ def whole_documents(corpus: Corpus) -> Iterator[Whole]:
     return ((doc, {}) for doc in corpus)
 
 
-def sampled(dataset: Dataset, n: int, seed: int) -> Dataset:
+def sample_documents(dataset: Dataset, n: int, seed: int) -> Dataset:
     """The dataset with n documents: judged ones first, then others drawn by the seed; in corpus order.
 
     Where more than n are judged, n of those are drawn. Judgements of documents left out go, and with them the

@@ -12,7 +12,7 @@ from rusbeir.datasets.formats.files import open_file
 from rusbeir.errors import BadInput
 from rusbeir.jobs import Journal
 from rusbeir.locks import hold
-from rusbeir.translation.port.plan import Member, continued, dumped, read
+from rusbeir.translation.port.plan import TranslatorEntry, continue_chain, dump_entries, read_entries
 from rusbeir.translation.segments.segment import Piece
 
 JOURNAL = "journal.sqlite"
@@ -24,9 +24,9 @@ _TRANSLATORS = "translators"
 
 
 @contextlib.contextmanager
-def opened(
-    out: Path, meta: Mapping[str, str], given: Sequence[Member], *, more: bool
-) -> Iterator[tuple[Journal, tuple[Member, ...]]]:
+def open_port_folder(
+    out: Path, meta: Mapping[str, str], given: Sequence[TranslatorEntry], *, more: bool
+) -> Iterator[tuple[Journal, tuple[TranslatorEntry, ...]]]:
     """The journal of a port with these translators into out, and the translators that it goes on with.
 
     A journal of others is set aside, and found again when they come back. With more, those given go on where the
@@ -39,16 +39,16 @@ def opened(
         _choose(out, meta, given, more=more)
         with Journal.open(out / JOURNAL, meta) as journal:
             stored = journal.get_meta(_TRANSLATORS)
-            chain = continued(read(stored), given, more=more) if stored else None
+            chain = continue_chain(read_entries(stored), given, more=more) if stored else None
             chain = chain or tuple(given)
-            journal.set_meta({_TRANSLATORS: dumped(chain)})
+            journal.set_meta({_TRANSLATORS: dump_entries(chain)})
             yield journal, chain
 
 
-def stored_names(out: Path) -> list[str]:
+def read_translator_names(out: Path) -> list[str]:
     """The names of the translators of the port in out. Raises BadInput where there is none."""
     _refuse_foreign(out, more=True)
-    return [member.name for member in _stored(out / JOURNAL, {})]
+    return [entry.name for entry in _stored(out / JOURNAL, {})]
 
 
 def _refuse_foreign(out: Path, *, more: bool) -> None:
@@ -69,26 +69,26 @@ def _sweep(out: Path) -> None:
                 path.unlink(missing_ok=True)
 
 
-def _choose(out: Path, meta: Mapping[str, str], given: Sequence[Member], *, more: bool) -> None:
+def _choose(out: Path, meta: Mapping[str, str], given: Sequence[TranslatorEntry], *, more: bool) -> None:
     """Put the journal that these translators go on with into its place; leave the place empty where there is none."""
     journal = out / JOURNAL
     if journal.exists():
         stored = _stored(journal, meta)
-        if not stored or continued(stored, given, more=more) is not None:
+        if not stored or continue_chain(stored, given, more=more) is not None:
             return
-        digest = hashlib.sha256("\n".join(member.signature for member in stored).encode()).hexdigest()[:8]
+        digest = hashlib.sha256("\n".join(entry.signature for entry in stored).encode()).hexdigest()[:8]
         _move(out, "", f"-{digest}")
     for path in sorted(out.glob("journal-*.sqlite")):
-        if continued(_stored(path, meta), given, more=False) is not None:
+        if continue_chain(_stored(path, meta), given, more=False) is not None:
             _move(out, path.stem.removeprefix("journal"), "")
             return
 
 
-def _stored(journal: Path, meta: Mapping[str, str]) -> tuple[Member, ...]:
+def _stored(journal: Path, meta: Mapping[str, str]) -> tuple[TranslatorEntry, ...]:
     """The translators that a journal was begun with; () where it was cut short before that was noted."""
     with Journal.open(journal, meta) as opened_journal:
         stored = opened_journal.get_meta(_TRANSLATORS)
-    return read(stored) if stored else ()
+    return read_entries(stored) if stored else ()
 
 
 def _move(out: Path, old: str, new: str) -> None:
@@ -101,12 +101,12 @@ def _move(out: Path, old: str, new: str) -> None:
     (out / f"journal{old}.sqlite.lock").unlink(missing_ok=True)
 
 
-def line_of(pieces: Iterable[Piece]) -> bytes:
+def encode_cut(pieces: Iterable[Piece]) -> bytes:
     """The line of a text that was cut into these pieces."""
     return b"%s\n" % " ".join([str(len(text) if sent else -len(text)) for text, sent in pieces]).encode()
 
 
-def pieces_of(lines: Iterable[Sequence[int]], texts: Iterable[str], path: Path) -> Iterator[list[Piece]]:
+def apply_cuts(lines: Iterable[Sequence[int]], texts: Iterable[str], path: Path) -> Iterator[list[Piece]]:
     """The pieces of each text. Raises BadInput, naming the file, where it was made of other texts."""
     lengths = iter(lines)
     for text in texts:
@@ -121,7 +121,7 @@ def pieces_of(lines: Iterable[Sequence[int]], texts: Iterable[str], path: Path) 
         yield pieces
 
 
-def read_lines(path: Path) -> Iterator[list[int]]:
+def read_cuts(path: Path) -> Iterator[list[int]]:
     """The lengths of each text's pieces."""
     with open_file(path) as file:
         for line in file:

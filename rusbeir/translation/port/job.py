@@ -16,9 +16,9 @@ from rusbeir.storage import atomic_file
 from rusbeir.translation.backends import close
 from rusbeir.translation.port import output
 from rusbeir.translation.port.fields import Material
-from rusbeir.translation.port.folder import LAYOUT, line_of, pieces_of, read_lines
+from rusbeir.translation.port.folder import LAYOUT, apply_cuts, encode_cut, read_cuts
 from rusbeir.translation.port.output import ported_card
-from rusbeir.translation.port.plan import Pass, Plan
+from rusbeir.translation.port.plan import CascadeStep, Plan
 from rusbeir.translation.port.runner import Runner, Service
 from rusbeir.translation.tm.pairs import write_pairs
 from rusbeir.types import Card, Progress
@@ -42,7 +42,7 @@ class Incomplete(BackendError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Porter:
+class PortJob:
     """One port, with its journal open."""
 
     material: Material
@@ -81,7 +81,7 @@ class Porter:
             "from": self.source.language,
             "to": self.target,
             "split": self.source.split,
-            "translators": [member.signature for member in self.plan.members],
+            "translators": [entry.signature for entry in self.plan.entries],
             **{name: found[name] for name in ("segments", "translated", "kept", "missing", "flagged")},
             "passes": found["passes"],
             **counts,
@@ -99,7 +99,7 @@ class Porter:
         path = self.out / LAYOUT
         if self.journal.get_meta("cut") and path.exists():
             return
-        first = self.plan.passes[0]
+        first = self.plan.steps[0]
         total = len(self.material.dataset.corpus) + len(self.material.dataset.queries)
         with atomic_file(path) as file:
 
@@ -108,14 +108,14 @@ class Porter:
                     if n % PROGRESS_EVERY == 0:
                         self.progress("cut texts", n, None)
                     pieces = self.plan.cut(text, first)
-                    file.write(line_of(pieces))
+                    file.write(encode_cut(pieces))
                     for piece, sent in pieces:
                         if sent:
                             yield Task.of(first.kind, piece)
 
             self.journal.add(tasks())
         # What was handed on before was cut from other units.
-        later = {f"cut {step.number}": "" for step in self.plan.passes[1:]}
+        later = {f"cut {step.number}": "" for step in self.plan.steps[1:]}
         self.journal.set_meta({"cut": "yes", **later})
         self.progress("cut texts", total, total)
 
@@ -131,10 +131,10 @@ class Porter:
 
     def _publish(self, found: Mapping[str, Any]) -> Report:
         """Write the dataset, and say what it is."""
-        lengths = read_lines(self.out / LAYOUT)
+        lengths = read_cuts(self.out / LAYOUT)
 
         def translate(texts: Sequence[str]) -> list[str]:
-            cuts = list(pieces_of(lengths, texts, self.out / LAYOUT))
+            cuts = list(apply_cuts(lengths, texts, self.out / LAYOUT))
             answers = self.plan.joined(self.journal, cuts, keep=found["kept"] > 0)
             return [self._present(answer) for answer in answers]
 
@@ -143,7 +143,7 @@ class Porter:
             self.material,
             translate,
             lambda fingerprint: ported_card(
-                self.source, fingerprint, self.target, self.plan.members, self.settings, found
+                self.source, fingerprint, self.target, self.plan.entries, self.settings, found
             ),
             self.progress,
         )
@@ -163,9 +163,9 @@ async def translate_pending(
     """Translate what the journal has pending, pass by pass; how many requests were sent, and how many of them again."""
     services: dict[str, Service] = {}
     try:
-        for step in plan.passes:
+        for step in plan.steps:
             _hand_on(plan, journal, step)
-            translator = step.member.translator
+            translator = step.entry.translator
             size = step.queue(journal).size()
             if translator is None or not size.pending:
                 continue
@@ -190,28 +190,26 @@ async def translate_pending(
     }
 
 
-def _hand_on(plan: Plan, journal: Journal, step: Pass) -> None:
+def _hand_on(plan: Plan, journal: Journal, step: CascadeStep) -> None:
     """Cut what the pass before has not done to the size of this one, once."""
     # Another version may cut otherwise, and then looks for other units.
     name, version = f"cut {step.number}", __version__
     if step.number == 0 or journal.get_meta(name) == version:
         return
-    before = plan.passes[step.number - 1].queue(journal)
+    before = plan.steps[step.number - 1].queue(journal)
     journal.add(plan.tasks((task.payload for task in before.undone()), step))
     journal.set_meta({name: version})
 
 
-def _announce(step: Pass, size: Size, tell: Tell) -> None:
+def _announce(step: CascadeStep, size: Size, tell: Tell) -> None:
     """Say who receives what, before it is sent."""
-    member = step.member
-    if not member.sends:
+    entry = step.entry
+    if not entry.sends:
         return
-    price = member.translator.capacity.cost_per_million_chars if member.translator else 0.0
+    price = entry.translator.capacity.cost_per_million_chars if entry.translator else 0.0
     cost = price * size.pending_chars / 1e6
     about = f"about {cost:,.2f} USD" if cost >= 0.01 else "less than 0.01 USD" if cost else "no price is known"
-    tell(
-        f"{member.name}: {member.sends} receives {size.pending:,} texts of {size.pending_chars:,} characters; {about}."
-    )
+    tell(f"{entry.name}: {entry.sends} receives {size.pending:,} texts of {size.pending_chars:,} characters; {about}.")
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:

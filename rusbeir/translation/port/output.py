@@ -23,7 +23,7 @@ from rusbeir.datasets.writing import qrels_lines
 from rusbeir.jobs import Journal
 from rusbeir.storage import atomic_file
 from rusbeir.translation.port.fields import Material
-from rusbeir.translation.port.plan import Member, Plan
+from rusbeir.translation.port.plan import Plan, TranslatorEntry
 from rusbeir.types import Card, Doc, Progress
 
 T = TypeVar("T")
@@ -102,7 +102,7 @@ def summary(journal: Journal, plan: Plan, *, keep_untranslated: bool) -> dict[st
     """
     rows: list[dict[str, Any]] = []
     flagged = 0
-    for step in plan.passes:
+    for step in plan.steps:
         states: Counter[str] = Counter()
         reasons: Counter[str] = Counter()
         flags: Counter[str] = Counter()
@@ -116,11 +116,11 @@ def summary(journal: Journal, plan: Plan, *, keep_untranslated: bool) -> dict[st
                 flagged += group.tasks
                 for flag in group.word.split(","):
                     flags[flag.partition(":")[0]] += group.tasks
-        row = {"translator": step.member.name, "signature": step.worker, "level": step.level, "chars": chars}
+        row = {"translator": step.entry.name, "signature": step.worker, "level": step.level, "chars": chars}
         counts = {state: states[state] for state in ("done", "failed", "pending")}
         rows.append({**row, **counts, "reasons": _sorted(reasons), "flags": _sorted(flags)})
     last = rows[-1]
-    kept = last["reasons"].get(UNTRANSLATED, 0) if keep_untranslated or plan.members[-1].local else 0
+    kept = last["reasons"].get(UNTRANSLATED, 0) if keep_untranslated or plan.entries[-1].local else 0
     return {
         "segments": sum(row["done"] for row in rows) + last["failed"] + last["pending"],
         "translated": sum(row["done"] for row in rows),
@@ -136,23 +136,23 @@ def write_quality(out: Path, journal: Journal, plan: Plan, found: Mapping[str, A
     with atomic_file(out / "qa" / "summary.json") as file:
         file.write(orjson.dumps(found, option=orjson.OPT_INDENT_2) + b"\n")
     with atomic_file(out / "qa" / "failures.jsonl") as file:
-        step = plan.passes[-1]
-        for entry in step.queue(journal).results("failed"):
-            reason, _, detail = entry.error.partition(": ")
-            row = {"source": entry.task.payload, "reason": reason, "detail": detail, "translator": step.worker}
+        step = plan.steps[-1]
+        for result in step.queue(journal).results("failed"):
+            reason, _, detail = result.error.partition(": ")
+            row = {"source": result.task.payload, "reason": reason, "detail": detail, "translator": step.worker}
             file.write(_line(row))
     with atomic_file(out / "qa" / "flagged.jsonl") as file:
-        for step in plan.passes:
-            for entry in step.queue(journal).results("done", flagged=True):
-                row = {"source": entry.task.payload, "translation": entry.result}
-                file.write(_line({**row, "flags": entry.flags.split(","), "translator": step.worker}))
+        for step in plan.steps:
+            for result in step.queue(journal).results("done", flagged=True):
+                row = {"source": result.task.payload, "translation": result.result}
+                file.write(_line({**row, "flags": result.flags.split(","), "translator": step.worker}))
 
 
 def aligned_pairs(journal: Journal, plan: Plan) -> Iterator[tuple[str, str]]:
     """(source, translation) of each unit that is done, once, pass by pass in the order in which they first stand."""
-    for step in plan.passes:
-        for entry in step.queue(journal).results("done"):
-            yield entry.task.payload, entry.result
+    for step in plan.steps:
+        for result in step.queue(journal).results("done"):
+            yield result.task.payload, result.result
 
 
 def _line(row: Mapping[str, Any]) -> bytes:
@@ -172,7 +172,7 @@ def ported_card(
     source: Card,
     fingerprint: str,
     target: str,
-    members: Sequence[Member],
+    entries: Sequence[TranslatorEntry],
     settings: Mapping[str, str],
     found: Mapping[str, Any],
 ) -> Card:
@@ -181,7 +181,7 @@ def ported_card(
     A translation is a derivative work: it has the source's licence, and what a translator's model demands besides
     stands with the translator.
     """
-    done = {member.signature: 0 for member in members}
+    done = {entry.signature: 0 for entry in entries}
     for row in found["passes"]:
         done[row["signature"]] += row["done"]
     sample = "" if settings["sample"] == "all" else f"-sample{settings['sample'].split()[0]}"
@@ -204,12 +204,12 @@ def ported_card(
             },
             "translators": [
                 {
-                    "name": member.name,
-                    "signature": member.signature,
-                    "about": member.about,
-                    "segments": done[member.signature],
+                    "name": entry.name,
+                    "signature": entry.signature,
+                    "about": entry.about,
+                    "segments": done[entry.signature],
                 }
-                for member in members
+                for entry in entries
             ],
             "settings": dict(settings),
             "counts": {name: found[name] for name in ("segments", "translated", "kept", "flagged")},

@@ -25,10 +25,10 @@ PAGE_TEXTS = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pass:
+class CascadeStep:
     """One translator at one level."""
 
-    member: Member
+    entry: TranslatorEntry
     level: str
     number: int
 
@@ -40,17 +40,17 @@ class Pass:
     @property
     def worker(self) -> str:
         """The name under which the journal keeps its answers."""
-        return self.member.signature
+        return self.entry.signature
 
     def queue(self, journal: Journal) -> TaskQueue:
         """Its tasks in the journal."""
         return TaskQueue(journal, self.kind, self.worker)
 
 
-def passes_of(members: Sequence[Member]) -> tuple[Pass, ...]:
+def steps_of(entries: Sequence[TranslatorEntry]) -> tuple[CascadeStep, ...]:
     """Every level of every translator, in order."""
-    steps = [(member, level) for member in members for level in member.capacity.levels]
-    return tuple(Pass(member=member, level=level, number=number) for number, (member, level) in enumerate(steps))
+    steps = [(entry, level) for entry in entries for level in entry.capacity.levels]
+    return tuple(CascadeStep(entry=entry, level=level, number=number) for number, (entry, level) in enumerate(steps))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,18 +60,18 @@ class Plan:
     language: str
     """Of the source texts."""
     glossary: Glossary | None
-    members: tuple[Member, ...]
+    entries: tuple[TranslatorEntry, ...]
 
     @cached_property
-    def passes(self) -> tuple[Pass, ...]:
-        return passes_of(self.members)
+    def steps(self) -> tuple[CascadeStep, ...]:
+        return steps_of(self.entries)
 
-    def cut(self, text: str, step: Pass) -> list[Piece]:
+    def cut(self, text: str, step: CascadeStep) -> list[Piece]:
         """The pieces of a text as that pass is asked for them."""
         spans = find_spans(text, self.glossary)
-        return units(text, language=self.language, capacity=step.member.capacity, level=step.level, spans=spans)
+        return units(text, language=self.language, capacity=step.entry.capacity, level=step.level, spans=spans)
 
-    def tasks(self, texts: Iterable[str], step: Pass) -> Iterator[Task]:
+    def tasks(self, texts: Iterable[str], step: CascadeStep) -> Iterator[Task]:
         """The tasks of a pass over these texts."""
         kind = step.kind
         for text in texts:
@@ -86,15 +86,15 @@ class Plan:
 
         With keep, a part without a translation stays as it is.
         """
-        if first == len(self.passes):
+        if first == len(self.steps):
             return list(texts) if keep else [None] * len(texts)
-        return self.joined(journal, [self.cut(text, self.passes[first]) for text in texts], first, keep=keep)
+        return self.joined(journal, [self.cut(text, self.steps[first]) for text in texts], first, keep=keep)
 
     def joined(
         self, journal: Journal, cuts: Sequence[Sequence[Piece]], first: int = 0, *, keep: bool = False
     ) -> list[str | None]:
         """The same for texts that are cut already, as that pass is asked for them."""
-        step = self.passes[first]
+        step = self.steps[first]
         kind = step.kind
         keys = {text: task_key(kind, text) for pieces in cuts for text, sent in pieces if sent}
         results = journal.results(list(keys.values()), step.worker)
@@ -109,9 +109,9 @@ class Plan:
         What a translation memory has no entry for is left, since it would be missing again.
         """
         count = 0
-        for step in reversed(self.passes):
+        for step in reversed(self.steps):
             queue = step.queue(journal)
-            if step.member.translator is None or step.member.believed:
+            if step.entry.translator is None or step.entry.trusted:
                 continue
             for page in pages(queue.undone(), PAGE_TEXTS):
                 found = self.translated(journal, [task.payload for task in page], step.number + 1)
@@ -143,7 +143,7 @@ def _joined(pieces: Sequence[Piece], found: dict[str, str | None]) -> str | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Member:
+class TranslatorEntry:
     """One translator of a port: at hand, or known from the journal alone."""
 
     name: str
@@ -154,7 +154,7 @@ class Member:
     """None where it is not at hand: its answers count, and it is asked for nothing more."""
 
     @classmethod
-    def of(cls, name: str, translator: Translator) -> Member:
+    def of(cls, name: str, translator: Translator) -> TranslatorEntry:
         """The translator under that name; reads its signature once."""
         return cls(name=name, signature=translator.signature, capacity=translator.capacity, translator=translator)
 
@@ -181,21 +181,21 @@ class Member:
         return self.preset_name not in ("", "python") and not self.sends
 
     @property
-    def believed(self) -> bool:
+    def trusted(self) -> bool:
         """Whether its answers are people's, as a translation memory's: what looks wrong in them is only flagged."""
         return self.capacity.mask == "none"
 
 
-def dumped(members: Sequence[Member]) -> str:
-    """The members as the journal keeps them."""
-    rows = [{"name": m.name, "signature": m.signature, "capacity": asdict(m.capacity)} for m in members]
+def dump_entries(entries: Sequence[TranslatorEntry]) -> str:
+    """The entries as the journal keeps them."""
+    rows = [{"name": m.name, "signature": m.signature, "capacity": asdict(m.capacity)} for m in entries]
     return orjson.dumps(rows).decode()
 
 
-def read(text: str) -> tuple[Member, ...]:
-    """The members that the journal keeps; none of them is at hand."""
+def read_entries(text: str) -> tuple[TranslatorEntry, ...]:
+    """The entries that the journal keeps; none of them is at hand."""
     return tuple(
-        Member(
+        TranslatorEntry(
             name=row["name"],
             signature=row["signature"],
             capacity=Capacity(**{**row["capacity"], "levels": tuple(row["capacity"]["levels"])}),
@@ -204,21 +204,23 @@ def read(text: str) -> tuple[Member, ...]:
     )
 
 
-def continued(stored: Sequence[Member], given: Sequence[Member], *, more: bool) -> tuple[Member, ...] | None:
-    """The members to go on with; None where those given begin another chain and are to be kept apart.
+def continue_chain(
+    stored: Sequence[TranslatorEntry], given: Sequence[TranslatorEntry], *, more: bool
+) -> tuple[TranslatorEntry, ...] | None:
+    """The entries to go on with; None where those given begin another chain and are to be kept apart.
 
     A chain goes on where one is the beginning of the other. With more, whatever is given and new is put behind the
     stored ones, to be asked for what they lack.
     """
-    at_hand = {member.signature: member for member in given}
+    at_hand = {entry.signature: entry for entry in given}
     known = [
-        replace(member, translator=at_hand[member.signature].translator) if member.signature in at_hand else member
-        for member in stored
+        replace(entry, translator=at_hand[entry.signature].translator) if entry.signature in at_hand else entry
+        for entry in stored
     ]
-    signatures = [member.signature for member in stored]
+    signatures = [entry.signature for entry in stored]
     if more:
-        return (*known, *(member for member in given if member.signature not in signatures))
+        return (*known, *(entry for entry in given if entry.signature not in signatures))
     both = min(len(stored), len(given))
-    if signatures[:both] != [member.signature for member in given[:both]]:
+    if signatures[:both] != [entry.signature for entry in given[:both]]:
         return None
     return (*known, *given[both:])

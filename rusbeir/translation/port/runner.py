@@ -12,7 +12,7 @@ from rusbeir.errors import BackendError, RusbeirError
 from rusbeir.jobs import Attempt, Budget, Exhausted, Journal, Task, Throttle
 from rusbeir.translation.backends.common import Flagged
 from rusbeir.translation.checks.checks import Segment, check, failure
-from rusbeir.translation.port.plan import Pass
+from rusbeir.translation.port.plan import CascadeStep
 from rusbeir.translation.segments.glossary import Glossary
 from rusbeir.translation.segments.protect import Masked, mask, restore, split
 from rusbeir.translation.segments.spans import find_spans
@@ -37,7 +37,7 @@ class Runner:
     """One pass of a port, for one event loop."""
 
     journal: Journal
-    step: Pass
+    step: CascadeStep
     service: Service
     glossary: Glossary | None
     progress: Progress
@@ -70,7 +70,7 @@ class Runner:
 
     @property
     def _stage(self) -> str:
-        return f"{self.step.member.name}: {self.step.level}s"
+        return f"{self.step.entry.name}: {self.step.level}s"
 
     def _batches(self) -> Iterator[list[Task]]:
         after = 0
@@ -93,7 +93,7 @@ class Runner:
             for task, verdict in zip(tasks, verdicts, strict=True):
                 if verdict is None:
                     continue
-                row = _done(task, self.step.worker, verdict, seconds, final=nth == TRIES or self.step.member.local)
+                row = _done(task, self.step.worker, verdict, seconds, final=nth == TRIES or self.step.entry.local)
                 rows.append(row)
                 if row.state == "retry":
                     again.append(task)
@@ -107,7 +107,7 @@ class Runner:
 
     async def _verdicts(self, texts: Sequence[str]) -> list[Verdict | None]:
         """What the texts' answers are worth; None for a text that was not asked."""
-        if self.step.member.believed:
+        if self.step.entry.trusted:
             return [self._verdict(*pair) for pair in zip(texts, await self.service.ask(texts), strict=True)]
         style = self.service.translator.capacity.mask
         masked = [mask(text, style, find_spans(text, self.glossary)) for text in texts]
@@ -131,7 +131,7 @@ class Runner:
         if not _writable(outcome):
             return Verdict(Failure("malformed", "the answer holds a lone surrogate", retry=True))
         found = check(Segment(text, outcome, self.service.source, self.service.target))
-        if not self.step.member.believed and (wrong := failure(found)):
+        if not self.step.entry.trusted and (wrong := failure(found)):
             return Verdict(wrong)
         names = [getattr(outcome, "flags", ""), *(flag.name for flag in found)]
         return Verdict(outcome, ",".join(filter(None, names)))
