@@ -13,16 +13,16 @@ test: .venv/dev
 install: .venv/dev
 
 figures: .venv/bench
-	@$(BIN)/python benchmarks/figures.py
+	@$(BIN)/python -m benchmarks.figures
 
 figures-quick: .venv/dev
-	@$(BIN)/python benchmarks/figures.py --quick
+	@$(BIN)/python -m benchmarks.figures --quick
 
 picture: .venv/dev
-	@$(BIN)/python benchmarks/picture.py
+	@$(BIN)/python -m benchmarks.picture
 
 bench: .venv/bench
-	@$(BIN)/python benchmarks/run.py
+	@$(BIN)/python -m benchmarks.run
 
 .venv/core: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv

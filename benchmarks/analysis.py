@@ -1,6 +1,6 @@
 """Speed of Russian analysis on a stream of Zipf-distributed forms, against the RusBEIR paper's recipe.
 
-python benchmarks/analysis.py [--docs 1000000]
+python -m benchmarks.analysis [--docs 1000000]
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def measure(n_docs: int = 1_000_000) -> list[dict[str, Any]]:
         environment = {**os.environ, "RUSBEIR_CACHE": folder}
         rows: list[dict[str, Any]] = []
         for name in MEASURES:
-            command = [sys.executable, __file__, "--measure", name, "--stream", str(stream)]
+            command = [sys.executable, "-m", "benchmarks.analysis", "--measure", name, "--stream", str(stream)]
             answer = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE)
             rows.append(json.loads(answer.stdout))
     return [{**row, "ratio": row["words_per_second"] / rows[0]["words_per_second"]} for row in rows]

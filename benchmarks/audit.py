@@ -1,4 +1,4 @@
-"""What the audit finds, misses and takes: `python benchmarks/audit.py [damage] [speed] [wmt] [nfcorpus]`."""
+"""What the audit finds, misses and takes: `python -m benchmarks.audit [damage] [speed] [wmt] [nfcorpus]`."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ from typing import Any
 
 HERE = Path(__file__).parent
 DATA = Path(os.environ.get("RUSBEIR_DATA", "").split(os.pathsep)[0] or HERE.parent.parent / "shared" / "data")
-sys.path.insert(0, str(HERE.parent / "tests" / "audit"))
 
 
 def damage(n: int = 2000, each: int = 50) -> list[dict[str, Any]]:
     """Recall and false alarms of each check on planted damage."""
-    from planting import COUNTS_AS, DAMAGES, plant, xquad_pairs
-
     from rusbeir.audit import segment_checks
     from rusbeir.audit.segment_checks import Measurer
+    from tests.support.planting import COUNTS_AS, DAMAGES, plant, xquad_pairs
 
     planted = plant(xquad_pairs(DATA, n), each)
     bounds = segment_checks.bounds((row.source, row.translation) for row in planted)
@@ -49,13 +47,13 @@ def damage(n: int = 2000, each: int = 50) -> list[dict[str, Any]]:
 
 def speed(n: int = 100_000) -> dict[str, Any]:
     """Segments a second through all checks, and chrF beside sacrebleu's on one core and on two."""
-    from planting import xquad_pairs
     from sacrebleu.metrics.chrf import CHRF
 
     from rusbeir.audit import scores, segment_checks
     from rusbeir.audit.segment_checks import Measurer
     from rusbeir.processes import cpu_count, in_order
     from rusbeir.translation.port.output import paged
+    from tests.support.planting import xquad_pairs
 
     pairs = xquad_pairs(DATA, 2000)
     bounds = segment_checks.bounds((pair.source, pair.translation) for pair in pairs)

@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-import memory
 import numpy as np
+
+from benchmarks import memory
 
 DIM = 384
 K = 100
@@ -74,7 +75,7 @@ def measure(n: int, n_queries: int = 1_000, rounds: int = 3) -> dict[str, float]
         found: dict[str, list[dict[str, float]]] = {"ours": [], "flat": []}
         for _ in range(rounds):
             for name in found:
-                command = [sys.executable, __file__, name, str(path), str(n), str(n_queries)]
+                command = [sys.executable, "-m", "benchmarks.dense", name, str(path), str(n), str(n_queries)]
                 done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
                 found[name].append(dict(zip(*[iter(_numbers(done.stdout))] * 2, strict=True)))
     seconds = {name: min(run["seconds"] for run in runs) for name, runs in found.items()}

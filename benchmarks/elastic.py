@@ -1,7 +1,7 @@
 """Elasticsearch beside the embedded engines, and under nodes that die: prints tables.
 
-python benchmarks/elastic.py speed --docs 1000000      loading, searching and memory, in one run
-python benchmarks/elastic.py cluster --docs 200000     one of three nodes killed, one frozen for 20 s
+python -m benchmarks.elastic speed --docs 1000000      loading, searching and memory, in one run
+python -m benchmarks.elastic cluster --docs 200000     one of three nodes killed, one frozen for 20 s
 
 The nodes are those of the tests: Maven and a JDK are needed, Docker is not.
 """
@@ -21,18 +21,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-TESTS = Path(__file__).parent.parent / "tests"
-sys.path[:0] = [str(TESTS), str(TESTS / "integration"), str(TESTS / "retrieval")]
-
-import drills  # noqa: E402
-import elastic_node  # noqa: E402
-import memory  # noqa: E402
-from stubs import Words, recipe  # noqa: E402
-
-from rusbeir.retrieval.elasticsearch import connection  # noqa: E402
-from rusbeir.retrieval.lexical import engines, index  # noqa: E402
-from rusbeir.retrieval.lexical.bm25 import Bm25  # noqa: E402
-from rusbeir.types import Doc, silent  # noqa: E402
+from benchmarks import memory
+from rusbeir.retrieval.elasticsearch import connection
+from rusbeir.retrieval.lexical import engines, index
+from rusbeir.retrieval.lexical.bm25 import Bm25
+from rusbeir.types import Doc, silent
+from tests.support import drills, elastic_node
+from tests.support.stubs import Words, recipe
 
 FREEZE_SECONDS = 20
 BEIR_DOCS = 10_000

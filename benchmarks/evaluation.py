@@ -1,6 +1,6 @@
 """Time of evaluating a run of 10,000 queries × 1,000 hits against calling pytrec_eval directly.
 
-python benchmarks/evaluation.py
+python -m benchmarks.evaluation
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import run
+from benchmarks import run
 
 HERE = Path(__file__).parent
 
@@ -78,8 +78,7 @@ def figures(out: str, *, quick: bool) -> list[tuple[str, str, str, str, bool]]:
 @contextlib.contextmanager
 def node() -> Iterator[str]:
     """The address of an Elasticsearch node of the tests'. SystemExit without Maven and a JDK to start it."""
-    sys.path.insert(0, str(HERE.parent / "tests"))
-    import elastic_node
+    from tests.support import elastic_node
 
     if lacking := elastic_node.missing():
         raise SystemExit(f"The figures of Elasticsearch need {lacking}, or RUSBEIR_ES_URL.")
@@ -98,7 +97,7 @@ def speed_figures() -> list[tuple[str, str, str, str, bool]]:
     run.write(found)
     return [
         (
-            f"python benchmarks/run.py ({row['what']})",
+            f"python -m benchmarks.run ({row['what']})",
             row["measure"],
             *_words(row["value"], row),
         )

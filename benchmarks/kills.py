@@ -1,4 +1,4 @@
-"""A port that is killed again and again: python benchmarks/kills.py [--kills 100] [--docs 600].
+"""A port that is killed again and again: python -m benchmarks.kills [--kills 100] [--docs 600].
 
 Exit code 0 where every killed port, gone on with to its end, has the bytes of one that was left alone.
 """
@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-HERE = Path(__file__).parent
+REPOSITORY = Path(__file__).parent.parent
 NAMES = ("corpus.jsonl", "queries.jsonl", "card.json", "qa/summary.json", "qa/failures.jsonl", "qa/flagged.jsonl")
 
 
@@ -37,8 +37,8 @@ def command(source: str | Path, out: Path, *options: str) -> list[str]:
 
 
 def run(arguments: list[str], *, quiet: bool = False) -> subprocess.Popen[bytes]:
-    """The port, started, with the translators of this folder at hand; quiet: nobody reads what it says."""
-    path = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH", "")]))
+    """The port, started, with the translators of benchmarks at hand; quiet: nobody reads what it says."""
+    path = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH", "")]))
     return subprocess.Popen(
         arguments,
         env={**os.environ, "PYTHONPATH": path},
@@ -109,12 +109,11 @@ def main() -> None:
     parser.add_argument("--docs", type=int, default=600)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    sys.path.insert(0, str(HERE))
-    import port_data
+    from benchmarks import port_data
 
     with tempfile.TemporaryDirectory() as folder:
         source = port_data.write_corpus(Path(folder) / "source", given.docs)
-        options = ["--to", "ru", "--translator", "python:port_data.slow"]
+        options = ["--to", "ru", "--translator", "python:benchmarks.port_data.slow"]
         outcome = kill_and_go_on(source, Path(folder), options, kills=given.kills, seed=given.seed)
     print(f"{outcome.kills} kills, {outcome.finished} ports finished, {outcome.differing} differ")
     sys.exit(1 if outcome.differing else 0)

@@ -1,6 +1,6 @@
 """Ports on real and on faulty translators: speed, memory, kills; part of `make bench`.
 
-python benchmarks/port.py [--docs 1000000] [--profile 20000]
+python -m benchmarks.port [--docs 1000000] [--profile 20000]
 
 Apertium translates Cocktail's NFCorpus (RUSBEIR_DATA must hold it) into Spanish, also killed and gone on with. Local
 servers that answer like Google and like OpenAI fail in a fifth of 10,000 segments. A translator that answers at once
@@ -23,16 +23,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-import kills
-import memory
-import port_data
-
-HERE = Path(__file__).parent
+from benchmarks import kills, memory, port_data
 
 Row = dict[str, Any]
 
 APERTIUM = ["--to", "es", "--translator", "apertium"]
-INSTANT = ["--to", "ru", "--translator", "python:port_data.instant"]
+INSTANT = ["--to", "ru", "--translator", "python:benchmarks.port_data.instant"]
 IMPATIENT = {
     "requests_per_second": 100_000.0, "concurrency": 16, "retries": 8, "first_wait_seconds": 0.001,
     "max_wait_seconds": 0.02, "breaker": 100,
@@ -71,10 +67,8 @@ def _ndcg(dataset: str, language: str, folder: Path) -> list[Row]:
 
 def _faults(n_segments: int = 10_000) -> list[Row]:
     """10,000 segments through servers of which a fifth of the answers is none."""
-    sys.path.insert(0, str(HERE.parent / "tests" / "translation"))
-    import servers
-
     from rusbeir.translation.port.api import port
+    from tests.support import translation_servers as servers
 
     found: list[Row] = []
     backends: list[tuple[str, dict[str, Any]]] = [
@@ -158,7 +152,9 @@ def _profile(n_docs: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         source = port_data.write_corpus(Path(folder) / "source", n_docs)
         profile = cProfile.Profile()
-        profile.runcall(port, source, to="ru", translator="python:port_data.instant", out=Path(folder) / "out")
+        profile.runcall(
+            port, source, to="ru", translator="python:benchmarks.port_data.instant", out=Path(folder) / "out"
+        )
     pstats.Stats(profile).sort_stats("cumulative").print_stats("rusbeir", 40)
 
 
@@ -170,7 +166,7 @@ def main() -> None:
     if given.profile:
         _profile(given.profile)
         return
-    import run
+    from benchmarks import run
 
     print(run.table(rows(given.docs)))
 

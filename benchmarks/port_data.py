@@ -1,4 +1,4 @@
-"""Corpora of any size whose translation is known, and translators that know it: python:port_data.instant.
+"""Corpora of any size whose translation is known, and translators that know it: python:benchmarks.port_data.instant.
 
 Sentences and their translations are those of the bundled memory of mini, made different by a number before the full
 stop: "Hares dig no burrows 17." is "Зайцы не роют нор 17.".

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
 
 PACKAGES = [
     "rusbeir",
@@ -74,7 +73,7 @@ def _best(command: list[str], rounds: int = 5) -> float:
 
 
 def _evaluation() -> list[dict[str, Any]]:
-    import evaluation
+    from benchmarks import evaluation
 
     found = evaluation.measure()
     what = "evaluate 10,000 queries × 1,000 hits"
@@ -85,7 +84,7 @@ def _evaluation() -> list[dict[str, Any]]:
 
 
 def _audit() -> list[dict[str, Any]]:
-    import audit
+    from benchmarks import audit
 
     rows = []
     for found in audit.damage():
@@ -107,7 +106,7 @@ def _audit() -> list[dict[str, Any]]:
 
 
 def _analysis(n_docs: int) -> list[dict[str, Any]]:
-    import analysis
+    from benchmarks import analysis
 
     bounds = {"rusbeir, cold": 60, "rusbeir, warm": 150}
     return [
@@ -126,7 +125,7 @@ def _analysis(n_docs: int) -> list[dict[str, Any]]:
 
 
 def _search(n_docs: int) -> list[dict[str, Any]]:
-    import search
+    from benchmarks import search
 
     result = []
     for found in search.measure(n_docs):
@@ -149,7 +148,7 @@ def _search(n_docs: int) -> list[dict[str, Any]]:
 
 
 def _dense(n_docs: int) -> list[dict[str, Any]]:
-    import dense
+    from benchmarks import dense
 
     found = dense.measure(n_docs)
     what = f"exact search, {n_docs:,} × {dense.DIM} vectors on disk"
@@ -173,13 +172,13 @@ def _words(kind: str) -> str:
 
 
 def _port(n_docs: int) -> list[dict[str, Any]]:
-    import port
+    from benchmarks import port
 
     return port.rows(n_docs)
 
 
 def _elastic(n_docs: int, n_queries: int = 10_000) -> list[dict[str, Any]]:
-    import elastic
+    from benchmarks import elastic
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         found = elastic.speed(Path(folder) / "speed", n_docs, n_queries)
@@ -199,7 +198,7 @@ def _elastic(n_docs: int, n_queries: int = 10_000) -> list[dict[str, Any]]:
 
 
 def _llm_rerank() -> list[dict[str, Any]]:
-    import llm_rerank
+    from benchmarks import llm_rerank
 
     what = "SmolLM2 reranks 50 queries of xquad/en"
     before, after = llm_rerank.measure("xquad/en", "llm")
@@ -233,7 +232,7 @@ def write(found: list[dict[str, Any]]) -> None:
     machine = f"{len(os.sched_getaffinity(0))} cores ({platform.machine()}), Python {platform.python_version()}"
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     (HERE / "RESULTS.md").write_text(
-        "# Benchmarks\n\n`make bench` and `make figures` write this, in one run of `python benchmarks/run.py`\n"
+        "# Benchmarks\n\n`make bench` and `make figures` write this, in one run of `python -m benchmarks.run`\n"
         f"on {machine}.\n{versions}.\n\n"
         "Russian words are forms of pymorphy3's dictionary drawn by Zipf's law, 50 a document; queries\n"
         "have six words; ids are included. Content words leave out the 150 commonest, which stand where a\n"

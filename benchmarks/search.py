@@ -1,6 +1,6 @@
 """Speed of indexing and searching against bm25s with numba and PISA on the same terms; memory of a whole build.
 
-python benchmarks/search.py [--docs 1000000] [--queries 1000] [--skip-memory]
+python -m benchmarks.search [--docs 1000000] [--queries 1000] [--skip-memory]
 
 Every engine goes from one file of analysed terms to an index on disk, and from analysed queries on every core to
 a run as an evaluation takes it (query -> document id -> score), each in a process of its own. PISA runs through the
@@ -26,9 +26,7 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from analysis import SEED, vocabulary, zipf_stream
+from benchmarks.analysis import SEED, vocabulary, zipf_stream
 
 QUERY_WORDS = 6
 STOP_WORDS = 150
@@ -331,7 +329,7 @@ def _queries(folder: Path, kind: str) -> list[list[str]]:
 
 
 def _me() -> list[str]:
-    return [sys.executable, __file__]
+    return [sys.executable, "-m", "benchmarks.search"]
 
 
 def _print(rows: list[dict[str, Any]]) -> None:

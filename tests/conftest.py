@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import elastic_node
 import pytest
-from openai_server import Endpoint
+
+from tests.support import elastic_node
+from tests.support.openai_server import Endpoint
 
 REPOSITORY = Path(__file__).parent.parent
 

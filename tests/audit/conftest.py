@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).parent.parent
-sys.path[:0] = [str(TESTS / "translation"), str(Path(__file__).parent)]
-
-from backwards import back  # noqa: E402
-from porters import Fake, write_source  # noqa: E402
-
-from rusbeir.translation.port.api import port  # noqa: E402
+from rusbeir.translation.port.api import port
+from tests.support.backwards import back
+from tests.support.small_port import Fake, write_source
 
 
 @pytest.fixture
 def make_port(tmp_path: Path) -> Callable[..., Path]:
-    """Port the small source into a folder; answer is porters.Fake's."""
+    """Port the small source into a folder; answer is Fake's."""
 
     def make(**fake: object) -> Path:
         source = write_source(tmp_path / "small") if not (tmp_path / "small").exists() else tmp_path / "small"

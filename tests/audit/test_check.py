@@ -7,8 +7,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from backwards import back
-from porters import TRANSLATION, Fake, records, translated
 
 from rusbeir.audit import check_port
 from rusbeir.audit.aligned import open_port
@@ -16,6 +14,8 @@ from rusbeir.audit.cleaning import apply_cleaning, plan_cleaning
 from rusbeir.audit.gates import failed_gates, figure_names, figures, parse_gates, refuse_unknown
 from rusbeir.datasets import load
 from rusbeir.errors import BadInput, UnknownName
+from tests.support.backwards import back
+from tests.support.small_port import TRANSLATION, Fake, records, translated
 
 
 def test_a_perfect_port(make_port, back_translator):

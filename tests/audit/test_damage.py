@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from planting import COUNTS_AS, DAMAGES, plant, xquad_pairs
 
 from rusbeir.audit.segment_checks import Measurer, bounds
 from rusbeir.translation.checks.checks import Segment, lost_spans, without_remarks
+from tests.support.planting import COUNTS_AS, DAMAGES, plant, xquad_pairs
 
 
 @pytest.fixture(scope="module")

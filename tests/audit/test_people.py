@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from openai_server import Reply, completion
 from sklearn.metrics import cohen_kappa_score
 
 from rusbeir.audit import check_port
@@ -23,6 +22,7 @@ from rusbeir.audit.rubric import DIMENSIONS
 from rusbeir.audit.sampling import draw
 from rusbeir.audit.sheets import COLUMNS, make_sheets, read_sheet
 from rusbeir.errors import BadInput
+from tests.support.openai_server import Reply, completion
 
 SCORES = st.integers(1, 5)
 

@@ -8,7 +8,6 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from porters import DOCS, QUERIES, translated, write_source
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
@@ -20,6 +19,7 @@ from rusbeir.audit.reference import compare_port
 from rusbeir.datasets import load, write_beir
 from rusbeir.errors import BadInput
 from rusbeir.types import Doc
+from tests.support.small_port import DOCS, QUERIES, translated, write_source
 
 METRICS = {"BLEU": BLEU(trg_lang="ru"), "chrF": CHRF(), "chrF++": CHRF(word_order=2), "TER": TER()}
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "translation"))
-
-from porters import DOCS, records, translated, write_source
-from test_bad_input import one_line
+from tests.support.command_line import one_line
+from tests.support.small_port import DOCS, records, translated, write_source
 
 
 @pytest.fixture

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.command_line import one_line
+
 ARGUMENTS = [
     # arguments, code, parts of the line
     (["bench", "xquad/kz"], 2, ["No dataset 'xquad/kz'", "Did you mean"]),
@@ -42,16 +44,6 @@ def test_arguments(rusbeir, beir, arguments, code, parts):
     outcome = rusbeir(*(argument.replace("{beir}", str(beir)) for argument in arguments))
     assert outcome.code == code
     assert one_line(outcome.err, parts)
-
-
-def one_line(err: str, parts: list[str]) -> bool:
-    """The last line is ours, is the only one about the failure, and holds the parts."""
-    lines = err.strip().splitlines()
-    assert "Traceback" not in err
-    assert len([line for line in lines if line.startswith("rusbeir: ") and "warning" not in line]) == 1, err
-    missing = [part for part in parts if part not in lines[-1]]
-    assert not missing, f"{missing} not in {lines[-1]!r}"
-    return True
 
 
 CORPUS = '{"_id": "d1", "title": "", "text": "кот"}\n'

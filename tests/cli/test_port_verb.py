@@ -11,12 +11,9 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "translation"))
-
-from porters import DOCS, records, translated, write_source
-from test_bad_input import one_line
-
 import rusbeir as package
+from tests.support.command_line import one_line
+from tests.support.small_port import DOCS, records, translated, write_source
 
 REPOSITORY = Path(__file__).parent.parent.parent
 MINI_MEMORY = Path(package.__file__).parent / "datasets" / "mini" / "memory.en-ru.tsv"

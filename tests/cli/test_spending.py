@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from openai_server import Endpoint, Reply, completion, embedded
 
 import rusbeir.datasets
+from tests.support.openai_server import Endpoint, Reply, completion, embedded
 
 DENSE = "dense(any,runtime=openai,dtype=float32)"
 LLM = "bm25 >> rerank(any,runtime=llm,depth=5,max_tokens=20)"

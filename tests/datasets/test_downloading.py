@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import local_server
 import pytest
 
 from rusbeir.datasets.fetching import download as download_module
 from rusbeir.datasets.fetching.download import addresses, download
 from rusbeir.errors import BackendError, BadInput, RusbeirError
+from tests.support import local_server
 
 CONTENT = random.Random(7).randbytes(300_000)
 STALL_SECONDS = 0.4

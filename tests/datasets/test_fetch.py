@@ -9,13 +9,13 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
-import local_server
 import pytest
 
 from rusbeir.datasets import Row, fetch, load
 from rusbeir.datasets import registry as registry_module
 from rusbeir.datasets.fetching import download
 from rusbeir.errors import BackendError, BadInput, UnknownName
+from tests.support import local_server
 
 CONTENT = b'{"data": []}'
 ROW = Row(

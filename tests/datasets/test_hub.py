@@ -13,7 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hub_folders import (
+
+from rusbeir.datasets import Row, extras, load, validate
+from rusbeir.datasets import registry as registry_module
+from rusbeir.errors import BadInput, MissingExtra, UnknownName
+from tests.support.hub_folders import (
     DOCS,
     QRELS,
     QUERIES,
@@ -29,10 +33,6 @@ from hub_folders import (
     renamed,
     ruscibench,
 )
-
-from rusbeir.datasets import Row, extras, load, validate
-from rusbeir.datasets import registry as registry_module
-from rusbeir.errors import BadInput, MissingExtra, UnknownName
 
 pytestmark = pytest.mark.usefixtures("hf_extra")
 

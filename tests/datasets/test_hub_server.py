@@ -10,8 +10,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import local_server
 import pytest
+
+from tests.support import local_server
 
 pytestmark = pytest.mark.usefixtures("hf_extra")
 

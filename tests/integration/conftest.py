@@ -1,15 +1,11 @@
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import elastic_node
 import pytest
 
-# The corpora, the analyzer and the encoder that engines are tested with.
-RETRIEVAL = Path(__file__).parent.parent / "retrieval"
-sys.path[:0] = [str(RETRIEVAL), str(RETRIEVAL / "dense")]
+from tests.support import elastic_node
 
 
 @pytest.fixture(scope="session")

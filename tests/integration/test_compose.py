@@ -6,9 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import elastic_node
 import pytest
 from ruamel.yaml import YAML
+
+from tests.support import elastic_node
 
 FILE = Path(__file__).parent.parent.parent / "compose.yaml"
 SERVICES = YAML(typ="safe").load(FILE.read_text(encoding="utf-8"))["services"]

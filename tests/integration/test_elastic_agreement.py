@@ -10,9 +10,9 @@ from rusbeir.datasets import load
 from rusbeir.retrieval import resolve
 from rusbeir.retrieval.run_cache import search_without_self
 from rusbeir.types import Doc, Run
+from tests.support.elastic_answers import agree
 
 DEPTH = 100
-RELATIVE = 2e-6
 
 COMPARED = [
     # dataset, system, titles, why
@@ -62,18 +62,6 @@ def test_the_engines_agree(name, system, titles, why, capfd):
         sys.stdout.write(
             f"\n{name}, {system}, titles in {titles}: {len(embedded):,} queries, {compared:,} hits compared\n"
         )
-
-
-def agree(one: dict[str, float], other: dict[str, float]) -> int:
-    """How many ranks were compared; each has equal scores, and the same document unless the score is tied."""
-    assert len(one) == len(other)
-    last = min(one.values(), default=0.0)
-    for (one_id, one_score), (other_id, other_score) in zip(one.items(), other.items(), strict=True):
-        assert one_score == pytest.approx(other_score, rel=RELATIVE)
-        if one_id != other_id:
-            # A tie at the cut-off may leave its document out of the other run.
-            assert one.get(other_id, last) == pytest.approx(one_score, rel=RELATIVE)
-    return len(one)
 
 
 @pytest.mark.usefixtures("elasticsearch")

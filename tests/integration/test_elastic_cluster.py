@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 import threading
 
-import drills
-import elastic_node
 import pytest
 
 from rusbeir.retrieval.elasticsearch import connection
+from tests.support import drills, elastic_node
 
 DOCUMENTS = 10_000
 QUERIES = 600

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-import local_server
-import orjson
 import pytest
-from tls_proxy import tls_proxy
 
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.retrieval.elasticsearch import connection
 from rusbeir.retrieval.elasticsearch.diagnose import Finding, examine
+from tests.support.elastic_answers import answering
+from tests.support.tls_proxy import tls_proxy
 
 KEY = "c2VjcmV0LWlkOnNlY3JldC1rZXk="
 CREDENTIALS = ("ES_API_KEY", "ES_USER", "ES_PASSWORD", "ES_CA_CERTS")
@@ -26,22 +23,6 @@ CREDENTIALS = ("ES_API_KEY", "ES_USER", "ES_PASSWORD", "ES_CA_CERTS")
 def no_credentials(monkeypatch):
     for name in CREDENTIALS:
         monkeypatch.delenv(name, raising=False)
-
-
-@contextlib.contextmanager
-def answering(status: int, document: object, product: str = "Elasticsearch") -> Iterator[str]:
-    """A server that answers everything so: for what cannot be run here. Yields its address."""
-
-    class Answering(local_server.Handler):
-        def do_GET(self) -> None:
-            self.body()
-            headers = {"Content-Type": "application/json"} | ({"X-Elastic-Product": product} if product else {})
-            self.answer(status, headers, orjson.dumps(document))
-
-        do_POST = do_GET
-
-    with local_server.serving(Answering) as url:
-        yield url
 
 
 SEVEN = {"version": {"number": "7.17.28", "build_flavor": "default"}, "tagline": "You Know, for Search"}

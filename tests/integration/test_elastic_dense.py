@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from toy import Toy, documents
 
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.retrieval import resolve
 from rusbeir.retrieval.dense.system import DenseSystem
 from rusbeir.retrieval.elasticsearch import dense, indexes
 from rusbeir.retrieval.models import Model
+from tests.support.toy_encoder import Toy, documents
 
 DOCS = documents(1_500)
 QUERIES = {doc.doc_id: doc.text for doc in list(DOCS)[:30]}

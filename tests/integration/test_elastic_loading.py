@@ -5,14 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import get_args
 
-import killed_load
 import orjson
 import pytest
-from flaky_bulk import Trouble, flaky_bulk
-from killing import kill_eight_times
-from stubs import build, open_built, recipe, retriever
-from test_elastic_agreement import agree
-from test_elastic_connection import answering
 
 from rusbeir.errors import BackendError, BadInput, UnknownName
 from rusbeir.retrieval.elasticsearch import bulk, connection, indexes, mappings
@@ -20,6 +14,11 @@ from rusbeir.retrieval.elasticsearch.connection import Server
 from rusbeir.retrieval.elasticsearch.searcher import ElasticSearcher
 from rusbeir.retrieval.lexical.bm25 import Bm25
 from rusbeir.types import Doc
+from tests.support import killed_load
+from tests.support.elastic_answers import agree, answering
+from tests.support.flaky_bulk import Trouble, flaky_bulk
+from tests.support.killing import kill_eight_times
+from tests.support.stubs import build, open_built, recipe, retriever
 
 DOCS = [Doc(f"d{number}", f"w{number} w{number % 7} shared", f"t{number % 3}") for number in range(2_500)]
 ENGINE = "elasticsearch"
@@ -123,12 +122,11 @@ def test_spoiled_requests_are_sent_again(elasticsearch, tmp_path, trouble):
     assert open_built(folder, ENGINE).search(queries, 50) == once
 
 
-def test_a_killed_load_goes_on_where_it_stood(server, tmp_path, monkeypatch):
+def test_a_killed_load_goes_on_where_it_stood(server, tmp_path):
     """Killed again and again, it is in the end as the embedded engine has it."""
     folder, counter = tmp_path / "index", tmp_path / "counter"
     counter.touch()
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent.parent / "retrieval"))
-    kill_eight_times([killed_load.__file__, folder, counter], counter)
+    kill_eight_times(killed_load.__name__, [folder, counter], counter)
     held = indexes.find(server, name_of(folder))
     assert held.published is False
     server.ask("POST", f"/{held.index}/_refresh")

@@ -20,13 +20,13 @@ import pytest
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.jobs import Attempt, Journal, Task
 
-KILLED = Path(__file__).parent / "killed.py"
+REPOSITORY = Path(__file__).parent.parent.parent
 KILLS = 20
 
 
 def start(path: Path, tasks: int, pause_seconds: float = 0.0, out: int | IO[bytes] = subprocess.PIPE):
-    command = [sys.executable, str(KILLED), str(path), str(tasks), str(pause_seconds)]
-    return subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", "tests.support.killed_journal", str(path), str(tasks), str(pause_seconds)]
+    return subprocess.Popen(command, cwd=REPOSITORY, stdout=out, stderr=subprocess.PIPE, text=True)
 
 
 def test_no_answer_is_lost_to_kills(tmp_path):
@@ -291,9 +291,8 @@ def test_a_journal_that_may_not_grow(tmp_path):
 
 
 LIMITED = """
-import resource, signal, sys
-sys.path.insert(0, {folder!r})
-from test_journal_trouble import Journal, fill, all_there, Attempt
+import resource, signal
+from tests.jobs.test_journal_trouble import Journal, fill, all_there, Attempt
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 with Journal.open({path!r}, {{}}) as journal:
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, resource.RLIM_INFINITY))
@@ -308,8 +307,8 @@ print(error)
 
 
 def test_a_limit_on_the_size_of_files(tmp_path):
-    code = LIMITED.format(folder=str(Path(__file__).parent), path=str(tmp_path / "j.sqlite"))
-    outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    code = LIMITED.format(path=str(tmp_path / "j.sqlite"))
+    outcome = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert outcome.returncode == 0, outcome.stderr
     assert outcome.stdout.startswith("Cannot use the journal")
 

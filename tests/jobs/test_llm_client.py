@@ -10,10 +10,10 @@ import sys
 import traceback
 
 import pytest
-from openai_server import Endpoint, Reply, completion, refusal
 
 from rusbeir.errors import BackendError, BadInput, MissingExtra
 from rusbeir.jobs import Answer, Exhausted, Limits, Llm, Price, Rejected, Throttle, Transient
+from tests.support.openai_server import Endpoint, Reply, completion, refusal
 
 KEY = "sk-test-0123456789abcdef"
 MESSAGES = [{"role": "user", "content": "Hello."}]

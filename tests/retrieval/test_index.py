@@ -11,17 +11,17 @@ from pathlib import Path
 
 import orjson
 import pytest
-from stubs import Docs, Words, build, open_built, recipe, retriever
 
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.retrieval.lexical import engines, index
 from rusbeir.retrieval.lexical.bm25 import Bm25
 from rusbeir.retrieval.lexical.doc_ids import DocIds, DocIdWriter
 from rusbeir.types import Doc, silent
+from tests.support.stubs import Docs, Words, build, open_built, recipe, retriever
 
 every_engine = pytest.mark.parametrize("engine", sorted(engines.ENGINES), indirect=True)
 DOCS = [Doc(f"d{number}", f"w{number} w{number % 7} shared", f"t{number % 3}") for number in range(50)]
-HERE = Path(__file__).parent
+REPOSITORY = Path(__file__).parent.parent.parent
 
 
 @every_engine
@@ -142,8 +142,8 @@ def test_no_index_at_all(tmp_path):
 BUILDER = """
 import itertools, resource, sys, time
 from pathlib import Path
-sys.path.insert(0, {here!r})
-from stubs import build
+from tests.support import stubs
+from tests.support.stubs import build
 from rusbeir.errors import RusbeirError
 from rusbeir.types import Doc
 {before}
@@ -156,7 +156,6 @@ def docs():
 class Stream:
     def __len__(self): return 60_000
     def __iter__(self): return docs()
-import stubs
 stubs.Docs = lambda docs: docs
 try:
     build(Path({folder!r}), Stream(), {engine!r})
@@ -166,8 +165,8 @@ except RusbeirError as error:
 
 
 def start(folder: Path, engine: str, *, before: str = "", wait: bool = False) -> subprocess.Popen[str]:
-    code = BUILDER.format(here=str(HERE), folder=str(folder), engine=engine, before=before, wait=wait)
-    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    code = BUILDER.format(folder=str(folder), engine=engine, before=before, wait=wait)
+    return subprocess.Popen([sys.executable, "-c", code], cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
 
 
 @every_engine

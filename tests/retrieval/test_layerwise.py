@@ -13,7 +13,7 @@ import pytest
 from rusbeir.errors import BadInput, MissingExtra
 from rusbeir.retrieval import resolve
 
-HERE = Path(__file__).parent
+REPOSITORY = Path(__file__).parent.parent.parent
 OLDER = ["transformers==4.57.6", "tokenizers==0.22.2", "huggingface_hub==0.36.2", "datasets==5.0.1"]
 """What pip takes for 'rusbeir[flagembedding]' 'transformers<5' instead of what is installed."""
 
@@ -29,10 +29,10 @@ def older(needs, tmp_path_factory):
 
 
 def test_scores_of_layers_equal_the_library(older, tmp_path):
-    paths = os.pathsep.join(map(str, (older, HERE)))
     done = subprocess.run(
-        [sys.executable, str(HERE / "layerwise_scores.py"), str(tmp_path / "minicpm")],
-        env={**os.environ, "PYTHONPATH": paths, "HF_HUB_OFFLINE": "1"},
+        [sys.executable, "-m", "tests.support.layerwise_scores", str(tmp_path / "minicpm")],
+        env={**os.environ, "PYTHONPATH": str(older), "HF_HUB_OFFLINE": "1"},
+        cwd=REPOSITORY,
         capture_output=True,
         text=True,
     )

@@ -7,14 +7,14 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
-import exact_bm25
 import pytest
-from stubs import Docs, retriever
 
 from rusbeir.errors import BadInput
 from rusbeir.retrieval.lexical.bm25 import Bm25
 from rusbeir.retrieval.lexical.engines import ENGINES, load
 from rusbeir.types import Doc
+from tests.support import exact_bm25
+from tests.support.stubs import Docs, retriever
 
 every_engine = pytest.mark.parametrize("engine", sorted(ENGINES), indirect=True)
 

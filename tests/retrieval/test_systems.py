@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 
 import pytest
-from stubs import Docs
 
 from rusbeir.errors import BadInput, UnknownName
 from rusbeir.retrieval import model_files, parse, resolve
 from rusbeir.retrieval.models import Model
 from rusbeir.types import Doc
+from tests.support.stubs import Docs
 
 DOCS = Docs(
     [

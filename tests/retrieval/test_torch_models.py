@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tiny_encoders
 
 from rusbeir.datasets import load, read_run
 from rusbeir.errors import BackendError, BadInput, MissingExtra
@@ -23,6 +22,7 @@ from rusbeir.experiment import bench
 from rusbeir.retrieval import resolve
 from rusbeir.retrieval.dense.encoder import check_vectors
 from rusbeir.types import Dataset, Doc
+from tests.support import tiny_encoders
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from porters import TRANSLATION
+from tests.support.small_port import TRANSLATION
 
 ENGLISH = {russian: word for word, russian in TRANSLATION.items()}
 

@@ -8,14 +8,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from elastic_node import Node
-from stubs import Words, recipe
-
 from rusbeir.retrieval.elasticsearch import connection
 from rusbeir.retrieval.lexical import engines, index
 from rusbeir.retrieval.lexical.bm25 import Bm25
 from rusbeir.retrieval.lexical.index import LexicalRetriever
 from rusbeir.types import Doc, Run, silent
+from tests.support.elastic_node import Node
+from tests.support.stubs import Words, recipe
 
 VOCABULARY = [f"w{number}" for number in range(5_000)]
 WEIGHTS = [1 / (rank + 1) for rank in range(5_000)]

@@ -1,4 +1,4 @@
-"""Real Elasticsearch nodes for tests, from Maven Central's jars: tests/integration/node/ says what they are."""
+"""Real Elasticsearch nodes for tests, from Maven Central's jars: tests/support/node/ says what they are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-SOURCE = Path(__file__).parent / "integration" / "node"
+SOURCE = Path(__file__).parent / "node"
 RELEASES = {"8": "8.18.0", "9": "9.1.0"}
 """Releases whose HTTP module is on Maven Central too."""
 START_SECONDS = 120

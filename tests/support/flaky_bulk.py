@@ -9,8 +9,9 @@ import urllib.request
 from collections.abc import Iterator
 from typing import Literal
 
-import local_server
 import orjson
+
+from tests.support import local_server
 
 Trouble = Literal["items", "request", "answer"]
 """Some documents are rejected; the connection is cut in the request; or in the answer, when all has arrived."""

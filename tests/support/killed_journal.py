@@ -1,4 +1,6 @@
-"""A process that works through a journal and is killed while it does: python killed.py JOURNAL TASKS PAUSE_SECONDS.
+"""A process that works through a journal and is killed while it does.
+
+python -m tests.support.killed_journal JOURNAL TASKS PAUSE_SECONDS
 
 Says each answer's number only after record has returned: what was said must be found again.
 """

@@ -1,4 +1,7 @@
-"""A load into Elasticsearch as a program, to be killed: `killed_load.py FOLDER COUNTER`, each time further on."""
+"""A load into Elasticsearch as a program, to be killed each time further on.
+
+python -m tests.support.killed_load FOLDER COUNTER
+"""
 
 from __future__ import annotations
 
@@ -26,11 +29,10 @@ def documents(counter: Path | None = None) -> Iterator[Doc]:
 
 
 if __name__ == "__main__":
-    from stubs import Docs, Words, recipe
-
     from rusbeir.retrieval.lexical import engines, index
     from rusbeir.retrieval.lexical.bm25 import Bm25
     from rusbeir.types import silent
+    from tests.support.stubs import Docs, Words, recipe
 
     class Counted(Docs):
         def __len__(self) -> int:

@@ -10,14 +10,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+REPOSITORY = Path(__file__).parent.parent.parent
 
-def kill_eight_times(program: Sequence[object], written: Path) -> None:
-    """Run the Python program until the file grows, end it by SIGKILL soon after, and again."""
+
+def kill_eight_times(module: str, arguments: Sequence[object], written: Path) -> None:
+    """Run the module as a program until the file grows, end it by SIGKILL soon after, and again."""
     random.seed(8)
     kills = 0
     for _ in range(8):
         before = _size(written)
-        process = subprocess.Popen([sys.executable, *map(str, program)])
+        process = subprocess.Popen([sys.executable, "-m", module, *map(str, arguments)], cwd=REPOSITORY)
         while process.poll() is None and _size(written) == before:
             time.sleep(0.002)
         time.sleep(random.random() * 0.03)

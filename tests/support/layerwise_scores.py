@@ -6,11 +6,11 @@ import json
 import sys
 from pathlib import Path
 
-import tiny_encoders
 from FlagEmbedding import LayerWiseFlagLLMReranker
 
 from rusbeir.errors import BadInput
 from rusbeir.retrieval import resolve
+from tests.support import tiny_encoders
 
 QUERY = "кто рыба"
 DOCUMENTS = [" ".join(["дом"] * length + ["рыба"]) for length in (3, 90, 9, 60)]

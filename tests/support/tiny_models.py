@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 from ctranslate2.specs import TransformerSpec
-from servers import LETTERS
+
+from tests.support.translation_servers import LETTERS
 
 SPECIAL = ["<unk>", "<s>", "</s>"]
 _POSITIONS = 512

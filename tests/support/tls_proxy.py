@@ -11,8 +11,9 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-import local_server
 import trustme
+
+from tests.support import local_server
 
 
 @contextlib.contextmanager

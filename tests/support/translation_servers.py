@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from checkable import KEPT, LETTERS, known_pairs, russian
-from wire import HTML, JSON, Request, Response, read_request, written
+from tests.support.checkable import KEPT, LETTERS, known_pairs, russian
+from tests.support.wire import HTML, JSON, Request, Response, read_request, written
 
 __all__ = ["FAULTS", "HTML", "JSON", "LETTERS", "Response", "TranslationServer", "known_pairs", "russian"]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
-from texts import texts
 
 from rusbeir.errors import BadInput
 from rusbeir.translation.checks import language, llm_phrases, numbers, repetition
 from rusbeir.translation.checks.checks import CHECKS, FAILURES, Flag, Segment, check, failure
 from rusbeir.translation.translator import REASONS, Failure
+from tests.support.texts import texts
 
 LONG_EN = "The Panthers finished the regular season with a record that nobody had expected of them."
 LONG_RU = "Пантеры закончили регулярный сезон с рекордом, которого от них никто не ожидал."

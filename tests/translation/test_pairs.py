@@ -10,10 +10,10 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from texts import SNIPPETS
 
 from rusbeir.errors import BadInput
 from rusbeir.translation.tm.pairs import read_pairs, write_pairs
+from tests.support.texts import SNIPPETS
 
 ENDINGS = [".jsonl", ".tsv", ".tmx", ".jsonl.gz", ".tsv.gz", ".tmx.gz"]
 TEXT = st.lists(st.one_of(st.sampled_from(SNIPPETS), st.text(max_size=10)), max_size=5).map("".join)

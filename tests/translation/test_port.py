@@ -8,7 +8,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from porters import DOCS, Fake, dataset_bytes, failing, records, translated, write_source
 
 import rusbeir
 from rusbeir.errors import BackendError, BadInput
@@ -18,6 +17,7 @@ from rusbeir.translation.port.job import Incomplete
 from rusbeir.translation.segments.glossary import Glossary
 from rusbeir.translation.tm.pairs import read_pairs
 from rusbeir.translation.translator import Capacity, Failure
+from tests.support.small_port import DOCS, Fake, dataset_bytes, failing, records, translated, write_source
 
 
 @pytest.fixture

@@ -8,15 +8,12 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent.parent / "benchmarks"))
-
-import port_data
-import servers
-from porters import records
-
 import rusbeir
+from benchmarks import port_data
 from rusbeir.jobs import Journal
 from rusbeir.translation.port.api import port
+from tests.support import translation_servers as servers
+from tests.support.small_port import records
 
 N_SEGMENTS = 2_000
 """benchmarks/port.py does it with 10,000."""

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import shutil
-import sys
-from pathlib import Path
 
 import pytest
-from porters import Fake, write_source
 
-REPOSITORY = Path(__file__).parent.parent.parent
-sys.path.insert(0, str(REPOSITORY / "benchmarks"))
-
-import kills  # noqa: E402
-import port_data  # noqa: E402
-
-from rusbeir.errors import BackendError, BadInput  # noqa: E402
-from rusbeir.translation.backends.presets import preset  # noqa: E402
-from rusbeir.translation.port.api import port  # noqa: E402
-from rusbeir.translation.port.folder import open_port_folder  # noqa: E402
-from rusbeir.translation.port.plan import TranslatorEntry  # noqa: E402
+from benchmarks import kills, port_data
+from rusbeir.errors import BackendError, BadInput
+from rusbeir.translation.backends.presets import preset
+from rusbeir.translation.port.api import port
+from rusbeir.translation.port.folder import open_port_folder
+from rusbeir.translation.port.plan import TranslatorEntry
+from tests.support.small_port import Fake, write_source
 
 
 def test_killed_ports_end_with_the_same_bytes(tmp_path):
     source = port_data.write_corpus(tmp_path / "source", 600)
-    options = ["--to", "ru", "--translator", "python:port_data.slow"]
+    options = ["--to", "ru", "--translator", "python:benchmarks.port_data.slow"]
     outcome = kills.kill_and_go_on(source, tmp_path, options, kills=6, seed=1)
     assert outcome.kills == 6
     assert outcome.differing == 0

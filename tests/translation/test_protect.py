@@ -8,7 +8,6 @@ from itertools import pairwise
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from texts import GLOSSARY, texts
 
 from rusbeir.errors import BadInput, UnknownName
 from rusbeir.translation.segments.glossary import Glossary
@@ -17,6 +16,7 @@ from rusbeir.translation.segments.protect import Masked, mask, restore, split
 from rusbeir.translation.segments.segment import join, units
 from rusbeir.translation.segments.spans import find_spans
 from rusbeir.translation.translator import Capacity, Failure
+from tests.support.texts import GLOSSARY, texts
 
 MASKS = [name for name, style in STYLES.items() if style.form]
 

@@ -7,7 +7,6 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from texts import GLOSSARY, texts
 
 from rusbeir.errors import BadInput, UnknownName
 from rusbeir.translation.segments.placeholders import STYLES
@@ -15,6 +14,7 @@ from rusbeir.translation.segments.protect import mask
 from rusbeir.translation.segments.segment import LEVELS, Piece, cut, join, pack, units
 from rusbeir.translation.segments.spans import find_spans
 from rusbeir.translation.translator import Capacity
+from tests.support.texts import GLOSSARY, texts
 
 FREE = Capacity()
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-from killing import kill_eight_times
-from toy import Toy, build, documents
 
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.retrieval.dense import encoded_corpus
 from rusbeir.retrieval.dense.embedding_store import BLOCK_TEXTS, EmbeddingStore
+from tests.support.killing import REPOSITORY, kill_eight_times
+from tests.support.toy_encoder import Toy, build, documents
 
 N = 20 * BLOCK_TEXTS + 7
 
@@ -22,8 +21,7 @@ def test_killed_encoding_ends_with_the_same_bytes(tmp_path):
     """SIGKILL eight times, each soon after another block was written; then let it finish, and compare."""
     build(tmp_path / "whole", N, Toy())
     expected = (tmp_path / "whole" / "store" / "vectors").read_bytes()
-    program = [Path(__file__).parent / "toy.py", tmp_path / "killed", N]
-    kill_eight_times(program, tmp_path / "killed" / "store" / "vectors")
+    kill_eight_times(Toy.__module__, [tmp_path / "killed", N], tmp_path / "killed" / "store" / "vectors")
     toy = Toy()
     store = build(tmp_path / "killed", N, toy)
     assert sum(toy.calls) < N, "nothing was resumed"
@@ -60,10 +58,10 @@ def test_half_precision_takes_half_the_bytes(tmp_path):
 
 def test_two_processes_may_fill_one_store(tmp_path):
     """The second waits for the first's block instead of failing, and neither loses a vector."""
-    arguments = [sys.executable, Path(__file__).parent / "toy.py"]
+    arguments = [sys.executable, "-m", Toy.__module__]
     both = [
-        subprocess.Popen([*arguments, str(tmp_path), str(N)]),
-        subprocess.Popen([*arguments, str(tmp_path), str(N)]),
+        subprocess.Popen([*arguments, str(tmp_path), str(N)], cwd=REPOSITORY),
+        subprocess.Popen([*arguments, str(tmp_path), str(N)], cwd=REPOSITORY),
     ]
     assert [process.wait() for process in both] == [0, 0]
     distinct = {f"{doc.title} {doc.text}" for doc in documents(N)}

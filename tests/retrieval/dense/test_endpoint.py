@@ -6,14 +6,14 @@ import json
 
 import numpy as np
 import pytest
-from local_server import serving
-from openai_server import Endpoint, Reply, embedded, refusal
-from toy import Docs, Toy
 
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.jobs import BudgetReached, CharBudget
 from rusbeir.retrieval import RunSettings, resolve
 from rusbeir.types import Doc
+from tests.support.local_server import serving
+from tests.support.openai_server import Endpoint, Reply, embedded, refusal
+from tests.support.toy_encoder import Docs, Toy
 
 DOCS = Docs([Doc("cat", "кошка ловит мышь"), Doc("dog", "собака сторожит дом"), Doc("fish", "рыба плавает")])
 SYSTEM = "dense(toy-embedding,runtime=openai)"

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toy import Docs, Toy, documents
 
 from rusbeir.retrieval.dense import vector_search
 from rusbeir.retrieval.dense.system import DenseRetriever, DenseSystem
 from rusbeir.retrieval.models import Model
 from rusbeir.types import Doc
+from tests.support.toy_encoder import Docs, Toy, documents
 
 rng = np.random.default_rng(3)
 

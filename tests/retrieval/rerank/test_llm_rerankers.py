@@ -9,7 +9,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from openai_server import Endpoint, Reply, completion, refusal
 
 from rusbeir.datasets import load
 from rusbeir.errors import BackendError
@@ -18,6 +17,7 @@ from rusbeir.retrieval import RunSettings, resolve
 from rusbeir.retrieval.models import Model
 from rusbeir.retrieval.rerank.llm import ListReranker, YesNoReranker, permutation
 from rusbeir.retrieval.rerank.score_cache import ScoreCache
+from tests.support.openai_server import Endpoint, Reply, completion, refusal
 
 
 class Judge(Endpoint):

@@ -6,13 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import toy_weights
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from killing import kill_eight_times
 from scipy import sparse
-from stubs import Docs
-from toy_weights import ToyWeights, build, distinct, documents
 
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.experiment import bench
@@ -23,6 +19,10 @@ from rusbeir.retrieval.sparse import system as sparse_system
 from rusbeir.retrieval.sparse.system import SparseSystem, search
 from rusbeir.retrieval.sparse.weight_store import WeightStore
 from rusbeir.types import Card, Dataset, Doc
+from tests.support import toy_weights
+from tests.support.killing import kill_eight_times
+from tests.support.stubs import Docs
+from tests.support.toy_weights import ToyWeights, build, distinct, documents
 
 N = 20 * BLOCK_TEXTS + 7
 
@@ -123,7 +123,7 @@ def test_contract(fresh_cache, caplog):
 def test_a_second_composition_encodes_nothing(fresh_cache, tmp_path, monkeypatch):
     toy = ToyWeights()
     monkeypatch.setattr(toy_weights, "make", lambda model: toy, raising=False)
-    monkeypatch.setitem(sparse_system.RUNTIMES, "flagembedding", "toy_weights:make")
+    monkeypatch.setitem(sparse_system.RUNTIMES, "flagembedding", "tests.support.toy_weights:make")
     card = Card(name="toy", language="ru", split="test", fingerprint="f")
     queries = {"q1": "кошка", "q2": "дом"}
     dataset = Dataset(corpus=DOCS, queries=queries, qrels={"q1": {"cat": 1}, "q2": {"titled": 1}}, card=card)
@@ -158,8 +158,7 @@ def test_killed_encoding_ends_with_the_same_bytes(tmp_path):
     """SIGKILL eight times, each soon after another block was written; then let it finish, and compare."""
     docs = distinct(documents(N))
     build(tmp_path / "whole", docs, ToyWeights())
-    program = [Path(__file__).parent / "toy_weights.py", tmp_path / "killed", N]
-    kill_eight_times(program, tmp_path / "killed" / "store" / "weights")
+    kill_eight_times(toy_weights.__name__, [tmp_path / "killed", N], tmp_path / "killed" / "store" / "weights")
     toy = ToyWeights()
     build(tmp_path / "killed", docs, toy)
     assert len(toy.texts) < N, "nothing was resumed"

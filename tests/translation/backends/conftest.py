@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
+from rusbeir.translation.backends import Backend, make
+from tests.support import tiny_models
+from tests.support import translation_servers as servers
 
-import servers  # noqa: E402
-import tiny_models  # noqa: E402
 
-from rusbeir.translation.backends import Backend, make  # noqa: E402
+@pytest.fixture(autouse=True)
+def users_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of the user's modules, from which python:own_translators.plain is imported."""
+    monkeypatch.syspath_prepend(Path(servers.__file__).parent / "users_folder")
 
 
 @pytest.fixture(autouse=True)

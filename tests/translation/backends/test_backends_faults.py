@@ -10,13 +10,13 @@ import sys
 import time
 
 import pytest
-import servers
 
 from rusbeir.errors import BackendError
 from rusbeir.jobs import Throttle
 from rusbeir.translation.backends import close, make
 from rusbeir.translation.segments.placeholders import STYLES
 from rusbeir.translation.translator import Failure
+from tests.support import translation_servers as servers
 
 N_TEXTS = 2_000
 TRIES = 5

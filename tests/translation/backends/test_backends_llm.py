@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-import servers
-from asking import ask
 
 from rusbeir.errors import BadInput
 from rusbeir.translation.backends import make
 from rusbeir.translation.backends.llm import read_translation
 from rusbeir.translation.translator import Failure
+from tests.support import translation_servers as servers
+from tests.support.asking import ask
 
 TEXT = "Hares dig no burrows: by day they rest in a shallow hollow called a form."
 RUSSIAN = "Нор зайцы не роют: днём они отдыхают в неглубокой ямке — лёжке."

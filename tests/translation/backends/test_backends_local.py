@@ -11,12 +11,13 @@ import time
 from pathlib import Path
 
 import pytest
-from asking import ask
-from servers import LETTERS, known_pairs
 
 from rusbeir.errors import BadInput
 from rusbeir.translation.backends import close, make
 from rusbeir.translation.translator import Failure
+from tests import support
+from tests.support.asking import ask
+from tests.support.translation_servers import LETTERS, known_pairs
 
 
 @pytest.fixture
@@ -89,7 +90,7 @@ def test_without_apertium(monkeypatch, tmp_path):
 def fragile(apertium, tmp_path):
     """A mode with a program that dies, hangs or answers twice when it is told to."""
     program = tmp_path / "program"
-    source = (Path(__file__).parent / "fake_program.py").read_text(encoding="utf-8")
+    source = (Path(support.__file__).parent / "fake_program.py").read_text(encoding="utf-8")
     program.write_text(f"#!{sys.executable}\n{source}", encoding="utf-8")
     program.chmod(0o755)
     (tmp_path / "eng-spa.mode").write_text(f"'{program}' $1 | '{program}' $2", encoding="utf-8")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 
 import pytest
-import servers
-from asking import ask
 
 from rusbeir.errors import BadInput, MissingExtra, UnknownName
 from rusbeir.jobs import Limits
@@ -14,6 +12,8 @@ from rusbeir.translation.backends import make, members, names, preset
 from rusbeir.translation.backends.presets import codes_of
 from rusbeir.translation.languages import Codes, english_name
 from rusbeir.translation.translator import Failure
+from tests.support import translation_servers as servers
+from tests.support.asking import ask
 
 
 def test_names():

@@ -7,13 +7,13 @@ import shutil
 import subprocess
 
 import pytest
-import servers
-from asking import ask
 
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.jobs import Transient
 from rusbeir.translation.backends import make
 from rusbeir.translation.translator import Failure
+from tests.support import translation_servers as servers
+from tests.support.asking import ask
 
 
 def answering(server, status, body="", **headers):

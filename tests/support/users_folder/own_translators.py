@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from servers import LETTERS
-
 from rusbeir.jobs import Transient
 from rusbeir.translation.translator import Failure
+from tests.support.checkable import LETTERS
 
 
 def plain(texts, source, target):
