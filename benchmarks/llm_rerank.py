@@ -48,7 +48,7 @@ def measure(dataset: str, runtime: str) -> tuple[dict[str, float], dict[str, flo
         endpoint = f"{server.listening_address}/v1"
         os.environ.update(OPENAI_BASE_URL=endpoint, OPENAI_API_KEY="none", RUSBEIR_CACHE=cache)
         for system in ("bm25", f"bm25 >> rerank(SmolLM2-135M,runtime={runtime},depth={DEPTH},max_tokens=100)"):
-            ready = resolve(system, language=data.card.language).prepare(data.corpus, data.card.fingerprint)
+            ready = resolve(system, language=data.card.language).prepare(data.corpus, data.fingerprint)
             started = time.perf_counter()
             run = ready.retriever.search(queries, DEPTH)
             seconds = time.perf_counter() - started

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from rusbeir.datasets import load as load
     from rusbeir.experiment import bench as bench
     from rusbeir.translation.port.api import port as port
+    from rusbeir.types import Dataset as Dataset
 
 __version__ = "0.1.0"
-__all__ = ["Analyzer", "__version__", "bench", "load", "port"]
+__all__ = ["Analyzer", "Dataset", "__version__", "bench", "load", "port"]
 
 _HOMES = {
     "Analyzer": "rusbeir.analysis",
+    "Dataset": "rusbeir.types",
     "bench": "rusbeir.experiment",
     "load": "rusbeir.datasets",
     "port": "rusbeir.translation.port.api",

@@ -23,7 +23,7 @@ from rusbeir.retrieval import LimitsDepth, RunSettings, Spec, System, resolve
 from rusbeir.retrieval.run_cache import search_without_self
 from rusbeir.storage import append_line, atomic_file
 from rusbeir.text import digest, slug
-from rusbeir.types import Card, Dataset, Progress, Queries, Run, silent
+from rusbeir.types import Dataset, Progress, Queries, Run, silent
 
 ResultRow: TypeAlias = dict[str, Any]
 """A result row: one JSON object, as docs/json.md describes it."""
@@ -62,12 +62,12 @@ def bench(
     dataset, resolved = _resolve_on(dataset, system, engine, language, split, progress)
     card = dataset.card
     signature = f"{resolved.signature}|k:{k}"
-    if not force and (row := _present(out, card, resolved.name, signature, names)):
+    if not force and (row := _present(out, dataset, resolved.name, signature, names)):
         return row
 
     budget = CharBudget(out, budget_chars) if budget_chars is not None else None
     settings = RunSettings(progress=progress, force=force, budget=budget)
-    ready = resolved.prepare(dataset.corpus, card.fingerprint, settings)
+    ready = resolved.prepare(dataset.corpus, dataset.fingerprint, settings)
     started = time.perf_counter()
     run = search_without_self(ready.retriever, dataset.queries, k, card.self_suffixes)
     search_seconds = time.perf_counter() - started
@@ -76,7 +76,7 @@ def bench(
     result = evaluate(dataset.qrels, run, names)
     evaluate_seconds = time.perf_counter() - started
 
-    key = digest(card.name, card.split, card.fingerprint, resolved.name, signature, chars=10)
+    key = digest(card.name, card.split, dataset.fingerprint, resolved.name, signature, chars=10)
     stem = f"{slug(f'{card.name} {resolved.name}')}-{key}"
     run_path, per_query_path = out / "runs" / f"{stem}.run.gz", out / "per_query" / f"{stem}.json"
     write_run(run_path, run, tag=re.sub(r"\s+", "", resolved.name))
@@ -89,7 +89,7 @@ def bench(
         "system": resolved.name,
         "engine": resolved.engine,
         "signature": signature,
-        "fingerprint": card.fingerprint,
+        "fingerprint": dataset.fingerprint,
         "measures": result.measures,
         "measures_answered": result.measures_answered,
         "n_docs": len(dataset.corpus),
@@ -170,7 +170,7 @@ def search(
     dataset, resolved = _resolve_on(dataset, system, engine, language, split, progress)
     budget = CharBudget(Path(out), budget_chars) if budget_chars is not None else None
     settings = RunSettings(progress=progress, budget=budget)
-    ready = resolved.prepare(dataset.corpus, dataset.card.fingerprint, settings)
+    ready = resolved.prepare(dataset.corpus, dataset.fingerprint, settings)
     asked = dataset.queries if queries is None else queries
     return search_without_self(ready.retriever, asked, k, dataset.card.self_suffixes)
 
@@ -188,15 +188,15 @@ def read_rows(out: str | Path = "results") -> Iterator[ResultRow]:
                 raise BadInput(f"{path}:{number}: not a result row ({error}). Remove the line.") from None
 
 
-def _present(out: Path, card: Card, system: str, signature: str, names: Sequence[str]) -> ResultRow | None:
+def _present(out: Path, dataset: Dataset, system: str, signature: str, names: Sequence[str]) -> ResultRow | None:
     """The newest row of the same recipe on the same data that holds all measures and still has its run."""
     for row in reversed(list(read_rows(out))):
         same = (row["dataset"], row["split"], row["system"], row["signature"], row["fingerprint"]) == (
-            card.name,
-            card.split,
+            dataset.card.name,
+            dataset.card.split,
             system,
             signature,
-            card.fingerprint,
+            dataset.fingerprint,
         )
         if same and all(name in row["measures"] for name in names) and Path(row["run"]).exists():
             return row

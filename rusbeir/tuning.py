@@ -78,7 +78,7 @@ def tune(
     budget = CharBudget(Path(out), budget_chars) if budget_chars is not None else None
     settings = RunSettings(progress=progress, budget=budget)
     runs = [
-        source.prepare(dataset.corpus, card.fingerprint, settings).retriever.search(dataset.queries, fusion.depth)
+        source.prepare(dataset.corpus, dataset.fingerprint, settings).retriever.search(dataset.queries, fusion.depth)
         for source in fusion.sources
     ]
     scores: dict[tuple[float, ...], dict[str, float]] = {}

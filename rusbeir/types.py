@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol, SupportsIndex, TypeAlias, runtime_checkable
+
+import orjson
+
+from rusbeir.errors import BadInput
+from rusbeir.text import shorten
 
 Queries: TypeAlias = Mapping[str, str]
 """query_id -> text."""
@@ -43,15 +50,58 @@ class Corpus(Protocol):
         ...
 
 
+@runtime_checkable
+class HashedCorpus(Corpus, Protocol):
+    """A corpus that knows the hash of its content."""
+
+    @property
+    def sha256(self) -> str:
+        """The sha256 (hex) over the canonical_line of each document (id, title, text), in corpus order."""
+        ...
+
+
+def canonical_line(*fields: str | int) -> bytes:
+    """One record as the line of JSON that a fingerprint hashes."""
+    return orjson.dumps(fields) + b"\n"
+
+
+class MemoryCorpus:
+    """Documents held in memory, in the order in which they were given."""
+
+    def __init__(self, records: Iterable[Doc | Mapping[str, Any]]) -> None:
+        """Take documents, or dicts with `_id` or `doc_id`, `text` and perhaps `title`.
+
+        Raises BadInput for an unusable or repeated id, a text that is not a string, and an empty corpus.
+        """
+        self._docs: dict[str, Doc] = {}
+        digest = hashlib.sha256()
+        for number, record in enumerate(records, 1):
+            doc = _read_document(record, f"Document {number} of the corpus")
+            if doc.doc_id in self._docs:
+                raise BadInput(f"Document {number} of the corpus repeats the id {doc.doc_id!r}; ids must be unique.")
+            self._docs[doc.doc_id] = doc
+            digest.update(canonical_line(doc.doc_id, doc.title, doc.text))
+        if not self._docs:
+            raise BadInput("The corpus is empty; a dataset needs at least one document.")
+        self.sha256 = digest.hexdigest()
+
+    def __iter__(self) -> Iterator[Doc]:
+        return iter(self._docs.values())
+
+    def __len__(self) -> int:
+        return len(self._docs)
+
+    def __getitem__(self, doc_id: str) -> Doc:
+        return self._docs[doc_id]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """What is known of a dataset: where it comes from, how it is to be read, and what it held."""
+    """What is known of a dataset in addition to its content: its name, where it comes from, how it is read."""
 
     name: str
     language: str
     split: str
-    fingerprint: str
-    """sha256 (hex) of the content: the corpus's own, in its order, then queries and qrels sorted by id."""
     licence: str = ""
     source: str = ""
     revision: str = ""
@@ -69,6 +119,136 @@ class Dataset:
     queries: Queries
     qrels: Qrels
     card: Card
+
+    @classmethod
+    def of(
+        cls,
+        corpus: HashedCorpus | Iterable[Doc | Mapping[str, Any]],
+        queries: Queries,
+        qrels: Qrels,
+        *,
+        language: str,
+        name: str = "in-memory",
+        split: str = "test",
+        licence: str = "",
+        source: str = "",
+        revision: str = "",
+        self_suffixes: tuple[str, ...] = (),
+        provenance: Mapping[str, Any] | None = None,
+    ) -> Dataset:
+        """A dataset of documents, queries and judgements that are at hand in Python.
+
+        The corpus is a HashedCorpus, which is used as it is, or any iterable that MemoryCorpus takes. Queries that are
+        not judged are left out, as `load` does. Raises BadInput for ids, texts and grades that cannot be right, and
+        for judgements of a query that is not given.
+
+        >>> docs = [{"_id": "d1", "text": "Кошка спит."}, {"_id": "d2", "text": "Собака лает."}]
+        >>> cats = Dataset.of(docs, {"q1": "кошка"}, {"q1": {"d1": 1}}, language="ru")
+        >>> cats.fingerprint[:8]
+        '1e6e9463'
+        """
+        for what, given in (("queries", queries), ("qrels", qrels)):
+            if not isinstance(given, Mapping):
+                raise BadInput(f"The {what} are a {type(given).__name__}; expected a mapping with query ids as keys.")
+        if not isinstance(corpus, HashedCorpus):
+            corpus = MemoryCorpus(corpus)
+        judged = _read_qrels(qrels)
+        if unknown := [query_id for query_id in judged if query_id not in queries]:
+            n = f"{len(unknown)} queries" if len(unknown) > 1 else "a query"
+            raise BadInput(f"The qrels judge {n} without a text, such as {unknown[0]!r}; add them to the queries.")
+        for query_id in judged:
+            _require_string(queries[query_id], f"Query {query_id!r}", "text")
+        card = Card(
+            name=name,
+            language=language,
+            split=split,
+            licence=licence,
+            source=source,
+            revision=revision,
+            self_suffixes=self_suffixes,
+            provenance=provenance or {},
+        )
+        texts = {query_id: text for query_id, text in queries.items() if query_id in judged}
+        return cls(corpus=corpus, queries=texts, qrels=judged, card=card)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The sha256 (hex) of the content, computed when first read; equal for the same content in any format."""
+        if isinstance(self.corpus, HashedCorpus):
+            sha256 = self.corpus.sha256
+        else:
+            digest = hashlib.sha256()
+            for doc in self.corpus:
+                digest.update(canonical_line(doc.doc_id, doc.title, doc.text))
+            sha256 = digest.hexdigest()
+        return fingerprint(sha256, self.queries, self.qrels)
+
+
+def fingerprint(corpus_sha256: str, queries: Queries, qrels: Qrels) -> str:
+    """The sha256 (hex) of what a dataset holds, equal for the same content in any format.
+
+    Over JSON lines: the sha256 over [id, title, text] of each document in corpus order, then
+    [query id, text] sorted by id, then [query id, document id, grade] sorted by both ids.
+    """
+    digest = hashlib.sha256(canonical_line(corpus_sha256))
+    for query_id in sorted(queries):
+        digest.update(canonical_line(query_id, queries[query_id]))
+    for query_id in sorted(qrels):
+        for doc_id in sorted(qrels[query_id]):
+            digest.update(canonical_line(query_id, doc_id, qrels[query_id][doc_id]))
+    return digest.hexdigest()
+
+
+def _read_document(record: Doc | Mapping[str, Any], where: str) -> Doc:
+    if isinstance(record, Mapping):
+        record = Doc._make((record.get("_id", record.get("doc_id")), record.get("text"), record.get("title") or ""))
+    elif not isinstance(record, Doc):
+        raise BadInput(
+            f"{where} is a {type(record).__name__}; expected a Doc or a dict with `_id`, `text` and `title`."
+        )
+    _require_id(record.doc_id, where)
+    _require_string(record.text, f"{where} ({record.doc_id!r})", "text")
+    _require_string(record.title, f"{where} ({record.doc_id!r})", "title")
+    return record
+
+
+def _read_qrels(qrels: Qrels) -> dict[str, dict[str, int]]:
+    """A copy without the queries that have no judgement, which no file of qrels can hold."""
+    judged: dict[str, dict[str, int]] = {}
+    for query_id, grades in qrels.items():
+        _require_id(query_id, "A query of the qrels")
+        if not isinstance(grades, Mapping):
+            raise BadInput(
+                f"The qrels of query {query_id!r} are {shorten(repr(grades))}; expected {{document id: grade}}."
+            )
+        for doc_id, grade in grades.items():
+            _require_id(doc_id, f"A document judged for query {query_id!r}")
+            if isinstance(grade, bool) or not isinstance(grade, SupportsIndex) or abs(int(grade)) >= 10**9:
+                raise BadInput(
+                    f"The grade of document {doc_id!r} for query {query_id!r} is {shorten(repr(grade))}; expected an "
+                    "integer of at most 9 digits."
+                )
+            judged.setdefault(query_id, {})[doc_id] = int(grade)
+    if not judged:
+        raise BadInput("The qrels are empty; a dataset needs at least one judged query.")
+    return judged
+
+
+def _require_id(value: object, where: str) -> None:
+    _require_string(value, where, "id")
+    if not str(value).strip():
+        raise BadInput(f"{where}: the id is {value!r}; it must not be empty.")
+
+
+def _require_string(value: object, where: str, what: str) -> None:
+    if not isinstance(value, str):
+        raise BadInput(f"{where}: the {what} is {shorten(repr(value))}; it must be a string.")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise BadInput(
+            f"{where}: character {error.start + 1} of the {what} is an unpaired surrogate, which UTF-8 cannot encode."
+        ) from error
 
 
 class TextAnalyzer(Protocol):

@@ -78,5 +78,5 @@ def test_import_loads_nothing_heavy():
 def test_public_names():
     import rusbeir
 
-    assert sorted(rusbeir.__all__) == ["Analyzer", "__version__", "bench", "load", "port"]
+    assert sorted(rusbeir.__all__) == ["Analyzer", "Dataset", "__version__", "bench", "load", "port"]
     assert all(getattr(rusbeir, name) is not None for name in rusbeir.__all__)

@@ -22,7 +22,7 @@ SYSTEM = "minmax(bm25(profile=raw),bm25,depth=20)"
 def dev() -> Dataset:
     """mini/ru with its queries named a development split."""
     found = load("mini/ru")
-    card = Card(name="mini/ru", language="ru", split="dev", fingerprint=found.card.fingerprint)
+    card = Card(name="mini/ru", language="ru", split="dev")
     return Dataset(corpus=found.corpus, queries=found.queries, qrels=found.qrels, card=card)
 
 
@@ -76,6 +76,6 @@ def test_weights_and_the_held_out_mean(dev):
     ],
 )
 def test_refused(dev, change, system, folds, part):
-    card = Card(name="mini/ru", language="ru", fingerprint="f", **{"split": "dev", **change})
+    card = Card(name="mini/ru", language="ru", **{"split": "dev", **change})
     with pytest.raises(BadInput, match=part):
         tune(Dataset(corpus=dev.corpus, queries=dev.queries, qrels=dev.qrels, card=card), system, folds=folds)

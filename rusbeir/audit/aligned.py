@@ -137,10 +137,10 @@ def open_port(
         raise BadInput(
             f"{folder} is a port of {origin['name']!r}, which has no such name here: give --source."
         ) from error
-    if origin.get("fingerprint", original.card.fingerprint) != original.card.fingerprint:
+    if origin.get("fingerprint", original.fingerprint) != original.fingerprint:
         raise BadInput(
             f"{source or origin['name']} is not what {folder} was made of: its fingerprint is "
-            f"{original.card.fingerprint[:12]}…, and the port's card says {origin['fingerprint'][:12]}…."
+            f"{original.fingerprint[:12]}…, and the port's card says {origin['fingerprint'][:12]}…."
         )
     settings = provenance.get("settings", {})
     if found := _SAMPLE.fullmatch(settings.get("sample", "all")):

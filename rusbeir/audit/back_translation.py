@@ -27,6 +27,8 @@ class Segments:
 
     port: Port
     n: int
+    sha256: str = "segments"
+    """The same for whatever segments the port has: the journal finds the answers that still fit by their text."""
 
     def __iter__(self) -> Iterator[Doc]:
         return (Doc(str(n), part.translation) for n, part in enumerate(segments(self.port.records())))
@@ -55,13 +57,13 @@ def back_translate(
     Raises as rusbeir.port does, but goes on where single segments have no translation.
     """
     source, target = port.languages
-    content = f"{port.dataset.card.fingerprint} {n_segments}"
+    content = f"{port.dataset.fingerprint} {n_segments}"
     marker = folder / _CONTENT
     if not marker.exists() or marker.read_text(encoding="utf-8") != content:
         # The port has changed since: its texts are cut again, and answers that still fit are found by their text.
         (folder / LAYOUT).unlink(missing_ok=True)
     name = f"{port.dataset.card.name} (segments)"
-    card = Card(name=name, language=target, split=port.dataset.card.split, fingerprint="segments")
+    card = Card(name=name, language=target, split=port.dataset.card.split)
     dataset = Dataset(corpus=Segments(port=port, n=n_segments), queries={}, qrels={}, card=card)
     try:
         translate(

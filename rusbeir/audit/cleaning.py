@@ -72,7 +72,7 @@ def plan_cleaning(
     queries += [{"id": row["id"], "flags": ["chat-prefix"]} for row in unrepaired if row["kind"] == "query"]
     plan = {
         "port": port.dataset.card.name,
-        "fingerprint": port.dataset.card.fingerprint,
+        "fingerprint": port.dataset.fingerprint,
         "flags": list(flags),
         "share": share,
         "documents": documents,
@@ -97,7 +97,7 @@ def apply_cleaning(
     if not path.exists():
         raise BadInput(f"{folder} has no plan to apply: `rusbeir audit clean {folder}` makes one to look at.")
     plan = orjson.loads(path.read_bytes())
-    if plan["fingerprint"] != port.dataset.card.fingerprint:
+    if plan["fingerprint"] != port.dataset.fingerprint:
         raise BadInput(f"{path} was made for another state of the port: check it again, and look at a new plan.")
     if out.exists():
         raise BadInput(f"{out} exists already: choose another folder with --out.")
@@ -114,21 +114,20 @@ def apply_cleaning(
         repairs[text] = repairs.get(text, text).replace(row["before"], row["after"], 1)
     cleaned = replace(port.dataset, corpus=Sample(port.dataset.corpus, kept), queries=queries, qrels=qrels)
 
-    def card(fingerprint: str) -> Card:
-        note = {name: plan[name] for name in ("fingerprint", "flags", "share", "before", "after")}
-        provenance = {
-            **port.dataset.card.provenance,
-            "cleaned": {"made_by": f"rusbeir {__version__}, audit clean", "repaired": len(plan["repaired"]), **note},
-        }
-        return replace(port.dataset.card, fingerprint=fingerprint, provenance=provenance)
-
-    return publish(
+    note = {name: plan[name] for name in ("fingerprint", "flags", "share", "before", "after")}
+    provenance = {
+        **port.dataset.card.provenance,
+        "cleaned": {"made_by": f"rusbeir {__version__}, audit clean", "repaired": len(plan["repaired"]), **note},
+    }
+    card = replace(port.dataset.card, provenance=provenance)
+    publish(
         out,
         Material(dataset=cleaned, query_metadata=query_metadata(port.folder, split=port.dataset.card.split)),
         lambda texts: [repairs.get(text, text) for text in texts],
         card,
         progress,
     )
+    return card
 
 
 def _rows(port: Port) -> Iterator[dict[str, Any]]:

@@ -118,7 +118,7 @@ def compare_port(
         progress("compare with the reference", done, total)
     return {
         "name": reference.card.name,
-        "fingerprint": reference.card.fingerprint,
+        "fingerprint": reference.fingerprint,
         "levels": {level: total.summary(language) for level, total in totals.items()},
         "signatures": {name: scores.signature(name, language) for name in scores.NAMES},
     }

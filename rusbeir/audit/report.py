@@ -118,7 +118,7 @@ def check_port(
         "version": __version__,
         "port": port.dataset.card.name,
         "folder": str(port.folder),
-        "fingerprint": port.dataset.card.fingerprint,
+        "fingerprint": port.dataset.fingerprint,
         "source": port.source.card.name,
         "languages": port.languages,
         "translators": [row["signature"] for row in port.dataset.card.provenance.get("translators", [])],
@@ -230,7 +230,7 @@ def read_report(port: Port) -> dict[str, Any]:
     if not path.exists():
         raise BadInput(f"{port.folder} was not checked yet: run `rusbeir audit check {port.folder}` first.")
     report: dict[str, Any] = orjson.loads(path.read_bytes())
-    if report["fingerprint"] != port.dataset.card.fingerprint:
+    if report["fingerprint"] != port.dataset.fingerprint:
         raise BadInput(
             f"{port.folder} has changed since it was checked: run `rusbeir audit check {port.folder}` again."
         )

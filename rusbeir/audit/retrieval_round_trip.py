@@ -97,9 +97,7 @@ def back_corpus(port: Port, qa: Path, measured: Iterable[Measured], progress: Pr
         shutil.rmtree(folder / name, ignore_errors=True)
     relevant = {doc_id for grades in port.dataset.qrels.values() for doc_id, grade in grades.items() if grade > 0}
     passing = _Passing(port, iter(measured), relevant)
-    card = replace(
-        port.source.card, name=f"{port.dataset.card.name}@{port.source.card.language}", fingerprint="", provenance={}
-    )
+    card = replace(port.source.card, name=f"{port.dataset.card.name}@{port.source.card.language}", provenance={})
     dataset = replace(port.dataset, corpus=passing, queries=passing.queries, card=card)
     write_beir(dataset, folder / "back")
     back = load(folder / "back", progress=progress)

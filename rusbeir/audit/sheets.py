@@ -69,7 +69,7 @@ def make_sheets(
     twice = {item.item_id: _digest(seed, "again", item.item_id) for item in items[:n_twice]}
     key: dict[str, Any] = {
         "port": port.dataset.card.name,
-        "fingerprint": port.dataset.card.fingerprint,
+        "fingerprint": port.dataset.fingerprint,
         "seed": seed,
         "items": {
             item.item_id: {"kind": item.kind, "id": item.record_id, "weight": item.weight, **item.stratum._asdict()}

@@ -66,9 +66,8 @@ def info(
 
     Example: rusbeir datasets info xquad/ru
     """
-    import dataclasses
-
     from rusbeir.datasets import load
+    from rusbeir.datasets.card import describe
 
     with output.progress() as progress:
         loaded = load(dataset, language=lang, split=split, progress=progress)
@@ -76,12 +75,9 @@ def info(
     for judged in loaded.qrels.values():
         for grade in judged.values():
             grades[grade] = grades.get(grade, 0) + 1
-    document = dataclasses.asdict(loaded.card) | {
-        "n_docs": len(loaded.corpus),
-        "n_queries": len(loaded.queries),
-        "n_qrels": sum(grades.values()),
-        "grades": {str(grade): grades[grade] for grade in sorted(grades)},
-    }
+    counts = {"n_docs": len(loaded.corpus), "n_queries": len(loaded.queries), "n_qrels": sum(grades.values())}
+    document = describe(loaded.card, loaded.fingerprint, **counts)
+    document["grades"] = {str(grade): grades[grade] for grade in sorted(grades)}
     if as_json:
         output.print_json(document)
         return

@@ -33,7 +33,7 @@ def index(
         settings = RunSettings(progress=progress, budget=CharBudget(out, budget_chars) if budget_chars else None)
         loaded = load(dataset, language=lang, split=split, progress=progress)
         resolved = resolve(system, language=loaded.card.language, engine=engine)
-        ready = resolved.prepare(loaded.corpus, loaded.card.fingerprint, settings)
+        ready = resolved.prepare(loaded.corpus, loaded.fingerprint, settings)
     document = {
         "dataset": loaded.card.name,
         "system": resolved.name,

@@ -36,7 +36,7 @@ def search(
         settings = RunSettings(progress=progress, budget=CharBudget(out, budget_chars) if budget_chars else None)
         loaded = load(dataset, language=lang, split=split, progress=progress)
         resolved = resolve(system, language=loaded.card.language, engine=engine)
-        ready = resolved.prepare(loaded.corpus, loaded.card.fingerprint, settings)
+        ready = resolved.prepare(loaded.corpus, loaded.fingerprint, settings)
     found = ready.retriever.search({"q": query}, k)["q"]
     hits = [
         {"rank": rank, "score": score, **loaded.corpus[doc_id]._asdict()}

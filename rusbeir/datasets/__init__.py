@@ -3,7 +3,7 @@
 from rusbeir.datasets.corpus import JsonlCorpus, open_corpus
 from rusbeir.datasets.fetching.fetch import fetch
 from rusbeir.datasets.formats.trec import read_qrels, read_run
-from rusbeir.datasets.loading import fingerprint, load, query_metadata
+from rusbeir.datasets.loading import load, query_metadata
 from rusbeir.datasets.registry import Row, read_registry, row_of
 from rusbeir.datasets.validation import Finding, validate
 from rusbeir.datasets.writing import write_beir, write_qrels, write_run
@@ -13,7 +13,6 @@ __all__ = [
     "JsonlCorpus",
     "Row",
     "fetch",
-    "fingerprint",
     "load",
     "open_corpus",
     "query_metadata",

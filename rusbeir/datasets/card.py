@@ -39,6 +39,13 @@ def read_card(path: Path) -> dict[str, Any]:
     return card
 
 
-def card_bytes(card: Card, **counts: int) -> bytes:
-    """The card as the bytes of card.json, with the counts beside it."""
-    return (json.dumps({**dataclasses.asdict(card), **counts}, ensure_ascii=False, indent=2) + "\n").encode()
+def describe(card: Card, fingerprint: str, **counts: int) -> dict[str, Any]:
+    """The keys of card.json: what the card says, with the fingerprint and the counts of the content."""
+    about = dataclasses.asdict(card)
+    first = {key: about.pop(key) for key in ("name", "language", "split")}
+    return {**first, "fingerprint": fingerprint, **about, **counts}
+
+
+def card_bytes(card: Card, fingerprint: str, **counts: int) -> bytes:
+    """The bytes of card.json."""
+    return (json.dumps(describe(card, fingerprint, **counts), ensure_ascii=False, indent=2) + "\n").encode()

@@ -18,7 +18,7 @@ from rusbeir.datasets.formats.files import open_file
 from rusbeir.datasets.formats.records import Place, read_documents, refuse
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.storage import atomic_folder, cache_folder
-from rusbeir.types import Doc, Progress, silent
+from rusbeir.types import Doc, Progress, canonical_line, silent
 
 _KEYS = frozenset({"_id", "title", "text"})
 _LAYOUT = 1
@@ -152,11 +152,6 @@ class Index(NamedTuple):
 def id_hash(record_id: str) -> int:
     """64 bits that stand for an id."""
     return int.from_bytes(hashlib.blake2b(record_id.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
-
-
-def canonical_line(*fields: str | int) -> bytes:
-    """One record as the bytes that a fingerprint hashes."""
-    return orjson.dumps(fields) + b"\n"
 
 
 def open_index(folder: Path) -> Index:

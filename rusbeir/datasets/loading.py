@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -11,7 +10,7 @@ from typing import Any
 
 from rusbeir.datasets.card import CARD, read_card
 from rusbeir.datasets.checksums import key_of, sha256_of
-from rusbeir.datasets.corpus import JsonlCorpus, canonical_line, open_corpus
+from rusbeir.datasets.corpus import JsonlCorpus, open_corpus
 from rusbeir.datasets.fetching.fetch import fetch_row
 from rusbeir.datasets.formats.records import Place, document_line, refuse
 from rusbeir.datasets.formats.source import Request, Source, WholeSource
@@ -20,7 +19,7 @@ from rusbeir.datasets.formats.trec import collect
 from rusbeir.datasets.registry import Row, find, unknown_dataset
 from rusbeir.errors import BadInput
 from rusbeir.storage import atomic_file, cache_folder
-from rusbeir.types import Card, Dataset, Doc, Progress, Qrels, Queries, silent
+from rusbeir.types import Card, Dataset, Doc, Progress, Qrels, silent
 
 _REPORT_EVERY = 10_000
 _COPY = 2
@@ -46,8 +45,7 @@ def load(
     corpus = _open_documents(opened.source, opened.ignore_titles, progress)
     qrels = collect(opened.source.judgements(refuse))
     queries = _judged_queries(opened.source, qrels)
-    card = opened.card(fingerprint(corpus.sha256, queries, qrels))
-    return Dataset(corpus=corpus, queries=queries, qrels=qrels, card=card)
+    return Dataset(corpus=corpus, queries=queries, qrels=qrels, card=Card(**opened.known))
 
 
 def query_metadata(
@@ -61,21 +59,6 @@ def query_metadata(
     if not isinstance(source, WholeSource):
         return {}
     return {query.query_id: besides for _, query, besides in source.whole_queries(refuse) if besides}
-
-
-def fingerprint(corpus_sha256: str, queries: Queries, qrels: Qrels) -> str:
-    """The sha256 (hex) of what a dataset holds, equal for the same content in any format.
-
-    Over JSON lines: the sha256 over [id, title, text] of each document in corpus order, then
-    [query id, text] sorted by id, then [query id, document id, grade] sorted by both ids.
-    """
-    digest = hashlib.sha256(canonical_line(corpus_sha256))
-    for query_id in sorted(queries):
-        digest.update(canonical_line(query_id, queries[query_id]))
-    for query_id in sorted(qrels):
-        for doc_id in sorted(qrels[query_id]):
-            digest.update(canonical_line(query_id, doc_id, qrels[query_id][doc_id]))
-    return digest.hexdigest()
 
 
 def _open_documents(source: Source, ignore_titles: bool, progress: Progress) -> JsonlCorpus:
@@ -137,17 +120,13 @@ class Opened:
 
     source: Source
     known: Mapping[str, Any]
-    """Fields of Card, all but the fingerprint."""
+    """The fields of its Card."""
     expected: Mapping[str, Any]
     """What the row or the card promises: counts by the names in COUNTS, a fingerprint; any may be missing."""
 
     @property
     def ignore_titles(self) -> bool:
         return bool(self.known["ignore_titles"])
-
-    def card(self, fingerprint: str) -> Card:
-        """The card, once the fingerprint of the content is known."""
-        return Card(**self.known, fingerprint=fingerprint)
 
 
 def open_source(name_or_path: str | Path, *, language: str | None, split: str | None, progress: Progress) -> Opened:

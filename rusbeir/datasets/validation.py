@@ -10,11 +10,11 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rusbeir.datasets.corpus import Array, canonical_line, id_hash
+from rusbeir.datasets.corpus import Array, id_hash
 from rusbeir.datasets.formats.records import Place
-from rusbeir.datasets.loading import COUNTS, Opened, fingerprint, open_source
+from rusbeir.datasets.loading import COUNTS, Opened, open_source
 from rusbeir.errors import BadInput
-from rusbeir.types import Progress, silent
+from rusbeir.types import Progress, canonical_line, fingerprint, silent
 
 SHOWN_PER_KIND = 20
 _REPORT_EVERY = 10_000

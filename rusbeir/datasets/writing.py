@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -15,7 +16,7 @@ from rusbeir.datasets.card import CARD, card_bytes
 from rusbeir.datasets.formats.records import document_line, query_line
 from rusbeir.errors import BadInput
 from rusbeir.storage import atomic_file, atomic_folder
-from rusbeir.types import Dataset, Qrels, Run
+from rusbeir.types import Dataset, Qrels, Run, canonical_line, fingerprint
 
 _HEADER = b"query-id\tcorpus-id\tscore\n"
 _NO_CELL = frozenset("\t\r\n")
@@ -35,20 +36,21 @@ def write_beir(dataset: Dataset, folder: str | Path) -> None:
     if not split or Path(split).name != split:
         raise BadInput(f"The split {split!r} cannot name a file: qrels are written to qrels/<split>.tsv.")
     with atomic_folder(folder) as new:
+        digest = hashlib.sha256()
         with (new / "corpus.jsonl").open("wb") as file:
-            file.writelines(map(document_line, dataset.corpus))
+            for doc in dataset.corpus:
+                digest.update(canonical_line(doc.doc_id, doc.title, doc.text))
+                file.write(document_line(doc))
         with (new / "queries.jsonl").open("wb") as file:
             for query_id, text in dataset.queries.items():
                 file.write(query_line(query_id, text))
         (new / "qrels").mkdir()
         with (new / "qrels" / f"{split}.tsv").open("wb") as file:
             file.writelines(qrels_lines(dataset.qrels))
-        counts = {
-            "n_docs": len(dataset.corpus),
-            "n_queries": len(dataset.queries),
-            "n_qrels": sum(map(len, dataset.qrels.values())),
-        }
-        (new / CARD).write_bytes(card_bytes(dataset.card, **counts))
+        content = fingerprint(digest.hexdigest(), dataset.queries, dataset.qrels)
+        n_qrels = sum(map(len, dataset.qrels.values()))
+        counts = {"n_docs": len(dataset.corpus), "n_queries": len(dataset.queries), "n_qrels": n_qrels}
+        (new / CARD).write_bytes(card_bytes(dataset.card, content, **counts))
 
 
 def write_qrels(path: str | Path, qrels: Qrels) -> None:

@@ -185,7 +185,7 @@ def test_cleaning(damaged, tmp_path):
     card = apply_cleaning(damaged, tmp_path / "clean", source=source)
     assert {path: path.read_bytes() for path in damaged.glob("*.jsonl")} == before
     clean = load(tmp_path / "clean")
-    assert clean.card.fingerprint == card.fingerprint
+    assert clean.card == card
     assert clean.qrels == {"q1": {"d1": 2}}
     assert clean.queries == {"q1": "лёд тает"}
     assert [doc.doc_id for doc in clean.corpus] == ["d1", "d2", "d4"]

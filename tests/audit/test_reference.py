@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from rusbeir.audit.gates import parse_gates
 from rusbeir.audit.reference import compare_port
 from rusbeir.datasets import load, write_beir
 from rusbeir.errors import BadInput
-from rusbeir.types import Doc
+from rusbeir.types import Dataset, Doc
 from tests.support.small_port import DOCS, QUERIES, translated, write_source
 
 METRICS = {"BLEU": BLEU(trg_lang="ru"), "chrF": CHRF(), "chrF++": CHRF(word_order=2), "TER": TER()}
@@ -73,16 +72,17 @@ def test_a_port_of_xquad_beside_the_russian_one(shared_data, tmp_path):
     docs = {doc.doc_id: doc.text for doc in islice(russian.corpus, 40)}
     asked = {query_id: grades for query_id, grades in russian.qrels.items() if grades.keys() <= docs.keys()}
     queries = {query_id: russian.queries[query_id] for query_id in asked}
-    ported = replace(
-        russian,
-        corpus=[Doc(doc_id, shortened(text)) for doc_id, text in docs.items()],
-        queries={query_id: shortened(text) for query_id, text in queries.items()},
-        qrels=asked,
-        card=replace(russian.card, name="shortened", fingerprint=""),
+    ported = Dataset.of(
+        [Doc(doc_id, shortened(text)) for doc_id, text in docs.items()],
+        {query_id: shortened(text) for query_id, text in queries.items()},
+        asked,
+        language="ru",
+        name="shortened",
+        split=russian.card.split,
     )
     write_beir(ported, tmp_path / "port")
     made = open_port(tmp_path / "port", source="xquad/en")
-    assert made.source.card.fingerprint == english.card.fingerprint
+    assert made.source.fingerprint == english.fingerprint
     found = compare_port(made, russian, processes=2)["levels"]
     for level, texts in (("documents", docs), ("queries", queries)):
         references = [" ".join(text.split()) for text in texts.values()]

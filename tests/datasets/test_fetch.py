@@ -175,20 +175,18 @@ def test_the_first_download_of_an_unverified_file_is_what_later_ones_are_compare
     assert fetch("toy").read_bytes() == b"another edition"
 
 
-def test_bundled_data_needs_no_fetch(register: Register, samples, monkeypatch: pytest.MonkeyPatch):
+def test_bundled_data_needs_no_fetch(register: Register, samples):
     folder = samples.beir()
-    monkeypatch.setattr(fetch, "_PACKAGE", folder.parent)
-    register(bundled=folder.name, format="beir", split="test")
+    register(bundled=str(folder), format="beir", split="test")
     assert fetch("toy") == folder
     assert load("toy").card.name == "toy"
 
 
-def test_self_retrieval_is_a_suffix_for_every_copy(register: Register, samples, monkeypatch: pytest.MonkeyPatch):
+def test_self_retrieval_is_a_suffix_for_every_copy(register: Register, samples):
     folder = samples.cocktail()
-    monkeypatch.setattr(fetch, "_PACKAGE", folder.parent)
     for view, suffixes in (("human", ("",)), ("mixed", ("-human", "-bot-1.0"))):
         options = {"view": view}
-        register(bundled=folder.name, format="cocktail", split="test", self_retrieval=True, options=options)
+        register(bundled=str(folder), format="cocktail", split="test", self_retrieval=True, options=options)
         assert load("toy").card.self_suffixes == suffixes
 
 

@@ -42,7 +42,7 @@ LAYOUTS = [plain, beir, beir_converted, mteb, mteb_languages, ruscibench, air_be
 @pytest.fixture
 def expected(samples) -> str:
     """The fingerprint of the same content in BEIR's layout."""
-    return load(samples.beir(name="as-beir"), language="ru").card.fingerprint
+    return load(samples.beir(name="as-beir"), language="ru").fingerprint
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -52,7 +52,7 @@ def test_every_layout_gives_the_same_dataset(layout: Callable[[Path], Path], exp
     assert next(iter(dataset.corpus)) == ("d1", "Мост через реку.", "Мост")
     assert dict(dataset.queries) == {"q2": "ёж", "q1": "мост"}
     assert dataset.qrels == {"q1": {"d1": 2, "d2": 1}, "q2": {"d3": 1}}
-    assert dataset.card.fingerprint == expected
+    assert dataset.fingerprint == expected
     assert validate(path, language="ru", split="test") == []
 
 
@@ -90,7 +90,7 @@ def test_a_row_of_two_repositories_with_patterns(register: Register, expected: s
     trec = [{"q": r["query-id"], "i": "Q0", "d": r["corpus-id"], "g": r["score"]} for r in QRELS]
     put(hub / "some/topics/ru/qrels/qrels-test.tsv", trec)
     dataset = load("toy")
-    assert dataset.card.fingerprint == expected
+    assert dataset.fingerprint == expected
     assert dataset.card.revision == "miracl/corpus@0123456789abcdef0123456789abcdef01234567"
 
 

@@ -49,7 +49,7 @@ def test_equal_content_has_one_fingerprint_in_every_format(samples):
         samples.beir(reordered, name="reordered"),
     ]
     datasets = [load(path, language="ru") for path in paths]
-    assert len({dataset.card.fingerprint for dataset in datasets}) == 1
+    assert len({dataset.fingerprint for dataset in datasets}) == 1
     assert all(list(dataset.corpus) == list(datasets[0].corpus) for dataset in datasets)
 
 
@@ -63,7 +63,7 @@ def test_equal_content_has_one_fingerprint_in_every_format(samples):
 )
 def test_other_content_has_another_fingerprint(changes, samples):
     first, second = samples.beir(), samples.beir(changes, name="changed")
-    assert load(first, language="ru").card.fingerprint != load(second, language="ru").card.fingerprint
+    assert load(first, language="ru").fingerprint != load(second, language="ru").fingerprint
 
 
 def test_ids_may_be_numbers(samples):
@@ -200,11 +200,11 @@ def test_views_of_cocktail(samples):
         mixed, default = load(f"{path}/mixed", language="ru"), load(path, language="ru")
         assert [doc.doc_id for doc in human.corpus] == [doc.doc_id for doc in llm.corpus] == ["d1", "d2", "d3"]
         assert (human.corpus["d1"], llm.corpus["d1"].text) == (Doc("d1", "Мост через реку."), "Мостик через реку.")
-        assert load(f"{path}/bot-1.0", language="ru").card.fingerprint == llm.card.fingerprint
+        assert load(f"{path}/bot-1.0", language="ru").fingerprint == llm.fingerprint
         assert [doc.doc_id for doc in mixed.corpus][2:4] == ["d3-human", "d1-bot-1.0"]
         assert mixed.qrels["q1"] == {"d1-human": 2, "d1-bot-1.0": 2, "d2-human": 1, "d2-bot-1.0": 1}
         assert not any(doc.title for doc in mixed.corpus)
-        assert default.card.fingerprint == mixed.card.fingerprint
+        assert default.fingerprint == mixed.fingerprint
         assert mixed.card.name == "cocktail/mixed"
 
 
@@ -258,5 +258,5 @@ def test_a_packed_squad_file_is_read(samples, tmp_path: Path):
     plain = samples.squad(("Раз. Два.", {"q": 5}))
     packed = tmp_path / "other.json.gz"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
-    fingerprints = {load(f"{path}/sentences", language="ru").card.fingerprint for path in (plain, packed)}
+    fingerprints = {load(f"{path}/sentences", language="ru").fingerprint for path in (plain, packed)}
     assert len(fingerprints) == 1

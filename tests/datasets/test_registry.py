@@ -122,7 +122,7 @@ def test_counts_and_records(name: str, shared_data: Path):
     assert len(docs) == len(dataset.corpus) == row.n_docs
     assert len(dataset.queries) == row.n_queries
     assert sum(map(len, dataset.qrels.values())) == row.n_qrels
-    assert dataset.card.fingerprint.startswith(content)
+    assert dataset.fingerprint.startswith(content)
     assert (dataset.card.name, dataset.card.language, dataset.card.split) == (name, row.language, row.split)
 
 

@@ -86,7 +86,7 @@ class Failing:
         ({"corpus": Failing()}, Exception),
         ({"qrels": {"q\t1": {"a": 1}}}, BadInput),
         ({"qrels": {"q1": {"a\n": 1}}}, BadInput),
-        ({"card": Card(name="x", language="ru", split="../up", fingerprint="")}, BadInput),
+        ({"card": Card(name="x", language="ru", split="../up")}, BadInput),
     ],
 )
 def test_nothing_is_left_of_a_write_that_fails(change, error: type[Exception], samples, tmp_path: Path):

@@ -53,7 +53,7 @@ def test_the_engines_agree(name, system, titles, why, capfd):
     runs = []
     for engine in ("tantivy", "elasticsearch"):
         resolved = resolve(system, language=dataset.card.language, engine=engine)
-        ready = resolved.prepare(corpus, f"{dataset.card.fingerprint} {titles}")
+        ready = resolved.prepare(corpus, f"{dataset.fingerprint} {titles}")
         runs.append(ready.retriever.search(dataset.queries, DEPTH))
     embedded, server = runs
     compared = sum(agree(dict(embedded[query_id]), dict(server[query_id])) for query_id in dataset.queries)

@@ -273,17 +273,17 @@ def test_a_dropped_index_is_built_again(elasticsearch, tmp_path, monkeypatch):
     monkeypatch.setenv("RUSBEIR_CACHE", str(tmp_path))
     dataset = load("mini/ru")
     system = resolve("bm25", language="ru", engine=f"{ENGINE}@{elasticsearch.url}")
-    ready = system.prepare(dataset.corpus, dataset.card.fingerprint)
+    ready = system.prepare(dataset.corpus, dataset.fingerprint)
     run = ready.retriever.search(dataset.queries, 10)
-    again = system.prepare(dataset.corpus, dataset.card.fingerprint)
+    again = system.prepare(dataset.corpus, dataset.fingerprint)
     assert (ready.reused, again.reused) == (False, True)
     server = connection.connect(elasticsearch.url)
     indexes.drop(server, orjson.loads((ready.path / "elasticsearch.json").read_bytes())["name"])
-    anew = system.prepare(dataset.corpus, dataset.card.fingerprint)
+    anew = system.prepare(dataset.corpus, dataset.fingerprint)
     assert anew.reused is False
     assert anew.retriever.search(dataset.queries, 10) == run
     (ready.path / "elasticsearch.json").write_bytes(b"{")
-    mended = system.prepare(dataset.corpus, dataset.card.fingerprint)
+    mended = system.prepare(dataset.corpus, dataset.fingerprint)
     assert mended.retriever.search(dataset.queries, 10) == run, "what lies on this machine can be made again"
 
 

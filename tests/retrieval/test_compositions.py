@@ -11,7 +11,7 @@ import pytest
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.experiment import bench
 from rusbeir.retrieval import resolve
-from rusbeir.types import Card, Dataset, Doc
+from rusbeir.types import Dataset, Doc
 
 MODULE = """
     import hashlib
@@ -133,8 +133,8 @@ def mine(tmp_path, monkeypatch, fresh_cache):
 
 def dataset(suffixes=()) -> Dataset:
     queries = {"q1": "кто поймал мышь", "q2": "собака и дом"}
-    card = Card(name="toy", language="ru", split="test", fingerprint="f", self_suffixes=suffixes)
-    return Dataset(corpus=Docs(DOCS), queries=queries, qrels={"q1": {"d1": 1}, "q2": {"d2": 1}}, card=card)
+    qrels = {"q1": {"d1": 1}, "q2": {"d2": 1}}
+    return Dataset.of(DOCS, queries, qrels, language="ru", self_suffixes=suffixes)
 
 
 def test_a_second_composition_over_the_same_stages_computes_nothing(mine, tmp_path):

@@ -41,9 +41,9 @@ def test_everything_but_the_texts_stays(source, tmp_path):
     ported, original = rusbeir.load(tmp_path / "out"), rusbeir.load(source)
     assert (ported.card.name, ported.card.language, ported.card.split) == ("small@ru", "ru", "test")
     assert ported.qrels == original.qrels
-    assert ported.card.fingerprint == report["fingerprint"]
+    assert ported.fingerprint == report["fingerprint"]
     provenance = ported.card.provenance
-    assert provenance["source"]["fingerprint"] == original.card.fingerprint
+    assert provenance["source"]["fingerprint"] == original.fingerprint
     assert provenance["translators"][0]["signature"] == "fake-1"
     assert provenance["counts"] == {"segments": 8, "translated": 8, "kept": 0, "flagged": 0}
     assert ported.card.licence == "CC-BY-4.0"

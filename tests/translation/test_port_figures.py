@@ -66,7 +66,7 @@ def test_mini_through_its_sentences(tmp_path):
     port("mini/en", to="ru", translator="memory", memory=memory, out=tmp_path / "out")
     ported, native = rusbeir.load(tmp_path / "out"), rusbeir.load("mini/ru")
     assert list(ported.corpus) == list(native.corpus)
-    assert ported.card.fingerprint == native.card.fingerprint
+    assert ported.fingerprint == native.fingerprint
 
 
 @pytest.mark.parametrize(

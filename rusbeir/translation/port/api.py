@@ -66,11 +66,18 @@ def port(
         "sample": "all" if sample is None else f"{sample} (seed {seed})",
         "glossary": terms.signature if terms else "none",
     }
-    meta = {"source": card.name, "source fingerprint": card.fingerprint, "from": card.language, "to": to, **settings}
+    meta = {
+        "source": card.name,
+        "source fingerprint": source.dataset.fingerprint,
+        "from": card.language,
+        "to": to,
+        **settings,
+    }
     with open_port_folder(Path(out), meta, given, more=retry_failed) as (journal, chain):
         return PortJob(
             material=material,
             source=card,
+            source_fingerprint=source.dataset.fingerprint,
             target=to,
             plan=Plan(language=card.language, glossary=terms, entries=chain),
             settings=settings,

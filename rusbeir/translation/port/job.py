@@ -47,7 +47,8 @@ class PortJob:
 
     material: Material
     source: Card
-    """Of the whole dataset, where the material is a sample."""
+    source_fingerprint: str
+    """Of the whole dataset, as the card is, where the material is a sample."""
     target: str
     plan: Plan
     settings: Mapping[str, str]
@@ -138,18 +139,11 @@ class PortJob:
             answers = self.plan.joined(self.journal, cuts, keep=found["kept"] > 0)
             return [self._present(answer) for answer in answers]
 
-        card = output.publish(
-            self.out,
-            self.material,
-            translate,
-            lambda fingerprint: ported_card(
-                self.source, fingerprint, self.target, self.plan.entries, self.settings, found
-            ),
-            self.progress,
-        )
+        card = ported_card(self.source, self.source_fingerprint, self.target, self.plan.entries, self.settings, found)
+        fingerprint = output.publish(self.out, self.material, translate, card, self.progress)
         dataset = self.material.dataset
         counts = {"n_docs": len(dataset.corpus), "n_queries": len(dataset.queries)}
-        return {"name": card.name, "fingerprint": card.fingerprint, "licence": card.licence, **counts}
+        return {"name": card.name, "fingerprint": fingerprint, "licence": card.licence, **counts}
 
     def _present(self, answer: str | None) -> str:
         if answer is None:

@@ -15,16 +15,14 @@ from typing import Any, TypeVar
 import orjson
 
 from rusbeir import __version__
-from rusbeir.datasets import fingerprint
 from rusbeir.datasets.card import CARD, card_bytes
-from rusbeir.datasets.corpus import canonical_line
 from rusbeir.datasets.formats.records import document_line, query_line
 from rusbeir.datasets.writing import qrels_lines
 from rusbeir.jobs import Journal
 from rusbeir.storage import atomic_file
 from rusbeir.translation.port.fields import Material
 from rusbeir.translation.port.plan import Plan, TranslatorEntry
-from rusbeir.types import Card, Doc, Progress
+from rusbeir.types import Card, Doc, Progress, canonical_line, fingerprint
 
 T = TypeVar("T")
 
@@ -35,12 +33,10 @@ Translate = Callable[[Sequence[str]], Sequence[str]]
 """Called with the texts of a dataset, page after page, in the order of Material.texts: their translations."""
 
 
-def publish(
-    out: Path, material: Material, translate: Translate, card: Callable[[str], Card], progress: Progress
-) -> Card:
-    """Write corpus.jsonl, queries.jsonl, the qrels and card.json into out, and give back the card.
+def publish(out: Path, material: Material, translate: Translate, card: Card, progress: Progress) -> str:
+    """Write corpus.jsonl, queries.jsonl, the qrels and card.json into out, and return the fingerprint.
 
-    card is made of the fingerprint. All files appear when all are whole, the card last; there is none meanwhile.
+    All files appear when all are whole, the card last; there is none meanwhile.
     """
     dataset = material.dataset
     split = dataset.card.split
@@ -63,11 +59,11 @@ def publish(
         for query_id, text in queries.items():
             queries_file.write(query_line(query_id, text, material.query_metadata.get(query_id, {})))
         qrels_file.writelines(qrels_lines(dataset.qrels))
-        made = card(fingerprint(digest.hexdigest(), queries, dataset.qrels))
+        content = fingerprint(digest.hexdigest(), queries, dataset.qrels)
         n_qrels = sum(map(len, dataset.qrels.values()))
-        card_file.write(card_bytes(made, n_docs=n_docs, n_queries=len(queries), n_qrels=n_qrels))
+        card_file.write(card_bytes(card, content, n_docs=n_docs, n_queries=len(queries), n_qrels=n_qrels))
         (out / CARD).unlink(missing_ok=True)
-    return made
+    return content
 
 
 def paged(items: Iterable[T], size: int) -> Iterator[list[T]]:
@@ -170,7 +166,7 @@ def _sorted(counts: Mapping[str, int]) -> dict[str, int]:
 
 def ported_card(
     source: Card,
-    fingerprint: str,
+    source_fingerprint: str,
     target: str,
     entries: Sequence[TranslatorEntry],
     settings: Mapping[str, str],
@@ -189,14 +185,13 @@ def ported_card(
         source,
         name=f"{source.name}@{target}{sample}",
         language=target,
-        fingerprint=fingerprint,
         revision="",
         provenance={
             "made_by": f"rusbeir {__version__}, port",
             "source": {
                 "name": source.name,
                 "language": source.language,
-                "fingerprint": source.fingerprint,
+                "fingerprint": source_fingerprint,
                 "licence": source.licence or "not stated",
                 "source": source.source,
                 "revision": source.revision,

@@ -18,7 +18,7 @@ from rusbeir.retrieval.models import Model
 from rusbeir.retrieval.sparse import system as sparse_system
 from rusbeir.retrieval.sparse.system import SparseSystem, search
 from rusbeir.retrieval.sparse.weight_store import WeightStore
-from rusbeir.types import Card, Dataset, Doc
+from rusbeir.types import Dataset, Doc
 from tests.support import toy_weights
 from tests.support.killing import kill_eight_times
 from tests.support.stubs import Docs
@@ -124,9 +124,8 @@ def test_a_second_composition_encodes_nothing(fresh_cache, tmp_path, monkeypatch
     toy = ToyWeights()
     monkeypatch.setattr(toy_weights, "make", lambda model: toy, raising=False)
     monkeypatch.setitem(sparse_system.RUNTIMES, "flagembedding", "tests.support.toy_weights:make")
-    card = Card(name="toy", language="ru", split="test", fingerprint="f")
     queries = {"q1": "кошка", "q2": "дом"}
-    dataset = Dataset(corpus=DOCS, queries=queries, qrels={"q1": {"cat": 1}, "q2": {"titled": 1}}, card=card)
+    dataset = Dataset.of(DOCS, queries, {"q1": {"cat": 1}, "q2": {"titled": 1}}, language="ru")
     bench(dataset, "sparse(bge-m3)", out=tmp_path)
     assert len(toy.texts) == 5 + 2
     row = bench(dataset, "rrf( bm25, sparse(bge-m3) )", out=tmp_path)
