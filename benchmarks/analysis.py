@@ -23,7 +23,7 @@ import numpy as np
 import pymorphy3
 
 from rusbeir.analysis import Analyzer
-from rusbeir.analysis.recipes import read_stop_list
+from rusbeir.analysis.recipes import read_recipe
 
 FORMS = 600_000
 DOC_WORDS = 50
@@ -99,7 +99,7 @@ def zipf_stream(n_docs: int, seed: int = SEED) -> Iterator[str]:
 
 
 def _recipe(texts: Iterable[str]) -> Iterator[str]:
-    stop = read_stop_list("nltk-russian").words | {"который", "такой"}
+    stop = read_recipe("ru", "rusbeir-paper").stop.words | {"который", "такой"}
     morph = pymorphy3.MorphAnalyzer()
     for text in itertools.islice(texts, RECIPE_WORDS // DOC_WORDS):
         words = re.sub(r"[^\w\s]", " ", text.lower()).split()

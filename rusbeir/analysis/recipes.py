@@ -1,13 +1,17 @@
-"""Languages and their recipes, read from language files (<code>.toml, stop lists in stopwords/) when asked for."""
+"""Languages and their recipes, read from language files (<code>.toml, stop lists in stopwords/) on use."""
 
 from __future__ import annotations
 
 import hashlib
+import logging
+import os
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from importlib.metadata import version
+from importlib.metadata import entry_points, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 from unicodedata import unidata_version
@@ -15,9 +19,18 @@ from unicodedata import unidata_version
 from rusbeir.analysis import folding, lemmas, stemmers, tokenisers
 from rusbeir.errors import BadInput, unknown
 from rusbeir.storage import data_folder
+from rusbeir.text import slug
+
+logger = logging.getLogger(__name__)
+
+FOLDERS_VARIABLE = "RUSBEIR_ANALYZERS"
+"""The environment variable that names folders of language files; a path list."""
+
+ENTRY_POINTS = "rusbeir.analyzers"
+"""The group of entry points by which an installed package names a package of its own that holds language files."""
 
 BASE = "base"
-"""analyzers/base.toml: the profiles that every language starts from."""
+"""analyzers/base.toml: the profiles that every language starts from, those of other folders included."""
 
 STOP_MATCHES = ("surface", "lemma", "both")
 STEM_INPUTS = ("lemma", "surface")
@@ -96,7 +109,7 @@ class Recipe:
             return "none"
         extra = f"+{len(self.stop_extra)}" if self.stop_extra else ""
         digest = hashlib.sha256("\n".join(sorted(words)).encode()).hexdigest()[:6]
-        return f"{self.stop.name.split('-')[0]}{len(self.stop.words)}{extra}.{digest}"
+        return f"{slug(self.stop.name.split('-')[0])}{len(self.stop.words)}{extra}.{digest}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,10 +127,17 @@ class Language:
 def language_files() -> Mapping[str, Path]:
     """Code -> language file, in the order of the codes; the files are not opened.
 
+    Of two files for one language the first counts: folders of RUSBEIR_ANALYZERS in their order, then rusbeir's own,
+    then those of installed packages (entry points rusbeir.analyzers). So what a user names replaces a shipped
+    language, and an installed package only adds languages.
+
     >>> language_files()["ru"].name
     'ru.toml'
     """
-    return {path.stem: path for path in sorted(data_folder("analyzers").glob("*.toml")) if path.stem != BASE}
+    found: dict[str, Path] = {}
+    for path in _find_files():
+        found.setdefault(path.stem, path)
+    return dict(sorted(found.items()))
 
 
 def read_language(code: str) -> Language:
@@ -128,10 +148,11 @@ def read_language(code: str) -> Language:
     >>> sorted(read_language("ru").profiles)
     ['default', 'raw', 'rusbeir-paper', 'snowball']
     """
-    files = language_files()
-    if code not in files:
-        raise unknown("language", code, files, listing="rusbeir languages")
-    path = files[code]
+    path = next((path for path in _find_files() if path.stem == code), None)
+    if path is None:
+        raise unknown("language", code, language_files(), listing="rusbeir languages")
+    if not re.fullmatch("[A-Za-z0-9-]+", code):
+        raise BadInput(f"{path}: a language file is named after the BCP 47 code of its language, as kk.toml.")
     table = _read_toml(path)
     own = table.pop("profiles", {})
     for key in ("name", "stopwords", "snowball"):
@@ -157,6 +178,30 @@ def read_recipe(language: str, profile: str) -> Recipe:
     return profiles[profile]
 
 
+def _find_files() -> Iterator[Path]:
+    """Every language file, in the order in which folders count."""
+    for folder in _find_folders():
+        yield from sorted(path for path in folder.glob("*.toml") if path.stem != BASE)
+
+
+def _find_folders() -> Iterator[Path]:
+    for given in filter(None, os.environ.get(FOLDERS_VARIABLE, "").split(os.pathsep)):
+        folder = Path(given).expanduser()
+        if not folder.is_dir():
+            raise BadInput(f"No folder {given!r}, which {FOLDERS_VARIABLE} or --analyzers names.")
+        yield folder
+    yield data_folder("analyzers")
+    for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
+        try:
+            spec = find_spec(entry.value)
+            if spec is None or not spec.submodule_search_locations:
+                raise ModuleNotFoundError(f"{entry.value} is not a package")
+        except Exception as error:  # whatever somebody's package raises when it is imported
+            logger.warning("The entry point %s = %s in %s is ignored: %s", entry.name, entry.value, ENTRY_POINTS, error)
+        else:
+            yield from map(Path, spec.submodule_search_locations)
+
+
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -173,11 +218,14 @@ def _make_recipe(path: Path, profile: str, settings: Mapping[str, Any], names: M
         if key not in known:
             raise BadInput(f"{where}: unknown key {key!r}. Keys: {', '.join(known)}.")
         given = tuple(value) if isinstance(value, list) else value
-        if type(given) is not type(known[key]):
+        words = given if isinstance(given, tuple) else ()
+        if type(given) is not type(known[key]) or not all(isinstance(word, str) for word in words):
             raise BadInput(f"{where}: {key} cannot be {value!r}. An example: {key} = {known[key]!r}.")
         if isinstance(given, str):
             given = given.replace("{stopwords}", names["stopwords"]).replace("{snowball}", names["snowball"])
         known[key] = given
+    folders = (data_folder("analyzers"), path.parent)
+    stop_files = {file.stem: file for folder in folders for file in sorted(folder.glob("stopwords/*.txt"))}
     allowed = {
         "tokens": tokenisers.TOKENISERS,
         "normalise": folding.NORMALISATIONS,
@@ -185,7 +233,7 @@ def _make_recipe(path: Path, profile: str, settings: Mapping[str, Any], names: M
         "fold": folding.FOLDS,
         "numbers": NUMBERS,
         "lemmas": ("none", *lemmas.LEXICONS),
-        "stop": ("none", *(path.stem for path in data_folder("analyzers").glob("stopwords/*.txt"))),
+        "stop": (NO_STOP_WORDS.name, *stop_files),
         "stop_match": STOP_MATCHES,
         "stemmer": ("none", *stemmers.names()),
         "stem": STEM_INPUTS,
@@ -194,13 +242,17 @@ def _make_recipe(path: Path, profile: str, settings: Mapping[str, Any], names: M
         for value in known[key] if isinstance(known[key], tuple) else (known[key],):
             if value not in values:
                 raise BadInput(f"{where}: {key} cannot be {value!r}. Values: {', '.join(sorted(values))}.")
-    return replace(default, **{**known, "stop": read_stop_list(known["stop"])})
+    if (name := known["stop"]) == NO_STOP_WORDS.name:
+        known["stop"] = NO_STOP_WORDS
+    else:
+        known["stop"] = StopList(name, read_stop_words(stop_files[name]))
+    return replace(default, **known)
 
 
-def read_stop_list(name: str) -> StopList:
-    """The stop list of that name; without words for none."""
-    if name == NO_STOP_WORDS.name:
-        return NO_STOP_WORDS
-    lines = (data_folder("analyzers") / "stopwords" / f"{name}.txt").read_text(encoding="utf-8").splitlines()
-    words = frozenset(line.strip() for line in lines if line.strip() and not line.startswith("#"))
-    return StopList(name, words)
+def read_stop_words(path: Path) -> frozenset[str]:
+    """The words of a stop list: one a line, below a header of # lines."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{path}: {error}. A stop list is text in UTF-8, one word a line.") from error
+    return frozenset(line.strip() for line in lines if line.strip() and not line.startswith("#"))

@@ -14,6 +14,7 @@ def analyze(
     lang: Annotated[str, typer.Option("--lang", help="Language (BCP 47).", autocompletion=complete.languages)],
     profile: Annotated[str, typer.Option("--profile", help="A profile of the language.")] = "default",
     explain: Annotated[bool, typer.Option("--explain", help="Show each token's way.")] = False,
+    analyzers: options.Analyzers = None,
     as_json: options.Json = False,
 ) -> None:
     """Print the terms that a text becomes.

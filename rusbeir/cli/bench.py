@@ -29,6 +29,7 @@ def bench(
     out: options.Out = Path("results"),
     budget_chars: options.EndpointChars = None,
     force: Annotated[bool, typer.Option("--force", help="Measure again what is already there.")] = False,
+    analyzers: options.Analyzers = None,
     as_json: options.Json = False,
 ) -> None:
     """Measure systems on datasets, and keep each row with its run in --out.

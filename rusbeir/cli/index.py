@@ -18,6 +18,7 @@ def index(
     split: options.Split = None,
     out: options.CountedIn = Path("results"),
     budget_chars: options.EndpointChars = None,
+    analyzers: options.Analyzers = None,
     as_json: options.Json = False,
 ) -> None:
     """Build the index of a system on a dataset, or find it already built.

@@ -15,7 +15,7 @@ app = typer.Typer(
 
 
 @app.callback()
-def languages(context: typer.Context, as_json: options.Json = False) -> None:
+def languages(context: typer.Context, analyzers: options.Analyzers = None, as_json: options.Json = False) -> None:
     """List the languages with their profiles.
 
     Example: rusbeir languages
@@ -54,6 +54,7 @@ def mapping(
         bool, typer.Option("--client", help="For terms that rusbeir made, instead of the server's own analyzer.")
     ] = False,
     profile: Annotated[str, typer.Option("--profile", help="A profile of BM25: its k1, b and fields.")] = "",
+    analyzers: options.Analyzers = None,
     as_json: options.Json = False,
 ) -> None:
     """Print the body with which to create an Elasticsearch index for a language; --json changes nothing.

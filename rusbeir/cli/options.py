@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -36,6 +37,24 @@ EsUrl: TypeAlias = Annotated[
     ),
 ]
 Depth: TypeAlias = Annotated[int, typer.Option("-k", min=1, max=1_000_000, help="Hits kept per query.")]
+
+
+def _name_analyzer_folders(folders: list[str] | None) -> list[str] | None:
+    """Put the folders of --analyzers before those of RUSBEIR_ANALYZERS, where everything in this process sees them."""
+    if folders:
+        os.environ["RUSBEIR_ANALYZERS"] = os.pathsep.join([*folders, os.environ.get("RUSBEIR_ANALYZERS", "")])
+    return folders
+
+
+Analyzers: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--analyzers",
+        metavar="DIR",
+        callback=_name_analyzer_folders,
+        help="Folder of language files (such as kk.toml), before those of RUSBEIR_ANALYZERS; repeatable.",
+    ),
+]
 DatasetName: TypeAlias = Annotated[
     str,
     typer.Argument(

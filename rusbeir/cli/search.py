@@ -21,6 +21,7 @@ def search(
     k: options.Depth = 10,
     out: options.CountedIn = Path("results"),
     budget_chars: options.EndpointChars = None,
+    analyzers: options.Analyzers = None,
     as_json: options.Json = False,
 ) -> None:
     """Search a dataset's corpus for one query.

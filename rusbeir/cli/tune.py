@@ -24,6 +24,7 @@ def tune(
     folds: Annotated[int, typer.Option("--folds", min=2, help="Parts for cross-validation.")] = 5,
     out: options.CountedIn = Path("results"),
     budget_chars: options.EndpointChars = None,
+    analyzers: options.Analyzers = None,
     as_json: options.Json = False,
 ) -> None:
     """Choose a fusion's weights by cross-validation on a development split; test splits are refused.

