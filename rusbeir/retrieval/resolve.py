@@ -1,14 +1,15 @@
-"""From the name of a system to one that can be prepared on a corpus and searched."""
+"""From the spec of a system to one that can be prepared on a corpus and searched."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from importlib.metadata import entry_points
+from typing import TypeAlias
 
 from rusbeir.errors import BadInput, unknown
-from rusbeir.retrieval.run_cache import Source
-from rusbeir.retrieval.spec import Spec, Stage, as_spec, parse
+from rusbeir.retrieval.run_cache import CachedSystem
+from rusbeir.retrieval.spec import Spec, Stage, as_spec
 from rusbeir.retrieval.system import System
 
 SEARCHERS = {
@@ -24,22 +25,23 @@ FUSIONS = {
     "minmax": "rusbeir.retrieval.fusion:from_stage",
     "zscore": "rusbeir.retrieval.fusion:from_stage",
 }
-"""What searches a corpus, what sorts the hits of a system anew, and what joins the hits of several.
+"""What searches a corpus, what sorts the hits of a system again, and what joins the hits of several.
 
 Name of a stage -> "module:function" that makes it, imported on use.
 """
 
-OWN = "python:"
-"""Begins the name of a stage of the user's own: `python:package.module.factory`."""
-_OWN_SEARCHER = "rusbeir.retrieval.user_code:searcher"
-_OWN_RERANKER = "rusbeir.retrieval.rerank.system:from_own_stage"
+PYTHON = "python:"
+"""Prefix of a stage of the user's own: `python:package.module.factory`."""
+ENTRY_POINTS = "rusbeir.retrievers"
+"""The group in which an installed package names factories, which specs then use without a prefix."""
+_USER_SEARCHER = "rusbeir.retrieval.user_code:from_stage"
+_USER_RERANKER = "rusbeir.retrieval.rerank.system:from_own_stage"
 
-
-Searcher: TypeAlias = Callable[[Stage, str, str, System | None], System]
-"""Called with a stage, language, engine, and the system that wrongly stands before it (None if it is the first)."""
-Reranker: TypeAlias = Callable[[Stage, System], System]
+MakeSearcher: TypeAlias = Callable[[Stage, str, str, System | None], System]
+"""Called with a stage, language, engine, and the system that wrongly precedes it (None if it is the first)."""
+MakeReranker: TypeAlias = Callable[[Stage, System], System]
 """Called with a stage and the system whose hits it sorts."""
-Fusion: TypeAlias = Callable[[Stage, Sequence[System]], System]
+MakeFusion: TypeAlias = Callable[[Stage, Sequence[System]], System]
 """Called with a stage and the systems whose hits it joins."""
 
 
@@ -47,7 +49,7 @@ def resolve(spec: Spec | str, *, language: str, engine: str = "auto", self_suffi
     """The system that the spec names, for texts of that language.
 
     With self_suffixes (of a dataset's card) the stages of a composition hand on no hit that is the query itself.
-    Raises UnknownName for a name nobody registered and BadInput for what the engine cannot do.
+    Raises UnknownName for an unregistered name and BadInput for what the engine cannot do.
 
     >>> resolve("bm25( k1=0.9 )", language="ru").name
     'bm25(k1=0.9)'
@@ -57,55 +59,49 @@ def resolve(spec: Spec | str, *, language: str, engine: str = "auto", self_suffi
     if engine != "auto":
         # Also for a system that has no use for an engine: a wrong name is a mistake.
         engines.load(engine)
-    if isinstance(spec, str):
-        spec = parse(spec)
+    spec = as_spec(spec)
     suffixes = tuple(self_suffixes)
     system: System | None = None
     for stage in spec.stages:
-        kind, make = _maker(stage.name, first=system is None)
-        if kind is SEARCHERS:
+        table, path = _find_maker(stage.name, first=system is None)
+        module, attribute = path.split(":")
+        make = getattr(importlib.import_module(module), attribute)
+        if table is SEARCHERS:
             system = make(stage, language, engine, system)
-        elif kind is RERANKERS:
+        elif table is RERANKERS:
             if system is None:
                 raise BadInput(
                     f"{stage.name} sorts the hits of a system: write it behind one, as in 'bm25 >> {stage}'."
                 )
-            system = make(stage, Source(system=system, self_suffixes=suffixes))
+            system = make(stage, CachedSystem(system=system, self_suffixes=suffixes))
         else:
             if system is not None:
                 raise BadInput(f"{stage.name} joins the systems in its brackets and cannot follow '{system.name} >>'.")
             inner = [
                 resolve(as_spec(arg), language=language, engine=engine, self_suffixes=suffixes) for arg in stage.args
             ]
-            system = make(stage, [Source(system=one, self_suffixes=suffixes) for one in inner])
+            system = make(stage, [CachedSystem(system=one, self_suffixes=suffixes) for one in inner])
     if system is None:
         raise BadInput("A system has at least one stage, such as bm25.")
     return system
 
 
 def check_names(spec: Spec | str) -> Spec:
-    """The spec, each of whose stages is known; what can be said before there is a dataset. Raises as resolve does."""
-    if isinstance(spec, str):
-        spec = parse(spec)
+    """The spec, once every stage in it is known: what can be checked without a dataset. Raises as resolve does."""
+    spec = as_spec(spec)
     for place, stage in enumerate(spec.stages):
-        kind, _ = _registered(stage.name, first=place == 0)
-        for arg in stage.args if kind is FUSIONS else ():
+        table, _ = _find_maker(stage.name, first=place == 0)
+        for arg in stage.args if table is FUSIONS else ():
             check_names(as_spec(arg))
     return spec
 
 
-def _maker(name: str, *, first: bool) -> tuple[Mapping[str, str], Any]:
-    """The table that a stage belongs to, and the function that makes it."""
-    kind, path = _registered(name, first=first)
-    module, attribute = path.split(":")
-    return kind, getattr(importlib.import_module(module), attribute)
-
-
-def _registered(name: str, *, first: bool) -> tuple[Mapping[str, str], str]:
-    """The table that a stage belongs to, and where its maker is."""
-    if name.startswith(OWN):
-        return (SEARCHERS, _OWN_SEARCHER) if first else (RERANKERS, _OWN_RERANKER)
+def _find_maker(name: str, *, first: bool) -> tuple[Mapping[str, str], str]:
+    """The table that a stage belongs to, and the "module:function" that makes it."""
     for table in (SEARCHERS, RERANKERS, FUSIONS):
         if name in table:
             return table, table[name]
-    raise unknown("system", name, [*SEARCHERS, *RERANKERS, *FUSIONS])
+    installed = entry_points(group=ENTRY_POINTS).names
+    if name.startswith(PYTHON) or name in installed:
+        return (SEARCHERS, _USER_SEARCHER) if first else (RERANKERS, _USER_RERANKER)
+    raise unknown("system", name, [*SEARCHERS, *RERANKERS, *FUSIONS, *installed])

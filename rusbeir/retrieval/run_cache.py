@@ -1,4 +1,4 @@
-"""A system as a stage of another: its hits without the query itself, and kept, so that nothing is searched twice."""
+"""Runs of a composition's stages, kept in the cache so that nothing is searched twice."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from rusbeir.types import Corpus, Queries, Retriever, Run
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
-    """A system whose runs are kept in the cache, under everything that decides them."""
+class CachedSystem:
+    """A system as a stage of another: without hits that are the query itself, and searched once."""
 
     system: System
     self_suffixes: tuple[str, ...] = ()
@@ -37,12 +37,35 @@ class Source:
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
         """The system on that corpus, with a retriever that searches only what no run in the cache holds."""
         prepared = self.system.prepare(corpus, fingerprint, settings)
-        kept = KeptRuns(signature=self.signature, fingerprint=fingerprint, self_suffixes=self.self_suffixes)
-        return replace(prepared, retriever=_Keeping(retriever=prepared.retriever, kept=kept, force=settings.force))
+        cache = RunCache(signature=self.signature, fingerprint=fingerprint, self_suffixes=self.self_suffixes)
+        return replace(
+            prepared, retriever=CachedRetriever(retriever=prepared.retriever, cache=cache, force=settings.force)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeptRuns:
+class CachedRetriever:
+    """A retriever that looks for its runs in the cache, unless force is set, and keeps what it searches."""
+
+    retriever: Retriever
+    cache: RunCache
+    force: bool
+
+    @property
+    def signature(self) -> str:
+        return self.retriever.signature
+
+    def search(self, queries: Queries, k: int) -> Run:
+        """The cached run of these queries to that depth, or a new one."""
+        run = None if self.force else self.cache.get(queries, k)
+        if run is None:
+            run = search_without_self(self.retriever, queries, k, self.cache.self_suffixes)
+            self.cache.put(queries, k, run)
+        return run
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunCache:
     """The runs of one system on one dataset in the cache: a file for each depth and set of queries."""
 
     signature: str
@@ -50,7 +73,7 @@ class KeptRuns:
     self_suffixes: tuple[str, ...] = ()
 
     def get(self, queries: Queries, k: int) -> Run | None:
-        """The run of these queries at that depth, hits in order; None where it was not kept.
+        """The run of these queries to that depth, hits in order; None where it is not in the cache.
 
         Raises BackendError where the file is damaged.
         """
@@ -66,7 +89,7 @@ class KeptRuns:
             ) from error
 
     def put(self, queries: Queries, k: int, run: Run) -> None:
-        """Keep a run."""
+        """Write a run. Not as TREC: its order of equal scores would be lost, and with it the ranks that rrf adds."""
         with atomic_file(self._path(queries, k)) as file:
             file.writelines(orjson.dumps((query_id, hits)) + b"\n" for query_id, hits in run.items())
 
@@ -76,28 +99,8 @@ class KeptRuns:
         return cache_folder() / "runs" / f"{name}.jsonl"
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Keeping:
-    """Searches what is not kept, and keeps it."""
-
-    retriever: Retriever
-    kept: KeptRuns
-    force: bool
-
-    @property
-    def signature(self) -> str:
-        return self.retriever.signature
-
-    def search(self, queries: Queries, k: int) -> Run:
-        run = None if self.force else self.kept.get(queries, k)
-        if run is None:
-            run = search_without_self(self.retriever, queries, k, self.kept.self_suffixes)
-            self.kept.put(queries, k, run)
-        return run
-
-
 def search_without_self(retriever: Retriever, queries: Queries, k: int, suffixes: Sequence[str]) -> Run:
-    """A run of at most k hits a query from which the queries' own documents were taken before the cut-off."""
+    """At most k hits a query; a hit whose id is the query's with one of the suffixes is removed before the cut-off."""
     run = retriever.search(queries, k + len(suffixes))
     if not suffixes:
         return run

@@ -1,7 +1,8 @@
-"""`python:package.module.factory`: a retriever, encoder or reranker of the user's own, imported when it is named.
+"""The user's own retrievers, encoders and rerankers, made by a function that a spec names.
 
-The module is looked for where Python looks, and in the current folder. Its source is part of the signature, so that
-nothing computed by an earlier version is taken for this one's.
+`python:package.module.factory` is imported from where Python looks and from the current folder; a name without a
+prefix is an entry point of an installed package. The source is part of the signature, so that nothing computed by an
+earlier version is taken for this one's.
 """
 
 from __future__ import annotations
@@ -14,48 +15,54 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from rusbeir.errors import BackendError, BadInput, RusbeirError
-from rusbeir.retrieval.dense import encoder as encoding
-from rusbeir.retrieval.dense.encoder import Encoder, Vectors
-from rusbeir.retrieval.rerank import reranker as reranking
+from rusbeir.retrieval.dense.encoder import Encoder
 from rusbeir.retrieval.rerank.reranker import Reranker
-from rusbeir.retrieval.resolve import OWN
+from rusbeir.retrieval.resolve import ENTRY_POINTS, PYTHON
 from rusbeir.retrieval.spec import Spec, Stage, Value
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
 from rusbeir.types import Corpus, Queries, Retriever, Run
 
-
-def encoder(name: str, options: Mapping[str, Value]) -> Encoder:
-    """What the factory makes when it is called with the options by name."""
-    factory = _Factory.of(name, options)
-    made = factory.make("encoder", ("signature", "encode_queries", "encode_documents"))
-    kind = _TruncatingEncoder if isinstance(made, encoding.ReportsTruncation) else _OwnEncoder
-    return kind(made=made, signature=f"{factory.signature}|{made.signature}")
-
-
-def reranker(name: str, options: Mapping[str, Value]) -> Reranker:
-    """What the factory makes when it is called with the options by name."""
-    factory = _Factory.of(name, options)
-    made = factory.make("reranker", ("signature", "score"))
-    pointwise = bool(getattr(made, "pointwise", False))
-    kind = _TruncatingReranker if isinstance(made, reranking.ReportsTruncation) else _OwnReranker
-    return kind(made=made, signature=f"{factory.signature}|{made.signature}", pointwise=pointwise)
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "truncation": str,
+    "count_truncated": int,
+    "are_truncated": list,
+    "pointwise": bool,
+}
+"""How an attribute, or the answer of a method, is read; others are left as they are."""
+_INSTALLED = "site-packages"
 
 
-def searcher(stage: Stage, language: str, engine: str, source: System | None) -> System:
-    """`python:package.module.factory(option=value)` as a first stage: the factory is called with the corpus.
+def load_encoder(name: str, options: Mapping[str, Value]) -> Encoder:
+    """The encoder that the factory makes when it is called with the options by name."""
+    factory = _Factory.find(name, options)
+    made = factory.make("an encoder", ("signature", "encode_queries", "encode_documents"))
+    optional = ("truncation", "count_truncated")
+    encoder: Encoder = _guard_all(made, factory, ("encode_queries", "encode_documents", *optional))
+    return encoder
 
-    language and engine do not concern it.
-    """
+
+def load_reranker(name: str, options: Mapping[str, Value]) -> Reranker:
+    """The reranker that the factory makes when it is called with the options by name."""
+    factory = _Factory.find(name, options)
+    made = factory.make("a reranker", ("signature", "score"))
+    reranker: Reranker = _guard_all(made, factory, ("score", "pointwise", "truncation", "are_truncated"))
+    return reranker
+
+
+def from_stage(stage: Stage, language: str, engine: str, source: System | None) -> System:
+    """The system of a first stage, whose factory is called with the corpus; language and engine are not used."""
     if stage.args:
         raise BadInput(f"{stage.name} takes options only, such as depth=50, not {stage.args[0]!s}.")
-    factory = _Factory.of(stage.name, dict(stage.options))
-    factory.check("the corpus")
-    return _OwnSystem(name=str(Spec((stage,))), factory=factory)
+    factory = _Factory.find(stage.name, dict(stage.options))
+    factory.bind("the corpus")
+    return UserSystem(name=str(Spec((stage,))), factory=factory)
 
 
 def folder_name(slug: str, recipe: str) -> str:
@@ -66,19 +73,23 @@ def folder_name(slug: str, recipe: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class _Factory:
-    """A function of the user's, and where it stands."""
+    """A user's function and the options that it is called with."""
 
     name: str
     call: Callable[..., Any]
     options: Mapping[str, Value]
     signature: str
-    """Its name, a digest of the sources, and the options."""
+    """The name, a digest of the sources, and the options."""
 
     @classmethod
-    def of(cls, name: str, options: Mapping[str, Value]) -> _Factory:
-        module_name, _, attribute = name.removeprefix(OWN).rpartition(".")
+    def find(cls, name: str, options: Mapping[str, Value]) -> _Factory:
+        """The factory of that name. Raises BadInput where it cannot be found and BackendError where importing fails."""
+        path = name.removeprefix(PYTHON)
+        for entry in entry_points(group=ENTRY_POINTS, name=name):
+            path = f"{entry.module}.{entry.attr}"
+        module_name, _, attribute = path.rpartition(".")
         if not module_name:
-            raise BadInput(f"{name} names no function: write {OWN}package.module.factory.")
+            raise BadInput(f"{name} names no function: write {PYTHON}package.module.factory.")
         folder = str(Path.cwd())
         if folder not in sys.path:
             sys.path.insert(0, folder)
@@ -87,107 +98,54 @@ class _Factory:
         except ModuleNotFoundError as error:
             raise BadInput(f"{name} cannot be imported: {error}, neither in {folder} nor installed.") from error
         except Exception as error:
-            raise _failed(name, "is imported", error) from error
+            raise _failure(name, "is imported", error) from error
         call = getattr(module, attribute, None)
         if not callable(call):
             raise BadInput(f"{name}: {module_name} has no function {attribute!r}.")
-        signature = "|".join([name, f"source:{digest(module)}", *(f"{key}:{value}" for key, value in options.items())])
+        given = [f"{key}:{value}" for key, value in options.items()]
+        signature = "|".join([name, f"source:{_digest_sources(module)}", *given])
         return cls(name=name, call=call, options=options, signature=signature)
 
-    def check(self, *args: Any) -> dict[str, Any]:
-        """The options as the factory gets them. BadInput where it cannot be called with these arguments and them."""
-        values = {name: str(value) if isinstance(value, Spec) else value for name, value in self.options.items()}
+    def bind(self, *args: Any) -> Callable[[], Any]:
+        """The call with these arguments and the options. Raises BadInput where the function does not take them."""
+        options = {name: str(value) if isinstance(value, Spec) else value for name, value in self.options.items()}
         try:
-            inspect.signature(self.call).bind(*args, **values)
+            inspect.signature(self.call).bind(*args, **options)
         except TypeError as error:
-            raise BadInput(f"{self.name} cannot be called so: {error}.") from error
-        return values
+            raise BadInput(f"{self.name} cannot be called: {error}.") from error
+        return partial(self.call, *args, **options)
 
     def make(self, role: str, needed: tuple[str, ...], *args: Any) -> Any:
-        """What the factory answers, once it has all that is needed of that role."""
-        values = self.check(*args)
-        try:
-            made = self.call(*args, **values)
-            # A property is code of the user's as well.
-            lacking = [name for name in needed if not hasattr(made, name)]
-        except RusbeirError:
-            raise
-        except Exception as error:
-            raise _failed(self.name, "is called", error) from error
-        if lacking:
-            raise BadInput(
-                f"{self.name} made a {type(made).__name__}, which is no {role}: it lacks {', '.join(lacking)}."
-            )
+        """The object that the function returns. Raises BadInput where it lacks an attribute that the role needs."""
+        call = self.bind(*args)
+
+        def read(made: Any) -> tuple[Any, list[str]]:
+            # A property is the user's code as well.
+            return made, [name for name in needed if not hasattr(made, name)]
+
+        made, missing = _guard(self.name, "is called", read, call)
+        if missing:
+            raise BadInput(f"{self.name} made a {type(made).__name__}, not {role}: it lacks {', '.join(missing)}.")
         return made
 
 
 @dataclass(frozen=True, kw_only=True)
-class _OwnEncoder:
-    made: Any
-    signature: str
-
-    def encode_queries(self, texts: Any) -> Vectors:
-        vectors: Vectors = _guarded(self.signature, self.made.encode_queries, texts)
-        return vectors
-
-    def encode_documents(self, texts: Any) -> Vectors:
-        vectors: Vectors = _guarded(self.signature, self.made.encode_documents, texts)
-        return vectors
-
-
-class _TruncatingEncoder(_OwnEncoder):
-    """One that says what it does not read whole. A class of its own, as an ability is told by its methods."""
-
-    @property
-    def truncation(self) -> str:
-        return str(self.made.truncation)
-
-    def count_truncated(self, texts: Any) -> int:
-        count: int = _guarded(self.signature, self.made.count_truncated, texts, read=int)
-        return count
-
-
-@dataclass(frozen=True, kw_only=True)
-class _OwnReranker:
-    made: Any
-    signature: str
-    pointwise: bool
-
-    def score(self, query: str, documents: Any) -> Any:
-        return _guarded(self.signature, self.made.score, query, documents)
-
-
-class _TruncatingReranker(_OwnReranker):
-    """One that says what it does not read whole."""
-
-    @property
-    def truncation(self) -> str:
-        return str(self.made.truncation)
-
-    def are_truncated(self, query: str, documents: Any) -> Any:
-        return _guarded(self.signature, self.made.are_truncated, query, documents, read=list)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _OwnSystem:
-    """A retriever that the factory makes from the corpus."""
+class UserSystem:
+    """A retriever that a factory makes from the corpus."""
 
     name: str
     factory: _Factory
-
-    @property
-    def engine(self) -> str:
-        return "python"
+    engine: str = "python"
 
     @property
     def signature(self) -> str:
         return self.factory.signature
 
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
-        """What the factory makes of the corpus; where it keeps its index is its own affair."""
-        made = self.factory.make("retriever", ("search",), corpus)
+        """The retriever of that corpus; where it keeps an index is the factory's own affair."""
+        made = self.factory.make("a retriever", ("search",), corpus)
         return Prepared(
-            retriever=_OwnRetriever(made=made, name=self.name, signature=self.signature, corpus=corpus),
+            retriever=UserRetriever(made=made, name=self.name, signature=self.signature, corpus=corpus),
             path=Path.cwd(),
             analyse_seconds=0.0,
             index_seconds=0.0,
@@ -197,35 +155,37 @@ class _OwnSystem:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _OwnRetriever:
+class UserRetriever:
+    """A user's retriever, whose answers are checked."""
+
     made: Retriever
     name: str
     signature: str
     corpus: Corpus
 
     def search(self, queries: Queries, k: int) -> Run:
-        """The user's run: at most k hits by falling score, every query present.
+        """At most k hits a query by falling score, every query present.
 
-        Raises BackendError for scores that are no numbers and for hits that the corpus does not have.
+        Raises BackendError for scores that are not numbers and for hits that the corpus does not have.
         """
-        run = self._mapping(_guarded(self.name, self.made.search, queries, k), "the queries")
+        run = self._check_mapping(_guard(self.name, "runs search", None, self.made.search, queries, k), "the queries")
         found: dict[str, dict[str, float]] = {}
         known: set[Any] = set()
         for query_id in queries:
-            answer = self._mapping(run.get(query_id, {}), f"the query {query_id!r}")
-            scores = {doc_id: _number(score) for doc_id, score in answer.items()}
+            answer = self._check_mapping(run.get(query_id, {}), f"the query {query_id!r}")
+            scores = {doc_id: _read_score(score) for doc_id, score in answer.items()}
             if not all(map(math.isfinite, scores.values())):
-                raise BackendError(f"{self.name} answered a score that is no number for the query {query_id!r}.")
+                raise BackendError(f"{self.name} answered a score that is not a number for the query {query_id!r}.")
             hits = sorted(scores.items(), key=lambda hit: -hit[1])[:k]
             for doc_id, _ in hits:
                 # A look-up reads the document.
                 if doc_id not in known:
-                    self._check(doc_id, query_id)
+                    self._check_document(doc_id, query_id)
                     known.add(doc_id)
             found[query_id] = {str(doc_id): score for doc_id, score in hits}
         return found
 
-    def _mapping(self, answer: Any, asked: str) -> Mapping[Any, Any]:
+    def _check_mapping(self, answer: Any, asked: str) -> Mapping[Any, Any]:
         if not isinstance(answer, Mapping):
             raise BackendError(
                 f"{self.name} answered a {type(answer).__name__} for {asked}: a dict is needed, "
@@ -233,7 +193,7 @@ class _OwnRetriever:
             )
         return answer
 
-    def _check(self, doc_id: Any, query_id: str) -> None:
+    def _check_document(self, doc_id: Any, query_id: str) -> None:
         try:
             if isinstance(doc_id, str):
                 self.corpus[doc_id]
@@ -246,66 +206,79 @@ class _OwnRetriever:
         )
 
 
-def _number(score: Any) -> float:
+def _read_score(score: Any) -> float:
     try:
         return float(score)
     except (TypeError, ValueError, RuntimeError):
         return math.nan
 
 
-def _guarded(
-    name: str, call: Callable[..., Any], *args: Any, read: Callable[[Any], Any] = lambda answer: answer
-) -> Any:
-    """What the user's function answers, as it is read."""
+def _guard_all(made: Any, factory: _Factory, names: tuple[str, ...]) -> Any:
+    """A stand-in that has the signature and, of these attributes, those that the user's object has.
+
+    A failure in one of its methods is a BackendError of one line.
+    """
+    stand_in = SimpleNamespace(signature=f"{factory.signature}|{made.signature}")
+    for name in names:
+        if hasattr(made, name):
+            value, read = getattr(made, name), _READ.get(name)
+            if callable(value):
+                value = partial(_guard, factory.name, f"runs {getattr(value, '__name__', value)}", read, value)
+            elif read:
+                value = read(value)
+            setattr(stand_in, name, value)
+    return stand_in
+
+
+def _guard(name: str, when: str, read: Callable[[Any], Any] | None, call: Callable[..., Any], *args: Any) -> Any:
+    """The answer of a user's function, as it is read. Raises BackendError where it fails."""
     try:
-        return read(call(*args))
+        answer = call(*args)
+        return read(answer) if read else answer
     except RusbeirError:
         raise
     except Exception as error:
-        raise _failed(name, f"runs {getattr(call, '__name__', call)}", error) from error
+        raise _failure(name, when, error) from error
 
 
-def _failed(name: str, when: str, error: Exception) -> BackendError:
+def _failure(name: str, when: str, error: Exception) -> BackendError:
     frames = inspect.getinnerframes(error.__traceback__) if error.__traceback__ else []
-    # Where it was called, or read, is no place of the user's.
+    # An error in this file is in how the user's object was called or read; its line would not help.
     theirs = frames and frames[-1].filename != __file__
     where = f" in {Path(frames[-1].filename).name}:{frames[-1].lineno}" if theirs else ""
     said = " ".join(str(error).split())
-    return BackendError(f"{name.split('|')[0]} fails when it {when}: {type(error).__name__}: {said}{where}.")
+    return BackendError(f"{name} fails when it {when}: {type(error).__name__}: {said}{where}.")
 
 
-_INSTALLED = "site-packages"
-
-
-def digest(module: ModuleType) -> str:
-    """Of the module's source and of those that it names things from, in its folder or its package."""
-    top = _file(sys.modules[module.__name__.partition(".")[0]]) or _file(module)
+def _digest_sources(module: ModuleType) -> str:
+    """A digest of the module's source and of the modules in its folder or package that it names things from."""
+    top = _find_source(sys.modules[module.__name__.partition(".")[0]]) or _find_source(module)
     if top is None:
         return "unknown"
-    # What is installed beside it is not the user's.
+    # A single module in site-packages has neighbours that are not the user's.
     home = None if top.name != "__init__.py" and top.parent.name == _INSTALLED else top.parent
     sources: dict[Path, bytes] = {}
     waiting = [module]
     while waiting:
         one = waiting.pop()
-        path = _file(one)
+        path = _find_source(one)
         if path is None or path in sources:
             continue
         sources[path] = path.read_bytes()
         named = [value if inspect.ismodule(value) else inspect.getmodule(value) for value in vars(one).values()]
-        waiting += [other for other in named if other is not None and home is not None and _lies_in(home, other)]
+        waiting += [other for other in named if other is not None and home is not None and _is_users(home, other)]
     return hashlib.sha256(b"\0".join(sources[path] for path in sorted(sources))).hexdigest()[:12]
 
 
-def _lies_in(home: Path, module: ModuleType) -> bool:
-    """Whether it is the user's: below home, but in no environment there, and none of ours."""
-    path = _file(module)
+def _is_users(home: Path, module: ModuleType) -> bool:
+    """Whether the module is below home, but neither in an environment there nor part of rusbeir."""
+    path = _find_source(module)
     if path is None or home not in path.parents or module.__name__.partition(".")[0] == "rusbeir":
         return False
     return _INSTALLED not in path.relative_to(home).parts
 
 
-def _file(module: ModuleType) -> Path | None:
+def _find_source(module: ModuleType) -> Path | None:
     try:
         file = inspect.getsourcefile(module)
     except TypeError:

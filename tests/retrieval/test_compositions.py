@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-from rusbeir.errors import BackendError, BadInput
+from rusbeir.errors import BackendError, BadInput, UnknownName
 from rusbeir.experiment import bench
 from rusbeir.retrieval import resolve
 from rusbeir.types import Dataset, Doc
@@ -240,10 +240,14 @@ REFUSED = [
     ("python:nowhere", BadInput, ["names no function", "python:package.module.factory"]),
     ("python:nowhere.factory", BadInput, ["No module named 'nowhere'", "nor installed"]),
     ("python:mine.nothing", BadInput, ["mine has no function 'nothing'"]),
-    ("dense(python:mine.wrong)", BadInput, ["made a object, which is no encoder", "encode_queries"]),
-    ("bm25 >> rerank(python:mine.wrong)", BadInput, ["no reranker", "it lacks signature, score"]),
+    ("dense(python:mine.wrong)", BadInput, ["made a object, not an encoder: it lacks signature, encode_queries"]),
+    ("bm25 >> rerank(python:mine.wrong)", BadInput, ["not a reranker: it lacks signature, score"]),
     ("dense(python:mine.failing)", BackendError, ["RuntimeError: no GPU here", "mine.py:"]),
-    ("python:mine.encoder", BadInput, ["python:mine.encoder cannot be called so: too many positional arguments."]),
+    (
+        "python:mine.encoder",
+        BadInput,
+        ["python:mine.encoder cannot be called: too many positional arguments."],
+    ),
     ("python:mine.retriever(1)", BadInput, ["takes options only"]),
     ("rerank(python:mine.reranker)", BadInput, ["write it behind one, as in 'bm25 >> rerank(python:mine.reranker)'"]),
     ("bm25 >> dense(python:mine.encoder)", BadInput, ["searches the corpus itself"]),
@@ -311,6 +315,22 @@ def test_a_changed_module_beside_it_changes_the_signature(tmp_path, monkeypatch,
     assert found[0] == found[2]
     assert found[0][0] != found[1][0]
     assert found[0][1] != found[1][1]
+
+
+def test_an_installed_package_adds_a_system(mine, tmp_path):
+    """By an entry point, whose name is then a system's: as a first stage it searches, behind another one it reranks."""
+    info = tmp_path / "theirs-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[rusbeir.retrievers]\ntheirs = mine:retriever\nsorts = mine:reranker\n")
+    sys.path.insert(0, str(tmp_path))
+    direct = bench(dataset(), "python:mine.retriever(reverse=1)", out=tmp_path / "out")
+    row = bench(dataset(), "theirs(reverse=1)", out=tmp_path / "out")
+    assert row["measures"] == direct["measures"]
+    assert row["signature"].startswith("theirs|source:")
+    assert resolve("rrf(bm25,theirs) >> sorts(depth=2)", language="ru").name == "rrf(bm25,theirs) >> sorts(depth=2)"
+    with pytest.raises(UnknownName, match="Did you mean 'theirs'"):
+        resolve("their", language="ru")
 
 
 def test_force_searches_the_stages_again(mine, tmp_path):

@@ -22,7 +22,7 @@ from rusbeir.retrieval.dense.encoder import Encoder, Vectors
 from rusbeir.retrieval.elasticsearch import dense
 from rusbeir.retrieval.elasticsearch.connection import Server
 from rusbeir.retrieval.lexical.index_key import Recipe
-from rusbeir.retrieval.resolve import OWN
+from rusbeir.retrieval.resolve import PYTHON
 from rusbeir.retrieval.spec import Options, Spec, Stage, only_argument
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
 from rusbeir.storage import cache_folder
@@ -259,10 +259,10 @@ def from_stage(stage: Stage, language: str, engine: str, source: System | None) 
     if source is not None:
         raise BadInput(f"{stage.name} searches the corpus itself and cannot follow '{source.name} >>'.")
     name = only_argument(stage, "model", "multilingual-e5-small")
-    if name.startswith(OWN):
+    if name.startswith(PYTHON):
         options = Options(stage, (*OPTIONS, "separator"), others=True)
         model = models.Model(name=name, separator=options.word("separator", models.Model.separator))
-        encoder = user_code.encoder(name, options.others)
+        encoder = user_code.load_encoder(name, options.others)
     else:
         options = Options(stage, (*OPTIONS, "runtime", *models.SETTINGS))
         model, encoder = _encoder(name, options)

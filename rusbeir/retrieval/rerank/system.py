@@ -13,7 +13,7 @@ from rusbeir.errors import BadInput
 from rusbeir.retrieval import models, user_code
 from rusbeir.retrieval.rerank.reranker import ReportsTruncation, ReportsUnjudged, Reranker, Scored
 from rusbeir.retrieval.rerank.score_cache import ScoreCache
-from rusbeir.retrieval.resolve import OWN
+from rusbeir.retrieval.resolve import PYTHON
 from rusbeir.retrieval.spec import Options, Stage, only_argument
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
 from rusbeir.storage import cache_folder
@@ -132,9 +132,9 @@ class _RerankRetriever:
 def from_stage(stage: Stage, source: System) -> RerankSystem:
     """The reranking of a stage: `rerank(bge-reranker-v2-m3,depth=100)`, `rerank(python:package.module.factory)`."""
     name = only_argument(stage, "model", "bge-reranker-v2-m3")
-    if name.startswith(OWN):
+    if name.startswith(PYTHON):
         options = Options(stage, ("depth",), others=True)
-        reranker = user_code.reranker(name, options.others)
+        reranker = user_code.load_reranker(name, options.others)
     else:
         options = Options(stage, ("depth", "runtime", "layer", *SETTINGS))
         asked = options.word("runtime", "", ("", *RUNTIMES))
@@ -154,7 +154,7 @@ def from_own_stage(stage: Stage, source: System) -> RerankSystem:
     if stage.args:
         raise BadInput(f"{stage.name} takes options only, such as depth=50, not {stage.args[0]!s}.")
     return _over(
-        stage, source, stage.name, user_code.reranker(stage.name, options.others), options.whole("depth", DEPTH)
+        stage, source, stage.name, user_code.load_reranker(stage.name, options.others), options.whole("depth", DEPTH)
     )
 
 
