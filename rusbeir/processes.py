@@ -1,4 +1,4 @@
-"""The same work in several processes: results in order, a few batches at a time, no worker outliving its parent."""
+"""Do the same work in several processes: results in order, few batches in memory, no worker outliving its parent."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
 from typing import TypeVar
 
-from joblib.externals.loky import cpu_count as cpu_count
-from joblib.externals.loky import get_reusable_executor
-
 A = TypeVar("A")
 B = TypeVar("B")
 
@@ -25,22 +22,32 @@ IDLE_SECONDS = 20
 
 
 def batched(items: Iterable[A], size: int) -> Iterator[list[A]]:
-    """The items in lists of that size, read as they are needed; the last list may be shorter."""
+    """The items in lists of that size, the last perhaps shorter; items are read as lists are asked for."""
     rest = iter(items)
     while batch := list(islice(rest, size)):
         yield batch
 
 
-def in_order(work: Callable[[A], B], batches: Iterable[A], processes: int) -> Iterator[B]:
-    """work of each batch, in order, done by that many processes; below 2 in this one. work must be importable.
+def cpu_count() -> int:
+    """How many processors this process may use, with the limits of its container."""
+    # Imported where it is needed, as it takes half a second.
+    from joblib.externals import loky
 
-    Where a worker dies, this process does the rest.
+    return int(loky.cpu_count())
+
+
+def in_order(work: Callable[[A], B], batches: Iterable[A], processes: int) -> Iterator[B]:
+    """The results of work(batch), in the order of the batches, from that many processes; below 2 from this one.
+
+    work must be importable. If a worker dies, this process does the rest.
     """
+    from joblib.externals import loky
+
     rest = iter(batches)
     if processes < 2:
         yield from map(work, rest)
         return
-    executor = get_reusable_executor(
+    executor = loky.get_reusable_executor(
         max_workers=processes, timeout=IDLE_SECONDS, initializer=_end_with, initargs=(os.getpid(),)
     )
     waiting: deque[A] = deque()
@@ -61,7 +68,7 @@ def in_order(work: Callable[[A], B], batches: Iterable[A], processes: int) -> It
         while futures:
             yield first()
     except BrokenProcessPool as error:
-        logger.warning("A worker process died (%s); the rest is done in this one.", error)
+        logger.warning("A worker process died (%s); this process does the rest.", error)
         yield from map(work, chain(list(waiting), rest))
     finally:
         for future in futures:
@@ -69,7 +76,7 @@ def in_order(work: Callable[[A], B], batches: Iterable[A], processes: int) -> It
 
 
 def _end_with(parent: int) -> None:
-    """Let this worker end when its parent is gone: a killed job would leave its workers waiting for ever."""
+    """End this worker when its parent is gone: the workers of a killed job would otherwise wait for ever."""
 
     def watch() -> None:
         while os.getppid() == parent:

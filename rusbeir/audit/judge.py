@@ -17,7 +17,20 @@ from rusbeir.audit import rubric
 from rusbeir.audit.aligned import open_port
 from rusbeir.audit.report import QA
 from rusbeir.audit.sampling import Item, draw
-from rusbeir.jobs import Answer, Attempt, Budget, Exhausted, Journal, Limits, Llm, Price, Rejected, Task, Throttle
+from rusbeir.jobs import (
+    Answer,
+    Attempt,
+    Budget,
+    Exhausted,
+    Journal,
+    Limits,
+    Llm,
+    Price,
+    Rejected,
+    Task,
+    TaskQueue,
+    Throttle,
+)
 from rusbeir.storage import atomic_file
 from rusbeir.translation.port.job import Tell, run_to_end
 from rusbeir.types import Progress, silent
@@ -75,13 +88,14 @@ def judge_port(
         )
         tasks = {item.item_id: Task.of(KIND, orjson.dumps([item.source, item.translation]).decode()) for item in items}
         journal.add(tasks.values())
-        settled = {entry.task.key for entry in journal.failures(signature)}
-        settled |= journal.results([task.key for task in tasks.values()], signature).keys()
+        queue = TaskQueue(journal, KIND, signature)
+        settled = {result.task.key for result in queue.results("failed")}
+        settled |= queue.answers([task.key for task in tasks.values()]).keys()
         left = [task for key, task in {task.key: task for task in tasks.values()}.items() if key not in settled]
         if left:
             tell(f"{client.endpoint} receives {len(left):,} texts with their translations.")
         run_to_end(judge.run(left))
-        answers = journal.results([task.key for task in tasks.values()], signature)
+        answers = queue.answers([task.key for task in tasks.values()])
         attempts = journal.read(
             "SELECT count(*), sum(error LIKE 'invalid:%') FROM attempt JOIN worker ON worker.number = attempt.worker "
             "WHERE signature = ?",

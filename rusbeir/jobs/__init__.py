@@ -1,10 +1,10 @@
 """Jobs: what long, paid work needs: a journal, limits, a budget and a client for language models."""
 
 from rusbeir.jobs.budget import Budget, BudgetReached, CharBudget
-from rusbeir.jobs.journal import Attempt, Journal, Task, TaskResult, task_key
+from rusbeir.jobs.journal import Attempt, Journal, Task, task_key
 from rusbeir.jobs.llm import Llm
 from rusbeir.jobs.llm_answer import Answer, Price, Rejected, Usage
-from rusbeir.jobs.task_queue import Size, TaskCounts, TaskQueue
+from rusbeir.jobs.task_queue import Size, TaskCounts, TaskQueue, TaskResult
 from rusbeir.jobs.throttle import Exhausted, Limits, Throttle, Transient, retry_after_seconds
 
 __all__ = [

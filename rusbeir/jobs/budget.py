@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rusbeir.errors import BackendError, BadInput
-from rusbeir.jobs.journal import Journal
-from rusbeir.jobs.journal_schema import reporting
+from rusbeir.jobs.journal import Journal, reporting
 from rusbeir.storage import cannot_write
 
 _UNITS = 10**9

@@ -1,4 +1,4 @@
-"""The tasks of one kind, as they stand with one worker: how many there are, which are left, what came of them."""
+"""The tasks of one kind with one worker: how many there are, which are pending, and what came of the others."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from rusbeir.jobs.journal import Journal, Task, TaskResult, text_of
+from rusbeir.jobs.journal import Journal, Task, text_of
 
 PAGE_TASKS = 2_000
+MAX_KEYS_PER_QUERY = 1_000
+
+_WORKER = "(SELECT number FROM worker WHERE signature = ?)"
 
 
 class Size(NamedTuple):
@@ -16,90 +19,113 @@ class Size(NamedTuple):
 
     tasks: int
     pending: int
-    """Of the tasks, those neither done nor failed."""
+    """Tasks neither done nor failed."""
     pending_chars: int
     """Characters of the pending payloads."""
 
 
 class TaskCounts(NamedTuple):
-    """How many tasks stand alike."""
+    """How many tasks share a state and a reason."""
 
     state: Literal["done", "failed", "pending"]
     word: str
-    """Of what failed the reason, which is what its error has before the first colon; of what is done the flags."""
+    """Of failed tasks the reason, which is the error up to the first colon; of those done the flags."""
     tasks: int
     chars: int
     """Characters of their payloads."""
 
 
+class TaskResult(NamedTuple):
+    """A task with its deciding attempt, and how many attempts there were."""
+
+    task: Task
+    result: str
+    error: str
+    flags: str
+    attempts: int
+
+
 @dataclass(frozen=True)
 class TaskQueue:
-    """The tasks of one kind, as they stand with one worker. Nothing is kept in memory but the page at hand."""
+    """The tasks of one kind in a journal, with what one worker did of them. Holds one page of them in memory."""
 
     journal: Journal
     kind: str
     worker: str
 
     def size(self) -> Size:
-        """How many tasks there are, and how many are left."""
-        settled = "SELECT 1 FROM standing WHERE worker = ? AND task = task.number AND state IN ('done', 'failed')"
+        """How many tasks there are, and how many are pending."""
+        settled = f"worker = {_WORKER} AND task = task.number AND state IN ('done', 'failed')"
         tasks, pending, chars = self.journal.read(
-            "SELECT count(*), sum(left), sum(CASE left WHEN 1 THEN chars END) FROM "
-            f"(SELECT NOT EXISTS ({settled}) AS left, length(payload) AS chars FROM task WHERE kind = ?)",
-            (self._number, self.kind),
+            "SELECT count(*), sum(pending), sum(CASE pending WHEN 1 THEN chars END) FROM "
+            f"(SELECT NOT EXISTS (SELECT 1 FROM standing WHERE {settled}) AS pending, length(payload) AS chars "
+            "FROM task WHERE kind = ?)",
+            (self.worker, self.kind),
         )[0]
         return Size(tasks, pending or 0, chars or 0)
 
     def counts(self) -> list[TaskCounts]:
         """How many tasks are done, with which flags, failed, for which reasons, and pending; in a fixed order."""
         rows = self.journal.read(
-            "SELECT CASE WHEN standing.state IN ('done', 'failed') THEN standing.state ELSE 'pending' END AS stand, "
+            "SELECT CASE WHEN standing.state IN ('done', 'failed') THEN standing.state ELSE 'pending' END AS shown, "
             "CASE standing.state WHEN 'done' THEN flags WHEN 'failed' THEN "
             "substr(error, 1, instr(error || ':', ':') - 1) ELSE '' END AS word, "
             "count(*), sum(length(payload)) FROM task "
-            "LEFT JOIN standing ON standing.worker = ? AND standing.task = task.number "
+            f"LEFT JOIN standing ON standing.worker = {_WORKER} AND standing.task = task.number "
             "LEFT JOIN attempt ON attempt.number = standing.attempt "
-            "WHERE task.kind = ? GROUP BY stand, word ORDER BY stand, word",
-            (self._number, self.kind),
+            "WHERE task.kind = ? GROUP BY shown, word ORDER BY shown, word",
+            (self.worker, self.kind),
         )
         return [TaskCounts(row[0], text_of(row[1]), row[2], row[3]) for row in rows]
 
-    def undone(self) -> Iterator[Task]:
-        """The tasks that the worker has not done, failed or pending, in the order of adding."""
-        done = "SELECT 1 FROM standing WHERE worker = ? AND task = task.number AND state = 'done'"
+    def unfinished(self, *, with_failed: bool = False) -> Iterator[Task]:
+        """The pending tasks, and with_failed also those that failed, in the order of adding."""
+        states = "('done')" if with_failed else "('done', 'failed')"
+        finished = f"SELECT 1 FROM standing WHERE worker = {_WORKER} AND task = task.number AND state IN {states}"
         for row in self._pages(
-            "task.number, key, kind, payload FROM task",
-            f"task.number > ? AND kind = ? AND NOT EXISTS ({done})",
-            (self.kind, self._number),
+            "task.number, key, payload FROM task",
+            f"task.number > ? AND kind = ? AND NOT EXISTS ({finished})",
+            (self.kind, self.worker),
         ):
-            yield Task(row[1], text_of(row[2]), text_of(row[3]))
+            yield Task(row[1], self.kind, text_of(row[2]))
 
     def results(self, state: Literal["done", "failed"], *, flagged: bool = False) -> Iterator[TaskResult]:
-        """The tasks in that state with their deciding attempts, in the order of adding; flagged: those with flags."""
+        """The tasks in that state, flagged only those with flags, in the order of adding."""
         for row in self._pages(
-            "task.number, key, kind, payload, result, error, flags, standing.nth FROM standing "
+            "task.number, key, payload, result, error, flags, standing.nth FROM standing "
             "CROSS JOIN task ON task.number = standing.task CROSS JOIN attempt ON attempt.number = standing.attempt",
-            "standing.task > ? AND standing.worker = ? AND standing.state = ? AND kind = ?"
+            f"standing.task > ? AND standing.worker = {_WORKER} AND standing.state = ? AND kind = ?"
             f"{' AND flags != ' + repr('') if flagged else ''}",
-            (self._number, state, self.kind),
+            (self.worker, state, self.kind),
         ):
-            task = Task(row[1], text_of(row[2]), text_of(row[3]))
-            yield TaskResult(task, self.worker, text_of(row[4]), text_of(row[5]), text_of(row[6]), row[7])
+            task = Task(row[1], self.kind, text_of(row[2]))
+            yield TaskResult(task, text_of(row[3]), text_of(row[4]), text_of(row[5]), row[6])
+
+    def answers(self, keys: Sequence[bytes]) -> dict[bytes, str]:
+        """key -> result, for those of the keys whose tasks are done."""
+        found: dict[bytes, str] = {}
+        for start in range(0, len(keys), MAX_KEYS_PER_QUERY):
+            page = keys[start : start + MAX_KEYS_PER_QUERY]
+            rows = self.journal.read(
+                f"SELECT task.key, attempt.result FROM task CROSS JOIN standing ON standing.worker = {_WORKER} "
+                "AND standing.task = task.number AND standing.state = 'done' "
+                "CROSS JOIN attempt ON attempt.number = standing.attempt "
+                f"WHERE task.key IN ({','.join('?' * len(page))})",
+                (self.worker, *page),
+            )
+            found.update((key, text_of(result)) for key, result in rows)
+        return found
 
     def reset(self, keys: Iterable[bytes]) -> int:
-        """How many of these tasks had failed, and are pending again; their attempts stay noted."""
-        number = self._number
+        """Make those of these tasks pending again that failed, and return how many; their attempts are kept."""
         return self.journal.write(
-            "UPDATE standing SET state = 'retry' WHERE worker = ? AND state = 'failed' "
+            f"UPDATE standing SET state = 'retry' WHERE worker = {_WORKER} AND state = 'failed' "
             "AND task = (SELECT number FROM task WHERE key = ?)",
-            [(number, key) for key in keys],
+            [(self.worker, key) for key in keys],
         )
 
-    @property
-    def _number(self) -> int:
-        return self.journal.number(self.worker)
-
     def _pages(self, columns: str, condition: str, parameters: Sequence[Any]) -> Iterator[Any]:
+        """The rows of a query, a page at a time. Its first column is the task's number, as is its first parameter."""
         after = 0
         while rows := self.journal.read(
             f"SELECT {columns} WHERE {condition} ORDER BY 1 LIMIT {PAGE_TASKS}", (after, *parameters)

@@ -15,8 +15,8 @@ import time
 
 import pymorphy3
 import pytest
+from joblib.externals import loky
 
-from rusbeir import processes
 from rusbeir.analysis import Analyzer, analyzer, dictionary, lemmas
 from rusbeir.analysis.chain import chain_of
 
@@ -183,10 +183,8 @@ def test_a_worker_that_dies_costs_nothing_but_time(monkeypatch, caplog):
     texts = [f"слово {number} городами" for number in range(300)]
     expected = list(Analyzer("ru").analyze_lines(texts, processes=1))
     executors = []
-    start = processes.get_reusable_executor
-    monkeypatch.setattr(
-        processes, "get_reusable_executor", lambda **given: executors.append(start(**given)) or executors[0]
-    )
+    start = loky.get_reusable_executor
+    monkeypatch.setattr(loky, "get_reusable_executor", lambda **given: executors.append(start(**given)) or executors[0])
 
     def stream():
         for number, text in enumerate(texts):

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rusbeir.errors import BadInput
-from rusbeir.jobs import Attempt, Journal, Task, task_key
+from rusbeir.jobs import Attempt, Journal, Task, TaskQueue, task_key
 from rusbeir.jobs import journal as journal_module
+from rusbeir.jobs import task_queue as queue_module
 
 A, B, C, D = (Task.of("segment", text) for text in ("one", "two", "three", "four"))
 
@@ -23,8 +24,20 @@ def journal(tmp_path):
         yield journal
 
 
-def pending(journal: Journal, worker: str, **options) -> list[Task]:
-    return [task for _, task in journal.pending(worker, 100, **options)]
+def queue(journal: Journal, worker: str, kind: str = "segment") -> TaskQueue:
+    return TaskQueue(journal, kind, worker)
+
+
+def pending(journal: Journal, worker: str) -> list[Task]:
+    return list(queue(journal, worker).unfinished())
+
+
+def counts(journal: Journal, worker: str) -> dict[str, int]:
+    """How many tasks are in each state."""
+    states = dict.fromkeys(("done", "failed", "pending"), 0)
+    for group in queue(journal, worker).counts():
+        states[group.state] += group.tasks
+    return states
 
 
 def test_adding_again_changes_nothing(journal):
@@ -58,9 +71,9 @@ def test_standing(journal, attempts, left, failed, result, why, together):
     for batch in [rows] if together else [[row] for row in rows]:
         journal.record(batch)
     assert pending(journal, "w") == ([A, B] if left else [B])
-    assert journal.results([A.key, B.key], "w") == ({} if result is None else {A.key: result})
-    assert journal.counts("w") == {"done": result is not None, "failed": failed, "pending": 1 + left}
-    assert [entry.attempts for entry in journal.failures("w")] == ([len(attempts)] if failed else [])
+    assert queue(journal, "w").answers([A.key, B.key]) == ({} if result is None else {A.key: result})
+    assert counts(journal, "w") == {"done": result is not None, "failed": failed, "pending": 1 + left}
+    assert [found.attempts for found in queue(journal, "w").results("failed")] == ([len(attempts)] if failed else [])
     # each attempt is a row, numbered as it came
     with sqlite3.connect(journal.path) as reader:
         assert [row for (row,) in reader.execute("SELECT nth FROM attempt")] == list(range(1, len(attempts) + 1))
@@ -68,17 +81,12 @@ def test_standing(journal, attempts, left, failed, result, why, together):
 
 
 def test_pages_follow_the_order_of_adding(journal, monkeypatch):
-    monkeypatch.setattr(journal_module, "BLOCK_TASKS", 7)
+    monkeypatch.setattr(queue_module, "PAGE_TASKS", 4)
     tasks = [Task.of("segment", str(number)) for number in range(50)]
     journal.add(tasks)
     done = {3, 4, *range(14, 35), 49}
     journal.record([Attempt(tasks[number].key, "w", "done", "x") for number in sorted(done, reverse=True)])
-    seen, after = [], 0
-    while page := journal.pending("w", 4, after):
-        assert len(page) <= 4
-        after = page[-1][0]
-        seen += [task for _, task in page]
-    assert seen == [task for number, task in enumerate(tasks) if number not in done]
+    assert pending(journal, "w") == [task for number, task in enumerate(tasks) if number not in done]
 
 
 def test_workers_keep_their_own_results(journal):
@@ -89,57 +97,60 @@ def test_workers_keep_their_own_results(journal):
     assert pending(journal, "google") == [C]
     assert pending(journal, "deepl") == [C]
     assert pending(journal, "other") == [A, B, C]
-    assert journal.results(keys, "google") == {A.key: "раз"}
-    assert journal.results(keys, "google", "deepl") == {A.key: "раз", B.key: "два"}
-    assert journal.results(keys, "deepl", "google") == {A.key: "один", B.key: "два"}
-    assert journal.results(keys, "other") == journal.results(keys) == journal.results([], "google") == {}
-    assert journal.counts("google") == {"done": 1, "failed": 1, "pending": 1}
-    assert journal.counts("google", "deepl") == journal.counts() == {"done": 2, "failed": 0, "pending": 1}
-    assert journal.counts("other") == {"done": 0, "failed": 0, "pending": 3}
-    assert [entry.task for entry in journal.failures("google")] == [B]
-    assert list(journal.failures()) == []
+    assert list(queue(journal, "google").unfinished(with_failed=True)) == [B, C]
+    assert queue(journal, "google").answers(keys) == {A.key: "раз"}
+    assert queue(journal, "deepl").answers(keys) == {A.key: "один", B.key: "два"}
+    assert queue(journal, "other").answers(keys) == queue(journal, "google").answers([]) == {}
+    assert counts(journal, "google") == {"done": 1, "failed": 1, "pending": 1}
+    assert counts(journal, "deepl") == {"done": 2, "failed": 0, "pending": 1}
+    assert counts(journal, "other") == {"done": 0, "failed": 0, "pending": 3}
+    assert [found.task for found in queue(journal, "google").results("failed")] == [B]
+    assert [found.result for found in queue(journal, "deepl").results("done")] == ["один", "два"]
 
 
 def test_failures_are_retried_by_the_same_worker(journal):
     journal.add([A, B])
     journal.record([Attempt(A.key, "w", "failed", error="timeout"), Attempt(B.key, "v", "failed", error="timeout")])
-    assert journal.reset_failed("w") == 1
+    assert queue(journal, "w").reset([A.key, B.key]) == 1
     assert pending(journal, "w") == [A, B]
     assert pending(journal, "v") == [A]
     journal.record([Attempt(A.key, "w", "failed", error="refused: no")])
-    [entry] = journal.failures("w")
-    assert entry == (A, "w", "", "refused: no", "", 2)
-    assert journal.reset_failed() == 2
-    assert journal.reset_failed() == 0
+    [found] = queue(journal, "w").results("failed")
+    assert found == (A, "", "refused: no", "", 2)
+    assert queue(journal, "v").reset([B.key]) == 1
+    assert queue(journal, "v").reset([B.key]) == 0
+    journal.record([Attempt(B.key, "v", "done", "x")])
+    assert queue(journal, "v").reset([B.key]) == 0, "what is done is not asked for again"
 
 
 def test_pending_of_one_kind(journal, monkeypatch):
-    monkeypatch.setattr(journal_module, "BLOCK_TASKS", 3)
+    monkeypatch.setattr(queue_module, "PAGE_TASKS", 3)
     tasks = [Task.of("odd" if number % 2 else "even", str(number)) for number in range(20)]
     journal.add(tasks)
     journal.record([Attempt(tasks[number].key, "w", "done", "x") for number in (0, 1, 2, 3, 7)])
-    assert pending(journal, "w", kind="odd") == [tasks[5]], "a page may be short"
-    assert journal.pending("w", 100, 6, kind="odd") == [(10, tasks[9]), (12, tasks[11])]
-    assert journal.pending("w", 100, kind="none") == []
+    assert list(queue(journal, "w", "odd").unfinished()) == [tasks[5], *tasks[9::2]]
+    assert queue(journal, "w", "odd").size() == (10, 7, 12)
+    assert list(queue(journal, "w", "none").unfinished()) == []
+    assert queue(journal, "w", "none").size() == (0, 0, 0)
 
 
 def test_failures_and_flags_are_listed_in_pages(journal, monkeypatch):
-    monkeypatch.setattr(journal_module, "PAGE_ENTRIES", 3)
+    monkeypatch.setattr(queue_module, "PAGE_TASKS", 3)
     tasks = [Task.of("segment", str(number)) for number in range(10)]
     journal.add(tasks)
     journal.record([Attempt(task.key, "w", "failed", error="empty", seconds=0.5) for task in tasks[:7]])
     journal.record([Attempt(task.key, "w", "done", "x", flags="fuzzy") for task in tasks[7:9]])
     journal.record([Attempt(tasks[9].key, "w", "done", "x")])
-    assert [entry.task for entry in journal.failures()] == tasks[:7]
-    assert [entry.task for entry in journal.failures(limit=4)] == tasks[:4]
-    assert [entry.task for entry in journal.failures(limit=3)] == tasks[:3]
-    assert list(journal.failures(limit=0)) == []
-    assert list(journal.flagged("w")) == [(task, "w", "x", "", "fuzzy", 1) for task in tasks[7:9]]
+    assert list(queue(journal, "w").results("failed")) == [(task, "", "empty", "", 1) for task in tasks[:7]]
+    assert [found.task for found in queue(journal, "w").results("done")] == tasks[7:]
+    assert list(queue(journal, "w").results("done", flagged=True)) == [
+        (task, "x", "", "fuzzy", 1) for task in tasks[7:9]
+    ]
 
 
 def test_an_answer_to_no_task_is_refused_and_nothing_of_the_call_is_kept(journal):
     journal.add([A])
-    with pytest.raises(BadInput, match="1 of 2 answers belong to no task"):
+    with pytest.raises(BadInput, match="1 of 2 attempts are at unknown tasks"):
         journal.record([Attempt(A.key, "w", "done", "x"), Attempt(B.key, "w", "done", "y")])
     assert pending(journal, "w") == [A]
     journal.record([])
@@ -163,9 +174,8 @@ def test_everything_is_there_again(tmp_path):
     assert sorted(entry.name for entry in path.parent.iterdir()) == ["j.sqlite", "j.sqlite.lock"]
     with Journal.open(path, {"source": "s1"}) as journal:
         assert pending(journal, "w") == [B]
-        assert journal.results([A.key], "w") == {A.key: "x"}
+        assert queue(journal, "w").answers([A.key]) == {A.key: "x"}
         assert journal.get_meta("planned") == "1"
-    journal.close()
 
 
 def test_a_plan_cut_short_is_made_again(journal, monkeypatch):
@@ -190,12 +200,11 @@ def test_threads(journal):
             journal.record(
                 [Attempt(task.key, f"w{part % 2}", "done", task.payload) for task in tasks[start : start + 10]]
             )
-            journal.results([task.key for task in tasks], "w0")
+            queue(journal, "w0").answers([task.key for task in tasks])
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
-    assert journal.counts() == {"done": 400, "failed": 0, "pending": 0}
-    assert journal.counts("w1")["done"] == 200
+    assert counts(journal, "w0") == counts(journal, "w1") == {"done": 200, "failed": 0, "pending": 200}
 
 
 TEXT = st.text(st.characters(), max_size=30)
@@ -211,12 +220,13 @@ def test_any_text_comes_back_as_it_was(tmp_path_factory, payload, result, error,
         with Journal.open(path, {"source": meta}) as journal:
             if not again:
                 journal.add([task, other])
-                assert pending(journal, worker) == [task, other]
+                assert list(queue(journal, worker, kind).unfinished()) == [task, other]
                 journal.record([Attempt(task.key, worker, "done", result, flags=flags)])
                 journal.record([Attempt(other.key, worker, "failed", result, error, flags)])
-            assert journal.results([task.key, other.key], worker) == {task.key: result}
-            assert list(journal.failures(worker)) == [(other, worker, result, error, flags, 1)]
-            assert list(journal.flagged()) == ([(task, worker, result, "", flags, 1)] if flags else [])
+            found = queue(journal, worker, kind)
+            assert found.answers([task.key, other.key]) == {task.key: result}
+            assert list(found.results("failed")) == [(other, result, error, flags, 1)]
+            assert list(found.results("done", flagged=True)) == ([(task, result, "", flags, 1)] if flags else [])
             assert journal.get_meta("source") == meta
 
 
@@ -225,8 +235,8 @@ def test_a_lone_surrogate_among_others_spoils_nothing(journal):
     assert journal.add(tasks) == 4
     assert pending(journal, "w") == tasks
     journal.record([Attempt(task.key, "w", "done", task.payload) for task in tasks])
-    assert journal.results([task.key for task in tasks], "w") == {task.key: task.payload for task in tasks}
-    assert journal.counts("w")["done"] == 4
+    assert queue(journal, "w").answers([task.key for task in tasks]) == {task.key: task.payload for task in tasks}
+    assert counts(journal, "w")["done"] == 4
 
 
 @given(left=st.lists(TEXT, max_size=3), right=st.lists(TEXT, max_size=3))
@@ -239,11 +249,12 @@ def test_long_texts(journal):
     task = Task.of("segment", "слово " * 500_000)
     assert journal.add([A, task, B]) == 3
     journal.record([Attempt(task.key, "w", "done", task.payload)])
-    assert journal.results([task.key], "w") == {task.key: task.payload}
+    assert queue(journal, "w").answers([task.key]) == {task.key: task.payload}
 
 
 def test_adding_and_paging_stay_within_flat_memory(journal, monkeypatch):
     monkeypatch.setattr(journal_module, "BATCH_TASKS", 1000)
+    monkeypatch.setattr(queue_module, "PAGE_TASKS", 500)
 
     def tasks():
         for number in range(20_000):
@@ -252,22 +263,9 @@ def test_adding_and_paging_stay_within_flat_memory(journal, monkeypatch):
     tracemalloc.start()
     try:
         journal.add(tasks())
-        after = pages = 0
-        while page := journal.pending("w", 500, after):
-            after = page[-1][0]
-            pages += 1
+        found = sum(1 for _ in queue(journal, "w").unfinished())
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert pages >= 40
+    assert found == 20_000
     assert peak < 3 << 20, "the tasks themselves take 9 MB"
-
-
-def test_a_finished_journal_is_seen_to_be_finished_without_reading_its_texts(journal, monkeypatch):
-    tasks = [Task.of("segment", str(number)) for number in range(20_000)]
-    journal.add(tasks)
-    journal.record([Attempt(task.key, "w", "done", "x") for task in tasks])
-    asked = []
-    monkeypatch.setattr(journal, "_tasks", lambda *question: asked.append(question))
-    assert journal.pending("w", 1000) == []
-    assert asked == []

@@ -10,7 +10,8 @@ from __future__ import annotations
 import sys
 import time
 
-from rusbeir.jobs import Attempt, Journal, Task
+from rusbeir.jobs import Attempt, Journal, Task, TaskQueue
+from rusbeir.processes import batched
 
 
 def say(line: str) -> None:
@@ -25,12 +26,10 @@ def main() -> None:
             journal.add(Task.of("segment", f"text {number}") for number in range(tasks))
             journal.set_meta({"planned": "1"})
         say("planned")
-        after = 0
-        while page := journal.pending("w", 7, after):
-            after = page[-1][0]
-            journal.record([Attempt(task.key, "w", "done", task.payload.upper()) for _, task in page])
+        for page in batched(TaskQueue(journal, "segment", "w").unfinished(), 7):
+            journal.record([Attempt(task.key, "w", "done", task.payload.upper()) for task in page])
             time.sleep(pause_seconds)
-            say(" ".join(task.payload.removeprefix("text ") for _, task in page))
+            say(" ".join(task.payload.removeprefix("text ") for task in page))
 
 
 if __name__ == "__main__":

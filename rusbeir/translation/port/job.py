@@ -191,7 +191,7 @@ def _hand_on(plan: Plan, journal: Journal, step: CascadeStep) -> None:
     if step.number == 0 or journal.get_meta(name) == version:
         return
     before = plan.steps[step.number - 1].queue(journal)
-    journal.add(plan.tasks((task.payload for task in before.undone()), step))
+    journal.add(plan.tasks((task.payload for task in before.unfinished(with_failed=True)), step))
     journal.set_meta({name: version})
 
 

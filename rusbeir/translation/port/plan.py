@@ -97,7 +97,7 @@ class Plan:
         step = self.steps[first]
         kind = step.kind
         keys = {text: task_key(kind, text) for pieces in cuts for text, sent in pieces if sent}
-        results = journal.results(list(keys.values()), step.worker)
+        results = step.queue(journal).answers(list(keys.values()))
         found: dict[str, str | None] = {text: results.get(key) for text, key in keys.items()}
         if missing := [text for text, answer in found.items() if answer is None]:
             found.update(zip(missing, self.translated(journal, missing, first + 1, keep=keep), strict=True))
@@ -113,7 +113,7 @@ class Plan:
             queue = step.queue(journal)
             if step.entry.translator is None or step.entry.trusted:
                 continue
-            for page in pages(queue.undone(), PAGE_TEXTS):
+            for page in pages(queue.unfinished(with_failed=True), PAGE_TEXTS):
                 found = self.translated(journal, [task.payload for task in page], step.number + 1)
                 count += queue.reset(task.key for task, answer in zip(page, found, strict=True) if answer is None)
         return count

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rusbeir.errors import BackendError, RusbeirError
 from rusbeir.jobs import Attempt, Budget, Exhausted, Journal, Task, Throttle
+from rusbeir.processes import batched
 from rusbeir.translation.backends.common import Flagged
 from rusbeir.translation.checks.checks import Segment, check, failure
 from rusbeir.translation.port.plan import CascadeStep
@@ -19,7 +20,6 @@ from rusbeir.translation.segments.spans import find_spans
 from rusbeir.translation.translator import Failure, Outcome, Translator
 from rusbeir.types import Progress
 
-PAGE_TASKS = 2_000
 TRIES = 5
 """How often one text is asked for while its failures say that asking again may help."""
 
@@ -48,7 +48,7 @@ class Runner:
         settled = size.tasks - size.pending
         running: set[asyncio.Task[int]] = set()
         at_once = 2 * self.service.translator.limits.concurrency
-        batches = self._batches()
+        batches = batched(self.step.queue(self.journal).unfinished(), self.service.translator.capacity.max_items)
         try:
             while batch := next(batches, None):
                 running.add(asyncio.create_task(self._settle(batch)))
@@ -71,15 +71,6 @@ class Runner:
     @property
     def _stage(self) -> str:
         return f"{self.step.entry.name}: {self.step.level}s"
-
-    def _batches(self) -> Iterator[list[Task]]:
-        after = 0
-        size = self.service.translator.capacity.max_items
-        while page := self.journal.pending(self.step.worker, PAGE_TASKS, after, kind=self.step.kind):
-            after = page[-1][0]
-            tasks = [task for _, task in page]
-            for start in range(0, len(tasks), size):
-                yield tasks[start : start + size]
 
     async def _settle(self, tasks: list[Task]) -> int:
         """How many tasks were settled: all of them. Raises what stopped the service, when the answers are noted."""
