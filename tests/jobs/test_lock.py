@@ -1,4 +1,4 @@
-"""The lock file: refused or waited for while somebody holds it."""
+"""The lock file: refused or waited for while another process holds it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_held_file_is_refused_naming_its_holder(tmp_path):
         locks.hold(tmp_path / "lock", tmp_path / "what")
 
 
-def test_waiting_is_said_once(tmp_path, monkeypatch, caplog):
+def test_waiting_is_logged_once(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(locks, "_POLL_SECONDS", 0.02)
     monkeypatch.setattr(locks, "_SILENT_SECONDS", 0.1)
     for _ in range(2):
@@ -31,7 +31,7 @@ def test_waiting_is_said_once(tmp_path, monkeypatch, caplog):
     assert f"what is in use by process {os.getpid()}" in caplog.text
 
 
-def test_a_short_wait_is_not_worth_a_word(tmp_path, monkeypatch, caplog):
+def test_a_short_wait_is_not_logged(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(locks, "_POLL_SECONDS", 0.02)
     held = locks.hold(tmp_path / "lock", tmp_path / "what")
     threading.Timer(0.1, held.close).start()
@@ -40,9 +40,10 @@ def test_a_short_wait_is_not_worth_a_word(tmp_path, monkeypatch, caplog):
 
 
 def test_a_file_system_without_locks_is_not_waited_for(tmp_path, monkeypatch):
-    def refuse(file):
+    def refuse(file, operation):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(locks, "_take", refuse)
-    with pytest.raises(BackendError, match="what is in use by another process"):
+    monkeypatch.setattr(locks.fcntl, "flock", refuse)
+    message = rf"file system of {tmp_path} does not support file locks; choose a folder .*: No locks available\."
+    with pytest.raises(BackendError, match=message):
         locks.hold_when_free(tmp_path / "lock", tmp_path / "what")
