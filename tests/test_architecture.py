@@ -70,7 +70,7 @@ def test_import_loads_nothing_heavy():
         "rich",
         "regex",
         "orjson",
-        "pooch",
+        "requests",
         "torch",
     }
 

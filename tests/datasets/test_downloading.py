@@ -141,7 +141,7 @@ def test_what_came_before_a_cut_is_not_asked_for_again(server: Server, fetch: Fe
         (["status 401"], BackendError, r"{url} \(401"),
         (["status 503"], BackendError, r"{url} \(503"),
         (["cut 1000"], BackendError, r"{url} \(.*cut"),
-        (["stall 0"], BackendError, r"{url} \(nothing came for 0\.4 s\)"),
+        (["stall 0"], BackendError, r"{url} \(no data for 0\.4 s\)"),
         (["wrong"], BadInput, r"{url} is wrong: found"),
     ],
 )

@@ -1,8 +1,8 @@
-"""Downloads that go on where they were cut, try again and again, and put nothing half in place.
+"""Downloads that resume where they were cut, are repeated when they fail, and put nothing incomplete in place.
 
-pooch moves a complete file into place; what it is given to fetch with is `Resuming`. Addresses are tried in this
-order: those of RUSBEIR_MIRROR (some base addresses, apart by spaces or commas, each put in the place of scheme and
-host), then the row's own. HF_ENDPOINT stands for https://huggingface.co, as in the hub's own library.
+Addresses are tried in this order: those of RUSBEIR_MIRROR (base addresses, separated by spaces or commas, each put in
+the place of scheme and host), then the entry's own. HF_ENDPOINT stands for https://huggingface.co, as in the hub's
+own library.
 """
 
 from __future__ import annotations
@@ -10,47 +10,51 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from rusbeir.errors import BackendError, BadInput
-from rusbeir.storage import cannot_write
+from rusbeir.locks import hold_when_free
+from rusbeir.storage import cache_folder, cannot_write
+from rusbeir.text import digest
 from rusbeir.types import Progress
 
 _CONNECT_SECONDS = 20.0
 _STALL_SECONDS = 60.0
 _WAIT_SECONDS = (0.5, 1.0, 2.0, 4.0)
-"""Before each new try that got no further than the ones before; a try that gets further begins them anew."""
+"""Before each further try without progress; a try that receives more bytes starts the list again."""
 _CHUNK_BYTES = 1 << 13
-"""What a cut can cost; a chunk that is not complete is lost."""
-_TOLD_BYTES = 1 << 20
-_WORTH_ANOTHER_TRY = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""The most that a cut connection can cost; an incomplete chunk is lost."""
+_REPORT_BYTES = 1 << 20
+_TEMPORARY_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 _HUB = "https://huggingface.co/"
 
 
 def download(url: str, target: Path, *, check: Callable[[Path], None], remedy: str, progress: Progress) -> None:
-    """Put the file of that address at target, complete and checked.
+    """Put the file of that address at target, complete and checked, unless another process has done so meanwhile.
 
-    check raises BadInput for a wrong file. Raises that, or BackendError, whose message ends in the remedy. What
-    has come of a broken download lies beside the target, ending in .part, and is gone on with the next time.
+    check raises BadInput for a wrong file. Raises that, or BackendError, whose message ends in the remedy. The part
+    of a broken download is kept next to the target, ending in .part, and the next call resumes it.
     """
-    import pooch
-
-    pooch.get_logger().setLevel("WARNING")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(target.with_name(f".{target.name}.lock")):
-            if target.exists():
-                return  # Another process has fetched it meanwhile.
-            fetch = Resuming(part=target.with_name(f"{target.name}.part"), check=check, progress=progress)
-            pooch.retrieve(url, known_hash=None, fname=target.name, path=target.parent, downloader=fetch)
-    except _Failed as error:
-        raise BackendError(f"Cannot download {url} ({error}). Try again, or {remedy}.") from error
     except OSError as error:
         raise cannot_write(target, error) from error
+    with contextlib.closing(hold_when_free(cache_folder() / "locks" / digest(str(target)), target)):
+        if target.exists():
+            return
+        part = _Part(path=target.with_name(f"{target.name}.part"), progress=progress)
+        try:
+            _fetch_from_any(url, part, check)
+            part.path.replace(target)
+            part.discard()
+        except _Failed as error:
+            raise BackendError(f"Cannot download {url} ({error}). Try again, or {remedy}.") from error
+        except OSError as error:
+            raise cannot_write(target, error) from error
 
 
 def addresses(url: str) -> list[str]:
@@ -68,39 +72,33 @@ class _Failed(Exception):
 
 
 class _Broken(Exception):
-    """A try that ended early and is worth another."""
+    """A try ended early and is worth another."""
+
+
+def _fetch_from_any(url: str, part: _Part, check: Callable[[Path], None]) -> None:
+    failures: list[str] = []
+    wrong: BadInput | None = None
+    for address in addresses(url):
+        try:
+            part.fetch(address)
+            return check(part.path)
+        except _Failed as error:
+            failures.append(f"{urlsplit(address).netloc}: {error}" if address != url else str(error))
+        except BadInput as error:
+            part.discard()
+            wrong = BadInput(str(error).replace(str(part.path), address))
+    raise wrong or _Failed("; ".join(failures))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resuming:
-    """What pooch downloads with: into the part file, and from there, checked, to where pooch wants it."""
+class _Part:
+    """The file that a download is collected in, and next to it the tag of the version that it is a part of."""
 
-    part: Path
-    check: Callable[[Path], None]
+    path: Path
     progress: Progress
 
-    def __call__(self, url: str, output_file: str, pooch: object) -> None:
-        failures: list[str] = []
-        wrong: BadInput | None = None
-        for address in addresses(url):
-            try:
-                self._fetch(address)
-                self.check(self.part)
-            except _Failed as error:
-                failures.append(f"{urlsplit(address).netloc}: {error}" if address != url else str(error))
-            except BadInput as error:
-                self._discard()
-                wrong = BadInput(str(error).replace(str(self.part), address))
-            else:
-                self.part.replace(output_file)
-                self._discard()
-                return
-        if wrong:
-            raise wrong
-        raise _Failed("; ".join(failures))
-
-    def _fetch(self, address: str) -> None:
-        """All bytes of the address into the part file, in as many tries as it takes while they get further."""
+    def fetch(self, address: str) -> None:
+        """Receive all bytes of the address, in as many tries as it takes as long as they bring more."""
         furthest, tries = 0, 0
         while True:
             try:
@@ -111,26 +109,32 @@ class Resuming:
                 furthest = max(furthest, size)
                 if tries == len(_WAIT_SECONDS):
                     if not size:
-                        self._discard()
+                        self.discard()
                     raise _Failed(str(error)) from error
                 time.sleep(_WAIT_SECONDS[tries])
+
+    def discard(self) -> None:
+        self.path.unlink(missing_ok=True)
+        self._tag_file.unlink(missing_ok=True)
 
     def _try(self, address: str) -> None:
         import requests
 
-        done, tag = self._size(), self._tag()
+        done = self._size()
+        tag = self._tag_file.read_text(encoding="latin-1") if self._tag_file.is_file() else ""
         headers = {"Accept-Encoding": "identity"}
         if done and tag:
-            # Without If-Range, a file that has changed meanwhile would be put together of two.
+            # Without If-Range, the parts of two versions of a file could be joined.
             headers |= {"Range": f"bytes={done}-", "If-Range": tag}
         try:
             with requests.get(
                 address, headers=headers, stream=True, timeout=(_CONNECT_SECONDS, _STALL_SECONDS)
             ) as response:
                 self._refuse(response.status_code, response.reason)
-                if not _goes_on(response, done):
-                    done = 0
-                self._receive(response, done)
+                # A server that does not support ranges sends the whole file.
+                start = str(response.headers.get("Content-Range"))
+                resumes = response.status_code == 206 and start.startswith(f"bytes {done}-")
+                self._receive(response, done if resumes else 0)
         except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
             raise _Broken(_reason(error)) from error
         except requests.RequestException as error:
@@ -138,87 +142,48 @@ class Resuming:
 
     def _refuse(self, status: int, reason: str) -> None:
         if status == 416:
-            self._discard()
-            raise _Broken("the server has less of it than came before")
-        if status in _WORTH_ANOTHER_TRY:
+            self.discard()
+            raise _Broken("the server's file is shorter than the part that was received before")
+        if status in _TEMPORARY_STATUS:
             raise _Broken(f"{status} {reason}")
         if status not in (200, 206):
             if not self._size():
-                self._discard()
+                self.discard()
             raise _Failed(f"{status} {reason}")
 
     def _receive(self, response: Any, done: int) -> None:
         length = response.headers.get("Content-Length", "")
         total = done + int(length) if length.isdigit() and "Content-Encoding" not in response.headers else None
-        stage = f"downloading {self.part.name.removesuffix('.part')}"
-        with self.part.open("ab" if done else "wb") as file:
-            self._tag_file.write_text(_validator(response), encoding="latin-1")
+        stage = f"downloading {self.path.name.removesuffix('.part')}"
+        # If-Range takes a strong tag or a date.
+        tag = str(response.headers.get("ETag", ""))
+        if not tag or tag.startswith("W/"):
+            tag = str(response.headers.get("Last-Modified", ""))
+        with self.path.open("ab" if done else "wb") as file:
+            self._tag_file.write_text(tag, encoding="latin-1")
             for chunk in response.iter_content(_CHUNK_BYTES):
                 file.write(chunk)
                 done += len(chunk)
-                if done % _TOLD_BYTES < len(chunk):
+                if done % _REPORT_BYTES < len(chunk):
                     self.progress(stage, done, total)
-            _sync(file)
+            file.flush()
+            os.fsync(file.fileno())
         self.progress(stage, done, total)
         if total is not None and done != total:
             raise _Broken(f"cut at {done:,} of {total:,} bytes")
 
     @property
     def _tag_file(self) -> Path:
-        return self.part.with_name(f"{self.part.name}.tag")
-
-    def _tag(self) -> str:
-        return self._tag_file.read_text(encoding="latin-1") if self._tag_file.is_file() else ""
+        return self.path.with_name(f"{self.path.name}.tag")
 
     def _size(self) -> int:
-        return self.part.stat().st_size if self.part.is_file() else 0
-
-    def _discard(self) -> None:
-        self.part.unlink(missing_ok=True)
-        self._tag_file.unlink(missing_ok=True)
-
-
-def _goes_on(response: Any, done: int) -> bool:
-    """Whether the answer begins where the part file ends; a server that knows no ranges sends all of it."""
-    ranges = str(response.headers.get("Content-Range"))
-    return int(response.status_code) == 206 and ranges.startswith(f"bytes {done}-")
-
-
-def _validator(response: Any) -> str:
-    """What If-Range can be asked with, by which the server knows this version of the file; empty for nothing."""
-    tag = str(response.headers.get("ETag", ""))
-    return tag if tag and not tag.startswith("W/") else str(response.headers.get("Last-Modified", ""))
+        return self.path.stat().st_size if self.path.is_file() else 0
 
 
 def _reason(error: Exception) -> str:
     text = str(error).lower()
     if "timed out" in text or "timeout" in type(error).__name__.lower():
-        return f"nothing came for {_STALL_SECONDS:g} s"
+        return f"no data for {_STALL_SECONDS:g} s"
     if "incompleteread" in text or "incomplete read" in text:
         return "the connection was cut"
     return type(error).__name__
-
-
-def _sync(file: IO[bytes]) -> None:
-    file.flush()
-    os.fsync(file.fileno())
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock of that file, and take the file away at the end; no lock where the system has none."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    while True:
-        with path.open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            if not path.exists() or os.fstat(file.fileno()).st_ino != path.stat().st_ino:
-                continue  # Whoever held it has removed the file: the lock is on nothing.
-            try:
-                yield
-            finally:
-                path.unlink(missing_ok=True)
-            return
