@@ -114,7 +114,7 @@ class LlmTranslator:
         timeout = self.limits.timeout_seconds / self.attempts
         return replace(Llm.from_environment(self.llm, timeout_seconds=timeout), usage=self.usage)
 
-    async def _ask(self, client: Llm, source: str, target: str, text: str) -> Outcome:
+    async def _ask(self, client: Llm, text: str, source: str, target: str) -> Outcome:
         system = _prompt().format(source=english_name(source), target=english_name(target))
         messages = [{"role": "system", "content": system}, {"role": "user", "content": text}]
         outcome: Outcome = ""
