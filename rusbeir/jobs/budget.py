@@ -1,4 +1,4 @@
-"""How much may be spent: reserved before anything is sent, remembered by the journal."""
+"""Budgets of paid requests: reserved before anything is sent, and remembered over runs and kills."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rusbeir.jobs.journal import Journal, reporting
 from rusbeir.storage import cannot_write
 
 _UNITS = 10**9
-"""Costs are kept in billionths, as integers: sums of many small floats would drift."""
+"""Costs are stored as integers, in billionths: sums of many small floats would drift."""
 
 
 class BudgetReached(BackendError):
@@ -20,9 +20,9 @@ class BudgetReached(BackendError):
 
 
 class Budget:
-    """Characters and money that a job may spend in all its runs together; None is without limit.
+    """The characters and the money that a job may spend in all its runs together; None sets no limit.
 
-    What was reserved counts as spent, also when the process is killed before the answer: it may have been billed.
+    What was reserved counts as spent, even if the process is killed before the answer: it may have been billed.
     """
 
     def __init__(self, journal: Journal, *, chars: int | None = None, cost: float | None = None) -> None:
@@ -31,13 +31,9 @@ class Budget:
         self.chars = chars
         self.cost = cost
         self._journal = journal
-        self._spent_chars = int(journal.get_meta("spent chars") or 0)
-        self._spent_units = int(journal.get_meta("spent cost") or 0)
-
-    @property
-    def spent_chars(self) -> int:
+        self.spent_chars = int(journal.get_meta("spent chars") or 0)
         """Characters spent in this run and those before."""
-        return self._spent_chars
+        self._spent_units = int(journal.get_meta("spent cost") or 0)
 
     @property
     def spent_cost(self) -> float:
@@ -45,31 +41,26 @@ class Budget:
         return self._spent_units / _UNITS
 
     def fits(self, chars: int, cost: float) -> bool:
-        """Whether so much could be reserved."""
-        within_chars = self.chars is None or self._spent_chars + chars <= self.chars
+        """Whether reserve would accept this request."""
+        within_chars = self.chars is None or self.spent_chars + chars <= self.chars
         return within_chars and (self.cost is None or self._spent_units + _units(cost) <= _units(self.cost))
 
     def reserve(self, chars: int, cost: float) -> None:
         """Count a request as spent, before it is sent.
 
-        Raises BudgetReached where it does not fit any more, and BadInput where it never would; nothing is counted
-        then.
+        Raises BudgetReached where it no longer fits, and BadInput where it never would; then nothing is counted.
         """
-        units = _units(cost)
         if self.chars is not None:
-            _refuse_beyond(self.chars, self._spent_chars, chars, 1, "characters", "--budget-chars")
+            _refuse_beyond(self.chars, self.spent_chars, chars, 1, "characters", "--budget-chars")
         if self.cost is not None:
-            _refuse_beyond(_units(self.cost), self._spent_units, units, _UNITS, "in money", "--budget-cost")
-        self._spend(chars, units)
+            _refuse_beyond(_units(self.cost), self._spent_units, _units(cost), _UNITS, "in money", "--budget-cost")
+        self.correct(chars=chars, cost=cost)
 
     def correct(self, *, chars: int = 0, cost: float = 0.0) -> None:
-        """Add what a request cost more than was reserved for it; less where negative."""
-        self._spend(chars, _units(cost))
-
-    def _spend(self, chars: int, units: int) -> None:
-        chars, units = max(self._spent_chars + chars, 0), max(self._spent_units + units, 0)
+        """Count what a request took in addition to its reservation; negative where it took less."""
+        chars, units = max(self.spent_chars + chars, 0), max(self._spent_units + _units(cost), 0)
         self._journal.set_meta({"spent chars": str(chars), "spent cost": str(units)})
-        self._spent_chars, self._spent_units = chars, units
+        self.spent_chars, self._spent_units = chars, units
 
 
 def _refuse_nothing(name: str, limit: float | None) -> None:
@@ -78,20 +69,20 @@ def _refuse_nothing(name: str, limit: float | None) -> None:
 
 
 def _refuse_beyond(budget: int, spent: int, need: int, scale: int, unit: str, option: str) -> None:
-    """Raise where the need does not fit; the numbers are shown divided by scale."""
+    """Raise an error where the need does not fit; messages show the numbers divided by scale."""
 
-    def shown(number: int) -> str:
+    def show(number: int) -> str:
         return f"{number:,}" if scale == 1 else f"{number / scale:,.9f}".rstrip("0").rstrip(".")
 
     if need > budget:
         raise BadInput(
-            f"The budget of {shown(budget)} {unit} is smaller than one request, which takes {shown(need)}: "
-            f"give a larger {option}."
+            f"The budget of {show(budget)} {unit} is smaller than one request, which takes {show(need)}. "
+            f"Give a larger {option}."
         )
     if spent + need > budget:
         raise BudgetReached(
-            f"The budget of {shown(budget)} {unit} is reached: {shown(spent)} are spent and the next request takes "
-            f"{shown(need)}. Everything finished is saved; give a larger {option} to go on."
+            f"The budget of {show(budget)} {unit} is reached: {show(spent)} are spent and the next request takes "
+            f"{show(need)}. Everything finished is saved. Give a larger {option} to continue."
         )
 
 

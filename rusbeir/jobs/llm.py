@@ -1,25 +1,34 @@
-"""Chat with a model behind any OpenAI-compatible endpoint: one request, one checked answer, tokens counted."""
+"""A client of models behind any OpenAI-compatible endpoint: one request, one checked answer, tokens counted."""
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
-from rusbeir.errors import BackendError, BadInput, MissingExtra
-from rusbeir.jobs.llm_answer import FREE, Answer, Price, Rejected, Usage
+from rusbeir.errors import BackendError, BadInput, require
+from rusbeir.jobs.llm_answer import (
+    FREE,
+    Answer,
+    Price,
+    Rejected,
+    Usage,
+    count_tokens,
+    parse_response,
+    read_answer,
+    read_vectors,
+)
 from rusbeir.jobs.throttle import Transient, retry_after_seconds
+from rusbeir.text import shorten
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
-
-SHOWN_CHARS = 200
 
 _REPEATABLE = {408: "timeout", 409: "server", 425: "server", 429: "rate-limited"}
 # How servers word it when one request is at fault, by what they say in code, type and message.
@@ -30,7 +39,6 @@ _REFUSALS = (
     ),
     ("refused", re.compile(r"content.?(filter|policy|management)|safety|responsible.?ai|moderation")),
 )
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
 # Options that some models refuse, and what takes their place; None is nothing.
 _SUBSTITUTES: Mapping[str, str | None] = {
     "max_tokens": "max_completion_tokens",
@@ -44,7 +52,7 @@ _SUBSTITUTES: Mapping[str, str | None] = {
 class Llm:
     """A model at an endpoint. For one event loop; close it, or use it as an async context manager.
 
-    Repeats nothing itself: give its calls to a Throttle. The key stands in no message and no log line.
+    It repeats no request: let a Throttle make its calls. The key appears in no message and no log line.
     """
 
     model: str
@@ -60,20 +68,24 @@ class Llm:
     def from_environment(cls, model: str, *, timeout_seconds: float = 120.0, price: Price = FREE) -> Llm:
         """The model at OPENAI_BASE_URL, with the key OPENAI_API_KEY.
 
-        Raises BadInput, naming the variable, where one is missing or no address.
+        Raises BadInput, naming the variable, where one is missing or cannot be right.
 
         >>> Llm.from_environment("qwen3-30b", timeout_seconds=60)  # doctest: +SKIP
         Llm(model='qwen3-30b', endpoint='http://localhost:8000/v1', ...)
         """
         endpoint = _variable("OPENAI_BASE_URL", "the endpoint's address, such as http://localhost:8000/v1")
-        key = _variable("OPENAI_API_KEY", "the endpoint's key; any word will do for a server that asks for none")
+        key = _variable("OPENAI_API_KEY", "the endpoint's key (any word, if the server asks for none)")
         parts = urlsplit(endpoint)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise BadInput("OPENAI_BASE_URL is no address: it must begin with http:// or https:// and name a host.")
+            raise BadInput("OPENAI_BASE_URL is not an address: it must begin with http:// or https:// and name a host.")
         if parts.username or parts.password:
-            raise BadInput("OPENAI_BASE_URL holds a name or password: leave them out, the key is OPENAI_API_KEY.")
+            raise BadInput(
+                "OPENAI_BASE_URL contains a user name or password. Leave them out; the key goes into OPENAI_API_KEY."
+            )
         if not key.isascii() or not key.isprintable():
-            raise BadInput("OPENAI_API_KEY holds characters that no key has: set it anew, without quotes or line ends.")
+            raise BadInput(
+                "OPENAI_API_KEY contains characters that no key has. Set it again, without quotes or line ends."
+            )
         return cls(model=model, endpoint=endpoint, key=key, timeout_seconds=timeout_seconds, price=price)
 
     async def __aenter__(self) -> Llm:
@@ -107,7 +119,7 @@ class Llm:
         """The model's answer to messages ({"role": …, "content": …}), JSON by the schema where the server obeys it.
 
         An option that the model refuses (temperature, seed, schema) is left out from then on, with a warning: check
-        the answer against the schema. Raises Transient for what is worth repeating (rate-limited, timeout, server,
+        the answer against the schema. Raises Transient for failures worth repeating (rate-limited, timeout, server,
         malformed, empty), Rejected for this request alone, BadInput for a wrong key or model, BackendError for a
         quota that is used up, and MissingExtra without the package openai.
         """
@@ -129,37 +141,27 @@ class Llm:
                 self._refused_options.add(refusal.option)
                 logger.warning("%s refuses %s: %s", self.model, refusal.option, refusal.detail)
             else:
-                return self._answer(body)
+                return self._read(read_answer, body)
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """The vectors that the endpoint answers, in the order of the texts; not more than it answers.
+        """The vectors of the texts, in their order; fewer where the endpoint sends fewer.
 
-        Raises as chat, and BackendError where the answer does not say whose each vector is.
+        Raises as chat does, and BackendError where the response does not say which text each vector is of.
 
         >>> await llm.embed(["Water boils."])  # doctest: +SKIP
         [[0.0123, -0.0456, ...]]
         """
         request = {"model": self.model, "input": list(texts), "encoding_format": "float"}
-        response = self._parsed(await self._post("embeddings", request))
-        self.usage.answers += 1
-        self.usage.input_tokens += _count(_object(response.get("usage")), "prompt_tokens")
-        data = response.get("data")
-        try:
-            rows = [(int(row["index"]), [float(number) for number in row["embedding"]]) for row in data or []]
-        except (TypeError, ValueError, KeyError) as error:
-            raise Transient("malformed", detail=f"the answer holds no vectors ({error!r})") from None
-        if not rows:
-            raise Transient("empty", detail=self._shown(f"the answer has no vectors: {response}"))
-        rows.sort(key=lambda row: row[0])
+        rows = self._read(read_vectors, await self._post("embeddings", request))
         indexes = [index for index, _ in rows]
         if indexes != list(range(len(rows))):
             raise BackendError(
-                self._shown(
-                    f"{self.endpoint} does not say whose its vectors are: nothing was kept. Their `index` must be "
-                    f"0 to {len(rows) - 1}, each once, not {', '.join(map(str, indexes))}"
+                self._redact(
+                    f"{self.endpoint} does not say which text each vector is of, so nothing was kept. Their `index` "
+                    f"must be 0 to {len(rows) - 1}, each once, not {', '.join(map(str, indexes))}"
                 )
             )
-        return [row for _, row in rows]
+        return [vector for _, vector in rows]
 
     def _allowed(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The options without those refused before, or with their substitutes."""
@@ -168,7 +170,7 @@ class Llm:
 
     async def _post(self, kind: Literal["chat", "embeddings"], request: Mapping[str, Any]) -> str:
         """The body of the server's answer to one request."""
-        openai = _openai()
+        openai = require("openai", "A language model", "llm")
         if not self._clients:
             settings = {"base_url": self.endpoint, "api_key": self.key, "timeout": self.timeout_seconds}
             self._clients.append(openai.AsyncOpenAI(**settings, max_retries=0))
@@ -181,77 +183,29 @@ class Llm:
         except openai.APITimeoutError:
             raise Transient("timeout", detail=f"no answer within {self.timeout_seconds:g} seconds") from None
         except openai.APIStatusError as error:
-            raise self._failure(error) from None
+            raise _failure(error, self) from None
         except openai.APIConnectionError as error:
             cause = str(error.__cause__ or error)
-            raise Transient("server", detail=self._shown(f"no connection to {self.endpoint}: {cause}")) from None
+            raise Transient("server", detail=self._redact(f"no connection to {self.endpoint}: {cause}")) from None
         except UnicodeEncodeError:
-            raise Rejected("rejected", "the text holds lone surrogates, which are no characters") from None
+            raise Rejected(
+                "rejected", "the text contains unpaired surrogates, which cannot be encoded as UTF-8"
+            ) from None
 
-    def _failure(self, error: Any) -> Exception:
-        """What an HTTP error status means."""
-        status = int(error.status_code)
-        body = error.body if isinstance(error.body, dict) else {}
-        said = str(body.get("message") or error.body or "")
-        detail = self._shown(f"{status} {said or error.response.reason_phrase}")
-        words = " ".join(str(body.get(name) or "") for name in ("code", "type", "message")).lower()
-        option = str(body.get("param") or "").partition(".")[0]
-        if status == 429 and "insufficient_quota" in words:
-            return BackendError(f"The quota at {self.endpoint} is used up ({detail}). Everything finished is saved.")
-        if status in _REPEATABLE or status >= 500:
-            return Transient(
-                _REPEATABLE.get(status, "server"), detail=detail, retry_after=_retry_after(error.response.headers)
-            )
-        if status in {401, 403}:
-            return BadInput(f"{self.endpoint} does not accept the key in OPENAI_API_KEY ({detail}).")
-        if status == 404:
-            return BadInput(f"{self.endpoint} has no model {self.model!r}, or is not the right address ({detail}).")
-        if status == 400 and option in _SUBSTITUTES and "unsupported" in words:
-            return _OptionRefused(option, detail)
-        return Rejected(next((name for name, pattern in _REFUSALS if pattern.search(words)), "rejected"), detail)
-
-    def _answer(self, body: str) -> Answer:
-        """The answer in a response, checked; its tokens are counted."""
-        response = self._parsed(body)
-        usage = _object(response.get("usage"))
-        input_tokens, output_tokens = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
-        self.usage.answers += 1
-        self.usage.input_tokens += input_tokens
-        self.usage.output_tokens += output_tokens
-        choices = response.get("choices")
-        if not isinstance(choices, list) or not choices:
-            # Some gateways answer 200 with an error inside.
-            raise Transient("empty", detail=self._shown(f"the answer has no choices: {body}"))
-        choice = _object(choices[0])
-        message = _object(choice.get("message"))
-        text = message.get("content") or ""
-        if not message or not isinstance(text, str):
-            raise Transient("malformed", detail=self._shown(f"the answer has no message: {body}"))
-        if _SURROGATE.search(text):
-            raise Transient("malformed", detail="the answer holds half a character (a lone surrogate)")
-        return Answer(
-            text,
-            str(choice.get("finish_reason") or ""),
-            input_tokens,
-            output_tokens,
-            str(message.get("refusal") or ""),
-            str(response.get("model") or ""),
-            _first_tokens(choice),
-        )
-
-    def _parsed(self, body: str) -> dict[str, Any]:
+    def _read(self, read: Callable[[Mapping[str, Any]], T], body: str) -> T:
+        """What read finds in the body of a response, whose tokens are counted."""
         try:
-            response = json.loads(body)
-        except ValueError:
-            raise Transient("malformed", detail=self._shown(f"the answer is no JSON: {body}")) from None
-        if not isinstance(response, dict):
-            raise Transient("malformed", detail=self._shown(f"the answer is no object: {body}"))
-        return response
+            response = parse_response(body)
+            self.usage.answers += 1
+            self.usage.input_tokens += count_tokens(response, "prompt_tokens")
+            self.usage.output_tokens += count_tokens(response, "completion_tokens")
+            return read(response)
+        except Transient as error:
+            raise Transient(error.reason, detail=self._redact(f"{error.detail}: {body}")) from None
 
-    def _shown(self, text: str) -> str:
-        """One line for a message, short and without the key, which servers like to quote."""
-        line = " ".join(text.replace(self.key, "[key]").split())
-        return line if len(line) <= SHOWN_CHARS else line[: SHOWN_CHARS - 1] + "…"
+    def _redact(self, text: str) -> str:
+        """The text as one short line for a message, without the key, which servers like to quote."""
+        return shorten(text.replace(self.key, "[key]"))
 
 
 class _OptionRefused(Exception):
@@ -263,41 +217,36 @@ class _OptionRefused(Exception):
         self.detail = detail
 
 
-def _openai() -> Any:
-    try:
-        return import_module("openai")
-    except ImportError as error:
-        raise MissingExtra("A language model needs the package openai: pip install 'rusbeir[llm]'") from error
+def _failure(error: Any, llm: Llm) -> Exception:
+    """The exception that an HTTP error status of the model's endpoint means."""
+    status = int(error.status_code)
+    body = error.body if isinstance(error.body, dict) else {}
+    said = str(body.get("message") or error.body or "")
+    detail = llm._redact(f"{status} {said or error.response.reason_phrase}")
+    words = " ".join(str(body.get(name) or "") for name in ("code", "type", "message")).lower()
+    option = str(body.get("param") or "").partition(".")[0]
+    if status == 429 and "insufficient_quota" in words:
+        return BackendError(f"The quota at {llm.endpoint} is used up ({detail}). Everything finished is saved.")
+    if status in _REPEATABLE or status >= 500:
+        return Transient(
+            _REPEATABLE.get(status, "server"), detail=detail, retry_after=_retry_after(error.response.headers)
+        )
+    if status in {401, 403}:
+        return BadInput(f"{llm.endpoint} does not accept the key in OPENAI_API_KEY ({detail}).")
+    if status == 404:
+        return BadInput(f"{llm.endpoint} has no model {llm.model!r}, or is not the right address ({detail}).")
+    if status == 400 and option in _SUBSTITUTES and "unsupported" in words:
+        return _OptionRefused(option, detail)
+    return Rejected(next((name for name, pattern in _REFUSALS if pattern.search(words)), "rejected"), detail)
 
 
 def _variable(name: str, meaning: str) -> str:
     value = os.environ.get(name, "").strip()
     if not value:
-        raise BadInput(f"{name} is not set: it holds {meaning}.")
+        raise BadInput(f"{name} is not set. Set it to {meaning}.")
     return value
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     milliseconds = retry_after_seconds(headers.get("retry-after-ms"))
     return retry_after_seconds(headers.get("retry-after")) if milliseconds is None else milliseconds / 1000
-
-
-def _first_tokens(choice: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
-    content = _object(choice.get("logprobs")).get("content")
-    first = _object(content[0]) if isinstance(content, list) and content else {}
-    top = first.get("top_logprobs")
-    found = [_object(token) for token in top] if isinstance(top, list) else []
-    return tuple(
-        (str(token.get("token")), float(token["logprob"]))
-        for token in found
-        if isinstance(token.get("logprob"), (int, float))
-    )
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _count(usage: Mapping[str, Any], name: str) -> int:
-    value = usage.get(name)
-    return value if isinstance(value, int) and value > 0 else 0

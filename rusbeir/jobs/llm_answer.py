@@ -1,20 +1,26 @@
-"""What a language model's answer is, what it costs, and what it means to get none."""
+"""The responses of an OpenAI-compatible endpoint: read, checked and priced."""
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rusbeir.errors import BackendError
+from rusbeir.jobs.throttle import Transient
+
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 class Answer(NamedTuple):
-    """What the model answered. text is "" where it refused or had nothing to say.
+    """A model's answer. text is "" where it refused or had nothing to say.
 
     finish_reason is the server's: "stop", "length" (cut at max_tokens), "content_filter"; "" where it gives none.
-    Tokens are 0 where the server does not count them. refusal is the model's own wording, where the server tells it
-    apart; model what the server calls the model that answered. first_tokens are the likeliest beginnings of the answer
-    with their log-probabilities, where they were asked for.
+    Tokens are 0 where the server does not count them. refusal is the model's own wording, where the server reports
+    it separately; model the server's name of the model that answered. first_tokens are the likeliest first tokens of
+    the answer with their log-probabilities, where they were asked for.
     """
 
     text: str
@@ -33,7 +39,7 @@ class Price(NamedTuple):
     output: float = 0.0
 
     def of(self, input_tokens: int, output_tokens: int) -> float:
-        """What so many tokens cost.
+        """The cost of so many tokens.
 
         >>> Price(0.5, 2.0).of(1_000_000, 100_000)
         0.7
@@ -45,21 +51,90 @@ FREE = Price()
 
 
 class Rejected(BackendError):
-    """The endpoint will never answer this one request; others may fare better.
+    """The endpoint will never answer this request, though it may answer others.
 
     reason is "too-long", "refused" (by a content filter) or "rejected", detail what the server said.
     """
 
     def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(f"The request is not taken ({reason}: {detail}).")
+        super().__init__(f"The endpoint rejects the request ({reason}: {detail}).")
         self.reason = reason
         self.detail = detail
 
 
 @dataclass(kw_only=True)
 class Usage:
-    """Answers and tokens so far, cut and empty answers included: they are billed as well."""
+    """Answers and tokens so far, truncated and empty answers included, as they are billed, too."""
 
     answers: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+
+
+def parse_response(body: str) -> dict[str, Any]:
+    """The JSON object in the body of a response. Raises Transient where there is none."""
+    try:
+        response = json.loads(body)
+    except ValueError:
+        raise Transient("malformed", detail="the response is not JSON") from None
+    if not isinstance(response, dict):
+        raise Transient("malformed", detail="the response is not a JSON object")
+    return response
+
+
+def count_tokens(response: Mapping[str, Any], kind: str) -> int:
+    """The tokens that a response counts as prompt_tokens or completion_tokens; 0 where it does not."""
+    value = _object(response.get("usage")).get(kind)
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def read_answer(response: Mapping[str, Any]) -> Answer:
+    """The answer in a response of a chat. Raises Transient where there is none, or a broken one."""
+    choices = response.get("choices")
+    if not isinstance(choices, list) or not choices:
+        # Some gateways answer 200 with an error inside.
+        raise Transient("empty", detail="the response has no choices")
+    choice = _object(choices[0])
+    message = _object(choice.get("message"))
+    text = message.get("content") or ""
+    if not message or not isinstance(text, str):
+        raise Transient("malformed", detail="the response has no message")
+    if _SURROGATE.search(text):
+        raise Transient("malformed", detail="the answer holds half a character (an unpaired surrogate)")
+    return Answer(
+        text,
+        str(choice.get("finish_reason") or ""),
+        count_tokens(response, "prompt_tokens"),
+        count_tokens(response, "completion_tokens"),
+        str(message.get("refusal") or ""),
+        str(response.get("model") or ""),
+        _first_tokens(choice),
+    )
+
+
+def read_vectors(response: Mapping[str, Any]) -> list[tuple[int, list[float]]]:
+    """(index of the text, vector) of a response of embeddings, by index. Raises Transient where there are none."""
+    data = response.get("data")
+    try:
+        rows = [(int(row["index"]), [float(number) for number in row["embedding"]]) for row in data or []]
+    except (TypeError, ValueError, KeyError) as error:
+        raise Transient("malformed", detail=f"the response has no vectors ({error!r})") from None
+    if not rows:
+        raise Transient("empty", detail="the response has no vectors")
+    return sorted(rows, key=lambda row: row[0])
+
+
+def _first_tokens(choice: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
+    content = _object(choice.get("logprobs")).get("content")
+    first = _object(content[0]) if isinstance(content, list) and content else {}
+    top = first.get("top_logprobs")
+    found = [_object(token) for token in top] if isinstance(top, list) else []
+    return tuple(
+        (str(token.get("token")), float(token["logprob"]))
+        for token in found
+        if isinstance(token.get("logprob"), (int, float))
+    )
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,4 +1,4 @@
-"""How fast a service is asked, how often again, and when to stop: pace, back-off and circuit breaker."""
+"""How fast to send requests, how often to repeat one, and when to stop: pace, back-off and circuit breaker."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What a service allows, and how patient to be with it. BadInput for what cannot be."""
+    """What a service allows, and how patient to be with it. Raises BadInput for impossible values."""
 
     requests_per_second: float | None = None
-    """Sent evenly, never in bursts; None is as fast as answers come."""
+    """Requests are sent evenly, never in bursts; None sends them as fast as answers come."""
     concurrency: int = 1
     retries: int = 6
     """How often a failed request is sent again before it is given up."""
     timeout_seconds: float = 60.0
     first_wait_seconds: float = 1.0
-    """The wait before the first retry; it doubles with each further one. As much at most is added at random."""
+    """The wait before the first retry, doubled for each further one; a random part of up to as much is added."""
     max_wait_seconds: float = 120.0
     """The longest wait between two retries; a server that asks for more stops the job."""
     breaker: int = 10
-    """After so many failed requests in a row the job stops. Those that were under way together count as one."""
+    """The job stops after so many failed requests in a row. Those under way at the same time count as one."""
 
     def __post_init__(self) -> None:
         for name, least in (("concurrency", 1), ("retries", 0), ("breaker", 1)):
@@ -59,7 +59,7 @@ class Limits:
 
 
 class Transient(Exception):
-    """A whole request failed in a way worth repeating. Raised by a backend, for Throttle.
+    """A request failed as a whole, in a way worth repeating. Backends raise it for Throttle.
 
     reason is one word (rate-limited, timeout, server, malformed, empty), detail what a user should read, such as
     "429 Too Many Requests"; retry_after the seconds that the server asks to wait.
@@ -73,7 +73,7 @@ class Transient(Exception):
 
 
 class Exhausted(BackendError):
-    """One request failed at every attempt while the service as a whole may be well: its tasks have failed."""
+    """One request failed at every attempt, though the service may still answer others: its tasks have failed."""
 
     def __init__(self, last: Transient, attempts: int) -> None:
         super().__init__(f"Given up after {attempts} attempt{'s' * (attempts != 1)} ({last}).")
@@ -105,11 +105,11 @@ class Throttle:
         self._why = ""
 
     async def run(self, call: Callable[[], Awaitable[T]]) -> T:
-        """What call returns, at the first attempt that succeeds. call is made anew for each attempt.
+        """Return what call returns at its first attempt that succeeds. Each attempt calls it again.
 
         Raises Exhausted when the attempts are used up, BackendError for this and every other waiting call once
-        too many requests in a row have failed or the server asks for too long a wait; what call raises besides
-        Transient and TimeoutError comes through at once.
+        too many requests in a row have failed or the server asks for too long a wait; other exceptions of call
+        than Transient and TimeoutError are raised at once.
         """
         attempts = AsyncRetrying(
             stop=stop_after_attempt(self.limits.retries + 1),
@@ -121,7 +121,12 @@ class Throttle:
         return await attempts(self._send, call)
 
     async def _send(self, call: Callable[[], Awaitable[T]]) -> T:
-        await self._take_slot()
+        self._check()
+        self._queued += 1
+        try:
+            await self._slots.acquire()
+        finally:
+            self._queued -= 1
         try:
             await self._keep_pace()
             self.requests += 1
@@ -142,16 +147,8 @@ class Throttle:
         self._check()
         raise failure
 
-    async def _take_slot(self) -> None:
-        self._check()
-        self._queued += 1
-        try:
-            await self._slots.acquire()
-        finally:
-            self._queued -= 1
-
     async def _keep_pace(self) -> None:
-        """Return when a request may be sent. Raises BackendError as soon as the job is stopped."""
+        """Return when a request may be sent. Raises BackendError once the job is stopped."""
         self._check()
         loop = asyncio.get_running_loop()
         while (wait := self._not_before - loop.time()) > 0:
@@ -178,7 +175,7 @@ class Throttle:
         return (self._waits(state) if asked is None else asked) + self._jitter(state)
 
     def _note(self, failure: Transient, streak: int) -> None:
-        """Count a failed request, sent when so many had failed in a row, and stop the job where that is due."""
+        """Count a failed request, sent when the streak was that long, and stop the job if need be."""
         self.reasons[failure.reason] += 1
         # Many fail at once when a server goes down for a moment; the streak grows by those sent knowing of the last.
         if self._streak <= streak:
@@ -188,13 +185,13 @@ class Throttle:
             self._not_before = max(self._not_before, asyncio.get_running_loop().time() + failure.retry_after)
         if failure.retry_after is not None and failure.retry_after > longest:
             self._stop(
-                f"The server asks to wait {failure.retry_after:,.0f} seconds ({failure}), longer than {longest:,.0f}: "
-                "stopped; everything finished is saved. Run the same command after that time to go on."
+                f"The server asks to wait {failure.retry_after:,.0f} seconds ({failure}), longer than {longest:,.0f}. "
+                "Stopped; everything finished is saved. Run the same command after that time to continue."
             )
         elif self._streak >= self.limits.breaker:
             times = f"{self._streak} requests in a row" if self._streak > 1 else "A request"
             self._stop(
-                f"{times} failed ({failure}): stopped; everything finished is saved. Run the same command to go on."
+                f"{times} failed ({failure}). Stopped; everything finished is saved. Run the same command to continue."
             )
 
     def _stop(self, why: str) -> None:
@@ -202,7 +199,7 @@ class Throttle:
             return
         self._why = why
         self._stopped.set()
-        # Whoever queues for a slot is let in, to find the job stopped.
+        # Let every call that waits for a slot in, so that it finds the job stopped.
         for _ in range(self._queued):
             self._slots.release()
 
@@ -219,7 +216,7 @@ def _give_up(state: RetryCallState) -> Any:
 
 
 def retry_after_seconds(value: str | None) -> float | None:
-    """The seconds that a Retry-After header asks for, at least 0; None without one, or where it means nothing.
+    """The seconds that a Retry-After header asks for, at least 0; None without one, or for one that is not valid.
 
     >>> retry_after_seconds("30")
     30.0

@@ -26,7 +26,7 @@ def test_it_stops_before_it_is_passed(journal):
         budget.reserve(300, 0.0)
     assert str(caught.value) == (
         "The budget of 1,000 characters is reached: 900 are spent and the next request takes 300. "
-        "Everything finished is saved; give a larger --budget-chars to go on."
+        "Everything finished is saved. Give a larger --budget-chars to continue."
     )
     assert budget.spent_chars == 900
     budget.reserve(100, 0.0)

@@ -14,7 +14,7 @@ import pytest
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.jobs import BudgetReached, CharBudget, Journal
 
-SPENDER = Path(__file__).with_name("spender.py")
+REPOSITORY = Path(__file__).parent.parent.parent
 
 
 def spent(folder: Path) -> int:
@@ -27,8 +27,8 @@ def spent(folder: Path) -> int:
 
 
 def start(folder: Path, budget: int, requests: int) -> subprocess.Popen[bytes]:
-    command = [sys.executable, str(SPENDER), str(folder), str(budget), str(requests)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE)
+    command = [sys.executable, "-m", "tests.support.spender", str(folder), str(budget), str(requests)]
+    return subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE)
 
 
 def test_it_stops_before_it_is_passed(tmp_path):
@@ -90,7 +90,7 @@ def test_trouble_with_the_file(tmp_path):
     with pytest.raises(BackendError, match=r"spending\.sqlite"):
         CharBudget(tmp_path, 5).spend(1)
     with pytest.raises(BackendError, match=r"Cannot write .*spending\.sqlite"):
-        CharBudget(SPENDER, 5).spend(1)
+        CharBudget(Path(__file__), 5).spend(1)
 
 
 def test_a_refusal_leaves_no_lock(tmp_path):

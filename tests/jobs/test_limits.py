@@ -163,7 +163,7 @@ def test_one_that_is_told_to_wait_makes_all_wait():
     assert min(others) - first >= 0.045
 
 
-STOPPED = "stopped; everything finished is saved. Run the same command"
+STOPPED = "Stopped; everything finished is saved. Run the same command"
 
 
 def test_the_breaker_opens_after_failures_in_a_row():
@@ -171,8 +171,8 @@ def test_the_breaker_opens_after_failures_in_a_row():
     [error] = run(throttle, service)
     assert type(error) is BackendError
     assert str(error) == (
-        "5 requests in a row failed (rate-limited: 429 Too Many Requests): stopped; everything finished is saved. "
-        "Run the same command to go on."
+        "5 requests in a row failed (rate-limited: 429 Too Many Requests). Stopped; everything finished is saved. "
+        "Run the same command to continue."
     )
     assert service.asked == 5
     # and it stays open
@@ -230,8 +230,8 @@ def test_a_server_that_asks_for_too_long_a_wait_stops_the_job():
     throttle = Throttle(limits(max_wait_seconds=300.0))
     errors = run(throttle, Service(busy(retry_after=3600.0)), 5)
     assert {str(error) for error in errors} == {
-        "The server asks to wait 3,600 seconds (rate-limited: 429 Too Many Requests), longer than 300: "
-        "stopped; everything finished is saved. Run the same command after that time to go on."
+        "The server asks to wait 3,600 seconds (rate-limited: 429 Too Many Requests), longer than 300. "
+        "Stopped; everything finished is saved. Run the same command after that time to continue."
     }
     assert throttle.requests == 1
 

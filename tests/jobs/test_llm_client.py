@@ -99,7 +99,7 @@ FAILURES = [
     (refusal(408, "Late"), Transient, "timeout", "408", "the server's own time-out"),
     (refusal(409, "Conflict"), Transient, "server", "409", "conflict"),
     (Reply(hang=True), Transient, "timeout", "no answer within 0.3", "no answer"),
-    (Reply(body='{"choices": [{"mess'), Transient, "malformed", "no JSON", "truncated JSON"),
+    (Reply(body='{"choices": [{"mess'), Transient, "malformed", "not JSON", "truncated JSON"),
     (Reply(body='{"choices": [{"mess', cut=True), Transient, "server", "no connection", "body shorter than promised"),
     (
         Reply(body="<html>captcha</html>", headers={"Content-Type": "text/html"}),
@@ -108,8 +108,8 @@ FAILURES = [
         "captcha",
         "page",
     ),
-    (Reply(body=""), Transient, "malformed", "no JSON", "empty body"),
-    (Reply(body="[]"), Transient, "malformed", "no object", "another shape"),
+    (Reply(body=""), Transient, "malformed", "not JSON", "empty body"),
+    (Reply(body="[]"), Transient, "malformed", "not a JSON object", "another shape"),
     (Reply(body='{"choices": []}'), Transient, "empty", "no choices", "empty choices"),
     (Reply(body='{"error": {"message": "busy"}}'), Transient, "empty", "busy", "an error with status 200"),
     (Reply(body='{"choices": [null]}'), Transient, "malformed", "no message", "null for a choice"),
@@ -222,7 +222,7 @@ def test_lone_surrogates_are_not_sent(endpoint):
         async with llm(endpoint) as model:
             await model.chat([{"role": "user", "content": "\ud800"}])
 
-    with pytest.raises(Rejected, match="lone surrogates"):
+    with pytest.raises(Rejected, match="unpaired surrogates"):
         asyncio.run(ask())
     assert endpoint.asked == []
 
@@ -259,9 +259,9 @@ ENVIRONMENTS = [
     ("http://localhost/v1", "", "OPENAI_API_KEY is not set"),
     ("localhost:8000/v1", KEY, "must begin with http"),
     ("http://", KEY, "name a host"),
-    ("https://user:secret@host/v1", KEY, "leave them out"),
-    ("http://localhost/v1", "key\nwith line", "OPENAI_API_KEY holds characters"),
-    ("http://localhost/v1", "ключ", "OPENAI_API_KEY holds characters"),
+    ("https://user:secret@host/v1", KEY, "Leave them out"),
+    ("http://localhost/v1", "key\nwith line", "OPENAI_API_KEY contains characters"),
+    ("http://localhost/v1", "ключ", "OPENAI_API_KEY contains characters"),
 ]
 
 

@@ -259,7 +259,7 @@ def test_a_service_that_fails_stops_and_keeps_what_is_done(source, tmp_path):
 def test_budget(source, tmp_path):
     told: list[str] = []
     fake = Fake(capacity=Capacity(max_items=3, mask="bracket", cost_per_million_chars=1e6))
-    with pytest.raises(BackendError, match=r"The budget of 60 characters is reached: .* give a larger --budget-chars"):
+    with pytest.raises(BackendError, match=r"The budget of 60 characters is reached: .* Give a larger --budget-chars"):
         port(source, to="ru", translator=fake, out=tmp_path / "out", budget_chars=60, tell=told.append)
     assert 40 <= sum(map(len, fake.sent)) <= 60
     rest = Fake(capacity=fake.capacity)

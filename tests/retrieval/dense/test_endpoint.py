@@ -78,7 +78,7 @@ def test_a_rejected_block_names_the_endpoint(endpoint):
     with pytest.raises(BackendError) as raised:
         search()
     assert str(raised.value) == (
-        f"{endpoint.url} gives no embeddings. The request is not taken (rejected: 400 Input is bad). "
+        f"{endpoint.url} gives no embeddings. The endpoint rejects the request (rejected: 400 Input is bad). "
         "What was encoded is kept."
     )
 
@@ -92,7 +92,7 @@ def quick(**changes):
 WRONG = [
     (lambda body: {**body, "data": body["data"][1:]}, BackendError, "answered 2 vectors for 3 texts: nothing was kept"),
     (lambda body: {**body, "data": []}, BackendError, "no vectors"),
-    (lambda body: {**body, "data": [{"index": 0}]}, BackendError, "holds no vectors"),
+    (lambda body: {**body, "data": [{"index": 0}]}, BackendError, "has no vectors"),
     (lambda body: {**body, "data": [{**r, "embedding": [0.0] * r["index"] + [1]} for r in body["data"]]}, BackendError,
      "different lengths"),
     (lambda body: {**body, "data": [{**r, "embedding": [float("nan")] * 4} for r in body["data"]]}, BackendError,
@@ -100,7 +100,7 @@ WRONG = [
     (lambda body: {**body, "data": [{**r, "index": 0} for r in body["data"]]}, BackendError,
      "must be 0 to 2, each once, not 0, 0, 0"),
     (lambda body: {**body, "data": body["data"][:2]}, BackendError, "must be 0 to 1, each once, not 1, 2"),
-    (lambda body: ["no object"], BackendError, "the answer is no object"),
+    (lambda body: ["no object"], BackendError, "the response is not a JSON object"),
 ]  # fmt: skip
 
 

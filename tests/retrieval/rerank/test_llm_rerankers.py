@@ -249,7 +249,7 @@ def test_a_revision_tells_apart_what_a_server_calls_by_one_name(runtime, signatu
 def test_a_rejected_prompt_names_the_endpoint(judge, mini):
     judge.script += [refusal(400, "Blocked", code="content_filter")]
     with pytest.raises(
-        BackendError, match=r"does not judge\. The request is not taken \(refused: 400 Blocked\)\. What"
+        BackendError, match=r"does not judge\. The endpoint rejects the request \(refused: 400 Blocked\)\. What"
     ):
         search(mini, "bm25 >> rerank(any-model,runtime=llm,depth=3)", few(mini, 1))
 

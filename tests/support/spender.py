@@ -1,4 +1,7 @@
-"""A process that spends from a character budget: python spender.py FOLDER BUDGET REQUESTS; it says each after it."""
+"""A process that spends from a character budget: python -m tests.support.spender FOLDER BUDGET REQUESTS.
+
+It prints each request's number only after spend has returned.
+"""
 
 from __future__ import annotations
 
