@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -76,7 +78,84 @@ def test_import_loads_nothing_heavy():
 
 
 def test_public_names():
+    """The same names are imported lazily, imported for type checkers, exported and documented."""
     import rusbeir
 
-    assert sorted(rusbeir.__all__) == ["Analyzer", "Dataset", "__version__", "bench", "load", "port"]
-    assert all(getattr(rusbeir, name) is not None for name in rusbeir.__all__)
+    names = set(rusbeir.__all__) - {"__version__"}
+    assert len(rusbeir.__all__) == len(names) + 1
+    assert set(dir(rusbeir)) == set(rusbeir.__all__)
+    assert all(getattr(rusbeir, name) is not None for name in names)
+    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+    typed = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("rusbeir")
+        for alias in node.names
+    }
+    assert typed == names
+    page = (PACKAGE.parent / "docs" / "api.md").read_text(encoding="utf-8")
+    section = page.partition("\n## rusbeir\n")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^### (\w+)$", section, re.MULTILINE)) == names
+
+
+USER_FILE = """
+import rusbeir
+
+reveal_type(rusbeir.load("mini/ru"))
+reveal_type(rusbeir.bench("mini/ru", measures="nDCG@10", out="results"))
+reveal_type(rusbeir.search("mini/ru", queries="вода"))
+reveal_type(rusbeir.Dataset.of([rusbeir.Doc("d1", "x")], {"q1": "x"}, {"q1": {"d1": 1}}, language="ru"))
+rusbeir.bench("mini/ru", sistem="bm25")
+rusbeir.load("mini/ru", langauge="ru")
+rusbeir.audit_port(7)
+rusbeir.tune("mini/ru", 7)
+try:
+    rusbeir.read_run("run")
+except rusbeir.BadInput as error:
+    reveal_type(error)
+
+class Words:
+    signature = "words"
+    def analyze(self, text: str) -> list[str]:
+        return text.split()
+
+class Letters:
+    signature = "letters"
+    def analyze(self, text: str) -> str:
+        return text
+
+good: rusbeir.TextAnalyzer = Words()
+bad: rusbeir.TextAnalyzer = Letters()
+"""
+TOLD = [
+    # the line of the user's file, what mypy says of it
+    ("rusbeir.load", 'Revealed type is "rusbeir.types.Dataset"'),
+    ("rusbeir.bench", "dict["),
+    ("rusbeir.search", "Mapping["),
+    ("rusbeir.Dataset.of", 'Revealed type is "rusbeir.types.Dataset"'),
+    ("sistem=", 'Unexpected keyword argument "sistem" for "bench"'),
+    ("langauge=", 'Unexpected keyword argument "langauge" for "load"'),
+    ("audit_port(", 'Argument 1 to "check_port" has incompatible type "int"'),
+    ("tune(", 'Argument 2 to "tune" has incompatible type "int"'),
+    ("reveal_type(error)", 'Revealed type is "rusbeir.errors.BadInput"'),
+    ("bad:", "Incompatible types in assignment"),
+]
+
+
+def test_a_users_file_under_mypy(tmp_path):
+    """Types reach a user who installed the package: py.typed is there, and lazy names have their types."""
+    (tmp_path / "mine.py").write_text(USER_FILE, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "mine.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)},
+        capture_output=True,
+        text=True,
+    )
+    lines = USER_FILE.splitlines()
+    told = [(int(line.split(":")[1]), line) for line in done.stdout.splitlines()]
+    for part, message in TOLD:
+        number = next(number for number, line in enumerate(lines, 1) if part in line)
+        assert any(at == number and message in line for at, line in told), f"{part}: {done.stdout}"
+    expected = {number for number, line in enumerate(lines, 1) if any(part in line for part, _ in TOLD)}
+    assert {at for at, _ in told} == expected, done.stdout
