@@ -2,19 +2,48 @@
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 import importlib
 import inspect
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
+from typing import Any, ForwardRef
 
 import typer
 
 from rusbeir.cli.main import app
 
 DOCS = Path(__file__).parent.parent / "docs"
-ROOMS = ["rusbeir.datasets", "rusbeir.analysis", "rusbeir.retrieval", "rusbeir.evaluation", "rusbeir.experiment"]
-EXPERIMENT = ["bench", "read_rows"]
+MODULES: dict[str, list[str] | None] = {
+    "rusbeir": None,
+    "rusbeir.types": ["Card", "HashedCorpus", "MemoryCorpus"],
+    "rusbeir.datasets": None,
+    "rusbeir.analysis": None,
+    "rusbeir.translation.translator": ["Capacity", "Failure", "ChecksPair"],
+    "rusbeir.translation.backends": None,
+    "rusbeir.translation.port.estimate": ["estimate_port", "Estimate", "Volume"],
+    "rusbeir.retrieval": None,
+    "rusbeir.retrieval.dense.encoder": ["ReportsTruncation"],
+    "rusbeir.retrieval.rerank.reranker": ["SortsWindows"],
+    "rusbeir.evaluation": None,
+    "rusbeir.experiment": ["read_rows"],
+    "rusbeir.tuning": ["Tuned"],
+    "rusbeir.audit": None,
+    "rusbeir.jobs": None,
+}
+"""The modules to describe, and the names to take where those are not all that the module exports."""
+
+INTRODUCTION = """# Python API
+
+Written by `scripts/reference.py`. The first section is what `rusbeir` itself offers. Each name is imported when it is
+first used, so `import rusbeir` is instant. The other sections are the modules behind it; a name that is in an earlier
+section is not repeated. The package is typed. `Queries` are a mapping query_id → text, `Qrels` query_id → {doc_id:
+grade}, a `Run` query_id → {doc_id: score}; these names are in `rusbeir.types`.
+
+The audit of a port is `rusbeir.audit_port`, because `rusbeir.audit` is the subpackage.
+"""
 
 
 def cli_page() -> str:
@@ -35,39 +64,100 @@ def _helps(command: typer.core.TyperCommand | typer.core.TyperGroup, name: str) 
 
 
 def api_page() -> str:
-    """The public functions and classes of each room, with their docstrings."""
-    parts = [
-        "# Python API\n\nWritten by `scripts/reference.py`. `rusbeir` itself exports `load`, `Analyzer`, `bench`.\n"
-    ]
-    for room in ROOMS:
-        module = importlib.import_module(room)
-        parts.append(f"## {room}\n\n{_paragraph(module.__doc__)}\n")
-        for name in getattr(module, "__all__", EXPERIMENT):
-            thing = getattr(module, name)
-            if inspect.isclass(thing) or inspect.isfunction(thing):
-                parts.append(_entry(name, thing))
-                parts += [
-                    _entry(f"{name}.{method}", body)
-                    for method, body in vars(thing).items()
-                    if inspect.isclass(thing) and inspect.isfunction(body) and not method.startswith("_")
-                ]
+    """The public functions and classes of each module, each once, with their signatures and docstrings."""
+    parts = [INTRODUCTION]
+    documented = set()
+    for name, chosen in MODULES.items():
+        module = importlib.import_module(name)
+        parts.append(f"## {name}\n\n{_first_paragraph(module)}\n")
+        for label, thing in public_names(module, chosen or module.__all__):
+            if thing not in documented:
+                documented.add(thing)
+                parts.append(_entry(label, thing))
+                parts += [_entry(f"{label}.{member}", body) for member, body in public_members(thing)]
     return "\n".join(parts)
 
 
-def _entry(name: str, thing: object) -> str:
-    assert callable(thing)
-    return f"### {name}\n\n```text\n{name}{_signature(thing)}\n\n{inspect.getdoc(thing) or ''}\n```\n"
+def _first_paragraph(module: ModuleType) -> str:
+    return inspect.cleandoc(module.__doc__ or "").split("\n\n")[0]
+
+
+def public_names(module: ModuleType, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """Those of the names that are classes or functions."""
+    for name in names:
+        thing = getattr(module, name)
+        if inspect.isclass(thing) or inspect.isfunction(thing):
+            yield name, thing
+
+
+def public_members(thing: Any) -> Iterator[tuple[str, Any]]:
+    """The public methods and properties of a class in their order; nothing for a function."""
+    fields = {field.name for field in dataclasses.fields(thing)} if dataclasses.is_dataclass(thing) else set()
+    for name, body in vars(thing).items() if inspect.isclass(thing) else ():
+        asked = _is_protocol(thing) and getattr(body, "__qualname__", "") == f"{thing.__qualname__}.{name}"
+        if (name.startswith("_") and not asked) or name in fields:
+            continue
+        if isinstance(body, classmethod | staticmethod):
+            yield name, getattr(thing, name)
+        elif inspect.isfunction(body) or _getter(body):
+            yield name, body
+
+
+def _is_protocol(thing: type) -> bool:
+    return getattr(thing, "_is_protocol", False)
+
+
+def _getter(member: Any) -> Callable[..., Any] | None:
+    """The function behind a property or a cached property; None for anything else."""
+    return getattr(member, "fget", None) or getattr(member, "func", None)
+
+
+def _entry(name: str, thing: Any) -> str:
+    if inspect.isclass(thing) and (issubclass(thing, Exception) or _is_protocol(thing)):
+        head = f"class {name}({', '.join(base.__name__ for base in thing.__bases__)})"
+    elif getter := _getter(thing):
+        head = f"{name}: {_annotation(inspect.signature(getter).return_annotation)}"
+    else:
+        head = f"{name}{_signature(thing)}"
+    return f"### {name}\n\n```text\n{head}\n\n{inspect.getdoc(thing) or ''}".rstrip() + "\n```\n"
 
 
 def _signature(thing: Callable[..., object]) -> str:
-    """As a reader would write it: annotations without quotes, defaults by name."""
-    text = str(inspect.signature(thing))
-    text = re.sub(r"(: |-> )(?:ForwardRef\()?'([^']*)'\)?", r"\1\2", text)
-    return re.sub(r"<function (\w+) at 0x[0-9a-f]+>", r"\1", text)
+    """As it would be written in a definition: annotations without quotes, defaults by name."""
+    signature = inspect.signature(thing)
+    parameters = [
+        parameter.replace(annotation=_annotation(parameter.annotation), default=_default(parameter.default))
+        for parameter in signature.parameters.values()
+    ]
+    returned = inspect.Signature.empty if inspect.isclass(thing) else _annotation(signature.return_annotation)
+    return str(signature.replace(parameters=parameters, return_annotation=returned))
 
 
-def _paragraph(doc: str | None) -> str:
-    return inspect.cleandoc(doc or "").split("\n\n")[0]
+class _Text(str):
+    """A text whose representation is itself."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def _annotation(value: Any) -> Any:
+    if value is inspect.Parameter.empty:
+        return value
+    if isinstance(value, ForwardRef):
+        value = value.__forward_arg__
+    return _Text(value if isinstance(value, str) else inspect.formatannotation(value))
+
+
+def _default(value: Any) -> Any:
+    """A function by its name; `...` for what has none and for what each call makes, by a dataclass's factory."""
+    if value is inspect.Parameter.empty:
+        return value
+    if inspect.isfunction(value) and value.__name__.isidentifier():
+        return _Text(value.__name__)
+    if isinstance(value, enum.Enum):
+        return _Text(str(value))
+    unnamed = value is ... or inspect.isfunction(value) or type(value).__module__ == "dataclasses"
+    return _Text("...") if unnamed else value
 
 
 PAGES = {"cli.md": cli_page, "api.md": api_page}

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import dataclasses
+import importlib
 import importlib.util
+import inspect
 import json
 import os
 import re
@@ -10,7 +14,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -113,3 +117,98 @@ def test_reference_is_in_step():
     for name, page in reference.PAGES.items():
         written = (REPOSITORY / "docs" / name).read_text(encoding="utf-8")
         assert written == page(), f"docs/{name}: run python scripts/reference.py"
+
+
+ROOMS = ["rusbeir", "rusbeir.analysis", "rusbeir.audit", "rusbeir.datasets", "rusbeir.evaluation", "rusbeir.jobs"]
+ROOMS += ["rusbeir.retrieval", "rusbeir.translation.backends"]
+
+
+def documented() -> dict[str, tuple[Any, str]]:
+    """Of docs/api.md: "module name" -> the thing that is there in the code, and the first line of its block."""
+    page = (REPOSITORY / "docs" / "api.md").read_text(encoding="utf-8")
+    found = {}
+    for module, section in re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL):
+        for name, head in re.findall(r"^### (\S+)\n\n```text\n(.*)$", section, re.MULTILINE):
+            thing = importlib.import_module(module)
+            for part in name.split("."):
+                thing = inspect.getattr_static(thing, part) if inspect.isclass(thing) else getattr(thing, part)
+            if isinstance(thing, classmethod | staticmethod):
+                thing = thing.__func__
+            assert f"{module} {name}" not in found, f"{module} {name} is there twice"
+            found[f"{module} {name}"] = (thing, head)
+    return found
+
+
+def test_the_reference_is_complete():
+    """Every class and function that a room exports is there once, with its public methods and properties."""
+    there = documented()
+    things = [thing for thing, _ in there.values()]
+    for module_name in ROOMS:
+        module = importlib.import_module(module_name)
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if not (inspect.isclass(thing) or inspect.isfunction(thing)):
+                continue
+            assert sum(other is thing for other in things) == 1, f"{module_name}.{name}"
+            fields = {field.name for field in dataclasses.fields(thing)} if dataclasses.is_dataclass(thing) else set()
+            for member, body in vars(thing).items() if inspect.isclass(thing) else ():
+                public = not member.startswith("_") and member not in fields
+                if public and (inspect.isfunction(body) or isinstance(body, property | classmethod)):
+                    assert any(key.endswith(f" {name}.{member}") for key in there), f"{module_name}.{name}.{member}"
+
+
+def test_signatures_of_the_reference():
+    """Each parses, and has the parameters, the defaults and the annotations of the code."""
+    for key, (thing, head) in documented().items():
+        name = key.split()[1]
+        if head.startswith("class "):
+            assert ast.parse(f"{head}: ...").body[0].name == name.rpartition(".")[2]
+            continue
+        getter = getattr(thing, "fget", None) or getattr(thing, "func", None)
+        if getter is not None:
+            assert head == f"{name}: {_annotation(inspect.signature(getter).return_annotation)}", key
+            continue
+        code = ast.parse(f"def {head.replace('.', '_', name.count('.'))}: ...").body[0]
+        assert isinstance(code, ast.FunctionDef)
+        actual = inspect.signature(thing)
+        parameters = list(actual.parameters.values())
+        if parameters and parameters[0].name == "cls":
+            parameters = parameters[1:]
+        assert _written(code.args) == [
+            (parameter.name, parameter.kind, _annotation(parameter.annotation)) for parameter in parameters
+        ], key
+        defaults = [parameter.default for parameter in parameters if parameter.default is not inspect.Parameter.empty]
+        written = [*code.args.defaults, *(default for default in code.args.kw_defaults if default)]
+        assert len(written) == len(defaults), key
+        for node, default in zip(written, defaults, strict=True):
+            if isinstance(node, ast.Name):
+                assert default.__name__ == node.id, key
+            elif isinstance(node, ast.Constant) and node.value is not ...:
+                assert node.value == default, key
+            elif not isinstance(node, ast.Constant):
+                assert ast.unparse(node) in {ast.unparse(ast.parse(repr(default))), str(default)}, key
+        if not inspect.isclass(thing):
+            assert (ast.unparse(code.returns) if code.returns else "") == _annotation(actual.return_annotation), key
+
+
+def _written(arguments: ast.arguments) -> list[tuple[str, Any, str]]:
+    kinds = [
+        (arguments.posonlyargs, inspect.Parameter.POSITIONAL_ONLY),
+        (arguments.args, inspect.Parameter.POSITIONAL_OR_KEYWORD),
+        ([arguments.vararg] if arguments.vararg else [], inspect.Parameter.VAR_POSITIONAL),
+        (arguments.kwonlyargs, inspect.Parameter.KEYWORD_ONLY),
+        ([arguments.kwarg] if arguments.kwarg else [], inspect.Parameter.VAR_KEYWORD),
+    ]
+    return [
+        (argument.arg, kind, ast.unparse(argument.annotation) if argument.annotation else "")
+        for group, kind in kinds
+        for argument in group
+    ]
+
+
+def _annotation(value: Any) -> str:
+    """An annotation as ast.unparse writes it; '' for none."""
+    if value is inspect.Parameter.empty:
+        return ""
+    value = getattr(value, "__forward_arg__", value)
+    return ast.unparse(ast.parse(value if isinstance(value, str) else inspect.formatannotation(value)))
