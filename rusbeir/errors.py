@@ -43,7 +43,8 @@ def unknown(kind: str, name: str, known: Iterable[str], *, of: str = "", listing
     "No language 'kz'. Did you mean 'kk'? Available: en, kk, ru."
     """
     names = sorted(set(known))
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    by_lower = {one.lower(): one for one in names}
+    near = [by_lower[one] for one in difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)]
     parts = [f"No {kind} {name!r}{f' of {of}' if of else ''}."]
     if near:
         parts.append("Did you mean " + " or ".join(repr(n) for n in near) + "?")

@@ -14,7 +14,7 @@ from rusbeir.types import Qrels, Run
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """Measures are fractions from 0 to 1, named as ir-measures names them."""
+    """Scores by the canonical names of ir-measures; most measures are fractions from 0 to 1."""
 
     measures: Mapping[str, float]
     """Means over every judged query; a query without a hit scores 0."""
@@ -27,17 +27,17 @@ class Evaluation:
     """Queries of which some measure depends on the order of hits with equal scores."""
 
 
-def evaluate(qrels: Qrels, run: Run, measures: Sequence[str] = DEFAULT_MEASURES) -> Evaluation:
-    """The scores of a run. Queries of the run that nobody judged are left aside.
+def evaluate(qrels: Qrels, run: Run, measures: str | Sequence[str] = DEFAULT_MEASURES) -> Evaluation:
+    """The scores of a run over every judged query; queries without judgements are ignored.
 
-    Raises BadInput for qrels without a query, UnknownName for a measure that does not exist.
+    Raises BadInput for qrels without a query, and for measures as check_measures.
 
     >>> evaluate({"q1": {"a": 1}, "q2": {"b": 1}}, {"q1": {"a": 2.0}}, ["RR@10"]).measures
     {'RR@10': 0.5}
     """
     names = check_measures(measures)
     if not qrels:
-        raise BadInput("The qrels hold no query, so there is nothing to evaluate.")
+        raise BadInput("The qrels contain no query, so there is nothing to evaluate.")
     scores: dict[str, dict[str, float]] = {query_id: dict.fromkeys(names, 0.0) for query_id in qrels}
     for query_id, name, value in per_query(qrels, run, names):
         scores[query_id][name] = value

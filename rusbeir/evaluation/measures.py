@@ -1,45 +1,58 @@
-"""Measures by the names of ir-measures, computed by trec_eval's own code (pytrec-eval-terrier)."""
+"""Measures by the names of ir-measures: by trec_eval's own code where it computes them, else by other providers."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rusbeir.errors import UnknownName, unknown
+import numpy as np
+
+from rusbeir.errors import BadInput, MissingExtra, UnknownName, unknown
 from rusbeir.types import Qrels, Run
 
 DEFAULT_MEASURES = ("nDCG@1", "nDCG@10", "AP@10", "R@10", "R@100", "RR@10")
 
-FAMILIES = ("nDCG", "nDCG@10", "AP", "AP@10", "R@10", "P@10", "RR", "RR@10", "Rprec", "Success@10", "Bpref")
 
+def check_measures(measures: str | Sequence[str]) -> tuple[str, ...]:
+    """The canonical names, in the given order and without repeats; a string is one measure.
 
-def check_measures(names: Sequence[str]) -> tuple[str, ...]:
-    """The canonical names, in the given order and without repeats.
+    Raises UnknownName for a measure that ir-measures cannot compute, and MissingExtra for one whose provider is not
+    installed.
 
-    Raises UnknownName for one that ir-measures does not know or trec_eval does not compute.
-
-    >>> check_measures(["nDCG@10", "AP(rel=2)@10"])
-    ('nDCG@10', 'AP(rel=2)@10')
+    >>> check_measures(["nDCG@10", "MAP(rel=2)@10", "ERR@20"])
+    ('nDCG@10', 'AP(rel=2)@10', 'ERR@20')
     """
+    names = [measures] if isinstance(measures, str) else measures
     return tuple(dict.fromkeys(str(_parse(name)) for name in names))
 
 
 def per_query(qrels: Qrels, run: Run, names: Sequence[str]) -> Iterator[tuple[str, str, float]]:
-    """(query_id, measure name, value) for every query of the qrels, those without an answer included."""
+    """(query_id, measure name, value) for every query of the qrels and every canonical name.
+
+    Ties are broken by falling document id, as trec_eval does, in the measures of other providers too.
+    """
     import ir_measures
 
-    # trec_eval has no cut-off for the reciprocal rank: RR@k is RR where the first relevant hit is among k.
-    plain: dict[Any, list[tuple[str, int | None]]] = {}
+    by_trec_eval: dict[Any, list[tuple[str, int | None]]] = {}
+    others = []
     for name in names:
         measure = _parse(name)
-        cutoff = _rr_cutoff(measure)
-        key = _without_cutoff(measure) if cutoff else measure
-        plain.setdefault(key, []).append((name, cutoff))
-    for metric in ir_measures.pytrec_eval.evaluator(list(plain), qrels).iter_calc(run):
-        for name, cutoff in plain[metric.measure]:
-            beyond = cutoff is not None and metric.value * cutoff < 1 - 1e-9
-            yield metric.query_id, name, 0.0 if beyond else float(metric.value)
+        if (form := _trec_eval_form(measure)) is None:
+            others.append(measure)
+        else:
+            by_trec_eval.setdefault(form, []).append((name, None if form == measure else measure.params["cutoff"]))
+    if by_trec_eval:
+        # A query whose highest grade is negative would crash trec_eval; it has no relevant documents anyway.
+        safe = {
+            query_id: grades if max(grades.values(), default=0) >= 0 else dict.fromkeys(grades, 0)
+            for query_id, grades in qrels.items()
+        }
+        for metric in ir_measures.pytrec_eval.evaluator(list(by_trec_eval), safe).iter_calc(run):
+            for name, cutoff in by_trec_eval[metric.measure]:
+                beyond = cutoff is not None and metric.value * cutoff < 1 - 1e-9
+                yield metric.query_id, name, 0.0 if beyond else float(metric.value)
+    if others:
+        yield from _compute_others(qrels, run, others)
 
 
 def deepest(names: Sequence[str]) -> int | None:
@@ -48,29 +61,71 @@ def deepest(names: Sequence[str]) -> int | None:
     >>> deepest(["nDCG@10", "R@100"]), deepest(["nDCG@10", "AP"])
     (100, None)
     """
-    cutoffs = [_parse(name).params.get("cutoff") for name in names]
-    return None if None in cutoffs else max(cutoffs, default=None)
+    measures = [_parse(name) for name in names]
+    # Without the hits that nobody judged, those of deeper ranks move up.
+    if any(one.params.get("judged_only") or "cutoff" not in one.params for one in measures):
+        return None
+    return max((one.params["cutoff"] for one in measures), default=None)
 
 
 def _parse(name: str) -> Any:
     import ir_measures
 
+    providers = ir_measures.DefaultPipeline.providers
     try:
         measure = ir_measures.parse_measure(name)
         measure.validate_params()
-        known = ir_measures.pytrec_eval.supports(_without_cutoff(measure) if _rr_cutoff(measure) else measure)
+        able = [provider for provider in providers if provider.supports(measure)]
+        if _trec_eval_form(measure) is not None or any(provider.is_available() for provider in able):
+            return measure
     except (NameError, ValueError, KeyError, SyntaxError, TypeError, AssertionError):
-        raise unknown("measure", name, FAMILIES) from None
-    if not known:
-        raise UnknownName(f"The measure {name!r} is not one that trec_eval computes. Available: {', '.join(FAMILIES)}.")
-    return measure
+        registered = ir_measures.measures.registry.items()
+        known = [f"{one}@10" if "cutoff" in kind.SUPPORTED_PARAMS else one for one, kind in registered]
+        raise unknown("measure", name, known, listing="https://ir-measur.es/en/latest/measures.html") from None
+    if not able:
+        forms = [one for provider in providers for one in provider.SUPPORTED_MEASURES if one.NAME == measure.NAME]
+        raise UnknownName(
+            f"ir-measures cannot compute {name!r} with these parameters. It computes "
+            + ", ".join(str(form).replace("@NOT_PROVIDED", "") for form in forms)
+            + "."
+        )
+    remedies = " or ".join(f"{provider.NAME} ({provider.install_instructions()})" for provider in able)
+    raise MissingExtra(f"The measure {name!r} needs {remedies}, which is not installed.")
 
 
-def _rr_cutoff(measure: Any) -> int | None:
-    return int(measure["cutoff"]) if measure.NAME == "RR" and "cutoff" in measure.params else None
-
-
-def _without_cutoff(measure: Any) -> Any:
+def _trec_eval_form(measure: Any) -> Any:
+    """The measure that trec_eval computes for this one, or None. It has no cut-off for RR: RR@k is RR down to 1/k."""
     import ir_measures
 
-    return ir_measures.parse_measure(re.sub(r"@\d+$", "", str(measure)))
+    if measure.NAME == "RR":
+        measure = type(measure)(**{name: value for name, value in measure.params.items() if name != "cutoff"})
+    return measure if ir_measures.pytrec_eval.supports(measure) else None
+
+
+def _compute_others(qrels: Qrels, run: Run, measures: Sequence[Any]) -> Iterator[tuple[str, str, float]]:
+    """As per_query, by whichever provider of ir-measures computes each of the measures.
+
+    They break ties in different ways, and some write ids to text files or divide by the number of hits. So they are
+    given numbers for ids, scores that fall with trec_eval's rank, and no query without hits.
+    """
+    import ir_measures
+
+    query_ids = list(qrels)
+    grades_of: dict[str, dict[str, int]] = {}
+    ranked: dict[str, dict[str, float]] = {}
+    for number, (query_id, grades) in enumerate(qrels.items()):
+        # trec_eval keeps scores in single precision.
+        by_rank = sorted(((np.float32(score), doc_id) for doc_id, score in run.get(query_id, {}).items()), reverse=True)
+        ranking = [doc_id for _, doc_id in by_rank]
+        doc_numbers = {doc_id: str(place) for place, doc_id in enumerate(dict.fromkeys([*ranking, *grades]))}
+        grades_of[str(number)] = {doc_numbers[doc_id]: grade for doc_id, grade in grades.items()}
+        if ranking:
+            ranked[str(number)] = {
+                doc_numbers[doc_id]: float(len(ranking) - rank) for rank, doc_id in enumerate(ranking)
+            }
+    try:
+        for metric in ir_measures.iter_calc(measures, grades_of, ranked):
+            yield query_ids[int(metric.query_id)], str(metric.measure), float(metric.value)
+    except Exception as error:  # whatever a provider meets in data that it does not expect
+        names = ", ".join(map(str, measures))
+        raise BadInput(f"ir-measures cannot compute {names} from these judgements: {error!r}.") from error

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import random
 
+import ir_measures
 import pytest
 import pytrec_eval
 
-from rusbeir.errors import BadInput, UnknownName
+from rusbeir.errors import BadInput, MissingExtra, UnknownName
 from rusbeir.evaluation import DEFAULT_MEASURES, check_measures, evaluate
 
 LOG3 = math.log2(3)
@@ -39,6 +40,91 @@ def test_hand_worked(qrels, run, measure, over_all, over_answered, why):
     assert result.measures[measure] == pytest.approx(over_all, abs=1e-7), why
     if over_answered is not None:
         assert result.measures_answered[measure] == pytest.approx(over_answered, abs=1e-7), why
+
+
+EXPONENTIAL = (1 + 3 / LOG3) / (3 + 1 / LOG3)
+OTHERS = [
+    # qrels, run, measure, over all, why
+    ({"q": {"a": 0, "b": 1}}, {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}, "Judged@10", 2 / 3, "of the hits there are"),
+    ({"q": {"a": 1}}, {"q": {"x": 3.0, "a": 2.0, "y": 1.0}}, "Judged@2", 1 / 2, "of the first two"),
+    ({"q": {"a": -1}}, {"q": {"a": 2.0, "b": 1.0}}, "Judged@10", 1 / 2, "a negative grade is a judgement"),
+    ({"q": {"a": 1}, "p": {"a": 1}}, {"q": {"a": 1.0}, "p": {}}, "Judged@10", 1 / 2, "a query without hits is 0"),
+    ({"q": {"a": 1}, "p": {"a": 1}}, {"q": {"a": 1.0}}, "Judged@10", 1 / 2, "so is one absent from the run"),
+    ({"q": {"a": 1}}, {"q": {"a": 1.0, "b": 1.0}}, "Judged@1", 0.0, "ties as in trec_eval: b before a"),
+    ({"q": {"a": 1}}, {"q": {"a": 1.0, "b": 1 - 1e-9}}, "Judged@1", 0.0, "single precision"),
+    ({"q": {"a": 4}}, {"q": {"a": 1.0}}, "ERR@10", 15 / 16, "(2^4 - 1) / 2^4, of the highest grade that gdeval takes"),
+    ({"q": {"a": 1, "b": 4}}, {"q": {"a": 2.0, "b": 1.0}}, "ERR@10", 1 / 16 + 15 / 16 * 15 / 16 / 2, "a cascade"),
+    ({"a-1 x": {"d 1": 4}, "b-1": {"d": 4}}, {"a-1 x": {"d 1": 1.0}}, "ERR@10", 15 / 32, "ids of any form"),
+    ({"q": {"a": 0}}, {"q": {"a": 1.0}}, "ERR@10", 0.0, "nothing relevant counts as 0"),
+    ({"q": {"a": 2, "b": 1}}, {"q": {"b": 2.0, "a": 1.0}}, "nDCG(dcg='exp-log2')@10", EXPONENTIAL, "2^g - 1"),
+    ({"q": {"a": 1}}, {"q": {"b": 2.0, "a": 1.0}}, "Compat", 0.475 / 1.475, "rank-biased overlap"),
+    ({"q": {"a": -2}}, {"q": {"a": 1.0}}, "nDCG@10", 0.0, "only negative grades: trec_eval itself crashes"),
+    ({"q": {"a": -1}}, {"q": {"a": 1.0}}, "AP", 0.0, "or reads memory of others"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("qrels", "run", "measure", "expected", "why"), OTHERS)
+def test_measures_of_other_providers(qrels, run, measure, expected, why):
+    assert evaluate(qrels, run, measure).measures[measure] == pytest.approx(expected, abs=1e-5), why
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_equal_to_ir_measures(seed):
+    """Where scores differ, ids are plain and every query has a hit, its providers need no preparation."""
+    chance = random.Random(seed)
+    docs = [f"d{i}" for i in range(60)]
+    qrels = {str(i): {d: chance.choice([0, 1, 1, 2]) for d in chance.sample(docs, 8)} for i in range(40)}
+    run = {q: {d: chance.random() for d in chance.sample(docs, chance.randrange(1, 40))} for q in qrels}
+    names = ["Judged@5", "Judged@30", "ERR@5", "ERR@20", "nDCG(dcg='exp-log2')@10", "Compat(p=0.9)"]
+    expected = ir_measures.iter_calc([ir_measures.parse_measure(name) for name in names], qrels, run)
+    result = evaluate(qrels, run, names).per_query
+    n_values = 0
+    for metric in expected:
+        assert result[metric.query_id][str(metric.measure)] == pytest.approx(metric.value, abs=1e-9)
+        n_values += 1
+    assert n_values == len(names) * len(qrels)
+
+
+def test_rank_biased_precision(needs):
+    needs("cwl-eval", ir_measures.cwl_eval.is_available(), "pip install ir-measures[cwl_eval]")
+    qrels, run = {"q": {"a": 1, "b": 2}}, {"q": {"a": 3.0, "x": 2.0, "b": 1.0}}
+    measures = evaluate(qrels, run, ["RBP(rel=1)", "RBP(rel=2,p=0.5)"]).measures
+    assert measures == pytest.approx({"RBP(rel=1)": 0.2 * (1 + 0.64), "RBP(rel=2,p=0.5)": 0.5 * 0.25})
+
+
+def test_a_provider_that_is_not_installed(monkeypatch):
+    monkeypatch.setattr(ir_measures.cwl_eval, "_is_available", False)
+    with pytest.raises(MissingExtra, match=r"'RBP\(rel=1\)' needs cwl_eval \(pip install ir-measures\[cwl_eval\]\)"):
+        check_measures("RBP(rel=1)")
+
+
+def test_a_measure_is_added_without_editing_code(monkeypatch):
+    class Hits(ir_measures.Measure):
+        NAME = __name__ = "Hits"
+
+    class Evaluator(ir_measures.Evaluator):
+        def _iter_calc(self, run):
+            for query_id, hits in run.items():
+                yield ir_measures.Metric(query_id, Hits(), len(hits))
+
+    class Provider(ir_measures.Provider):
+        SUPPORTED_MEASURES = (Hits(),)
+
+        def _evaluator(self, measures, qrels):
+            return Evaluator(measures, qrels)
+
+    monkeypatch.setitem(ir_measures.measures.registry, "Hits", Hits())
+    monkeypatch.setattr(ir_measures.DefaultPipeline, "providers", [*ir_measures.DefaultPipeline.providers, Provider()])
+    assert evaluate({"q": {"a": 1}}, {"q": {"a": 2.0, "b": 1.0}}, ["Hits", "P@1"]).measures == {"Hits": 2, "P@1": 1}
+
+
+def test_what_a_provider_cannot_take_is_said():
+    with pytest.raises(BadInput, match="ir-measures cannot compute ERR@10 from these judgements"):
+        evaluate({"q": {"a": 5}}, {"q": {"a": 1.0}}, "ERR@10")
+
+
+def test_one_measure_as_a_string():
+    assert check_measures("MAP@10") == check_measures(["MAP@10", "AP@10"]) == ("AP@10",)
 
 
 def test_nothing_answered():
@@ -83,6 +169,13 @@ TIES = [
     ({"a": 0}, {"a": 1.0, "b": 1.0}, 0, "judged 0 and unjudged are the same"),
     ({"a": 1}, {"a": 1.0, "b": 1 - 1e-9}, 1, "equal in single precision"),
 ]
+OTHER_TIES = [
+    ("Judged@1", {"a": 0}, {"a": 1.0, "b": 1.0}, 1, "judged 0 and unjudged are not the same"),
+    ("Judged@2", {"a": 0}, {"a": 1.0, "b": 1.0}, 0, "both are among the first two"),
+    ("ERR@10", {"a": 1}, {"a": 1.0, "b": 1.0}, 1, "the order decides between rank 1 and 2"),
+    ("ERR@1", {"a": 1}, {"c": 2.0, "a": 1.0, "b": 1.0}, 0, "beyond the cut-off"),
+    ("nDCG(judged_only=True)@1", {"a": 1, "b": 0}, {"u": 2.0, "a": 1.0, "b": 1.0}, 1, "without u they come first"),
+]
 
 
 @pytest.mark.parametrize(("grades", "hits", "n_tied", "why"), TIES)
@@ -90,7 +183,14 @@ def test_tied(grades, hits, n_tied, why):
     assert evaluate({"q": grades}, {"q": hits}).n_tied == n_tied, why
 
 
-@pytest.mark.parametrize("measures", [DEFAULT_MEASURES, ("nDCG@3", "RR@5"), ("P@5", "AP")], ids=" ".join)
+@pytest.mark.parametrize(("measure", "grades", "hits", "n_tied", "why"), OTHER_TIES)
+def test_tied_in_other_measures(measure, grades, hits, n_tied, why):
+    assert evaluate({"q": grades}, {"q": hits}, measure).n_tied == n_tied, why
+
+
+@pytest.mark.parametrize(
+    "measures", [DEFAULT_MEASURES, ("nDCG@3", "RR@5"), ("P@5", "AP"), ("Judged@5", "Compat")], ids=" ".join
+)
 @pytest.mark.parametrize("seed", range(5))
 def test_tied_queries_are_those_that_shuffling_ids_changes(seed, measures):
     """Renaming documents changes trec_eval's tie order and nothing else."""
@@ -122,7 +222,8 @@ def test_input_is_left_as_it_was():
     ("name", "message"),
     [
         ("ndcg@10", "Did you mean 'nDCG@10'"),
-        ("ERR@10", "not one that trec_eval computes"),
+        ("judged@10", "Did you mean 'Judged@10'"),
+        ("ERR", "with these parameters. It computes ERR@REQUIRED."),
         ("", "No measure ''"),
         ("nDCG@", "No measure 'nDCG@'"),
         ("__import__('os')", "No measure"),
