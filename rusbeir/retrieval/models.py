@@ -1,4 +1,4 @@
-"""models.toml: what is known of each encoder and reranker, and how a stage's options change it."""
+"""The settings of encoders and rerankers: from models.toml, changed by a stage's options."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ logger = logging.getLogger(__name__)
 Kind = Literal["dense", "rerank"]
 
 SETTINGS = ("like", "revision", "pooling", "max_tokens", "query_prefix", "document_prefix", "separator")
-"""Options of a stage that set what models.toml does not know, or change what it says."""
+"""Options of a stage that set or change a model's settings."""
 
 POOLINGS = ("mean", "cls", "lasttoken", "max")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """A model's settings. Empty or None is not known, and then left to the model's own files."""
+    """A model's settings. Empty or None means unknown: the model's own files then decide."""
 
     name: str
     hub: str = ""
@@ -34,33 +34,33 @@ class Model:
     licence: str = ""
     dim: int | None = None
     max_tokens: int | None = None
-    """Tokens that are read of a text (of a pair, for rerankers), special ones included."""
+    """Tokens read of a text (for rerankers, of a pair), special tokens included."""
     pooling: str = ""
     query_prefix: str = ""
     document_prefix: str = ""
     separator: str = "\n"
-    """Between title and text; RusBEIR's. A document without a title has none."""
+    """Between title and text, by default as in RusBEIR; absent where a document has no title."""
     runtimes: tuple[str, ...] = ()
-    """What can run it, the default first."""
+    """The runtimes that can run it, the default first."""
     package: str = ""
-    """A Python package that carries the weights in its folder `model`."""
+    """A Python package with the weights in its folder `model`."""
     adapters: tuple[str, ...] = ()
-    """The LoRA adapters of queries and of documents, folders of the repository; both or none."""
+    """The LoRA adapters for queries and for documents, folders of the repository; both or none."""
     layer: int = 0
-    """The layer whose score a layer-wise reranker gives, where a stage says which."""
+    """The layer whose score a layer-wise reranker returns; 0 for its default."""
     remote_code: bool = False
-    """Whether it cannot run without the repository's own code."""
+    """Whether it needs the repository's own code."""
     unverified: tuple[str, ...] = ()
-    """Settings that no source of the model's own was found for."""
+    """Settings not confirmed by a source of the model's authors."""
 
     def join(self, title: str, text: str) -> str:
-        """A document's text as the encoder gets it, prefix aside."""
+        """A document's text as the encoder gets it, without the prefix."""
         return f"{title}{self.separator}{text}" if title else text
 
     @property
     def signature(self) -> str:
         """Name, revision and what a stage may change: `bge-m3@5617a9f6|pool:cls|max:8192|query:|document:`."""
-        prefixes = f"query:{visible(self.query_prefix)}|document:{visible(self.document_prefix)}"
+        prefixes = f"query:{escape(self.query_prefix)}|document:{escape(self.document_prefix)}"
         adapters = f"|adapters:{'+'.join(self.adapters)}" if self.adapters else ""
         name = f"{self.name}@{self.revision[:8] or 'unknown'}"
         return f"{name}|pool:{self.pooling}|max:{self.max_tokens}|{prefixes}{adapters}"
@@ -85,9 +85,9 @@ def models(kind: Kind) -> Mapping[str, Model]:
 def find(kind: Kind, name: str, options: Options, *, any_name: bool = False) -> Model:
     """The model of that name with a stage's options applied.
 
-    A repository (owner/name) or a folder that models.toml does not know takes its settings from the options and
-    warns. any_name lets other names through, for runtimes that know models by names of their own. Raises
-    UnknownName otherwise, and BadInput for settings that cannot be.
+    A repository (owner/name) or folder that is not in models.toml takes its settings from the options, with a
+    warning. any_name allows other names too, for runtimes that know models by names of their own. Raises UnknownName
+    otherwise, and BadInput for impossible settings.
     """
     known = models(kind)
     model = known.get(name)
@@ -97,13 +97,18 @@ def find(kind: Kind, name: str, options: Options, *, any_name: bool = False) -> 
         like = options.word("like", "")
         if like and like not in known:
             raise unknown("model", like, known)
-        # A folder or repository is its own name; the runtimes of a row say what can run that kind of model.
+        # A folder or repository is its own name; the runtimes of the row are those that can run this kind of model.
         base = known[like] if like else Model(name=name, runtimes=DEFAULT_RUNTIMES[kind])
         model = replace(base, name=name, hub=name, revision="", package="", licence="", unverified=())
         if not any_name:
-            logger.warning("%s is not in models.toml: %s", name, _settings(like))
+            settings = (
+                f"prefixes, pooling and lengths are those of {like}."
+                if like
+                else ("its texts get no prefix. If it needs one, set like=MODEL, or query_prefix and document_prefix.")
+            )
+            logger.warning("%s is not in models.toml: %s", name, settings)
     elif options.word("like", ""):
-        raise BadInput(f"like= is for models that models.toml does not know; it knows {name}.")
+        raise BadInput(f"like= is for models that are not in models.toml; {name} is in it.")
     return replace(
         model,
         revision=options.word("revision", model.revision),
@@ -116,13 +121,7 @@ def find(kind: Kind, name: str, options: Options, *, any_name: bool = False) -> 
     )
 
 
-def visible(text: str) -> str:
-    """The text without white space and bars, for a signature."""
+def escape(text: str) -> str:
+    """The text with white space and bars escaped, for a signature."""
     marks = {" ": "_", "\n": "\\n", "\t": "\\t", "|": "\\x7c"}
     return "".join(marks.get(character, character) for character in text)
-
-
-def _settings(like: str) -> str:
-    if like:
-        return f"it is read with the prefixes, pooling and lengths of {like}."
-    return "no prefixes are put before its texts; say like=MODEL, or query_prefix and document_prefix, if it needs any."

@@ -60,15 +60,23 @@ ROWS = [
     (f"rrf(bm25,{SEARCH})", "{q: {'doc-d1': 1} for q in queries}", ["the document 'doc-d1'", UNKNOWN]),
     (f"{SEARCH} >> rerank(python:mine.Mine)", "{q: {None: 1} for q in queries}", ["the document None", UNKNOWN]),
     ("python:mine.calling", "None", ["fails when it runs", "RuntimeError: two lines in mine.py:"]),
-    (DENSE, "[[1.0, 0.0]] + [[1.0]] * (len(texts) - 1)", ["answered a list", "no array of numbers", "inhomogeneous"]),
-    (DENSE, "['a'] * len(texts)", ["no array of numbers: answer a float32 array [n, dim]", "'a'"]),
-    (DENSE, "None", ["one vector a text is needed"]),
+    (
+        DENSE,
+        "[[1.0, 0.0]] + [[1.0]] * (len(texts) - 1)",
+        ["returned a list", "not an array of numbers", "inhomogeneous"],
+    ),
+    (DENSE, "['a'] * len(texts)", ["not an array of numbers", "Return a float32 array [n, dim].", "'a'"]),
+    (DENSE, "None", ["Return one vector per text."]),
     ("dense(python:mine.Shy)", "None", ["RuntimeError: no name in mine.py:"]),
     ("bm25 >> rerank(python:mine.Shy)", "None", ["RuntimeError: no name in mine.py:"]),
-    (RERANK, "None", ["answered a NoneType that is no list of numbers: answer one number for each of the 1 documents"]),
-    (RERANK, "[None] * len(documents)", ["answered a list that is no list of numbers"]),
-    (RERANK, "['a'] * len(documents)", ["answered a list that is no list of numbers", "'a'"]),
-    (RERANK, "1.0", ["answered a float that is no list of numbers"]),
+    (
+        RERANK,
+        "None",
+        ["returned a NoneType, which is not a list of numbers", "Return one number for each of the 1 documents."],
+    ),
+    (RERANK, "[None] * len(documents)", ["returned a list, which is not a list of numbers"]),
+    (RERANK, "['a'] * len(documents)", ["returned a list, which is not a list of numbers", "'a'"]),
+    (RERANK, "1.0", ["returned a float, which is not a list of numbers"]),
 ]
 
 

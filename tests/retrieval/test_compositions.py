@@ -268,9 +268,9 @@ def test_refused(mine, text, error, parts):
 @pytest.mark.parametrize(
     ("factory", "part"),
     [
-        ("short", "answered 1 scores for 5 documents"),
-        ("nan", "answered the score nan"),
-        ("forgetful", "says of 1 documents whether"),
+        ("short", "returned 1 scores for 5 documents"),
+        ("nan", "returned the score nan"),
+        ("forgetful", "are_truncated returned 1 values for"),
     ],
 )
 def test_scores_that_cannot_be_sorted(mine, factory, part):

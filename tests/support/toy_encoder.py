@@ -65,7 +65,7 @@ def build(cache: Path, n: int, toy: Toy, dtype: str = "float32"):
     from rusbeir.retrieval.dense.embedding_store import EmbeddingStore
 
     store = EmbeddingStore(cache / "store", dtype)
-    encoded_corpus.build(
+    encoded_corpus.encode(
         cache / "corpus", documents(n), store, toy, lambda doc: [f"{doc.title} {doc.text}"], silent, name="toy"
     )
     return store

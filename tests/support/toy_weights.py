@@ -69,7 +69,7 @@ def build(cache: Path, docs: list[Doc], toy: ToyWeights, corpus: str = "corpus")
     from rusbeir.retrieval.sparse.weight_store import WeightStore
 
     store = WeightStore(cache / "store")
-    found, _ = encoded_corpus.encoded(
+    found, _ = encoded_corpus.open_or_encode(
         cache / corpus, docs, store, toy, lambda doc: [doc.text], silent, name="toy", model="toy"
     )
     return store, found

@@ -1,7 +1,7 @@
-"""Embeddings of one encoder by the content of their texts: added to a file block by block, never computed twice.
+"""Embeddings of one encoder, kept by the content of their texts: added to a file block by block, each computed once.
 
 A block's vectors are on disk before SQLite learns of them, and each is written where the last known one ends. So a
-kill loses the block at hand alone, and the file has the same bytes as without it.
+kill loses the current block only, and the file ends with the same bytes as without the kill.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ import numpy.typing as npt
 
 from rusbeir.errors import BackendError
 from rusbeir.locks import hold_when_free
+from rusbeir.processes import batched
 from rusbeir.retrieval.dense.encoder import Vectors, check_vectors
 from rusbeir.storage import cannot_write, reporting_sqlite
 
 BLOCK_TEXTS = 64
 """Texts encoded at once: what a kill can lose."""
 
+MAX_KEYS_PER_QUERY = 500
 _VECTORS = "vectors"
 _ROWS = "rows.sqlite"
-_KEYS_A_QUESTION = 500
 
 
 class EmbeddingStore:
@@ -48,22 +49,22 @@ class EmbeddingStore:
 
     @property
     def dim(self) -> int | None:
-        """Of every vector; None while there is none."""
+        """The dimensions of every vector; None while the store is empty."""
         return self._meta("dim")
 
     def __len__(self) -> int:
         return self._meta("count") or 0
 
-    def rows_of(self, texts: Sequence[str], encode: Callable[[Sequence[str]], Any], encoder: str) -> list[int]:
-        """The row of each text's vector; those that are missing are encoded first, all at once.
+    def find_or_encode(self, texts: Sequence[str], encode: Callable[[Sequence[str]], Any], encoder: str) -> list[int]:
+        """The row of each text's vector; missing ones are encoded first, all at once.
 
-        encoder is its name in messages. Raises as `check_vectors` does, and BackendError where the disk fails.
+        encoder is its name in messages. Raises as check_vectors does, and BackendError where the disk fails.
         """
-        return self.rows_by(texts, lambda new: check_vectors(encode(new), new, self.dim, encoder))
+        return self.find_or_add(texts, lambda new: check_vectors(encode(new), new, self.dim, encoder))
 
-    def rows_by(self, texts: Sequence[str], make: Callable[[Sequence[str]], npt.NDArray[Any]]) -> list[int]:
-        """The row of each text; make gives those of the missing texts [n, dim], alone among all processes."""
-        keys = [_key(text) for text in texts]
+    def find_or_add(self, texts: Sequence[str], make: Callable[[Sequence[str]], npt.NDArray[Any]]) -> list[int]:
+        """The row of each text; make returns the rows [n, dim] of missing texts, in one process at a time."""
+        keys = [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
         found = self._find(keys)
         if len(found) < len(set(keys)):
             with hold_when_free(self.folder / "lock", self.folder):
@@ -74,7 +75,7 @@ class EmbeddingStore:
                     found |= self._add(list(missing), make(list(missing.values())))
         return [found[key] for key in keys]
 
-    def mapped(self) -> tuple[npt.NDArray[Any], mmap.mmap | None]:
+    def map_vectors(self) -> tuple[npt.NDArray[Any], mmap.mmap | None]:
         """All vectors as [n, dim] on disk, and the mapping behind them; nothing is read before it is used."""
         count, dim = len(self), self.dim or 0
         numbers, mapping = map_file(self.folder / _VECTORS, self.dtype, count * dim)
@@ -82,7 +83,7 @@ class EmbeddingStore:
 
     def read(self, rows: Sequence[int]) -> Vectors:
         """The vectors of those rows, in their order."""
-        vectors, _ = self.mapped()
+        vectors, _ = self.map_vectors()
         return np.ascontiguousarray(vectors[np.asarray(rows, dtype=np.int64)], dtype=np.float32)
 
     def close(self) -> None:
@@ -90,10 +91,8 @@ class EmbeddingStore:
 
     def _find(self, keys: Sequence[bytes]) -> dict[bytes, int]:
         found: dict[bytes, int] = {}
-        wanted = list(set(keys))
         with reporting_sqlite(self.folder, "embeddings"):
-            for start in range(0, len(wanted), _KEYS_A_QUESTION):
-                part = wanted[start : start + _KEYS_A_QUESTION]
+            for part in batched(set(keys), MAX_KEYS_PER_QUERY):
                 marks = ",".join("?" * len(part))
                 found.update(self._db.execute(f"SELECT key, row FROM row WHERE key IN ({marks})", part))
         return found
@@ -117,7 +116,7 @@ class EmbeddingStore:
 
 
 def write_at(path: Path, start: int, items: npt.NDArray[Any]) -> None:
-    """Write the items, synced, behind the first `start` ones of the file."""
+    """Write the items, synced, after the first `start` ones of the file."""
     try:
         path.touch()
         with path.open("r+b") as file:
@@ -130,7 +129,7 @@ def write_at(path: Path, start: int, items: npt.NDArray[Any]) -> None:
 
 
 def map_file(path: Path, dtype: np.dtype[Any], count: int) -> tuple[npt.NDArray[Any], mmap.mmap | None]:
-    """The first `count` items of the file, on disk, and the mapping behind them (None of no items)."""
+    """The first `count` items of the file, on disk, and the mapping behind them (None for no items)."""
     if not count:
         return np.empty(0, dtype), None
     try:
@@ -141,7 +140,3 @@ def map_file(path: Path, dtype: np.dtype[Any], count: int) -> tuple[npt.NDArray[
             f"The embeddings {path} are damaged ({error}). Remove them: `rusbeir cache clear embeddings`."
         ) from error
     return np.frombuffer(mapping, dtype), mapping
-
-
-def _key(text: str) -> bytes:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

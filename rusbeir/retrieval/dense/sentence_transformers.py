@@ -1,4 +1,4 @@
-"""Any model that sentence-transformers reads, in single precision."""
+"""Models that sentence-transformers can load, in single precision."""
 
 from __future__ import annotations
 
@@ -9,28 +9,27 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from rusbeir.errors import BadInput
+from rusbeir.errors import BadInput, require, require_version
 from rusbeir.retrieval import model_files
 from rusbeir.retrieval.dense.encoder import Vectors
 from rusbeir.retrieval.models import Model
 
 logger = logging.getLogger(__name__)
 
-_PURPOSE = "The runtime sentence-transformers"
-_EXTRA = "sentence-transformers"
 BATCH_TEXTS = 32
+_NEEDED_BY = "The runtime sentence-transformers", "sentence-transformers"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SentenceTransformerEncoder:
-    """One model, with the prefixes, pooling and length that its row says."""
+    """One model, with the prefixes, pooling and length of its row in models.toml."""
 
     model: Model
 
     @property
     def signature(self) -> str:
-        runtime = f"sentence-transformers-{model_files.version_of('sentence-transformers', _PURPOSE, _EXTRA)}"
-        return f"{self.model.signature}{model_files.identity(self.model)}|runtime:{runtime}|precision:float32"
+        version = require_version("sentence-transformers", *_NEEDED_BY)
+        return f"{model_files.sign(self.model)}|runtime:sentence-transformers-{version}|precision:float32"
 
     @property
     def truncation(self) -> str:
@@ -46,9 +45,9 @@ class SentenceTransformerEncoder:
 
     def count_truncated(self, texts: Sequence[str]) -> int:
         """How many documents are longer, with their prefix, than the model reads."""
-        longest = self._transformer.max_seq_length
         prefixed = [self.model.document_prefix + text for text in texts]
-        return sum(model_files.are_longer(self._transformer.tokenizer, longest, prefixed))
+        tokenizer, max_tokens = self._transformer.tokenizer, self._transformer.max_seq_length
+        return sum(model_files.are_truncated(tokenizer, max_tokens, prefixed))
 
     def _encode(self, texts: Sequence[str], adapters: Sequence[str]) -> Vectors:
         if adapters:
@@ -60,45 +59,39 @@ class SentenceTransformerEncoder:
 
     @cached_property
     def _transformer(self) -> Any:
-        library = model_files.module("sentence_transformers", _PURPOSE, _EXTRA)
+        library = require("sentence_transformers", *_NEEDED_BY)
         if self.model.adapters:
-            model_files.module("peft", _PURPOSE, _EXTRA)
-        model_files.quieten()
-        where = model_files.place(self.model)
-        revision = self.model.revision or None if where == self.model.hub else None
-        with model_files.loading(self.model):
+            require("peft", *_NEEDED_BY)
+        model_files.silence_transformers()
+        where, revision = model_files.locate(self.model)
+        with model_files.explain_failure(self.model), warnings.catch_warnings():
             transformer = library.SentenceTransformer(where, revision=revision, model_kwargs=model_files.SINGLE)
-            _load_adapters(transformer, self.model, where, revision)
-        # A prompt that the repository sets by default would be put before ours.
+            # peft warns of every adapter after the first.
+            warnings.simplefilter("ignore")
+            for name in self.model.adapters:
+                transformer.load_adapter(where, name, adapter_kwargs={"subfolder": name, "revision": revision})
+        # A prompt that the repository sets by default would precede rusbeir's prefix.
         transformer.default_prompt_name = None
         if self.model.max_tokens:
             transformer.max_seq_length = self.model.max_tokens
-        _check_pooling(transformer, self.model)
+        _set_pooling(transformer, self.model)
         return transformer
 
 
-def make(model: Model) -> SentenceTransformerEncoder:
-    """The encoder of that model; it is loaded when it is first needed."""
+def make_encoder(*, model: Model) -> SentenceTransformerEncoder:
+    """The encoder of that model, which is loaded on first use. Raises BadInput for a model that needs remote code."""
     if model.remote_code:
         raise BadInput(
-            f"{model.name} cannot run without code from its own repository, which rusbeir does not run. "
-            "Load it in a module of your own: dense(python:package.module.factory)."
+            f"{model.name} needs code from its own repository, which rusbeir does not run. "
+            "Load it in your own module: dense(python:package.module.factory)."
         )
     return SentenceTransformerEncoder(model=model)
 
 
-def _load_adapters(transformer: Any, model: Model, where: str, revision: str | None) -> None:
-    with warnings.catch_warnings():
-        # peft warns of every adapter after the first.
-        warnings.simplefilter("ignore")
-        for name in model.adapters:
-            transformer.load_adapter(where, name, adapter_kwargs={"subfolder": name, "revision": revision})
-
-
-def _check_pooling(transformer: Any, model: Model) -> None:
-    """Pool as the row says, and say so where the model's own files say otherwise."""
+def _set_pooling(transformer: Any, model: Model) -> None:
+    """Pool as the row says; warn where the model's own files say otherwise."""
     for name, layer in transformer.named_children():
-        is_ = getattr(layer, "pooling_mode", None)
-        if model.pooling and is_ and is_ != model.pooling:
-            logger.warning("%s is pooled by %s as asked; its own files say %s.", model.name, model.pooling, is_)
+        own = getattr(layer, "pooling_mode", None)
+        if model.pooling and own and own != model.pooling:
+            logger.warning("%s is pooled by %s as asked; its own files say %s.", model.name, model.pooling, own)
             setattr(transformer, name, type(layer)(layer.embedding_dimension, pooling_mode=model.pooling))

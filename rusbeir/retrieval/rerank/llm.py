@@ -1,7 +1,7 @@
-"""Language models as rerankers, at any OpenAI-compatible endpoint: by the log-odds of yes, or by sorting a list.
+"""Language models at an OpenAI-compatible endpoint as rerankers: by the log-odds of yes, or by sorting a list.
 
 Pointwise: "yes" against "no" as the first token of the answer. Listwise: windows of hits from the last to the first,
-sorted one after the other (Sun et al., EMNLP 2023). Each answer is kept when it is there.
+sorted one after the other (Sun et al., EMNLP 2023). Each answer is kept as soon as it arrives.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import ClassVar, Self, TypeVar
 
 from rusbeir.errors import BackendError
 from rusbeir.jobs import Answer, CharBudget, Exhausted, Limits, Llm, Rejected, Throttle
-from rusbeir.retrieval.models import Model, visible
+from rusbeir.retrieval.models import Model, escape
 from rusbeir.retrieval.rerank.reranker import Unjudged
 
 logger = logging.getLogger(__name__)
@@ -26,8 +26,8 @@ T = TypeVar("T")
 
 LIMITS = Limits(concurrency=8, timeout_seconds=120)
 TOP_LOGPROBS = 20
-CHARS_A_TOKEN = 3
-"""Texts are cut by characters, as the endpoint's tokenizer is not at hand; Cyrillic has about three to a token."""
+CHARS_PER_TOKEN = 3
+"""Texts are cut by characters, as the endpoint's tokenizer is unknown; Cyrillic has about three to a token."""
 TOKENS_TO_THINK = 2048
 """Some models think before they sort. A window, this and the answer fit into a context of 8,192 tokens."""
 
@@ -43,12 +43,12 @@ _LIST = (
 
 @dataclass(frozen=True, kw_only=True)
 class _LlmReranker:
-    """What both share: a model at the endpoint, and where documents are cut."""
+    """What both rerankers share: a model at the endpoint, and the length at which documents are cut."""
 
     model: Model
     budget: CharBudget | None = None
     max_tokens: ClassVar[int]
-    """Of a document, where nobody says."""
+    """Of a document, where neither models.toml nor the stage sets it."""
 
     def with_budget(self, budget: CharBudget) -> Self:
         """The reranker, which counts prompts in the budget before it sends them."""
@@ -64,12 +64,12 @@ class _LlmReranker:
 
     @property
     def _chars(self) -> int:
-        return CHARS_A_TOKEN * (self.model.max_tokens or self.max_tokens)
+        return CHARS_PER_TOKEN * (self.model.max_tokens or self.max_tokens)
 
     @property
     def _ending(self) -> str:
-        """What ends both signatures. A revision tells apart what a server calls by one name."""
-        revision = f"|revision:{visible(self.model.revision)}" if self.model.revision else ""
+        """The end of both signatures. The revision distinguishes models that a server gives the same name."""
+        revision = f"|revision:{escape(self.model.revision)}" if self.model.revision else ""
         return f"chars:{self._chars}{revision}"
 
     @cached_property
@@ -81,7 +81,7 @@ class _LlmReranker:
 
 @dataclass(frozen=True, kw_only=True)
 class YesNoReranker(_LlmReranker):
-    """ScoreCache a document by log P(yes) - log P(no) over the likeliest first tokens of the answer."""
+    """Scores a document by log P(yes) - log P(no) over the likeliest first tokens of the answer."""
 
     pointwise: bool = True
     max_tokens: ClassVar[int] = 1024
@@ -90,17 +90,17 @@ class YesNoReranker(_LlmReranker):
     def signature(self) -> str:
         return f"{self.model.name}|runtime:llm|yes-no:1|{self._ending}"
 
-    def unjudged(self, count: int) -> str:
+    def describe_unjudged(self, count: int) -> str:
         return f"said neither yes nor no of {count} documents: they score 0."
 
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
-        """One difference of log-probabilities a document; 0 where the model says neither."""
+        """One difference of log-probabilities per document; 0 where the model says neither."""
         scores = [0.0] * len(documents)
         self.score_each(query, documents, lambda place, score: scores.__setitem__(place, score or 0.0))
         return scores
 
     def score_each(self, query: str, documents: Sequence[str], keep: Callable[[int, float | None], None]) -> None:
-        """The same, handed over one by one as the answers come; None where the model says neither."""
+        """The same, one by one as the answers arrive; None where the model says neither."""
         prompts = [f"Query: {query}\n\nDocument: {text[: self._chars]}\n\nIs it relevant?" for text in documents]
         llm = self._llm
         if self.budget:
@@ -120,10 +120,10 @@ class ListReranker(_LlmReranker):
     def signature(self) -> str:
         return f"{self.model.name}|runtime:llm-list|window:{self.window}/{self.step}|{self._ending}"
 
-    def unjudged(self, count: int) -> str:
+    def describe_unjudged(self, count: int) -> str:
         return (
-            f"did not sort {count} lists: its answers name no document, or were cut off before all were named. "
-            "They keep their order; the next run (of bench, with --force) asks about them again."
+            f"did not sort {count} lists: its answers name no document, or were cut off before naming all. "
+            "They keep their order. The next run (of bench, with --force) asks about them again."
         )
 
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
@@ -133,10 +133,10 @@ class ListReranker(_LlmReranker):
         llm = self._llm
         if self.budget:
             self.budget.spend(len(_LIST) + len(prompt))
-        answer = asyncio.run(_answered(llm, _LIST, prompt, TOKENS_TO_THINK + 6 * len(documents)))
-        named = _named(answer.text, len(documents))
+        answer = asyncio.run(_ask_once(llm, _LIST, prompt, TOKENS_TO_THINK + 6 * len(documents)))
+        named = _find_places(answer.text, len(documents))
         if not named or (answer.finish_reason == "length" and len(named) < len(documents)):
-            raise Unjudged(f"{self.model.name} does not sort the {len(documents)} documents.")
+            raise Unjudged(f"{self.model.name} did not sort the {len(documents)} documents.")
         scores = [0.0] * len(documents)
         for rank, place in enumerate(permutation(answer.text, len(documents))):
             scores[place] = float(len(documents) - 1 - rank)
@@ -144,33 +144,23 @@ class ListReranker(_LlmReranker):
 
 
 def permutation(answer: str, n: int) -> list[int]:
-    """The places 0 to n - 1 in the order that the answer names them (from 1); those left out follow as they stood.
+    """The places 0 to n - 1 in the order that the answer names them (from 1); those left out follow in their order.
 
     >>> permutation("[2] > [3] > [2] > [9]", 4)
     [1, 2, 0, 3]
     """
-    return list(dict.fromkeys([*_named(answer, n), *range(n)]))
+    return list(dict.fromkeys([*_find_places(answer, n), *range(n)]))
 
 
-def _named(answer: str, n: int) -> list[int]:
-    """The places 0 to n - 1 that the answer names (from 1), each once; what is thought aloud names none."""
+def _find_places(answer: str, n: int) -> list[int]:
+    """The places 0 to n - 1 that the answer names (from 1), each once; places in its reasoning do not count."""
     said = re.sub(r"(?s)^.*</think>|<think>.*", "", answer)
     places = [int(number) - 1 for number in re.findall(r"\d{1,6}", said)]
     return list(dict.fromkeys(place for place in places if 0 <= place < n))
 
 
-def make_yes_no(model: Model) -> YesNoReranker:
-    """The pointwise reranker; the environment is read when it is first needed."""
-    return YesNoReranker(model=model)
-
-
-def make_listwise(model: Model) -> ListReranker:
-    """The listwise reranker; the environment is read when it is first needed."""
-    return ListReranker(model=model)
-
-
-def _odds(top: Sequence[tuple[str, float]]) -> float | None:
-    """log P(yes) - log P(no); a word that is missing counts as the least likely token. None where both are."""
+def _log_odds(top: Sequence[tuple[str, float]]) -> float | None:
+    """log P(yes) - log P(no); a missing word counts as the least likely token. None where both are missing."""
     chances = {"yes": 0.0, "no": 0.0}
     for token, logprob in top:
         word = token.strip().lower()
@@ -183,37 +173,37 @@ def _odds(top: Sequence[tuple[str, float]]) -> float | None:
 
 
 async def _judge(llm: Llm, prompts: Sequence[str], keep: Callable[[int, float | None], None]) -> None:
-    """Hands over the score of each prompt's document."""
+    """Call keep with the score of each prompt's document."""
     throttle = Throttle(LIMITS)
 
     async def judge(place: int, prompt: str) -> None:
-        keep(place, _odds(await _patiently(llm, throttle, partial(_first_tokens, llm, prompt))))
+        keep(place, _log_odds(await _ask(llm, throttle, partial(_first_tokens, llm, prompt))))
 
     async with llm:
         await asyncio.gather(*(judge(place, prompt) for place, prompt in enumerate(prompts)))
 
 
-async def _patiently(llm: Llm, throttle: Throttle, call: Callable[[], Awaitable[T]]) -> T:
+async def _ask(llm: Llm, throttle: Throttle, call: Callable[[], Awaitable[T]]) -> T:
     try:
         return await throttle.run(call)
     except (Exhausted, Rejected) as error:
-        raise BackendError(f"{llm.endpoint} does not judge. {error} What was scored is kept.") from error
+        raise BackendError(f"{llm.endpoint} did not judge. {error} Scores received so far are kept.") from error
 
 
 async def _first_tokens(llm: Llm, prompt: str) -> tuple[tuple[str, float], ...]:
     answer = await llm.chat(_messages(_YES_NO, prompt), max_tokens=1, top_logprobs=TOP_LOGPROBS)
-    # A model that ends at once, or begins with half a character, has said neither and leaves no token to look at.
+    # A model that ends at once, or starts with half a character, says neither and leaves no token to look at.
     if answer.text.strip("\ufffd") and not answer.first_tokens:
         raise BackendError(
-            f"{llm.endpoint} answers without log-probabilities, which runtime=llm needs. Use runtime=llm-list."
+            f"{llm.endpoint} answered without log-probabilities, which runtime=llm needs. Use runtime=llm-list."
         )
     return answer.first_tokens
 
 
-async def _answered(llm: Llm, system: str, prompt: str, max_tokens: int) -> Answer:
+async def _ask_once(llm: Llm, system: str, prompt: str, max_tokens: int) -> Answer:
     async with llm:
         asked = partial(llm.chat, _messages(system, prompt), max_tokens=max_tokens)
-        return await _patiently(llm, Throttle(LIMITS), asked)
+        return await _ask(llm, Throttle(LIMITS), asked)
 
 
 def _messages(system: str, prompt: str) -> list[dict[str, str]]:

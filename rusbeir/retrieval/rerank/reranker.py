@@ -1,4 +1,4 @@
-"""The seam for whatever scores documents against a query, and the check of every answer."""
+"""The Protocol of a reranker, its optional abilities, and the check of its scores."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from rusbeir.errors import BackendError
+from rusbeir.text import shorten
 
 
 class Reranker(Protocol):
-    """ScoreCache the documents that a first stage found for a query."""
+    """Scores the documents that a first stage found for a query.
+
+    A class of yours with these two members is used as `bm25 >> rerank(python:package.module.factory)`. Scores are kept
+    in the cache under the signature: of each document with `pointwise = True` (see Pointwise), else of whole lists.
+
+    >>> class Overlap:
+    ...     signature, pointwise = "overlap-1", True
+    ...     def score(self, query, documents): return [len({*query} & {*text}) for text in documents]
+    """
 
     @property
     def signature(self) -> str:
@@ -18,90 +27,92 @@ class Reranker(Protocol):
         ...
 
     def score(self, query: str, documents: Sequence[str]) -> Sequence[float]:
-        """One number a document, higher is better; title and text were joined before, the best hit comes first."""
+        """One finite number per document, in their order; higher is better.
+
+        documents come in the first stage's order, best first; each is a title and its text.
+        """
         ...
 
 
 @runtime_checkable
 class Pointwise(Protocol):
-    """A second ability: a document's score does not depend on the others, so it is kept for every later list."""
+    """An optional ability: a document's score does not depend on the others, so it is reused in every later list."""
 
     @property
     def pointwise(self) -> bool: ...
 
 
 @runtime_checkable
+class ReportsTruncation(Protocol):
+    """An optional ability: to report the pairs that are not read whole."""
+
+    @property
+    def truncation(self) -> str:
+        """What happens to a longer pair, as a phrase: "cut at 512 tokens"."""
+        ...
+
+    def are_truncated(self, query: str, documents: Sequence[str]) -> Sequence[bool]:
+        """For each document, whether it and the query are longer than the model reads at once."""
+        ...
+
+
+@runtime_checkable
 class ScoresEach(Pointwise, Protocol):
-    """Another ability: to hand over each score when it is there, so that a kill loses none that was paid for."""
+    """An optional ability: to hand over each score as soon as it is there, so that a kill loses none."""
 
     def score_each(self, query: str, documents: Sequence[str], keep: Callable[[int, float | None], None]) -> None:
-        """Call keep with the place and the score of each document, in any order; None is no judgement and scores 0."""
+        """Call keep(place, score) for each document, in any order; None is no judgement and counts as 0."""
         ...
 
 
 @runtime_checkable
 class SortsWindows(Reranker, Protocol):
-    """Another ability: to sort so many documents at a time, of a list from its end to its beginning."""
+    """An optional ability: to sort `window` documents at a time, from the end of a list to its start."""
 
     @property
     def window(self) -> int:
-        """Documents of a window."""
+        """Documents in a window."""
         ...
 
     @property
     def step(self) -> int:
-        """From the beginning of one window to that of the next."""
+        """Documents from the start of one window to that of the next."""
         ...
-
-
-@runtime_checkable
-class ReportsTruncation(Protocol):
-    """Another ability: to say what is not read whole."""
-
-    @property
-    def truncation(self) -> str:
-        """What happens to a longer pair: "cut at 512 tokens"."""
-        ...
-
-    def are_truncated(self, query: str, documents: Sequence[str]) -> Sequence[bool]:
-        """For each document, whether it and the query are longer than is read at once."""
-        ...
-
-
-class Unjudged(BackendError):
-    """The model answered, but gave no judgement of the list; what it said is not worth keeping."""
 
 
 @runtime_checkable
 class ReportsUnjudged(Protocol):
-    """Another ability: to say what becomes of what the model gives no judgement of."""
+    """An optional ability: to say what becomes of documents, or lists, that the model did not judge."""
 
-    def unjudged(self, count: int) -> str:
-        """Of so many documents, or lists: "said neither yes nor no of 3 documents: they score 0."."""
+    def describe_unjudged(self, count: int) -> str:
+        """A phrase about that many of them: "said neither yes nor no of 3 documents: they score 0."."""
         ...
 
 
+class Unjudged(BackendError):
+    """The model answered without judging the list; its answer is not worth keeping."""
+
+
 class Scored(NamedTuple):
-    """The scores of a list of documents, how many of them were not read whole, and what the model did not judge."""
+    """The scores of a list of documents, and how many of them were truncated or not judged."""
 
     scores: list[float]
     truncated: int
     unjudged: int = 0
-    """Documents, or lists, by this call alone."""
+    """Documents, or lists, of this call only."""
 
 
 def check_scores(scores: Any, documents: Sequence[str], reranker: str) -> list[float]:
-    """The answer as floats, once there is a number for each document. BackendError where there is not."""
+    """The scores as floats. Raises BackendError unless there is one finite number per document."""
     try:
         numbers = [float(score) for score in scores]
     except (TypeError, ValueError, RuntimeError) as error:
         raise BackendError(
-            f"{reranker} answered a {type(scores).__name__} that is no list of numbers: answer one number for each of "
-            f"the {len(documents)} documents ({' '.join(str(error).split())})."
+            f"{reranker} returned a {type(scores).__name__}, which is not a list of numbers ({shorten(str(error))}). "
+            f"Return one number for each of the {len(documents)} documents."
         ) from error
     if len(numbers) != len(documents):
-        raise BackendError(f"{reranker} answered {len(numbers)} scores for {len(documents)} documents.")
-    if not all(map(math.isfinite, numbers)):
-        wrong = next(number for number in numbers if not math.isfinite(number))
-        raise BackendError(f"{reranker} answered the score {wrong}: only numbers can be sorted.")
+        raise BackendError(f"{reranker} returned {len(numbers)} scores for {len(documents)} documents.")
+    if wrong := [number for number in numbers if not math.isfinite(number)]:
+        raise BackendError(f"{reranker} returned the score {wrong[0]}. Scores must be finite to be sorted.")
     return numbers

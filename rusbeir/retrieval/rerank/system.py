@@ -1,53 +1,53 @@
-"""`… >> rerank(MODEL,depth=100)` as a system: the hits of another one, sorted anew."""
+"""`… >> rerank(MODEL,depth=100)` as a system: the hits of another system, scored again."""
 
 from __future__ import annotations
 
-import importlib
 import logging
-from collections.abc import Callable, Sequence
+import pkgutil
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from rusbeir import __version__
 from rusbeir.errors import BadInput
 from rusbeir.retrieval import models, user_code
-from rusbeir.retrieval.rerank.reranker import ReportsTruncation, ReportsUnjudged, Reranker, Scored
+from rusbeir.retrieval.rerank.reranker import ReportsTruncation, ReportsUnjudged, Reranker
 from rusbeir.retrieval.rerank.score_cache import ScoreCache
 from rusbeir.retrieval.resolve import PYTHON
 from rusbeir.retrieval.spec import Options, Stage, only_argument
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
 from rusbeir.storage import cache_folder
-from rusbeir.types import Corpus, Doc, Progress, Queries, Retriever, Run
+from rusbeir.types import Corpus, Progress, Queries, Retriever, Run
 
 logger = logging.getLogger(__name__)
 
 LAYERWISE = "flagembedding-layerwise"
 
 RUNTIMES = {
-    "cross-encoder": "rusbeir.retrieval.rerank.cross_encoder:make",
-    "flagembedding": "rusbeir.retrieval.rerank.flagembedding:make_plain",
+    "cross-encoder": "rusbeir.retrieval.rerank.cross_encoder:CrossEncoderReranker",
+    "flagembedding": "rusbeir.retrieval.rerank.flagembedding:FlagReranker",
     "flagembedding-llm": "rusbeir.retrieval.rerank.flagembedding:make_llm",
     LAYERWISE: "rusbeir.retrieval.rerank.flagembedding:make_layerwise",
     "bge-m3-sparse": "rusbeir.retrieval.bge_m3:make_sparse_reranker",
     "bge-m3-multivector": "rusbeir.retrieval.bge_m3:make_multivector_reranker",
-    "llm": "rusbeir.retrieval.rerank.llm:make_yes_no",
-    "llm-list": "rusbeir.retrieval.rerank.llm:make_listwise",
+    "llm": "rusbeir.retrieval.rerank.llm:YesNoReranker",
+    "llm-list": "rusbeir.retrieval.rerank.llm:ListReranker",
 }
-"""Name -> "module:function" that makes the reranker of a Model, imported on use."""
+"""Name -> "module:function", imported on use and called with model=Model; it returns a Reranker."""
 
 ENDPOINTS = ("llm", "llm-list")
 """Runtimes that know models by names of their own."""
 
-MakeReranker: TypeAlias = Callable[[models.Model], Reranker]
+MakeReranker: TypeAlias = Callable[..., Reranker]
 
 DEPTH = 100
 SETTINGS = ("like", "revision", "max_tokens")
-"""What rerankers read of a model's settings."""
+"""The settings of a model that rerankers read."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RerankSystem:
-    """The best hits of a source, sorted by a reranker; what is beyond the depth is left out."""
+    """The first `depth` hits of a source, scored again by a reranker; later ones are left out."""
 
     name: str
     model: str
@@ -65,7 +65,7 @@ class RerankSystem:
         return f"rerank|{self.reranker.signature}|depth:{self.depth}|v:{__version__}|of:[{self.source.signature}]"
 
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
-        """The source on that corpus, with the scores that are kept of this reranker."""
+        """The source on that corpus, with this reranker's cached scores."""
         prepared = self.source.prepare(corpus, fingerprint, settings)
         folder = user_code.folder_name("scores", self.reranker.signature)
         retriever = _RerankRetriever(
@@ -93,40 +93,39 @@ class _RerankRetriever:
     def search(self, queries: Queries, k: int) -> Run:
         """At most k hits a query, and at most as many as the depth; equal scores keep the source's order."""
         run = self.retriever.search(queries, self.system.depth)
+        reranker, name = self.system.reranker, self.system.name
         found = {}
         pairs = truncated = unjudged = 0
         try:
             for query_id, query in queries.items():
                 hits = run[query_id]
-                scored = self._scored(query, list(hits))
-                order = sorted(zip(hits, scored.scores, strict=True), key=lambda hit: -hit[1])
+                docs = [self.corpus[doc_id] for doc_id in hits]
+                # As RusBEIR joins title and text for its reranker.
+                texts = [f"{doc.title} {doc.text}" if doc.title else doc.text for doc in docs]
+                scores: list[float] = []
+                if texts:
+                    scored = self.scores.score(reranker, query, texts, name)
+                    scores = scored.scores
+                    truncated += scored.truncated
+                    unjudged += scored.unjudged
+                order = sorted(zip(hits, scores, strict=True), key=lambda hit: -hit[1])
                 found[query_id] = dict(order[:k])
                 pairs += len(hits)
-                truncated += scored.truncated
-                unjudged += scored.unjudged
                 self.progress("rerank", len(found), len(queries))
         finally:
-            # A run that goes on after a stop finds its answers kept, and has nothing left to report of them.
+            # A run resumed after a stop finds its answers in the cache, and has nothing left to report about them.
             self._report(pairs, truncated, unjudged)
         return found
 
     def _report(self, pairs: int, truncated: int, unjudged: int) -> None:
-        reranker = self.system.reranker
+        reranker, model = self.system.reranker, self.system.model
         if truncated and isinstance(reranker, ReportsTruncation):
             logger.warning(
                 "%d of %d pairs (%.2f %%) are longer than %s reads at once: %s.",
-                truncated,
-                pairs,
-                100 * truncated / pairs,
-                self.system.model,
-                reranker.truncation,
-            )
+                truncated, pairs, 100 * truncated / pairs, model, reranker.truncation,
+            )  # fmt: skip
         if unjudged and isinstance(reranker, ReportsUnjudged):
-            logger.warning("%s %s", self.system.model, reranker.unjudged(unjudged))
-
-    def _scored(self, query: str, doc_ids: Sequence[str]) -> Scored:
-        texts = [_text(self.corpus[doc_id]) for doc_id in doc_ids]
-        return self.scores.of(self.system.reranker, query, texts, self.system.name) if texts else Scored([], 0)
+            logger.warning("%s %s", model, reranker.describe_unjudged(unjudged))
 
 
 def from_stage(stage: Stage, source: System) -> RerankSystem:
@@ -142,27 +141,19 @@ def from_stage(stage: Stage, source: System) -> RerankSystem:
         runtime = asked or model.runtimes[0]
         if model.layer and runtime != LAYERWISE:
             raise BadInput(f"layer= is for the runtime {LAYERWISE}; {name} is run by {runtime}.")
-        module, attribute = RUNTIMES[runtime].split(":")
-        make: MakeReranker = getattr(importlib.import_module(module), attribute)
-        reranker = make(model)
-    return _over(stage, source, name, reranker, options.whole("depth", DEPTH))
+        make: MakeReranker = pkgutil.resolve_name(RUNTIMES[runtime])
+        reranker = make(model=model)
+    return _rerank(stage, source, name, reranker, options)
 
 
 def from_own_stage(stage: Stage, source: System) -> RerankSystem:
-    """`… >> python:package.module.factory(option=value)`: the options go to the factory, but for depth."""
+    """`… >> python:package.module.factory(option=value)`: the options except depth are the factory's."""
     options = Options(stage, ("depth",), others=True)
     if stage.args:
         raise BadInput(f"{stage.name} takes options only, such as depth=50, not {stage.args[0]!s}.")
-    return _over(
-        stage, source, stage.name, user_code.load_reranker(stage.name, options.others), options.whole("depth", DEPTH)
-    )
+    return _rerank(stage, source, stage.name, user_code.load_reranker(stage.name, options.others), options)
 
 
-def _over(stage: Stage, source: System, model: str, reranker: Reranker, depth: int) -> RerankSystem:
-    name = f"{source.name} >> {stage}"
-    return RerankSystem(name=name, model=model, source=source, reranker=reranker, depth=depth)
-
-
-def _text(doc: Doc) -> str:
-    """Title and text as RusBEIR hands them to its reranker."""
-    return f"{doc.title} {doc.text}" if doc.title else doc.text
+def _rerank(stage: Stage, source: System, model: str, reranker: Reranker, options: Options) -> RerankSystem:
+    depth = options.whole("depth", DEPTH)
+    return RerankSystem(name=f"{source.name} >> {stage}", model=model, source=source, reranker=reranker, depth=depth)

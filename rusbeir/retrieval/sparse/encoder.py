@@ -1,4 +1,4 @@
-"""The seam for whatever gives a text's terms their weights, and the check of every answer."""
+"""The Protocol of a sparse encoder, and the check of its weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,16 @@ Weights: TypeAlias = Any
 
 
 class SparseEncoder(Protocol):
-    """Gives the terms of texts their weights; the score of a pair is the inner product."""
+    """Gives each term of a text a weight; the score of a query and a document is the inner product of their weights.
+
+    It may also have the members of dense.encoder.ReportsTruncation.
+
+    >>> class Letters:
+    ...     signature = "letters-1"
+    ...     def encode_queries(self, texts):
+    ...         return sparse.csr_array([np.bincount([ord(c) % 99 for c in text], minlength=99) for text in texts])
+    ...     encode_documents = encode_queries
+    """
 
     @property
     def signature(self) -> str:
@@ -23,22 +32,22 @@ class SparseEncoder(Protocol):
         ...
 
     def encode_queries(self, texts: Sequence[str]) -> Weights:
-        """csr_array, float32 [n, vocabulary]."""
+        """csr_array, float32 [n, vocabulary], rows in the order of the texts."""
         ...
 
     def encode_documents(self, texts: Sequence[str]) -> Weights:
-        """csr_array, float32 [n, vocabulary]; title and text were joined before."""
+        """csr_array, float32 [n, vocabulary], rows in the order of the texts; each text is a title and its document."""
         ...
 
 
 def check_weights(answer: Weights, texts: Sequence[str], encoder: str) -> Weights:
-    """The encoder's answer without zeros, terms in order, once it is what the Protocol promises; else BackendError."""
+    """The encoder's answer without zeros, terms in order. Raises BackendError if it breaks the Protocol's promise."""
     weights = sparse.csr_array(answer, dtype=np.float32, copy=True)
     if weights.shape[0] != len(texts):
-        raise BackendError(f"{encoder} answered {weights.shape[0]} rows of weights for {len(texts)} texts.")
+        raise BackendError(f"{encoder} returned {weights.shape[0]} rows of weights for {len(texts)} texts.")
     # NaN is not above 0 either.
     if not (np.isfinite(weights.data) & (weights.data >= 0)).all():
-        raise BackendError(f"{encoder} answers weights of terms that are negative or no numbers: nothing was kept.")
+        raise BackendError(f"{encoder} returned weights that are negative, infinite or NaN. Nothing was kept.")
     weights.eliminate_zeros()
     weights.sort_indices()
     return weights

@@ -1,8 +1,8 @@
-"""`sparse(MODEL,…)` as a system: which encoder it takes, and where its weights of terms lie."""
+"""`sparse(MODEL,…)` as a system: its encoder, its cached term weights, and the search among them."""
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -20,22 +20,30 @@ from rusbeir.retrieval.sparse.weight_store import WeightReader, WeightStore
 from rusbeir.retrieval.spec import Options, Spec, Stage, only_argument
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
 from rusbeir.storage import cache_folder
-from rusbeir.types import Corpus, Doc, Progress, Queries, Run
+from rusbeir.types import Corpus, Progress, Queries, Run
 
 RUNTIMES = {
-    "flagembedding": "rusbeir.retrieval.bge_m3:make_sparse",
+    "flagembedding": "rusbeir.retrieval.bge_m3:BgeM3SparseEncoder",
 }
-"""Name -> "module:function" that makes the encoder of a Model, imported on use."""
+"""Name -> "module:function", imported on use and called with model=Model; it returns a SparseEncoder."""
 
-MakeEncoder: TypeAlias = Callable[[models.Model], SparseEncoder]
+MakeEncoder: TypeAlias = Callable[..., SparseEncoder]
 
-MODEL = "bge-m3"
+DEFAULT_MODEL = "bge-m3"
 OPTIONS = ("runtime", *(setting for setting in models.SETTINGS if setting != "pooling"))
+
+
+BLOCK_NUMBERS = 2 << 20
+"""The most scores of a block, and weights of its documents; some 50 bytes of each are in memory at once."""
+
+_MIN_TERMS = 64
+"""Typical documents have at least so many terms: with few queries, no more documents are read than a block can hold."""
+_MAX_PLACE = np.uint64((1 << 32) - 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SparseSystem:
-    """An encoder that weighs terms, and the kept weights."""
+    """An encoder that weighs terms, and its cached weights."""
 
     name: str
     model: models.Model
@@ -47,41 +55,38 @@ class SparseSystem:
 
     @property
     def signature(self) -> str:
-        return f"sparse|{self._documents}|v:{__version__}"
+        return f"sparse|{self._recipe}|v:{__version__}"
 
     @property
-    def _documents(self) -> str:
-        """What decides the documents' weights."""
-        return f"{self.encoder.signature}|sep:{models.visible(self.model.separator)}"
+    def _recipe(self) -> str:
+        """Everything that decides the documents' weights."""
+        return f"{self.encoder.signature}|sep:{models.escape(self.model.separator)}"
 
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
-        """The encoded corpus in the cache; what is missing is encoded first."""
-        progress = settings.progress
+        """The encoded corpus in the cache, encoded first where it is missing."""
         folder = cache_folder() / "embeddings" / user_code.folder_name(self.model.name, self.encoder.signature)
-        documents = WeightStore(folder / "documents")
-        place = folder / "documents" / user_code.folder_name("corpus", f"{self._documents}\n{fingerprint}")
-        found, reused = encoded_corpus.encoded(
-            place, corpus, documents, self.encoder, self._texts, progress, name=self.name, model=self.model.name
-        )
+        store = WeightStore(folder / "documents")
+        place = folder / "documents" / user_code.folder_name("corpus", f"{self._recipe}\n{fingerprint}")
+        encoded, reused = encoded_corpus.open_or_encode(
+            place, corpus, store, self.encoder, lambda doc: [self.model.join(doc.title, doc.text)], settings.progress,
+            name=self.name, model=self.model.name,
+        )  # fmt: skip
         return Prepared(
             retriever=SparseRetriever(
                 name=self.name,
                 signature=self.signature,
                 encoder=self.encoder,
-                documents=documents,
+                documents=store,
                 queries=WeightStore(folder / "queries"),
-                encoded=found,
-                progress=progress,
+                encoded=encoded,
+                progress=settings.progress,
             ),
             path=place,
             analyse_seconds=0.0,
-            index_seconds=found.built.seconds,
-            index_bytes=documents.reader().count_bytes(found.rows),
+            index_seconds=encoded.seconds,
+            index_bytes=store.open_reader().count_bytes(encoded.rows),
             reused=reused,
         )
-
-    def _texts(self, doc: Doc) -> list[str]:
-        return [self.model.join(doc.title, doc.text)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,23 +104,14 @@ class SparseRetriever:
     def search(self, queries: Queries, k: int) -> Run:
         """At most k hits a query by falling score, equal scores in corpus order; no shared term is no hit."""
         if k < 1:
-            raise BadInput(f"k is {k}; ask for at least 1 hit a query.")
-        texts = list(queries.values())
-        rows = encoded_corpus.query_rows(self.queries, texts, self.encoder, self.progress, name=self.name)
-        weights = self.queries.reader().read(np.array(rows, dtype=np.int64))
-        found = search(weights, self.documents.reader(), self.encoded.rows, k)
+            raise BadInput(f"k is {k}; it must be at least 1.")
+        rows = encoded_corpus.encode_queries(self.queries, queries, self.encoder, self.progress, name=self.name)
+        weights = self.queries.open_reader().read(np.array(rows, dtype=np.int64))
+        found = search(weights, self.documents.open_reader(), self.encoded.rows, k)
         return {
             query_id: dict(zip(self.encoded.doc_ids.of(places.tolist()), scores.tolist(), strict=True))
             for query_id, (scores, places) in zip(queries, found, strict=True)
         }
-
-
-BLOCK_NUMBERS = 2 << 20
-"""ScoreCache of a block at most, and weights of its documents; some 50 bytes of each are in memory at once."""
-
-_TERMS = 64
-"""A document has so many, or more; so of few queries no more documents are asked for than a block is likely to hold."""
-_LAST = np.uint64((1 << 32) - 1)
 
 
 def search(
@@ -131,41 +127,41 @@ def search(
     if not n:
         return []
     of_terms = queries.T.tocsr()
-    step = max(1, block_numbers // max(n, _TERMS))
+    step = max(1, block_numbers // max(n, _MIN_TERMS))
     best = np.empty((n, 0), np.uint64)
     start = 0
     while start < len(rows):
-        block = documents.read(rows[start : start + step], most=block_numbers)
-        # Terms that no query has are left out, or are none yet.
+        block = documents.read(rows[start : start + step], max_weights=block_numbers)
+        # Documents may have terms beyond those of the queries, or fewer.
         block.resize(block.shape[0], vocabulary)
         end = start + block.shape[0]
         scores = (block @ of_terms).toarray()
-        # The bits of numbers that are not negative sort as the numbers do. With the place behind them no two are equal,
-        # so the best k are the same whatever the blocks.
+        # The bits of non-negative floats sort as the numbers do. With the place after them no two keys are equal, so
+        # the best k do not depend on the blocks.
         keys = scores.view(np.uint32).astype(np.uint64) << np.uint64(32)
-        keys |= _LAST - np.arange(start, end, dtype=np.uint64)[:, None]
+        keys |= _MAX_PLACE - np.arange(start, end, dtype=np.uint64)[:, None]
         best = np.concatenate([best, keys.T], axis=1)
         if best.shape[1] > k:
             best = np.partition(best, -k, axis=1)[:, -k:]
         start = end
     best = np.sort(best, axis=1)[:, ::-1]
     scores = (best >> np.uint64(32)).astype(np.uint32).view(np.float32)
-    places = (_LAST - (best & _LAST)).astype(np.int64)
+    places = (_MAX_PLACE - (best & _MAX_PLACE)).astype(np.int64)
     return [(row[row > 0], at[row > 0]) for row, at in zip(scores, places, strict=True)]
 
 
 def from_stage(stage: Stage, language: str, engine: str, source: System | None) -> SparseSystem:
-    """The sparse system of a stage; language and engine do not concern it."""
+    """The sparse system of a stage, whatever the language and engine."""
     if source is not None:
         raise BadInput(f"{stage.name} searches the corpus itself and cannot follow '{source.name} >>'.")
-    name = only_argument(stage, "model", MODEL) if stage.args else MODEL
+    name = only_argument(stage, "model", DEFAULT_MODEL) if stage.args else DEFAULT_MODEL
     options = Options(stage, OPTIONS)
     runtime = options.word("runtime", next(iter(RUNTIMES)), RUNTIMES)
     model = models.find("dense", name, options)
     if runtime not in model.runtimes:
         raise BadInput(
-            f"{name} gives terms no weights by {runtime}: take {MODEL}, or say like={MODEL} of a model of its kind."
+            f"{name} has no term weights in the runtime {runtime}. Use {DEFAULT_MODEL}, or like={DEFAULT_MODEL} for a "
+            "model of its kind."
         )
-    module, attribute = RUNTIMES[runtime].split(":")
-    make: MakeEncoder = getattr(importlib.import_module(module), attribute)
-    return SparseSystem(name=str(Spec((stage,))), model=model, encoder=make(model))
+    make: MakeEncoder = pkgutil.resolve_name(RUNTIMES[runtime])
+    return SparseSystem(name=str(Spec((stage,))), model=model, encoder=make(model=model))

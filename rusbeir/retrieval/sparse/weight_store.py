@@ -1,4 +1,4 @@
-"""Weights of terms by the content of their texts: end to end in one file, and in a store where each text's lie there.
+"""Term weights by the content of their texts: end to end in one file, and each text's span of it in an EmbeddingStore.
 
 The weights of a block are on disk before the store learns of them, each written where the last known one ends. So
 they survive kills as embeddings do.
@@ -20,7 +20,7 @@ from rusbeir.retrieval.sparse.encoder import Weights, check_weights
 
 _WEIGHTS = "weights"
 _CELL = np.dtype([("token", np.int32), ("weight", np.float32)])
-_ROWS_A_SUM = 1 << 20
+_ROWS_PER_SUM = 1 << 20
 
 
 class WeightStore:
@@ -33,21 +33,21 @@ class WeightStore:
     def __len__(self) -> int:
         return len(self._spans)
 
-    def rows_of(self, texts: Sequence[str], encode: Callable[[Sequence[str]], Any], encoder: str) -> list[int]:
-        """The row of each text; those that are missing are encoded first, all at once.
+    def find_or_encode(self, texts: Sequence[str], encode: Callable[[Sequence[str]], Any], encoder: str) -> list[int]:
+        """The row of each text; missing ones are encoded first, all at once.
 
         encoder is its name in messages. Raises BackendError for a wrong answer, and where the disk fails.
         """
-        return self._spans.rows_by(texts, lambda new: self._add(check_weights(encode(new), new, encoder)))
+        return self._spans.find_or_add(texts, lambda new: self._add(check_weights(encode(new), new, encoder)))
 
-    def reader(self) -> WeightReader:
-        """What is there now, to be read."""
-        spans, of_spans = self._spans.mapped()
+    def open_reader(self) -> WeightReader:
+        """A reader of the rows that the store holds now."""
+        spans, of_spans = self._spans.map_vectors()
         cells, of_cells = map_file(self._path, _CELL, _end(spans))
         return WeightReader(spans, cells, [mapping for mapping in (of_spans, of_cells) if mapping is not None])
 
     def _add(self, weights: Weights) -> npt.NDArray[np.uint64]:
-        spans, _ = self._spans.mapped()
+        spans, _ = self._spans.map_vectors()
         cells = np.empty(weights.nnz, _CELL)
         cells["token"], cells["weight"] = weights.indices, weights.data
         write_at(self._path, _end(spans), cells)
@@ -55,19 +55,19 @@ class WeightStore:
 
 
 class WeightReader:
-    """Rows of weights on disk; the pages of what was read are handed back."""
+    """Rows of weights on disk; the pages of a read are released after it."""
 
     def __init__(self, spans: npt.NDArray[np.uint64], cells: npt.NDArray[Any], mappings: Sequence[mmap.mmap]) -> None:
         self._spans = spans
         self._cells = cells
         self._mappings = mappings
 
-    def read(self, rows: npt.NDArray[Any], most: int | None = None) -> Weights:
-        """csr_array, float32 [n, any]: the weights of those rows, or of so many first ones as have `most` together."""
+    def read(self, rows: npt.NDArray[Any], max_weights: int | None = None) -> Weights:
+        """csr_array, float32 [n, any]: those rows, or the first ones, at least one, with max_weights in total."""
         spans = self._spans[rows].astype(np.int64)
         ends = np.cumsum(spans[:, 1] - spans[:, 0])
-        if most is not None:
-            ends = ends[: max(1, np.searchsorted(ends, most, side="right"))]
+        if max_weights is not None:
+            ends = ends[: max(1, np.searchsorted(ends, max_weights, side="right"))]
         indptr = np.concatenate([[0], ends])
         shifts = spans[: len(ends), 0] - indptr[:-1]
         found = self._cells[np.arange(indptr[-1]) + np.repeat(shifts, np.diff(indptr))]
@@ -77,8 +77,8 @@ class WeightReader:
         return sparse.csr_array((weights, tokens, indptr), shape=(len(ends), int(tokens.max(initial=0)) + 1))
 
     def count_bytes(self, rows: npt.NDArray[Any]) -> int:
-        """Of the weights of those rows."""
-        blocks = (self._spans[rows[start : start + _ROWS_A_SUM]] for start in range(0, len(rows), _ROWS_A_SUM))
+        """The bytes that the weights of those rows take."""
+        blocks = (self._spans[rows[start : start + _ROWS_PER_SUM]] for start in range(0, len(rows), _ROWS_PER_SUM))
         return _CELL.itemsize * sum(int((spans[:, 1] - spans[:, 0]).sum()) for spans in blocks)
 
 

@@ -40,7 +40,7 @@ def test_every_text_is_encoded_once(tmp_path):
     assert sum(toy.calls) == len(distinct) < N
     again = Toy()
     store = EmbeddingStore(tmp_path / "store", "float32")
-    rows = store.rows_of([f"{doc.title} {doc.text}" for doc in documents(50)], again.encode_documents, "toy")
+    rows = store.find_or_encode([f"{doc.title} {doc.text}" for doc in documents(50)], again.encode_documents, "toy")
     assert again.calls == []
     # Vectors by another batch differ in the last digits only.
     fresh = Toy().encode_documents([f"{doc.title} {doc.text}" for doc in documents(50)])
@@ -84,18 +84,23 @@ WRONG = [
     (lambda v: v * np.float32("nan"), BackendError, ["NaN or infinity for the text 'one'"], "NaN"),
     (lambda v: np.vstack([v[:2], v[2:] * np.inf]), BackendError, ["for the text 'three'"], "infinity in one row"),
     (lambda v: v * 3, BadInput, ["length 3", "L2-normalised"], "not normalised"),
-    (lambda v: v[:, :3] / np.linalg.norm(v[:, :3], axis=1, keepdims=True), BadInput, ["3 dimensions where 4"], "dim"),
+    (
+        lambda v: v[:, :3] / np.linalg.norm(v[:, :3], axis=1, keepdims=True),
+        BadInput,
+        ["the cached ones have 4"],
+        "dim",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("answer", "error", "parts", "why"), WRONG, ids=[row[3] for row in WRONG])
 def test_a_wrong_answer_is_refused_and_not_kept(tmp_path, answer, error, parts, why):
     store = EmbeddingStore(tmp_path, "float32")
-    store.rows_of(["zero"], Toy(4).encode_documents, "toy")
+    store.find_or_encode(["zero"], Toy(4).encode_documents, "toy")
     with pytest.raises(error) as raised:
-        store.rows_of(["one", "two", "three"], Answering(answer).encode_documents, "toy")
+        store.find_or_encode(["one", "two", "three"], Answering(answer).encode_documents, "toy")
     message = str(raised.value)
-    assert all(part in message for part in ["toy answers" if error is BadInput else "toy answer", *parts]), message
+    assert all(part in message for part in ["toy returned", *parts]), message
     assert "\n" not in message
     assert len(store) == 1
 

@@ -78,8 +78,8 @@ def test_a_rejected_block_names_the_endpoint(endpoint):
     with pytest.raises(BackendError) as raised:
         search()
     assert str(raised.value) == (
-        f"{endpoint.url} gives no embeddings. The endpoint rejects the request (rejected: 400 Input is bad). "
-        "What was encoded is kept."
+        f"{endpoint.url} returned no embeddings. The endpoint rejects the request (rejected: 400 Input is bad). "
+        "Earlier ones are kept."
     )
 
 
@@ -90,7 +90,7 @@ def quick(**changes):
 
 
 WRONG = [
-    (lambda body: {**body, "data": body["data"][1:]}, BackendError, "answered 2 vectors for 3 texts: nothing was kept"),
+    (lambda body: {**body, "data": body["data"][1:]}, BackendError, "returned 2 vectors for 3 texts. Nothing was kept"),
     (lambda body: {**body, "data": []}, BackendError, "no vectors"),
     (lambda body: {**body, "data": [{"index": 0}]}, BackendError, "has no vectors"),
     (lambda body: {**body, "data": [{**r, "embedding": [0.0] * r["index"] + [1]} for r in body["data"]]}, BackendError,
@@ -117,7 +117,7 @@ def test_a_wrong_answer_is_one_line(endpoint, monkeypatch, spoil, error, part):
 def test_another_model_behind_the_same_name(endpoint):
     search()
     endpoint.spoil = lambda body: {**body, "data": [{**r, "embedding": [1.0, 2.0]} for r in body["data"]]}
-    with pytest.raises(BadInput, match=r"gives queries 2 dimensions and documents 16|2 dimensions where 16"):
+    with pytest.raises(BadInput, match=r"queries of 2 dimensions and documents of 16|the cached ones have 16"):
         search(query="другой вопрос")
 
 

@@ -19,7 +19,7 @@ rng = np.random.default_rng(3)
 
 
 def by_numpy(queries, vectors, rows, k):
-    """ScoreCache and places by falling score and then by place, by sorting everything."""
+    """Scores and places by falling score and then by place, by sorting everything."""
     scores = queries @ vectors[rows].astype(np.float32).T
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     return np.take_along_axis(scores, order, 1), order
@@ -45,7 +45,7 @@ def test_equal_to_sorting_everything(rows, block_bytes, dtype, k):
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 60), st.integers(1, 5), st.integers(0, 1 << 30))
 def test_no_better_hit_is_missed(n, k, step, seed):
-    """ScoreCache of few distinct values, so that ties are everywhere."""
+    """Scores of few distinct values, so that ties are everywhere."""
     own = np.random.default_rng(seed)
     vectors = own.integers(-1, 2, (n, 4)).astype(np.float32)
     queries = own.integers(-1, 2, (3, 4)).astype(np.float32)
@@ -131,7 +131,7 @@ class Counting:
 
     def search(self, queries, k):
         self.asked.append((len(queries), k))
-        vectors, _ = self._retriever.documents.mapped()
+        vectors, _ = self._retriever.documents.map_vectors()
         return vector_search.search_exactly(queries, vectors, self._retriever.encoded.rows, k)
 
 
@@ -156,7 +156,7 @@ def test_only_queries_that_lack_documents_are_asked_again(fresh_cache, caplog, m
     assert len(found.pop("long")) == documents_found
     whole = exactly.search(queries, 5)
     assert {query: list(hits) for query, hits in found.items()} == {query: list(whole[query]) for query in found}
-    line = "1 of 5 queries have fewer than 5 documents, of 10 passages at most that counting gives"
+    line = "1 of 5 queries have fewer than 5 documents; counting returns at most 10 passages"
     assert caplog.text.count(line) == warned
 
 

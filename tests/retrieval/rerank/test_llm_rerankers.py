@@ -127,12 +127,12 @@ def test_windows_bring_the_best_to_the_front(judge, mini, tmp_path):
     texts = [f"{doc.title} {doc.text}" for doc in mini.corpus][:50]
     reranker = ListReranker(model=Model(name="any-model", max_tokens=2000))
     kept = ScoreCache(tmp_path / "scores.sqlite")
-    scores = kept.of(reranker, "Земля", texts, "any-model").scores
+    scores = kept.score(reranker, "Земля", texts, "any-model").scores
     lengths = [len(" ".join(text.split())) for _, text in sorted(zip(scores, texts, strict=True), reverse=True)]
     assert lengths[:10] == sorted(lengths, reverse=True)[:10]
     assert len(judge.asked) == 4, "50 documents in windows of 20, 10 apart"
     assert sorted(scores) == list(range(50))
-    assert kept.of(reranker, "Земля", texts, "any-model").scores == scores
+    assert kept.score(reranker, "Земля", texts, "any-model").scores == scores
     assert len(judge.asked) == 4, "every window is kept"
 
 
@@ -141,7 +141,7 @@ def test_windows_cover_every_document(judge, tmp_path, documents, windows):
     """By the sizes 20 and 10; a single document needs no sorting."""
     judge.answer = lambda prompt: ("", None)
     texts = [f"text {n}" for n in range(documents)]
-    scores = ScoreCache(tmp_path / "scores.sqlite").of(
+    scores = ScoreCache(tmp_path / "scores.sqlite").score(
         ListReranker(model=Model(name="any-model")), "q", texts, "any-model"
     )
     assert scores.scores == [float(documents - 1 - n) for n in range(documents)]
@@ -223,7 +223,7 @@ def test_nobody_pays_twice(judge, tmp_path):
 
     def score():
         reranker = YesNoReranker(model=Model(name="any-model"))
-        return ScoreCache(tmp_path / "scores.sqlite").of(reranker, "q", ["one", "two"], "any-model").scores
+        return ScoreCache(tmp_path / "scores.sqlite").score(reranker, "q", ["one", "two"], "any-model").scores
 
     with ThreadPoolExecutor(2) as both:
         first, second = (both.submit(score) for _ in range(2))
@@ -249,7 +249,7 @@ def test_a_revision_tells_apart_what_a_server_calls_by_one_name(runtime, signatu
 def test_a_rejected_prompt_names_the_endpoint(judge, mini):
     judge.script += [refusal(400, "Blocked", code="content_filter")]
     with pytest.raises(
-        BackendError, match=r"does not judge\. The endpoint rejects the request \(refused: 400 Blocked\)\. What"
+        BackendError, match=r"did not judge\. The endpoint rejects the request \(refused: 400 Blocked\)\. Scores"
     ):
         search(mini, "bm25 >> rerank(any-model,runtime=llm,depth=3)", few(mini, 1))
 

@@ -32,12 +32,12 @@ def stored(folder: Path, weights):
     store = WeightStore(folder)
     for start in range(0, len(weights), 7):
         part = sparse.csr_array(weights[start : start + 7])
-        store.rows_of([str(start + row) for row in range(part.shape[0])], lambda _, part=part: part, "toy")
+        store.find_or_encode([str(start + row) for row in range(part.shape[0])], lambda _, part=part: part, "toy")
     return store
 
 
 def by_sorting(queries, weights, rows, k):
-    """ScoreCache and places of what is above 0, by falling score and then by place."""
+    """Scores and places of what is above 0, by falling score and then by place."""
     scores = queries @ weights[rows].T
     for line in scores:
         order = [place for place in np.argsort(-line, kind="stable")[:k].tolist() if line[place] > 0]
@@ -52,7 +52,7 @@ def test_equal_to_sorting_everything_whatever_the_blocks(tmp_path_factory, n, k,
     weights = (own.integers(0, 3, (n, 12)) * (own.random((n, 12)) < 0.3)).astype(np.float32)
     queries = (own.integers(0, 3, (4, 9)) * (own.random((4, 9)) < 0.5)).astype(np.float32)
     rows = own.integers(0, n, own.integers(1, 2 * n + 1)).astype(np.uint32)
-    reader = stored(tmp_path_factory.mktemp("store"), weights).reader()
+    reader = stored(tmp_path_factory.mktemp("store"), weights).open_reader()
     found = search(sparse.csr_array(queries), reader, rows, k, block_numbers=block_numbers)
     assert [(scores.tolist(), places.tolist()) for scores, places in found] == list(
         by_sorting(queries, weights[:, :9], rows, k)
@@ -62,7 +62,7 @@ def test_equal_to_sorting_everything_whatever_the_blocks(tmp_path_factory, n, k,
 def test_blocks_of_any_size_give_the_same_bits(tmp_path):
     own = np.random.default_rng(3)
     weights = (own.random((60, 30)) * (own.random((60, 30)) < 0.4)).astype(np.float32)
-    reader, rows = stored(tmp_path, weights).reader(), np.arange(60, dtype=np.uint32)
+    reader, rows = stored(tmp_path, weights).open_reader(), np.arange(60, dtype=np.uint32)
     queries = sparse.csr_array((own.random((5, 30)) * (own.random((5, 30)) < 0.4)).astype(np.float32))
     whole = search(queries, reader, rows, 10)
     for block_numbers in range(1, 5 * 60 + 1):
@@ -188,7 +188,7 @@ def test_a_failed_run_goes_on_where_it_was(tmp_path):
     assert toy.texts == [doc.text for doc in docs[3 * BLOCK_TEXTS :]]
     whole, expected = build(tmp_path / "whole", docs, plain)
     query = sparse.csr_array(plain.encode_queries([docs[7].text]))
-    hits = [search(query, one.reader(), of.rows, 50) for one, of in ((store, found), (whole, expected))]
+    hits = [search(query, one.open_reader(), of.rows, 50) for one, of in ((store, found), (whole, expected))]
     assert hits[0][0][0].tobytes() == hits[1][0][0].tobytes()
     assert hits[0][0][1].tolist() == hits[1][0][1].tolist()
 
@@ -207,18 +207,18 @@ def test_every_text_is_encoded_once_whatever_the_corpus(tmp_path):
 WRONG = [
     # what the encoder makes of its answer, part of the message, why
     (lambda w: w[:1], "1 rows of weights for 2 texts", "too few rows"),
-    (lambda w: w * np.float32("nan"), "negative or no numbers", "NaN"),
-    (lambda w: w * np.float32("inf"), "negative or no numbers", "infinity"),
-    (lambda w: -w, "negative or no numbers", "below 0"),
+    (lambda w: w * np.float32("nan"), "negative, infinite or NaN", "NaN"),
+    (lambda w: w * np.float32("inf"), "negative, infinite or NaN", "infinity"),
+    (lambda w: -w, "negative, infinite or NaN", "below 0"),
 ]
 
 
 @pytest.mark.parametrize(("answer", "part", "why"), WRONG, ids=[row[2] for row in WRONG])
 def test_a_wrong_answer_is_refused_and_not_kept(tmp_path, answer, part, why):
     store, toy = WeightStore(tmp_path), ToyWeights()
-    store.rows_of(["zero"], toy.encode_documents, "toy")
+    store.find_or_encode(["zero"], toy.encode_documents, "toy")
     with pytest.raises(BackendError, match=part):
-        store.rows_of(["one", "two"], lambda texts: answer(toy.encode_documents(texts)), "toy")
+        store.find_or_encode(["one", "two"], lambda texts: answer(toy.encode_documents(texts)), "toy")
     assert len(store) == 1
 
 
@@ -227,4 +227,4 @@ def test_a_cut_file_is_an_error_and_not_a_wrong_answer(tmp_path):
     path = tmp_path / "store" / "weights"
     path.write_bytes(path.read_bytes()[:-5])
     with pytest.raises(BackendError, match="rusbeir cache clear embeddings"):
-        store.reader()
+        store.open_reader()
