@@ -65,6 +65,10 @@ class Codes:
         """The code of a language to translate into; never one in another script. BadInput as source."""
         return self._find(tag, "into", any_script=False)
 
+    def pair(self, source: str, target: str) -> tuple[str, str]:
+        """The codes of the languages to translate from and into. Raises BadInput as source and target do."""
+        return self.source(source), self.target(target)
+
     @cached_property
     def _by_tag(self) -> dict[str, str]:
         return {code.lower().replace("_", "-"): code for code in self.codes}

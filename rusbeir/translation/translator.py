@@ -1,13 +1,14 @@
-"""What a translator is given, what it may answer, and how it says what it can do."""
+"""The Translator protocol: what a translator is given, what it may answer, and its optional abilities."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     from rusbeir.jobs.throttle import Limits
+    from rusbeir.translation.checks.checks import Segment
 
 REASONS = (
     "empty",
@@ -37,7 +38,16 @@ class Failure(NamedTuple):
     """Whether asking the same translator again may help."""
 
 
-Outcome: TypeAlias = str | Failure
+class Translation(NamedTuple):
+    """A translation that a reader should look at."""
+
+    text: str
+    flags: str = ""
+    """Why: names separated by commas, such as "fuzzy:0.93"."""
+
+
+Outcome: TypeAlias = str | Translation | Failure
+"""What became of one text. A plain string is a translation without flags."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,9 +89,65 @@ class Translator(Protocol):
         ...
 
 
+@runtime_checkable
 class ChecksPair(Protocol):
-    """Says before anything is sent whether a translator can work at all."""
+    """A translator that can tell, before anything is sent, whether it works for a pair of languages."""
 
     def check(self, source: str, target: str) -> None:
-        """Nothing where it can; else BadInput (credentials, model folder, language pair) or MissingExtra."""
+        """Raise BadInput (credentials, model folder, language pair) or MissingExtra where it cannot work."""
         ...
+
+
+@runtime_checkable
+class Closes(Protocol):
+    """A translator that holds connections or processes."""
+
+    async def close(self) -> None:
+        """Release them; the translator may be used again.
+
+        Connections belong to the event loop in which they were opened: close them in the same.
+        """
+        ...
+
+
+@runtime_checkable
+class JudgesAnswers(Protocol):
+    """A translator that fails its own bad answers, after it has asked again in its own way."""
+
+    @property
+    def judge(self) -> Callable[[Segment], Failure | None]:
+        """The Failure of an answer by one of checks.FAILURES or a reason of its own; None for any other."""
+        ...
+
+
+@runtime_checkable
+class CountsCost(Protocol):
+    """A translator that counts its cost itself, in place of the estimate by Capacity.cost_per_million_chars."""
+
+    @property
+    def spent(self) -> float:
+        """USD spent by this object so far."""
+        ...
+
+
+@runtime_checkable
+class Discloses(Protocol):
+    """A translator that says itself what translation/backends.toml says of rusbeir's own."""
+
+    @property
+    def about(self) -> str:
+        """What it is, with the licence of its models, in one line; goes into the card of a port."""
+        ...
+
+    @property
+    def sends(self) -> str:
+        """Who receives the texts, announced before they are sent; "" where they stay on this machine."""
+        ...
+
+
+@runtime_checkable
+class Named(Protocol):
+    """A translator that knows the name by which make() makes it."""
+
+    @property
+    def name(self) -> str: ...

@@ -1,15 +1,26 @@
-"""A translator asked once and closed."""
+"""A translator made by its name, and one asked once and closed."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
-from rusbeir.translation.backends import Backend, close
-from rusbeir.translation.translator import Outcome
+from rusbeir.translation.backends import make
+from rusbeir.translation.translator import Closes, Outcome, Translator
 
 
-def ask(translator: Backend, *texts: str, source: str = "en", target: str = "ru") -> Sequence[Outcome]:
+def make_one(name: str, **options: Any) -> Translator:
+    (translator,) = make(name, **options)
+    return translator
+
+
+async def close(translator: Translator) -> None:
+    if isinstance(translator, Closes):
+        await translator.close()
+
+
+def ask(translator: Translator, *texts: str, source: str = "en", target: str = "ru") -> Sequence[Outcome]:
     async def run() -> Sequence[Outcome]:
         try:
             return await translator.translate(texts, source, target)

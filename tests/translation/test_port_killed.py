@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import kills, port_data
 from rusbeir.errors import BackendError, BadInput
-from rusbeir.translation.backends.presets import preset
+from rusbeir.translation.backends import preset
 from rusbeir.translation.port.api import port
 from rusbeir.translation.port.folder import open_port_folder
 from rusbeir.translation.port.plan import TranslatorEntry

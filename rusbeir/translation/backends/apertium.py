@@ -17,7 +17,7 @@ from rusbeir.errors import BadInput
 from rusbeir.jobs import Limits
 from rusbeir.translation.backends.apertium_stream import Pool, Stream, StreamBroken
 from rusbeir.translation.backends.common import ask_sendable, forbid_retry, judge_answer
-from rusbeir.translation.backends.presets import capacity_of, codes_of, limits_of
+from rusbeir.translation.backends.registry import codes_of, preset
 from rusbeir.translation.languages import Codes, iso639_3
 from rusbeir.translation.translator import Capacity, Failure, Outcome
 
@@ -29,12 +29,13 @@ _QUOTED = re.compile(r"'([^']+)'")
 class Apertium:
     """Rule-based translation, offline, by whatever pairs are installed. One pair an object."""
 
+    name: str = "apertium"
     source: str
     target: str
     modes: str = ""
     """The folder of the .mode files; "" is the one that belongs to the apertium on the PATH."""
-    limits: Limits = field(default_factory=partial(limits_of, "apertium"))
-    capacity: Capacity = field(default_factory=partial(capacity_of, "apertium"))
+    limits: Limits = field(default_factory=lambda: preset("apertium").limits)
+    capacity: Capacity = field(default_factory=lambda: preset("apertium").capacity)
     _pools: list[Pool] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @cached_property

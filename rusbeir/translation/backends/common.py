@@ -1,8 +1,9 @@
-"""What all translators do with a request: what is not sent, what becomes of one text, what of one answer."""
+"""What rusbeir's translators share: which texts are sent, what an answer is worth, keys, clients and HTTP errors."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -11,11 +12,12 @@ from urllib.parse import urlsplit
 
 from rusbeir.errors import BadInput
 from rusbeir.jobs import Transient, retry_after_seconds
+from rusbeir.text import shorten
 from rusbeir.translation.translator import Failure, Outcome
 
 T = TypeVar("T")
 
-SHOWN_CHARS = 120
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _MASK = re.compile(r"<[^<>]*>|&#?\w+;")
 _WORD = re.compile(r"[^\W\d_]+")
 # Not a name: no capital. Nor an abbreviation: three letters at least.
@@ -24,30 +26,26 @@ _COPIED_WORDS = 3
 
 
 async def ask_sendable(texts: Sequence[str], ask: Callable[[list[str]], Awaitable[Sequence[Outcome]]]) -> list[Outcome]:
-    """The outcomes of ask in the order of the texts, which it is given without those that nobody can send.
+    """Ask for the texts that can be sent, and return the outcomes of all of them in order.
 
-    A blank text is its own translation; one with a lone surrogate is unsupported. ask is not called for nothing.
+    A blank text is its own translation; one with an unpaired surrogate is unsupported. ask is not called with [].
     """
-    outcomes: list[Outcome | None] = [_unsent(text) for text in texts]
-    sent = [text for text, outcome in zip(texts, outcomes, strict=True) if outcome is None]
+    settled: dict[int, Outcome] = {}
+    for i, text in enumerate(texts):
+        if not text.strip():
+            settled[i] = text
+        elif unpaired := _SURROGATE.search(text):
+            detail = f"the text has an unpaired surrogate at character {unpaired.start() + 1}"
+            settled[i] = Failure("unsupported", detail, False)
+    sent = [text for i, text in enumerate(texts) if i not in settled]
     answers = iter(await ask(sent) if sent else ())
-    return [next(answers) if outcome is None else outcome for outcome in outcomes]
-
-
-def _unsent(text: str) -> Outcome | None:
-    if not text.strip():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        return Failure("unsupported", f"the text holds a lone surrogate at character {error.start + 1}", False)
-    return None
+    return [settled[i] if i in settled else next(answers) for i in range(len(texts))]
 
 
 async def one_by_one(texts: Sequence[str], ask: Callable[[str], Awaitable[Outcome]]) -> list[Outcome]:
-    """The outcomes of ask, a request a text, where one failed request leaves the other texts their answers.
+    """Ask for each text in a request of its own, so that a failed request costs the other texts nothing.
 
-    Transient where none of the texts has an outcome of its own: there is nothing to lose then.
+    Raises Transient where every request failed: no answer is lost then.
     """
     outcomes: list[Outcome] = []
     failed: Transient | None = None
@@ -58,14 +56,14 @@ async def one_by_one(texts: Sequence[str], ask: Callable[[str], Awaitable[Outcom
             answered = True
         except Transient as error:
             failed = error
-            outcomes.append(Failure(error.reason, shown(error.detail or error.reason), True))
+            outcomes.append(Failure(error.reason, shorten(error.detail or error.reason), True))
     if failed is not None and not answered:
         raise failed
     return outcomes
 
 
 def judge_answer(text: str, answer: str) -> Outcome:
-    """The answer, or why it is no translation of the text: empty, or the text itself with more than three words.
+    """Return the answer, or the Failure of one that is empty or that repeats a text of more than three words.
 
     Names alone may stay as they are.
     """
@@ -79,75 +77,66 @@ def judge_answer(text: str, answer: str) -> Outcome:
 
 
 def judge_answers(texts: Sequence[str], answers: Sequence[str]) -> list[Outcome]:
-    """The verdicts on the answers to one request; Transient where they are not as many as the texts."""
+    """Judge the answers to one request. Raises Transient where there are not as many as texts."""
     if len(answers) != len(texts):
         raise Transient("malformed", detail=f"{len(texts)} texts were sent and {len(answers)} answers came back")
     return [judge_answer(text, answer) for text, answer in zip(texts, answers, strict=True)]
 
 
 def forbid_retry(outcome: Outcome) -> Outcome:
-    """The outcome of a translator that always answers the same: asking it again is of no use."""
-    return outcome if isinstance(outcome, str) else outcome._replace(retry=False)
+    """The outcome for a translator that always gives the same answer, so that asking again cannot help."""
+    return outcome._replace(retry=False) if isinstance(outcome, Failure) else outcome
 
 
-def shown(text: str) -> str:
-    """One line for a message."""
-    line = " ".join(text.split())
-    return line if len(line) <= SHOWN_CHARS else line[: SHOWN_CHARS - 1] + "…"
-
-
-class Flagged(str):
-    """A translation that a reader should look at: flags says why, such as "fuzzy:0.93"."""
-
-    flags: str
-
-    def __new__(cls, text: str, flags: str) -> Flagged:
-        flagged = super().__new__(cls, text)
-        flagged.flags = flags
-        return flagged
+def read_key(variable: str) -> str:
+    """The API key in an environment variable; "" where it is not set. Raises BadInput for what cannot be a key."""
+    key = os.environ.get(variable, "").strip()
+    if not key.isascii() or not key.isprintable():
+        raise BadInput(f"{variable} contains characters that no key has. Set it again, without quotes or line ends.")
+    return key
 
 
 class PerLoop(Generic[T]):
-    """One client for each event loop: what asyncio's sockets demand."""
+    """One client for each event loop, since asyncio's sockets belong to one."""
 
     def __init__(self) -> None:
         self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, T] = weakref.WeakKeyDictionary()
 
     def get(self, make: Callable[[], T]) -> T:
-        """The running loop's client; made where there is none."""
+        """The running loop's client, made on first use."""
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
             self._clients[loop] = make()
         return self._clients[loop]
 
     def take(self) -> T | None:
-        """The running loop's client, which is then forgotten; None where there is none."""
+        """Remove and return the running loop's client; None where there is none."""
         return self._clients.pop(asyncio.get_running_loop(), None)
 
 
 TOO_LONG = frozenset({413, 414, 431})
-"""Statuses of a request with more text than the server takes."""
+"""HTTP statuses of a request with more text than the server takes."""
 
 _REPEATABLE = {408: "timeout", 425: "server", 429: "rate-limited", 529: "rate-limited"}
 
 
 def transient(status: int, said: str, headers: Mapping[str, str]) -> Transient | None:
-    """What to raise for a status that is worth repeating; None for any other."""
+    """The error to raise for an HTTP status after which a retry may help; None for any other status."""
     # A redirection leads to a page for people: a login, a captcha, maintenance.
     reason = _REPEATABLE.get(status, "server" if status >= 500 or 300 <= status < 400 else "")
     if not reason:
         return None
     return Transient(
-        reason, detail=shown(f"{status} {said}").strip(), retry_after=retry_after_seconds(headers.get("retry-after"))
+        reason, detail=shorten(f"{status} {said}").strip(), retry_after=retry_after_seconds(headers.get("retry-after"))
     )
 
 
 def address(value: str, what: str) -> str:
-    """An address without a slash at its end; BadInput, naming what gave it, where it is none."""
+    """The URL without a trailing slash. Raises BadInput, which begins with what, where it is not a usable URL."""
     parts = urlsplit(value)
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username or parts.password:
         raise BadInput(
-            f"{what} is no address: it must begin with http:// or https://, name a host and hold no password."
+            f"{what} is not a URL: it must begin with http:// or https://, name a host and contain no password."
         )
     return value.rstrip("/")
 

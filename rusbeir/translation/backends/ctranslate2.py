@@ -10,12 +10,12 @@ from functools import cached_property
 from threading import Lock
 from typing import Any, NamedTuple
 
-from rusbeir.errors import BadInput
+from rusbeir.errors import BadInput, require
 from rusbeir.jobs import Limits
 from rusbeir.translation.backends import ctranslate2_models
 from rusbeir.translation.backends.common import ask_sendable, forbid_retry, judge_answer
 from rusbeir.translation.backends.ctranslate2_models import ModelFolder, ModelSource
-from rusbeir.translation.backends.presets import codes_of
+from rusbeir.translation.backends.registry import codes_of
 from rusbeir.translation.languages import iso639_3
 from rusbeir.translation.translator import Capacity, Failure, Outcome
 
@@ -134,7 +134,7 @@ class Neural:
     @property
     def signature(self) -> str:
         """Reads the model's folder, and fetches it where it is on the hub."""
-        ctranslate2 = ctranslate2_models.module("ctranslate2")
+        ctranslate2 = require("ctranslate2", *ctranslate2_models.EXTRA)
         name = "_".join((self.model or self._model_source.default).split("|")).rstrip("/").replace(" ", "_")
         return (
             f"{self.name}|model:{name.rpartition('/')[2]}@{self._folder.revision}|beam:{self.beam_size}"
@@ -152,9 +152,9 @@ class Neural:
         if self.device not in _DEVICES:
             raise BadInput(f"device is {self.device!r}: it must be one of {', '.join(_DEVICES)}.")
         for package in ("ctranslate2", "sentencepiece"):
-            ctranslate2_models.module(package)
+            require(package, *ctranslate2_models.EXTRA)
         if ctranslate2_models.on_hub(self.model):
-            ctranslate2_models.module("huggingface_hub")
+            require("huggingface_hub", *ctranslate2_models.EXTRA)
         else:
             self._marks(source, target)
 
@@ -193,13 +193,13 @@ class Neural:
     def _engine(self) -> _Engine:
         with self._lock:
             if not self._engines:
-                model = ctranslate2_models.module("ctranslate2").Translator(
+                model = require("ctranslate2", *ctranslate2_models.EXTRA).Translator(
                     str(self._folder.path),
                     device=self.device,
                     compute_type=self.compute_type,
                     intra_threads=self.threads,
                 )
-                load = ctranslate2_models.module("sentencepiece").SentencePieceProcessor
+                load = require("sentencepiece", *ctranslate2_models.EXTRA).SentencePieceProcessor
                 source, target = self._folder.tokenizers
                 self._engines.append(_Engine(model, load(model_file=str(source)), load(model_file=str(target))))
             return self._engines[0]

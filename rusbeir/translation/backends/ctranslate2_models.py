@@ -8,13 +8,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from rusbeir.errors import BadInput, MissingExtra
+from rusbeir.errors import BadInput, require
 from rusbeir.storage import cache_folder
 
+EXTRA = ("Neural translation", "mt")
 _HUB_ID = re.compile(r"(?P<id>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
 _SAMPLE_BYTES = 1 << 20
 
@@ -98,14 +98,6 @@ def find(model: str, source: ModelSource) -> ModelFolder:
     raise BadInput(f"{path} has no tokenizer: copy {wanted} from {source.original} into it.")
 
 
-def module(name: str) -> Any:
-    """A package of the extra mt; MissingExtra where it is not installed."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise MissingExtra(f"Neural translation here needs the package {name}: pip install 'rusbeir[mt]'") from error
-
-
 def _advice(path: Path, source: ModelSource) -> str:
     files = " ".join(source.tokenizers[0])
     return (
@@ -119,7 +111,7 @@ def _fetched(model: str, source: ModelSource) -> Path:
     match = _HUB_ID.fullmatch(model)
     if match is None:
         raise BadInput(f"{model!r} is no id of a model.")
-    hub = module("huggingface_hub")
+    hub = require("huggingface_hub", *EXTRA)
     try:
         return Path(
             hub.snapshot_download(

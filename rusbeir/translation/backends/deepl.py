@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module
 from typing import Any
 
-from rusbeir.errors import BackendError, BadInput, MissingExtra
+from rusbeir.errors import BackendError, BadInput, require
 from rusbeir.jobs import Limits, Transient
+from rusbeir.text import shorten
 from rusbeir.translation.backends import common
-from rusbeir.translation.backends.common import ask_sendable, judge_answers, shown
-from rusbeir.translation.backends.presets import capacity_of, codes_of, limits_of
+from rusbeir.translation.backends.common import ask_sendable, judge_answers, read_key
+from rusbeir.translation.backends.registry import codes_of, preset
 from rusbeir.translation.translator import Capacity, Failure, Outcome
 
 KEY = "DEEPL_AUTH_KEY"
-# Not allowed in XML, in no form.
+_EXTRA = ("The translator deepl", "deepl")
+# Not allowed in XML in any form.
 _ILLEGAL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
@@ -28,10 +28,11 @@ _ILLEGAL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 class DeepL:
     """DeepL. The texts go out as XML, in which it keeps the tags that stand for masks."""
 
+    name: str = "deepl"
     endpoint: str = ""
     """Another server than the key's own; for tests."""
-    limits: Limits = field(default_factory=partial(limits_of, "deepl"))
-    capacity: Capacity = field(default_factory=partial(capacity_of, "deepl"))
+    limits: Limits = field(default_factory=lambda: preset("deepl").limits)
+    capacity: Capacity = field(default_factory=lambda: preset("deepl").capacity)
     _clients: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
@@ -43,7 +44,7 @@ class DeepL:
         if self.endpoint:
             common.address(self.endpoint, "The translator deepl's endpoint")
         _codes(source, target)
-        _module()
+        require("deepl", *_EXTRA)
         _key()
 
     async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
@@ -59,7 +60,7 @@ class DeepL:
             client.close()
 
     async def _ask(self, texts: list[str], codes: tuple[str, str]) -> list[Outcome]:
-        deepl = _module()
+        deepl = require("deepl", *_EXTRA)
         client, threads = self._open()
         call = partial(
             client.translate_text,
@@ -82,7 +83,7 @@ class DeepL:
             raise BadInput(f"DeepL does not accept the key in {KEY}.") from None
         except deepl.ConnectionException as error:
             reason = "timeout" if "timed out" in str(error).lower() else "server"
-            raise Transient(reason, detail=shown(str(error))) from None
+            raise Transient(reason, detail=shorten(str(error))) from None
         except deepl.DeepLException as error:
             failure = self._refused(error)
             if len(texts) == 1:
@@ -91,13 +92,13 @@ class DeepL:
             middle = len(texts) // 2
             return [*await self._ask(texts[:middle], codes), *await self._ask(texts[middle:], codes)]
         except (ValueError, TypeError, LookupError, AttributeError) as error:
-            raise Transient("malformed", detail=shown(f"the answer is not what DeepL sends: {error}")) from None
+            raise Transient("malformed", detail=shorten(f"the answer is not what DeepL sends: {error}")) from None
         return judge_answers(texts, [row.text for row in rows])
 
     def _refused(self, error: Any) -> Failure:
         """The failure of a text that DeepL will not translate; raises for what has nothing to do with the texts."""
         status = error.http_status_code or 0
-        said = shown(str(error).replace(_key(), "[key]"))
+        said = shorten(str(error).replace(_key(), "[key]"))
         if error.should_retry or common.transient(status, said, {}) is not None:
             raise Transient("rate-limited" if status in {429, 529} else "server", detail=said)
         if "_lang" in said:
@@ -107,8 +108,8 @@ class DeepL:
 
     def _open(self) -> tuple[Any, ThreadPoolExecutor]:
         if not self._clients:
-            deepl = _module()
-            http_client: Any = import_module("deepl.http_client")
+            deepl = require("deepl", *_EXTRA)
+            http_client: Any = require("deepl.http_client", *_EXTRA)
             # The only place where the package takes them: Throttle repeats, and the limits know the time-out.
             http_client.max_network_retries = 0
             http_client.min_connection_timeout = self.limits.timeout_seconds
@@ -126,16 +127,7 @@ def _codes(source: str, target: str) -> tuple[str, str]:
 
 
 def _key() -> str:
-    key = os.environ.get(KEY, "").strip()
+    key = read_key(KEY)
     if not key:
-        raise BadInput(f"{KEY} is not set: it holds the key of a DeepL API account (free or pro).")
-    if not key.isascii() or not key.isprintable():
-        raise BadInput(f"{KEY} holds characters that no key has: set it anew, without quotes or line ends.")
+        raise BadInput(f"{KEY} is not set. Set it to the key of a DeepL API account (free or pro).")
     return key
-
-
-def _module() -> Any:
-    try:
-        return import_module("deepl")
-    except ImportError as error:
-        raise MissingExtra("The translator deepl needs the package deepl: pip install 'rusbeir[deepl]'") from error

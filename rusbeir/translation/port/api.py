@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TypeAlias, Unpack
 
 from rusbeir.datasets import load, query_metadata
+from rusbeir.errors import BadInput
 from rusbeir.jobs import Budget, Journal
-from rusbeir.translation.backends import make, members
+from rusbeir.translation.backends import TranslatorOptions, make
 from rusbeir.translation.languages import parse_target_language
 from rusbeir.translation.port.fields import FIELDS, Material, parse_fields, sample_documents
 from rusbeir.translation.port.folder import open_port_folder, read_translator_names
 from rusbeir.translation.port.job import PortJob, Report, Tell, run_to_end, translate_pending
 from rusbeir.translation.port.plan import Plan, TranslatorEntry
 from rusbeir.translation.segments.glossary import Glossary, read_glossary
-from rusbeir.translation.translator import Translator
+from rusbeir.translation.translator import ChecksPair, Translator
 from rusbeir.types import Dataset, Progress, silent
+
+Translators: TypeAlias = Translator | Sequence["Translators"]
+"""One translator, or several that are tried in turn; sequences may be nested."""
 
 
 def port(
@@ -26,7 +30,7 @@ def port(
     *,
     to: str,
     out: str | Path,
-    translator: str | Translator | Sequence[Translator] | None = "memory",
+    translator: str | Translators | None = "memory",
     language: str | None = None,
     split: str | None = None,
     fields: Sequence[str] = FIELDS,
@@ -40,7 +44,7 @@ def port(
     export: str | Path | None = None,
     progress: Progress = silent,
     tell: Tell = lambda line: None,
-    **options: Any,
+    **options: Unpack[TranslatorOptions],
 ) -> Report:
     """Translate a dataset into the folder out, and say what came of it.
 
@@ -96,12 +100,12 @@ def translate_texts(
     source: str,
     target: str,
     out: Path,
-    translator: str | Translator | Sequence[Translator],
+    translator: str | Translators,
     budget_chars: int | None = None,
     budget_cost: float | None = None,
     progress: Progress = silent,
     tell: Tell = lambda line: None,
-    **options: Any,
+    **options: Unpack[TranslatorOptions],
 ) -> Iterator[tuple[Plan, Journal]]:
     """Translate texts that belong to no dataset; Plan.translated finds the answers in the journal while it is open.
 
@@ -140,10 +144,10 @@ def load_material(
 
 
 def make_entries(
-    translator: str | Translator | Sequence[Translator],
+    translator: str | Translators,
     source: str,
     target: str,
-    options: Mapping[str, Any],
+    options: TranslatorOptions,
     *,
     checked: bool = True,
 ) -> tuple[TranslatorEntry, ...]:
@@ -151,13 +155,29 @@ def make_entries(
     parse_target_language(target, source)
     if isinstance(translator, str):
         names = [name.strip() for name in translator.split(",")]
-        made: Sequence[Translator] = members(make(translator, source=source, target=target, **options))
+        made = make(translator, source=source, target=target, **options)
+    elif options:
+        raise BadInput(f"The option {next(iter(options))!r} is for translators given by name; set it on the object.")
     else:
-        made = cast(Sequence[Translator], translator if isinstance(translator, Sequence) else [translator])
-        names = [one.signature.partition("|")[0] for one in made]
+        made = tuple(_flatten(translator))
+        names = [""] * len(made)
     if checked:
         for one in made:
-            check: Callable[[str, str], None] | None = getattr(one, "check", None)
-            if check is not None:
-                check(source, target)
-    return tuple(TranslatorEntry.of(name, one) for name, one in zip(names, made, strict=True))
+            if isinstance(one, ChecksPair):
+                one.check(source, target)
+    entries = tuple(TranslatorEntry.of(one, name) for one, name in zip(made, names, strict=True))
+    if not entries or len({entry.signature for entry in entries}) < len(entries):
+        raise BadInput("translator= must hold at least one translator, and each only once.")
+    return entries
+
+
+def _flatten(translators: Translators) -> Iterator[Translator]:
+    if isinstance(translators, str):
+        raise BadInput(
+            f"translator= holds the name {translators!r} among objects: pass make({translators!r}) in its place."
+        )
+    if not isinstance(translators, Sequence):
+        yield translators
+        return
+    for one in translators:
+        yield from _flatten(one)

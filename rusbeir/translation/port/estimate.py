@@ -6,23 +6,22 @@ import asyncio
 import math
 import time
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 
 from rusbeir.datasets.corpus import id_hash
-from rusbeir.jobs import Limits
-from rusbeir.translation.backends import close
-from rusbeir.translation.port.api import load_material, make_entries
+from rusbeir.translation.backends import TranslatorOptions
+from rusbeir.translation.port.api import Translators, load_material, make_entries
 from rusbeir.translation.port.fields import FIELDS, Material, sample_documents
 from rusbeir.translation.port.job import PROGRESS_EVERY, run_to_end
 from rusbeir.translation.port.plan import Plan, TranslatorEntry
 from rusbeir.translation.segments.glossary import Glossary, read_glossary
-from rusbeir.translation.translator import Translator
+from rusbeir.translation.translator import ChecksPair, Closes
 from rusbeir.types import Dataset, Progress, silent
 
 WARM_TEXTS = 5
@@ -60,11 +59,12 @@ def estimate(volume: Volume, entry: TranslatorEntry, chars_per_second: float | N
     """What a volume costs with a translator, and how long it takes at its limits, or at that speed where none is given.
 
     >>> from rusbeir.translation.backends import make
-    >>> google = TranslatorEntry.of("google-cloud", make("google-cloud"))
+    >>> google = TranslatorEntry.of(*make("google-cloud"))
     >>> estimate(Volume(6_000, 6_000, 6_000, 9_000_000), google).cost
     180.0
     """
-    limits, capacity = _at_hand(entry), entry.capacity
+    limits = entry.translator.limits if entry.translator is not None else None
+    capacity = entry.capacity
     requests = math.ceil(volume.unique / capacity.max_items)
     seconds = None
     if chars_per_second:
@@ -106,7 +106,7 @@ def estimate_port(
     dataset: str | Path | Dataset,
     *,
     to: str,
-    translator: str | Translator | Sequence[Translator],
+    translator: str | Translators,
     language: str | None = None,
     split: str | None = None,
     fields: Sequence[str] = FIELDS,
@@ -114,7 +114,7 @@ def estimate_port(
     seed: int = 0,
     glossary: str | Path | None = None,
     progress: Progress = silent,
-    **options: Any,
+    **options: Unpack[TranslatorOptions],
 ) -> list[Estimate]:
     """What rusbeir.port with the same arguments would ask of each translator, as if it were alone; nothing is sent.
 
@@ -166,14 +166,10 @@ def _chars_per_second(entry: TranslatorEntry, texts: Sequence[str], source: str,
             await asyncio.gather(*(translator.translate(batch, source, target) for batch in batches))
             chars += sum(len(text) for batch in batches for text in batch)
         seconds = time.perf_counter() - started
-        await close(translator)
+        if isinstance(translator, Closes):
+            await translator.close()
         return chars / seconds if chars else None
 
-    check: Callable[[str, str], None] | None = getattr(translator, "check", None)
-    if check is not None:
-        check(source, target)
+    if isinstance(translator, ChecksPair):
+        translator.check(source, target)
     return run_to_end(timed())
-
-
-def _at_hand(entry: TranslatorEntry) -> Limits | None:
-    return entry.translator.limits if entry.translator is not None else None

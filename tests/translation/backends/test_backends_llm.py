@@ -7,11 +7,10 @@ import json
 import pytest
 
 from rusbeir.errors import BadInput
-from rusbeir.translation.backends import make
 from rusbeir.translation.backends.llm import read_translation
 from rusbeir.translation.translator import Failure
 from tests.support import translation_servers as servers
-from tests.support.asking import ask
+from tests.support.asking import ask, make_one
 
 TEXT = "Hares dig no burrows: by day they rest in a shallow hollow called a form."
 RUSSIAN = "Нор зайцы не роют: днём они отдыхают в неглубокой ямке — лёжке."
@@ -73,7 +72,7 @@ def in_turn(server, *answers):
 def test_the_request(server):
     server.keep_requests = True
     server.translate = lambda text: RUSSIAN
-    assert ask(make("llm", llm=servers.MODEL), TEXT) == [RUSSIAN]
+    assert ask(make_one("llm", llm=servers.MODEL), TEXT) == [RUSSIAN]
     body = server.seen[0].json()
     assert body["temperature"] == 0
     assert body["seed"] == 0
@@ -103,14 +102,14 @@ def test_the_request(server):
 )  # fmt: skip
 def test_what_is_no_translation_is_asked_for_again_with_another_seed(bad, reason, server):
     in_turn(server, bad, bad, chat(json.dumps({"translation": RUSSIAN})))
-    translator = make("llm", llm=servers.MODEL, input_price=1.0, output_price=10.0)
+    translator = make_one("llm", llm=servers.MODEL, input_price=1.0, output_price=10.0)
     assert ask(translator, TEXT) == [RUSSIAN]
     assert [(r.json()["seed"], r.json()["temperature"]) for r in server.seen] == [(0, 0), (1, 0.3), (2, 0.3)]
     assert (translator.usage.answers, translator.usage.input_tokens) == (3, 300)
     assert translator.spent == pytest.approx(3 * (100 + 20 * 10) / 1e6)
 
     in_turn(server, bad)
-    (failure,) = ask(make("llm", llm=servers.MODEL, attempts=2), TEXT)
+    (failure,) = ask(make_one("llm", llm=servers.MODEL, attempts=2), TEXT)
     assert isinstance(failure, Failure)
     assert (failure.reason, failure.retry) == (reason, False)
     assert failure.detail
@@ -119,7 +118,7 @@ def test_what_is_no_translation_is_asked_for_again_with_another_seed(bad, reason
 def test_what_the_endpoint_rejects_fails_alone(server):
     long = '{"error": {"message": "maximum context length is 4096 tokens", "code": "context_length_exceeded"}}'
     server.broken = lambda request: servers.Response(400, long) if b"LONG" in request.body else None
-    outcomes = ask(make("llm", llm=servers.MODEL), "LONG", "Leo Tolstoy")
+    outcomes = ask(make_one("llm", llm=servers.MODEL), "LONG", "Leo Tolstoy")
     assert outcomes[0].reason == "too-long"
     assert outcomes[1] == "Лео Толстоы"
 
@@ -134,14 +133,14 @@ def test_what_the_endpoint_rejects_fails_alone(server):
 def test_a_wrong_key_or_model_is_bad_input(options, key, message, server, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", key)
     with pytest.raises(BadInput, match=message) as raised:
-        ask(make("llm", **options), "A cat.")
+        ask(make_one("llm", **options), "A cat.")
     assert "sk-secret" not in str(raised.value)
 
 
 def test_what_changes_the_text_changes_the_signature():
     signatures = {
-        make("llm", **options).signature
+        make_one("llm", **options).signature
         for options in ({"llm": "a b|c"}, {"llm": "d"}, {"llm": "d", "seed": 1}, {"llm": "d", "attempts": 1})
     }
     assert len(signatures) == 4
-    assert make("llm", llm="d", input_price=3.0).signature in signatures
+    assert make_one("llm", llm="d", input_price=3.0).signature in signatures

@@ -13,17 +13,16 @@ from pathlib import Path
 import pytest
 
 from rusbeir.errors import BadInput
-from rusbeir.translation.backends import close, make
 from rusbeir.translation.translator import Failure
 from tests import support
-from tests.support.asking import ask
+from tests.support.asking import ask, close, make_one
 from tests.support.translation_servers import LETTERS, known_pairs
 
 
 @pytest.fixture
 def apertium(needs):
     needs("apertium", shutil.which("apertium") is not None, "apt-get install apertium-eng-spa")
-    return make("apertium", source="en", target="es")
+    return make_one("apertium", source="en", target="es")
 
 
 def test_apertium_translates_as_its_own_command_does(apertium):
@@ -75,15 +74,15 @@ def test_an_unknown_pair_lists_those_there_are(apertium):
 
 
 def test_apertium_variants_of_languages(apertium):
-    make("apertium", source="es", target="en-US").check("es", "en-US")
-    assert "mode:spa-eng_US@" in make("apertium", source="es", target="en-US").signature
-    assert "mode:spa-eng@" in make("apertium", source="es", target="en-GB").signature
+    make_one("apertium", source="es", target="en-US").check("es", "en-US")
+    assert "mode:spa-eng_US@" in make_one("apertium", source="es", target="en-US").signature
+    assert "mode:spa-eng@" in make_one("apertium", source="es", target="en-GB").signature
 
 
 def test_without_apertium(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(BadInput, match="needs the program apertium: apt-get install"):
-        make("apertium", source="en", target="es").check("en", "es")
+        make_one("apertium", source="en", target="es").check("en", "es")
 
 
 @pytest.fixture
@@ -94,7 +93,7 @@ def fragile(apertium, tmp_path):
     program.write_text(f"#!{sys.executable}\n{source}", encoding="utf-8")
     program.chmod(0o755)
     (tmp_path / "eng-spa.mode").write_text(f"'{program}' $1 | '{program}' $2", encoding="utf-8")
-    return lambda seconds: make("apertium", source="en", target="es", modes=str(tmp_path), timeout_seconds=seconds)
+    return lambda seconds: make_one("apertium", source="en", target="es", modes=str(tmp_path), timeout_seconds=seconds)
 
 
 def test_a_text_that_ends_apertium_fails_alone(fragile):
@@ -162,7 +161,7 @@ def test_an_answer_depends_on_its_text_alone(apertium):
 
 
 def neural(name, folder, **options):
-    return make(name, model=str(folder), **{"source": "en", "target": "ru"} | options)
+    return make_one(name, model=str(folder), **{"source": "en", "target": "ru"} | options)
 
 
 SENTENCE = "Hares dig no burrows [1], they rest."
@@ -234,7 +233,7 @@ def test_what_a_neural_translator_lacks(name, options, message, tiny, tmp_path, 
     filled = {key: value.format(**places) if isinstance(value, str) else value for key, value in options.items()}
     target = options.get("target", "ru")
     with pytest.raises(BadInput) as raised:
-        make(name, **{"source": "en", "target": "ru"} | filled).check("en", target)
+        make_one(name, **{"source": "en", "target": "ru"} | filled).check("en", target)
     assert message.format(**places) in str(raised.value)
 
 
@@ -246,7 +245,7 @@ def test_an_opus_model_is_of_one_pair(tiny):
 HUB = """
 import asyncio, sys
 from rusbeir.translation.backends import make
-translator = make("opus-mt", model=sys.argv[1], source="en", target="ru")
+(translator,) = make("opus-mt", model=sys.argv[1], source="en", target="ru")
 translator.check("en", "ru")
 print(translator.signature)
 print(asyncio.run(translator.translate(["A cat."], "en", "ru"))[0])

@@ -10,10 +10,9 @@ import pytest
 
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.jobs import Transient
-from rusbeir.translation.backends import make
 from rusbeir.translation.translator import Failure
 from tests.support import translation_servers as servers
-from tests.support.asking import ask
+from tests.support.asking import ask, make_one
 
 
 def answering(server, status, body="", **headers):
@@ -24,8 +23,8 @@ def answering(server, status, body="", **headers):
 
 def test_google_is_asked_with_its_own_codes_and_for_the_translation_alone(server):
     server.keep_requests = True
-    ask(make("google", endpoint=server.url), "A cat.", target="nb")
-    ask(make("google", endpoint=server.url), "A cat.", target="ee")
+    ask(make_one("google", endpoint=server.url), "A cat.", target="nb")
+    ask(make_one("google", endpoint=server.url), "A cat.", target="ee")
     queries = [request.query for request in server.seen]
     assert [(query["sl"], query["tl"], query["dt"], query["q"]) for query in queries] == [
         (["en"], ["no"], ["t"], ["A cat."]),
@@ -57,15 +56,15 @@ def test_what_google_answers_instead_of_a_translation(status, body, headers, rea
         status, body, servers.JSON | {name.replace("_", "-"): value for name, value in headers.items()}
     )
     with pytest.raises(Transient) as raised:
-        ask(make("google", endpoint=server.url), "A cat sleeps on the sofa.")
+        ask(make_one("google", endpoint=server.url), "A cat sleeps on the sofa.")
     assert (raised.value.reason, raised.value.retry_after) == (reason, retry_after)
 
 
 def test_the_source_text_is_no_translation(server):
     server.translate = lambda text: text
     same = "A cat sleeps on the sofa."
-    assert ask(make("google", endpoint=server.url), same)[0].reason == "untranslated"
-    assert ask(make("google", endpoint=server.url), "Leo Tolstoy") == ["Leo Tolstoy"]
+    assert ask(make_one("google", endpoint=server.url), same)[0].reason == "untranslated"
+    assert ask(make_one("google", endpoint=server.url), "Leo Tolstoy") == ["Leo Tolstoy"]
 
 
 def test_one_bad_item_leaves_its_neighbours_their_answers(server):
@@ -73,7 +72,7 @@ def test_one_bad_item_leaves_its_neighbours_their_answers(server):
         servers.Response(429, "", servers.JSON) if "bad" in request.query["q"][0]
         else servers.Response(413, "", servers.JSON) if "long" in request.query["q"][0] else None
     )  # fmt: skip
-    outcomes = ask(make("google", endpoint=server.url), "A cat.", "bad", "A dog.", "long")
+    outcomes = ask(make_one("google", endpoint=server.url), "A cat.", "bad", "A dog.", "long")
     assert outcomes == [
         "А цат.",
         Failure("rate-limited", "429 Too Many Requests", True),
@@ -85,20 +84,20 @@ def test_one_bad_item_leaves_its_neighbours_their_answers(server):
 def test_no_connection_is_worth_another_try():
     for name in ("google", "google-cloud", "deepl"):
         with pytest.raises(Transient) as raised:
-            ask(make(name, endpoint="http://127.0.0.1:9"), "A cat.")
+            ask(make_one(name, endpoint="http://127.0.0.1:9"), "A cat.")
         assert raised.value.reason == "server"
 
 
 def test_google_itself_is_asked_by_default(monkeypatch):
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
     with pytest.raises(Transient, match="server: no connection to Google"):
-        ask(make("google"), "A cat.")
+        ask(make_one("google"), "A cat.")
 
 
 @pytest.mark.parametrize("name", ["google-cloud", "deepl"])
 def test_tags_come_through_and_languages_are_named(name, server):
     server.keep_requests = True
-    outcomes = ask(make(name, endpoint=server.url), 'A <x id="0"/> cat &amp; dog.', "It is Tom's.", target="pt-BR")
+    outcomes = ask(make_one(name, endpoint=server.url), 'A <x id="0"/> cat &amp; dog.', "It is Tom's.", target="pt-BR")
     assert outcomes[0] == 'А <x id="0"/> цат &amp; дог.'
     (request,) = server.seen
     body = request.json()
@@ -138,7 +137,7 @@ def test_tags_come_through_and_languages_are_named(name, server):
 def test_what_paid_services_answer_instead(name, status, body, error, message, server):
     answering(server, status, body)
     with pytest.raises(error) as raised:
-        ask(make(name, endpoint=server.url), "A cat.")
+        ask(make_one(name, endpoint=server.url), "A cat.")
     assert str(raised.value).startswith(message)
 
 
@@ -147,7 +146,7 @@ def test_the_one_text_that_a_service_cannot_read_is_found(name, server):
     server.broken = lambda request: (
         servers.Response(400, servers.cloud_error(400, "Invalid text", "invalid")) if b"bad" in request.body else None
     )
-    outcomes = ask(make(name, endpoint=server.url), *"abcde", "bad", "g")
+    outcomes = ask(make_one(name, endpoint=server.url), *"abcde", "bad", "g")
     assert [isinstance(outcome, str) for outcome in outcomes] == [True] * 5 + [False, True]
     assert outcomes[5].reason == "unsupported"
 
@@ -166,7 +165,7 @@ def account(tmp_path, server, monkeypatch):
 
 
 def test_a_service_account_pays_with_one_token_for_all_requests(account, server):
-    translator = make("google-cloud", endpoint=server.url)
+    translator = make_one("google-cloud", endpoint=server.url)
     translator.check("en", "ru")
     assert ask(translator, "A cat.") == ["А цат."]
     assert ask(translator, "A dog.") == ["А дог."]
@@ -179,10 +178,10 @@ def test_a_service_account_without_a_token_server(account, server):
         servers.Response(400, '{"error": "invalid_grant"}') if "token" in request.path else None
     )
     with pytest.raises(BadInput, match="The service account in GOOGLE_APPLICATION_CREDENTIALS gets no token"):
-        ask(make("google-cloud", endpoint=server.url), "A cat.")
+        ask(make_one("google-cloud", endpoint=server.url), "A cat.")
 
 
 def test_a_file_that_is_no_service_account(account, server):
     account.write_text("{}", encoding="utf-8")
     with pytest.raises(BadInput, match=r"account\.json, which holds no service account"):
-        make("google-cloud", endpoint=server.url).check("en", "ru")
+        make_one("google-cloud", endpoint=server.url).check("en", "ru")

