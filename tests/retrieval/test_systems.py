@@ -88,7 +88,7 @@ REFUSED = [
     ("bm25", "kz", "auto", UnknownName, ["No language 'kz'"]),
     ("bm25", "ru", "lucene", UnknownName, ["No engine 'lucene'", "tantivy"]),
     ("bm25(k1=0.9)", "ru", "tantivy", BadInput, ["cannot do k1 0.9", "--engine auto, bm25s"]),
-    ("sparse(multilingual-e5-small)", "ru", "auto", BadInput, ["has no term weights in the runtime flagembedding", "bge-m3"]),
+    ("sparse(multilingual-e5-small)", "ru", "auto", BadInput, ["in the runtime flagembedding", "bge-m3"]),
     ("sparse(USER-bge-m3)", "ru", "auto", BadInput, ["USER-bge-m3 has no term weights"]),
     ("sparse(owner/name)", "ru", "auto", BadInput, ["owner/name has no term weights", "like=bge-m3"]),
     ("sparse(bge-m4)", "ru", "auto", UnknownName, ["No dense model 'bge-m4'", "Did you mean 'bge-m3'"]),
