@@ -20,18 +20,14 @@ DATA = Path(os.environ.get("RUSBEIR_DATA", "").split(os.pathsep)[0] or HERE.pare
 
 def damage(n: int = 2000, each: int = 50) -> list[dict[str, Any]]:
     """Recall and false alarms of each check on planted damage."""
-    from rusbeir.audit import segment_checks
-    from rusbeir.audit.segment_checks import Measurer
     from tests.support.planting import COUNTS_AS, DAMAGES, plant, xquad_pairs
 
     planted = plant(xquad_pairs(DATA, n), each)
-    bounds = segment_checks.bounds((row.source, row.translation) for row in planted)
-    measurer = Measurer(languages=("en", "ru"), bounds=bounds)
+    checking = _Checking.of([(row.source, row.translation) for row in planted])
     found: Counter[str] = Counter()
     alarms: Counter[str] = Counter()
     clean = sum(not row.damage for row in planted)
-    for row in planted:
-        flags = {flag.name for flag in measurer.flags(row.source, row.translation)}
+    for row, flags in zip(planted, checking.find([(row.source, row.translation) for row in planted]), strict=True):
         if row.damage:
             found[row.damage] += bool(flags & COUNTS_AS.get(row.damage, {row.damage}))
         else:
@@ -49,20 +45,17 @@ def speed(n: int = 100_000) -> dict[str, Any]:
     """Segments a second through all checks, and chrF beside sacrebleu's on one core and on two."""
     from sacrebleu.metrics.chrf import CHRF
 
-    from rusbeir.audit import scores, segment_checks
-    from rusbeir.audit.segment_checks import Measurer
-    from rusbeir.processes import cpu_count, in_order
-    from rusbeir.translation.port.output import paged
+    from rusbeir.audit import scores
+    from rusbeir.processes import batched, cpu_count, in_order
     from tests.support.planting import xquad_pairs
 
     pairs = xquad_pairs(DATA, 2000)
-    bounds = segment_checks.bounds((pair.source, pair.translation) for pair in pairs)
-    measurer = Measurer(languages=("en", "ru"), bounds=bounds)
-    work = _Checking(measurer)
+    texts = [(pair.source, pair.translation) for pair in pairs]
+    work = _Checking.of(texts)
     started = time.perf_counter()
     n_done = 0
     early = 0.0
-    for count in in_order(work, paged(islice(cycle(pairs), n), 500), cpu_count()):
+    for count in in_order(work, batched(islice(cycle(texts), n), 500), cpu_count()):
         n_done += count
         # By now every process has read what it needs.
         if not early and n_done >= n // 5:
@@ -83,7 +76,7 @@ def speed(n: int = 100_000) -> dict[str, Any]:
         expected = theirs()
         base = time.perf_counter() - started
         started = time.perf_counter()
-        scored = scores.segment_chrf(hypotheses, references)
+        scored = scores.chrf(scores.chrf_counts(hypotheses, references)).tolist()
         one.append(base / (time.perf_counter() - started))
         assert max(abs(a - b) for a, b in zip(expected, scored, strict=True)) < 1e-9
         # As many texts for each of two processes, so that starting them weighs little.
@@ -102,17 +95,32 @@ def speed(n: int = 100_000) -> dict[str, Any]:
 
 
 class _Checking:
-    def __init__(self, measurer: Any) -> None:
-        self.measurer = measurer
+    """All checks of the audit, for pairs of a source and a translation from English to Russian."""
 
-    def __call__(self, pairs: Any) -> int:
-        return sum(self.measurer.flags(pair.source, pair.translation) is not None for pair in pairs)
+    def __init__(self, finders: Any) -> None:
+        self.finders = finders
+
+    @classmethod
+    def of(cls, pairs: list[tuple[str, str]]) -> _Checking:
+        from rusbeir.audit.segment_checks import CheckedTexts, prepare_checks
+
+        return cls(prepare_checks(CheckedTexts(languages=("en", "ru"), pairs=lambda: pairs)))
+
+    def find(self, pairs: list[tuple[str, str]]) -> list[set[str]]:
+        from rusbeir.audit.segment_checks import CheckedSegment, find_flags
+        from rusbeir.translation.checks.checks import Segment
+
+        segments = [CheckedSegment(Segment(*pair, "en", "ru"), None) for pair in pairs]
+        return [{flag.name for flag in flags} for flags in find_flags(self.finders, segments)]
+
+    def __call__(self, pairs: list[tuple[str, str]]) -> int:
+        return len(self.find(pairs))
 
 
 def _chrf(pair: tuple[list[str], list[str]]) -> int:
     from rusbeir.audit import scores
 
-    return len(scores.segment_chrf(*pair))
+    return len(scores.chrf(scores.chrf_counts(*pair)))
 
 
 def _resident_mb() -> float:

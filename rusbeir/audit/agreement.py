@@ -12,9 +12,8 @@ import orjson
 from numpy.typing import NDArray
 
 from rusbeir import __version__
-from rusbeir.audit.judge import VERDICTS
-from rusbeir.audit.report import QA
-from rusbeir.audit.rubric import DIMENSIONS, SCALE
+from rusbeir.audit.aligned import QA
+from rusbeir.audit.judge import DIMENSIONS, SCALE, VERDICTS
 from rusbeir.audit.sheets import FOLDER, KEY, Sheet, read_sheet
 from rusbeir.errors import BadInput, MissingExtra
 

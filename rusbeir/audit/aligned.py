@@ -1,54 +1,58 @@
-"""A port beside what it was made of: each text with its translation, in the segments that were translated."""
+"""A port aligned with its source: each text with its translation, in the segments that were translated."""
 
 from __future__ import annotations
 
 import contextlib
+import pickle
 import re
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from rusbeir.datasets import load
 from rusbeir.datasets.card import read_card
 from rusbeir.errors import BadInput, UnknownName
 from rusbeir.jobs import Journal
-from rusbeir.translation.port.fields import FIELDS, Material, sample_documents
+from rusbeir.processes import batched
+from rusbeir.storage import cannot_write
+from rusbeir.translation.port.fields import FIELDS, sample_documents
 from rusbeir.translation.port.folder import JOURNAL, LAYOUT, apply_cuts, read_cuts
-from rusbeir.translation.port.output import paged
 from rusbeir.translation.port.plan import Plan, read_entries
 from rusbeir.translation.segments.segment import Piece
 from rusbeir.types import Dataset, Doc, Progress, silent
 
-PAGE_RECORDS = 200
+QA = "qa"
+"""The folder of a port in which the audit writes."""
+BATCH_RECORDS = 100
 _LINE = re.compile(r"[^\n]+|\n+")
 _LETTER = re.compile(r"[^\W\d_]")
 _SAMPLE = re.compile(r"(\d+) \(seed (-?\d+)\)")
 
 
 class Part(NamedTuple):
-    """A piece of a text and what stands for it in the translation."""
+    """A piece of a text and the corresponding piece of its translation."""
 
     source: str
     translation: str
     sent: bool
-    """Whether it was translated: a segment. What was not (line breaks, markers) is the same on both sides."""
+    """Whether it was translated: a segment. Other pieces (line breaks, markers) are the same on both sides."""
 
 
 class Field(NamedTuple):
     """A title, a text or a query in both languages."""
 
     name: str
-    source: str
-    translation: str
     parts: tuple[Part, ...]
-    """Their sources joined are the source, their translations the translation."""
 
     @property
-    def segments(self) -> list[Part]:
-        """The parts that were translated."""
-        return [part for part in self.parts if part.sent]
+    def source(self) -> str:
+        return "".join([part.source for part in self.parts])
+
+    @property
+    def translation(self) -> str:
+        return "".join([part.translation for part in self.parts])
 
 
 class Record(NamedTuple):
@@ -59,10 +63,15 @@ class Record(NamedTuple):
     record_id: str
     fields: tuple[Field, ...]
 
+    @property
+    def segments(self) -> list[Part]:
+        """The parts of all fields that were translated."""
+        return [part for field in self.fields for part in field.parts if part.sent]
+
 
 @dataclass(frozen=True, kw_only=True)
-class Port:
-    """A dataset, and the one that it was translated from. The source has no more documents than were ported."""
+class AlignedPort:
+    """A ported dataset and its source, which has no more documents than were ported."""
 
     folder: Path
     source: Dataset
@@ -71,24 +80,40 @@ class Port:
 
     @property
     def languages(self) -> tuple[str, str]:
-        """Of the source and of the translation."""
+        """The languages of the source and of the translation."""
         return self.source.card.language, self.dataset.card.language
 
     def records(self) -> Iterator[Record]:
-        """Documents in the source's order, then queries; those that the port does not hold are left out.
+        """Documents in the order of the source, then queries; those that are not in the port are left out.
 
-        Segments are those of the port's journal where it still fits, else lines, else whole texts.
+        Texts are cut as the journal of the port says while it matches them, else into lines, else not at all.
         """
-        with _segmenter(self) as segmenter:
-            for page in paged(self.texts(), PAGE_RECORDS):
-                yield from segmenter.cut(page)
+        journal, layout = self.folder / JOURNAL, self.folder / LAYOUT
+        with contextlib.ExitStack() as stack:
+            segmenter = None
+            if journal.exists() and layout.exists():
+                segmenter = _Segmenter(
+                    stack.enter_context(Journal.open(journal, {})), self.source.card.language, layout
+                )
+            for page in batched(self.texts(), BATCH_RECORDS):
+                texts = [source for _, _, fields in page for _, source, _ in fields]
+                cuts: Iterator[Sequence[Part]] = iter(segmenter.cut(texts) if segmenter else [()] * len(texts))
+                for kind, record_id, fields in page:
+                    aligned = [(name, source, translation, next(cuts)) for name, source, translation in fields]
+                    ported = tuple(
+                        Field(name, _align(source, translation, parts))
+                        for name, source, translation, parts in aligned
+                        if translation is not None
+                    )
+                    if ported or not fields:
+                        yield Record(kind, record_id, ported)
 
     def texts(self) -> Iterator[tuple[str, str, list[tuple[str, str, str | None]]]]:
-        """(kind, id, [(field, source, translation or None)]), a text of each that the journal's layout knows.
+        """(kind, id, [(field, source, translation or None)]), one source text for each line of the layout file.
 
-        None stands for the texts of documents and queries that the port does not hold.
+        None stands for the texts of documents and queries that are not in the port.
         """
-        material = Material(dataset=self.source, fields=tuple(self.settings.get("fields", ",".join(FIELDS)).split(",")))
+        names = self.settings.get("fields", ",".join(FIELDS)).split(",")
         ported = iter(self.dataset.corpus)
         upcoming = next(ported, None)
         for doc in self.source.corpus:
@@ -99,10 +124,10 @@ class Port:
                 with contextlib.suppress(KeyError):
                     other = self.dataset.corpus[doc.doc_id]
             pairs = [("title", doc.title, other and other.title), ("text", doc.text, other and other.text)]
-            pairs = [pair for pair in pairs if pair[1] and pair[0] in material.fields]
+            pairs = [pair for pair in pairs if pair[1] and pair[0] in names]
             if pairs or other is not None:
                 yield "document", doc.doc_id, pairs
-        if "query" in material.fields:
+        if "query" in names:
             for query_id, text in self.source.queries.items():
                 if text:
                     yield "query", query_id, [("query", text, self.dataset.queries.get(query_id))]
@@ -115,19 +140,19 @@ def open_port(
     language: str | None = None,
     split: str | None = None,
     progress: Progress = silent,
-) -> Port:
-    """The port in that folder. source is what it was translated from, where its card does not name it.
+) -> AlignedPort:
+    """Open the port in a folder. source is the dataset that was translated, needed where the card does not name it.
 
-    language and split are the folder's own, where it has no card. Raises BadInput for a folder that is no port, and
-    where the source is another one than the port was made of.
+    language and split describe the port, needed where it has no card. Raises BadInput for a folder that is not a
+    port, and for a source from which the port was not made.
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise BadInput(f"{folder} is no folder; name the folder of a port.")
+        raise BadInput(f"{folder} is not a folder. Give the folder of a port.")
     provenance = read_card(folder).get("provenance", {})
     origin: dict[str, Any] = provenance.get("source", {}) if isinstance(provenance.get("source"), dict) else {}
     if source is None and not origin.get("name"):
-        raise BadInput(f"{folder} is no port: no card.json in it names a source. Name the source with --source.")
+        raise BadInput(f"{folder} is not a port: no card.json in it names a source. Give the source with --source.")
     dataset = load(folder, language=language, split=split, progress=progress)
     try:
         original = load(source or origin["name"], split=dataset.card.split, progress=progress)
@@ -135,73 +160,54 @@ def open_port(
         if source is not None:
             raise
         raise BadInput(
-            f"{folder} is a port of {origin['name']!r}, which has no such name here: give --source."
+            f"{folder} is a port of {origin['name']!r}, but there is no dataset of that name here. "
+            "Give the source with --source."
         ) from error
     if origin.get("fingerprint", original.fingerprint) != original.fingerprint:
         raise BadInput(
-            f"{source or origin['name']} is not what {folder} was made of: its fingerprint is "
-            f"{original.fingerprint[:12]}…, and the port's card says {origin['fingerprint'][:12]}…."
+            f"{folder} was not made from {source or origin['name']}: its card records the source fingerprint "
+            f"{origin['fingerprint'][:12]}…, this dataset has {original.fingerprint[:12]}…. "
+            "Give the right source with --source."
         )
     settings = provenance.get("settings", {})
     if found := _SAMPLE.fullmatch(settings.get("sample", "all")):
         original = sample_documents(original, int(found[1]), int(found[2]))
     if not original.queries.keys() & dataset.queries.keys():
-        raise BadInput(f"{folder} and {original.card.name} have no query in common: it is no port of it.")
-    return Port(folder=folder, source=original, dataset=dataset, settings=settings)
+        raise BadInput(f"{folder} is not a port of {original.card.name}: they have no query id in common.")
+    return AlignedPort(folder=folder, source=original, dataset=dataset, settings=settings)
 
 
-@contextlib.contextmanager
-def _segmenter(port: Port) -> Iterator[_Segmenter]:
-    path, lengths = port.folder / JOURNAL, port.folder / LAYOUT
-    if not path.exists() or not lengths.exists():
-        yield _Segmenter(port, None, None)
-        return
-    with Journal.open(path, {}) as journal:
-        yield _Segmenter(port, journal, read_cuts(lengths))
-
-
-@dataclass
 class _Segmenter:
-    """Cuts texts as the port cut them, or by lines from where its journal does not fit them any more."""
+    """Cuts texts as the port cut them, until its layout file does not match them any more."""
 
-    port: Port
-    journal: Journal | None
-    lengths: Iterator[list[int]] | None
+    def __init__(self, journal: Journal, language: str, layout: Path) -> None:
+        self._journal = journal
+        self._plan = Plan(
+            language=language, glossary=None, entries=read_entries(journal.get_meta("translators") or "[]")
+        )
+        self._path = layout
+        self._lengths = read_cuts(layout) if self._plan.entries else None
 
-    def __post_init__(self) -> None:
-        stored = self.journal.get_meta("translators") if self.journal else None
-        entries = read_entries(stored) if stored else ()
-        self.plan = Plan(language=self.port.source.card.language, glossary=None, entries=entries)
-
-    def cut(self, page: Sequence[tuple[str, str, list[tuple[str, str, str | None]]]]) -> Iterator[Record]:
-        texts = [source for _, _, fields in page for _, source, _ in fields]
-        cuts = self._cuts(texts)
+    def cut(self, texts: Sequence[str]) -> list[list[Part]]:
+        """The parts of each text, with the translations in the journal; [] for each where the layout does not match."""
+        if self._lengths is None:
+            return [[] for _ in texts]
+        try:
+            cuts = list(apply_cuts(self._lengths, texts, self._path))
+        except BadInput:
+            self._lengths = None
+            return [[] for _ in texts]
         sent = list(dict.fromkeys(text for pieces in cuts for text, is_sent in pieces if is_sent))
-        answers: dict[str, str | None] = {}
-        if self.journal is not None and sent:
-            joined = self.plan.joined(self.journal, [[Piece(text, True)] for text in sent], keep=True)
-            answers = dict(zip(sent, joined, strict=True))
-        rest = iter(cuts)
-        for kind, record_id, fields in page:
-            made = []
-            for name, source, translation in fields:
-                pieces = next(rest)
-                if translation is not None:
-                    made.append(Field(name, source, translation, _parts(source, translation, pieces, answers)))
-            if made or not fields:
-                yield Record(kind, record_id, tuple(made))
-
-    def _cuts(self, texts: Sequence[str]) -> list[list[Piece]]:
-        if self.lengths is not None:
-            try:
-                return list(apply_cuts(self.lengths, texts, self.port.folder / LAYOUT))
-            except BadInput:
-                self.lengths = None
-        return [[] for _ in texts]
+        joined = self._plan.joined(self._journal, [[Piece(text, True)] for text in sent], keep=True)
+        answers = dict(zip(sent, joined, strict=True))
+        return [
+            [Part(text, (answers[text] or "") if is_sent else text, is_sent) for text, is_sent in pieces]
+            for pieces in cuts
+        ]
 
 
-def _parts(source: str, translation: str, pieces: Sequence[Piece], answers: dict[str, str | None]) -> tuple[Part, ...]:
-    parts = [Part(text, (answers.get(text) or "") if sent else text, sent) for text, sent in pieces]
+def _align(source: str, translation: str, parts: Sequence[Part]) -> tuple[Part, ...]:
+    """The parts where they make up the translation, else pairs of lines, else the two texts as one pair."""
     if parts and "".join([part.translation for part in parts]) == translation:
         return tuple(parts)
     lines, others = _LINE.findall(source), _LINE.findall(translation)
@@ -210,6 +216,50 @@ def _parts(source: str, translation: str, pieces: Sequence[Piece], answers: dict
     return tuple(Part(*pair, bool(_LETTER.search(pair[0]))) for pair in zip(lines, others, strict=True))
 
 
-def segments(records: Iterator[Record]) -> Iterator[Part]:
-    """The segments of the records, in order."""
-    return chain.from_iterable(field.segments for record in records for field in record.fields)
+class RecordFile:
+    """The records of a port, read once and kept in a temporary file, from which all later steps read them.
+
+    The file has no name: it is gone when it is closed, and when the process is killed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._end = self.n_segments = 0
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file: IO[bytes] = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 (closed by __exit__)
+        except OSError as error:
+            raise cannot_write(folder, error) from error
+
+    def __enter__(self) -> RecordFile:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+    def fill(self, records: Iterable[Record], progress: Progress) -> None:
+        """Write the records, and count their segments."""
+        for batch in batched(records, BATCH_RECORDS):
+            try:
+                pickle.dump(batch, self._file, pickle.HIGHEST_PROTOCOL)
+                self._end = self._file.tell()
+            except OSError as error:
+                raise cannot_write(self._folder, error) from error
+            self.n_segments += sum(len(record.segments) for record in batch)
+            progress("read segments", self.n_segments, None)
+
+    def batches(self) -> Iterator[list[Record]]:
+        """The records in lists of BATCH_RECORDS; several readers do not disturb one another."""
+        place = 0
+        while place < self._end:
+            self._file.seek(place)
+            batch = pickle.load(self._file)
+            place = self._file.tell()
+            yield batch
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """(source, translation) of each segment."""
+        for batch in self.batches():
+            for record in batch:
+                for part in record.segments:
+                    yield part.source, part.translation

@@ -12,8 +12,8 @@ from typing import Any
 import orjson
 
 from rusbeir import __version__
-from rusbeir.audit.aligned import Port, open_port
-from rusbeir.audit.report import FLAGS, QA, SEGMENTS, read_report
+from rusbeir.audit.aligned import QA, AlignedPort, open_port
+from rusbeir.audit.report import SEGMENTS, read_report
 from rusbeir.datasets import query_metadata
 from rusbeir.errors import BadInput, unknown
 from rusbeir.storage import atomic_file
@@ -43,13 +43,13 @@ def plan_cleaning(
     with a document go its judgements, and with the last relevant one the query. Changes nothing. Raises BadInput
     where the port was not checked, or has changed since.
     """
-    for name in flags:
-        if name not in FLAGS:
-            raise unknown("flag", name, FLAGS)
     if not 0 < share <= 1:
         raise BadInput(f"--share {share}: give a part of a document's characters, above 0 and at most 1.")
     port = open_port(folder, source=source, progress=progress)
-    read_report(port)
+    known = read_report(port)["flags"]
+    for name in flags:
+        if name not in known:
+            raise unknown("flag", name, known)
     documents: list[dict[str, Any]] = []
     queries: list[dict[str, Any]] = []
     repairs: list[dict[str, Any]] = []
@@ -130,7 +130,7 @@ def apply_cleaning(
     return card
 
 
-def _rows(port: Port) -> Iterator[dict[str, Any]]:
+def _rows(port: AlignedPort) -> Iterator[dict[str, Any]]:
     with (port.folder / QA / SEGMENTS).open("rb") as file:
         yield from map(orjson.loads, file)
 

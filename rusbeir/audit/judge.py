@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import re
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from rusbeir import __version__
-from rusbeir.audit import rubric
-from rusbeir.audit.aligned import open_port
-from rusbeir.audit.report import QA
+from rusbeir.audit.aligned import QA, open_port
 from rusbeir.audit.sampling import Item, draw
 from rusbeir.jobs import (
     Answer,
@@ -31,9 +32,22 @@ from rusbeir.jobs import (
     TaskQueue,
     Throttle,
 )
-from rusbeir.storage import atomic_file
+from rusbeir.storage import atomic_file, data_folder
+from rusbeir.translation.languages import english_name
 from rusbeir.translation.port.job import Tell, run_to_end
 from rusbeir.types import Progress, silent
+
+DIMENSIONS = ("accuracy", "fluency", "completeness", "style_consistency")
+SCALE = (1, 2, 3, 4, 5)
+SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        **{name: {"type": "integer", "minimum": SCALE[0], "maximum": SCALE[-1]} for name in DIMENSIONS},
+        "comments": {"type": "string"},
+    },
+    "required": [*DIMENSIONS, "comments"],
+    "additionalProperties": False,
+}
 
 JOURNAL, VERDICTS = "judge.sqlite", "judge.jsonl"
 KIND = "judgement"
@@ -71,7 +85,7 @@ def judge_port(
     port = open_port(folder, source=source, progress=progress)
     items = draw(port, n, seed)
     client = Llm.from_environment(llm, timeout_seconds=_TIMEOUT_SECONDS, price=Price(input_price, output_price))
-    signature = f"judge|model:{llm}|rubric:{rubric.digest()}|seed:{seed}"
+    signature = f"judge|model:{llm}|rubric:{rubric_digest()}|seed:{seed}"
     path = port.folder / QA / JOURNAL
     with Journal.open(
         path, {"port": port.dataset.card.name, "from": port.languages[0], "to": port.languages[1]}
@@ -126,7 +140,7 @@ def means(items: Sequence[Item], verdicts: dict[str, Any]) -> dict[str, dict[str
     if not judged:
         return {}
     found: dict[str, dict[str, float]] = {}
-    for name in rubric.DIMENSIONS:
+    for name in DIMENSIONS:
         scores = [verdicts[item.item_id][name] for item in judged]
         weights = [item.weight for item in judged]
         found[name] = {
@@ -150,9 +164,9 @@ def read_verdict(answer: str) -> dict[str, Any] | None:
         return None
     if not isinstance(value, dict):
         return None
-    scores = {name: value.get(name) for name in rubric.DIMENSIONS}
+    scores = {name: value.get(name) for name in DIMENSIONS}
     # bool is an int, and 5.0 is none.
-    if not all(type(score) is int and score in rubric.SCALE for score in scores.values()):
+    if not all(type(score) is int and score in SCALE for score in scores.values()):
         return None
     comments = value.get("comments", "")
     return {**scores, "comments": comments if isinstance(comments, str) else ""}
@@ -210,13 +224,13 @@ class Judge:
         return invalid
 
     async def _answer(self, task: Task, attempt: int) -> Answer:
-        messages = rubric.prompt(*self.languages, *orjson.loads(task.payload))
+        messages = make_prompt(*self.languages, *orjson.loads(task.payload))
         cost = self.client.price.of(_PROMPT_TOKENS + len(task.payload) // _CHARS_PER_TOKEN, _MAX_TOKENS)
         self.budget.reserve(len(task.payload), cost)
         answer = await self.throttle.run(
             lambda: self.client.chat(
                 messages,
-                schema=rubric.SCHEMA,
+                schema=SCHEMA,
                 # With temperature 0 another seed would change nothing.
                 temperature=0.3 if attempt else 0.0,
                 seed=self.seed + attempt,
@@ -225,3 +239,33 @@ class Judge:
         )
         self.budget.correct(cost=self.client.price.of(answer.input_tokens, answer.output_tokens) - cost)
         return answer
+
+
+def describe_dimensions() -> dict[str, str]:
+    """Each dimension with what it asks, in one sentence."""
+    table: dict[str, str] = _read_rubric()["dimensions"]
+    return {name: table[name] for name in DIMENSIONS}
+
+
+def make_prompt(source: str, target: str, text: str, translation: str) -> list[dict[str, str]]:
+    """The messages that ask a model for its scores; source and target are BCP 47."""
+    table = _read_rubric()
+    names = {"source": english_name(source), "target": english_name(target)}
+    rubric = "\n".join(f"- {name}: {asks}" for name, asks in describe_dimensions().items())
+    return [
+        {"role": "system", "content": table["system"].format(rubric=rubric, **names)},
+        {"role": "user", "content": table["user"].format(text=text, translation=translation, **names)},
+    ]
+
+
+def rubric_digest() -> str:
+    """Eight letters that change with the rubric."""
+    return hashlib.blake2b(
+        (data_folder("translation") / "prompts" / "judge.toml").read_bytes(), digest_size=4
+    ).hexdigest()
+
+
+@cache
+def _read_rubric() -> dict[str, Any]:
+    with (data_folder("translation") / "prompts" / "judge.toml").open("rb") as file:
+        return tomllib.load(file)

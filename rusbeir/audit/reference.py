@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rusbeir.audit import scores
-from rusbeir.audit.aligned import Port
+from rusbeir.audit.aligned import AlignedPort
 from rusbeir.audit.scores import Level
 from rusbeir.datasets import load
 from rusbeir.datasets.card import read_card
 from rusbeir.errors import BadInput
-from rusbeir.processes import cpu_count, in_order
-from rusbeir.translation.port.output import paged
+from rusbeir.processes import batched, cpu_count, in_order
 from rusbeir.types import Dataset, Doc, Progress, silent
 
 LEVELS: Mapping[str, str] = {"document": "documents", "query": "queries"}
@@ -80,7 +79,7 @@ class _Worker:
         return found
 
 
-def open_reference(port: Port, name_or_path: str | Path, progress: Progress = silent) -> Dataset:
+def open_reference(port: AlignedPort, name_or_path: str | Path, progress: Progress = silent) -> Dataset:
     """The dataset to compare a port with. Raises BadInput where it is in another language, or shares no query."""
     card, path = port.dataset.card, Path(name_or_path)
     own = read_card(path)
@@ -98,7 +97,7 @@ def open_reference(port: Port, name_or_path: str | Path, progress: Progress = si
 
 
 def compare_port(
-    port: Port, reference: Dataset, *, processes: int | None = None, progress: Progress = silent
+    port: AlignedPort, reference: Dataset, *, processes: int | None = None, progress: Progress = silent
 ) -> dict[str, Any]:
     """BLEU, chrF, chrF++ and TER of the port's documents and of its queries, each as one corpus of texts.
 
@@ -110,7 +109,7 @@ def compare_port(
     total = len(port.dataset.corpus) + len(port.dataset.queries)
     totals = {level: _Total() for level in LEVELS.values()}
     done = 0
-    batches = paged(_pairs(port, reference), BATCH_TEXTS)
+    batches = batched(_pairs(port, reference), BATCH_TEXTS)
     for page in in_order(_Worker(language=language), batches, cpu_count() if processes is None else processes):
         for found in page:
             totals[found.level].add(found)
@@ -124,7 +123,7 @@ def compare_port(
     }
 
 
-def _pairs(port: Port, reference: Dataset) -> Iterator[_Pair]:
+def _pairs(port: AlignedPort, reference: Dataset) -> Iterator[_Pair]:
     for kind, record_id, fields in port.texts():
         held = {name: translation for name, _, translation in fields if translation is not None}
         if held:

@@ -1,47 +1,47 @@
-"""The audit of a port: every segment checked, translated back and compared, and the report of it written."""
+"""The audit of a port: every segment checked, translated back and compared; the report as JSON and as an HTML page."""
 
 from __future__ import annotations
 
+import difflib
 import heapq
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import orjson
 
 from rusbeir import __version__
-from rusbeir.audit import scores, segment_checks
-from rusbeir.audit.aligned import Port, open_port, segments
-from rusbeir.audit.back_translation import answers, back_translate
+from rusbeir.audit import scores
+from rusbeir.audit.aligned import QA, AlignedPort, RecordFile, open_port
 from rusbeir.audit.gates import LEVELS, Gate, failed_gates, figure_names, figures, refuse_unknown
-from rusbeir.audit.page import write_page
+from rusbeir.audit.measurement import BackTranslations, Measured, Measurer, back_translate, measure
 from rusbeir.audit.reference import compare_port, open_reference
-from rusbeir.audit.retrieval_round_trip import Trip, back_corpus
+from rusbeir.audit.retrieval_round_trip import open_round_trip
 from rusbeir.audit.scores import Level
-from rusbeir.audit.segment_checks import Measured, Measurer, Task
-from rusbeir.errors import BadInput
-from rusbeir.processes import cpu_count, in_order
+from rusbeir.audit.segment_checks import CHECKS, AuditCheck, CheckedTexts, ReportsFigures, prepare_checks
+from rusbeir.errors import BadInput, require
 from rusbeir.storage import atomic_file
-from rusbeir.translation.checks.checks import CHECKS
 from rusbeir.translation.port.job import Tell
-from rusbeir.translation.port.output import paged
 from rusbeir.translation.translator import Translator
 from rusbeir.types import Progress, silent
 
-QA = "qa"
-BACK = "back"
 REPORT, TEXTS, SEGMENTS = "report.json", "texts.jsonl", "segments.jsonl"
-FLAGS = (*CHECKS, "length")
-"""All that a segment can be flagged with."""
-BATCH_RECORDS = 100
 WORST = 20
 EXAMPLES = 5
-_SHOWN_MIN_CHARS = 20
-"""The worst segments are looked for among sources from this length on: a word alone is easily 0."""
+_WORST_MIN_CHARS = 20
+"""The shortest source among the worst segments: chrF of a single word is easily 0."""
+MAX_SHOWN_CHARS = 1500
+"""The longest text on a page, in characters; longer ones are truncated with a note."""
+_WORDS = re.compile(r"\w+|\s+|[^\w\s]")
+# Characters that a page must not contain, and those that change the direction of the text after them.
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]"
+)
 
 
 def check_port(
@@ -53,6 +53,7 @@ def check_port(
     language: str | None = None,
     split: str | None = None,
     round_trip: bool = True,
+    checks: Mapping[str, AuditCheck] = CHECKS,
     processes: int | None = None,
     budget_chars: int | None = None,
     budget_cost: float | None = None,
@@ -61,108 +62,80 @@ def check_port(
     tell: Tell = lambda line: None,
     **options: Any,
 ) -> dict[str, Any]:
-    """The report of the port in folder (docs/audit.md); also written to qa/report.json and qa/report.html in it.
+    """Audit the port in folder and return the report (docs/audit.md), also written to qa/report.json and .html.
 
-    Without a back_translator no chrF and no round trip are made. What was translated back before is not sent again.
-    The options are the back-translator's. A reference is the same dataset as people translated it, texts having the
-    same ids. Raises BadInput for a folder that is no port and for a reference of something else, and as rusbeir.port
-    where the back-translator fails.
+    Without a back_translator there is no chrF and no round trip; the options are the back-translator's. Segments
+    translated back before are not sent again. A reference is a human translation of the same dataset with the same
+    ids. Raises BadInput for a folder that is not a port and for a reference of another dataset, and what rusbeir.port
+    raises where the back-translator fails.
 
     >>> check_port("scifact-kk", back_translator="google")["levels"]["documents"]["chrF"]  # doctest: +SKIP
     61.7
     """
     refuse_unknown(
-        gates, figure_names(FLAGS, translated_back=back_translator is not None, compared=reference is not None)
+        gates, figure_names(checks, translated_back=back_translator is not None, compared=reference is not None)
     )
     port = open_port(folder, source=source, language=language, split=split, progress=progress)
     other = open_reference(port, reference, progress) if reference is not None else None
-    n_segments = 0
-
-    def pairs() -> Iterator[tuple[str, str]]:
-        nonlocal n_segments
-        for part in segments(port.records()):
-            n_segments += 1
-            yield part.source, part.translation
-
-    bounds = segment_checks.bounds(pairs())
-    qa = port.folder / QA
-    if back_translator is not None:
-        back_translate(
-            port,
-            qa / BACK,
-            back_translator,
-            n_segments=n_segments,
-            budget_chars=budget_chars,
-            budget_cost=budget_cost,
-            progress=progress,
-            tell=tell,
-            **options,
-        )
-    measurer = Measurer(languages=port.languages, bounds=bounds)
-    tally = Tally()
-    trip: Trip | None = None
     with ExitStack() as stack:
-        files = [stack.enter_context(atomic_file(qa / name)) for name in (TEXTS, SEGMENTS)]
-        batches = _tasks(port, None)
-        signatures: list[str] = []
+        records = stack.enter_context(RecordFile(port.folder / QA))
+        records.fill(port.records(), progress)
+        back = None
         if back_translator is not None:
-            found = stack.enter_context(answers(port, qa / BACK))
-            batches, signatures = _tasks(port, found.of), found.signatures
-        measured = _measured(measurer, batches, n_segments, processes, progress)
-        if back_translator is not None and round_trip:
-            trip = back_corpus(port, qa, tally.watched(measured, *files), progress)
-        else:
-            for _ in tally.watched(measured, *files):
-                pass
-    report: dict[str, Any] = {
+            options |= {"budget_chars": budget_chars, "budget_cost": budget_cost, "progress": progress, "tell": tell}
+            back = stack.enter_context(back_translate(port, records, translator=back_translator, **options))
+        texts = CheckedTexts(languages=port.languages, pairs=records.pairs, translated_back=back is not None)
+        finders = prepare_checks(texts, checks)
+        trip = stack.enter_context(open_round_trip(port)) if back and round_trip else None
+        tally = Tally(flag_names=[*finders])
+        text_file, segment_file = (
+            stack.enter_context(atomic_file(port.folder / QA / name)) for name in (TEXTS, SEGMENTS)
+        )
+        measurer = Measurer(languages=port.languages, finders=finders)
+        for one in measure(records, back, measurer, processes, progress):
+            text_file.write(one.row)
+            segment_file.writelines(one.segment_rows)
+            tally.add(one)
+            if trip is not None:
+                trip.add(one)
+    if back is not None and back.n_missing:
+        tell(f"{back.n_missing:,} of {tally.n_segments:,} segments have no back-translation; they count as they are.")
+    report = {
+        **_describe(port, back),
+        **tally.summary(),
+        **{name: finder.figures() for name, finder in finders.items() if isinstance(finder, ReportsFigures)},
+        "reference": compare_port(port, other, processes=processes, progress=progress) if other else None,
+        "round_trip": trip.measure(progress) if trip else None,
+    }
+    asked = ", ".join(gate.text for gate in gates)
+    report["gates"] = {"asked": asked, "failed": failed_gates(gates, figures(report))} if gates else None
+    with atomic_file(port.folder / QA / REPORT) as file:
+        file.write(orjson.dumps(report, option=orjson.OPT_INDENT_2) + b"\n")
+    write_page(port.folder / QA / "report.html", report)
+    return report
+
+
+def _describe(port: AlignedPort, back: BackTranslations | None) -> dict[str, Any]:
+    card = port.dataset.card
+    return {
         "version": __version__,
-        "port": port.dataset.card.name,
+        "port": card.name,
         "folder": str(port.folder),
         "fingerprint": port.dataset.fingerprint,
         "source": port.source.card.name,
         "languages": port.languages,
-        "translators": [row["signature"] for row in port.dataset.card.provenance.get("translators", [])],
-        "back_translators": signatures,
-        "signatures": {name: scores.signature(name) for name in ("chrF", "chrF++")} if signatures else {},
-        **tally.summary(),
-        "length": bounds._asdict() if bounds else None,
-        "reference": compare_port(port, other, processes=processes, progress=progress) if other else None,
-        "round_trip": trip.measured(progress) if trip else None,
+        "translators": [row["signature"] for row in card.provenance.get("translators", [])],
+        "back_translators": [entry.signature for entry in back.plan.entries] if back else [],
+        "signatures": {name: scores.signature(name) for name in ("chrF", "chrF++")} if back else {},
     }
-    asked = ", ".join(gate.text for gate in gates)
-    report["gates"] = {"asked": asked, "failed": failed_gates(gates, figures(report))} if gates else None
-    with atomic_file(qa / REPORT) as file:
-        file.write(orjson.dumps(report, option=orjson.OPT_INDENT_2) + b"\n")
-    write_page(qa / "report.html", report)
-    return report
-
-
-def _tasks(port: Port, translate: Any) -> Iterator[list[Task]]:
-    for page in paged(port.records(), BATCH_RECORDS):
-        if translate is None:
-            yield [Task(record, None) for record in page]
-            continue
-        texts = [part.translation for part in segments(iter(page))]
-        back = iter(translate(texts))
-        yield [
-            Task(record, tuple(islice(back, sum(len(field.segments) for field in record.fields)))) for record in page
-        ]
-
-
-def _measured(
-    measurer: Measurer, batches: Iterable[Sequence[Task]], total: int, processes: int | None, progress: Progress
-) -> Iterator[Measured]:
-    done = 0
-    for batch in in_order(measurer, batches, cpu_count() if processes is None else processes):
-        yield from batch
-        done += sum(len(one.flags) for one in batch)
-        progress("check segments", done, total)
 
 
 @dataclass(kw_only=True)
 class Tally:
-    """What is known of the segments so far."""
+    """Counts, scores and examples of the records measured so far."""
 
+    flag_names: Sequence[str]
+    """Of the checks that were applied."""
     levels: dict[str, Level] = field(default_factory=lambda: {name: Level() for name in LEVELS})
     n_segments: int = 0
     n_records: Counter[str] = field(default_factory=Counter)
@@ -172,22 +145,15 @@ class Tally:
     worst: list[tuple[float, int, bytes]] = field(default_factory=list)
     examples: dict[str, list[bytes]] = field(default_factory=dict)
 
-    def watched(self, measured: Iterable[Measured], texts: IO[bytes], rows: IO[bytes]) -> Iterator[Measured]:
-        """What is measured, written to the files and taken in on the way."""
-        for one in measured:
-            texts.write(one.row)
-            rows.writelines(one.segment_rows)
-            self._add(one)
-            yield one
-
-    def _add(self, one: Measured) -> None:
+    def add(self, one: Measured) -> None:
+        """Take in the next record."""
         self.n_records[one.kind] += 1
         for n, names in enumerate(one.flags):
             self.flagged.update(names)
             self.n_flagged += bool(names)
             for name in names:
-                if len(shown := self.examples.setdefault(name, [])) < EXAMPLES:
-                    shown.append(one.segment_rows[n])
+                if len(rows := self.examples.setdefault(name, [])) < EXAMPLES:
+                    rows.append(one.segment_rows[n])
         self.flagged_records.update((name, one.kind) for name in {name for names in one.flags for name in names})
         level = "documents" if one.kind == "document" else "queries"
         self.levels[level].add(one.scores, one.counts)
@@ -197,7 +163,7 @@ class Tally:
             entry = (-score, -(self.n_segments + n), one.segment_rows[n])
             if len(self.worst) == WORST and entry < self.worst[0]:
                 continue
-            if len(orjson.loads(entry[2])["source"]) >= _SHOWN_MIN_CHARS:
+            if len(orjson.loads(entry[2])["source"]) >= _WORST_MIN_CHARS:
                 (heapq.heappush if len(self.worst) < WORST else heapq.heapreplace)(self.worst, entry)
         self.n_segments += len(one.flags)
 
@@ -217,21 +183,68 @@ class Tally:
                     "documents": self.flagged_records[name, "document"],
                     "queries": self.flagged_records[name, "query"],
                 }
-                for name in FLAGS
+                for name in self.flag_names
             },
             "worst": [orjson.loads(row) for _, _, row in sorted(self.worst, reverse=True)],
             "examples": {name: [*map(orjson.loads, rows)] for name, rows in sorted(self.examples.items())},
         }
 
 
-def read_report(port: Port) -> dict[str, Any]:
-    """The last report of check_port on this port. Raises BadInput where there is none of its present state."""
+def read_report(port: AlignedPort) -> dict[str, Any]:
+    """The report of the last check of this port. Raises BadInput where there is none, or the port has changed since."""
     path = port.folder / QA / REPORT
     if not path.exists():
-        raise BadInput(f"{port.folder} was not checked yet: run `rusbeir audit check {port.folder}` first.")
+        raise BadInput(f"{port.folder} has not been checked yet. Run `rusbeir audit check {port.folder}` first.")
     report: dict[str, Any] = orjson.loads(path.read_bytes())
     if report["fingerprint"] != port.dataset.fingerprint:
         raise BadInput(
-            f"{port.folder} has changed since it was checked: run `rusbeir audit check {port.folder}` again."
+            f"{port.folder} has changed since it was checked. Run `rusbeir audit check {port.folder}` again."
         )
     return report
+
+
+def write_page(path: Path, report: Mapping[str, Any]) -> None:
+    """Write the report of check_port as a page."""
+    with atomic_file(path) as file:
+        file.write(template_environment().get_template("report.html.j2").render(report=report).encode())
+
+
+def clean_text(text: str, chars: int = MAX_SHOWN_CHARS) -> str:
+    """The text with control characters replaced by �, truncated to that many characters with a note of its length.
+
+    >>> clean_text("a\\x00b")
+    'a�b'
+    """
+    short = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text[:chars])
+    return short if len(text) <= chars else f"{short} … ({len(text):,} characters)"
+
+
+def find_differences(before: str, after: str) -> list[tuple[str, str, str]]:
+    """(how, words of before, words of after): "equal", "replace", "delete" or "insert".
+
+    >>> find_differences("a red cat", "a cat")
+    [('equal', 'a ', 'a '), ('delete', 'red ', ''), ('equal', 'cat', 'cat')]
+    """
+    old, new = _WORDS.findall(clean_text(before)), _WORDS.findall(clean_text(after))
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    return [(how, "".join(old[a:b]), "".join(new[c:d])) for how, a, b, c, d in matcher.get_opcodes()]
+
+
+def draw_bars(heights: Sequence[int], *, width: int = 360, height: int = 90) -> list[tuple[float, float, float, float]]:
+    """(x, y, width, height) of the bars of a histogram in a drawing of that size."""
+    step, top = width / len(heights), max([*heights, 1])
+    return [(round(i * step, 1), round(height * (1 - n / top), 1), round(step - 1, 1), round(height * n / top, 1))
+            for i, n in enumerate(heights)]  # fmt: skip
+
+
+@cache
+def template_environment() -> Any:
+    """The jinja2 environment of the pages, in which everything is escaped."""
+    jinja2 = require("jinja2", "The audit's pages", "audit")
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("rusbeir.audit"), autoescape=True, undefined=jinja2.StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    made.filters |= {"shown": clean_text, "percent": lambda share: f"{share:.2%}", "number": lambda n: f"{n:,}"}
+    made.globals |= {"differences": find_differences, "bars": draw_bars}
+    return made

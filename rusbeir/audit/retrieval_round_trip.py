@@ -2,187 +2,170 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import orjson
 
-from rusbeir.audit.aligned import Port
-from rusbeir.audit.segment_checks import Measured
-from rusbeir.datasets import load, write_beir
+from rusbeir.audit.aligned import QA, AlignedPort
+from rusbeir.audit.measurement import Measured
+from rusbeir.datasets import load
+from rusbeir.datasets.card import CARD, card_bytes
+from rusbeir.datasets.formats.records import document_line, query_line
+from rusbeir.datasets.writing import qrels_lines
 from rusbeir.errors import UnknownName
 from rusbeir.experiment import bench
-from rusbeir.storage import atomic_file
-from rusbeir.types import Dataset, Doc, Progress
+from rusbeir.storage import atomic_file, atomic_folder
+from rusbeir.translation.port.fields import Sample
+from rusbeir.types import Dataset, Doc, Progress, canonical_line, fingerprint
 
 FOLDER = "round-trip"
 PER_QUERY = "queries.jsonl"
 MEASURE = "nDCG@10"
 SYSTEM = "bm25"
-_QUARTILES = ("lowest", "second", "third", "highest")
-_WORST = 20
+MAX_LOST_QUERIES = 20
+_QUARTERS = ("lowest", "second", "third", "highest")
 
 
 @dataclass(kw_only=True)
-class Trip:
-    """The three datasets, and chrF of the queries and of the documents that are relevant to one."""
+class RoundTrip:
+    """Retrieval on the source, the port, and the port translated back, which is written while it is measured."""
 
-    port: Port
-    folder: Path
-    original: Dataset
-    back: Dataset
-    query_chrf: Mapping[str, float]
-    doc_chrf: Mapping[str, float]
+    port: AlignedPort
+    corpus_file: IO[bytes]
+    queries: dict[str, str] = field(default_factory=dict)
+    """The queries translated back."""
+    query_chrf: dict[str, float] = field(default_factory=dict)
+    doc_chrf: dict[str, float] = field(default_factory=dict)
+    """Of the documents that are relevant to a query."""
+    doc_ids: set[str] = field(default_factory=set)
+    digest: hashlib._Hash = field(default_factory=hashlib.sha256)
+    relevant: frozenset[str] = field(init=False)
 
-    def measured(self, progress: Progress) -> dict[str, Any]:
-        """nDCG@10 on the three, by quartile of chrF, and the queries that lost most; each query's in a file."""
-        sets = {"source": self.original, "port": self.port.dataset, "back": self.back}
+    def __post_init__(self) -> None:
+        qrels = self.port.dataset.qrels.values()
+        self.relevant = frozenset(doc_id for grades in qrels for doc_id, grade in grades.items() if grade > 0)
+
+    def add(self, one: Measured) -> None:
+        """Take in the next document or query, in the order of the port's records."""
+        texts = dict(one.back)
+        if one.kind == "query":
+            self.queries[one.record_id] = texts["query"]
+            self.query_chrf[one.record_id] = one.scores[0]
+            return
+        if one.record_id in self.relevant and one.scores:
+            self.doc_chrf[one.record_id] = one.scores[0]
+        if len(texts) < 2:
+            original = self.port.source.corpus[one.record_id]
+            texts = {"title": original.title, "text": original.text, **texts}
+        self.doc_ids.add(one.record_id)
+        self.digest.update(canonical_line(one.record_id, texts["title"], texts["text"]))
+        self.corpus_file.write(document_line(Doc(one.record_id, texts["text"], texts["title"])))
+
+    def write_rest(self, folder: Path) -> None:
+        """Write what the folder of the back-translation needs in addition to its documents."""
+        source, ported = self.port.source, self.port.dataset
+        left = [query_id for query_id in source.queries if query_id in ported.queries]
+        queries = {query_id: self.queries.get(query_id, source.queries[query_id]) for query_id in left}
+        with (folder / "queries.jsonl").open("wb") as file:
+            file.writelines(query_line(query_id, text) for query_id, text in queries.items())
+        (folder / "qrels").mkdir()
+        with (folder / "qrels" / f"{source.card.split}.tsv").open("wb") as file:
+            file.writelines(qrels_lines(ported.qrels))
+        card = replace(source.card, name=f"{ported.card.name}@{source.card.language}", provenance={})
+        content = fingerprint(self.digest.hexdigest(), queries, ported.qrels)
+        n_qrels = sum(map(len, ported.qrels.values()))
+        counts = {"n_docs": len(self.doc_ids), "n_queries": len(queries), "n_qrels": n_qrels}
+        (folder / CARD).write_bytes(card_bytes(card, content, **counts))
+
+    def measure(self, progress: Progress) -> dict[str, Any]:
+        """nDCG@10 on the three, by quarter of chrF, and the queries that lost most; each query's in a file."""
+        folder = self.port.folder / QA / FOLDER
+        back = load(folder / "back", progress=progress)
+        sets = {"source": self._original(), "port": self.port.dataset, "back": back}
         values: dict[str, dict[str, float]] = {}
         rows: dict[str, dict[str, Any]] = {}
         for name, dataset in sets.items():
             try:
-                row = bench(dataset, SYSTEM, measures=(MEASURE,), out=self.folder / "results", progress=progress)
+                row = bench(dataset, SYSTEM, measures=(MEASURE,), out=folder / "results", progress=progress)
             except UnknownName as error:
-                # A language that has no analyzer yet.
+                # There is no analyzer for the language yet.
                 rows[name] = {"skipped": str(error)}
                 continue
             rows[name] = {MEASURE: row["measures"][MEASURE], "signature": row["signature"]}
             per_query = orjson.loads(Path(row["per_query"]).read_bytes())
             values[name] = {query_id: found[MEASURE] for query_id, found in per_query.items()}
-        asked = [query_id for query_id in values["source"] if query_id in self.query_chrf]
         table: list[dict[str, Any]] = [
             {
                 "query_id": query_id,
-                "query": self.original.queries[query_id],
+                "query": self.port.source.queries[query_id],
                 "translation": self.port.dataset.queries[query_id],
-                "back_translation": self.back.queries[query_id],
+                "back_translation": back.queries[query_id],
                 "chrF": round(self.query_chrf[query_id], 2),
                 "documents_chrF": self._documents_chrf(query_id),
                 **{name: found.get(query_id) for name, found in values.items()},
             }
-            for query_id in asked
+            for query_id in values["source"]
+            if query_id in self.query_chrf
         ]
-        with atomic_file(self.folder / PER_QUERY) as file:
+        with atomic_file(folder / PER_QUERY) as file:
             file.writelines(orjson.dumps(row) + b"\n" for row in table)
-        kept = rows["back"][MEASURE] / rows["source"][MEASURE] if rows["source"][MEASURE] else None
         lost = sorted(table, key=lambda row: (row["back"] - row["source"], row["query_id"]))
         return {
             "system": SYSTEM,
             "measure": MEASURE,
             "n_queries": len(values["source"]),
             "rows": rows,
-            "kept": kept,
+            "kept": rows["back"][MEASURE] / rows["source"][MEASURE] if rows["source"][MEASURE] else None,
             "quartiles": {
-                "of the query": _quartiles(table, "chrF", values),
-                "of its relevant documents": _quartiles(table, "documents_chrF", values),
+                "of the query": _by_quarter(table, "chrF", values),
+                "of its relevant documents": _by_quarter(table, "documents_chrF", values),
             },
-            "lost": [row for row in lost[:_WORST] if row["back"] < row["source"]],
+            "lost": [row for row in lost[:MAX_LOST_QUERIES] if row["back"] < row["source"]],
         }
+
+    def _original(self) -> Dataset:
+        """The source as far as it was ported: the documents and queries that the port has, with its judgements."""
+        original, ported = self.port.source, self.port.dataset
+        whole = len(original.corpus) == len(ported.corpus) and original.qrels == ported.qrels
+        if whole and self.port.settings.get("sample", "all") == "all":
+            return original
+        corpus = Sample(original.corpus, frozenset(self.doc_ids))
+        queries = {query_id: original.queries[query_id] for query_id in ported.queries}
+        return replace(original, corpus=corpus, queries=queries, qrels=ported.qrels)
 
     def _documents_chrf(self, query_id: str) -> float | None:
         """The mean over the query's relevant documents; None where none has a chrF."""
-        grades = self.original.qrels[query_id]
+        grades = self.port.dataset.qrels[query_id]
         scores = [self.doc_chrf[doc_id] for doc_id, grade in grades.items() if grade > 0 and doc_id in self.doc_chrf]
         return round(sum(scores) / len(scores), 2) if scores else None
 
 
-def back_corpus(port: Port, qa: Path, measured: Iterable[Measured], progress: Progress) -> Trip:
-    """Write the port translated back, and the source as far as it was ported, as datasets below qa."""
-    folder = qa / FOLDER
-    for name in ("back", "source"):
-        shutil.rmtree(folder / name, ignore_errors=True)
-    relevant = {doc_id for grades in port.dataset.qrels.values() for doc_id, grade in grades.items() if grade > 0}
-    passing = _Passing(port, iter(measured), relevant)
-    card = replace(port.source.card, name=f"{port.dataset.card.name}@{port.source.card.language}", provenance={})
-    dataset = replace(port.dataset, corpus=passing, queries=passing.queries, card=card)
-    write_beir(dataset, folder / "back")
-    back = load(folder / "back", progress=progress)
-    ported = port.dataset
-    original = port.source
-    whole = len(original.corpus) == len(ported.corpus) and original.qrels == ported.qrels
-    if not whole or port.settings.get("sample", "all") != "all":
-        kept = _Kept(port, back)
-        queries = {query_id: original.queries[query_id] for query_id in ported.queries}
-        write_beir(replace(original, corpus=kept, queries=queries, qrels=ported.qrels), folder / "source")
-        original = load(folder / "source", progress=progress)
-    return Trip(
-        port=port,
-        folder=folder,
-        original=original,
-        back=back,
-        query_chrf=passing.query_chrf,
-        doc_chrf=passing.doc_chrf,
-    )
+@contextlib.contextmanager
+def open_round_trip(port: AlignedPort) -> Iterator[RoundTrip]:
+    """A round trip to which all measured records are added; its dataset in qa/round-trip/back appears at the end."""
+    folder = port.folder / QA / FOLDER / "back"
+    shutil.rmtree(folder, ignore_errors=True)
+    with atomic_folder(folder) as new:
+        with (new / "corpus.jsonl").open("wb") as file:
+            trip = RoundTrip(port=port, corpus_file=file)
+            yield trip
+        trip.write_rest(new)
 
 
-@dataclass
-class _Passing:
-    """The back-translated documents as a corpus that is read once, as they are measured; then the queries."""
-
-    port: Port
-    measured: Iterator[Measured]
-    relevant: set[str]
-    queries: dict[str, str] = field(init=False)
-    query_chrf: dict[str, float] = field(default_factory=dict)
-    doc_chrf: dict[str, float] = field(default_factory=dict)
-    n_docs: int = 0
-
-    def __post_init__(self) -> None:
-        self.queries = dict(self.port.source.queries)
-
-    def __iter__(self) -> Iterator[Doc]:
-        # Queries come after all documents, and are read to the end before anyone asks for them.
-        for one in self.measured:
-            texts = dict(one.back)
-            if one.kind == "query":
-                self.queries[one.record_id] = texts["query"]
-                self.query_chrf[one.record_id] = one.scores[0]
-                continue
-            if one.record_id in self.relevant and one.scores:
-                self.doc_chrf[one.record_id] = one.scores[0]
-            if len(texts) < 2:
-                original = self.port.source.corpus[one.record_id]
-                texts = {"title": original.title, "text": original.text, **texts}
-            self.n_docs += 1
-            yield Doc(one.record_id, texts["text"], texts["title"])
-        for query_id in [query_id for query_id in self.queries if query_id not in self.port.dataset.queries]:
-            del self.queries[query_id]
-
-    def __len__(self) -> int:
-        return self.n_docs
-
-    def __getitem__(self, doc_id: str) -> Doc:
-        raise KeyError(doc_id)
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """The source's documents that the port holds."""
-
-    port: Port
-    back: Dataset
-
-    def __iter__(self) -> Iterator[Doc]:
-        return (self.port.source.corpus[doc.doc_id] for doc in self.back.corpus)
-
-    def __len__(self) -> int:
-        return len(self.back.corpus)
-
-    def __getitem__(self, doc_id: str) -> Doc:
-        return self.port.source.corpus[doc_id]
-
-
-def _quartiles(
+def _by_quarter(
     table: list[dict[str, Any]], key: str, values: Mapping[str, Mapping[str, float]]
 ) -> list[dict[str, Any]]:
     """Queries by quarters of that score, the lowest first: how many, its range, and the mean measure on each set."""
     known = sorted((row for row in table if row[key] is not None), key=lambda row: (row[key], row["query_id"]))
     quarters = []
-    for name, part in zip(_QUARTILES, np.array_split(np.arange(len(known)), 4), strict=True):
+    for name, part in zip(_QUARTERS, np.array_split(np.arange(len(known)), 4), strict=True):
         rows = [known[i] for i in part.tolist()]
         if rows:
             means = {other: sum(row[other] for row in rows) / len(rows) for other in values}

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from rusbeir.audit.aligned import Port, Record
-from rusbeir.audit.report import QA, TEXTS, read_report
+from rusbeir.audit.aligned import QA, AlignedPort, Record
+from rusbeir.audit.report import TEXTS, read_report
 from rusbeir.errors import BadInput
 
 LENGTHS, DECILES = 4, 10
@@ -45,7 +45,7 @@ class Item(NamedTuple):
     """How many texts of the port it stands for."""
 
 
-def draw(port: Port, n: int, seed: int) -> list[Item]:
+def draw(port: AlignedPort, n: int, seed: int) -> list[Item]:
     """n texts of a checked port, or all where it has fewer, in an order drawn by the seed.
 
     Strata take turns, one of documents and one of queries, the rarest first, so that what is rare (flagged, long,
@@ -87,7 +87,7 @@ def _texts(record: Record) -> tuple[str, str]:
     return "\n".join(field.source for field in record.fields), "\n".join(field.translation for field in record.fields)
 
 
-def _rows(port: Port) -> Iterator[dict[str, Any]]:
+def _rows(port: AlignedPort) -> Iterator[dict[str, Any]]:
     with (port.folder / QA / TEXTS).open("rb") as file:
         for line in file:
             row = orjson.loads(line)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rusbeir.audit import scores, segment_checks
-from rusbeir.audit.report import FLAGS
-from rusbeir.audit.segment_checks import Measurer
+from rusbeir.audit import scores
+from rusbeir.audit.segment_checks import CheckedSegment, CheckedTexts, Finder, find_flags, prepare_checks
 from rusbeir.datasets.formats.files import open_file
 from rusbeir.datasets.formats.records import Place, not_utf8
 from rusbeir.errors import BadInput
-from rusbeir.processes import cpu_count, in_order
-from rusbeir.translation.checks.checks import Flag
-from rusbeir.translation.port.output import paged
+from rusbeir.processes import batched, cpu_count, in_order
+from rusbeir.translation.checks.checks import Flag, Segment
 from rusbeir.types import Progress, silent
 
 BATCH_LINES = 200
@@ -36,16 +34,16 @@ class _Found(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class _Worker:
-    measurer: Measurer
+    languages: tuple[str, str]
+    finders: Mapping[str, Finder]
 
     def __call__(self, batch: _Batch) -> _Found:
         compared = scores.Compared({}, [])
         if batch.references is not None:
-            compared = scores.compare(batch.hypotheses, batch.references, self.measurer.languages[1])
-        flags: list[list[Flag]] = []
-        if batch.sources is not None:
-            flags = [self.measurer.flags(*pair) for pair in zip(batch.sources, batch.hypotheses, strict=True)]
-        return _Found(compared, flags)
+            compared = scores.compare(batch.hypotheses, batch.references, self.languages[1])
+        lines = zip(batch.sources or (), batch.hypotheses, strict=False)
+        segments = [CheckedSegment(Segment(*line, *self.languages), None) for line in lines]
+        return _Found(compared, find_flags(self.finders, segments))
 
 
 def score_lines(
@@ -71,10 +69,14 @@ def score_lines(
     for path, n in n_of.items():
         if n != n_lines or not n:
             raise BadInput(f"{path} has {n:,} lines and {paths[0]} {n_lines:,}: a line of one is a line of the other.")
-    bounds = None
+    languages = (source_language, language)
+    finders: Mapping[str, Finder] = {}
     if source is not None:
-        bounds = segment_checks.bounds(zip(read_lines(Path(source)), read_lines(Path(hypothesis)), strict=True))
-    worker = _Worker(measurer=Measurer(languages=(source_language, language), bounds=bounds))
+        files = [Path(source), Path(hypothesis)]
+        finders = prepare_checks(
+            CheckedTexts(languages=languages, pairs=lambda: zip(*map(read_lines, files), strict=True))
+        )
+    worker = _Worker(languages=languages, finders=finders)
     sums: dict[str, Any] = {}
     chrf_sum = 0.0
     tally: Counter[str] = Counter()
@@ -89,8 +91,8 @@ def score_lines(
             n_flagged += bool(line_flags)
             for name, detail in line_flags:
                 tally[name] += 1
-                if len(shown := examples.setdefault(name, [])) < EXAMPLES:
-                    shown.append({"line": done + n + 1, "detail": detail})
+                if len(rows := examples.setdefault(name, [])) < EXAMPLES:
+                    rows.append({"line": done + n + 1, "detail": detail})
         done += max(len(chrf), len(flags))
         progress("score lines", done, n_lines)
     report: dict[str, Any] = {"hypothesis": str(hypothesis), "n_lines": n_lines}
@@ -102,7 +104,7 @@ def score_lines(
         report["signatures"] = {name: scores.signature(name, language) for name in scores.NAMES}
     if source is not None:
         report["flagged"] = {"segments": n_flagged, "share": n_flagged / n_lines}
-        report["flags"] = {name: {"segments": tally[name], "share": tally[name] / n_lines} for name in FLAGS}
+        report["flags"] = {name: {"segments": tally[name], "share": tally[name] / n_lines} for name in finders}
         report["examples"] = examples
     return report
 
@@ -118,7 +120,7 @@ def read_lines(path: Path) -> Iterator[str]:
 
 def _batches(hypothesis: Path | None, source: Path | None, reference: Path | None) -> Iterator[_Batch]:
     pages: list[Iterator[Sequence[str]] | None] = [
-        paged(read_lines(path), BATCH_LINES) if path is not None else None for path in (source, hypothesis, reference)
+        batched(read_lines(path), BATCH_LINES) if path is not None else None for path in (source, hypothesis, reference)
     ]
     sources, hypotheses, references = pages
     assert hypotheses is not None

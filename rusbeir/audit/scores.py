@@ -62,12 +62,6 @@ def chrf(counts: Ints) -> NDArray[np.float64]:
     return 100 * np.divide(above, below, out=np.zeros_like(above), where=below > 0)
 
 
-def segment_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
-    """chrF of each hypothesis; 0 where one of the two is empty."""
-    scores: list[float] = chrf(chrf_counts(hypotheses, references)).tolist()
-    return scores
-
-
 def corpus_scores(counts: Ints) -> dict[str, float]:
     """chrF and chrF++ of a corpus whose counts, words among them, add up to this."""
     row = counts.reshape(1, -1)

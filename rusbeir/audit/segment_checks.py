@@ -1,155 +1,93 @@
-"""What can be said of one document or query: its flags, and how far its back-translation is from the source."""
+"""The checks of the audit: what may be wrong with a segment, found by rules.
+
+CHECKS is the table of checks. To add one, write it as a function of a Segment in rusbeir.translation.checks (then
+translators reject or flag their own answers by it, too), or as an AuditCheck here, and add it to the table: its flags
+are then counted in reports, can be gated by, and select what `rusbeir audit clean` removes.
+"""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-import orjson
 
-from rusbeir.audit import scores
-from rusbeir.audit.aligned import Field, Part, Record
-from rusbeir.audit.ngrams import Ints
-from rusbeir.translation.checks.checks import Flag, Segment, check
+from rusbeir.translation.checks import checks
+from rusbeir.translation.checks.checks import Flag, Segment
 
 
-class Task(NamedTuple):
-    """A record, and the back-translations of its segments in order; None where there is no back-translator."""
+class CheckedSegment(NamedTuple):
+    """What a check is given."""
 
-    record: Record
-    back: tuple[str, ...] | None
+    segment: Segment
+    back: str | None
+    """Its back-translation; None where there is no back-translator."""
 
 
-class Measured(NamedTuple):
-    """What came of a task."""
+class Finder(Protocol):
+    """Finds the flags of one check. Sent to worker processes: picklable, and a model is loaded when first used."""
 
-    kind: str
-    record_id: str
-    row: bytes
-    """A line of qa/texts.jsonl."""
-    segment_rows: list[bytes]
-    """Lines of qa/segments.jsonl."""
-    flags: list[tuple[str, ...]]
-    """The names of each segment's flags."""
-    scores: list[float]
-    """chrF of the whole text; [] where there is no back-translation."""
-    counts: Ints
-    """Of the whole text."""
-    segment_scores: list[float]
-    segment_counts: Ints
-    """Of all segments together."""
-    back: tuple[tuple[str, str], ...]
-    """The name of each field, and its back-translation."""
+    def __call__(self, segments: Sequence[CheckedSegment], /) -> Sequence[Flag | None]:
+        """A Flag or None for each segment of a batch."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measurer:
-    """Measures tasks; sent to worker processes."""
+class CheckedTexts:
+    """All segments that are checked together: those of a port, or the lines of two files."""
 
     languages: tuple[str, str]
-    bounds: Bounds | None
-
-    def __call__(self, tasks: Sequence[Task]) -> list[Measured]:
-        """Each of the tasks, measured."""
-        return [self._measured(task) for task in tasks]
-
-    def flags(self, source: str, translation: str) -> list[Flag]:
-        """All that is to be seen of one segment."""
-        if not translation.strip():
-            return [Flag("empty", "there is no translation")]
-        found = check(Segment(source, translation, *self.languages))
-        if self.bounds is not None and (flag := self.bounds.outlier(source, translation)):
-            found.append(flag)
-        return found
-
-    def _measured(self, task: Task) -> Measured:
-        record, back = task
-        parts = [part for field in record.fields for part in field.segments]
-        names = [field.name for field in record.fields for _ in field.segments]
-        flags = [self.flags(part.source, part.translation) for part in parts]
-        text = "\n".join(field.source for field in record.fields)
-        row: dict[str, Any] = {
-            "kind": record.kind,
-            "id": record.record_id,
-            "chars": len(text),
-            "translation_chars": sum(len(field.translation) for field in record.fields),
-            "flags": sorted({flag.name for flag in chain.from_iterable(flags)}),
-        }
-        rows = [_segment_row(record, *row) for row in zip(names, parts, flags, strict=True)]
-        backs = tuple(back or ())
-        rest = iter(backs)
-        fields = () if back is None else tuple((field.name, _joined(field, rest)) for field in record.fields)
-        whole = _Scores.of(["\n".join([answer for _, answer in fields])] * bool(fields), [text] * bool(fields))
-        each = _Scores.of(backs, [part.source for part in parts] if back is not None else [])
-        whole.add_to([row])
-        each.add_to(rows)
-        for segment_row, answer in zip(rows, backs, strict=False):
-            segment_row["back"] = answer
-        return Measured(
-            kind=record.kind,
-            record_id=record.record_id,
-            row=_line(row),
-            segment_rows=[*map(_line, rows)],
-            flags=[tuple(flag.name for flag in found) for found in flags],
-            scores=whole.chrf,
-            counts=whole.counts,
-            segment_scores=each.chrf,
-            segment_counts=each.counts,
-            back=fields,
-        )
+    """The languages of the source and of the translation, BCP 47."""
+    pairs: Callable[[], Iterable[tuple[str, str]]]
+    """Reads (source, translation) of every segment; may be called any number of times."""
+    translated_back: bool = False
+    """Whether segments come with their back-translation."""
 
 
-class _Scores(NamedTuple):
-    """chrF and chrF++ of some texts, and the sum of their counts."""
+class AuditCheck(Protocol):
+    """One check of the audit."""
 
-    chrf: list[float]
-    plus: list[float]
-    counts: Ints
+    def prepare(self, texts: CheckedTexts) -> Finder | None:
+        """The finder of this check's flags in these texts; None where it cannot be applied to them.
 
-    @classmethod
-    def of(cls, backs: Sequence[str], sources: Sequence[str]) -> _Scores:
-        counts = scores.chrf_counts(backs, sources, words=True)
-        plain, plus = scores.chrf(counts[:, : 3 * scores.CHARS]), scores.chrf(counts)
-        return cls(plain.tolist(), plus.tolist(), counts.sum(axis=0))
-
-    def add_to(self, rows: Sequence[dict[str, Any]]) -> None:
-        """Note each text's scores in its row."""
-        for row, plain, plus in zip(rows, self.chrf, self.plus, strict=False):
-            row |= {"chrF": round(plain, 2), "chrF++": round(plus, 2)}
+        Here a check learns what it needs of the whole dataset, such as which lengths are usual.
+        """
+        ...
 
 
-def _joined(field: Field, answers: Iterator[str]) -> str:
-    return "".join([next(answers) if part.sent else part.source for part in field.parts])
+@runtime_checkable
+class ReportsFigures(Protocol):
+    """A finder that adds what it learned of the dataset to the report, under the name of its check."""
+
+    def figures(self) -> dict[str, float] | None: ...
 
 
-def _segment_row(record: Record, field: str, part: Part, flags: Sequence[Flag]) -> dict[str, Any]:
-    return {
-        "kind": record.kind,
-        "id": record.record_id,
-        "field": field,
-        "source": part.source,
-        "translation": part.translation,
-        "flags": {flag.name: flag.detail for flag in flags},
-    }
+@dataclass(frozen=True)
+class SegmentCheck:
+    """A check that needs nothing but one segment, and its own finder."""
+
+    check: Callable[[Segment], Flag | None]
+
+    def prepare(self, texts: CheckedTexts) -> Finder:
+        return self
+
+    def __call__(self, segments: Sequence[CheckedSegment]) -> list[Flag | None]:
+        return [self.check(one.segment) for one in segments]
 
 
-def _line(row: dict[str, Any]) -> bytes:
-    return orjson.dumps(row) + b"\n"
+def find_empty(segment: Segment) -> Flag | None:
+    """A Flag where the answer has no letter and no digit, though the source has; or nothing but white space."""
+    return checks.empty(segment) if segment.answer.strip() else Flag("empty", "there is no translation")
 
 
-MIN_CHARS = 40
-"""Of a source: the ratio of shorter ones says little."""
-BELOW, ABOVE = 3.0, 1.5
-"""Interquartile ranges kept under the first and above the third quartile: PosIR (2026), appendix B.5.3."""
-TOLERATED = 1.6
-"""So many times the median, or a part of it, is never an outlier: a rule-based translator's ratios hardly differ."""
-SLACK_CHARS = 20
-"""More than the ratio allows: in a short text an abbreviation that is spelled out makes as much."""
-_MIN_SEGMENTS = 20
+@dataclass(frozen=True)
+class LengthCheck:
+    """Finds translations that are far longer or shorter than is usual in the same texts."""
+
+    def prepare(self, texts: CheckedTexts) -> Finder:
+        return LengthFinder(usual_lengths(texts.pairs()))
 
 
 class Bounds(NamedTuple):
@@ -159,24 +97,77 @@ class Bounds(NamedTuple):
     high: float
     median: float
     n: int
-    """Of how many segments."""
+    """The number of segments from which the bounds were computed."""
 
-    def outlier(self, source: str, translation: str) -> Flag | None:
-        """A Flag where the ratio lies outside; None for sources under MIN_CHARS, and for empty translations."""
-        if len(source) < MIN_CHARS or not translation.strip():
+
+@dataclass(frozen=True)
+class LengthFinder:
+    """Flags translations whose length is outside the bounds; none where there are no bounds."""
+
+    bounds: Bounds | None
+
+    def figures(self) -> dict[str, float] | None:
+        return self.bounds._asdict() if self.bounds else None
+
+    def __call__(self, segments: Sequence[CheckedSegment]) -> list[Flag | None]:
+        return [self._find(one.segment.source, one.segment.answer) for one in segments]
+
+    def _find(self, source: str, translation: str) -> Flag | None:
+        if self.bounds is None or len(source) < MIN_CHARS or not translation.strip():
             return None
-        ratio = len(translation) / len(source)
-        if self.low <= ratio and len(translation) <= self.high * len(source) + SLACK_CHARS:
+        low, high, ratio = self.bounds.low, self.bounds.high, len(translation) / len(source)
+        if low <= ratio and len(translation) <= high * len(source) + SLACK_CHARS:
             return None
-        return Flag("length", f"{ratio:.2f} times as long as the source; {self.low:.2f} to {self.high:.2f} is usual")
+        return Flag("length", f"{ratio:.2f} times as long as the source; {low:.2f} to {high:.2f} is usual")
 
 
-def bounds(pairs: Iterable[tuple[str, str]]) -> Bounds | None:
-    """The bounds of (source, translation) pairs by PosIR's rule; None of fewer than 20 that count."""
+MIN_CHARS = 40
+"""The shortest source whose length is compared: the ratio of a shorter one says little."""
+BELOW, ABOVE = 3.0, 1.5
+"""Interquartile ranges allowed below the first and above the third quartile: PosIR (2026), appendix B.5.3."""
+TOLERATED = 1.6
+"""A ratio up to this many times the median is usual: those of rule-based translators hardly vary."""
+SLACK_CHARS = 20
+"""Characters allowed above the ratio: spelling out one abbreviation takes as many in a short text."""
+MIN_SEGMENTS = 20
+"""With fewer segments of MIN_CHARS, nothing is known of usual lengths."""
+
+
+def usual_lengths(pairs: Iterable[tuple[str, str]]) -> Bounds | None:
+    """The bounds of (source, translation) pairs by PosIR's rule; None for fewer than MIN_SEGMENTS that count."""
     ratios = array("f", (len(t) / len(s) for s, t in pairs if len(s) >= MIN_CHARS and t.strip()))
-    if len(ratios) < _MIN_SEGMENTS:
+    if len(ratios) < MIN_SEGMENTS:
         return None
     first, median, third = np.quantile(np.frombuffer(ratios, dtype=np.float32), [0.25, 0.5, 0.75]).tolist()
     spread = third - first
     low, high = min(first - BELOW * spread, median / TOLERATED), max(third + ABOVE * spread, median * TOLERATED)
     return Bounds(max(low, 0.0), high, median, len(ratios))
+
+
+EMPTY = "empty"
+"""The flag of the first check: a segment that has it is not checked further."""
+CHECKS: Mapping[str, AuditCheck] = {
+    **{name: SegmentCheck(check) for name, check in checks.CHECKS.items()},
+    EMPTY: SegmentCheck(find_empty),
+    "length": LengthCheck(),
+}
+"""All checks of the audit, by the names of their flags."""
+
+
+def prepare_checks(texts: CheckedTexts, table: Mapping[str, AuditCheck] = CHECKS) -> dict[str, Finder]:
+    """The finders of the checks that can be applied to the texts, by the names of their flags."""
+    found = {name: check.prepare(texts) for name, check in table.items()}
+    return {name: finder for name, finder in found.items() if finder is not None}
+
+
+def find_flags(finders: Mapping[str, Finder], segments: Sequence[CheckedSegment]) -> list[list[Flag]]:
+    """The flags of each segment, in the order of the finders."""
+    found: list[list[Flag]] = [[] for _ in segments]
+    left: Sequence[int] = range(len(segments))
+    for name, find in finders.items():
+        for i, flag in zip(left, find([segments[i] for i in left]), strict=True):
+            if flag is not None:
+                found[i].append(Flag(name, flag.detail))
+        if name == EMPTY:
+            left = [i for i in left if not found[i]]
+    return found

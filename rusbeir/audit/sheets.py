@@ -13,11 +13,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from rusbeir.audit import rubric
-from rusbeir.audit.aligned import open_port
-from rusbeir.audit.page import environment, shown
-from rusbeir.audit.report import QA
-from rusbeir.audit.rubric import DIMENSIONS, SCALE
+from rusbeir.audit.aligned import QA, open_port
+from rusbeir.audit.judge import DIMENSIONS, SCALE, describe_dimensions
+from rusbeir.audit.report import clean_text, template_environment
 from rusbeir.audit.sampling import draw
 from rusbeir.datasets.formats.files import open_file
 from rusbeir.datasets.formats.records import Place
@@ -28,7 +26,7 @@ from rusbeir.types import Progress, silent
 
 FOLDER, KEY = "sheets", "key.json"
 TEXTS = ("source", "translation")
-COLUMNS = ("item", *TEXTS, *rubric.DIMENSIONS, "comments")
+COLUMNS = ("item", *TEXTS, *DIMENSIONS, "comments")
 MAX_CHARS = 20_000
 """Of a text on a sheet; a cell of XLSX holds 32,767."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -91,7 +89,7 @@ def make_sheets(
             key=lambda line: _digest(seed, name, line.item),
         )
         again = [line._replace(item=twice[line.item]) for line in first if line.item in twice]
-        lines = [Line(line.item, *(shown(text, MAX_CHARS) for text in line[1:])) for line in _behind(first, again)]
+        lines = [Line(line.item, *(clean_text(text, MAX_CHARS) for text in line[1:])) for line in _behind(first, again)]
         for ending, made in (("csv", _csv), ("xlsx", _xlsx), ("html", _html)):
             path = home / f"{name}.{ending}"
             if path.exists():
@@ -144,8 +142,8 @@ def _xlsx(lines: Sequence[Line], name: str, languages: tuple[str, str], fingerpr
     scores = importlib.import_module("openpyxl.worksheet.datavalidation").DataValidation(
         type="whole",
         operator="between",
-        formula1=str(rubric.SCALE[0]),
-        formula2=str(rubric.SCALE[-1]),
+        formula1=str(SCALE[0]),
+        formula2=str(SCALE[-1]),
         allow_blank=True,
     )
     sheet.add_data_validation(scores)
@@ -164,15 +162,15 @@ def _html(lines: Sequence[Line], name: str, languages: tuple[str, str], fingerpr
     for char in "<>&\u2028\u2029":
         data = data.replace(char, f"\\u{ord(char):04x}")
     page: str = (
-        environment()
+        template_environment()
         .get_template("sheet.html.j2")
         .render(
             data=data,
             name=name,
             fingerprint=fingerprint[:16],
             languages=[english_name(language) for language in languages],
-            dimensions=rubric.dimensions(),
-            scale=rubric.SCALE,
+            dimensions=describe_dimensions(),
+            scale=SCALE,
             columns=COLUMNS,
         )
     )

@@ -143,12 +143,12 @@ def score(
     """
     from rusbeir import __version__
     from rusbeir.audit.gates import failed_gates, line_figures, parse_gates, refuse_unknown
-    from rusbeir.audit.report import FLAGS
     from rusbeir.audit.score_files import score_lines
+    from rusbeir.audit.segment_checks import CHECKS
 
     gates = parse_gates(gate) if gate else []
     scores = ["bleu", "chrf", "chrf++", "ter", "chrf_mean"] if ref else []
-    refuse_unknown(gates, [*scores, *(["flagged", *FLAGS] if source else [])])
+    refuse_unknown(gates, [*scores, *(["flagged", *CHECKS] if source else [])])
     with output.progress() as progress:
         rows = [
             score_lines(

@@ -12,8 +12,12 @@ from rusbeir.audit import check_port
 from rusbeir.audit.aligned import open_port
 from rusbeir.audit.cleaning import apply_cleaning, plan_cleaning
 from rusbeir.audit.gates import failed_gates, figure_names, figures, parse_gates, refuse_unknown
+from rusbeir.audit.scores import chrf, chrf_counts
+from rusbeir.audit.segment_checks import CHECKS
 from rusbeir.datasets import load
 from rusbeir.errors import BadInput, UnknownName
+from rusbeir.jobs import Journal
+from rusbeir.translation.checks.checks import Flag
 from tests.support.backwards import back
 from tests.support.small_port import TRANSLATION, Fake, records, translated
 
@@ -74,9 +78,62 @@ def test_what_has_no_back_translation_counts_as_it_stands(make_port):
     report = check_port(
         folder, source=folder.parent / "small", back_translator=Fake(answer=answer), processes=1, tell=told.append
     )
-    assert any("1 segments have no back-translation" in line for line in told)
+    assert any("1 of 9 segments have no back-translation" in line for line in told)
     assert report["levels"]["queries"]["n"] == 2
     assert report["levels"]["queries"]["mean"] == 50
+
+
+def test_the_port_is_read_once(make_port, back_translator, monkeypatch):
+    folder = make_port()
+    opened, open_for_real = [], Journal.open
+
+    def open_journal(path, meta):
+        opened.append(path.relative_to(folder).as_posix())
+        return open_for_real(path, meta)
+
+    monkeypatch.setattr(Journal, "open", open_journal)
+    check_port(folder, source=folder.parent / "small", back_translator=back_translator, processes=1)
+    assert opened == ["journal.sqlite", "qa/back/journal.sqlite"]
+    # Nothing but what is read again: no dataset of segments.
+    assert {path.name for path in (folder / "qa" / "back").iterdir()} <= {
+        "journal.sqlite",
+        "journal.sqlite.lock",
+        "port.lock",
+    }
+
+
+class LowChrf:
+    """A check of the caller's: the back-translation has little in common with the source."""
+
+    def prepare(self, texts):
+        return self if texts.translated_back else None
+
+    def __call__(self, segments):
+        backs, sources = zip(*((one.back, one.segment.source) for one in segments), strict=True)
+        scored = chrf(chrf_counts(backs, sources))
+        return [Flag("low-chrf", f"{score:.0f}") if score < 50 else None for score in scored]
+
+
+def test_a_check_is_one_entry_of_the_table(make_port):
+    """Its flag is counted, gated by, explained on the page and cleaned by; not applied, it has no figure to gate by."""
+    folder = make_port()
+    source = folder.parent / "small"
+    checks = {**CHECKS, "low-chrf": LowChrf()}
+    spoiled = Fake(answer=lambda text, nth: "Zzz" if text == "лёд тает" else back(text))
+    gates = parse_gates("low-chrf<1%")
+    report = check_port(folder, source=source, back_translator=spoiled, checks=checks, gates=gates, processes=1)
+    assert report["flags"]["low-chrf"] == {"segments": 1, "share": 1 / 9, "documents": 0, "queries": 1}
+    assert report["gates"]["failed"] == ["low-chrf<1% does not hold: low-chrf is 11.11%"]
+    assert "Flagged: low-chrf" in (folder / "qa" / "report.html").read_text()
+    assert plan_cleaning(folder, flags=["low-chrf"], source=source)["queries"] == [{"id": "q1", "flags": ["low-chrf"]}]
+    report = check_port(folder, source=source, checks=checks, gates=gates, processes=1)
+    assert "low-chrf" not in report["flags"]
+    assert report["gates"]["failed"] == ["low-chrf<1% does not hold: low-chrf was not measured"]
+
+
+def test_docs_explain_every_check():
+    page = (Path(__file__).parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")
+    assert [name for name in CHECKS if f"| `{name}` |" not in page] == []
 
 
 def test_segments(make_port):
@@ -87,12 +144,14 @@ def test_segments(make_port):
         for field in record.fields:
             assert "".join(part.source for part in field.parts) == field.source
             assert "".join(part.translation for part in field.parts) == field.translation
-    (text,) = [field for field in found[0].fields if field.name == "text"]
-    assert [part.source for part in text.segments] == ["Ice melts. Snow falls.", "Bear 5 kg", "Wolf 7 kg"]
+    assert [part.source for part in found[0].segments][1:] == ["Ice melts. Snow falls.", "Bear 5 kg", "Wolf 7 kg"]
     # without the journal: by lines
     shutil.move(folder / "journal.sqlite", folder / "gone")
-    (text,) = [field for field in next(port.records()).fields if field.name == "text"]
-    assert [part.source for part in text.segments] == ["Ice melts. Snow falls.", "- Bear 5 kg", "- Wolf 7 kg"]
+    assert [part.source for part in next(port.records()).segments][1:] == [
+        "Ice melts. Snow falls.",
+        "- Bear 5 kg",
+        "- Wolf 7 kg",
+    ]
 
 
 def test_without_back_translator(make_port):
@@ -105,15 +164,15 @@ def test_without_back_translator(make_port):
 
 def test_documents_alone_are_no_port(tmp_path, make_port):
     folder = make_port()
-    with pytest.raises(BadInput, match="is no folder"):
+    with pytest.raises(BadInput, match="is not a folder"):
         check_port(tmp_path / "nowhere")
-    with pytest.raises(BadInput, match="no port: no card"):
+    with pytest.raises(BadInput, match="is not a port: no card"):
         check_port(tmp_path / "small")
-    with pytest.raises(BadInput, match="give --source"):
+    with pytest.raises(BadInput, match="Give the source with --source"):
         check_port(folder)
-    with pytest.raises(BadInput, match="fingerprint"):
+    with pytest.raises(BadInput, match="was not made from mini/en"):
         check_port(folder, source="mini/en")
-    with pytest.raises(BadInput, match="no query in common"):
+    with pytest.raises(BadInput, match="no query id in common"):
         check_port(tmp_path / "small", source="mini/en")
 
 
@@ -197,7 +256,7 @@ def test_cleaning(damaged, tmp_path):
 
 def test_cleaning_is_never_of_something_else(damaged, tmp_path):
     source = tmp_path / "small"
-    with pytest.raises(BadInput, match="not checked yet"):
+    with pytest.raises(BadInput, match="has not been checked yet"):
         plan_cleaning(damaged, source=source)
     with pytest.raises(BadInput, match="no plan to apply"):
         apply_cleaning(damaged, tmp_path / "clean", source=source)

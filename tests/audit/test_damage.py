@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from rusbeir.audit.segment_checks import Measurer, bounds
+from rusbeir.audit.segment_checks import (
+    CheckedSegment,
+    CheckedTexts,
+    LengthFinder,
+    find_flags,
+    prepare_checks,
+    usual_lengths,
+)
 from rusbeir.translation.checks.checks import Segment, lost_spans, without_remarks
 from tests.support.planting import COUNTS_AS, DAMAGES, plant, xquad_pairs
 
@@ -12,9 +19,10 @@ from tests.support.planting import COUNTS_AS, DAMAGES, plant, xquad_pairs
 @pytest.fixture(scope="module")
 def flagged(shared_data):
     planted = plant(xquad_pairs(shared_data, 1000), each=25)
-    limits = bounds((row.source, row.translation) for row in planted)
-    measurer = Measurer(languages=("en", "ru"), bounds=limits)
-    return [(row, {flag.name for flag in measurer.flags(row.source, row.translation)}) for row in planted]
+    pairs = [(row.source, row.translation) for row in planted]
+    finders = prepare_checks(CheckedTexts(languages=("en", "ru"), pairs=lambda: pairs))
+    found = find_flags(finders, [CheckedSegment(Segment(*pair, "en", "ru"), None) for pair in pairs])
+    return [(row, {flag.name for flag in flags}) for row, flags in zip(planted, found, strict=True)]
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -55,13 +63,14 @@ LIMITS = (0.4125, 1.752, 1.095, 40)
     ],
 )
 def test_length(source, translation, flagged, reason):
-    limits = bounds(RATIOS)
+    limits = usual_lengths(RATIOS)
     assert limits == pytest.approx(LIMITS, abs=1e-6)
-    assert (limits.outlier(source, translation) is not None) is flagged
+    (flag,) = LengthFinder(limits)([CheckedSegment(Segment(source, translation, "en", "ru"), None)])
+    assert (flag is not None) is flagged
 
 
 def test_length_of_few_is_unknown():
-    assert bounds(RATIOS[:19]) is None
+    assert usual_lengths(RATIOS[:19]) is None
 
 
 EN, RU = "Water boils at 100 degrees.", "Вода кипит при 100 градусах."

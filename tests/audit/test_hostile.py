@@ -11,8 +11,8 @@ import pytest
 
 from rusbeir.audit import check_port, scores
 from rusbeir.audit.agreement import agree
-from rusbeir.audit.page import shown
-from rusbeir.audit.rubric import DIMENSIONS
+from rusbeir.audit.judge import DIMENSIONS
+from rusbeir.audit.report import clean_text
 from rusbeir.audit.sheets import make_sheets, read_sheet
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -57,9 +57,9 @@ def browser(needs):
         browser.close()
 
 
-def test_shown():
-    assert shown("\x00a\u202eb") == "�a�b"
-    assert shown("a" * 2000).endswith("a … (2,000 characters)")
+def test_clean_text():
+    assert clean_text("\x00a\u202eb") == "�a�b"
+    assert clean_text("a" * 2000).endswith("a … (2,000 characters)")
 
 
 def test_report_in_a_browser(hostile, browser):
@@ -150,4 +150,4 @@ def test_ten_megabytes(make_port, tmp_path):
     assert (folder / "qa" / "report.html").stat().st_size < 200_000
     paths = make_sheets(folder, n=6, raters=1, source=tmp_path / "small")
     assert all(path.stat().st_size < 200_000 for path in paths)
-    assert scores.segment_chrf([line], ["Water boils."])[0] < 0.001
+    assert scores.chrf(scores.chrf_counts([line], ["Water boils."]))[0] < 0.001

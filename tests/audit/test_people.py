@@ -17,8 +17,7 @@ from sklearn.metrics import cohen_kappa_score
 from rusbeir.audit import check_port
 from rusbeir.audit.agreement import agree, agreement, alpha, quadratic_kappa
 from rusbeir.audit.aligned import open_port
-from rusbeir.audit.judge import judge_port, read_verdict
-from rusbeir.audit.rubric import DIMENSIONS
+from rusbeir.audit.judge import DIMENSIONS, judge_port, read_verdict
 from rusbeir.audit.sampling import draw
 from rusbeir.audit.sheets import COLUMNS, make_sheets, read_sheet
 from rusbeir.errors import BadInput
@@ -253,7 +252,7 @@ def test_judge_beside_people(checked, tmp_path, endpoint):
 
 
 def test_judge_needs_a_checked_port(make_port, endpoint, tmp_path):
-    with pytest.raises(BadInput, match="not checked yet"):
+    with pytest.raises(BadInput, match="has not been checked yet"):
         judge_port(make_port(), llm="m", source=tmp_path / "small")
     assert endpoint.asked == []
 

@@ -1,0 +1,197 @@
+"""The records of a port measured: their flags, their back-translations, and chrF of these against the source."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice, repeat
+from typing import Any, NamedTuple
+
+import orjson
+
+from rusbeir.audit import scores
+from rusbeir.audit.aligned import QA, AlignedPort, Part, Record, RecordFile
+from rusbeir.audit.ngrams import Ints
+from rusbeir.audit.segment_checks import CheckedSegment, Finder, find_flags
+from rusbeir.jobs import Journal
+from rusbeir.processes import cpu_count, in_order
+from rusbeir.translation.checks.checks import Flag, Segment
+from rusbeir.translation.port.api import translate_texts
+from rusbeir.translation.port.plan import Plan
+from rusbeir.types import Progress
+
+BACK = "back"
+
+
+@dataclass(kw_only=True)
+class BackTranslations:
+    """The back-translations of segments, in a journal that is open."""
+
+    journal: Journal
+    plan: Plan
+    n_missing: int = 0
+    """How many of the texts asked for so far have none."""
+
+    def find(self, texts: Sequence[str]) -> list[str]:
+        """The back-translation of each text; what has none stays as it is, and so does text without a letter."""
+        found = self.plan.translated(self.journal, texts)
+        missing = [text for text, answer in zip(texts, found, strict=True) if answer is None]
+        self.n_missing += len(missing)
+        kept = iter(self.plan.translated(self.journal, missing, keep=True))
+        return [(next(kept) if answer is None else answer) or "" for answer in found]
+
+
+@contextlib.contextmanager
+def back_translate(port: AlignedPort, records: RecordFile, **options: Any) -> Iterator[BackTranslations]:
+    """Translate the segments back, with a journal in qa/back; the options are those of translate_texts.
+
+    Nothing that the journal holds is sent again. Raises what translate_texts raises.
+    """
+    source, target = port.languages
+    texts = (translation for _, translation in records.pairs())
+    out = port.folder / QA / BACK
+    with translate_texts(texts, source=target, target=source, out=out, **options) as (plan, journal):
+        yield BackTranslations(journal=journal, plan=plan)
+
+
+class Task(NamedTuple):
+    """A record, and the back-translations of its segments in order; None where there is no back-translator."""
+
+    record: Record
+    back: Sequence[str] | None
+
+
+class Measured(NamedTuple):
+    """What was found out about a record."""
+
+    kind: str
+    record_id: str
+    row: bytes
+    """A line of qa/texts.jsonl."""
+    segment_rows: list[bytes]
+    """Lines of qa/segments.jsonl."""
+    flags: list[tuple[str, ...]]
+    """The names of each segment's flags."""
+    scores: list[float]
+    """chrF of the whole text; [] where there is no back-translation."""
+    counts: Ints
+    """The n-gram counts of the whole text."""
+    segment_scores: list[float]
+    segment_counts: Ints
+    """The n-gram counts of all segments together."""
+    back: tuple[tuple[str, str], ...]
+    """The name of each field, and its back-translation."""
+
+
+def measure(
+    records: RecordFile,
+    back: BackTranslations | None,
+    measurer: Measurer,
+    processes: int | None,
+    progress: Progress,
+) -> Iterator[Measured]:
+    """Measure all records in that many processes (None: one for each core); results in the order of the records."""
+    done = 0
+    for batch in in_order(measurer, _read_tasks(records, back), cpu_count() if processes is None else processes):
+        yield from batch
+        done += sum(len(one.flags) for one in batch)
+        progress("check segments", done, records.n_segments)
+
+
+def _read_tasks(records: RecordFile, back: BackTranslations | None) -> Iterator[list[Task]]:
+    for batch in records.batches():
+        if back is None:
+            yield [Task(record, None) for record in batch]
+        else:
+            found = iter(back.find([part.translation for record in batch for part in record.segments]))
+            yield [Task(record, list(islice(found, len(record.segments)))) for record in batch]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurer:
+    """Measures tasks; sent to worker processes."""
+
+    languages: tuple[str, str]
+    finders: Mapping[str, Finder]
+
+    def __call__(self, tasks: Sequence[Task]) -> list[Measured]:
+        segments = [
+            CheckedSegment(Segment(part.source, part.translation, *self.languages), back)
+            for record, backs in tasks
+            for part, back in zip(record.segments, repeat(None) if backs is None else backs, strict=False)
+        ]
+        flags = iter(find_flags(self.finders, segments))
+        return [_measure(task, list(islice(flags, len(task.record.segments)))) for task in tasks]
+
+
+def _measure(task: Task, flags: Sequence[Sequence[Flag]]) -> Measured:
+    record, back = task
+    text = "\n".join(field.source for field in record.fields)
+    row: dict[str, Any] = {
+        "kind": record.kind,
+        "id": record.record_id,
+        "chars": len(text),
+        "translation_chars": sum(len(field.translation) for field in record.fields),
+        "flags": sorted({flag.name for flag in chain.from_iterable(flags)}),
+    }
+    names = [field.name for field in record.fields for part in field.parts if part.sent]
+    rows = [_segment_row(record, *one) for one in zip(names, record.segments, flags, strict=True)]
+    rest = iter(back or ())
+    fields = () if back is None else tuple((field.name, _join(field.parts, rest)) for field in record.fields)
+    whole = _Scores.of(["\n".join([answer for _, answer in fields])] * bool(fields), [text] * bool(fields))
+    each = _Scores.of(back or (), [part.source for part in record.segments] if back is not None else [])
+    whole.add_to([row])
+    each.add_to(rows)
+    for segment_row, answer in zip(rows, back or (), strict=False):
+        segment_row["back"] = answer
+    return Measured(
+        kind=record.kind,
+        record_id=record.record_id,
+        row=_dump(row),
+        segment_rows=[*map(_dump, rows)],
+        flags=[tuple(flag.name for flag in found) for found in flags],
+        scores=whole.chrf,
+        counts=whole.counts,
+        segment_scores=each.chrf,
+        segment_counts=each.counts,
+        back=fields,
+    )
+
+
+class _Scores(NamedTuple):
+    """chrF and chrF++ of some texts, and the sum of their counts."""
+
+    chrf: list[float]
+    plus: list[float]
+    counts: Ints
+
+    @classmethod
+    def of(cls, backs: Sequence[str], sources: Sequence[str]) -> _Scores:
+        counts = scores.chrf_counts(backs, sources, words=True)
+        plain, plus = scores.chrf(counts[:, : 3 * scores.CHARS]), scores.chrf(counts)
+        return cls(plain.tolist(), plus.tolist(), counts.sum(axis=0))
+
+    def add_to(self, rows: Iterable[dict[str, Any]]) -> None:
+        """Write each text's scores into its row."""
+        for row, plain, plus in zip(rows, self.chrf, self.plus, strict=False):
+            row |= {"chrF": round(plain, 2), "chrF++": round(plus, 2)}
+
+
+def _join(parts: Iterable[Part], answers: Iterator[str]) -> str:
+    return "".join([next(answers) if part.sent else part.source for part in parts])
+
+
+def _segment_row(record: Record, field: str, part: Part, flags: Sequence[Flag]) -> dict[str, Any]:
+    return {
+        "kind": record.kind,
+        "id": record.record_id,
+        "field": field,
+        "source": part.source,
+        "translation": part.translation,
+        "flags": {flag.name: flag.detail for flag in flags},
+    }
+
+
+def _dump(row: dict[str, Any]) -> bytes:
+    return orjson.dumps(row) + b"\n"
