@@ -80,7 +80,7 @@ def _tantivy(folder: Path) -> dict[str, Any]:
     from rusbeir.types import silent
 
     engine, bm25, path = TantivyEngine(), Bm25(), folder / "tantivy"
-    recipe = index.Recipe(signature="benchmark", fingerprint="")
+    recipe = index.IndexKey(signature="benchmark", fingerprint="")
     started = time.perf_counter()
     index.build(path, recipe, _TermCorpus(folder / "terms.txt"), _AsTheyAre(), engine, bm25, silent)
     seconds = time.perf_counter() - started

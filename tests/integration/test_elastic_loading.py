@@ -41,7 +41,7 @@ def begin(server: Server, name: str, folder: Path, body: dict | None = None) -> 
 
 def name_of(folder: Path) -> str:
     """As the engine names the index of that folder's recipe."""
-    return recipe(ENGINE, Bm25(), folder).folder_name("rusbeir-bm25")
+    return recipe(ENGINE, Bm25(), folder).name("rusbeir-bm25")
 
 
 def sources(count: int) -> list[tuple[str, dict[str, object]]]:

@@ -11,7 +11,7 @@ from rusbeir.errors import BadInput
 from rusbeir.retrieval.dense import vector_search
 from rusbeir.retrieval.elasticsearch import connection, indexes, searcher, vectors
 from rusbeir.retrieval.lexical.bm25 import Bm25
-from rusbeir.retrieval.lexical.index_key import Recipe
+from rusbeir.retrieval.lexical.engines import IndexKey
 
 DOCUMENTS, DIM, K = 3_000, 64, 20
 TERMS = [(f"d{row}", (f"w{row} w{row % 50}",)) for row in range(DOCUMENTS)]
@@ -30,9 +30,9 @@ SCORES = QUERIES @ CORPUS.T
 
 
 def build(kind: vectors.Kind, url: str, blocks: list[vectors.Array] | None = None) -> vectors.HybridIndex:
-    recipe = Recipe(signature=f"bm25|hybrid of tests|{kind}|{url}", fingerprint=str(len(blocks or [])))
+    key = IndexKey(signature=f"bm25|hybrid of tests|{kind}|{url}", fingerprint=str(len(blocks or [])))
     server = connection.connect(url)
-    return vectors.build(server, recipe, TERMS, blocks or np.array_split(CORPUS, 7), Bm25(), DIM, kind)
+    return vectors.build(server, key, TERMS, blocks or np.array_split(CORPUS, 7), Bm25(), DIM, kind)
 
 
 @pytest.mark.parametrize("node", ["elasticsearch", "elasticsearch_9"])
@@ -96,7 +96,7 @@ def test_vectors_that_do_not_match(elasticsearch, blocks, line):
     with pytest.raises(BadInput, match=line):
         vectors.build(
             connection.connect(elasticsearch.url),
-            Recipe(signature=f"bm25|wrong {line}", fingerprint="f"),
+            IndexKey(signature=f"bm25|wrong {line}", fingerprint="f"),
             TERMS,
             blocks,
             Bm25(),

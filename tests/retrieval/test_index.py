@@ -244,13 +244,13 @@ def test_a_corpus_of_empty_texts(tmp_path, engine):
         assert found.search({"q": "word", "p": ""}, 3) == {"q": {}, "p": {}}
 
 
-def test_folder_names():
-    one = index.Recipe(signature="bm25|…", fingerprint="f")
-    name = one.folder_name("bm25(k1=0.9) >> Юникод/..")
+def test_index_names():
+    one = index.IndexKey(signature="bm25|…", fingerprint="f")
+    name = one.name("bm25(k1=0.9) >> Юникод/..")
     assert name.startswith("bm25-k1-0.9-")
     assert os.sep not in name
-    assert name != index.Recipe(signature="bm25|…", fingerprint="g").folder_name("bm25(k1=0.9) >> Юникод/..")
-    assert name == one.folder_name("bm25(k1=0.9) >> Юникод/..")
+    assert name != index.IndexKey(signature="bm25|…", fingerprint="g").name("bm25(k1=0.9) >> Юникод/..")
+    assert name == one.name("bm25(k1=0.9) >> Юникод/..")
 
 
 @pytest.mark.parametrize("listed", [0, 10**6])

@@ -20,7 +20,7 @@ from rusbeir.retrieval.dense.encoded_corpus import EncodedCorpus
 from rusbeir.retrieval.dense.encoder import Encoder, Vectors
 from rusbeir.retrieval.elasticsearch import dense
 from rusbeir.retrieval.elasticsearch.connection import Server
-from rusbeir.retrieval.lexical.index_key import Recipe
+from rusbeir.retrieval.lexical.engines import IndexKey
 from rusbeir.retrieval.resolve import PYTHON
 from rusbeir.retrieval.spec import Options, Spec, Stage, only_argument
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
@@ -105,8 +105,8 @@ class DenseSystem:
         )
         approximate: ApproximateIndex | None = None
         if self.server is not None:
-            recipe = Recipe(signature=self.signature, fingerprint=fingerprint)
-            approximate = dense.open_index(self.server, self.index, recipe, encoded, store, progress)
+            key = IndexKey(signature=self.signature, fingerprint=fingerprint)
+            approximate = dense.open_index(self.server, self.index, key, encoded, store, progress)
         elif self.index == "hnsw":
             path, (vectors, _) = place / vector_search.HNSW_FILE, store.map_vectors()
             approximate = vector_search.HnswGraph(path=path, vectors=vectors, rows=encoded.rows, progress=progress)

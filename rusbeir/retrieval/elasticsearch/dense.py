@@ -14,8 +14,7 @@ from rusbeir.retrieval.dense.encoded_corpus import EncodedCorpus
 from rusbeir.retrieval.dense.encoder import Vectors
 from rusbeir.retrieval.elasticsearch import connection, indexes, vectors
 from rusbeir.retrieval.lexical.bm25 import Bm25
-from rusbeir.retrieval.lexical.engines import AT, Hits
-from rusbeir.retrieval.lexical.index_key import Recipe
+from rusbeir.retrieval.lexical.engines import AT, Hits, IndexKey
 from rusbeir.types import Progress
 
 KINDS: Mapping[str, vectors.Kind] = {"es-flat": "flat", "es-hnsw": "hnsw", "es-int8_hnsw": "int8_hnsw"}
@@ -58,7 +57,7 @@ def connect(engine: str, kind: str) -> connection.Server:
 def open_index(
     server: connection.Server,
     kind: str,
-    recipe: Recipe,
+    key: IndexKey,
     encoded: EncodedCorpus,
     store: EmbeddingStore,
     progress: Progress,
@@ -70,7 +69,7 @@ def open_index(
     count = len(encoded.rows)
     documents = ((str(place), ("",)) for place in range(count))
     blocks = _blocks(encoded, store, progress)
-    index = vectors.build(server, recipe, documents, blocks, _TEXT, store.dim or 0, KINDS[kind])
+    index = vectors.build(server, key, documents, blocks, _TEXT, store.dim or 0, KINDS[kind])
     indexes.check_count(server, index.name, count)
     return ElasticVectors(searcher=index.vectors, kind=kind)
 

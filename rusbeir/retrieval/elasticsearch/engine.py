@@ -14,8 +14,7 @@ from rusbeir.retrieval.elasticsearch import bulk, connection, indexes, mappings
 from rusbeir.retrieval.elasticsearch.connection import Server
 from rusbeir.retrieval.elasticsearch.searcher import ElasticSearcher
 from rusbeir.retrieval.lexical.bm25 import Bm25
-from rusbeir.retrieval.lexical.engines import Terms
-from rusbeir.retrieval.lexical.index_key import Recipe
+from rusbeir.retrieval.lexical.engines import IndexKey, Terms
 
 _POINTER = "elasticsearch.json"
 
@@ -40,11 +39,11 @@ class ElasticEngine:
     def refusal(self, bm25: Bm25) -> str | None:
         return None
 
-    def build(self, folder: Path, rows: Iterator[Terms], bm25: Bm25, recipe: Recipe) -> int:
-        """Load the documents under the recipe's name, unless that index is there already; publish it at the end."""
+    def build(self, folder: Path, rows: Iterator[Terms], bm25: Bm25, key: IndexKey) -> int:
+        """Load the documents under the key's name, unless that index is there already; publish it at the end."""
         server = self.server
-        name = recipe.folder_name(f"{indexes.PREFIX}{recipe.signature.split('|')[0]}")
-        held = indexes.create(server, name, recipe, mappings.body_of(bm25))
+        name = key.name(f"{indexes.PREFIX}{key.signature.split('|')[0]}")
+        held = indexes.create(server, name, key, mappings.body_of(bm25))
         if held.published:
             documents = sum(1 for _ in rows)
         else:

@@ -1,4 +1,4 @@
-"""Indexes of ours on a server: made under a name of their recipe, published by alias, listed, dropped.
+"""Indexes of ours on a server: made under a name of their key, published by alias, listed, dropped.
 
 The index is NAME-1 and its alias NAME. The alias appears in one step, when everything is loaded; until then
 nobody searches. What is ours says so in the mapping's _meta, and nothing else is ever written or removed.
@@ -15,7 +15,7 @@ from rusbeir import __version__
 from rusbeir.errors import BackendError, unknown
 from rusbeir.retrieval.elasticsearch import connection
 from rusbeir.retrieval.elasticsearch.connection import Server
-from rusbeir.retrieval.lexical.index_key import Recipe
+from rusbeir.retrieval.lexical.engines import IndexKey
 
 PREFIX = "rusbeir-"
 _META = "rusbeir"
@@ -60,8 +60,8 @@ def find(server: Server, name: str) -> Held | None:
     return _held(server, index_of(name), found[index_of(name)]) if found else None
 
 
-def create(server: Server, name: str, recipe: Recipe, body: Mapping[str, Any]) -> Held:
-    """The index of that name for that recipe, new or as far as it was loaded.
+def create(server: Server, name: str, key: IndexKey, body: Mapping[str, Any]) -> Held:
+    """The index of that name for that key, new or as far as it was loaded.
 
     Raises BackendError where the name is taken by something else.
     """
@@ -69,7 +69,7 @@ def create(server: Server, name: str, recipe: Recipe, body: Mapping[str, Any]) -
     if held is None:
         nodes = connection.patiently(lambda: server.ask("GET", "/_cluster/health", allow=(403, 404))) or {}
         shards = max(1, min(_MOST_SHARDS, nodes.get("number_of_data_nodes", 1)))
-        meta = {"signature": recipe.signature, "fingerprint": recipe.fingerprint, "version": __version__}
+        meta = {"signature": key.signature, "fingerprint": key.fingerprint, "version": __version__}
         document = {
             "settings": {**body["settings"], **_LOADING, "number_of_shards": shards},
             "mappings": {**body["mappings"], "_meta": {_META: meta}},
@@ -81,7 +81,7 @@ def create(server: Server, name: str, recipe: Recipe, body: Mapping[str, Any]) -
             if answer is None:
                 server.ask("PUT", f"/{index_of(name)}", document)
             raise BackendError(f"{server.address} did not make the index {index_of(name)}.")
-    asked = {"signature": recipe.signature, "fingerprint": recipe.fingerprint}
+    asked = {"signature": key.signature, "fingerprint": key.fingerprint}
     for part, value in asked.items():
         if getattr(held, part) != value:
             raise BackendError(
@@ -112,7 +112,7 @@ def check_count(server: Server, name: str, documents: int) -> None:
 
 
 def listed(server: Server) -> list[dict[str, Any]]:
-    """What is ours on the server: name, documents, bytes, whether published, and the recipe."""
+    """What is ours on the server: name, documents, bytes, whether published, and the key."""
     found = server.ask("GET", f"/{PREFIX}*?expand_wildcards=open")
     sizes = server.ask("GET", f"/{PREFIX}*/_stats/docs,store", allow=(403,)) or {"indices": {}}
     rows = []

@@ -15,8 +15,7 @@ from rusbeir.retrieval.elasticsearch import bulk, indexes, mappings
 from rusbeir.retrieval.elasticsearch.connection import Server
 from rusbeir.retrieval.elasticsearch.searcher import SHAPE, ElasticSearcher, answers, hits_of
 from rusbeir.retrieval.lexical.bm25 import Bm25
-from rusbeir.retrieval.lexical.engines import Hits, Terms
-from rusbeir.retrieval.lexical.index_key import Recipe
+from rusbeir.retrieval.lexical.engines import Hits, IndexKey, Terms
 
 Kind = Literal["flat", "hnsw", "int8_hnsw"]
 """Exact; approximate by a graph; the same with a byte a number."""
@@ -70,23 +69,23 @@ class HybridIndex:
 
 
 def build(
-    server: Server, recipe: Recipe, documents: Iterable[Terms], vectors: Iterable[Array], bm25: Bm25, dim: int,
+    server: Server, key: IndexKey, documents: Iterable[Terms], vectors: Iterable[Array], bm25: Bm25, dim: int,
     kind: Kind = "flat",
 ) -> HybridIndex:  # fmt: skip
     """Load documents with their vectors, or find them loaded; resumed after a kill as a load of text is.
 
-    vectors: float32 [n, dim] blocks, rows L2-normalised, in the order of the documents; the recipe names what made
+    vectors: float32 [n, dim] blocks, rows L2-normalised, in the order of the documents; the key names what made
     them. Raises BadInput where they do not match.
     """
     if not 1 <= dim <= _MOST_DIM:
         raise BadInput(f"Elasticsearch holds vectors of 1 to {_MOST_DIM:,} numbers, not {dim:,}.")
-    name = recipe.folder_name(f"{indexes.PREFIX}hybrid-{kind}")
+    name = key.name(f"{indexes.PREFIX}hybrid-{kind}")
     body = mappings.body_of(bm25)
     body["mappings"]["properties"][FIELD] = {
         "type": "dense_vector", "dims": dim, "index": True, "similarity": "dot_product",
         "index_options": {"type": kind},
     }  # fmt: skip
-    held = indexes.create(server, name, recipe, body)
+    held = indexes.create(server, name, key, body)
     if not held.published:
         bulk.load(server, held.index, _sources(documents, vectors, bm25, dim))
         indexes.publish(server, held)

@@ -15,8 +15,7 @@ import numpy.typing as npt
 import orjson
 
 from rusbeir.retrieval.lexical.bm25 import Bm25
-from rusbeir.retrieval.lexical.engines import SERVER_ONLY, Hits, Terms
-from rusbeir.retrieval.lexical.index_key import Recipe
+from rusbeir.retrieval.lexical.engines import SERVER_ONLY, Hits, IndexKey, Terms
 
 _STATS = "fields.json"
 
@@ -37,7 +36,7 @@ class Bm25sEngine:
     def holds(self, folder: Path) -> bool:
         return True
 
-    def build(self, folder: Path, rows: Iterator[Terms], bm25: Bm25, recipe: Recipe) -> int:
+    def build(self, folder: Path, rows: Iterator[Terms], bm25: Bm25, key: IndexKey) -> int:
         """Write one bm25s index a field, over the documents that have it, as Lucene counts them."""
         names = bm25.field_names
         vocabularies: list[dict[str, int]] = [{} for _ in names]

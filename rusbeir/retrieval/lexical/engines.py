@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from rusbeir.errors import BadInput, unknown
 from rusbeir.retrieval.lexical.bm25 import Bm25
-from rusbeir.retrieval.lexical.index_key import Recipe
+from rusbeir.text import digest, slug
 
 ENGINES = {
     "tantivy": "rusbeir.retrieval.lexical.tantivy_engine:TantivyEngine",
@@ -29,6 +30,18 @@ Hits: TypeAlias = tuple[Sequence[int], Sequence[float]]
 
 
 SERVER_ONLY = "{} gets terms and cannot leave the analysis to a server."
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexKey:
+    """What decides an index's content: the system's signature and the corpus's fingerprint."""
+
+    signature: str
+    fingerprint: str
+
+    def name(self, start: str) -> str:
+        """A file or index name: a readable start and a digest of the key, such as `bm25-profile-raw-1f3a…`."""
+        return f"{slug(start, 60)}-{digest(self.signature, self.fingerprint, chars=12)}"
 
 
 class Searcher(Protocol):
@@ -54,7 +67,7 @@ class LexicalEngine(Protocol):
         """Why this engine cannot compute that BM25; None where it can."""
         ...
 
-    def build(self, folder: Path, rows: Iterator[Terms], bm25: Bm25, recipe: Recipe) -> int:
+    def build(self, folder: Path, rows: Iterator[Terms], bm25: Bm25, key: IndexKey) -> int:
         """Fill the folder from documents in row order, with a line for each of bm25.field_names.
 
         Returns the bytes of what it keeps outside of the folder; the recipe is for naming that.

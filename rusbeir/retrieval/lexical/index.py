@@ -18,16 +18,15 @@ from rusbeir.analysis import empty_warning
 from rusbeir.errors import BackendError, BadInput, RusbeirError
 from rusbeir.retrieval.lexical.bm25 import Bm25
 from rusbeir.retrieval.lexical.doc_ids import DocIds, DocIdWriter
-from rusbeir.retrieval.lexical.engines import Hits, LexicalEngine, Searcher, Terms
-from rusbeir.retrieval.lexical.index_key import Recipe
+from rusbeir.retrieval.lexical.engines import Hits, IndexKey, LexicalEngine, Searcher, Terms
 from rusbeir.storage import atomic_folder
 from rusbeir.types import Corpus, Doc, Progress, Queries, Run, TextAnalyzer
 
 T = TypeVar("T")
 
-__all__ = ["RECIPE", "Built", "Recipe", "build", "open_index"]
+__all__ = ["RECIPE", "Built", "IndexKey", "build", "open_index"]
 
-RECIPE = "recipe.json"
+RECIPE = "key.json"
 _REPORT_DOCS = 1_000
 
 
@@ -49,7 +48,7 @@ class Built:
 
 def build(
     folder: Path,
-    recipe: Recipe,
+    key: IndexKey,
     corpus: Corpus,
     analyzer: LineAnalyzer,
     engine: LexicalEngine,
@@ -66,7 +65,7 @@ def build(
     with atomic_folder(folder) as temporary:
         rows = _Rows(corpus, analyzer, bm25, progress)
         with DocIdWriter(temporary) as ids:
-            elsewhere = engine.build(temporary, rows.stream(ids), bm25, recipe)
+            elsewhere = engine.build(temporary, rows.stream(ids), bm25, key)
         seconds = time.perf_counter() - started
         files = {
             str(path.relative_to(temporary)): path.stat().st_size
@@ -81,12 +80,12 @@ def build(
             bytes=sum(files.values()) + elsewhere,
             files=files,
         )
-        document = {"recipe": asdict(recipe), "built": asdict(built)}
+        document = {"recipe": asdict(key), "built": asdict(built)}
         (temporary / RECIPE).write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
 
 
 def open_index(
-    folder: Path, recipe: Recipe, analyzer: LineAnalyzer, engine: LexicalEngine, bm25: Bm25
+    folder: Path, key: IndexKey, analyzer: LineAnalyzer, engine: LexicalEngine, bm25: Bm25
 ) -> tuple[LexicalRetriever, Built]:
     """The index in that folder, and what its build noted.
 
@@ -94,8 +93,8 @@ def open_index(
     """
     found, built = _read_recipe(folder)
     for part, is_, asked in (
-        ("recipe", found.signature, recipe.signature),
-        ("corpus", found.fingerprint, recipe.fingerprint),
+        ("recipe", found.signature, key.signature),
+        ("corpus", found.fingerprint, key.fingerprint),
     ):
         if is_ != asked:
             raise BadInput(f"The index {folder} has {part} {is_}, but {asked} was asked for. Build its own.")
@@ -107,7 +106,7 @@ def open_index(
             raise _damaged(folder, f"{name} has {path.stat().st_size} bytes instead of {size}")
     searcher = _or_damaged(folder, lambda: engine.open(folder, bm25))
     ids = _or_damaged(folder, lambda: DocIds(folder))
-    retriever = LexicalRetriever(signature=recipe.signature, analyzer=analyzer, searcher=searcher, doc_ids=ids)
+    retriever = LexicalRetriever(signature=key.signature, analyzer=analyzer, searcher=searcher, doc_ids=ids)
     return retriever, built
 
 
@@ -158,10 +157,10 @@ def _flat(doc: Doc) -> str:
     return f"{doc.title} {doc.text}" if doc.title else doc.text
 
 
-def _read_recipe(folder: Path) -> tuple[Recipe, Built]:
+def _read_recipe(folder: Path) -> tuple[IndexKey, Built]:
     try:
         document = orjson.loads((folder / RECIPE).read_bytes())
-        return Recipe(**document["recipe"]), Built(**document["built"])
+        return IndexKey(**document["recipe"]), Built(**document["built"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise _damaged(folder, f"{RECIPE} cannot be read") from error
 

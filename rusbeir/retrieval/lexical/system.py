@@ -43,14 +43,14 @@ class Bm25System:
         """The opened index of that corpus in the cache, built there first where it is missing."""
         if self.note:
             logger.warning("%s", self.note)
-        recipe = index.Recipe(signature=self.signature, fingerprint=fingerprint)
-        folder = cache_folder() / "indexes" / recipe.folder_name(self.name)
+        key = index.IndexKey(signature=self.signature, fingerprint=fingerprint)
+        folder = cache_folder() / "indexes" / key.name(self.name)
         reused = folder.exists() and self.chosen.holds(folder)
         if not reused:
             # What is there tells of an index that a server has no more.
             shutil.rmtree(folder, ignore_errors=True)
-            index.build(folder, recipe, corpus, self.analyzer, self.chosen, self.bm25, settings.progress)
-        retriever, built = index.open_index(folder, recipe, self.analyzer, self.chosen, self.bm25)
+            index.build(folder, key, corpus, self.analyzer, self.chosen, self.bm25, settings.progress)
+        retriever, built = index.open_index(folder, key, self.analyzer, self.chosen, self.bm25)
         if warning := empty_warning("documents", built.empty_documents, built.documents):
             logger.warning("%s", warning)
         return Prepared(

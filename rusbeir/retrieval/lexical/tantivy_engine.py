@@ -22,8 +22,7 @@ import tantivy
 
 from rusbeir.errors import BackendError
 from rusbeir.retrieval.lexical.bm25 import Bm25
-from rusbeir.retrieval.lexical.engines import SERVER_ONLY, Terms
-from rusbeir.retrieval.lexical.index_key import Recipe
+from rusbeir.retrieval.lexical.engines import SERVER_ONLY, IndexKey, Terms
 from rusbeir.retrieval.lexical.tantivy_searcher import (
     FILLER,
     LONGEST_TERM_CHARS,
@@ -60,7 +59,7 @@ class TantivyEngine:
     def holds(self, folder: Path) -> bool:
         return True
 
-    def build(self, folder: Path, rows: Iterator[Terms], bm25: Bm25, recipe: Recipe) -> int:
+    def build(self, folder: Path, rows: Iterator[Terms], bm25: Bm25, key: IndexKey) -> int:
         """Write the index with one thread, so that documents keep their order."""
         names = bm25.field_names
         documents = [0] * len(names)
