@@ -109,7 +109,7 @@ def test_a_damaged_index(tmp_path, engine, pattern, hurt):
             open_built(folder, engine)
         message = str(error.value)
         assert path.name in message
-        assert message.endswith("Remove it with `rusbeir cache clear indexes`; it is then built anew.")
+        assert message.endswith("Remove it with `rusbeir cache clear indexes`; it is then built again.")
         assert "\n" not in message
         path.write_bytes(held)
     assert open_built(folder, engine).search({"q": "w3"}, 1)
@@ -245,11 +245,11 @@ def test_a_corpus_of_empty_texts(tmp_path, engine):
 
 
 def test_index_names():
-    one = index.IndexKey(signature="bm25|…", fingerprint="f")
+    one = engines.IndexKey(signature="bm25|…", fingerprint="f")
     name = one.name("bm25(k1=0.9) >> Юникод/..")
     assert name.startswith("bm25-k1-0.9-")
     assert os.sep not in name
-    assert name != index.IndexKey(signature="bm25|…", fingerprint="g").name("bm25(k1=0.9) >> Юникод/..")
+    assert name != engines.IndexKey(signature="bm25|…", fingerprint="g").name("bm25(k1=0.9) >> Юникод/..")
     assert name == one.name("bm25(k1=0.9) >> Юникод/..")
 
 
@@ -257,7 +257,7 @@ def test_index_names():
 def test_doc_ids(tmp_path, monkeypatch, listed):
     from rusbeir.retrieval.lexical import doc_ids
 
-    monkeypatch.setattr(doc_ids, "_LISTED_ROWS", listed)
+    monkeypatch.setattr(doc_ids, "_MAX_LISTED_ROWS", listed)
     ids = [f"id-{number}" for number in range(20_000)] + ["", "с пробелом", "new\nline", "\U0001f600"]
     with DocIdWriter(tmp_path) as writer:
         for doc_id in ids:

@@ -28,10 +28,10 @@ class Docs(list[Doc]):
         return next(doc for doc in self if doc.doc_id == doc_id)
 
 
-def recipe(engine: str, bm25: Bm25, folder: Path, fingerprint: str = "f") -> index.IndexKey:
+def recipe(engine: str, bm25: Bm25, folder: Path, fingerprint: str = "f") -> engines.IndexKey:
     """The folder stands in the signature because a server, too, keeps one index a recipe."""
     chosen = engines.load(engine)
-    return index.IndexKey(signature=f"{bm25.signature}|{chosen.signature}|words|{folder}", fingerprint=fingerprint)
+    return engines.IndexKey(signature=f"{bm25.signature}|{chosen.signature}|words|{folder}", fingerprint=fingerprint)
 
 
 def build(

@@ -39,7 +39,7 @@ class ElasticEngine:
     def refusal(self, bm25: Bm25) -> str | None:
         return None
 
-    def build(self, folder: Path, rows: Iterator[Terms], bm25: Bm25, key: IndexKey) -> int:
+    def load(self, folder: Path, rows: Iterator[Terms], bm25: Bm25, key: IndexKey) -> int:
         """Load the documents under the key's name, unless that index is there already; publish it at the end."""
         server = self.server
         name = key.name(f"{indexes.PREFIX}{key.signature.split('|')[0]}")
@@ -56,7 +56,7 @@ class ElasticEngine:
         sizes = server.ask("GET", f"/{held.index}/_stats/store", allow=(403,))
         return int(sizes["_all"]["primaries"]["store"]["size_in_bytes"]) if sizes else 0
 
-    def holds(self, folder: Path) -> bool:
+    def is_loaded(self, folder: Path) -> bool:
         try:
             pointer = _pointer(folder)
             name, uuid = pointer["name"], pointer["uuid"]
@@ -69,7 +69,7 @@ class ElasticEngine:
         """Raises BackendError where the index is gone or has lost documents."""
         server, pointer = self.server, _pointer(folder)
         name = pointer["name"]
-        if not self.holds(folder):
+        if not self.is_loaded(folder):
             raise BackendError(f"{server.address} no longer has the index {name}. Build it again.")
         indexes.check_count(server, name, pointer["documents"])
         return ElasticSearcher(server=server, index=name, bm25=bm25)

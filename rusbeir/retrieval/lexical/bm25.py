@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -36,7 +36,7 @@ class Bm25:
 
     @property
     def server_language(self) -> str | None:
-        """The language in which Elasticsearch analyses by itself; None where it gets our terms."""
+        """The language in which Elasticsearch analyses by itself; None where it gets rusbeir's terms."""
         kind, _, language = self.analysis.partition(":")
         return language if kind == SERVER else None
 
@@ -52,15 +52,16 @@ class Bm25:
         return f"bm25|k1:{self.k1}|b:{self.b}|fields:{fields}"
 
 
+@cache
 def profiles() -> Mapping[str, Mapping[str, Any]]:
-    """Name -> recipe, as profiles.toml has them."""
-    return _profiles()
+    """Name -> settings, as profiles.toml has them."""
+    return tomllib.loads((Path(__file__).parent / "profiles.toml").read_text(encoding="utf-8"))
 
 
 def from_stage(stage: Stage, *, language: str) -> Bm25:
     """The BM25 that a stage asks for in that language.
 
-    A profile that profiles.toml lacks is taken for one of the language's analyzer, which is left to check it.
+    A profile that profiles.toml lacks is assumed to be one of the language's analyzer, which checks it.
 
     >>> from_stage(Stage("bm25", options=(("k1", 0.9),)), language="ru").k1
     0.9
@@ -71,22 +72,18 @@ def from_stage(stage: Stage, *, language: str) -> Bm25:
     for name in options:
         if name not in _OPTIONS:
             raise BadInput(f"{stage.name} has no option {name!r}. Available: {', '.join(_OPTIONS)}.")
-    bm25 = _of_profile(str(options.pop("profile", "default")), language)
-    given: dict[str, Any] = {name: _checked(stage.name, name, value) for name, value in options.items()}
-    return replace(bm25, **given)
-
-
-def _of_profile(name: str, language: str) -> Bm25:
-    recipe = dict(profiles().get(name, {}))
-    analysis = recipe.pop("analysis", name)
+    profile = str(options.pop("profile", "default"))
+    settings = dict(profiles().get(profile, {}))
+    analysis = settings.pop("analysis", profile)
     if isinstance(analysis, dict):
         analysis = analysis.get(language, analysis["other"])
     if analysis == SERVER:
         analysis = f"{SERVER}:{language}"
-    return Bm25(analysis=analysis, **recipe)
+    given = {name: _read_option(stage.name, name, value) for name, value in options.items()}
+    return Bm25(analysis=analysis, **{**settings, **given})
 
 
-def _checked(stage: str, name: str, value: Value) -> float | Fields:
+def _read_option(stage: str, name: str, value: Value) -> float | Fields:
     if name == "fields":
         if not isinstance(value, str) or value not in _FIELDS:
             raise BadInput(f"{stage} has no fields={value!s}. Available: {', '.join(_FIELDS)}.")
@@ -96,8 +93,3 @@ def _checked(stage: str, name: str, value: Value) -> float | Fields:
         limits = "a number from 0 up" if name == "k1" else "a number from 0 to 1"
         raise BadInput(f"{stage} needs {name} to be {limits}, not {value!s}.")
     return float(value)
-
-
-@cache
-def _profiles() -> Mapping[str, Mapping[str, Any]]:
-    return tomllib.loads((Path(__file__).parent / "profiles.toml").read_text(encoding="utf-8"))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import orjson
 
 from rusbeir.retrieval.lexical.bm25 import Bm25
-from rusbeir.retrieval.lexical.engines import SERVER_ONLY, Hits, IndexKey, Terms
+from rusbeir.retrieval.lexical.engines import SERVER_ONLY, Hits, Terms
 
 _STATS = "fields.json"
 
@@ -33,10 +33,7 @@ class Bm25sEngine:
     def refusal(self, bm25: Bm25) -> str | None:
         return SERVER_ONLY.format(self.name) if bm25.server_language else None
 
-    def holds(self, folder: Path) -> bool:
-        return True
-
-    def build(self, folder: Path, rows: Iterator[Terms], bm25: Bm25, key: IndexKey) -> int:
+    def build(self, folder: Path, rows: Iterator[Terms], bm25: Bm25) -> None:
         """Write one bm25s index a field, over the documents that have it, as Lucene counts them."""
         names = bm25.field_names
         vocabularies: list[dict[str, int]] = [{} for _ in names]
@@ -59,7 +56,6 @@ class Bm25sEngine:
                 np.save(folder / name / "rows.npy", np.frombuffer(present[place], dtype=np.int64))
         fields = [name for place, name in enumerate(names) if documents[place]]
         (folder / _STATS).write_bytes(orjson.dumps({"rows": row + 1, "fields": fields}))
-        return 0
 
     def open(self, folder: Path, bm25: Bm25) -> Bm25sSearcher:
         stats = orjson.loads((folder / _STATS).read_bytes())

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import mmap
-from array import array
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 import numpy.typing as npt
 
 _BLOB = "doc_ids.utf8"
 _OFFSETS = "doc_ids.offsets"
-_FLUSH_ROWS = 16_384
-_LISTED_ROWS = 2_000_000
-"""Corpora up to here have their ids in memory while they are searched (about 60 bytes each)."""
+_MAX_LISTED_ROWS = 2_000_000
+"""Corpora up to this size have their ids in memory while they are searched (about 60 bytes each)."""
 
 
 class DocIdWriter:
@@ -23,30 +21,22 @@ class DocIdWriter:
 
     def __init__(self, folder: Path) -> None:
         self.count = 0
+        self._end = 0
         self._blob = (folder / _BLOB).open("wb")
         self._offsets = (folder / _OFFSETS).open("wb")
-        self._pending = array("Q", [0])
-        self._end = 0
+        self._offsets.write(bytes(8))
 
     def add(self, doc_id: str) -> None:
         self.count += 1
         self._end += self._blob.write(doc_id.encode())
-        self._pending.append(self._end)
-        if len(self._pending) >= _FLUSH_ROWS:
-            self._flush()
+        self._offsets.write(self._end.to_bytes(8, sys.byteorder))
 
     def __enter__(self) -> DocIdWriter:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._blob, self._offsets:
-            self._flush()
-
-    def _flush(self) -> None:
-        self._pending.tofile(self._offsets)
-        del self._pending[:]
+            pass
 
 
 class DocIds:
@@ -58,7 +48,7 @@ class DocIds:
             self._blob = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._list: list[str] | None = None
         # Half of what a search of 1,000 hits takes would go into cutting ids out of the file.
-        if len(self) <= _LISTED_ROWS:
+        if len(self) <= _MAX_LISTED_ROWS:
             self._list = self.of(range(len(self)))
 
     def __len__(self) -> int:

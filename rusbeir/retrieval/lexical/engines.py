@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from rusbeir.errors import BadInput, unknown
 from rusbeir.retrieval.lexical.bm25 import Bm25
@@ -17,17 +19,18 @@ ENGINES = {
     "bm25s": "rusbeir.retrieval.lexical.bm25s_engine:Bm25sEngine",
     "elasticsearch": "rusbeir.retrieval.elasticsearch.engine:ElasticEngine",
 }
-"""Name -> "module:class", imported on use."""
+"""Name -> "module:class", imported on use; `auto` takes the first that can compute the BM25."""
+ENTRY_POINTS = "rusbeir.engines"
+"""The group in which an installed package names further engines."""
 
 AT = "@"
-"""Parts the name of an engine from the address of its server: `elasticsearch@http://127.0.0.1:9200`."""
+"""Separates the name of an engine from the address of its server: `elasticsearch@http://127.0.0.1:9200`."""
 
 Terms: TypeAlias = tuple[str, tuple[str, ...]]
-"""A document's id, and a line of terms parted by spaces for each field."""
+"""A document's id, and a line of terms separated by spaces for each field."""
 
 Hits: TypeAlias = tuple[Sequence[int], Sequence[float]]
 """Corpus rows and their scores, by falling score and then by row."""
-
 
 SERVER_ONLY = "{} gets terms and cannot leave the analysis to a server."
 
@@ -52,9 +55,7 @@ class Searcher(Protocol):
         ...
 
 
-class LexicalEngine(Protocol):
-    """Builds and opens inverted indexes of analysed text."""
-
+class _Engine(Protocol):
     @property
     def name(self) -> str: ...
 
@@ -67,18 +68,31 @@ class LexicalEngine(Protocol):
         """Why this engine cannot compute that BM25; None where it can."""
         ...
 
-    def build(self, folder: Path, rows: Iterator[Terms], bm25: Bm25, key: IndexKey) -> int:
-        """Fill the folder from documents in row order, with a line for each of bm25.field_names.
-
-        Returns the bytes of what it keeps outside of the folder; the recipe is for naming that.
-        """
-        ...
-
-    def holds(self, folder: Path) -> bool:
-        """Whether what belongs to the folder outside of it is still there."""
-        ...
-
     def open(self, folder: Path, bm25: Bm25) -> Searcher: ...
+
+
+class EmbeddedEngine(_Engine, Protocol):
+    """Builds and opens inverted indexes of analysed text in a folder."""
+
+    def build(self, folder: Path, rows: Iterator[Terms], bm25: Bm25) -> None:
+        """Fill the folder from documents in row order, with a line for each of bm25.field_names."""
+        ...
+
+
+@runtime_checkable
+class RemoteEngine(_Engine, Protocol):
+    """An engine that keeps its indexes on a server; the folder says where. Its class takes an `address`."""
+
+    def load(self, folder: Path, rows: Iterator[Terms], bm25: Bm25, key: IndexKey) -> int:
+        """Load documents as EmbeddedEngine.build gets them, under a name of the key; returns their bytes there."""
+        ...
+
+    def is_loaded(self, folder: Path) -> bool:
+        """Whether the index that the folder names is still on the server."""
+        ...
+
+
+LexicalEngine: TypeAlias = EmbeddedEngine | RemoteEngine
 
 
 def load(name: str) -> LexicalEngine:
@@ -87,13 +101,16 @@ def load(name: str) -> LexicalEngine:
     Raises UnknownName where there is none, and BadInput for an address that it has no use for.
     """
     name, at, address = name.partition(AT)
-    if name not in ENGINES:
-        raise unknown("engine", name, ["auto", *ENGINES])
-    module, attribute = ENGINES[name].split(":")
-    made = getattr(importlib.import_module(module), attribute)
-    if at and "address" not in made.__dataclass_fields__:
+    known = dict(ENGINES)
+    if name not in known:
+        known.update((entry.name, entry.value) for entry in entry_points(group=ENTRY_POINTS))
+    if name not in known:
+        raise unknown("engine", name, ["auto", *known])
+    module, attribute = known[name].split(":")
+    make = getattr(importlib.import_module(module), attribute)
+    if at and "address" not in inspect.signature(make).parameters:
         raise BadInput(f"The engine {name} runs on this machine and has no address.")
-    engine: LexicalEngine = made(address=address) if at else made()
+    engine: LexicalEngine = make(address=address) if at else make()
     return engine
 
 
@@ -108,6 +125,9 @@ def choose(engine: str, bm25: Bm25) -> tuple[LexicalEngine, str | None]:
             able = ["auto", *(name for name in ENGINES if load(name).refusal(bm25) is None)]
             raise BadInput(f"{reason} Use --engine {', '.join(able[:-1])} or {able[-1]}.")
         return chosen, None
-    first = next(loaded for loaded in map(load, ENGINES) if loaded.refusal(bm25) is None)
-    reason = load("tantivy").refusal(bm25)
-    return first, f"{reason} Using {first.name}." if reason else None
+    first, *others = ENGINES
+    reason = load(first).refusal(bm25)
+    if reason is None:
+        return load(first), None
+    chosen = next(loaded for loaded in map(load, others) if loaded.refusal(bm25) is None)
+    return chosen, f"{reason} Using {chosen.name}."

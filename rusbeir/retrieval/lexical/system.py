@@ -43,11 +43,12 @@ class Bm25System:
         """The opened index of that corpus in the cache, built there first where it is missing."""
         if self.note:
             logger.warning("%s", self.note)
-        key = index.IndexKey(signature=self.signature, fingerprint=fingerprint)
+        key = engines.IndexKey(signature=self.signature, fingerprint=fingerprint)
         folder = cache_folder() / "indexes" / key.name(self.name)
-        reused = folder.exists() and self.chosen.holds(folder)
+        remote = self.chosen if isinstance(self.chosen, engines.RemoteEngine) else None
+        reused = folder.exists() and (remote is None or remote.is_loaded(folder))
         if not reused:
-            # What is there tells of an index that a server has no more.
+            # The folder may name an index that the server no longer has.
             shutil.rmtree(folder, ignore_errors=True)
             index.build(folder, key, corpus, self.analyzer, self.chosen, self.bm25, settings.progress)
         retriever, built = index.open_index(folder, key, self.analyzer, self.chosen, self.bm25)

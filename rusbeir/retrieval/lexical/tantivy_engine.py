@@ -22,7 +22,7 @@ import tantivy
 
 from rusbeir.errors import BackendError
 from rusbeir.retrieval.lexical.bm25 import Bm25
-from rusbeir.retrieval.lexical.engines import SERVER_ONLY, IndexKey, Terms
+from rusbeir.retrieval.lexical.engines import SERVER_ONLY, Terms
 from rusbeir.retrieval.lexical.tantivy_searcher import (
     FILLER,
     LONGEST_TERM_CHARS,
@@ -56,10 +56,7 @@ class TantivyEngine:
             return None
         return f"tantivy has k1 {TANTIVY_K1} and b {TANTIVY_B} built in and cannot do k1 {bm25.k1}, b {bm25.b}."
 
-    def holds(self, folder: Path) -> bool:
-        return True
-
-    def build(self, folder: Path, rows: Iterator[Terms], bm25: Bm25, key: IndexKey) -> int:
+    def build(self, folder: Path, rows: Iterator[Terms], bm25: Bm25) -> None:
         """Write the index with one thread, so that documents keep their order."""
         names = bm25.field_names
         documents = [0] * len(names)
@@ -81,7 +78,6 @@ class TantivyEngine:
             "first_rows": _put_in_row_order(folder),
         }
         (folder / _STATS).write_bytes(orjson.dumps(stats))
-        return 0
 
     def open(self, folder: Path, bm25: Bm25) -> TantivySearcher:
         index = tantivy.Index.open(str(folder))
