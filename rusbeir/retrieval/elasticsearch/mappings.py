@@ -14,7 +14,7 @@ from rusbeir.retrieval.lexical.engines import Terms
 ROW = "row"
 """The corpus row of a document: orders equal scores, and tells which documents have arrived."""
 DOC_ID = "doc_id"
-LONGEST_TERM_CHARS = 8_000
+MAX_TERM_CHARS = 8_000
 """Terms are cut here, in documents and queries: Lucene holds at most 32,766 bytes a term."""
 DEEPEST = 100_000
 WINDOW = DEEPEST + 1_000
@@ -26,7 +26,7 @@ def client_body(bm25: Bm25) -> dict[str, Any]:
     return {
         "settings": {
             "analysis": {
-                "tokenizer": {"terms": {"type": "whitespace", "max_token_length": 4 * LONGEST_TERM_CHARS}},
+                "tokenizer": {"terms": {"type": "whitespace", "max_token_length": 4 * MAX_TERM_CHARS}},
                 "analyzer": {"terms": {"type": "custom", "tokenizer": "terms"}},
             },
             **_index_settings(bm25),
@@ -90,9 +90,9 @@ def source(row: int, bm25: Bm25, terms: Terms) -> tuple[str, dict[str, Any]]:
 
 
 def _cut(line: str) -> str:
-    if len(line) <= LONGEST_TERM_CHARS:
+    if len(line) <= MAX_TERM_CHARS:
         return line
-    return " ".join([term[:LONGEST_TERM_CHARS] for term in line.split(" ")])
+    return " ".join([term[:MAX_TERM_CHARS] for term in line.split(" ")])
 
 
 def _index_settings(bm25: Bm25) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import orjson
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.retrieval.elasticsearch import connection
 from rusbeir.retrieval.elasticsearch.connection import Server, Unavailable
-from rusbeir.retrieval.elasticsearch.mappings import LONGEST_TERM_CHARS, ROW, WINDOW
+from rusbeir.retrieval.elasticsearch.mappings import MAX_TERM_CHARS, ROW, WINDOW
 from rusbeir.retrieval.lexical.bm25 import Bm25
 from rusbeir.retrieval.lexical.engines import Hits
 
@@ -102,7 +102,7 @@ class ElasticSearcher:
 
 
 def _line(terms: Sequence[str]) -> str:
-    return " ".join([term[:LONGEST_TERM_CHARS] for term in terms])
+    return " ".join([term[:MAX_TERM_CHARS] for term in terms])
 
 
 SHAPE: Mapping[str, Any] = {

@@ -9,11 +9,10 @@ that tantivy's average length is the field's own.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from rusbeir.retrieval.lexical.bm25 import Bm25
 from rusbeir.retrieval.lexical.engines import SERVER_ONLY, Terms
 from rusbeir.retrieval.lexical.tantivy_searcher import (
     FILLER,
-    LONGEST_TERM_CHARS,
+    MAX_TERM_CHARS,
     ROW,
     TANTIVY_B,
     TANTIVY_K1,
@@ -35,7 +34,7 @@ from rusbeir.retrieval.lexical.tantivy_searcher import (
 _HEAP_BYTES = 400_000_000
 """What is written in one piece, about 2 million passages of 50 words: fewer pieces are searched faster."""
 _FILLER_DOC_TOKENS = 1_000_000
-_MOST_FILLERS = 100_000
+_MAX_FILLERS = 100_000
 _STATS = "fields.json"
 
 
@@ -62,16 +61,16 @@ class TantivyEngine:
         documents = [0] * len(names)
         tokens = [0] * len(names)
         row = -1
-        with _Writer(folder, names) as writer:
+        with _writing(folder, names) as add:
             for row, (_, lines) in enumerate(rows):
                 for place, line in enumerate(lines):
                     if line:
                         documents[place] += 1
                         tokens[place] += line.count(" ") + 1
-                writer.add(row, lines)
+                add(row, lines)
             fillers = _fillers(row + 1, documents, tokens)
             for number, counts in enumerate(fillers, start=row + 1):
-                writer.add(number, [" ".join([FILLER] * count) for count in counts])
+                add(number, [" ".join([FILLER] * count) for count in counts])
         stats = {
             "documents": documents,
             "total": row + 1 + len(fillers),
@@ -92,62 +91,55 @@ class TantivyEngine:
         )
 
 
-class _Writer:
-    """A new tantivy index; what fails in it, such as a full disk, is a BackendError."""
+@contextlib.contextmanager
+def _writing(folder: Path, names: Sequence[str]) -> Iterator[Callable[[int, Iterable[str]], None]]:
+    """A new tantivy index, as a function that adds a row's lines; raises BackendError, such as for a full disk."""
+    builder = tantivy.SchemaBuilder().add_unsigned_field(ROW, fast=True)
+    for name in names:
+        builder = builder.add_text_field(name, tokenizer_name="whitespace", index_option="freq")
+    with _reporting(folder):
+        index = tantivy.Index(builder.build(), str(folder), sort_by_field=ROW)
+        writer = index.writer(heap_size=_HEAP_BYTES, num_threads=1)
 
-    def __init__(self, folder: Path, names: Sequence[str]) -> None:
-        self._folder = folder
-        self._names = names
-        builder = tantivy.SchemaBuilder().add_unsigned_field(ROW, fast=True)
-        for name in names:
-            builder = builder.add_text_field(name, tokenizer_name="whitespace", index_option="freq")
-        with self._failing_as_backend():
-            index = tantivy.Index(builder.build(), str(folder), sort_by_field=ROW)
-            self._writer = index.writer(heap_size=_HEAP_BYTES, num_threads=1)
-
-    def add(self, row: int, lines: Iterable[str]) -> None:
+    def add(row: int, lines: Iterable[str]) -> None:
         document = tantivy.Document()
         document.add_unsigned(ROW, row)
-        for name, line in zip(self._names, lines, strict=True):
+        for name, line in zip(names, lines, strict=True):
             if line:
-                document.add_text(name, line if len(line) <= LONGEST_TERM_CHARS else _cut(line))
+                document.add_text(name, line if len(line) <= MAX_TERM_CHARS else _cut(line))
         try:
-            self._writer.add_document(document)
-        except ValueError as error:
-            raise self._failed(error) from error
+            writer.add_document(document)
+        except ValueError:
+            # Entered for a failure alone: a context manager for each document would take as long as adding it.
+            with _reporting(folder):
+                raise
 
-    def __enter__(self) -> _Writer:
-        return self
+    try:
+        yield add
+    except BaseException:
+        # Threads may still write into the folder, which is about to be removed.
+        with contextlib.suppress(ValueError):
+            writer.wait_merging_threads()
+        raise
+    with _reporting(folder):
+        writer.commit()
+        writer.wait_merging_threads()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None:
-            with self._failing_as_backend():
-                self._writer.commit()
-                self._writer.wait_merging_threads()
-        else:
-            # Threads may still write into the folder, which is about to be removed.
-            with contextlib.suppress(ValueError):
-                self._writer.wait_merging_threads()
 
-    @contextlib.contextmanager
-    def _failing_as_backend(self) -> Iterator[None]:
-        try:
-            yield
-        except (ValueError, OSError) as error:
-            raise self._failed(error) from error
-
-    def _failed(self, error: Exception) -> BackendError:
+@contextlib.contextmanager
+def _reporting(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, OSError) as error:
         line = " ".join(str(error).split())
-        return BackendError(
-            f"Cannot write the index {self._folder}: {line} "
+        raise BackendError(
+            f"Cannot write the index {folder}: {line} "
             "Free some space or choose a writable folder (RUSBEIR_CACHE sets the cache's)."
-        )
+        ) from error
 
 
 def _cut(line: str) -> str:
-    return " ".join([term[:LONGEST_TERM_CHARS] for term in line.split(" ")])
+    return " ".join([term[:MAX_TERM_CHARS] for term in line.split(" ")])
 
 
 def _fillers(rows: int, documents: Sequence[int], tokens: Sequence[int]) -> list[list[int]]:
@@ -161,7 +153,7 @@ def _fillers(rows: int, documents: Sequence[int], tokens: Sequence[int]) -> list
     # Fields that every document has count as well: fillers without tokens of them would shorten their average.
     present = [having > 0 for having in documents]
     lengths = np.array(tokens, dtype=np.float64)[present] / np.array(documents)[present]
-    numbers = np.arange(1, _MOST_FILLERS + 1)
+    numbers = np.arange(1, _MAX_FILLERS + 1)
     wanted = np.outer(lengths, rows + numbers)
     error = np.abs(np.rint(wanted) / wanted - 1).max(axis=0)
     fillers = int(numbers[np.argmax(error <= max(1e-8, error.min()))])

@@ -1,4 +1,4 @@
-"""Queries against a tantivy index of ours."""
+"""Queries against a tantivy index that rusbeir made."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TANTIVY_B = 0.75
 ROW = "row"
 FILLER = "\ufdd0"
 """A noncharacter: Unicode promises that no text holds it."""
-LONGEST_TERM_CHARS = 16_000
+MAX_TERM_CHARS = 16_000
 """Terms are cut here, in documents and queries: tantivy silently drops one of more than 65,530 bytes."""
 _COMMON = 0.1
 """The share of documents from which on a term is common; measured on Zipf streams of 0.2 and 1 million."""
@@ -53,7 +53,7 @@ class TantivySearcher:
         return [self._ranking(terms, k) for terms in queries]
 
     def _ranking(self, terms: Sequence[str], k: int) -> Hits:
-        counts = Counter(term[:LONGEST_TERM_CHARS] for term in terms)
+        counts = Counter(term[:MAX_TERM_CHARS] for term in terms)
         del counts[FILLER]
         fields = [
             self._clauses(name, present, counts)
@@ -91,14 +91,12 @@ class TantivySearcher:
             found = self._found(query, limit)
         else:
             found = self._best([clause for clauses in fields for clause in clauses], limit)
-        return self._rows([address for _, address in found]), [score for score, _ in found]
-
-    def _rows(self, addresses: list[tantivy.DocAddress]) -> list[Any]:
+        scores = [score for score, _ in found]
         if self.first_rows is None:
-            return self.searcher.fast_field_values(ROW, addresses)
+            return self.searcher.fast_field_values(ROW, [address for _, address in found]), scores
         if len(self.first_rows) == 1:
-            return [address.doc for address in addresses]
-        return [self.first_rows[address.segment_ord] + address.doc for address in addresses]
+            return [address.doc for _, address in found], scores
+        return [self.first_rows[address.segment_ord] + address.doc for _, address in found], scores
 
     def _best(self, clauses: list[_Clause], limit: int) -> list[tuple[Any, tantivy.DocAddress]]:
         """The best documents by the sum of the clauses.
