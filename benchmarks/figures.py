@@ -1,7 +1,7 @@
 """Print every claimed figure, expected beside measured: `make figures` (all), `make figures-quick` (no speed).
 
 Figures of effectiveness are in figures.toml and come from the command line itself; figures of speed and memory
-come from run.py. Exit code 1 where one does not hold.
+come from run.py, those of the code's structure from walks.py. Exit code 1 where one does not hold.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks import run
+from benchmarks import run, walks
 
 HERE = Path(__file__).parent
 
@@ -95,12 +95,17 @@ def speed_figures() -> list[tuple[str, str, str, str, bool]]:
     """The same for speed and memory."""
     found = run.rows()
     run.write(found)
+    return _bounded("run", found)
+
+
+def structure_figures() -> list[tuple[str, str, str, str, bool]]:
+    """The same for the size of the code, and for how much of it a first use passes."""
+    return _bounded("walks", walks.rows())
+
+
+def _bounded(module: str, found: list[dict[str, Any]]) -> list[tuple[str, str, str, str, bool]]:
     return [
-        (
-            f"python -m benchmarks.run ({row['what']})",
-            row["measure"],
-            *_words(row["value"], row),
-        )
+        (f"python -m benchmarks.{module} ({row['what']})", row["measure"], *_words(row["value"], row))
         for row in found
         if "at_least" in row or "at_most" in row
     ]
@@ -108,17 +113,17 @@ def speed_figures() -> list[tuple[str, str, str, str, bool]]:
 
 def _words(value: float, wanted: dict[str, Any]) -> tuple[str, str, bool]:
     expected, holds = verdict(value, wanted)
-    return expected, f"{value:.4g}", holds
+    return expected, f"{value:.4g}" if isinstance(value, float) else str(value), holds
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="leave out speed, memory and what is slow")
+    parser.add_argument("--quick", action="store_true", help="leave out speed, memory, structure and what is slow")
     quick = parser.parse_args().quick
     run.find_data()
-    speed = [] if quick else speed_figures()
+    slow = [] if quick else [*structure_figures(), *speed_figures()]
     with tempfile.TemporaryDirectory() as out:
-        rows = figures(out, quick=quick) + speed
+        rows = figures(out, quick=quick) + slow
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     for row in rows:
         cells = "  ".join(row[column].ljust(widths[column]) for column in range(4))

@@ -1,0 +1,106 @@
+"""How much of rusbeir a newcomer passes: the functions and files of a first bench, port and audit, and its size.
+
+python -m benchmarks.walks [--functions]
+
+Counted are the named functions of rusbeir that are called at least once, and the files that they are in, in a process
+that has imported every module before and has an empty cache. RUSBEIR_DATA must hold XQuAD.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+PACKAGE = Path(__file__).parent.parent / "rusbeir"
+MEMORY = PACKAGE / "datasets" / "mini" / "memory.en-ru.tsv"
+WALKS = {
+    "bench": "rusbeir.bench('xquad/ru', 'bm25', out='results')",
+    "port": f"rusbeir.port('mini/en', to='ru', translator='memory', memory={str(MEMORY)!r}, out='port')",
+    "audit": "from rusbeir.audit import check_port; check_port('port', back_translator='memory', memory='back.tsv')",
+}
+"""What each process runs, in this order and in one folder: the audit is that of the port."""
+BEFORE = {"bench": (246, 46), "port": (288, 53), "audit": (523, 96)}
+"""Functions and files before the rooms were laid out; three quarters of them are the bound."""
+LINES, MODULES = 24_276, 204
+"""Of the package at that time; 800 lines fewer and 160 modules are the bound. __init__ files are no modules here."""
+
+TRACER = """
+import importlib, json, pkgutil, sys, threading
+import rusbeir
+for module in pkgutil.walk_packages(rusbeir.__path__, "rusbeir."):
+    if "__main__" not in module.name:
+        importlib.import_module(module.name)
+package = rusbeir.__path__[0]
+called = set()
+def note(frame, event, argument):
+    code = frame.f_code
+    if event == "call" and code.co_filename.startswith(package) and not code.co_name.startswith("<"):
+        called.add((code.co_filename, code.co_firstlineno, code.co_name))
+threading.setprofile(note)
+sys.setprofile(note)
+{call}
+sys.setprofile(None)
+print(json.dumps(sorted(called)))
+"""
+
+
+def walk() -> dict[str, dict[str, list[str]]]:
+    """Of each walk: file -> the names of its functions that were called, in the order of the file."""
+    found: dict[str, dict[str, list[str]]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        pairs = (line.split("\t") for line in MEMORY.read_text(encoding="utf-8").splitlines())
+        back = "".join(f"{russian}\t{english}\n" for english, russian in pairs)
+        (Path(folder) / "back.tsv").write_text(back, encoding="utf-8")
+        environment = {**os.environ, "RUSBEIR_CACHE": f"{folder}/cache", "PYTHONPATH": str(PACKAGE.parent)}
+        for name, call in WALKS.items():
+            command = [sys.executable, "-c", TRACER.format(call=call)]
+            done = subprocess.run(command, cwd=folder, env=environment, check=True, stdout=subprocess.PIPE)
+            found[name] = defaultdict(list)
+            for file, _, function in json.loads(done.stdout.splitlines()[-1]):
+                found[name][str(Path(file).relative_to(PACKAGE))].append(function)
+    return found
+
+
+def rows() -> list[dict[str, Any]]:
+    """what, measure, value, before and at_most."""
+    found = []
+    for name, files in walk().items():
+        counts = (sum(map(len, files.values())), len(files))
+        for measure, value, before in zip(("functions", "files"), counts, BEFORE[name], strict=True):
+            found.append(_row(f"a first {name}", measure, value, before, before * 3 // 4))
+    modules = sorted(PACKAGE.rglob("*.py"))
+    lines = sum(len(path.read_bytes().splitlines()) for path in modules)
+    named = [path for path in modules if path.name != "__init__.py"]
+    return [
+        *found,
+        _row("rusbeir/", "lines of Python", lines, LINES, LINES - 800),
+        _row("rusbeir/", "modules", len(named), MODULES, 160),
+    ]
+
+
+def _row(what: str, measure: str, value: int, before: int, at_most: int) -> dict[str, Any]:
+    return {"what": what, "measure": measure, "value": value, "before": before, "at_most": at_most}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--functions", action="store_true", help="name the functions that are called, file by file")
+    if parser.parse_args().functions:
+        for name, files in walk().items():
+            print(f"a first {name}")
+            for file, functions in files.items():
+                print(f"  {file}: {', '.join(functions)}")
+        return
+    for row in rows():
+        print("{what}: {value:,} {measure} (before {before:,}, bound {at_most:,})".format(**row))
+
+
+if __name__ == "__main__":
+    main()
