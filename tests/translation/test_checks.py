@@ -201,8 +201,8 @@ def test_every_file_of_patterns_is_whole():
     ],
 )
 def test_broken_patterns_are_refused(content: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    (tmp_path / "patterns").mkdir()
-    (tmp_path / "patterns" / "xx.toml").write_text(content)
+    (tmp_path / "llm_phrases").mkdir()
+    (tmp_path / "llm_phrases" / "xx.toml").write_text(content)
     monkeypatch.setattr(llm_phrases, "data_folder", lambda name: tmp_path)
     with pytest.raises(BadInput) as caught:
         llm_phrases.phrases_of.__wrapped__(frozenset({"xx"}))

@@ -24,7 +24,7 @@ def mistaken(source: str, answer: str, source_language: str, target_language: st
     """What other language the answer is in, in one line; None where it is in none for sure.
 
     Only words that the source does not have are looked at. The languages to choose from are the two, English, and
-    those of translation/patterns; where none of the others is written in the target's script, an answer in that script
+    those of translation/llm_phrases; where none of the others is written in the target's script, an answer in that script
     is not looked at any further. Raises MissingExtra where py3langid is not installed.
     """
     if _alone_in_script(source_language, target_language) and writing_system.mostly_in(answer, target_language):

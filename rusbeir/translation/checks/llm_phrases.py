@@ -1,4 +1,4 @@
-"""What language models say instead of or around a translation, from translation/patterns/<language>.toml."""
+"""What language models say instead of or around a translation, from translation/llm_phrases/<language>.toml."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def languages() -> tuple[str, ...]:
     >>> "ru" in languages()
     True
     """
-    return tuple(sorted(path.stem for path in (data_folder("translation") / "patterns").glob("*.toml")))
+    return tuple(sorted(path.stem for path in (data_folder("translation") / "llm_phrases").glob("*.toml")))
 
 
 @cache
 def phrases_of(codes: frozenset[str]) -> Phrases:
     """The patterns of those languages together; codes without a file add nothing. Read once a process."""
-    folder = data_folder("translation") / "patterns"
+    folder = data_folder("translation") / "llm_phrases"
     tables = [_read(folder / f"{code}.toml") for code in sorted(codes) if (folder / f"{code}.toml").is_file()]
     return Phrases(*(_any([pattern for table in tables for pattern in table[key]]) for key in KEYS))
 

@@ -20,7 +20,7 @@ _JOINED_CHARS = 16
 MAX_BYTES_PER_CHAR = 4
 
 
-class Fitting:
+class CapacityGauge:
     """One text measured against one capacity. Spans are ordered and do not overlap."""
 
     def __init__(self, text: str, capacity: Capacity, spans: Sequence[Span]) -> None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from rusbeir.datasets.sentences import sentence_spans
 from rusbeir.errors import BadInput, unknown
-from rusbeir.translation.segments.capacity import MAX_BYTES_PER_CHAR, Fitting
+from rusbeir.translation.segments.capacity import MAX_BYTES_PER_CHAR, CapacityGauge
 from rusbeir.translation.segments.spans import Span
 from rusbeir.translation.translator import Capacity
 
@@ -59,8 +59,8 @@ def units(
     if level not in LEVELS:
         raise unknown("level", level, LEVELS)
     if level == "field" or (level != "sentence" and _is_one_line(text, spans)):
-        fitting = Fitting(text, capacity, spans)
-        if translatable(text, 0, len(text), spans) and fitting.fits(fitting.size(0, len(text))):
+        gauge = CapacityGauge(text, capacity, spans)
+        if translatable(text, 0, len(text), spans) and gauge.fits(gauge.size(0, len(text))):
             return [Piece(text, True)]
     return pack(cut(text, language, spans), capacity, spans, merge=level != "sentence")
 
@@ -83,24 +83,24 @@ def pack(pieces: Sequence[Piece], capacity: Capacity, spans: Sequence[Span] = ()
     """
     _refuse_impossible(capacity)
     text = "".join([piece.text for piece in pieces])
-    fitting = Fitting(text, capacity, spans)
+    gauge = CapacityGauge(text, capacity, spans)
     packed: list[tuple[int, int]] = []
     chars = n_bytes = 0
     for start, end in _sent(pieces):
         if merge and packed and not _BREAK.search(text, packed[-1][1], start):
-            more = fitting.size(packed[-1][1], end)
-            if fitting.fits((chars + more[0], n_bytes + more[1])):
+            more = gauge.size(packed[-1][1], end)
+            if gauge.fits((chars + more[0], n_bytes + more[1])):
                 packed[-1] = packed[-1][0], end
                 chars, n_bytes = chars + more[0], n_bytes + more[1]
                 continue
-        chars, n_bytes = fitting.size(start, end)
-        if fitting.fits((chars, n_bytes)):
+        chars, n_bytes = gauge.size(start, end)
+        if gauge.fits((chars, n_bytes)):
             packed.append((start, end))
             continue
-        parts = [part for part in fitting.cuts(start, end) if translatable(text, *part, spans)]
+        parts = [part for part in gauge.cuts(start, end) if translatable(text, *part, spans)]
         packed += parts
         if parts:
-            chars, n_bytes = fitting.size(*parts[-1])
+            chars, n_bytes = gauge.size(*parts[-1])
     return _pieces(text, packed)
 
 

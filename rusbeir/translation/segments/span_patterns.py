@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 
 
-class Family(NamedTuple):
+class SpanPattern(NamedTuple):
     """One kind of protected string."""
 
     kind: str
@@ -92,8 +92,8 @@ _CODED = _any(
 )
 _DIGITS = frozenset("0123456789")
 
-FAMILIES = (
-    Family(
+SPAN_PATTERNS = (
+    SpanPattern(
         "url",
         frozenset(":."),
         re.compile(
@@ -103,7 +103,7 @@ FAMILIES = (
         re.compile(r"://|www\.|mailto:"),
         trailing=True,
     ),
-    Family(
+    SpanPattern(
         "url",
         frozenset("."),
         re.compile(
@@ -113,7 +113,7 @@ FAMILIES = (
         re.compile(rf"\.(?:{_DOMAINS})(?!\w)"),
         trailing=True,
     ),
-    Family(
+    SpanPattern(
         "email",
         frozenset("@"),
         re.compile(
@@ -121,18 +121,18 @@ FAMILIES = (
             r"|@[A-Za-z0-9_]{2,30})(?![A-Za-z0-9_])"
         ),
     ),
-    Family(
+    SpanPattern(
         "doi",
         frozenset("/"),
         re.compile(r"(?=[dD1])(?<![\w.])(?:(?:doi|DOI)(?::\s?|\s))?10\.[0-9]{4,9}/[^\s<>\"«»“”，。；]{1,500}+"),
         re.compile(r"10\.[0-9]{4}"),
         trailing=True,
     ),
-    Family("identifier", _DIGITS, re.compile(rf"{_NAMED.pattern}{_WORD_ENDS}")),
-    Family("identifier", _DIGITS, re.compile(rf"{_CODED.pattern}{_WORD_ENDS}")),
-    Family("reference", frozenset("["), re.compile(r"\[[0-9]{1,4}(?:\s?[,;–-]\s?[0-9]{1,4}){0,30}\]")),
-    Family("quantity", _DIGITS, _QUANTITY),
-    Family(
+    SpanPattern("identifier", _DIGITS, re.compile(rf"{_NAMED.pattern}{_WORD_ENDS}")),
+    SpanPattern("identifier", _DIGITS, re.compile(rf"{_CODED.pattern}{_WORD_ENDS}")),
+    SpanPattern("reference", frozenset("["), re.compile(r"\[[0-9]{1,4}(?:\s?[,;–-]\s?[0-9]{1,4}){0,30}\]")),
+    SpanPattern("quantity", _DIGITS, _QUANTITY),
+    SpanPattern(
         "latex",
         frozenset("$\\"),
         _any(
@@ -144,32 +144,34 @@ FAMILIES = (
             r"\\[$%&#_{}~^\\,;!]",
         ),
     ),
-    Family("code", frozenset("`"), re.compile(r"`[^`\n]{1,500}+`")),
-    Family(
+    SpanPattern("code", frozenset("`"), re.compile(r"`[^`\n]{1,500}+`")),
+    SpanPattern(
         "code",
         frozenset("{"),
         _any(r"\{\{[^{}\n]{1,200}+\}\}", r"[$#]?\{[A-Za-z0-9_.:!]{0,60}+\}", before=r"(?=[{$#])"),
     ),
-    Family("code", frozenset("%"), re.compile(r"%(?<![\w%]%)(?:\([A-Za-z0-9_]{1,40}\))?[0-9.]{0,6}[sdifr](?![\w])")),
-    Family(
+    SpanPattern(
+        "code", frozenset("%"), re.compile(r"%(?<![\w%]%)(?:\([A-Za-z0-9_]{1,40}\))?[0-9.]{0,6}[sdifr](?![\w])")
+    ),
+    SpanPattern(
         "code",
         frozenset("_"),
         re.compile(r"(?<!\w)_{0,2}[A-Za-z0-9]++(?:_++[A-Za-z0-9]++)++_{0,2}(?:\(\))?(?!\w)"),
     ),
-    Family(
+    SpanPattern(
         "code",
         frozenset(")"),
         re.compile(r"(?<![\w.])[A-Za-z_](?:[A-Za-z0-9_.]{0,80}+)\(\)(?!\w)"),
         re.compile(r"\(\)"),
     ),
-    Family(
+    SpanPattern(
         "path",
         frozenset("/"),
         re.compile(r"(?=[~./])(?<![\w/.<:+-])(?:~|\.{1,2})?/(?:[\w.@][\w.@+-]{0,100}+/){1,30}+[\w.@+-]{0,100}+"),
         trailing=True,
     ),
-    Family("path", frozenset("\\"), re.compile(r"(?<!\w)[A-Za-z]:\\[^\s\"<>|?*:;,]{0,400}+"), trailing=True),
-    Family(
+    SpanPattern("path", frozenset("\\"), re.compile(r"(?<!\w)[A-Za-z]:\\[^\s\"<>|?*:;,]{0,400}+"), trailing=True),
+    SpanPattern(
         "path",
         frozenset("."),
         re.compile(
@@ -178,7 +180,7 @@ FAMILIES = (
         ),
         re.compile(rf"\.(?:{_FILES})(?!\w)"),
     ),
-    Family(
+    SpanPattern(
         "tag",
         frozenset("<"),
         _any(
@@ -187,7 +189,9 @@ FAMILIES = (
             r"(?:\s++[\w:@.-]{1,60}+\s?=\s?(?:\"[^\"<>]{0,2000}+\"|'[^'<>]{0,2000}+'|[^\s\"'<>=]{1,500}+)){0,40}+\s*+/?>",
         ),
     ),
-    Family("entity", frozenset("&"), re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]{2,31}[0-9]{0,2});")),
+    SpanPattern(
+        "entity", frozenset("&"), re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]{2,31}[0-9]{0,2});")
+    ),
 )
 """In no order of rank: where two overlap, the one that begins first is taken, and of two such the longer."""
 

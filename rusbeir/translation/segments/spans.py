@@ -7,7 +7,14 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from rusbeir.translation.segments.glossary import Glossary
-from rusbeir.translation.segments.span_patterns import ENVIRONMENT, FAMILIES, MAX_PAIR_CHARS, PAIRS, Family, Pair
+from rusbeir.translation.segments.span_patterns import (
+    ENVIRONMENT,
+    SPAN_PATTERNS,
+    MAX_PAIR_CHARS,
+    PAIRS,
+    SpanPattern,
+    Pair,
+)
 
 _SHORT_CHARS = 10_000
 _TRAILING = ".,;:!?'\"»”’*_…"
@@ -38,9 +45,11 @@ def find_spans(text: str, glossary: Glossary | None = None) -> tuple[Span, ...]:
 def _found(text: str, glossary: Glossary | None) -> tuple[Span, ...]:
     found: list[Span] = []
     chars = set(text)
-    for family in FAMILIES:
-        if not family.chars.isdisjoint(chars) and (family.trigger is None or family.trigger.search(text)):
-            found += _matches(family, text)
+    for span_pattern in SPAN_PATTERNS:
+        if not span_pattern.chars.isdisjoint(chars) and (
+            span_pattern.trigger is None or span_pattern.trigger.search(text)
+        ):
+            found += _matches(span_pattern, text)
     if not _PAIR_CHARS.isdisjoint(chars):
         for pair in PAIRS:
             found += _enclosed(pair, text)
@@ -54,12 +63,12 @@ _kept_in_mind = lru_cache(maxsize=512)(_found)
 """A text's spans are asked for when it is sent and again when its answer is checked."""
 
 
-def _matches(family: Family, text: str) -> Iterator[Span]:
-    for match in family.pattern.finditer(text):
+def _matches(span_pattern: SpanPattern, text: str) -> Iterator[Span]:
+    for match in span_pattern.pattern.finditer(text):
         start, end = match.span()
-        if family.trailing:
+        if span_pattern.trailing:
             end = _without_trailing(text, start, end)
-        yield Span(start, end, family.kind)
+        yield Span(start, end, span_pattern.kind)
 
 
 def _enclosed(pair: Pair, text: str) -> Iterator[Span]:
