@@ -1,6 +1,6 @@
-"""What can be seen wrong in a translation without knowing what it should be.
+"""Reference-free checks of a translated segment.
 
-Each check takes a segment and gives a Flag or None. All but wrong_language together take about 50 microseconds a
+Each check returns a Flag or None. All but wrong_language together take about 50 microseconds a
 sentence; wrong_language takes 150, and 2 seconds to load.
 """
 
@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import NamedTuple, TypeAlias
 
-from rusbeir.translation.checks import language, numbers, writing_system
+from rusbeir.text import shorten
+from rusbeir.translation.checks import language, numbers
 from rusbeir.translation.checks.llm_phrases import phrases_of
-from rusbeir.translation.checks.repetition import loop
+from rusbeir.translation.checks.repetition import find_loop
 from rusbeir.translation.segments.spans import find_spans
 from rusbeir.translation.translator import Failure
 
@@ -36,7 +37,7 @@ _SHOWN_CHARS = 60
 
 
 class Segment(NamedTuple):
-    """A text and what came back for it. Languages are BCP 47."""
+    """A text and its translation. Languages are BCP 47."""
 
     source: str
     answer: str
@@ -45,12 +46,12 @@ class Segment(NamedTuple):
 
 
 class Flag(NamedTuple):
-    """Something that a check has seen."""
+    """A finding of a check."""
 
     name: str
     """A key of CHECKS."""
     detail: str
-    """One line for a reader."""
+    """What was found, in one line."""
 
 
 Check: TypeAlias = Callable[[Segment], Flag | None]
@@ -58,13 +59,13 @@ Check: TypeAlias = Callable[[Segment], Flag | None]
 
 def empty(segment: Segment) -> Flag | None:
     """A Flag where the answer has no letter and no digit, though the source has."""
-    if _has_content(segment.answer) or not _has_content(segment.source):
+    if _CONTENT.search(segment.answer) or not _CONTENT.search(segment.source):
         return None
-    return Flag("empty", f"the answer to {_shown(segment.source)} is {_shown(segment.answer)}")
+    return Flag("empty", f"the answer to {_quote(segment.source)} is {_quote(segment.answer)}")
 
 
 def untranslated(segment: Segment) -> Flag | None:
-    """A Flag where nine tenths of the answer's words, and more than three, stand in the source.
+    """A Flag where nine tenths of the answer's words, and more than three, are words of the source.
 
     Texts of names alone, where every word has a capital, may stay as they are.
     """
@@ -82,43 +83,45 @@ def untranslated(segment: Segment) -> Flag | None:
         return None
     if any(char.isupper() for char in answer) and not _LOWER_WORD.search(answer):
         return None
-    return Flag("untranslated", f"{share:.0%} of the answer's words stand in the source: {_shown(answer)}")
+    return Flag("untranslated", f"{share:.0%} of the answer's words are in the source: {_quote(answer)}")
 
 
 def refusal(segment: Segment) -> Flag | None:
-    """A Flag where the answer begins like a model that will not translate, and the source does not."""
-    found = _refused(segment.answer, _codes(segment))
-    if found is None or _refused(segment.source, _codes(segment)) is not None:
+    """A Flag where the answer begins with a model's refusal to translate, and the source does not."""
+    codes = _prompt_languages(segment.source_language, segment.target_language)
+    found = _find_refusal(segment.answer, codes)
+    if found is None or _find_refusal(segment.source, codes) is not None:
         return None
-    return Flag("refusal", _shown(found))
+    return Flag("refusal", _quote(found))
 
 
 def chat_prefix(segment: Segment) -> Flag | None:
-    """A Flag where the answer announces the translation or remarks on it, and the source does nothing alike.
+    """A Flag where the answer announces the translation or comments on it, and the source has nothing similar.
 
     "Here is the translation:", a code fence, a translator's note at the end.
     """
-    found = _remark(segment.answer, _codes(segment))
-    if found is None or _remark(segment.source, _codes(segment)) is not None:
+    codes = _prompt_languages(segment.source_language, segment.target_language)
+    found = _find_remark(segment.answer, codes)
+    if found is None or _find_remark(segment.source, codes) is not None:
         return None
-    return Flag("chat-prefix", _shown(found))
+    return Flag("chat-prefix", _quote(found))
 
 
 def wrong_script(segment: Segment) -> Flag | None:
-    """A Flag where letters are of a script foreign to the target language and to the source.
+    """A Flag where the answer has letters of a script foreign to the target language and to the source.
 
     None where translation/scripts.toml does not know the language.
     """
-    detail = writing_system.intrusion(segment.source, segment.answer, segment.target_language)
+    detail = language.describe_wrong_script(segment.source, segment.answer, segment.target_language)
     return Flag("wrong-script", detail) if detail else None
 
 
 def wrong_language(segment: Segment) -> Flag | None:
-    """A Flag where py3langid is sure of another language, over what of the answer does not stand in the source.
+    """A Flag where py3langid is sure that the answer's words which the source does not have are in another language.
 
-    None below 40 characters of that, and for languages that it does not know.
+    None where these are below 40 characters, and for languages that it does not know.
     """
-    detail = language.mistaken(
+    detail = language.describe_wrong_language(
         segment.source, segment.answer, _primary(segment.source_language), _primary(segment.target_language)
     )
     return Flag("wrong-language", detail) if detail else None
@@ -126,10 +129,10 @@ def wrong_language(segment: Segment) -> Flag | None:
 
 def repetition(segment: Segment) -> Flag | None:
     """A Flag where the answer says the same four times in a row or more, and the source does not."""
-    found = loop(segment.answer)
-    if found is None or loop(segment.source) is not None:
+    found = find_loop(segment.answer)
+    if found is None or find_loop(segment.source) is not None:
         return None
-    return Flag("repetition", f"{_shown(found.phrase)} {found.times} times in a row")
+    return Flag("repetition", f"{_quote(found.phrase)} {found.times} times in a row")
 
 
 def truncated(segment: Segment) -> Flag | None:
@@ -143,10 +146,10 @@ def truncated(segment: Segment) -> Flag | None:
         return Flag("truncated", f"{len(answer)} characters for {len(source)}")
     elided = answer.endswith(("...", "…", "[…]"))
     if elided and not source.endswith(("...", "…")):
-        return Flag("truncated", f"ends in {_shown(answer[-30:])}")
+        return Flag("truncated", f"ends in {_quote(answer[-30:])}")
     ended = source[-1] in ".!?。！？" and len(source) > 20
     if ended and answer[-1] not in _SENTENCE_ENDS and languages[1] not in _UNPUNCTUATED:
-        return Flag("truncated", f"ends without a full stop in {_shown(answer[-30:])}")
+        return Flag("truncated", f"ends without a full stop in {_quote(answer[-30:])}")
     return None
 
 
@@ -155,7 +158,7 @@ def lost_numbers(segment: Segment) -> Flag | None:
 
     Separators may differ (1,000.5 and 1 000,5), small numbers may become words or Roman, digits may be of any script.
     """
-    lost = numbers.lost(segment.source, segment.answer)
+    lost = numbers.find_lost(segment.source, segment.answer)
     return Flag("lost-numbers", ", ".join(lost[:10])) if lost else None
 
 
@@ -166,7 +169,7 @@ def lost_spans(segment: Segment) -> Flag | None:
         for start, end, kind, _ in find_spans(segment.source)
         if kind in _VERBATIM and (text := segment.source[start:end]) not in segment.answer
     ]
-    return Flag("lost-spans", ", ".join(_shown(text) for text in lost[:5])) if lost else None
+    return Flag("lost-spans", ", ".join(_quote(text) for text in lost[:5])) if lost else None
 
 
 CHECKS: Mapping[str, Check] = {
@@ -181,7 +184,7 @@ CHECKS: Mapping[str, Check] = {
     "lost-numbers": lost_numbers,
     "lost-spans": lost_spans,
 }
-"""By the names of their flags."""
+"""The checks by the names of their flags."""
 
 FAILURES: Mapping[str, str] = {
     "empty": "empty",
@@ -190,11 +193,11 @@ FAILURES: Mapping[str, str] = {
     "wrong-script": "wrong-language",
     "wrong-language": "wrong-language",
 }
-"""Flags that leave a segment without a translation, and the Failure's reason. The others are for a reader."""
+"""The flags that leave a segment without a translation, with the Failure's reason. The others are for a reader."""
 
 
 def check(segment: Segment) -> list[Flag]:
-    """All that the checks have seen, in the order of CHECKS; an answer that is empty is nothing else.
+    """The flags of all checks, in the order of CHECKS; of an empty answer only that.
 
     >>> [flag.name for flag in check(Segment("It was in 1987.", "Это было.", "en", "ru"))]
     ['lost-numbers']
@@ -205,7 +208,7 @@ def check(segment: Segment) -> list[Flag]:
 
 
 def failure(flags: list[Flag]) -> Failure | None:
-    """The Failure that the first of the flags makes of an answer; None where they are for a reader only."""
+    """The Failure that the first flag of FAILURES stands for; None where the flags are for a reader only."""
     for flag in flags:
         if flag.name in FAILURES:
             return Failure(FAILURES[flag.name], flag.detail, retry=True)
@@ -213,14 +216,14 @@ def failure(flags: list[Flag]) -> Failure | None:
 
 
 def without_remarks(segment: Segment) -> str | None:
-    """The answer without what chat_prefix sees in it; None where it sees nothing, or where nothing would be left.
+    """The answer without what chat_prefix finds in it; None where it finds nothing, or where nothing would be left.
 
     >>> without_remarks(Segment("Water boils.", "Вот перевод:\\n\\nВода кипит.", "en", "ru"))
     'Вода кипит.'
     """
     text = segment.answer
     while chat_prefix(segment._replace(answer=text)):
-        prefix = phrases_of(_codes(segment)).prefix
+        prefix = phrases_of(_prompt_languages(segment.source_language, segment.target_language)).prefix
         bare = text.lstrip(_REMARK_LEAD)
         found = prefix.match(bare[:_HEAD_CHARS].lower()) if prefix else None
         if found is not None:
@@ -229,13 +232,13 @@ def without_remarks(segment: Segment) -> str | None:
             shorter = bare.partition("\n")[2].removesuffix("```").strip()
         else:
             shorter = text.rstrip().rpartition("\n")[0].rstrip()
-        if not _has_content(shorter):
+        if not _CONTENT.search(shorter):
             return None
         text = shorter
     return None if text == segment.answer else text
 
 
-def _refused(text: str, codes: frozenset[str]) -> str | None:
+def _find_refusal(text: str, codes: frozenset[str]) -> str | None:
     phrases = phrases_of(codes)
     head = text[:_HEAD_CHARS].lower().replace("’", "'").replace("\n", " ")
     lead = _LEAD.match(head)
@@ -245,7 +248,7 @@ def _refused(text: str, codes: frozenset[str]) -> str | None:
     return head[found.start() :] if found else None
 
 
-def _remark(text: str, codes: frozenset[str]) -> str | None:
+def _find_remark(text: str, codes: frozenset[str]) -> str | None:
     phrases = phrases_of(codes)
     head = text[:_HEAD_CHARS].lstrip(_REMARK_LEAD).lower()
     if head.startswith(("```", "<think", "<translation", '{"')):
@@ -260,13 +263,9 @@ def _remark(text: str, codes: frozenset[str]) -> str | None:
 
 
 @cache
-def _both(source_language: str, target_language: str) -> frozenset[str]:
-    """Models refuse in the language of the prompt, of the source or of the target."""
+def _prompt_languages(source_language: str, target_language: str) -> frozenset[str]:
+    """The languages in which a model may refuse or comment: of the prompt, of the source and of the target."""
     return frozenset({"en", _primary(source_language), _primary(target_language)})
-
-
-def _codes(segment: Segment) -> frozenset[str]:
-    return _both(segment.source_language, segment.target_language)
 
 
 @cache
@@ -274,10 +273,5 @@ def _primary(language: str) -> str:
     return language.replace("_", "-").partition("-")[0].lower()
 
 
-def _has_content(text: str) -> bool:
-    return _CONTENT.search(text) is not None
-
-
-def _shown(text: str) -> str:
-    line = " ".join(text[: 4 * _SHOWN_CHARS].split())
-    return repr(line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 1] + "…")
+def _quote(text: str) -> str:
+    return repr(shorten(text, _SHOWN_CHARS))

@@ -1,4 +1,4 @@
-"""What language models say instead of or around a translation, from translation/llm_phrases/<language>.toml."""
+"""What language models say instead of a translation or around it, from translation/llm_phrases/<language>.toml."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEYS = ("refusal", "refusal_anywhere", "prefix", "suffix")
 
 
 class Phrases(NamedTuple):
-    """The patterns of some languages, each key as one; None where no language has any."""
+    """The patterns of some languages, those of a key joined into one; None where no language has any."""
 
     refusal: re.Pattern[str] | None
     refusal_anywhere: re.Pattern[str] | None
@@ -25,7 +25,7 @@ class Phrases(NamedTuple):
 
 @cache
 def languages() -> tuple[str, ...]:
-    """The codes of the languages that there are patterns for.
+    """The codes of the languages that have a file of patterns.
 
     >>> "ru" in languages()
     True
@@ -35,10 +35,11 @@ def languages() -> tuple[str, ...]:
 
 @cache
 def phrases_of(codes: frozenset[str]) -> Phrases:
-    """The patterns of those languages together; codes without a file add nothing. Read once a process."""
+    """The patterns of those languages together; codes without a file add nothing. Each set of codes is read once."""
     folder = data_folder("translation") / "llm_phrases"
     tables = [_read(folder / f"{code}.toml") for code in sorted(codes) if (folder / f"{code}.toml").is_file()]
-    return Phrases(*(_any([pattern for table in tables for pattern in table[key]]) for key in KEYS))
+    found = [[f"(?:{pattern})" for table in tables for pattern in table[key]] for key in KEYS]
+    return Phrases(*(re.compile("|".join(patterns)) if patterns else None for patterns in found))
 
 
 def _read(path: Path) -> dict[str, list[str]]:
@@ -47,7 +48,7 @@ def _read(path: Path) -> dict[str, list[str]]:
     except (OSError, ValueError) as error:
         raise BadInput(f"{path}: {error}. A file of patterns is TOML in UTF-8.") from error
     if extra := table.keys() - {"name", *KEYS}:
-        raise BadInput(f"{path}: no key {min(extra)!r}. Keys: name, {', '.join(KEYS)}.")
+        raise BadInput(f"{path}: unknown key {min(extra)!r}. Keys: name, {', '.join(KEYS)}.")
     for key in KEYS:
         table.setdefault(key, [])
         if not isinstance(table[key], list):
@@ -56,9 +57,5 @@ def _read(path: Path) -> dict[str, list[str]]:
             try:
                 re.compile(pattern)
             except (re.error, TypeError) as error:
-                raise BadInput(f"{path}: {key}: {pattern!r} is no regular expression ({error}).") from error
+                raise BadInput(f"{path}: {key}: {pattern!r} is not a regular expression ({error}).") from error
     return {key: table[key] for key in KEYS}
-
-
-def _any(patterns: list[str]) -> re.Pattern[str] | None:
-    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns)) if patterns else None

@@ -1,4 +1,4 @@
-"""The numbers of a text, compared with those of its translation."""
+"""Compare the numbers of a text with those of its translation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-# Thousands may be set apart by one space: "10 000", but not "1990 2000".
+# Thousands may be separated by one space: "10 000", but not "1990 2000".
 _NUMBER = re.compile(r"\d++(?:(?:[.,'’٫٬]\d++)++|(?<!\d\d\d\d)(?:[ \u00a0\u2009\u202f]\d{3}(?!\d))++)*+")
 _RUN = re.compile(r"\d+")
 _ROMAN = re.compile(r"(?<!\w)[IVXLC]{1,8}(?!\w)")
@@ -24,17 +24,21 @@ _PM = re.compile(r"[ \u00a0]?p\.? ?m\b", re.IGNORECASE)
 _AROUND = 6
 
 
-def lost(source: str, answer: str) -> list[str]:
+def find_lost(source: str, answer: str) -> list[str]:
     """The numbers of the source, as it spells them, that the answer has in no spelling; [] for none.
 
-    >>> lost("In 1987, 1,000.5 of 12", "В 1987 году 1 000,5 из двенадцати")
+    >>> find_lost("In 1987, 1,000.5 of 12", "В 1987 году 1 000,5 из двенадцати")
     []
     """
     if not _RUN.search(source):
         return []
     source, answer = _plain(source), _plain(answer)
     there = {_digits(match[0]) for match in _NUMBER.finditer(answer)}
-    missing = [match for match in _NUMBER.finditer(source) if _digits(match[0]) not in there and not _worded(match[0])]
+    missing = [
+        match
+        for match in _NUMBER.finditer(source)
+        if (digits := _digits(match[0])) not in there and not (len(match[0]) <= 2 and int(digits or "0") <= _WORDED)
+    ]
     if not missing:
         return []
     runs = set(_RUN.findall(answer)) | {str(_roman(match[0])) for match in _ROMAN.finditer(answer)}
@@ -77,11 +81,6 @@ def _plain(text: str) -> str:
 
 def _digits(number: str) -> str:
     return "".join(filter(str.isdigit, number)).lstrip("0")
-
-
-def _worded(number: str) -> bool:
-    digits = _digits(number)
-    return len(digits) <= 2 and len(number) <= 2 and int(digits or "0") <= _WORDED
 
 
 def _roman(letters: str) -> int:

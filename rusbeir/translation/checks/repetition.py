@@ -1,4 +1,4 @@
-"""Phrases that a translator says over and over."""
+"""Find phrases that a translator repeats over and over."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 _STUCK = re.compile(r"([^\W_])\1{14,}")
 TIMES = 4
 MIN_TOKENS = 6
-"""What is repeated in a row is at least so many words together: "ha ha ha ha" is none."""
+"""The repetitions are together at least so many words: "ha ha ha ha" is not a loop."""
 _PERIODS = range(1, 13)
 _PERIODS_OF_CHARS = range(2, 25)
 _MIN_CHARS = 12
@@ -18,16 +18,16 @@ _GRAM = 4
 
 
 class Loop(NamedTuple):
-    """A phrase, and how often it stands in a row."""
+    """A phrase, and how many times it is repeated in a row."""
 
     phrase: str
     times: int
 
 
-def loop(text: str) -> Loop | None:
-    """The first phrase of up to 12 words (24 characters where there are no spaces) said four times in a row.
+def find_loop(text: str) -> Loop | None:
+    """The first phrase of up to 12 words (24 characters where there are no spaces) said four times in a row or more.
 
-    >>> loop("It is very very very very very very good.")
+    >>> find_loop("It is very very very very very very good.")
     Loop(phrase='very', times=6)
     """
     if stuck := _STUCK.search(text):
@@ -47,7 +47,7 @@ def loop(text: str) -> Loop | None:
 
 
 def _repeated(tokens: list[str] | str, periods: range, least: int) -> tuple[int, int, int] | None:
-    """(start, period, times) of the shortest phrase that stands in a row often enough."""
+    """(start, period, times) of the shortest phrase that is repeated often enough."""
     for period in periods:
         needed = max((TIMES - 1) * period, least - period)
         same = bytes(map(eq, tokens, tokens[period:]))

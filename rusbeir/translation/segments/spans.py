@@ -9,11 +9,11 @@ from typing import NamedTuple
 from rusbeir.translation.segments.glossary import Glossary
 from rusbeir.translation.segments.span_patterns import (
     ENVIRONMENT,
-    SPAN_PATTERNS,
     MAX_PAIR_CHARS,
     PAIRS,
-    SpanPattern,
+    SPAN_PATTERNS,
     Pair,
+    SpanPattern,
 )
 
 _SHORT_CHARS = 10_000
