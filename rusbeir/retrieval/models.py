@@ -86,7 +86,7 @@ def find(kind: Kind, name: str, options: Options, *, any_name: bool = False) -> 
     """The model of that name with a stage's options applied.
 
     A repository (owner/name) or folder that is not in models.toml takes its settings from the options, with a
-    warning. any_name allows other names too, for runtimes that know models by names of their own. Raises UnknownName
+    warning. any_name allows other names too, for runtimes whose names are those of an endpoint. Raises UnknownName
     otherwise, and BadInput for impossible settings.
     """
     known = models(kind)

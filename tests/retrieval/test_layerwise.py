@@ -20,7 +20,7 @@ OLDER = ["transformers==4.57.6", "tokenizers==0.22.2", "huggingface_hub==0.36.2"
 
 @pytest.fixture(scope="module")
 def older(needs, tmp_path_factory):
-    """A folder of packages that stand before the installed ones."""
+    """A folder of packages that take precedence over the installed ones."""
     folder = tmp_path_factory.mktemp("older")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), *OLDER]
     done = subprocess.run(pip, capture_output=True, text=True)
@@ -40,11 +40,11 @@ def test_scores_of_layers_equal_the_library(older, tmp_path):
     found = json.loads(done.stdout)
     for layer in ("2", "3"):
         row = found[layer]
-        assert row["ours"] == pytest.approx(row["theirs"], abs=1e-5)
+        assert row["rusbeir"] == pytest.approx(row["theirs"], abs=1e-5)
         assert row["one"] == pytest.approx(row["theirs"][:1], abs=1e-5)
         assert row["signature"].endswith(f"|layer:{layer}")
         assert row["cut"] == [False, True, False, True]
-    assert abs(found["2"]["ours"][0] - found["3"]["ours"][0]) > 0.1
+    assert abs(found["2"]["rusbeir"][0] - found["3"]["rusbeir"][0]) > 0.1
     assert "|runtime:LayerWiseFlagLLMReranker-" in found["default"]
     assert found["default"].endswith("|layer:28")
     assert found["refused"].endswith("can be read at layers 2 to 4, not 5.")

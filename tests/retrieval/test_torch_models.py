@@ -1,6 +1,6 @@
-"""sentence-transformers and FlagEmbedding for real, on random models of the same architectures: our answers are theirs.
+"""sentence-transformers and FlagEmbedding on random models of the real architectures: rusbeir's scores equal theirs.
 
-All tests that need torch stand here, so that it is imported by one worker and once.
+All tests that need torch are in this file, so that one worker imports it once.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def test_sentence_transformers_equals_the_library(models, caplog):
     assert "|max:40|query:где_|document:дом_|files:" in signature
 
 
-def test_the_pooling_that_was_asked_for_is_taken(models, caplog):
+def test_the_pooling_asked_for_is_used(models, caplog):
     from sentence_transformers import SentenceTransformer
 
     plain = SentenceTransformer(str(models["cls"]))
@@ -116,7 +116,7 @@ NATIVE = [
 
 
 @pytest.mark.parametrize(("name", "like", "pooling", "adapters"), NATIVE, ids=[row[0] for row in NATIVE])
-def test_models_with_code_of_their_own_are_run_by_transformers(models, name, like, pooling, adapters):
+def test_models_with_their_own_code_are_run_by_transformers(models, name, like, pooling, adapters):
     system = resolve(
         f"dense({models[name]},like={like},query_prefix=где,document_prefix=где,max_tokens=64)", language="ru"
     )
@@ -262,7 +262,7 @@ RERANKERS = [
 
 
 @pytest.mark.parametrize(("runtime", "model", "slack"), RERANKERS, ids=[row[0] for row in RERANKERS])
-def test_what_is_cut_is_what_changes_nothing_when_it_changes(models, runtime, model, slack):
+def test_truncated_is_a_text_whose_last_word_changes_no_score(models, runtime, model, slack):
     """Words are one token each. A text is read whole if and only if its last word makes a difference to its score."""
     system = resolve(f"bm25 >> rerank({models[model]},runtime={runtime},max_tokens=40)", language="ru")
     query, lengths = "кто рыба", range(20, 90)
@@ -275,7 +275,7 @@ def test_what_is_cut_is_what_changes_nothing_when_it_changes(models, runtime, mo
     assert any(read)
     assert any(cut)
     if slack:
-        assert all(seen or said for seen, said in zip(read, cut, strict=True)), "nothing is cut in silence"
+        assert all(seen or said for seen, said in zip(read, cut, strict=True)), "nothing is cut without a report"
         assert read.index(False) - cut.index(True) <= slack
     else:
         assert [n for n, seen in zip(lengths, read, strict=True) if not seen] == [
@@ -284,7 +284,7 @@ def test_what_is_cut_is_what_changes_nothing_when_it_changes(models, runtime, mo
 
 
 @pytest.mark.parametrize("first", ["cross-encoder", "flagembedding"])
-def test_cut_pairs_are_reported_also_of_kept_scores(models, caplog, first):
+def test_truncated_pairs_are_reported_for_cached_scores_too(models, caplog, first):
     system = f"{FIRST} >> rerank({models['cross']},runtime={first},max_tokens=40)"
     for _ in range(2):
         caplog.clear()
@@ -386,8 +386,8 @@ def test_real_weights_equal_a_plain_script(needs, shared_data, tmp_path):
     assert row["measures"]["nDCG@10"] == pytest.approx(ndcg, abs=1e-4)
 
 
-def test_a_tensor_that_cannot_be_read_comes_with_the_remedy():
-    """The mistake that is made most with an encoder of one's own."""
+def test_a_tensor_that_cannot_be_read_is_refused_with_the_remedy():
+    """The most common mistake in a user's encoder."""
     import torch
 
     for tensor in (torch.ones((1, 1), requires_grad=True), torch.ones((1, 1), dtype=torch.bfloat16)):

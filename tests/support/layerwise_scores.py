@@ -1,4 +1,4 @@
-"""A small layer-wise reranker's scores, ours and the package's own, as JSON: run where transformers is below 5."""
+"""A small layer-wise reranker's scores, rusbeir's and the package's own, as JSON: run where transformers is below 5."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def main(folder: Path) -> None:
     found = {"default": reranker("bge-reranker-v2-minicpm-layerwise").signature}
     at_layer = f"{folder},runtime=flagembedding-layerwise,max_tokens=40,layer="
     for layer in (2, 3):
-        ours = reranker(f"{at_layer}{layer}")
+        own = reranker(f"{at_layer}{layer}")
         found[str(layer)] = {
-            "signature": ours.signature,
-            "ours": ours.score(QUERY, DOCUMENTS),
-            "one": ours.score(QUERY, DOCUMENTS[:1]),
+            "signature": own.signature,
+            "rusbeir": own.score(QUERY, DOCUMENTS),
+            "one": own.score(QUERY, DOCUMENTS[:1]),
             "theirs": plain.compute_score(pairs, cutoff_layers=[layer], max_length=40),
-            "cut": ours.are_truncated(QUERY, DOCUMENTS),
+            "cut": own.are_truncated(QUERY, DOCUMENTS),
         }
     try:
         reranker(f"{at_layer}5").score(QUERY, DOCUMENTS)

@@ -30,7 +30,7 @@ ARCTIC = {
     "unpad_inputs": "true",
     "use_memory_efficient_attention": "true",
 }
-"""What snowflake-arctic-embed-m-v2.0's config.json says and GteConfig would not write."""
+"""What snowflake-arctic-embed-m-v2.0's config.json contains and GteConfig would not write."""
 
 
 def tokenizer(folder: Path) -> None:
@@ -64,7 +64,7 @@ def config(**changes):
 
 
 def encoder(folder: Path, *, heads: bool = False) -> Path:
-    """A plain encoder; with heads, BGE-M3's sparse and multi-vector layers beside it."""
+    """A plain encoder; with heads, BGE-M3's sparse and multi-vector layers too."""
     import torch
     from transformers import XLMRobertaModel
 

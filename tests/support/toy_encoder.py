@@ -14,7 +14,7 @@ from rusbeir.types import Doc, silent
 
 
 class Toy:
-    """Vectors of a text's words; texts that share words lie near each other."""
+    """Vectors of a text's words; texts that share words are close to each other."""
 
     def __init__(self, dim: int = 32, seconds: float = 0.0) -> None:
         self.dim = dim
@@ -52,10 +52,10 @@ class Docs(list[Doc]):
 
 def documents(n: int) -> Docs:
     """Documents of eight words, every tenth a copy of the one before."""
-    alike = [i - (i % 10 == 9) for i in range(n)]
+    sources = [i - (i % 10 == 9) for i in range(n)]
     return Docs(
-        Doc(f"d{i}", " ".join(f"w{like * 7 % (j + 11)}x{j}" for j in range(8)), f"t{like}")
-        for i, like in enumerate(alike)
+        Doc(f"d{i}", " ".join(f"w{source * 7 % (j + 11)}x{j}" for j in range(8)), f"t{source}")
+        for i, source in enumerate(sources)
     )
 
 

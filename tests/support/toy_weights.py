@@ -18,7 +18,7 @@ TERMS = 5000
 
 
 class ToyWeights:
-    """A term weighs the more the oftener it stands in the text."""
+    """The more often a term occurs in the text, the more it weighs."""
 
     signature = "toy-weights"
     truncation = "cut at 9 words"
@@ -53,13 +53,13 @@ def term(word: str) -> int:
 
 def documents(n: int) -> list[Doc]:
     """Documents of eight words at most, every tenth a copy of the one before."""
-    alike = [i - (i % 10 == 9) for i in range(n)]
-    texts = [" ".join(f"w{like * 7 % (j + 11)}x{j}" for j in range(like % 9)) for like in alike]
+    sources = [i - (i % 10 == 9) for i in range(n)]
+    texts = [" ".join(f"w{source * 7 % (j + 11)}x{j}" for j in range(source % 9)) for source in sources]
     return [Doc(f"d{i}", text) for i, text in enumerate(texts)]
 
 
 def distinct(docs: list[Doc]) -> list[Doc]:
-    """The documents, each with a word of its own."""
+    """The documents, each with one distinct word."""
     return [doc._replace(text=f"{doc.text} own{place}") for place, doc in enumerate(docs)]
 
 

@@ -1,1 +1,1 @@
-"""Dense retrieval: encoders behind one Protocol, embeddings kept by content, exact search in blocks."""
+"""Dense retrieval: encoders behind one Protocol, embeddings kept by content, exact and approximate search."""

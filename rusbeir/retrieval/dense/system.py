@@ -38,7 +38,7 @@ RUNTIMES = {
 """Name -> "module:function", imported on use and called with model=Model; it returns an Encoder."""
 
 ENDPOINTS = ("openai",)
-"""Runtimes that know models by names of their own."""
+"""Runtimes whose model names are those of an endpoint, not of models.toml."""
 
 UNREAD_SETTINGS = {
     "flagembedding": ("pooling",),
@@ -54,7 +54,7 @@ INDEXES = ("exact", "hnsw", *dense.KINDS)
 DTYPES = ("float32", "float16")
 
 RECALL_QUERIES = 200
-"""An approximate search is compared with exact search on at most so many queries."""
+"""An approximate search is compared with exact search on at most this many queries."""
 
 
 @dataclass(frozen=True, kw_only=True)

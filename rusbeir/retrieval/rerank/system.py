@@ -36,7 +36,7 @@ RUNTIMES = {
 """Name -> "module:function", imported on use and called with model=Model; it returns a Reranker."""
 
 ENDPOINTS = ("llm", "llm-list")
-"""Runtimes that know models by names of their own."""
+"""Runtimes whose model names are those of an endpoint, not of models.toml."""
 
 MakeReranker: TypeAlias = Callable[..., Reranker]
 

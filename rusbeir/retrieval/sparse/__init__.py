@@ -1,1 +1,1 @@
-"""Learned sparse retrieval: weights of terms from an encoder, kept by content, searched in blocks."""
+"""Learned sparse retrieval: an encoder's term weights, kept by content and searched in blocks."""

@@ -37,7 +37,7 @@ BLOCK_NUMBERS = 2 << 20
 """The most scores of a block, and weights of its documents; some 50 bytes of each are in memory at once."""
 
 _MIN_TERMS = 64
-"""Typical documents have at least so many terms: with few queries, no more documents are read than a block can hold."""
+"""Fewer than most documents have: with few queries, hardly more documents are read than fit into a block."""
 _MAX_PLACE = np.uint64((1 << 32) - 1)
 
 
@@ -102,7 +102,7 @@ class SparseRetriever:
     progress: Progress
 
     def search(self, queries: Queries, k: int) -> Run:
-        """At most k hits a query by falling score, equal scores in corpus order; no shared term is no hit."""
+        """At most k hits a query by falling score, equal scores in corpus order; a hit shares a term with the query."""
         if k < 1:
             raise BadInput(f"k is {k}; it must be at least 1.")
         rows = encoded_corpus.encode_queries(self.queries, queries, self.encoder, self.progress, name=self.name)

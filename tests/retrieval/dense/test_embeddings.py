@@ -79,7 +79,7 @@ class Answering(Toy):
 
 WRONG = [
     # what the encoder makes of its answer, error, parts of the message, why
-    (lambda v: v[:-1], BackendError, ["2 vectors for 3 texts"], "an endpoint that answers fewer vectors"),
+    (lambda v: v[:-1], BackendError, ["2 vectors for 3 texts"], "an endpoint that returns fewer vectors"),
     (lambda v: v[0], BackendError, ["an array of shape (4,) for 3 texts"], "a single vector"),
     (lambda v: v * np.float32("nan"), BackendError, ["NaN or infinity for the text 'one'"], "NaN"),
     (lambda v: np.vstack([v[:2], v[2:] * np.inf]), BackendError, ["for the text 'three'"], "infinity in one row"),

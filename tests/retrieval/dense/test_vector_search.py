@@ -18,7 +18,7 @@ from tests.support.toy_encoder import Docs, Toy, documents
 rng = np.random.default_rng(3)
 
 
-def by_numpy(queries, vectors, rows, k):
+def search_by_sorting(queries, vectors, rows, k):
     """Scores and places by falling score and then by place, by sorting everything."""
     scores = queries @ vectors[rows].astype(np.float32).T
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
@@ -33,7 +33,7 @@ def test_equal_to_sorting_everything(rows, block_bytes, dtype, k):
     vectors = rng.standard_normal((200, 16)).astype(dtype)
     queries = rng.standard_normal((5, 16)).astype(np.float32)
     scores, places = vector_search.search_exactly(queries, vectors, rows.astype(np.uint32), k, block_bytes=block_bytes)
-    expected, order = by_numpy(queries, vectors, rows, k)
+    expected, order = search_by_sorting(queries, vectors, rows, k)
     assert scores.shape == (5, min(k, len(rows)))
     np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5)
     if len(set(rows.tolist())) == len(rows):
@@ -52,7 +52,7 @@ def test_no_better_hit_is_missed(n, k, step, seed):
     scores, places = vector_search.search_exactly(
         queries, vectors, np.arange(n, dtype=np.uint32), k, block_bytes=16 * step
     )
-    expected, _ = by_numpy(queries, vectors, np.arange(n), k)
+    expected, _ = search_by_sorting(queries, vectors, np.arange(n), k)
     assert scores.tolist() == expected.tolist()
     for row, query in zip(places, queries, strict=True):
         assert len(set(row.tolist())) == len(row)
@@ -112,7 +112,7 @@ def test_hnsw_reports_its_recall_and_is_built_once(fresh_cache, caplog):
     shared = [len(set(found[query]) & set(exactly[query])) / 10 for query in queries]
     said = float(caplog.text.split("exact search is ")[1].split()[0].rstrip("."))
     assert said > 0.9
-    assert np.mean(shared) == pytest.approx(said, abs=0.1), "equal scores may stand for each other"
+    assert np.mean(shared) == pytest.approx(said, abs=0.1), "either of two equal scores may be found"
     graph = next(fresh_cache.rglob("hnsw-*.faiss"))
     stamp = graph.stat().st_mtime_ns
     assert approximate.prepare(docs, "f").retriever.search(queries, 10) == found

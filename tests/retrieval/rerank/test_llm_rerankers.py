@@ -1,4 +1,4 @@
-"""Language models as rerankers: a server that answers by a script, and SmolLM2 behind llama.cpp's own server."""
+"""Language models as rerankers: a server with scripted answers, and SmolLM2 behind llama.cpp's own server."""
 
 from __future__ import annotations
 
@@ -172,25 +172,25 @@ UNSORTED = [
     ("[0] > [99]", "stop", "no document of the window"),
     ("[2] > [1]", "length", "cut off before all were named"),
     ("<think>[3] is better than [2], and [1]", "length", "cut off while it was thinking"),
-    ("<think>[3] > [1] > [2]</think>Sorry.", "stop", "a thought is no answer"),
+    ("<think>[3] > [1] > [2]</think>Sorry.", "stop", "its reasoning is not an answer"),
 ]
 
 
 @pytest.mark.parametrize(("text", "finish", "why"), UNSORTED, ids=[row[2] for row in UNSORTED])
-def test_what_does_not_sort_a_window_is_said_and_not_kept(judge, mini, caplog, text, finish, why):
+def test_an_answer_that_does_not_sort_a_window_is_reported_and_not_kept(judge, mini, caplog, text, finish, why):
     system = "bm25 >> rerank(any-model,runtime=llm-list,depth=3)"
     found = search(mini, "bm25", mini.queries, 3)
     queries = {query_id: mini.queries[query_id] for query_id, hits in found.items() if len(hits) == 3}
     queries = few_of(queries, 2)
     judge.script += [completion(text, finish=finish), completion("[3] > [1] > [2]")]
     first, second = (list(hits) for hits in search(mini, system, queries).values())
-    stood = [list(found[query_id]) for query_id in queries]
-    assert first == stood[0]
-    assert second == [stood[1][place] for place in (2, 0, 1)]
+    before = [list(found[query_id]) for query_id in queries]
+    assert first == before[0]
+    assert second == [before[1][place] for place in (2, 0, 1)]
     assert "any-model did not sort 1 lists" in caplog.text
     judge.script += [completion("<think>[1]?</think>[3] > [2]")]
     again, _ = (list(hits) for hits in search(mini, system, queries).values())
-    assert again == [stood[0][place] for place in (2, 1, 0)]
+    assert again == [before[0][place] for place in (2, 1, 0)]
     assert len(judge.asked) == 3, "what was sorted is kept, what was not is asked about again"
     assert caplog.text.count("did not sort") == 1
     assert all(call["max_tokens"] > 2000 for call in judge.asked), "room to think"
@@ -203,7 +203,7 @@ def test_what_does_not_sort_a_window_is_said_and_not_kept(judge, mini, caplog, t
         ("llm-list", "Well", "any-model did not sort 3 lists: "),
     ],
 )
-def test_what_was_not_judged_is_summed_up(judge, mini, caplog, runtime, text, line):
+def test_unjudged_documents_are_reported_once(judge, mini, caplog, runtime, text, line):
     judge.answer = lambda prompt: (text, {text: -0.1})
     found = search(mini, "bm25", mini.queries, 3)
     queries = few_of({q: mini.queries[q] for q, hits in found.items() if len(hits) == 3}, 3)
@@ -213,7 +213,7 @@ def test_what_was_not_judged_is_summed_up(judge, mini, caplog, runtime, text, li
 
 
 def test_nobody_pays_twice(judge, tmp_path):
-    """Each reader of a file of scores holds a lock of its own, so two threads are as good as two processes."""
+    """Each ScoreCache has its own locks, so two threads behave as two processes do."""
 
     def answer(prompt):
         time.sleep(0.3)
@@ -263,9 +263,9 @@ def test_cut_documents_are_reported(judge, mini, caplog):
     ("answer", "n", "order", "why"),
     [
         ("[3] > [1] > [2]", 3, [2, 0, 1], "as asked for"),
-        ("The best is 2.", 3, [1, 0, 2], "those left out follow as they stood"),
+        ("The best is 2.", 3, [1, 0, 2], "those left out follow in their order"),
         ("[2] > [2] > [1]", 2, [1, 0], "named twice"),
-        ("[0] > [7] > [99999999999]", 2, [0, 1], "numbers that nobody has"),
+        ("[0] > [7] > [99999999999]", 2, [0, 1], "numbers of no document"),
         ("I cannot help with that.", 3, [0, 1, 2], "no numbers"),
         ("", 2, [0, 1], "nothing"),
     ],

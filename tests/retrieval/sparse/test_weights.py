@@ -27,7 +27,7 @@ from tests.support.toy_weights import ToyWeights, build, distinct, documents
 N = 20 * BLOCK_TEXTS + 7
 
 
-def stored(folder: Path, weights):
+def make_store(folder: Path, weights):
     """A store of these rows, one text each, in several blocks."""
     store = WeightStore(folder)
     for start in range(0, len(weights), 7):
@@ -36,7 +36,7 @@ def stored(folder: Path, weights):
     return store
 
 
-def by_sorting(queries, weights, rows, k):
+def sort_everything(queries, weights, rows, k):
     """Scores and places of what is above 0, by falling score and then by place."""
     scores = queries @ weights[rows].T
     for line in scores:
@@ -52,17 +52,17 @@ def test_equal_to_sorting_everything_whatever_the_blocks(tmp_path_factory, n, k,
     weights = (own.integers(0, 3, (n, 12)) * (own.random((n, 12)) < 0.3)).astype(np.float32)
     queries = (own.integers(0, 3, (4, 9)) * (own.random((4, 9)) < 0.5)).astype(np.float32)
     rows = own.integers(0, n, own.integers(1, 2 * n + 1)).astype(np.uint32)
-    reader = stored(tmp_path_factory.mktemp("store"), weights).open_reader()
+    reader = make_store(tmp_path_factory.mktemp("store"), weights).open_reader()
     found = search(sparse.csr_array(queries), reader, rows, k, block_numbers=block_numbers)
     assert [(scores.tolist(), places.tolist()) for scores, places in found] == list(
-        by_sorting(queries, weights[:, :9], rows, k)
+        sort_everything(queries, weights[:, :9], rows, k)
     )
 
 
 def test_blocks_of_any_size_give_the_same_bits(tmp_path):
     own = np.random.default_rng(3)
     weights = (own.random((60, 30)) * (own.random((60, 30)) < 0.4)).astype(np.float32)
-    reader, rows = stored(tmp_path, weights).open_reader(), np.arange(60, dtype=np.uint32)
+    reader, rows = make_store(tmp_path, weights).open_reader(), np.arange(60, dtype=np.uint32)
     queries = sparse.csr_array((own.random((5, 30)) * (own.random((5, 30)) < 0.4)).astype(np.float32))
     whole = search(queries, reader, rows, 10)
     for block_numbers in range(1, 5 * 60 + 1):
@@ -89,7 +89,7 @@ DOCS = Docs(
 )
 HITS = [
     # query, k, documents found in order, why
-    ("кошка", 9, ["twice", "cat", "again"], "the heavier first, equal ones in corpus order, others are no hits"),
+    ("кошка", 9, ["twice", "cat", "again"], "the heavier first, equal ones in corpus order, others are not hits"),
     ("кошка", 2, ["twice", "cat"], "of equal ones at the cut the first stays"),
     ("собака дом", 9, ["titled"], "title and text are one"),
     ("рыба", 9, [], "what was cut is not found"),
@@ -167,7 +167,7 @@ def test_killed_encoding_ends_with_the_same_bytes(tmp_path):
 
 
 class Failing(ToyWeights):
-    """Gives up at its fourth block."""
+    """Fails at its fourth block."""
 
     def encode_documents(self, texts):
         if len(self.texts) >= 3 * BLOCK_TEXTS:
@@ -175,7 +175,7 @@ class Failing(ToyWeights):
         return super().encode_documents(texts)
 
 
-def test_a_failed_run_goes_on_where_it_was(tmp_path):
+def test_a_failed_run_is_resumed(tmp_path):
     docs = distinct(documents(6 * BLOCK_TEXTS))
     failing, toy, plain = Failing(), ToyWeights(), ToyWeights()
     with pytest.raises(BackendError, match="no more"):
