@@ -106,6 +106,8 @@ reveal_type(rusbeir.bench("mini/ru", measures="nDCG@10", out="results"))
 reveal_type(rusbeir.search("mini/ru", queries="вода"))
 reveal_type(rusbeir.Dataset.of([rusbeir.Doc("d1", "x")], {"q1": "x"}, {"q1": {"d1": 1}}, language="ru"))
 rusbeir.bench("mini/ru", sistem="bm25")
+rusbeir.port("mini/en", to="ru", out="out", translator="llm", lmm="qwen3-30b")
+rusbeir.port("mini/en", to="ru", out="out", translator="google", retries="three")
 rusbeir.load("mini/ru", langauge="ru")
 rusbeir.audit_port(7)
 rusbeir.tune("mini/ru", 7)
@@ -134,6 +136,8 @@ TOLD = [
     ("rusbeir.search", "Mapping["),
     ("rusbeir.Dataset.of", 'Revealed type is "rusbeir.types.Dataset"'),
     ("sistem=", 'Unexpected keyword argument "sistem" for "bench"'),
+    ("lmm=", 'Unexpected keyword argument "lmm" for "port"'),
+    ('retries="', 'Argument "retries" to "port" has incompatible type "str"'),
     ("langauge=", 'Unexpected keyword argument "langauge" for "load"'),
     ("audit_port(", 'Argument 1 to "check_port" has incompatible type "int"'),
     ("tune(", 'Argument 2 to "tune" has incompatible type "int"'),

@@ -152,7 +152,7 @@ BAD = [
     ({}, [*MEMORY, "--budget-cost", "0"], 2, ["--budget-cost", "above 0"], "budget: nothing"),
     ({}, [*MEMORY, "--fields", "body"], 2, ["no field 'body'", "title, text, query"], "unknown field"),
     ({}, [*MEMORY, "--sample", "0"], 2, ["--sample"], "no sample"),
-    ({}, [*MEMORY, "--translator", "deepl"], 2, ["takes no option 'memory'"], "an option of another"),
+    ({}, [*MEMORY, "--translator", "deepl"], 2, ["does not take the option 'memory'"], "an option of another"),
     ({}, ["--to", "ru", "--translator", "deepl", "--out", "out"], 2, ["DEEPL_AUTH_KEY"], "no credentials"),
     ({}, ["--to", "ru", "--translator", "googel", "--out", "out"], 2, ["'googel'", "'google'"], "unknown translator"),
     ({}, ["--to", "ru", "--out", "out"], 2, ["--translator", "apertium", "python:"], "no translator"),

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import shutil
+import sqlite3
 import zipfile
 from pathlib import Path
 
@@ -12,11 +15,13 @@ import pytest
 import rusbeir
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.jobs import Limits, Transient
+from rusbeir.translation.backends import make
 from rusbeir.translation.port.api import port
 from rusbeir.translation.port.job import Incomplete
 from rusbeir.translation.segments.glossary import Glossary
 from rusbeir.translation.tm.pairs import read_pairs
 from rusbeir.translation.translator import Capacity, Failure
+from tests.support import translation_servers as servers
 from tests.support.small_port import DOCS, Fake, dataset_bytes, failing, records, translated, write_source
 
 
@@ -358,3 +363,55 @@ def test_failure_reasons_of_a_translator_come_through(source, tmp_path):
     fake = Fake(answer=lambda text, nth: Failure("too-long", "", False))
     with pytest.raises(Incomplete, match="8 too-long"):
         port(source, to="ru", translator=fake, out=tmp_path / "out")
+
+
+def paying(source, tmp_path, translator, **options):
+    """What a port says before it sends texts to a server like Google's, and what it spends."""
+    told: list[str] = []
+    memory = tmp_path / "memory.tsv"
+    memory.write_text("Water boils\tВода кипит\n", encoding="utf-8")
+    with servers.TranslationServer(translate=lambda text: f"«{translated(text)}»") as server:
+        made = translator(memory=memory, endpoint=server.url, **options)
+        given = made if isinstance(made, dict) else {"translator": made}
+        out = tmp_path / f"out{len(list(tmp_path.iterdir()))}"
+        with contextlib.suppress(Incomplete):
+            port(source, to="ru", out=out, tell=told.append, **given)
+    with contextlib.closing(sqlite3.connect(out / "journal.sqlite")) as journal:
+        meta = dict(journal.execute("SELECT name, value FROM meta"))
+    entries = json.loads(meta["translators"])
+    return told, meta["spent cost"], [entry["name"] for entry in entries]
+
+
+WAYS = [
+    # how the chain is handed over, why
+    (lambda **options: make("memory,google-cloud", **options), "what make returns"),
+    (lambda **options: [make("memory,google-cloud", **options)], "a sequence of what make returns"),
+    (lambda **options: [*make("memory", memory=options["memory"]), make("google-cloud", endpoint=options["endpoint"])],
+     "translators and chains, mixed"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("chain", "why"), WAYS, ids=[row[1] for row in WAYS])
+def test_a_chain_of_objects_is_a_chain_of_names(source, tmp_path, monkeypatch, chain, why):
+    """Each translator of it keeps its notice, its price and its name."""
+    monkeypatch.setenv("GOOGLE_API_KEY", servers.GOOGLE_KEY)
+    by_name = paying(source, tmp_path, lambda **options: {"translator": "memory,google-cloud", **options})
+    assert "google-cloud: Google Cloud receives" in by_name[0][0]
+    assert int(by_name[1]) > 0
+    assert paying(source, tmp_path, chain) == by_name
+
+
+MISTAKES = [
+    # what is handed over, parts of the message, why
+    ({"translator": []}, ["at least one translator"], "nothing"),
+    ({"translator": [Fake(), "memory"]}, ["the name 'memory' among objects"], "a name among objects"),
+    ({"translator": [Fake(), Fake()]}, ["each only once"], "the same twice"),
+    ({"translator": Fake(), "memory": "x.tsv"}, ["'memory' is for translators given by name"], "an option of a name"),
+]
+
+
+@pytest.mark.parametrize(("given", "parts", "why"), MISTAKES, ids=[row[2] for row in MISTAKES])
+def test_a_chain_that_cannot_be(source, tmp_path, given, parts, why):
+    with pytest.raises(BadInput) as raised:
+        port(source, to="ru", out=tmp_path / "out", **given)
+    assert all(part in str(raised.value) for part in parts)

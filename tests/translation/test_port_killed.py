@@ -32,7 +32,7 @@ def test_killed_ports_with_apertium(tmp_path, shared_data, needs):
 
 def test_a_second_process_is_refused(tmp_path):
     source = write_source(tmp_path / "small")
-    given = [TranslatorEntry.of("fake", Fake())]
+    given = [TranslatorEntry.of(Fake())]
     with (
         open_port_folder(tmp_path / "out", {}, given, more=False),
         pytest.raises(BackendError, match=r"out is in use by process \d+ \(this one\)"),

@@ -12,6 +12,7 @@ import pytest
 from rusbeir.jobs import Limits
 from rusbeir.translation.backends import TRANSLATORS, TranslatorOptions, names, preset
 from rusbeir.translation.backends.registry import _find, options_of
+from rusbeir.translation.port.plan import TranslatorEntry
 from rusbeir.translation.segments.placeholders import STYLES
 from rusbeir.translation.translator import REASONS, Capacity, ChecksPair, Failure, Translator
 from tests.support import translation_servers as servers
@@ -152,6 +153,13 @@ def test_texts_leave_this_machine_only_where_the_row_says_so(name, backend, serv
     """Whoever is told nothing of a recipient must not have one."""
     run(backend(name), ["Water boils."], target=TARGETS.get(name, "ru"))
     assert (server.requests > 0) == bool(preset(name).sends)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_object_is_known_as_its_name_is(name, backend):
+    """What is said before texts are sent does not depend on how the translator was handed over."""
+    translator = backend(name)
+    assert TranslatorEntry.of(translator) == TranslatorEntry.of(translator, name)
 
 
 def test_options_are_typed_one_by_one():
