@@ -88,13 +88,14 @@ class AlignedPort:
 
         Texts are cut as the journal of the port says while it matches them, else into lines, else not at all.
         """
-        journal, layout = self.folder / JOURNAL, self.folder / LAYOUT
+        path, layout = self.folder / JOURNAL, self.folder / LAYOUT
         with contextlib.ExitStack() as stack:
             segmenter = None
-            if journal.exists() and layout.exists():
-                segmenter = _Segmenter(
-                    stack.enter_context(Journal.open(journal, {})), self.source.card.language, layout
-                )
+            if path.exists() and layout.exists():
+                journal = stack.enter_context(Journal.open(path, {}))
+                if entries := read_entries(journal.get_meta("translators") or "[]"):
+                    plan = Plan(language=self.source.card.language, glossary=None, entries=entries)
+                    segmenter = _Segmenter(journal, plan, layout, read_cuts(layout))
             for page in batched(self.texts(), BATCH_RECORDS):
                 texts = [source for _, _, fields in page for _, source, _ in fields]
                 cuts: Iterator[Sequence[Part]] = iter(segmenter.cut(texts) if segmenter else [()] * len(texts))
@@ -177,28 +178,26 @@ def open_port(
     return AlignedPort(folder=folder, source=original, dataset=dataset, settings=settings)
 
 
+@dataclass
 class _Segmenter:
     """Cuts texts as the port cut them, until its layout file does not match them any more."""
 
-    def __init__(self, journal: Journal, language: str, layout: Path) -> None:
-        self._journal = journal
-        self._plan = Plan(
-            language=language, glossary=None, entries=read_entries(journal.get_meta("translators") or "[]")
-        )
-        self._path = layout
-        self._lengths = read_cuts(layout) if self._plan.entries else None
+    journal: Journal
+    plan: Plan
+    layout: Path
+    cuts: Iterator[list[int]] | None
 
     def cut(self, texts: Sequence[str]) -> list[list[Part]]:
         """The parts of each text, with the translations in the journal; [] for each where the layout does not match."""
-        if self._lengths is None:
+        if self.cuts is None:
             return [[] for _ in texts]
         try:
-            cuts = list(apply_cuts(self._lengths, texts, self._path))
+            cuts = list(apply_cuts(self.cuts, texts, self.layout))
         except BadInput:
-            self._lengths = None
+            self.cuts = None
             return [[] for _ in texts]
         sent = list(dict.fromkeys(text for pieces in cuts for text, is_sent in pieces if is_sent))
-        joined = self._plan.joined(self._journal, [[Piece(text, True)] for text in sent], keep=True)
+        joined = self.plan.joined(self.journal, [[Piece(text, True)] for text in sent], keep=True)
         answers = dict(zip(sent, joined, strict=True))
         return [
             [Part(text, (answers[text] or "") if is_sent else text, is_sent) for text, is_sent in pieces]
@@ -216,45 +215,21 @@ def _align(source: str, translation: str, parts: Sequence[Part]) -> tuple[Part, 
     return tuple(Part(*pair, bool(_LETTER.search(pair[0]))) for pair in zip(lines, others, strict=True))
 
 
+@dataclass(frozen=True)
 class RecordFile:
-    """The records of a port, read once and kept in a temporary file, from which all later steps read them.
+    """The records of a port, read once and kept in a file, from which all later steps read them."""
 
-    The file has no name: it is gone when it is closed, and when the process is killed.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._end = self.n_segments = 0
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._file: IO[bytes] = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 (closed by __exit__)
-        except OSError as error:
-            raise cannot_write(folder, error) from error
-
-    def __enter__(self) -> RecordFile:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._file.close()
-
-    def fill(self, records: Iterable[Record], progress: Progress) -> None:
-        """Write the records, and count their segments."""
-        for batch in batched(records, BATCH_RECORDS):
-            try:
-                pickle.dump(batch, self._file, pickle.HIGHEST_PROTOCOL)
-                self._end = self._file.tell()
-            except OSError as error:
-                raise cannot_write(self._folder, error) from error
-            self.n_segments += sum(len(record.segments) for record in batch)
-            progress("read segments", self.n_segments, None)
+    file: IO[bytes]
+    end: int
+    n_segments: int
 
     def batches(self) -> Iterator[list[Record]]:
         """The records in lists of BATCH_RECORDS; several readers do not disturb one another."""
         place = 0
-        while place < self._end:
-            self._file.seek(place)
-            batch = pickle.load(self._file)
-            place = self._file.tell()
+        while place < self.end:
+            self.file.seek(place)
+            batch = pickle.load(self.file)
+            place = self.file.tell()
             yield batch
 
     def pairs(self) -> Iterator[tuple[str, str]]:
@@ -263,3 +238,28 @@ class RecordFile:
             for record in batch:
                 for part in record.segments:
                     yield part.source, part.translation
+
+
+@contextlib.contextmanager
+def keep_records(records: Iterable[Record], folder: Path, progress: Progress) -> Iterator[RecordFile]:
+    """Read the records into a temporary file in the folder.
+
+    The file has no name: it is gone at the end of the block, and when the process is killed. Raises BackendError where
+    it cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 (a block around the rest follows)
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+    with file:
+        n_segments = 0
+        for batch in batched(records, BATCH_RECORDS):
+            try:
+                pickle.dump(batch, file, pickle.HIGHEST_PROTOCOL)
+                file.flush()
+            except OSError as error:
+                raise cannot_write(folder, error) from error
+            n_segments += sum(len(record.segments) for record in batch)
+            progress("read segments", n_segments, None)
+        yield RecordFile(file, file.tell(), n_segments)

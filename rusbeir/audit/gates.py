@@ -61,6 +61,11 @@ def failed_gates(gates: Sequence[Gate], measured: Mapping[str, float]) -> list[s
     return lines
 
 
+def apply_gates(gates: Sequence[Gate], report: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked of the report, and a line for each gate that does not hold."""
+    return {"asked": ", ".join(gate.text for gate in gates), "failed": failed_gates(gates, figures(report))}
+
+
 def figure_names(flags: Iterable[str], *, translated_back: bool, compared: bool) -> list[str]:
     """The names that figures gives, before anything is measured."""
     names = ["flagged", *flags]

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import orjson
 
@@ -16,9 +16,12 @@ from rusbeir.audit.ngrams import Ints
 from rusbeir.audit.segment_checks import CheckedSegment, Finder, find_flags
 from rusbeir.jobs import Journal
 from rusbeir.processes import cpu_count, in_order
+from rusbeir.translation.backends import TranslatorOptions
 from rusbeir.translation.checks.checks import Flag, Segment
 from rusbeir.translation.port.api import translate_texts
+from rusbeir.translation.port.job import Tell
 from rusbeir.translation.port.plan import Plan
+from rusbeir.translation.translator import Translator
 from rusbeir.types import Progress
 
 BACK = "back"
@@ -43,15 +46,33 @@ class BackTranslations:
 
 
 @contextlib.contextmanager
-def back_translate(port: AlignedPort, records: RecordFile, **options: Any) -> Iterator[BackTranslations]:
-    """Translate the segments back, with a journal in qa/back; the options are those of translate_texts.
+def back_translate(
+    port: AlignedPort,
+    records: RecordFile,
+    translator: str | Translator,
+    budget_chars: int | None,
+    budget_cost: float | None,
+    progress: Progress,
+    tell: Tell,
+    **options: Unpack[TranslatorOptions],
+) -> Iterator[BackTranslations]:
+    """Translate the segments back, with a journal in qa/back. What it holds is not sent again.
 
-    Nothing that the journal holds is sent again. Raises what translate_texts raises.
+    Raises what translate_texts raises.
     """
     source, target = port.languages
-    texts = (translation for _, translation in records.pairs())
-    out = port.folder / QA / BACK
-    with translate_texts(texts, source=target, target=source, out=out, **options) as (plan, journal):
+    with translate_texts(
+        (translation for _, translation in records.pairs()),
+        source=target,
+        target=source,
+        out=port.folder / QA / BACK,
+        translator=translator,
+        budget_chars=budget_chars,
+        budget_cost=budget_cost,
+        progress=progress,
+        tell=tell,
+        **options,
+    ) as (plan, journal):
         yield BackTranslations(journal=journal, plan=plan)
 
 
@@ -108,7 +129,7 @@ def _read_tasks(records: RecordFile, back: BackTranslations | None) -> Iterator[
             yield [Task(record, list(islice(found, len(record.segments)))) for record in batch]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Measurer:
     """Measures tasks; sent to worker processes."""
 

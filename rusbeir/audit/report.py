@@ -6,31 +6,32 @@ import difflib
 import heapq
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import orjson
 
 from rusbeir import __version__
 from rusbeir.audit import scores
-from rusbeir.audit.aligned import QA, AlignedPort, RecordFile, open_port
-from rusbeir.audit.gates import LEVELS, Gate, failed_gates, figure_names, figures, refuse_unknown
+from rusbeir.audit.aligned import QA, AlignedPort, keep_records, open_port
+from rusbeir.audit.gates import LEVELS, Gate, apply_gates, figure_names, refuse_unknown
 from rusbeir.audit.measurement import BackTranslations, Measured, Measurer, back_translate, measure
 from rusbeir.audit.reference import compare_port, open_reference
-from rusbeir.audit.retrieval_round_trip import open_round_trip
+from rusbeir.audit.retrieval_round_trip import RoundTrip, open_round_trip
 from rusbeir.audit.scores import Level
 from rusbeir.audit.segment_checks import CHECKS, AuditCheck, CheckedTexts, ReportsFigures, prepare_checks
 from rusbeir.errors import BadInput, require
 from rusbeir.storage import atomic_file
+from rusbeir.translation.backends import TranslatorOptions
 from rusbeir.translation.port.job import Tell
 from rusbeir.translation.translator import Translator
 from rusbeir.types import Progress, silent
 
-REPORT, TEXTS, SEGMENTS = "report.json", "texts.jsonl", "segments.jsonl"
+REPORT, PAGE, TEXTS, SEGMENTS = "report.json", "report.html", "texts.jsonl", "segments.jsonl"
 WORST = 20
 EXAMPLES = 5
 _WORST_MIN_CHARS = 20
@@ -60,7 +61,7 @@ def check_port(
     progress: Progress = silent,
     gates: Sequence[Gate] = (),
     tell: Tell = lambda line: None,
-    **options: Any,
+    **options: Unpack[TranslatorOptions],
 ) -> dict[str, Any]:
     """Audit the port in folder and return the report (docs/audit.md), also written to qa/report.json and .html.
 
@@ -72,47 +73,51 @@ def check_port(
     >>> check_port("scifact-kk", back_translator="google")["levels"]["documents"]["chrF"]  # doctest: +SKIP
     61.7
     """
-    refuse_unknown(
-        gates, figure_names(checks, translated_back=back_translator is not None, compared=reference is not None)
-    )
+    if gates:
+        known = figure_names(checks, translated_back=back_translator is not None, compared=reference is not None)
+        refuse_unknown(gates, known)
     port = open_port(folder, source=source, language=language, split=split, progress=progress)
     other = open_reference(port, reference, progress) if reference is not None else None
     with ExitStack() as stack:
-        records = stack.enter_context(RecordFile(port.folder / QA))
-        records.fill(port.records(), progress)
+        records = stack.enter_context(keep_records(port.records(), port.folder / QA, progress))
         back = None
         if back_translator is not None:
-            options |= {"budget_chars": budget_chars, "budget_cost": budget_cost, "progress": progress, "tell": tell}
-            back = stack.enter_context(back_translate(port, records, translator=back_translator, **options))
+            back = stack.enter_context(
+                back_translate(port, records, back_translator, budget_chars, budget_cost, progress, tell, **options)
+            )
         texts = CheckedTexts(languages=port.languages, pairs=records.pairs, translated_back=back is not None)
         finders = prepare_checks(texts, checks)
         trip = stack.enter_context(open_round_trip(port)) if back and round_trip else None
-        tally = Tally(flag_names=[*finders])
-        text_file, segment_file = (
-            stack.enter_context(atomic_file(port.folder / QA / name)) for name in (TEXTS, SEGMENTS)
-        )
-        measurer = Measurer(languages=port.languages, finders=finders)
-        for one in measure(records, back, measurer, processes, progress):
+        tally = _tally(port, measure(records, back, Measurer(texts.languages, finders), processes, progress), trip)
+    if back is not None and back.n_missing:
+        tell(f"{back.n_missing:,} of {tally.n_segments:,} segments have no back-translation; they count as they are.")
+    report = {
+        **_describe(port, back),
+        **tally.summary(finders),
+        **{name: finder.figures() for name, finder in finders.items() if isinstance(finder, ReportsFigures)},
+        "reference": compare_port(port, other, processes=processes, progress=progress) if other else None,
+        "round_trip": trip.measure(progress) if trip else None,
+    }
+    report["gates"] = apply_gates(gates, report) if gates else None
+    with atomic_file(port.folder / QA / REPORT) as file:
+        file.write(orjson.dumps(report, option=orjson.OPT_INDENT_2) + b"\n")
+    with atomic_file(port.folder / QA / PAGE) as file:
+        file.write(template_environment().get_template("report.html.j2").render(report=report).encode())
+    return report
+
+
+def _tally(port: AlignedPort, measured: Iterable[Measured], trip: RoundTrip | None) -> Tally:
+    """Take in the measured records, and write their rows to qa/texts.jsonl and qa/segments.jsonl."""
+    tally = Tally()
+    qa = port.folder / QA
+    with atomic_file(qa / TEXTS) as text_file, atomic_file(qa / SEGMENTS) as segment_file:
+        for one in measured:
             text_file.write(one.row)
             segment_file.writelines(one.segment_rows)
             tally.add(one)
             if trip is not None:
                 trip.add(one)
-    if back is not None and back.n_missing:
-        tell(f"{back.n_missing:,} of {tally.n_segments:,} segments have no back-translation; they count as they are.")
-    report = {
-        **_describe(port, back),
-        **tally.summary(),
-        **{name: finder.figures() for name, finder in finders.items() if isinstance(finder, ReportsFigures)},
-        "reference": compare_port(port, other, processes=processes, progress=progress) if other else None,
-        "round_trip": trip.measure(progress) if trip else None,
-    }
-    asked = ", ".join(gate.text for gate in gates)
-    report["gates"] = {"asked": asked, "failed": failed_gates(gates, figures(report))} if gates else None
-    with atomic_file(port.folder / QA / REPORT) as file:
-        file.write(orjson.dumps(report, option=orjson.OPT_INDENT_2) + b"\n")
-    write_page(port.folder / QA / "report.html", report)
-    return report
+    return tally
 
 
 def _describe(port: AlignedPort, back: BackTranslations | None) -> dict[str, Any]:
@@ -134,8 +139,6 @@ def _describe(port: AlignedPort, back: BackTranslations | None) -> dict[str, Any
 class Tally:
     """Counts, scores and examples of the records measured so far."""
 
-    flag_names: Sequence[str]
-    """Of the checks that were applied."""
     levels: dict[str, Level] = field(default_factory=lambda: {name: Level() for name in LEVELS})
     n_segments: int = 0
     n_records: Counter[str] = field(default_factory=Counter)
@@ -167,8 +170,8 @@ class Tally:
                 (heapq.heappush if len(self.worst) < WORST else heapq.heapreplace)(self.worst, entry)
         self.n_segments += len(one.flags)
 
-    def summary(self) -> dict[str, Any]:
-        """counts, levels, flags by check, the worst segments and examples of each flag."""
+    def summary(self, flags: Iterable[str]) -> dict[str, Any]:
+        """Counts, scores by level, counts of these flags, the worst segments and examples of each flag."""
         n = max(self.n_segments, 1)
         return {
             "n_segments": self.n_segments,
@@ -183,7 +186,7 @@ class Tally:
                     "documents": self.flagged_records[name, "document"],
                     "queries": self.flagged_records[name, "query"],
                 }
-                for name in self.flag_names
+                for name in flags
             },
             "worst": [orjson.loads(row) for _, _, row in sorted(self.worst, reverse=True)],
             "examples": {name: [*map(orjson.loads, rows)] for name, rows in sorted(self.examples.items())},
@@ -201,12 +204,6 @@ def read_report(port: AlignedPort) -> dict[str, Any]:
             f"{port.folder} has changed since it was checked. Run `rusbeir audit check {port.folder}` again."
         )
     return report
-
-
-def write_page(path: Path, report: Mapping[str, Any]) -> None:
-    """Write the report of check_port as a page."""
-    with atomic_file(path) as file:
-        file.write(template_environment().get_template("report.html.j2").render(report=report).encode())
 
 
 def clean_text(text: str, chars: int = MAX_SHOWN_CHARS) -> str:

@@ -39,6 +39,8 @@ class RoundTrip:
 
     port: AlignedPort
     corpus_file: IO[bytes]
+    relevant: frozenset[str]
+    """The documents that are relevant to a query."""
     queries: dict[str, str] = field(default_factory=dict)
     """The queries translated back."""
     query_chrf: dict[str, float] = field(default_factory=dict)
@@ -46,11 +48,7 @@ class RoundTrip:
     """Of the documents that are relevant to a query."""
     doc_ids: set[str] = field(default_factory=set)
     digest: hashlib._Hash = field(default_factory=hashlib.sha256)
-    relevant: frozenset[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        qrels = self.port.dataset.qrels.values()
-        self.relevant = frozenset(doc_id for grades in qrels for doc_id, grade in grades.items() if grade > 0)
+    """Of the documents."""
 
     def add(self, one: Measured) -> None:
         """Take in the next document or query, in the order of the port's records."""
@@ -67,22 +65,6 @@ class RoundTrip:
         self.doc_ids.add(one.record_id)
         self.digest.update(canonical_line(one.record_id, texts["title"], texts["text"]))
         self.corpus_file.write(document_line(Doc(one.record_id, texts["text"], texts["title"])))
-
-    def write_rest(self, folder: Path) -> None:
-        """Write what the folder of the back-translation needs in addition to its documents."""
-        source, ported = self.port.source, self.port.dataset
-        left = [query_id for query_id in source.queries if query_id in ported.queries]
-        queries = {query_id: self.queries.get(query_id, source.queries[query_id]) for query_id in left}
-        with (folder / "queries.jsonl").open("wb") as file:
-            file.writelines(query_line(query_id, text) for query_id, text in queries.items())
-        (folder / "qrels").mkdir()
-        with (folder / "qrels" / f"{source.card.split}.tsv").open("wb") as file:
-            file.writelines(qrels_lines(ported.qrels))
-        card = replace(source.card, name=f"{ported.card.name}@{source.card.language}", provenance={})
-        content = fingerprint(self.digest.hexdigest(), queries, ported.qrels)
-        n_qrels = sum(map(len, ported.qrels.values()))
-        counts = {"n_docs": len(self.doc_ids), "n_queries": len(queries), "n_qrels": n_qrels}
-        (folder / CARD).write_bytes(card_bytes(card, content, **counts))
 
     def measure(self, progress: Progress) -> dict[str, Any]:
         """nDCG@10 on the three, by quarter of chrF, and the queries that lost most; each query's in a file."""
@@ -150,13 +132,26 @@ class RoundTrip:
 @contextlib.contextmanager
 def open_round_trip(port: AlignedPort) -> Iterator[RoundTrip]:
     """A round trip to which all measured records are added; its dataset in qa/round-trip/back appears at the end."""
+    source, ported = port.source, port.dataset
     folder = port.folder / QA / FOLDER / "back"
     shutil.rmtree(folder, ignore_errors=True)
+    relevant = frozenset(doc_id for grades in ported.qrels.values() for doc_id, grade in grades.items() if grade > 0)
     with atomic_folder(folder) as new:
         with (new / "corpus.jsonl").open("wb") as file:
-            trip = RoundTrip(port=port, corpus_file=file)
+            trip = RoundTrip(port=port, corpus_file=file, relevant=relevant)
             yield trip
-        trip.write_rest(new)
+        left = [query_id for query_id in source.queries if query_id in ported.queries]
+        queries = {query_id: trip.queries.get(query_id, source.queries[query_id]) for query_id in left}
+        with (new / "queries.jsonl").open("wb") as file:
+            file.writelines(query_line(query_id, text) for query_id, text in queries.items())
+        (new / "qrels").mkdir()
+        with (new / "qrels" / f"{source.card.split}.tsv").open("wb") as file:
+            file.writelines(qrels_lines(ported.qrels))
+        card = replace(source.card, name=f"{ported.card.name}@{source.card.language}", provenance={})
+        content = fingerprint(trip.digest.hexdigest(), queries, ported.qrels)
+        n_qrels = sum(map(len, ported.qrels.values()))
+        counts = {"n_docs": len(trip.doc_ids), "n_queries": len(queries), "n_qrels": n_qrels}
+        (new / CARD).write_bytes(card_bytes(card, content, **counts))
 
 
 def _by_quarter(

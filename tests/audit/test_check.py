@@ -15,7 +15,7 @@ from rusbeir.audit.gates import failed_gates, figure_names, figures, parse_gates
 from rusbeir.audit.scores import chrf, chrf_counts
 from rusbeir.audit.segment_checks import CHECKS
 from rusbeir.datasets import load
-from rusbeir.errors import BadInput, UnknownName
+from rusbeir.errors import BackendError, BadInput, UnknownName
 from rusbeir.jobs import Journal
 from rusbeir.translation.checks.checks import Flag
 from tests.support.backwards import back
@@ -134,6 +134,14 @@ def test_a_check_is_one_entry_of_the_table(make_port):
 def test_docs_explain_every_check():
     page = (Path(__file__).parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")
     assert [name for name in CHECKS if f"| `{name}` |" not in page] == []
+
+
+def test_a_folder_that_cannot_be_written(make_port):
+    folder = make_port()
+    shutil.rmtree(folder / "qa")
+    (folder / "qa").write_text("")
+    with pytest.raises(BackendError, match=r"Cannot write .*qa"):
+        check_port(folder, source=folder.parent / "small", processes=1)
 
 
 def test_segments(make_port):
