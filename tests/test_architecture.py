@@ -11,7 +11,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "rusbeir"
 
-# A room imports from its own floor's room and from the floors below, never sideways or up.
+# A room imports from itself and from the floors below, never from its own floor's other rooms or from above.
 FLOORS = [
     {"types", "errors", "text"},
     {"storage"},
@@ -26,7 +26,7 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 
 def _imports(path: Path) -> set[str]:
-    """The rooms of ours that a file imports, wherever in the file."""
+    """The rooms of rusbeir that a file imports, wherever in the file."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names = []
@@ -56,6 +56,28 @@ def test_imports_point_one_way():
             if other != room and FLOOR[other] >= FLOOR[room] and not (FLOOR[room] == 0 and FLOOR[other] == 0)
         ]
     assert wrong == []
+
+
+def test_the_page_names_files_that_exist():
+    """docs/architecture.md: every path, every folder of the tree, and every room and its floor."""
+    page = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    paths = set(re.findall(r"`((?:rusbeir|analyzers|benchmarks|tests|translation|es_mappings)/[^`*]*)`", page))
+    assert len(paths) > 30
+    assert [path for path in sorted(paths) if not (PACKAGE.parent / path).exists() and "_data" not in path] == []
+    parents: list[str] = []
+    tree = set()
+    for indent, name in re.findall(r"^([│ ]*)[├└]── (\w+)/", page, re.MULTILINE):
+        parents[len(indent) // 4 :] = [name]
+        tree.add(PACKAGE.joinpath(*parents))
+    assert {path.parent for path in PACKAGE.rglob("*/__init__.py")} <= tree
+    assert all(folder.is_dir() for folder in tree)
+    floors = {path: int(floor) for floor, cell in re.findall(r"^\| (\d) \| (.*?) \|", page, re.MULTILINE)
+              for path in re.findall(r"`rusbeir/(\w+)", cell)}  # fmt: skip
+    assert floors == {room: floor + 1 for room, floor in FLOOR.items() if _exists(room)}
+
+
+def _exists(room: str) -> bool:
+    return (PACKAGE / room).is_dir() or (PACKAGE / f"{room}.py").exists()
 
 
 def test_import_loads_nothing_heavy():
