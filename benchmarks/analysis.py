@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pymorphy3
 
 from rusbeir.analysis import Analyzer
 from rusbeir.analysis.recipes import read_recipe
@@ -75,6 +74,8 @@ def vocabulary() -> np.ndarray[Any, Any]:
     All forms that begin with one of some random three letters: going through all five million takes minutes.
     """
     random = np.random.default_rng(SEED)
+    import pymorphy3
+
     keys = pymorphy3.MorphAnalyzer().dictionary.words.iterkeys
     forms: dict[str, None] = {}
     for prefix in random.permutation(["".join(letters) for letters in itertools.product(LETTERS, repeat=3)]):
@@ -99,6 +100,10 @@ def zipf_stream(n_docs: int, seed: int = SEED) -> Iterator[str]:
 
 
 def _recipe(texts: Iterable[str]) -> Iterator[str]:
+    # As `pip install pymorphy3` gives it: without DAWG2, which rusbeir depends on.
+    sys.modules["dawg"] = None  # type: ignore[assignment]
+    import pymorphy3
+
     stop = read_recipe("ru", "rusbeir-paper").stop.words | {"который", "такой"}
     morph = pymorphy3.MorphAnalyzer()
     for text in itertools.islice(texts, RECIPE_WORDS // DOC_WORDS):

@@ -15,7 +15,6 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, TypeAlias
 
-from rusbeir.analysis.dictionary import readings
 from rusbeir.errors import MissingExtra
 from rusbeir.storage import cache_folder
 
@@ -140,22 +139,12 @@ class Lexicon:
 
 
 def _pymorphy3(language: str) -> Lemmatise:
-    """parse(word)[0].normal_form; where all readings of a known word agree, without ranking them: much faster."""
-    morph = import_module("pymorphy3").MorphAnalyzer(lang=language, result_type=None)
-    look_up, lemma_of, parse = readings(morph), morph.dictionary.build_normal_form, morph.parse
+    parse = import_module("pymorphy3").MorphAnalyzer(lang=language, result_type=None).parse
 
     def lemmatise(word: str) -> str:
-        lemmas = {
-            lemma_of(paradigm, index, spelling)
-            for spelling, forms in look_up(word.lower())
-            for paradigm, index in forms
-        }
-        # A single letter can also be an initial, which is no word of the dictionary.
-        if len(lemmas) == 1 and len(word) > 1:
-            return str(lemmas.pop())
         try:
             parses: list[Any] = parse(word)
-        except ValueError:  # a letter without a name, such as Tangut's: pymorphy3 asks for it
+        except ValueError:  # a letter without a Unicode name, such as Tangut's, for which pymorphy3 asks
             return word
         return str(parses[0][2])
 
