@@ -30,8 +30,7 @@ def batched(items: Iterable[A], size: int) -> Iterator[list[A]]:
 
 def cpu_count() -> int:
     """How many processors this process may use, with the limits of its container."""
-    # Imported where it is needed, as it takes half a second.
-    from joblib.externals import loky
+    import loky
 
     return int(loky.cpu_count())
 
@@ -41,7 +40,7 @@ def in_order(work: Callable[[A], B], batches: Iterable[A], processes: int) -> It
 
     work must be importable. If a worker dies, this process does the rest.
     """
-    from joblib.externals import loky
+    import loky
 
     rest = iter(batches)
     if processes < 2:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from joblib.externals import loky
+import loky
 import pymorphy3
 import pytest
 
