@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from rusbeir.datasets import load
-from rusbeir.datasets.card import read_card
+from rusbeir.datasets.formats.beir import read_card
 from rusbeir.errors import BadInput, UnknownName
 from rusbeir.jobs import Journal
 from rusbeir.processes import batched

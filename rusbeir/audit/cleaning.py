@@ -14,7 +14,7 @@ import orjson
 from rusbeir import __version__
 from rusbeir.audit.aligned import QA, AlignedPort, open_port
 from rusbeir.audit.report import SEGMENTS, read_report
-from rusbeir.datasets import query_metadata
+from rusbeir.datasets.loading import load_with_metadata
 from rusbeir.errors import BadInput, unknown
 from rusbeir.storage import atomic_file
 from rusbeir.translation.checks.checks import FAILURES, Segment, without_remarks
@@ -120,9 +120,10 @@ def apply_cleaning(
         "cleaned": {"made_by": f"rusbeir {__version__}, audit clean", "repaired": len(plan["repaired"]), **note},
     }
     card = replace(port.dataset.card, provenance=provenance)
+    _, metadata = load_with_metadata(port.folder, split=port.dataset.card.split)
     publish(
         out,
-        Material(dataset=cleaned, query_metadata=query_metadata(port.folder, split=port.dataset.card.split)),
+        Material(dataset=cleaned, query_metadata=metadata),
         lambda texts: [repairs.get(text, text) for text in texts],
         card,
         progress,

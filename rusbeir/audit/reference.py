@@ -11,7 +11,7 @@ from rusbeir.audit import scores
 from rusbeir.audit.aligned import AlignedPort
 from rusbeir.audit.scores import Level
 from rusbeir.datasets import load
-from rusbeir.datasets.card import read_card
+from rusbeir.datasets.formats.beir import read_card
 from rusbeir.errors import BadInput
 from rusbeir.processes import batched, cpu_count, in_order
 from rusbeir.types import Dataset, Doc, Progress, silent

@@ -16,7 +16,7 @@ import orjson
 from rusbeir.audit.aligned import QA, AlignedPort
 from rusbeir.audit.measurement import Measured
 from rusbeir.datasets import load
-from rusbeir.datasets.card import CARD, card_bytes
+from rusbeir.datasets.formats.beir import CARD, card_bytes
 from rusbeir.datasets.formats.records import document_line, query_line
 from rusbeir.datasets.writing import qrels_lines
 from rusbeir.errors import UnknownName

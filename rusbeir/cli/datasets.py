@@ -67,7 +67,7 @@ def info(
     Example: rusbeir datasets info xquad/ru
     """
     from rusbeir.datasets import load
-    from rusbeir.datasets.card import describe
+    from rusbeir.datasets.formats.beir import describe
 
     with output.progress() as progress:
         loaded = load(dataset, language=lang, split=split, progress=progress)

@@ -1,4 +1,4 @@
-"""What is wrong with a dataset: every finding with file and line, however many there are."""
+"""Validate a dataset: every problem is reported with file and line."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rusbeir.datasets.corpus import Array, id_hash
+from rusbeir.datasets.corpus import Array, hash_id
+from rusbeir.datasets.formats.reader import DatasetReader
 from rusbeir.datasets.formats.records import Place
-from rusbeir.datasets.loading import COUNTS, Opened, open_source
+from rusbeir.datasets.loading import COUNTS, Expected, open_reader
 from rusbeir.errors import BadInput
-from rusbeir.types import Progress, canonical_line, fingerprint, silent
+from rusbeir.types import Card, Progress, canonical_line, fingerprint, silent
 
 SHOWN_PER_KIND = 20
 _REPORT_EVERY = 10_000
@@ -23,7 +24,7 @@ Level: TypeAlias = Literal["error", "warning"]
 
 
 class Finding(NamedTuple):
-    """One thing that is wrong, or, as a warning, suspicious. line is None where the format has no lines."""
+    """One problem, or, as a warning, something suspicious. line is None if the format has no lines."""
 
     level: Level
     file: str
@@ -42,20 +43,20 @@ def validate(
     split: str | None = None,
     progress: Progress = silent,
 ) -> list[Finding]:
-    """All findings about a dataset, [] for a sound one; at most 20 of a kind, then "and 7 more like this".
+    """All findings about a dataset, [] for a valid one; at most 20 of a kind, then "and 7 more like this".
 
-    Takes what `load` takes and reads every record, never stopping at one. Raises as `load` does only where
-    there is nothing to read: an unknown name, a missing file, no such split.
+    Takes the arguments of `load` and reads every record without stopping at a bad one. Raises as `load` only if there
+    is nothing to read: an unknown name, a missing file, no such split.
 
     >>> validate("xquad/ru")  # doctest: +SKIP
     []
     """
-    opened = open_source(name_or_path, language=language, split=split, progress=progress)
-    return _Check(opened, progress).findings()
+    reader, card, expected = open_reader(name_or_path, language=language, split=split, progress=progress)
+    return _Validation(reader, card, expected, progress).run()
 
 
 class _Notes:
-    """Findings as they come, at most so many of a kind and file, the rest counted."""
+    """Findings as they are made, at most SHOWN_PER_KIND of a kind and file; the others are counted."""
 
     def __init__(self) -> None:
         self._found: list[Finding] = []
@@ -75,7 +76,7 @@ class _Notes:
     def has_error(self) -> bool:
         return any(level == "error" for level, _, _ in self._n)
 
-    def all(self) -> list[Finding]:
+    def findings(self) -> list[Finding]:
         more = [
             Finding(level, file, None, f"and {n - SHOWN_PER_KIND:,} more like this ({kind})")
             for (level, file, kind), n in self._n.items()
@@ -90,12 +91,13 @@ class _Notes:
             self._found.append(Finding(level, place.file, place.line, message))
 
 
-class _Check:
+class _Validation:
     """One validation: what has been read so far, and the notes on it."""
 
-    def __init__(self, opened: Opened, progress: Progress) -> None:
-        self._opened = opened
-        self._source = opened.source
+    def __init__(self, reader: DatasetReader, card: Card, expected: Expected, progress: Progress) -> None:
+        self._reader = reader
+        self._card = card
+        self._expected = expected
         self._progress = progress
         self._notes = _Notes()
         self._doc_hashes: Array | None = None
@@ -103,34 +105,34 @@ class _Check:
         self._queries: dict[str, str] = {}
         self._qrels: dict[str, dict[str, int]] = {}
 
-    def findings(self) -> list[Finding]:
-        """Run the checks in an order in which each can use what the ones before have read."""
+    def run(self) -> list[Finding]:
+        """All findings; each step can use what the steps before it have read."""
         complete = True
-        for check in (self._read_documents, self._read_queries, self._read_judgements):
+        for read in (self._read_documents, self._read_queries, self._read_judgements):
             try:
-                check()
+                read()
             except BadInput as error:
-                # The file ends here for us, but the other files can still be read.
+                # The rest of this file cannot be read, but the other files can.
                 complete = False
-                self._notes.error("file", Place(str(self._source.corpus_files[0])), str(error))
+                self._notes.error("file", Place(str(self._reader.corpus_files[0])), str(error))
         if complete:
-            self._compare_with_promises()
-        return self._notes.all()
+            self._compare_with_expected()
+        return self._notes.findings()
 
     def _read_documents(self) -> None:
         hashes = array("Q")
         digest = hashlib.sha256()
-        for n, (place, doc) in enumerate(self._source.documents(self._notes.error), 1):
-            hashes.append(id_hash(doc.doc_id))
-            title = "" if self._opened.ignore_titles else doc.title
+        for n, (place, doc, _) in enumerate(self._reader.documents(self._notes.error), 1):
+            hashes.append(hash_id(doc.doc_id))
+            title = "" if self._card.ignore_titles else doc.title
             digest.update(canonical_line(doc.doc_id, title, doc.text))
-            self._check_id("document", doc.doc_id, place)
+            self._warn_of_space("document", doc.doc_id, place)
             if not doc.text.strip():
                 self._notes.warning("blank text", place, f"document {doc.doc_id!r} has no text")
             if n % _REPORT_EVERY == 0:
-                self._progress("checking documents", n, None)
+                self._progress("validating documents", n, None)
         if not hashes:
-            self._notes.error("empty", Place(str(self._source.corpus_files[0])), "the corpus has no document")
+            self._notes.error("empty", Place(str(self._reader.corpus_files[0])), "the corpus is empty")
         by_row = np.frombuffer(hashes, dtype=np.uint64)
         order = np.argsort(by_row, kind="stable")
         self._doc_hashes = by_row[order]
@@ -138,7 +140,7 @@ class _Check:
         self._note_repeats(self._doc_hashes, order)
 
     def _note_repeats(self, ordered: Array, order: Array) -> None:
-        """Note every id that stands a second time: the arrays show which rows, a second reading where."""
+        """Note every repeated id: the arrays show the rows, and a second reading the places."""
         later = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
         if not len(later):
             return
@@ -148,34 +150,34 @@ class _Check:
         wanted = {*shown, *shown.values()}
         places = {
             row: (place, doc.doc_id)
-            for row, (place, doc) in enumerate(self._source.documents(lambda *_: None))
+            for row, (place, doc, _) in enumerate(self._reader.documents(lambda *_: None))
             if row in wanted
         }
         for row, first in shown.items():
             place, doc_id = places[row]
-            message = f"the document id {doc_id!r} stands already at {places[first][0]}"
+            message = f"the document id {doc_id!r} is used already at {places[first][0]}"
             self._notes.error("repeated id", place, message)
         file = places[min(shown)][0].file
         self._notes.error_uncounted("repeated id", file, len(pairs) - len(shown))
 
     def _read_queries(self) -> None:
-        for place, (query_id, text) in self._source.queries(self._notes.error):
-            self._check_id("query", query_id, place)
+        for place, (query_id, text), _ in self._reader.queries(self._notes.error):
+            self._warn_of_space("query", query_id, place)
             if query_id in self._queries:
-                self._notes.error("repeated id", place, f"the query id {query_id!r} stands a second time")
+                self._notes.error("repeated id", place, f"the query id {query_id!r} is repeated")
             if not text.strip():
                 self._notes.error("blank text", place, f"query {query_id!r} has no text")
             self._queries[query_id] = text
 
     def _read_judgements(self) -> None:
-        place = Place(str(self._source.corpus_files[0]))
-        for place, (query_id, doc_id, grade) in self._source.judgements(self._notes.error):
+        place = Place(str(self._reader.corpus_files[0]))
+        for place, (query_id, doc_id, grade) in self._reader.judgements(self._notes.error):
             docs = self._qrels.setdefault(query_id, {})
             if doc_id in docs:
-                message = f"query {query_id!r} and document {doc_id!r} stand together a second time"
+                message = f"query {query_id!r} and document {doc_id!r} are paired a second time"
                 self._notes.error("repeated pair", place, message)
             if not docs and query_id not in self._queries:
-                self._notes.error("query without text", place, f"query {query_id!r} is judged and has no text")
+                self._notes.error("query without text", place, f"query {query_id!r} is judged but has no text")
             if not self._has_document(doc_id):
                 message = f"document {doc_id!r}, judged for query {query_id!r}, is not in the corpus"
                 self._notes.error("missing document", place, message)
@@ -184,7 +186,7 @@ class _Check:
             docs[doc_id] = grade
         file = Place(place.file)
         if not self._qrels.keys() & self._queries.keys():
-            self._notes.error("none judged", file, f"no query is judged in the split {self._source.split!r}")
+            self._notes.error("none judged", file, f"no query is judged in the split {self._reader.split!r}")
         for query_id, docs in self._qrels.items():
             if max(docs.values()) <= 0:
                 self._notes.warning("nothing relevant", file, f"query {query_id!r} has no relevant document")
@@ -192,26 +194,26 @@ class _Check:
     def _has_document(self, doc_id: str) -> bool:
         if self._doc_hashes is None:
             return True
-        wanted = np.uint64(id_hash(doc_id))
+        wanted = np.uint64(hash_id(doc_id))
         row = int(np.searchsorted(self._doc_hashes, wanted))
         return row < len(self._doc_hashes) and bool(self._doc_hashes[row] == wanted)
 
-    def _check_id(self, what: str, record_id: str, place: Place) -> None:
+    def _warn_of_space(self, what: str, record_id: str, place: Place) -> None:
         if record_id.split() != [record_id]:
             message = f"the {what} id {record_id!r} has white space, which TREC's formats cannot hold"
             self._notes.warning("white space in id", place, message)
 
-    def _compare_with_promises(self) -> None:
-        expected = self._opened.expected
+    def _compare_with_expected(self) -> None:
+        expected = self._expected
         judged = {query_id: self._queries[query_id] for query_id in self._qrels if query_id in self._queries}
         n_docs = 0 if self._doc_hashes is None else len(self._doc_hashes)
         counts = dict(zip(COUNTS, (n_docs, len(judged), sum(map(len, self._qrels.values()))), strict=True))
-        place = Place(str(self._opened.known["name"]))
+        place = Place(self._card.name)
         for key, found in counts.items():
             if key in expected and expected[key] != found:
                 self._notes.error("count", place, f"{key} is {found:,}, expected {expected[key]:,}")
         if "fingerprint" in expected and not self._notes.has_error:
             content = fingerprint(self._corpus_sha256, judged, self._qrels)
             if content != expected["fingerprint"]:
-                message = f"the fingerprint is {content}, the card says {expected['fingerprint']}"
+                message = f"the fingerprint is {content}, but the card says {expected['fingerprint']}"
                 self._notes.error("fingerprint", place, message)

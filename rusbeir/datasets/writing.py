@@ -1,18 +1,16 @@
-"""Writers, whole or not at all: a dataset as a BEIR folder, qrels and runs as TREC, tsv or JSON."""
+"""Write files completely or not at all: a dataset as a BEIR folder, qrels and runs as TREC, tsv or JSON."""
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, cast
 
 import orjson
 
-from rusbeir.datasets.card import CARD, card_bytes
+from rusbeir.datasets.formats.beir import CARD, card_bytes
 from rusbeir.datasets.formats.records import document_line, query_line
 from rusbeir.errors import BadInput
 from rusbeir.storage import atomic_file, atomic_folder
@@ -23,15 +21,15 @@ _NO_CELL = frozenset("\t\r\n")
 
 
 def write_beir(dataset: Dataset, folder: str | Path) -> None:
-    """Write corpus.jsonl, queries.jsonl, qrels/<split>.tsv and card.json; the folder appears when whole.
+    """Write corpus.jsonl, queries.jsonl, qrels/<split>.tsv and card.json; the folder appears when it is complete.
 
-    Raises BadInput where the folder exists and is not empty, and for ids that a tsv cannot hold.
+    Raises BadInput if the folder exists and is not empty, and for ids that a tsv cannot hold.
 
     >>> write_beir(load("xquad/ru"), "xquad-ru")  # doctest: +SKIP
     """
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadInput(f"{folder} exists already: remove it or choose another folder.")
+        raise BadInput(f"{folder} exists already. Remove it or choose another folder.")
     split = dataset.card.split
     if not split or Path(split).name != split:
         raise BadInput(f"The split {split!r} cannot name a file: qrels are written to qrels/<split>.tsv.")
@@ -54,13 +52,17 @@ def write_beir(dataset: Dataset, folder: str | Path) -> None:
 
 
 def write_qrels(path: str | Path, qrels: Qrels) -> None:
-    """Write TREC qrels, BEIR's tsv where the name ends in .tsv, JSON where in .json; .gz may follow."""
-    writers: dict[str, Callable[[Qrels], Iterator[bytes]]] = {".tsv": qrels_lines, ".json": _json}
-    _write(Path(path), writers.get(_kind(Path(path)), _trec_qrels)(qrels))
+    """Write TREC qrels, or BEIR's tsv if the name ends in .tsv, JSON if in .json; .gz may follow."""
+    path = Path(path)
+    name = path.name.removesuffix(".gz")
+    if name.endswith(".json"):
+        _write(path, [orjson.dumps(qrels)])
+    else:
+        _write(path, (qrels_lines if name.endswith(".tsv") else _trec_qrels)(qrels))
 
 
 def write_run(path: str | Path, run: Run, tag: str) -> None:
-    """Write a TREC run; BEIR's JSON where the name ends in .json; .gz may follow. Scores keep every bit.
+    """Write a TREC run, or BEIR's JSON if the name ends in .json; .gz may follow. Scores keep every bit.
 
     Hits are ranked as trec_eval ranks them: by falling score, equal scores by falling document id. TREC has
     no line for a query without hits; JSON keeps it. Raises BadInput for a score that is not finite and for an
@@ -68,34 +70,26 @@ def write_run(path: str | Path, run: Run, tag: str) -> None:
     """
     if not tag or tag.split() != [tag]:
         raise BadInput(f"The tag of a run must be one word, not {tag!r}.")
-    if _kind(Path(path)) == ".json":
-        _write(Path(path), _json({query_id: _plain(query_id, docs) for query_id, docs in run.items()}))
+    path = Path(path)
+    if path.name.removesuffix(".gz").endswith(".json"):
+        _write(path, [orjson.dumps({query_id: _finite_scores(query_id, docs) for query_id, docs in run.items()})])
     else:
-        _write(Path(path), _trec_run(run, tag))
-
-
-def _kind(path: Path) -> str:
-    return Path(path.name.removesuffix(".gz")).suffix
+        _write(path, _trec_run(run, tag))
 
 
 def _write(path: Path, lines: Iterable[bytes]) -> None:
-    with atomic_file(path) as file, _packed(path, file) as out:
-        out.writelines(lines)
-
-
-@contextlib.contextmanager
-def _packed(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
-    if path.suffix != ".gz":
-        yield file
-        return
-    # Without name and time, the same content gives the same bytes.
-    with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
-        yield cast(IO[bytes], packed)
+    with atomic_file(path) as file:
+        if path.suffix != ".gz":
+            file.writelines(lines)
+            return
+        # Without name and time, the same content gives the same bytes.
+        with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
+            packed.writelines(lines)
 
 
 def _trec_run(run: Run, tag: str) -> Iterator[bytes]:
     for query_id, docs in run.items():
-        hits = _plain(query_id, docs)
+        hits = _finite_scores(query_id, docs)
         for record_id in (query_id, *hits):
             _refuse_space(record_id)
         ranked = sorted(((score, doc_id) for doc_id, score in hits.items()), reverse=True)
@@ -119,12 +113,8 @@ def qrels_lines(qrels: Qrels) -> Iterator[bytes]:
             yield f"{_cell(query_id)}\t{_cell(doc_id)}\t{grade}\n".encode()
 
 
-def _json(table: Any) -> Iterator[bytes]:
-    yield orjson.dumps(table)
-
-
-def _plain(query_id: str, docs: Mapping[str, float]) -> dict[str, float]:
-    """The scores as Python's floats, since numpy's print otherwise."""
+def _finite_scores(query_id: str, docs: Mapping[str, float]) -> dict[str, float]:
+    """The scores as Python floats, since numpy's are printed differently."""
     hits = {doc_id: float(score) for doc_id, score in docs.items()}
     for doc_id, score in hits.items():
         if not math.isfinite(score):
@@ -134,11 +124,10 @@ def _plain(query_id: str, docs: Mapping[str, float]) -> dict[str, float]:
 
 def _refuse_space(record_id: str) -> None:
     if record_id.split() != [record_id]:
-        raise BadInput(f"The id {record_id!r} cannot stand in a TREC file, it is not one word: write .json.")
+        raise BadInput(f"The id {record_id!r} is not one word, so it cannot be in a TREC file. Write .json.")
 
 
 def _cell(record_id: str) -> str:
-    """The id, fit for a column of a tsv."""
     if not record_id.strip() or not _NO_CELL.isdisjoint(record_id):
-        raise BadInput(f"The id {record_id!r} cannot stand in a tsv: write .json.")
+        raise BadInput(f"The id {record_id!r} cannot be in a tsv. Write .json.")
     return record_id

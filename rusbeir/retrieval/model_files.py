@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rusbeir.datasets.checksums import sha256_of
+from rusbeir.datasets.formats.files import checksum_of
 from rusbeir.errors import BackendError, RusbeirError
 from rusbeir.retrieval.models import Model
 from rusbeir.text import shorten
@@ -111,5 +111,5 @@ def _digest_files(folder: Path) -> str:
     """A digest of the names and contents of all files."""
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        digest.update(f"{path.relative_to(folder)}\0{sha256_of(path)}\0".encode())
+        digest.update(f"{path.relative_to(folder)}\0{checksum_of(path)}\0".encode())
     return digest.hexdigest()[:12]

@@ -61,7 +61,7 @@ def test_reads(content: str, docs: list[Doc], tmp_path: Path):
         ('{"_id": "a", "text": "x", "title": []}\n', 1, "document 'a' has no \"title\""),
         ('["a", "x"]\n', 1, "not an object"),
         ('{"_id": "a", "text": "x"}\n{"_id": "b", "text": "y"}\n\n{"_id": "a", "text": "z"}\n', 4, r"'a' .*jsonl:1;"),
-        ('{"_id": 1, "text": "x"}\n{"_id": "1", "text": "y"}\n', 2, "'1' stands already"),
+        ('{"_id": 1, "text": "x"}\n{"_id": "1", "text": "y"}\n', 2, "'1' is used already"),
         (b'{"_id": "a", "text": "\xcf\xf0\xe8"}\n', 1, "not UTF-8 .byte 0xcf at 23.*convert"),
         ('{"_id": "a", "text": "\\ud800"}\n', 1, "not JSON"),
     ],
@@ -96,7 +96,7 @@ def test_an_unknown_id_is_a_key_error(doc_id: str, tmp_path: Path):
 
 
 def test_ids_with_equal_hashes_are_told_apart(tmp_path: Path, fresh_cache: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(index_module, "id_hash", lambda record_id: len(record_id))
+    monkeypatch.setattr(index_module, "hash_id", lambda record_id: len(record_id))
     corpus = open_corpus(write(tmp_path / "c.jsonl", '{"_id": "a", "text": "x"}\n{"_id": "b", "text": "y"}\n'))
     assert (corpus["a"].text, corpus["b"].text) == ("x", "y")
     with pytest.raises(KeyError):

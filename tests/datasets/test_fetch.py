@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from rusbeir.datasets import Row, fetch, load
+from rusbeir.datasets import RegistryEntry, fetch, load
 from rusbeir.datasets import registry as registry_module
 from rusbeir.datasets.fetching import download
 from rusbeir.errors import BackendError, BadInput, UnknownName
 from tests.support import local_server
 
 CONTENT = b'{"data": []}'
-ROW = Row(
+ROW = RegistryEntry(
     name="toy",
     format="squad",
     language="ru",
@@ -38,7 +38,7 @@ def register(monkeypatch: pytest.MonkeyPatch, fresh_cache: Path) -> Register:
     """Make the registry hold one row, and RUSBEIR_DATA some folders."""
 
     def register(*folders: Path, **changes: str) -> None:
-        row = Row(**{**vars(ROW), **changes})
+        row = RegistryEntry(**{**vars(ROW), **changes})
         monkeypatch.setattr(registry_module, "read_registry", lambda: {row.name: row})
         monkeypatch.setenv("RUSBEIR_DATA", os.pathsep.join(map(str, folders)))
 
@@ -150,7 +150,7 @@ def test_md5_is_checked_where_only_that_is_published(register: Register, tmp_pat
 def test_without_a_checksum_only_the_rows_path_counts(register: Register, tmp_path: Path):
     elsewhere = write(tmp_path / "a" / "elsewhere" / "toy.json")
     register(tmp_path / "a", sha256="")
-    with pytest.raises(BadInput, match=r"no address of it is known .*: put toy/toy\.json into a folder"):
+    with pytest.raises(BadInput, match=r"whose address is not known .*: put toy/toy\.json into a folder"):
         fetch("toy")
     exact = write(tmp_path / "a" / "toy" / "toy.json", elsewhere.read_bytes())
     assert fetch("toy") == exact

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from rusbeir.datasets import Row, extras, load, validate
+from rusbeir.datasets import RegistryEntry, load, validate
 from rusbeir.datasets import registry as registry_module
 from rusbeir.errors import BadInput, MissingExtra, UnknownName
 from tests.support.hub_folders import (
@@ -69,7 +69,7 @@ def register(monkeypatch: pytest.MonkeyPatch, fresh_cache: Path, tmp_path: Path)
     """Make the registry hold one row of the hub, and RUSBEIR_DATA a folder, which is returned."""
 
     def register(*hub: str, format: str = "hub", **options: str) -> Path:
-        row = Row(name="toy", format=format, language="ru", split="test", hub=hub, options=options)
+        row = RegistryEntry(name="toy", format=format, language="ru", split="test", hub=hub, options=options)
         monkeypatch.setattr(registry_module, "read_registry", lambda: {"toy": row})
         monkeypatch.setenv("RUSBEIR_DATA", str(tmp_path / "data"))
         return tmp_path / "data" / "hub"
@@ -77,7 +77,7 @@ def register(monkeypatch: pytest.MonkeyPatch, fresh_cache: Path, tmp_path: Path)
     return register
 
 
-def test_a_row_of_two_repositories_with_patterns(register: Register, expected: str):
+def test_a_get_entry_two_repositories_with_patterns(register: Register, expected: str):
     """MIRACL: corpora in one repository, topics and judgements in another, and other languages beside them."""
     hub = register(
         "miracl/corpus@0123456789abcdef0123456789abcdef01234567", "some/topics",
@@ -153,18 +153,18 @@ def test_a_published_md5_is_checked_and_a_missing_one_recorded(
     ("file", "table", "message"),
     [
         ("corpus-00001-of-00002.parquet", None, r"corpus-\*-of-00002: only 1 of 2 parts are there"),
-        ("queries.parquet", None, r"no files of its queries"),
-        ("qrels/test.parquet", None, r"no judgements in it"),
+        ("queries.parquet", None, r"the files of the queries are missing"),
+        ("qrels/test.parquet", None, r"has no judgements"),
         (
             "corpus-00001-of-00002.parquet", [{"name": "d3", "text": "x"}],
-            r"corpus-00001-of-00002\.parquet: no column for the document id \(_id or id or .*\); it has name, text",
+            r"corpus-00001-of-00002\.parquet has no column for the document id \(_id or id or .*\); it has name, text",
         ),
-        ("queries.parquet", [{"_id": "q1", "Text": "x"}], r"queries\.parquet: no column for the text .* _id, Text\."),
-        ("qrels/test.parquet", [{"query-id": "q1", "score": 1}], r"test\.parquet: no column for the document id"),
+        ("queries.parquet", [{"_id": "q1", "Text": "x"}], r"queries\.parquet has no column for the text .*, Text\."),
+        ("qrels/test.parquet", [{"query-id": "q1", "score": 1}], r"test\.parquet has no column for the document id"),
         ("queries.parquet", [{"_id": "q1", "text": "x"}, {"_id": None, "text": "y"}], r"parquet, row 2: .*None"),
         ("queries.parquet", [{"_id": "q1", "text": None}], r"queries\.parquet, row 1: query 'q1' has no text"),
         ("corpus-00001-of-00002.parquet", [{"_id": "d9", "text": 5}], r"row 1: document 'd9' has no text"),
-        ("corpus-00001-of-00002.parquet", [{"_id": "d1", "text": "x"}], r"002\.parquet, row 1: the id 'd1' stands alr"),
+        ("corpus-00001-of-00002.parquet", [{"_id": "d1", "text": "x"}], r"02\.parquet, row 1: the id 'd1' is used alr"),
         ("qrels/test.parquet", [{**QRELS[0], "score": 0.5}], r"test\.parquet, row 1: the grade 0\.5 is not an integer"),
         ("qrels/test.parquet", [{**QRELS[0], "query-id": ""}], r"row 1: the query id or the document id is empty"),
         ("queries.parquet", "not a table", r"queries\.parquet: cannot be read \(.*copy or download it again"),
@@ -187,7 +187,7 @@ def test_several_splits_ask_for_one(tmp_path: Path):
     with pytest.raises(BadInput, match="has the splits dev, test: choose one with --split"):
         load(folder, language="ru")
     assert load(folder, language="ru", split="dev").qrels == {"q1": {"d1": 2}}
-    with pytest.raises(BadInput, match="no files of its qrels"):
+    with pytest.raises(BadInput, match="the files of the qrels are missing"):
         load(folder, language="ru", split="train")
 
 
@@ -203,11 +203,9 @@ def test_a_lone_jsonl_corpus_is_used_where_it_lies(tmp_path: Path, fresh_cache: 
 
 
 def test_without_the_extra_its_name_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    def missing(name: str) -> None:
-        raise ImportError(name)
-
     folder = plain(tmp_path / "repository")
-    monkeypatch.setattr(extras.importlib, "import_module", missing)
+    for name in ("datasets", "pyarrow"):
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingExtra, match=r"needs the package \w+: pip install 'rusbeir\[hf\]'"):
         load(folder, language="ru")
 

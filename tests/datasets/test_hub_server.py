@@ -30,9 +30,9 @@ FILES = {
 # The hub's library reads its settings when it is imported, so every call is a process of its own.
 PROGRAM = """
 import sys
-from rusbeir.datasets import Row, load, registry
+from rusbeir.datasets import RegistryEntry, load, registry
 from rusbeir.errors import RusbeirError
-row = Row(name="toy", format="hub", language="ru", split="test", hub=tuple(sys.argv[1:]))
+row = RegistryEntry(name="toy", format="hub", language="ru", split="test", hub=tuple(sys.argv[1:]))
 registry.read_registry = lambda: {"toy": row}
 told = []
 try:

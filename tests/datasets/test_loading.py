@@ -92,17 +92,17 @@ Q1 = "q1\td1\t1\n"
 @pytest.mark.parametrize(
     ("changes", "options", "error", "message"),
     [
-        ({}, {}, BadInput, "no card.json that names its language: name it with --lang"),
+        ({}, {}, BadInput, r"no card.json that names its language\. Name it with --lang"),
         (TWO_SPLITS, {"language": "ru"}, BadInput, "has the splits dev, test: choose one with --split"),
         ({}, {"language": "ru", "split": "tset"}, UnknownName, "No split 'tset'. Did you mean 'test'"),
-        ({"card.json": json.dumps(CARD)}, {"language": "en"}, BadInput, "language is 'ru', not 'en': leave --lang out"),
-        ({"card.json": json.dumps(CARD)}, {"split": "dev"}, BadInput, "split is 'test', not 'dev': leave --split out"),
+        ({"card.json": json.dumps(CARD)}, {"language": "en"}, BadInput, "language is 'ru', not 'en': omit --lang"),
+        ({"card.json": json.dumps(CARD)}, {"split": "dev"}, BadInput, "split is 'test', not 'dev': omit --split"),
         ({"card.json": "{"}, {}, BadInput, "card.json:1: not JSON"),
-        ({"card.json": "[]"}, {}, BadInput, "a card is a JSON object"),
+        ({"card.json": "[]"}, {}, BadInput, "a card must be a JSON object"),
         ({"card.json": '{"language": 1}'}, {}, BadInput, "'language' must be a string"),
         ({"card.json": '{"self_suffixes": "x"}'}, {}, BadInput, "'self_suffixes' must be a list of strings"),
         ({"card.json": '{"ignore_titles": 1}'}, {}, BadInput, "'ignore_titles' must be true or false"),
-        ({"corpus.jsonl": None}, {"language": "ru"}, BadInput, "is no dataset: expected a folder or a zip"),
+        ({"corpus.jsonl": None}, {"language": "ru"}, BadInput, "is not a dataset: expected a folder or a zip"),
         ({"corpus.jsonl": ""}, {"language": "ru"}, BadInput, "the corpus is empty"),
         ({"corpus.jsonl": "{"}, {"language": "ru"}, BadInput, "corpus.jsonl:1: the file ends in the middle"),
         ({"queries.jsonl": None}, {"language": "ru"}, BadInput, "queries.jsonl does not exist"),
@@ -111,7 +111,7 @@ Q1 = "q1\td1\t1\n"
         ({"queries.jsonl": '{"_id": "q1", "text": "a"}\n'}, {"language": "ru"}, BadInput, "1 judged queries .* 'q2'"),
         ({"queries.jsonl": '{"_id": "q1", "text": "a"}\n' * 2}, {"language": "ru"}, BadInput, "jsonl:2: .*'q1'"),
         ({"qrels/test.tsv": None}, {"language": "ru"}, BadInput, "no qrels/<split>.tsv"),
-        ({"qrels/test.tsv": Q1 + Q1}, {"language": "ru"}, BadInput, "test.tsv:2: .* stand together a second time"),
+        ({"qrels/test.tsv": Q1 + Q1}, {"language": "ru"}, BadInput, "test.tsv:2: .* are paired a second time"),
         ({"qrels/test.tsv": "q8\td1\t1\n"}, {"language": "ru"}, BadInput, "none of its queries is judged"),
     ],
 )
@@ -189,7 +189,7 @@ def test_a_path_that_does_not_exist(name: str | Path, message: str):
 
 
 def test_a_name_fixes_language_and_split():
-    with pytest.raises(BadInput, match="xquad/ru says that the split is 'dev', not 'test': leave --split out"):
+    with pytest.raises(BadInput, match="xquad/ru says that the split is 'dev', not 'test': omit --split"):
         load("xquad/ru", split="test")
 
 
@@ -211,7 +211,7 @@ def test_views_of_cocktail(samples):
 def test_a_repeated_id_in_one_of_several_corpora_is_told_in_its_file(samples):
     line = '{"_id": "d1", "text": "a"}\n'
     folder = samples.cocktail({"corpus/bot-1.0.jsonl": line + line})
-    with pytest.raises(BadInput, match=r"corpus/bot-1\.0\.jsonl:2: the id 'd1-bot-1\.0' stands already .*jsonl:1"):
+    with pytest.raises(BadInput, match=r"corpus/bot-1\.0\.jsonl:2: the id 'd1-bot-1\.0' is used already .*jsonl:1"):
         load(folder, language="ru")
 
 

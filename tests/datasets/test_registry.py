@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from rusbeir.datasets import load, read_registry
+from rusbeir.datasets.formats.beir import open_beir
+from rusbeir.datasets.formats.reader import ReadRequest
 from rusbeir.datasets.formats.records import refuse
-from rusbeir.datasets.formats.source import Request
-from rusbeir.datasets.formats.table import FORMATS
-from rusbeir.datasets.registry import read_rows
+from rusbeir.datasets.registry import read_entries
 from rusbeir.errors import BadInput, UnknownName
 
 # name: first, tenth and last document (id, how its text starts), and the first characters of the fingerprint
@@ -134,9 +134,9 @@ def test_a_forum_is_read_from_the_archive_of_all(samples):
     for where in (folder.parent, path):
         texts = []
         for forum in ("android", "english"):
-            request = Request(path=where, language="en", options={"within": forum})
-            source = FORMATS["beir"].open(request)
-            texts.append([doc.text for _, doc in source.documents(refuse)])
+            request = ReadRequest(path=where, language="en", options={"within": forum})
+            source = open_beir(request)
+            texts.append([doc.text for _, doc, _ in source.documents(refuse)])
             assert source.recipe.startswith(forum), "else both forums would be one copy in the cache"
         assert texts == [["Мост через реку.", "Река под мостом.", "Ёж и ель."], ["other", "a", "b"]]
 
@@ -154,22 +154,22 @@ FILE = f'[[file]]\npath = "a.json"\nsha256 = "0"\n{VIEW}'
 @pytest.mark.parametrize(
     ("toml", "message"),
     [
-        (FILE + 'views = [{ name = "a" }, { name = "a" }]', "'a' stands twice"),
-        (FILE + 'views = [{ name = "a" }, { name = "b", aliases = ["a"] }]', "'a' stands twice"),
-        (FILE + 'views = [{ name = "a", colour = "red" }]', "a: no such key: colour"),
-        ('[[file]]\nname = "a"\npath = "a.json"\nlanguage = "ru"', "a: it needs format, split"),
-        (f'[[file]]\n{VIEW}views = [{{ name = "a" }}]', "a: a row needs path, hub or bundled"),
+        (FILE + 'views = [{ name = "a" }, { name = "a" }]', "'a' is repeated"),
+        (FILE + 'views = [{ name = "a" }, { name = "b", aliases = ["a"] }]', "'a' is repeated"),
+        (FILE + 'views = [{ name = "a", colour = "red" }]', "a: unknown key colour"),
+        ('[[file]]\nname = "a"\npath = "a.json"\nlanguage = "ru"', "a: the key format, split is missing"),
+        (f'[[file]]\n{VIEW}views = [{{ name = "a" }}]', "a: an entry needs path, hub or bundled"),
     ],
 )
 def test_a_registry_with_a_slip_is_refused(toml: str, message: str, tmp_path: Path):
     (tmp_path / "registry.toml").write_text(toml)
     with pytest.raises(BadInput, match=message):
-        read_rows(tmp_path / "registry.toml")
+        read_entries(tmp_path / "registry.toml")
 
 
 def test_a_view_inherits_from_its_file_and_may_say_otherwise(tmp_path: Path):
     (tmp_path / "r.toml").write_text(FILE + 'views = [{ name = "a" }, { name = "b", n_docs = 7 }]')
-    rows = read_rows(tmp_path / "r.toml")
+    rows = read_entries(tmp_path / "r.toml")
     assert [(row.name, row.path, row.n_docs) for row in rows.values()] == [("a", "a.json", 1), ("b", "a.json", 7)]
 
 
@@ -177,7 +177,7 @@ def test_a_file_inherits_from_its_family_and_a_folder_is_read_by_name(tmp_path: 
     family = '[family]\nformat = "hub"\nlanguage = "ru"\nsplit = "dev"\nhub = ["a/b"]\noptions = { corpus = "c.tsv" }\n'
     (tmp_path / "b.toml").write_text(family + '[[file]]\nname = "b"\nsplit = "test"\noptions.qrels = "q.tsv"')
     (tmp_path / "a.toml").write_text(FILE + 'views = [{ name = "a" }]')
-    rows = read_rows(tmp_path)
+    rows = read_entries(tmp_path)
     assert list(rows) == ["a", "b"]
     assert (rows["b"].split, rows["b"].hub, rows["b"].n_docs) == ("test", ("a/b",), 0)
     assert rows["b"].options == {"corpus": "c.tsv", "qrels": "q.tsv"}

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rusbeir.datasets import read_registry, row_of
-from rusbeir.datasets.formats.table import FORMATS
+from rusbeir.datasets import get_entry, read_registry
+from rusbeir.datasets.formats.reader import FORMATS
 from rusbeir.datasets.registry import md5sums
 
 # family (the first part of a name): rows, and how many of them have a checksum
@@ -52,7 +52,7 @@ def test_every_row_says_what_it_is():
      "dbpedia-entity", "scidocs", "fever", "climate-fever", "scifact", "cqadupstack/android"],
 )  # fmt: skip
 def test_the_public_sets_of_beir(name: str):
-    row = row_of(f"beir/{name}/test")
+    row = get_entry(f"beir/{name}/test")
     assert (row.language, row.split, row.verified) == ("en", "test", True)
     assert row.self_retrieval == (name in ("arguana", "quora"))
     assert row.n_docs
@@ -120,7 +120,7 @@ def test_all_17_datasets_of_the_rusbeir_paper_with_its_counts(shared_data: Path,
     assert {record["dataset"] for record in records} == set(PAPER)
     for record in records:
         name, column = PAPER[record["dataset"]]
-        row = row_of(name)
+        row = get_entry(name)
         assert row.language == "ru"
         assert f"{row.n_docs}" == record["corpus_docs"].replace(",", ""), name
         assert f"{row.n_queries}" == record[f"{column}_queries"].replace(",", ""), name
@@ -138,4 +138,4 @@ def test_all_17_datasets_of_the_rusbeir_paper_with_its_counts(shared_data: Path,
     ],
 )
 def test_names_of_the_rusbeir_paper_and_of_ir_datasets(alias: str, name: str):
-    assert row_of(alias).name == name
+    assert get_entry(alias).name == name

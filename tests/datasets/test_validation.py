@@ -45,36 +45,36 @@ C, Q, T = "corpus.jsonl", "queries.jsonl", "qrels/test.tsv"
         (C, CORPUS + '{"_id": "d4", "text": " \\n"}\n', [("warning", C, 4, "document 'd4' has no text")]),
         (C, CORPUS + '{"_id": "d 4", "text": "x"}\n', [("warning", C, 4, "the document id 'd 4' has white space")]),
         (C, CORPUS.encode() + b'{"_id": "d4", "text": "\xff"}\n', [("error", C, 4, "the line is not UTF-8")]),
-        (C, CORPUS + "\n" + '{"_id": "d2", "text": "z"}', [("error", C, 5, "the document id 'd2' stands already at")]),
+        (C, CORPUS + "\n" + '{"_id": "d2", "text": "z"}', [("error", C, 5, "the document id 'd2' is used already at")]),
         (
             C,
             "",
             [
-                ("error", C, None, "the corpus has no document"),
+                ("error", C, None, "the corpus is empty"),
                 ("error", T, 2, "document 'd1', judged for query 'q1', is not in the corpus"),
                 ("error", T, 3, "document 'd2', judged for query 'q1', is not in the corpus"),
                 ("error", T, 4, "document 'd3', judged for query 'q2', is not in the corpus"),
             ],
         ),
-        (Q, QUERIES + '{"_id": "q1", "text": "x"}\n', [("error", Q, 3, "the query id 'q1' stands a second time")]),
+        (Q, QUERIES + '{"_id": "q1", "text": "x"}\n', [("error", Q, 3, "the query id 'q1' is repeated")]),
         (Q, QUERIES + '{"_id": "q3", "text": ""}\n', [("error", Q, 3, "query 'q3' has no text")]),
         (Q, QUERIES + '{"_id": "q 3", "text": "x"}\n', [("warning", Q, 3, "the query id 'q 3' has white space")]),
-        (Q, QUERIES[:27], [("error", T, 4, "query 'q2' is judged and has no text")]),
+        (Q, QUERIES[:27], [("error", T, 4, "query 'q2' is judged but has no text")]),
         (
             Q,
             '{"_id": "q3", "text": "x"}\n',
             [
-                ("error", T, 2, "query 'q1' is judged and has no text"),
-                ("error", T, 4, "query 'q2' is judged and has no text"),
+                ("error", T, 2, "query 'q1' is judged but has no text"),
+                ("error", T, 4, "query 'q2' is judged but has no text"),
                 ("error", T, None, "no query is judged in the split 'test'"),
             ],
         ),
         (T, "q1\td9\t1\n", [("error", T, 1, "document 'd9', judged for query 'q1', is not in the corpus")]),
-        (T, "q1\td1\t1\nq9\td1\t1\n", [("error", T, 2, "query 'q9' is judged and has no text")]),
+        (T, "q1\td1\t1\nq9\td1\t1\n", [("error", T, 2, "query 'q9' is judged but has no text")]),
         (T, "q1\td1\t1\nq1\td2\thigh\n", [("error", T, 2, "the grade 'high' is not an integer")]),
         (T, "q1\td1\t1\nq1\td2\n", [("error", T, 2, "2 columns, but the file's first line has 3")]),
         (T, "q1\td1\nq1\td2\t1\n", [("error", T, 1, "2 columns; qrels have four")]),
-        (T, "q1\td1\t1\nq1\td1\t1\n", [("error", T, 2, "query 'q1' and document 'd1' stand together")]),
+        (T, "q1\td1\t1\nq1\td1\t1\n", [("error", T, 2, "query 'q1' and document 'd1' are paired")]),
         (T, "q1\td1\t1\nq1\td2\t-1\n", [("warning", T, 2, "the grade -1 counts as not relevant")]),
         (T, "q1\td1\t0\n", [("warning", T, None, "query 'q1' has no relevant document")]),
     ],
@@ -107,7 +107,7 @@ def test_many_findings_of_a_kind_are_counted(samples):
     path = samples.beir({C: CORPUS + "{}\n" * 27 + CORPUS * 10})
     findings = found(path)
     ids = [finding for finding in findings if 'no "_id"' in finding[3]]
-    repeats = [finding for finding in findings if "stands already" in finding[3]]
+    repeats = [finding for finding in findings if "is used already" in finding[3]]
     assert (len(ids), len(repeats)) == (20, 20)
     assert [finding[3] for finding in findings[40:]] == [
         "and 7 more like this (id)",
@@ -127,8 +127,8 @@ def test_squad_findings_name_article_and_paragraph(samples):
     path = samples.squad(("Раз.", {"q1": 0, "q2": 99}), (" ", {"q1": 0}), ("Два.", {"q3": 1}))
     assert [(f.level, f.line, f.message) for f in validate(path, language="ru")] == [
         ("warning", None, "article 0, paragraph 1: document '0-1' has no text"),
-        ("error", None, "article 0, paragraph 0, question 1: its answer_start 99 does not lie in the paragraph"),
-        ("error", None, "article 0, paragraph 1, question 0: the query id 'q1' stands a second time"),
+        ("error", None, "article 0, paragraph 0, question 1: its answer_start 99 is not in the paragraph"),
+        ("error", None, "article 0, paragraph 1, question 0: the query id 'q1' is repeated"),
     ]
 
 
@@ -140,7 +140,7 @@ def test_what_a_card_promises_is_compared(samples, tmp_path):
     assert [str(f) for f in validate(tmp_path / "written")] == ["error: sample: n_docs is 3, expected 4"]
     (tmp_path / "written" / "card.json").write_text(json.dumps({**card, "fingerprint": "0"}))
     (finding,) = validate(tmp_path / "written")
-    assert finding.message == f"the fingerprint is {card['fingerprint']}, the card says 0"
+    assert finding.message == f"the fingerprint is {card['fingerprint']}, but the card says 0"
 
 
 def test_what_cannot_be_opened_is_an_error_as_in_load(samples):

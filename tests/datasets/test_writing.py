@@ -59,7 +59,7 @@ def test_a_folder_that_holds_something_is_left_alone(samples, tmp_path: Path):
     dataset = load(samples.beir(), language="ru")
     (tmp_path / "empty").mkdir()
     write_beir(dataset, tmp_path / "empty")
-    with pytest.raises(BadInput, match="exists already: remove it or choose another"):
+    with pytest.raises(BadInput, match=r"exists already\. Remove it or choose another"):
         write_beir(dataset, tmp_path / "empty")
     (tmp_path / "file").touch()
     with pytest.raises(BadInput, match="exists already"):

@@ -1,14 +1,14 @@
-"""The local files of a registered dataset: at hand, in the cache or downloaded, and always checked."""
+"""The local files of a registered dataset: found, cached or downloaded, and always verified."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from rusbeir.datasets.checksums import check, checksum_of, digest_of
 from rusbeir.datasets.fetching.download import download
 from rusbeir.datasets.fetching.hub import fetch_repositories
-from rusbeir.datasets.registry import Row, row_of
+from rusbeir.datasets.formats.files import checksum_of, compute_checksum, verify_file
+from rusbeir.datasets.registry import RegistryEntry, get_entry
 from rusbeir.errors import BadInput
 from rusbeir.storage import cache_folder
 from rusbeir.types import Progress, silent
@@ -17,60 +17,49 @@ _PACKAGE = Path(__file__).parent.parent
 
 
 def fetch(name: str, progress: Progress = silent) -> Path:
-    """The file of that dataset (of several repositories: the first's folder), downloaded where it is nowhere at hand.
+    """The file of that dataset (of several repositories: the first's folder), downloaded if it is not found locally.
 
-    Looked for in each folder of RUSBEIR_DATA, first at the row's path (a repository at hub/<owner>/<name>), then,
-    where its checksum is known, as any file of that name below it; then in the cache. Raises BadInput where a
-    checksum differs, BackendError where a download fails, MissingExtra where the hub's library is needed.
+    It is looked for in each folder of RUSBEIR_DATA, first at the entry's path (a repository at hub/<owner>/<name>),
+    then, if its checksum is known, as any file of that name below it; then in the cache. Raises BadInput if a checksum
+    differs, BackendError if a download fails, MissingExtra if the hub's library is needed.
 
     >>> fetch("xquad/ru").name  # doctest: +SKIP
     'xquad.ru.json'
     """
-    return fetch_row(row_of(name), progress)[0]
+    return fetch_entry(get_entry(name), progress)[0]
 
 
-def fetch_row(row: Row, progress: Progress) -> tuple[Path, ...]:
-    """The file of that row, or the folders of its repositories."""
-    if row.bundled:
-        return (_PACKAGE / row.bundled,)
+def fetch_entry(entry: RegistryEntry, progress: Progress) -> tuple[Path, ...]:
+    """The file of that entry, or the folders of its repositories."""
+    if entry.bundled:
+        return (_PACKAGE / entry.bundled,)
     folders = [Path(part).expanduser() for part in os.environ.get("RUSBEIR_DATA", "").split(os.pathsep) if part]
-    if row.hub:
-        return fetch_repositories(row, folders, progress)
-    found = _at_hand(row, folders)
-    if found is None:
-        found = cache_folder() / "downloads" / row.path
-        _fetch_into(found, row, progress)
-    return (found,)
-
-
-def _at_hand(row: Row, folders: list[Path]) -> Path | None:
+    if entry.hub:
+        return fetch_repositories(entry, folders, progress)
     for folder in folders:
-        exact = folder / row.path
+        exact = folder / entry.path
         if exact.is_file():
-            return _checked(exact, row)
-        for other in sorted(folder.rglob(exact.name)) if row.verified else []:
-            if other.is_file() and _is_right(other, row):
-                return other
-    cached = cache_folder() / "downloads" / row.path
-    return _checked(cached, row) if cached.is_file() else None
+            verify_file(exact, entry.name, entry.path, sha256=entry.sha256, md5=entry.md5)
+            return (exact,)
+        for other in sorted(folder.rglob(exact.name)) if entry.verified else []:
+            kind, expected = ("sha256", entry.sha256) if entry.sha256 else ("md5", entry.md5)
+            if other.is_file() and checksum_of(other, kind) == expected:
+                return (other,)
+    cached = cache_folder() / "downloads" / entry.path
+    if cached.is_file():
+        verify_file(cached, entry.name, entry.path, sha256=entry.sha256, md5=entry.md5)
+    else:
+        _download(entry, cached, progress)
+    return (cached,)
 
 
-def _is_right(path: Path, row: Row) -> bool:
-    return row.sha256 == checksum_of(path, "sha256") if row.sha256 else row.md5 == checksum_of(path, "md5")
+def _download(entry: RegistryEntry, target: Path, progress: Progress) -> None:
+    expected = f" with sha256 {entry.sha256}" if entry.sha256 else f" with md5 {entry.md5}" if entry.md5 else ""
+    remedy = f"put {entry.path}{expected} into a folder named in RUSBEIR_DATA"
+    if not entry.url:
+        raise BadInput(f"{entry.name} needs {entry.path}, whose address is not known ({entry.source}): {remedy}.")
 
+    def check(part: Path) -> None:
+        verify_file(part, entry.name, entry.path, sha256=entry.sha256, md5=entry.md5, checksum=compute_checksum)
 
-def _checked(path: Path, row: Row) -> Path:
-    check(path, row.name, row.path, sha256=row.sha256, md5=row.md5)
-    return path
-
-
-def _fetch_into(target: Path, row: Row, progress: Progress) -> None:
-    expected = f" with sha256 {row.sha256}" if row.sha256 else f" with md5 {row.md5}" if row.md5 else ""
-    remedy = f"put {row.path}{expected} into a folder named in RUSBEIR_DATA"
-    if not row.url:
-        raise BadInput(f"{row.name} needs {row.path}, and no address of it is known ({row.source}): {remedy}.")
-
-    def check_part(part: Path) -> None:
-        check(part, row.name, row.path, sha256=row.sha256, md5=row.md5, digest=digest_of)
-
-    download(row.url, target, check=check_part, remedy=remedy, progress=progress)
+    download(entry.url, target, check=check, remedy=remedy, progress=progress)

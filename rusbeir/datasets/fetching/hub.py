@@ -1,31 +1,36 @@
-"""Repositories of the Hugging Face hub: the files that a dataset needs, and no others, by the hub's own library.
+"""Repositories of the Hugging Face hub: only the files that a dataset needs, fetched by the hub's own library.
 
-That library resumes, keeps one copy of a file in its cache (HF_HOME), and knows HF_ENDPOINT, HF_TOKEN and
-HF_HUB_OFFLINE. Nothing of a repository is ever run.
+That library resumes downloads, keeps one copy of a file in its cache (HF_HOME), and reads HF_ENDPOINT, HF_TOKEN and
+HF_HUB_OFFLINE. No code of a repository is ever run.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
-from rusbeir.datasets.checksums import check, key_of
-from rusbeir.datasets.extras import optional
-from rusbeir.datasets.formats.hub_layout import Configs, Layout, complain_of_missing_shards, layout_of, read_configs
-from rusbeir.datasets.registry import Row, md5sums
-from rusbeir.errors import BackendError, BadInput, RusbeirError
+from rusbeir.datasets.formats.files import verify_file
+from rusbeir.datasets.formats.hub_layout import Configs, Layout, read_configs, read_layout, refuse_missing_shards
+from rusbeir.datasets.formats.reader import FORMATS
+from rusbeir.datasets.registry import RegistryEntry, md5sums
+from rusbeir.errors import BackendError, BadInput, RusbeirError, require
 from rusbeir.storage import atomic_file, cache_folder
+from rusbeir.text import digest
 from rusbeir.types import Progress
 
 _README = "README.md"
+_PURPOSE = "Data on the Hugging Face hub"
+
+Files: TypeAlias = dict[str, list[str]]
+"""role -> files of a repository."""
 
 
 class Repository(NamedTuple):
-    """owner/name, and the revision (a commit, best) that is meant; None for the newest."""
+    """owner/name, and its revision, best a commit; None for the newest."""
 
     name: str
     revision: str | None
@@ -34,62 +39,48 @@ class Repository(NamedTuple):
         return f"{self.name}@{self.revision or 'main'}"
 
 
-def fetch_repositories(row: Row, folders: Sequence[Path], progress: Progress) -> tuple[Path, ...]:
-    """The folders of the row's repositories, with every file that the row needs in them, checked.
+def fetch_repositories(entry: RegistryEntry, folders: Sequence[Path], progress: Progress) -> tuple[Path, ...]:
+    """The folders of the entry's repositories, with every file that the entry needs, verified.
 
-    A repository is taken from hub/<owner>/<name> in one of the folders where it lies there; else from the hub's
-    cache or the hub. Raises BadInput where a part is in none of them.
+    A repository is taken from hub/<owner>/<name> in one of the folders if it is there; else from the hub's cache or
+    the hub. Raises BadInput if a part is in none of them.
     """
-    needed = ["pairs"] if row.format == "pairs" else ["corpus", "queries", "qrels"]
+    needed = list(FORMATS[entry.format].parts)
     roots = []
-    for entry in row.hub:
-        name, _, revision = entry.partition("@")
+    for text in entry.hub:
+        name, _, revision = text.partition("@")
         repository = Repository(name, revision or None)
-        given = next((folder / "hub" / name for folder in folders if (folder / "hub" / name).is_dir()), None)
-        root, files = _given(given, row, needed) if given else _from_hub(repository, row, needed, progress)
+        local = next((folder / "hub" / name for folder in folders if (folder / "hub" / name).is_dir()), None)
+        root, files = _find_files(local, entry, needed) if local else _from_hub(repository, entry, needed, progress)
         for file in sorted({file for part in files.values() for file in part}):
             md5 = md5sums().get(f"{name}/{file}", "")
-            check(root / file, row.name, f"{repository}/{file}", md5=md5)
+            verify_file(root / file, entry.name, f"{repository}/{file}", md5=md5)
         needed = [role for role in needed if role not in files]
         roots.append(root)
     if needed:
-        raise BadInput(f"{row.name}: no {' and no '.join(needed)} of {row.split!r} in {', '.join(row.hub)}.")
+        raise BadInput(f"{entry.name}: no {' and no '.join(needed)} of {entry.split!r} in {', '.join(entry.hub)}.")
     return tuple(roots)
 
 
-def parts_of(layout: Layout, row: Row, roles: Iterable[str]) -> dict[str, list[str]]:
-    """role -> its files in that layout, without the roles that are not in it."""
-    return find_parts(layout, roles, row.split, row.options)
-
-
-def find_parts(layout: Layout, roles: Iterable[str], split: str | None, options: Any) -> dict[str, list[str]]:
-    """role -> its files: by the pattern that the options have for it, else by what the layout says of itself."""
-    parts = {
-        role: layout.matching([options[role]]) if role in options else layout.files(role, split, options.get("view"))
-        for role in roles
-    }
-    return {role: files for role, files in parts.items() if files}
-
-
-def _given(folder: Path, row: Row, roles: Sequence[str]) -> tuple[Path, dict[str, list[str]]]:
-    files = parts_of(layout_of(folder), row, roles)
-    complain_of_missing_shards(folder, (file for part in files.values() for file in part))
+def _find_files(folder: Path, entry: RegistryEntry, roles: Sequence[str]) -> tuple[Path, Files]:
+    files = read_layout(folder).parts(roles, entry.split, entry.options)
+    refuse_missing_shards(folder, (file for part in files.values() for file in part))
     return folder, files
 
 
 def _from_hub(
-    repository: Repository, row: Row, roles: Sequence[str], progress: Progress
-) -> tuple[Path, dict[str, list[str]]]:
-    """The snapshot and its files; without asking the hub where a fetch of this row was completed before."""
-    done = cache_folder() / "hub" / key_of(row.name, repository, row.options)
+    repository: Repository, entry: RegistryEntry, roles: Sequence[str], progress: Progress
+) -> tuple[Path, Files]:
+    """The snapshot and its files, without asking the hub if a fetch of this entry was completed before."""
+    done = cache_folder() / "hub" / digest(entry.name, str(repository), str(entry.options))
     if done.is_file():
         known = orjson.loads(done.read_bytes())
         root = Path(known["root"])
         if all((root / file).is_file() for part in known["files"].values() for file in part):
             return root, known["files"]
-    errors = optional("huggingface_hub.errors", "Data on the Hugging Face hub")
+    errors = require("huggingface_hub.errors", _PURPOSE, "hf")
     try:
-        root, files = _fetch(repository, row, roles, progress)
+        root, files = _fetch(repository, entry, roles, progress)
     except RusbeirError:
         raise
     except (errors.HfHubHTTPError, errors.HTTPError, errors.OfflineModeIsEnabled, OSError, ValueError) as error:
@@ -100,25 +91,25 @@ def _from_hub(
 
 
 def _fetch(
-    repository: Repository, row: Row, roles: Sequence[str], progress: Progress
-) -> tuple[Path, dict[str, list[str]]]:
-    hub = optional("huggingface_hub", "Data on the Hugging Face hub")
-    # Its retries would be told on stderr, several lines each; what comes of them is told by us.
+    repository: Repository, entry: RegistryEntry, roles: Sequence[str], progress: Progress
+) -> tuple[Path, Files]:
+    hub = require("huggingface_hub", _PURPOSE, "hf")
+    # The library prints several lines for each retry; rusbeir reports the outcome.
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
     progress(f"asking the hub for {repository.name}", 0, None)
     where = {"repo_type": "dataset", "revision": repository.revision}
-    if optional("huggingface_hub.constants", "The Hugging Face hub").HF_HUB_OFFLINE:
+    if require("huggingface_hub.constants", _PURPOSE, "hf").HF_HUB_OFFLINE:
         folder = Path(hub.snapshot_download(repository.name, local_files_only=True, **where))
-        return _given(folder, row, roles)
+        return _find_files(folder, entry, roles)
     names = frozenset(hub.HfApi().list_repo_files(repository.name, **where))
     configs: Configs = {}
     root = None
     if _README in names:
         readme = Path(hub.hf_hub_download(repository.name, _README, **where))
         root, configs = readme.parent, read_configs(readme.read_text(encoding="utf-8"))
-    files = parts_of(Layout(names=names, configs=configs), row, roles)
+    files = Layout(names=names, configs=configs).parts(roles, entry.split, entry.options)
     wanted = sorted({file for part in files.values() for file in part})
-    bar = _bar(f"downloading {repository.name}", progress)
+    bar = _make_bar(f"downloading {repository.name}", progress)
     for file in wanted:
         path = Path(hub.hf_hub_download(repository.name, file, tqdm_class=bar, **where))
         root = path.parents[file.count("/")]
@@ -131,15 +122,15 @@ def _cannot(repository: Repository, error: Exception) -> BackendError:
     first = next(iter(str(error).splitlines()), "").split(" (Request ID")[0].rstrip(". ")
     return BackendError(
         f"Cannot fetch {repository} from the Hugging Face hub ({type(error).__name__}: {first}). Try again, set "
-        f"HF_TOKEN where it asks for one, or put its files into hub/{repository.name} "
+        f"HF_TOKEN if it asks for one, or put its files into hub/{repository.name} "
         "in a folder named in RUSBEIR_DATA."
     )
 
 
-def _bar(stage: str, progress: Progress) -> Any:
-    """A tqdm class, as the hub's library wants one, that tells a Progress and prints nothing."""
+def _make_bar(stage: str, progress: Progress) -> Any:
+    """A tqdm class for the hub's library that reports to a Progress and prints nothing."""
 
-    class Told(optional("tqdm", "The Hugging Face hub").tqdm):  # type: ignore[misc]
+    class Reporting(require("tqdm", _PURPOSE, "hf").tqdm):  # type: ignore[misc]
         def __init__(self, *args: Any, **options: Any) -> None:
             super().__init__(*args, **{k: v for k, v in options.items() if k != "name"} | {"disable": True})
             self._done, self._all = int(options.get("initial") or 0), options.get("total")
@@ -148,4 +139,4 @@ def _bar(stage: str, progress: Progress) -> Any:
             self._done += int(n or 0)
             progress(stage, self._done, self._all)
 
-    return Told
+    return Reporting

@@ -1,135 +1,202 @@
-"""BEIR's layout: corpus.jsonl, queries.jsonl and qrels/<split>.tsv, in a folder or a zip, gz or not.
+"""BEIR's layout and Cocktail's: corpora in JSONL, queries.jsonl and qrels/<split>.tsv, in a folder or a zip, gz or not.
 
-The option within is a folder in it, for archives of several datasets, such as CQADupStack's.
+BEIR has one corpus.jsonl. Its option `within` is a folder of an archive of several datasets, such as CQADupStack's.
+
+Cocktail has several corpora over the same ids, corpus/<source>.jsonl. Views: `human`, `llm` (the one other corpus),
+the name of any corpus, and `mixed`, in which every document has one copy from each source, its id ends in -<source>,
+and every copy is judged as the document is.
+
+card.json describes a dataset that rusbeir wrote.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from rusbeir.datasets.formats.files import Bundle, Folder, Zip
-from rusbeir.datasets.formats.records import Complain, Judgement, Place, Query, read_whole_documents, read_whole_queries
-from rusbeir.datasets.formats.source import Request
+from rusbeir.datasets.formats.reader import ReadRequest
+from rusbeir.datasets.formats.records import (
+    Complain,
+    Extra,
+    Judgement,
+    Place,
+    Query,
+    parse_json,
+    read_documents,
+    read_queries,
+)
 from rusbeir.datasets.formats.trec import read_judgements
 from rusbeir.errors import BadInput, unknown
-from rusbeir.types import Doc
+from rusbeir.types import Card, Doc
+
+CARD = "card.json"
+_CARD_STRINGS = ("name", "language", "split", "fingerprint", "licence", "source", "revision")
+_HUMAN = "human"
+_MIXED = "mixed"
 
 
 def is_beir(path: Path) -> bool:
     """True for a folder or a zip that holds corpus.jsonl."""
-    bundle = bundle_of(path)
-    return bundle is not None and either(bundle, "corpus.jsonl") is not None
+    bundle = open_bundle(path)
+    return bundle is not None and _find_file(bundle, "corpus.jsonl") is not None
 
 
-def open_beir(request: Request) -> BeirSource:
-    """The dataset at the path. Raises BadInput where a part of it is missing."""
+def is_cocktail(path: Path) -> bool:
+    """True for a folder or a zip that holds corpus/human.jsonl or another corpus/<source>.jsonl."""
+    bundle = open_bundle(path)
+    return bundle is not None and bool(_cocktail_corpora(bundle))
+
+
+def open_beir(request: ReadRequest) -> BeirReader:
+    """The dataset at the path. Raises BadInput if a part of it is missing."""
     within = request.options.get("within", "")
-    bundle = bundle_of(request.path, within)
-    corpus = bundle and either(bundle, "corpus.jsonl")
+    bundle = open_bundle(request.path, within)
+    corpus = bundle and _find_file(bundle, "corpus.jsonl")
     if not bundle or not corpus:
-        raise BadInput(f"{request.path}: no corpus.jsonl in it; see BEIR's layout in the docs.")
+        raise BadInput(f"{request.path} has no corpus.jsonl; see BEIR's layout in the docs.")
     if request.view is not None:
         raise unknown("view", request.view, [])
-    return BeirSource(request.path, bundle, corpus, choose_split(request.path, bundle, request.split), within)
+    return _open_bundled(request, bundle, {"": corpus}, recipe=f"{within}/{corpus}" if within else corpus)
 
 
-@dataclass(frozen=True)
-class BeirSource:
-    """A Source of BEIR's layout."""
+def open_cocktail(request: ReadRequest) -> BeirReader:
+    """The view asked for, else `mixed`. Raises BadInput for a missing part, UnknownName for another view."""
+    bundle = open_bundle(request.path)
+    corpora = _cocktail_corpora(bundle) if bundle else {}
+    if not bundle or not corpora:
+        raise BadInput(f"{request.path} has no corpus/<source>.jsonl; see Cocktail's layout in the docs.")
+    view = request.view or _MIXED
+    views = {source: {"": file} for source, file in corpora.items()}
+    if len(others := [source for source in corpora if source != _HUMAN]) == 1:
+        views["llm"] = views[others[0]]
+    views[_MIXED] = {f"-{source}": file for source, file in corpora.items()}
+    if view not in views:
+        raise unknown("view", view, views)
+    recipe = "|".join((_MIXED if view == _MIXED else "", *views[view].values()))
+    return _open_bundled(request, bundle, views[view], recipe=recipe)
 
-    path: Path
+
+@dataclass(frozen=True, kw_only=True)
+class BeirReader:
+    """Reads either layout: each corpus adds a suffix to its ids, "" for a lone corpus."""
+
     bundle: Bundle
-    corpus: str
+    corpora: Mapping[str, str]
+    """suffix -> file."""
+    qrels: str
     split: str
-    within: str = ""
-    id_suffixes: tuple[str, ...] = ("",)
+    recipe: str
+    id_suffixes: tuple[str, ...]
+    corpus_files: tuple[Path, ...]
+    plain_corpus: Path | None
 
-    @property
-    def plain_corpus(self) -> Path | None:
-        plain = isinstance(self.bundle, Folder) and not self.corpus.endswith(".gz")
-        return self.path / self.within / self.corpus if plain else None
+    def documents(self, complain: Complain) -> Iterator[tuple[Place, Doc, Extra]]:
+        for suffix, file in self.corpora.items():
+            with self.bundle.open(file) as lines:
+                for place, doc, extra in read_documents(lines, f"{self.bundle.label}{file}", complain):
+                    yield place, doc._replace(doc_id=doc.doc_id + suffix) if suffix else doc, extra
 
-    @property
-    def corpus_files(self) -> tuple[Path, ...]:
-        return (self.path / self.within / self.corpus if isinstance(self.bundle, Folder) else self.path,)
-
-    @property
-    def recipe(self) -> str:
-        return f"{self.within}/{self.corpus}" if self.within else self.corpus
-
-    def documents(self, complain: Complain) -> Iterator[tuple[Place, Doc]]:
-        return ((place, doc) for place, doc, _ in self.whole_documents(complain))
-
-    def queries(self, complain: Complain) -> Iterator[tuple[Place, Query]]:
-        return queries_in(self.bundle, complain)
-
-    def whole_documents(self, complain: Complain) -> Iterator[tuple[Place, Doc, dict[str, Any]]]:
-        with self.bundle.open(self.corpus) as lines:
-            yield from read_whole_documents(lines, f"{self.bundle.label}{self.corpus}", complain)
-
-    def whole_queries(self, complain: Complain) -> Iterator[tuple[Place, Query, dict[str, Any]]]:
-        return whole_queries_in(self.bundle, complain)
+    def queries(self, complain: Complain) -> Iterator[tuple[Place, Query, Extra]]:
+        name = _find_file(self.bundle, "queries.jsonl")
+        if name is None:
+            raise BadInput(f"{self.bundle.label}queries.jsonl does not exist; a dataset needs queries.")
+        with self.bundle.open(name) as lines:
+            yield from read_queries(lines, f"{self.bundle.label}{name}", complain)
 
     def judgements(self, complain: Complain) -> Iterator[tuple[Place, Judgement]]:
-        return judgements_in(self.bundle, self.split, complain)
+        with self.bundle.open(self.qrels) as lines:
+            for place, judgement in read_judgements(lines, f"{self.bundle.label}{self.qrels}", complain):
+                for suffix in self.id_suffixes:
+                    yield place, judgement._replace(doc_id=judgement.doc_id + suffix) if suffix else judgement
 
 
-def bundle_of(path: Path, within: str = "") -> Bundle | None:
+def _open_bundled(request: ReadRequest, bundle: Bundle, corpora: Mapping[str, str], *, recipe: str) -> BeirReader:
+    files = (PurePosixPath(name) for name in sorted(bundle.names))
+    splits = {
+        file.name.split(".tsv")[0]: str(file)
+        for file in files
+        if str(file.parent) == "qrels" and file.name.endswith((".tsv", ".tsv.gz"))
+    }
+    if not splits:
+        raise BadInput(f"{request.path} has no qrels/<split>.tsv; a dataset needs judgements.")
+    if request.split is None and len(splits) > 1:
+        raise BadInput(f"{request.path} has the splits {', '.join(splits)}: choose one with --split.")
+    split = request.split or next(iter(splits))
+    if split not in splits:
+        raise unknown("split", split, splits)
+    folder = bundle.path if isinstance(bundle, Folder) else None
+    paths = tuple(folder / file for file in corpora.values()) if folder else (request.path,)
+    plain = folder and tuple(corpora) == ("",) and paths[0].suffix != ".gz"
+    return BeirReader(
+        bundle=bundle,
+        corpora=corpora,
+        qrels=splits[split],
+        split=split,
+        recipe=recipe,
+        id_suffixes=tuple(corpora),
+        corpus_files=paths,
+        plain_corpus=paths[0] if plain else None,
+    )
+
+
+def open_bundle(path: Path, within: str = "") -> Bundle | None:
     """The files below a folder or in a zip, or in a folder of that; None for anything else."""
     if path.is_dir():
         return Folder(path / within)
     return Zip(path, within) if path.is_file() and (path.suffix == ".zip" or zipfile.is_zipfile(path)) else None
 
 
-def either(bundle: Bundle, name: str) -> str | None:
-    """The name, plain or with .gz, that the bundle has; None where it has neither."""
+def _find_file(bundle: Bundle, name: str) -> str | None:
+    """The name, plain or with .gz, that the bundle has; None if it has neither."""
     return next((found for found in (name, f"{name}.gz") if found in bundle.names), None)
 
 
-def splits_of(bundle: Bundle) -> dict[str, str]:
-    """split -> file of its qrels, sorted by split."""
-    files = (PurePosixPath(name) for name in sorted(bundle.names))
-    return {
-        file.name.split(".tsv")[0]: str(file)
-        for file in files
-        if str(file.parent) == "qrels" and file.name.endswith((".tsv", ".tsv.gz"))
-    }
+def _cocktail_corpora(bundle: Bundle) -> dict[str, str]:
+    """source -> file, `human` first."""
+    files = [
+        name
+        for name in bundle.names
+        if str(PurePosixPath(name).parent) == "corpus" and name.endswith((".jsonl", ".jsonl.gz"))
+    ]
+    by_source = {PurePosixPath(name).name.rpartition(".jsonl")[0]: name for name in files}
+    return {source: by_source[source] for source in sorted(by_source, key=lambda s: (s != _HUMAN, s))}
 
 
-def choose_split(path: Path, bundle: Bundle, split: str | None) -> str:
-    """The split asked for, else the only one. Raises UnknownName or BadInput, listing those there are."""
-    splits = splits_of(bundle)
-    if not splits:
-        raise BadInput(f"{path}: no qrels/<split>.tsv in it; a dataset needs judgements.")
-    if split is None:
-        if len(splits) > 1:
-            raise BadInput(f"{path} has the splits {', '.join(splits)}: choose one with --split.")
-        return next(iter(splits))
-    if split not in splits:
-        raise unknown("split", split, splits)
-    return split
+def read_card(path: Path) -> dict[str, Any]:
+    """The keys of card.json in that folder or zip; {} if it has none. Raises BadInput for another shape."""
+    bundle = open_bundle(path)
+    if bundle is None or CARD not in bundle.names:
+        return {}
+    with bundle.open(CARD) as file:
+        data = file.read()
+    where = f"{bundle.label}{CARD}"
+    card = parse_json(data, where)
+    if not isinstance(card, dict):
+        raise BadInput(f"{where}: a card must be a JSON object.")
+    for key in _CARD_STRINGS:
+        if not isinstance(card.get(key, ""), str):
+            raise BadInput(f"{where}: {key!r} must be a string.")
+    if not isinstance(card.get("ignore_titles", False), bool) or not isinstance(card.get("provenance", {}), dict):
+        raise BadInput(f"{where}: 'ignore_titles' must be true or false, and 'provenance' an object.")
+    suffixes = card.get("self_suffixes", [])
+    if not isinstance(suffixes, list) or not all(isinstance(suffix, str) for suffix in suffixes):
+        raise BadInput(f"{where}: 'self_suffixes' must be a list of strings.")
+    return card
 
 
-def queries_in(bundle: Bundle, complain: Complain) -> Iterator[tuple[Place, Query]]:
-    """The queries of queries.jsonl or queries.jsonl.gz."""
-    return ((place, query) for place, query, _ in whole_queries_in(bundle, complain))
+def describe(card: Card, fingerprint: str, **counts: int) -> dict[str, Any]:
+    """The keys of card.json: what the card says, with the fingerprint and the counts of the content."""
+    about = dataclasses.asdict(card)
+    first = {key: about.pop(key) for key in ("name", "language", "split")}
+    return {**first, "fingerprint": fingerprint, **about, **counts}
 
 
-def whole_queries_in(bundle: Bundle, complain: Complain) -> Iterator[tuple[Place, Query, dict[str, Any]]]:
-    """The same, each with the keys that its record has besides."""
-    name = either(bundle, "queries.jsonl")
-    if name is None:
-        raise BadInput(f"{bundle.label}queries.jsonl does not exist; a dataset needs queries.")
-    with bundle.open(name) as lines:
-        yield from read_whole_queries(lines, f"{bundle.label}{name}", complain)
-
-
-def judgements_in(bundle: Bundle, split: str, complain: Complain) -> Iterator[tuple[Place, Judgement]]:
-    """The judgements of that split, which must exist."""
-    name = splits_of(bundle)[split]
-    with bundle.open(name) as lines:
-        yield from read_judgements(lines, f"{bundle.label}{name}", complain)
+def card_bytes(card: Card, fingerprint: str, **counts: int) -> bytes:
+    """The bytes of card.json."""
+    return (json.dumps(describe(card, fingerprint, **counts), ensure_ascii=False, indent=2) + "\n").encode()

@@ -1,10 +1,14 @@
-"""Files read as lines, plain or gz, from a folder or from a zip, with every failure told in one line."""
+"""Files: opened plain or gz, from a folder or from a zip, and identified by their checksums.
+
+Every failure is reported in one line.
+"""
 
 from __future__ import annotations
 
 import codecs
 import contextlib
 import gzip
+import hashlib
 import io
 import zipfile
 import zlib
@@ -16,6 +20,8 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from rusbeir.errors import BackendError, BadInput
+from rusbeir.storage import atomic_file, cache_folder
+from rusbeir.text import digest
 
 _BUFFER_BYTES = 1 << 18
 
@@ -25,14 +31,14 @@ class Bundle(Protocol):
 
     @property
     def label(self) -> str:
-        """What messages put before a file's name."""
+        """The prefix of a file's name in messages."""
         ...
 
     @property
     def names(self) -> frozenset[str]: ...
 
     def open(self, name: str) -> AbstractContextManager[io.BufferedReader]:
-        """The bytes of that file, without a byte order mark, decompressed where its name ends in .gz."""
+        """The bytes of that file, without a byte order mark, decompressed if its name ends in .gz."""
         ...
 
 
@@ -57,10 +63,10 @@ class Folder:
 
 @dataclass(frozen=True)
 class Zip:
-    """The members of a zip, below the folder that holds its queries, or the one of that name that does.
+    """The members of a zip, below the folder that holds queries, or the folder of that name that does.
 
-    A zip with a member that would land outside of its folder is refused, though no member is ever unpacked
-    by its name.
+    A zip with a member whose name points outside of its folder is refused, though no member is ever unpacked
+    under its name.
     """
 
     path: Path
@@ -102,7 +108,7 @@ class Zip:
         return min(holders, key=len, default="")
 
     def _member(self, name: str) -> IO[bytes]:
-        # A member that is open keeps the file it reads from.
+        # An open member keeps the archive's file open.
         with zipfile.ZipFile(self.path) as archive:
             try:
                 return archive.open(name)
@@ -111,7 +117,7 @@ class Zip:
 
 
 def open_file(path: Path) -> AbstractContextManager[io.BufferedReader]:
-    """The bytes of a file, without a byte order mark, decompressed where its name ends in .gz."""
+    """The bytes of a file, without a byte order mark, decompressed if its name ends in .gz."""
     return _stream(str(path), path.name, lambda: path.open("rb", buffering=_BUFFER_BYTES))
 
 
@@ -123,17 +129,17 @@ def _stream(label: str, name: str, opener: Callable[[], IO[bytes]]) -> Iterator[
             if name.endswith(".gz"):
                 file = stack.enter_context(gzip.GzipFile(fileobj=file))
             if not isinstance(file, io.BufferedReader):
-                # Lines of a GzipFile or of a zip's member come several times as fast through a buffer.
+                # A buffer makes reading the lines of a GzipFile or of a zip's member several times as fast.
                 file = io.BufferedReader(file, _BUFFER_BYTES)
             if file.peek(len(codecs.BOM_UTF8)).startswith(codecs.BOM_UTF8):
                 file.seek(len(codecs.BOM_UTF8))
             yield file
-    except (zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError) as error:
+    except (zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError, NotImplementedError) as error:
         raise BadInput(f"{label}: cannot be unpacked ({error}); copy or download it again.") from error
     except FileNotFoundError as error:
         raise BadInput(f"No file {label}.") from error
     except IsADirectoryError as error:
-        raise BadInput(f"{label} is a folder; name a file.") from error
+        raise BadInput(f"{label} is a folder; give a file.") from error
     except OSError as error:
         raise BackendError(f"Cannot read {label}: {error.strerror or error}.") from error
 
@@ -144,4 +150,66 @@ def _refuse_escape(path: Path, name: str) -> None:
         raise BadInput(
             f"{path}: the member {name!r} points outside of the archive; do not trust this zip, "
             "get it from its publisher again."
+        )
+
+
+def file_key(path: Path) -> str:
+    """A key that changes when the file is written: a digest of its path, size and time."""
+    try:
+        status = path.stat()
+    except FileNotFoundError as error:
+        raise BadInput(f"No file {path}.") from error
+    return digest(str(path.resolve()), str(status.st_size), str(status.st_mtime_ns))
+
+
+def compute_checksum(path: Path, algorithm: str) -> str:
+    """The sha256 or md5 (hex) of the file's bytes, read now."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, algorithm).hexdigest()
+    except OSError as error:
+        raise BackendError(f"Cannot read {path}: {error.strerror or error}.") from error
+
+
+def checksum_of(path: Path, algorithm: str = "sha256") -> str:
+    """The sha256 or md5 (hex) of the file's bytes; kept in the cache until the file changes."""
+    known = cache_folder() / "checksums" / f"{file_key(path)}.{algorithm}"
+    if known.is_file():
+        return known.read_text(encoding="ascii")
+    found = compute_checksum(path, algorithm)
+    with atomic_file(known) as out:
+        out.write(found.encode("ascii"))
+    return found
+
+
+def verify_file(
+    file: Path,
+    dataset: str,
+    name: str,
+    *,
+    sha256: str = "",
+    md5: str = "",
+    checksum: Callable[[Path, str], str] = checksum_of,
+) -> None:
+    """Raise BadInput, with both checksums, if the file is not the expected one.
+
+    Without a checksum, the sha256 is recorded in the cache under the name on first use, and compared from then on.
+    """
+    if sha256 or md5:
+        kind, expected = ("sha256", sha256) if sha256 else ("md5", md5)
+        if (found := checksum(file, kind)) != expected:
+            raise BadInput(
+                f"{file} is not the file that {dataset} is made of: expected {kind} {expected}, found {found}. "
+                "Remove it or replace it."
+            )
+        return
+    found = checksum(file, "sha256")
+    record = cache_folder() / "recorded" / digest(name)
+    if not record.is_file():
+        with atomic_file(record) as out:
+            out.write(found.encode("ascii"))
+    elif (expected := record.read_text(encoding="ascii")) != found:
+        raise BadInput(
+            f"{file} has changed since {dataset} was first used: then sha256 {expected}, now {found}. "
+            f"Restore the first file, or remove {record} to accept the new one."
         )

@@ -1,7 +1,7 @@
 """Records of BEIR-like JSONL files, read line by line, with one parser for loading and for validating.
 
-A reader is handed a Complain. Loading hands it `refuse`, which raises at the first problem; validating hands it
-one that takes note and goes on.
+A reader is given a Complain. Loading passes `refuse`, which raises at the first problem; validation passes one that
+notes the problem and continues.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rusbeir.types import Doc
 
 
 class Place(NamedTuple):
-    """Where a record stands: a file and a line, or a file and words where the format has no lines."""
+    """Where a record is: a file and a line, or a file and words if the format has no lines."""
 
     file: str
     line: int | None = None
@@ -44,6 +44,9 @@ class Judgement(NamedTuple):
     grade: int
 
 
+Extra: TypeAlias = Mapping[str, Any]
+"""The keys of a record in addition to those that every dataset has, such as metadata."""
+
 Complain: TypeAlias = Callable[[str, Place, str], None]
 """Called as complain(kind, place, message) for a record that cannot be used; the reader then skips it."""
 
@@ -53,18 +56,10 @@ def refuse(kind: str, place: Place, message: str) -> None:
     raise BadInput(f"{place}: {message}.")
 
 
-def read_documents(lines: Iterable[bytes], file: str, complain: Complain) -> Iterator[tuple[Place, Doc]]:
-    """The documents of a corpus.jsonl (_id, text, title; other keys are ignored), in file order."""
-    for place, doc, _ in read_whole_documents(lines, file, complain):
-        yield place, doc
-
-
-def read_whole_documents(
-    lines: Iterable[bytes], file: str, complain: Complain
-) -> Iterator[tuple[Place, Doc, dict[str, Any]]]:
-    """The documents of a corpus.jsonl, each with the keys that its record has besides, in file order."""
+def read_documents(lines: Iterable[bytes], file: str, complain: Complain) -> Iterator[tuple[Place, Doc, Extra]]:
+    """The documents of a corpus.jsonl (_id, text, title), each with the other keys of its record, in file order."""
     for place, record in read_objects(lines, file, complain):
-        doc_id = _identifier(record, place, complain)
+        doc_id = _take_id(record, place, complain)
         text = record.pop("text", None)
         title = record.pop("title", None)
         if doc_id is None:
@@ -73,29 +68,19 @@ def read_whole_documents(
             key = "text" if not isinstance(text, str) else "title"
             complain("field", place, f'document {doc_id!r} has no "{key}" that is a string')
             continue
-        del record["_id"]
         yield place, Doc(doc_id, text, title or ""), record
 
 
-def read_queries(lines: Iterable[bytes], file: str, complain: Complain) -> Iterator[tuple[Place, Query]]:
-    """The queries of a queries.jsonl (_id, text; other keys are ignored), in file order."""
-    for place, query, _ in read_whole_queries(lines, file, complain):
-        yield place, query
-
-
-def read_whole_queries(
-    lines: Iterable[bytes], file: str, complain: Complain
-) -> Iterator[tuple[Place, Query, dict[str, Any]]]:
-    """The queries of a queries.jsonl, each with the keys that its record has besides, in file order."""
+def read_queries(lines: Iterable[bytes], file: str, complain: Complain) -> Iterator[tuple[Place, Query, Extra]]:
+    """The queries of a queries.jsonl (_id, text), each with the other keys of its record, in file order."""
     for place, record in read_objects(lines, file, complain):
-        query_id = _identifier(record, place, complain)
+        query_id = _take_id(record, place, complain)
         text = record.pop("text", None)
         if query_id is None:
             continue
         if not isinstance(text, str):
             complain("field", place, f'query {query_id!r} has no "text" that is a string')
             continue
-        del record["_id"]
         yield place, Query(query_id, text), record
 
 
@@ -124,26 +109,26 @@ def parse_json(data: bytes, file: str) -> Any:
         raise BadInput(f"{file}:{error.lineno}: not JSON ({error.msg}).") from error
 
 
-def document_line(doc: Doc, besides: Mapping[str, Any] = MappingProxyType({})) -> bytes:
-    """The document as one line of a corpus.jsonl, with the keys that its record has besides."""
-    return orjson.dumps({"_id": doc.doc_id, "title": doc.title, "text": doc.text, **besides}) + b"\n"
+def document_line(doc: Doc, extra: Extra = MappingProxyType({})) -> bytes:
+    """The document as one line of a corpus.jsonl, with the extra keys."""
+    return orjson.dumps({"_id": doc.doc_id, "title": doc.title, "text": doc.text, **extra}) + b"\n"
 
 
-def query_line(query_id: str, text: str, besides: Mapping[str, Any] = MappingProxyType({})) -> bytes:
-    """The query as one line of a queries.jsonl, with the keys that its record has besides."""
-    return orjson.dumps({"_id": query_id, "text": text, **besides}) + b"\n"
+def query_line(query_id: str, text: str, extra: Extra = MappingProxyType({})) -> bytes:
+    """The query as one line of a queries.jsonl, with the extra keys."""
+    return orjson.dumps({"_id": query_id, "text": text, **extra}) + b"\n"
 
 
-def _identifier(record: dict[str, Any], place: Place, complain: Complain) -> str | None:
-    value = record.get("_id")
+def _take_id(record: dict[str, Any], place: Place, complain: Complain) -> str | None:
+    if "_id" not in record:
+        complain("id", place, 'the line has no "_id"; every record needs one')
+        return None
+    value = record.pop("_id")
     if isinstance(value, str) and value.strip():
         return value
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    if "_id" not in record:
-        complain("id", place, 'the line has no "_id"; every record needs one')
-    else:
-        complain("id", place, f'"_id" is {value!r}; it must be a string that is not empty')
+    complain("id", place, f'"_id" is {value!r}; it must be a string that is not empty')
     return None
 
 
@@ -157,7 +142,7 @@ def _not_json(place: Place, line: bytes, error: orjson.JSONDecodeError) -> tuple
 
 
 def not_utf8(place: Place, line: bytes) -> tuple[str, Place, str] | None:
-    """The complaint about a line in another encoding; None where it is UTF-8."""
+    """The complaint about a line in another encoding; None if it is UTF-8."""
     try:
         line.decode()
     except UnicodeDecodeError as error:

@@ -1,9 +1,9 @@
 """SQuAD's JSON as a retrieval dataset, at three granularities over the same queries.
 
-Views: `paragraphs`, `sentences`, and `windows-<k>`, in which a document is k sentences in a row. The id of a
+Views: `paragraphs`, `sentences`, and `windows-<k>`, in which a document is k consecutive sentences. The id of a
 document is <article>-<paragraph>, and -<sentence> (of a window: its first), by index, so that ids are equal
-across languages. A query is judged by where its first answer starts: relevant is the paragraph, the sentence,
-or every window that holds the sentence.
+across languages. Relevant is the paragraph or the sentence in which the first answer of the query starts, or every
+window that holds that sentence.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rusbeir.datasets.formats.files import open_file
-from rusbeir.datasets.formats.records import Complain, Judgement, Place, Query, parse_json
-from rusbeir.datasets.formats.source import Request
+from rusbeir.datasets.formats.reader import ReadRequest
+from rusbeir.datasets.formats.records import Complain, Extra, Judgement, Place, Query, parse_json
 from rusbeir.datasets.sentences import sentence_spans, splitter_signature
 from rusbeir.errors import BadInput, unknown
 from rusbeir.types import Doc
@@ -28,8 +28,8 @@ def is_squad(path: Path) -> bool:
     return path.is_file() and path.name.endswith((".json", ".json.gz"))
 
 
-def open_squad(request: Request) -> SquadSource:
-    """The view asked for, else `paragraphs`; the split is only a name, `test` where none is given."""
+def open_squad(request: ReadRequest) -> SquadReader:
+    """The view asked for, else `paragraphs`; the split is only a name, `test` by default."""
     view = request.view or "paragraphs"
     kind, _, k = view.partition("-")
     if view in {"paragraphs", "sentences"}:
@@ -38,17 +38,19 @@ def open_squad(request: Request) -> SquadSource:
         size = int(k)
     else:
         raise unknown("view", view, ["paragraphs", "sentences", "windows-3"])
-    return SquadSource(
+    splitter = splitter_signature(request.language) if size else ""
+    return SquadReader(
         path=request.path,
         language=request.language,
         split=request.split or "test",
-        view=view,
         sentences_per_doc=size,
+        recipe=f"{view}|{request.language}|{splitter}",
+        corpus_files=(request.path,),
     )
 
 
 def _ignore(kind: str, place: Place, message: str) -> None:
-    """The Complain of a stream over what another stream complains of: each problem is told once."""
+    """The Complain of a stream whose problems another stream reports already."""
 
 
 class _Paragraph(NamedTuple):
@@ -59,57 +61,46 @@ class _Paragraph(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SquadSource:
-    """A Source of SQuAD's JSON. sentences_per_doc is 0 where a document is a whole paragraph."""
+class SquadReader:
+    """Reads SQuAD's JSON. sentences_per_doc is 0 if a document is a whole paragraph."""
 
     path: Path
     language: str
     split: str
-    view: str
     sentences_per_doc: int
+    recipe: str
+    corpus_files: tuple[Path, ...]
     id_suffixes: tuple[str, ...] = ("",)
     plain_corpus: None = None
 
-    @property
-    def corpus_files(self) -> tuple[Path, ...]:
-        return (self.path,)
-
-    @property
-    def recipe(self) -> str:
-        cut = splitter_signature(self.language) if self.sentences_per_doc else ""
-        return f"{self.view}|{self.language}|{cut}"
-
-    def documents(self, complain: Complain) -> Iterator[tuple[Place, Doc]]:
+    def documents(self, complain: Complain) -> Iterator[tuple[Place, Doc, Extra]]:
         for paragraph in self._paragraphs(complain):
             if not self.sentences_per_doc:
-                yield paragraph.place, Doc(paragraph.prefix, paragraph.text)
+                yield paragraph.place, Doc(paragraph.prefix, paragraph.text), {}
                 continue
             spans = sentence_spans(paragraph.text, self.language)
             for first in _window_starts(len(spans), self.sentences_per_doc):
                 start, end = spans[first][0], spans[first : first + self.sentences_per_doc][-1][1]
-                yield paragraph.place, Doc(f"{paragraph.prefix}-{first}", paragraph.text[start:end])
+                yield paragraph.place, Doc(f"{paragraph.prefix}-{first}", paragraph.text[start:end]), {}
 
-    def queries(self, complain: Complain) -> Iterator[tuple[Place, Query]]:
+    def queries(self, complain: Complain) -> Iterator[tuple[Place, Query, Extra]]:
         for paragraph in self._paragraphs(_ignore):
             for place, question in _questions(paragraph, complain):
-                yield place, Query(question["id"], question["question"])
+                yield place, Query(question["id"], question["question"]), {}
 
     def judgements(self, complain: Complain) -> Iterator[tuple[Place, Judgement]]:
         for paragraph in self._paragraphs(_ignore):
             spans = sentence_spans(paragraph.text, self.language) if self.sentences_per_doc else []
             for place, question in _questions(paragraph, _ignore):
-                for doc_id in self._relevant(paragraph, spans, question["answers"][0]["answer_start"]):
-                    yield place, Judgement(question["id"], doc_id, 1)
-
-    def _relevant(self, paragraph: _Paragraph, spans: list[tuple[int, int]], answer_start: int) -> Iterator[str]:
-        if not self.sentences_per_doc:
-            yield paragraph.prefix
-            return
-        # An answer that starts between two sentences belongs to the one after it.
-        sentence = min(bisect_right(spans, answer_start, key=lambda span: span[1]), len(spans) - 1)
-        for first in _window_starts(len(spans), self.sentences_per_doc):
-            if first <= sentence < first + self.sentences_per_doc:
-                yield f"{paragraph.prefix}-{first}"
+                if not self.sentences_per_doc:
+                    yield place, Judgement(question["id"], paragraph.prefix, 1)
+                    continue
+                # An answer that starts between two sentences belongs to the second.
+                start = question["answers"][0]["answer_start"]
+                sentence = min(bisect_right(spans, start, key=lambda span: span[1]), len(spans) - 1)
+                for first in _window_starts(len(spans), self.sentences_per_doc):
+                    if first <= sentence < first + self.sentences_per_doc:
+                        yield place, Judgement(question["id"], f"{paragraph.prefix}-{first}", 1)
 
     def _paragraphs(self, complain: Complain) -> Iterator[_Paragraph]:
         for a, article in enumerate(self._articles):
@@ -132,12 +123,12 @@ class SquadSource:
             top = parse_json(file.read(), str(self.path))
         articles = top.get("data") if isinstance(top, dict) else None
         if not isinstance(articles, list):
-            raise BadInput(f'{self.path}: no list "data" in it; it is not in SQuAD\'s format.')
+            raise BadInput(f'{self.path} has no list "data"; it is not in SQuAD\'s format.')
         return articles
 
 
 def _window_starts(n_sentences: int, size: int) -> range:
-    """The first sentences of the windows: one window where there are fewer sentences than it holds."""
+    """The first sentences of the windows; one window if there are fewer sentences than its size."""
     return range(max(n_sentences - size + 1, min(n_sentences, 1)))
 
 
@@ -161,5 +152,5 @@ def _problem_of(question: Any, length: int) -> str | None:
         return 'it has no list "answers" with an answer in it'
     start = answers[0].get("answer_start")
     if not isinstance(start, int) or isinstance(start, bool) or not 0 <= start < max(length, 1):
-        return f"its answer_start {start!r} does not lie in the paragraph"
+        return f"its answer_start {start!r} is not in the paragraph"
     return None

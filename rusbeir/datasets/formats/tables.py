@@ -1,6 +1,6 @@
 """Records of table files: JSON lines, TSV, CSV, parquet and arrow, under the column names that the field uses.
 
-Rows come one by one, so memory does not grow with the table (of parquet: with its row groups).
+Rows are streamed, so memory does not grow with the table (for parquet, it holds one row group).
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rusbeir.datasets.extras import optional
 from rusbeir.datasets.formats.files import Zip, open_file
 from rusbeir.datasets.formats.records import Complain, Judgement, Place, Query, not_utf8, read_objects
 from rusbeir.datasets.formats.trec import read_judgements
-from rusbeir.errors import BackendError, BadInput
+from rusbeir.errors import BackendError, BadInput, require
 from rusbeir.types import Doc
 
 _ID = ("_id", "id", "docid", "doc_id", "document_id")
@@ -46,7 +45,7 @@ JUDGEMENT = (
 
 
 def documents_in(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Place, Doc]]:
-    """The documents of some tables, in the order of the files. Raises BadInput where a column is missing."""
+    """The documents of the tables, in the order of the files. Raises BadInput if a column is missing."""
     for place, (doc_id, text, title) in _values(files, DOCUMENT, complain):
         if (known := _identifier(doc_id)) is None:
             complain("id", place, f"the document id is {doc_id!r}; it must be a string that is not empty")
@@ -58,7 +57,7 @@ def documents_in(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Pl
 
 
 def queries_in(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Place, Query]]:
-    """The queries of some tables, as documents_in."""
+    """The queries of the tables; as documents_in."""
     for place, (query_id, text) in _values(files, QUERY, complain):
         if (known := _identifier(query_id)) is None:
             complain("id", place, f"the query id is {query_id!r}; it must be a string that is not empty")
@@ -69,7 +68,7 @@ def queries_in(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Plac
 
 
 def judgements_in(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Place, Judgement]]:
-    """The judgements of some tables; of a .tsv as of any TREC qrels."""
+    """The judgements of the tables; a .tsv is read as any TREC qrels."""
     for file in files:
         if ".tsv" in file.suffixes:
             with open_file(file) as lines:
@@ -88,7 +87,7 @@ def judgements_in(files: Iterable[Path], complain: Complain) -> Iterator[tuple[P
 def records_in(
     files: Iterable[Path], columns: tuple[Column, ...], complain: Complain
 ) -> Iterator[tuple[Place, Record]]:
-    """Rows of some tables as column -> value, each table having the columns asked for."""
+    """Rows of the tables as column -> value, each table having the columns asked for."""
     for file in files:
         for place, _, record in _checked_rows(file, columns, complain):
             yield place, record
@@ -112,13 +111,14 @@ def _checked_rows(
 
 
 def _names(file: Path, columns: tuple[Column, ...], present: Iterable[str]) -> list[str | None]:
-    """For each column the name it has there; None for an optional one that is missing."""
+    """The name of each column in the file; None for an optional one that is missing."""
     have = list(present)
     names = [next((name for name in column.names if name in have), None) for column in columns]
     for column, name in zip(columns, names, strict=True):
         if name is None and not column.optional:
             raise BadInput(
-                f"{file}: no column for the {column.meaning} ({' or '.join(column.names)}); it has {', '.join(have)}."
+                f"{file} has no column for the {column.meaning} ({' or '.join(column.names)}); "
+                f"it has {', '.join(have)}."
             )
     return names
 
@@ -146,12 +146,12 @@ def _open(file: Path) -> AbstractContextManager[io.BufferedReader]:
     bundle = Zip(file)
     members = [name for name in bundle.names if name.endswith(".jsonl")]
     if len(members) != 1:
-        raise BadInput(f"{file}: it holds {len(members)} .jsonl files; expected one.")
+        raise BadInput(f"{file} holds {len(members)} .jsonl files; expected one.")
     return bundle.open(members[0])
 
 
 def _tsv_rows(file: Path, columns: tuple[Column, ...], complain: Complain) -> Iterator[tuple[Place, Record]]:
-    """Rows of a TSV with a header of known names, else with the id in front and the text behind, as MS MARCO has it."""
+    """Rows of a TSV with a header of known names, else in MS MARCO's form: the id, then the text."""
     known = {name for column in columns for name in column.names}
     header = [columns[0].names[0], columns[1].names[0]]
     with open_file(file) as lines:
@@ -180,8 +180,8 @@ def _csv_rows(file: Path) -> Iterator[tuple[Place, Record]]:
 
 
 def _arrow_rows(file: Path, columns: tuple[Column, ...]) -> Iterator[tuple[Place, Record]]:
-    datasets = optional("datasets", f"Reading {file.name}")
-    with _telling(file):
+    datasets = require("datasets", f"Reading {file.name}", "hf")
+    with _rewording(file):
         if file.suffix == ".arrow":
             table = datasets.Dataset.from_file(str(file))
         else:
@@ -195,8 +195,8 @@ def _arrow_rows(file: Path, columns: tuple[Column, ...]) -> Iterator[tuple[Place
 
 
 @contextlib.contextmanager
-def _telling(file: Path) -> Iterator[None]:
-    pyarrow = optional("pyarrow", f"Reading {file.name}")
+def _rewording(file: Path) -> Iterator[None]:
+    pyarrow = require("pyarrow", f"Reading {file.name}", "hf")
     try:
         yield
     except (pyarrow.ArrowException, zipfile.BadZipFile) as error:

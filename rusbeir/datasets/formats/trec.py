@@ -1,4 +1,4 @@
-"""Qrels and runs read from files: TREC, BEIR's tsv and BEIR's JSON, told apart by content; gz by name."""
+"""Read qrels and runs: TREC, BEIR's tsv and BEIR's JSON, recognised by content; gz by name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from rusbeir.datasets.formats.files import open_file
 from rusbeir.datasets.formats.records import Complain, Judgement, Place, not_utf8, parse_json, refuse
@@ -26,8 +26,8 @@ def read_qrels(path: str | Path) -> dict[str, dict[str, int]]:
     """query_id -> {doc_id: grade}, in file order.
 
     TREC (query, 0, document, grade), BEIR's tsv (query, document, grade; with or without a header) or a JSON
-    object of objects. Raises BadInput, with file and line, for another number of columns, a grade that is no
-    integer, and a repeated pair.
+    object of objects. Raises BadInput, with file and line, for another number of columns, a grade that is not
+    an integer, and a repeated pair.
 
     >>> read_qrels("qrels/test.tsv")["1"]  # doctest: +SKIP
     {'31715818': 1}
@@ -37,7 +37,7 @@ def read_qrels(path: str | Path) -> dict[str, dict[str, int]]:
             return _read_json(file.read(), str(path), _json_grade)
         qrels = collect(read_judgements(file, str(path), refuse))
     if not qrels:
-        raise BadInput(f"{path}: there is no judgement in it; a line of qrels is 'query 0 document 1'.")
+        raise BadInput(f"{path} has no judgement; a line of qrels is 'query 0 document 1'.")
     return qrels
 
 
@@ -45,8 +45,8 @@ def read_run(path: str | Path) -> dict[str, dict[str, float]]:
     """query_id -> {doc_id: score}, in file order; queries that the file leaves out are left out.
 
     TREC (query, Q0, document, rank, score, tag; ranks are ignored, as trec_eval does) or BEIR's JSON. Raises
-    BadInput, with file and line, for another number of columns, a score that is no finite number, and a
-    repeated pair.
+    BadInput, with file and line, for another number of columns, a score that is not a finite number,
+    and a repeated pair.
 
     >>> read_run("bm25.run.gz")["1"]  # doctest: +SKIP
     {'31715818': 12.25, '10786948': 7.5}
@@ -58,31 +58,36 @@ def read_run(path: str | Path) -> dict[str, dict[str, float]]:
 
 
 def read_judgements(lines: Iterable[bytes], file: str, complain: Complain) -> Iterator[tuple[Place, Judgement]]:
-    """The lines of TREC qrels or BEIR's tsv in file order; repeated pairs are given as they come."""
-    shape: _Shape | None = None
+    """The lines of TREC qrels or BEIR's tsv in file order; repeated pairs are yielded, too."""
+    separator: bytes | None = None
+    columns = 0
+    """Of the first line that has three or four; 0 until then."""
     for number, line in enumerate(lines, 1):
         if line.isspace():
             continue
         place = Place(file, number)
-        if shape is None:
-            shape = _shape_of(line)
-            if shape and _is_header(shape.fields(line)):
+        fields = line.strip(b"\r\n").split(separator)
+        if not columns:
+            separator, columns = _find_shape(line)
+            fields = line.strip(b"\r\n").split(separator)
+            is_header = fields[0].strip().lower().translate(None, b"-_ ") in _HEADER and _grade(fields[-1]) is None
+            if columns and is_header:
                 continue
-        fields = (shape or _BY_SPACE).fields(line)
-        if shape is None or len(fields) != shape.columns:
-            complain("columns", place, _wrong_columns(len(fields), shape))
+        if len(fields) != columns:
+            complain("columns", place, _wrong_columns(len(fields), columns))
         elif (grade := _grade(fields[-1])) is None:
-            complain("grade", place, f"the grade {_shown(fields[-1])} is not an integer of at most 9 digits")
-        elif problem := not_utf8(place, line):
-            complain(*problem)
+            complain("grade", place, f"the grade {_quote(fields[-1])} is not an integer of at most 9 digits")
         elif not fields[0] or not fields[-2]:
             complain("id", place, "the query id or the document id is empty")
         else:
-            yield place, Judgement(fields[0].decode(), fields[-2].decode(), grade)
+            try:
+                yield place, Judgement(fields[0].decode(), fields[-2].decode(), grade)
+            except UnicodeDecodeError:
+                complain(*(not_utf8(place, line) or ("utf-8", place, "the line is not UTF-8")))
 
 
 def collect(judgements: Iterable[tuple[Place, Judgement]]) -> dict[str, dict[str, int]]:
-    """Qrels of single judgements, in their order. Raises BadInput for a repeated pair."""
+    """The qrels of a stream of judgements, in their order. Raises BadInput for a repeated pair."""
     qrels: dict[str, dict[str, int]] = {}
     for place, (query_id, doc_id, grade) in judgements:
         docs = qrels.setdefault(query_id, {})
@@ -92,30 +97,13 @@ def collect(judgements: Iterable[tuple[Place, Judgement]]) -> dict[str, dict[str
     return qrels
 
 
-class _Shape(NamedTuple):
-    """How the lines of one qrels file are cut: at tabs or at any white space, into so many columns."""
-
-    separator: bytes | None
-    columns: int
-
-    def fields(self, line: bytes) -> list[bytes]:
-        return line.strip(b"\r\n").split(self.separator)
-
-
-_BY_SPACE = _Shape(None, 0)
-
-
-def _shape_of(line: bytes) -> _Shape | None:
+def _find_shape(line: bytes) -> tuple[bytes | None, int]:
+    """The separator, a tab or (None) any white space, and the number of columns; 0 if neither gives three or four."""
     for separator in (b"\t", None):
-        columns = len(_Shape(separator, 0).fields(line))
+        columns = len(line.strip(b"\r\n").split(separator))
         if columns in (3, 4):
-            return _Shape(separator, columns)
-    return None
-
-
-def _is_header(fields: list[bytes]) -> bool:
-    first = fields[0].strip().lower().translate(None, b"-_ ")
-    return first in _HEADER and _grade(fields[-1]) is None
+            return separator, columns
+    return None, 0
 
 
 def _grade(field: bytes) -> int | None:
@@ -124,9 +112,9 @@ def _grade(field: bytes) -> int | None:
     return int(field) if digits.isdigit() and len(digits) <= _GRADE_DIGITS else None
 
 
-def _wrong_columns(found: int, shape: _Shape | None) -> str:
-    if shape:
-        return f"{found} columns, but the file's first line has {shape.columns}"
+def _wrong_columns(found: int, columns: int) -> str:
+    if columns:
+        return f"{found} columns, but the file's first line has {columns}"
     return f"{found} columns; qrels have four (query 0 document grade) or three (query document grade)"
 
 
@@ -160,14 +148,14 @@ def _bad_run_line(place: Place, line: bytes) -> BadInput:
         return BadInput(f"{place}: {problem[2]}.")
     if len(fields) != 6:
         return BadInput(f"{place}: {len(fields)} columns; a run has six (query Q0 document rank score tag).")
-    return BadInput(f"{place}: the score {_shown(fields[4])} is not a finite number.")
+    return BadInput(f"{place}: the score {_quote(fields[4])} is not a finite number.")
 
 
 def _repeated(place: Place, query_id: str, doc_id: str) -> BadInput:
-    return BadInput(f"{place}: query {query_id!r} and document {doc_id!r} stand together a second time.")
+    return BadInput(f"{place}: query {query_id!r} and document {doc_id!r} are paired a second time.")
 
 
-def _shown(field: bytes) -> str:
+def _quote(field: bytes) -> str:
     return repr(field.decode(errors="backslashreplace")[:40])
 
 
@@ -176,7 +164,7 @@ def _holds_json(file: io.BufferedReader) -> bool:
 
 
 def _read_json(data: bytes, file: str, value_of: Callable[[Any], _V | None]) -> dict[str, dict[str, _V]]:
-    # orjson is the strict one (UTF-8, finite numbers, shallow); json is the one that shows repeated keys.
+    # orjson is strict (UTF-8, finite numbers, depth); json shows repeated keys.
     parse_json(data, file)
     try:
         table = json.loads(data, object_pairs_hook=_unique)
@@ -185,12 +173,12 @@ def _read_json(data: bytes, file: str, value_of: Callable[[Any], _V | None]) -> 
     result: dict[str, dict[str, _V]] = {}
     for query_id, docs in table.items():
         if not isinstance(docs, dict):
-            raise BadInput(f"{file}: query {query_id!r} has no object of documents.")
+            raise BadInput(f"{file}: query {query_id!r} must have an object of documents.")
         result[query_id] = {}
         for doc_id, raw in docs.items():
             value = value_of(raw)
             if value is None:
-                raise BadInput(f"{file}: query {query_id!r}, document {doc_id!r}: {raw!r} is not a number to use here.")
+                raise BadInput(f"{file}: query {query_id!r}, document {doc_id!r}: {raw!r} is not a usable number.")
             result[query_id][doc_id] = value
     return result
 
@@ -199,7 +187,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table = dict(pairs)
     if len(table) < len(pairs):
         repeated = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
-        raise ValueError(f"the key {repeated!r} stands twice in one object")
+        raise ValueError(f"the key {repeated!r} is repeated in one object")
     return table
 
 

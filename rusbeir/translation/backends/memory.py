@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from rusbeir.datasets.checksums import sha256_of
+from rusbeir.datasets.formats.files import checksum_of
 from rusbeir.errors import BadInput
 from rusbeir.jobs import Limits
 from rusbeir.translation.backends.common import ask_sendable
@@ -38,7 +38,7 @@ class Memory:
         """With a digest of the file, whatever its name."""
         fuzzy = "" if self.fuzzy is None else f"|fuzzy:{self.fuzzy:g}"
         try:
-            return f"memory|sha256:{sha256_of(self._path())[:16]}{fuzzy}"
+            return f"memory|sha256:{checksum_of(self._path())[:16]}{fuzzy}"
         except OSError as error:
             raise BadInput(f"{self.memory}: {error.strerror or error}.") from error
 

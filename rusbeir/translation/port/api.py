@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias, Unpack
 
-from rusbeir.datasets import load, query_metadata
+from rusbeir.datasets.loading import load_with_metadata
 from rusbeir.errors import BadInput
 from rusbeir.jobs import Budget, Journal
 from rusbeir.translation.backends import TranslatorOptions, make
@@ -138,8 +138,7 @@ def load_material(
     chosen = parse_fields(",".join(fields))
     if isinstance(dataset, Dataset):
         return Material(dataset=dataset, fields=chosen)
-    loaded = load(dataset, language=language, split=split, progress=progress)
-    metadata = query_metadata(dataset, language=language, split=split, progress=progress)
+    loaded, metadata = load_with_metadata(dataset, language=language, split=split, progress=progress)
     return Material(dataset=loaded, fields=chosen, query_metadata=metadata)
 
 

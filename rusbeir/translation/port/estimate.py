@@ -14,7 +14,7 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from rusbeir.datasets.corpus import id_hash
+from rusbeir.datasets.corpus import hash_id
 from rusbeir.translation.backends import TranslatorOptions
 from rusbeir.translation.port.api import Translators, load_material, make_entries
 from rusbeir.translation.port.fields import FIELDS, Material, sample_documents
@@ -138,7 +138,7 @@ def _measured(material: Material, plan: Plan, progress: Progress) -> tuple[Volum
             progress("count segments", texts, None)
         for piece, sent in plan.cut(text, plan.steps[0]):
             if sent:
-                hashes.append(id_hash(piece))
+                hashes.append(hash_id(piece))
                 lengths.append(len(piece))
                 if len(first) < TIMED_TEXTS:
                     first.append(piece)

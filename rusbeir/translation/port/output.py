@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import orjson
 
 from rusbeir import __version__
-from rusbeir.datasets.card import CARD, card_bytes
+from rusbeir.datasets.formats.beir import CARD, card_bytes
 from rusbeir.datasets.formats.records import document_line, query_line
 from rusbeir.datasets.writing import qrels_lines
 from rusbeir.jobs import Journal

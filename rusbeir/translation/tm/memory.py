@@ -20,7 +20,7 @@ from typing import IO, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rusbeir.datasets.checksums import sha256_of
+from rusbeir.datasets.formats.files import checksum_of
 from rusbeir.errors import BadInput
 from rusbeir.translation.tm.pairs import TextPair, read_pairs
 
@@ -66,7 +66,7 @@ class TranslationMemory:
     @cached_property
     def fingerprint(self) -> str:
         """The sha256 (hex) of the file."""
-        return sha256_of(self.path)
+        return checksum_of(self.path)
 
     def lookup(self, text: str) -> Match | None:
         """The translation of exactly this text, else of one that differs in white space alone; else None."""

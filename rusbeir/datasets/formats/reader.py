@@ -1,0 +1,114 @@
+"""How a dataset is read: the DatasetReader that every format gives, and the table of formats.
+
+A new format is a module with two functions and a row of FORMATS; or, in a package of its own, an entry point of the
+group `rusbeir.readers` that names a Format.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any, Protocol
+
+from rusbeir.datasets.formats.records import Complain, Extra, Judgement, Place, Query
+from rusbeir.types import Doc
+
+logger = logging.getLogger(__name__)
+
+
+class DatasetReader(Protocol):
+    """A dataset on disk, as three streams of records with their places, in file order."""
+
+    @property
+    def split(self) -> str:
+        """The split of the judgements."""
+        ...
+
+    @property
+    def id_suffixes(self) -> tuple[str, ...]:
+        """What the format adds to ids: ("",) for nothing, several if a document has several copies."""
+        ...
+
+    @property
+    def corpus_files(self) -> tuple[Path, ...]:
+        """The files that the documents come from."""
+        ...
+
+    @property
+    def plain_corpus(self) -> Path | None:
+        """The corpus as a JSONL file that can be used in place; None if it must be copied first."""
+        ...
+
+    @property
+    def recipe(self) -> str:
+        """How the documents are made of these files; together with the files' checksums, the key of the copy."""
+        ...
+
+    def documents(self, complain: Complain) -> Iterator[tuple[Place, Doc, Extra]]: ...
+
+    def queries(self, complain: Complain) -> Iterator[tuple[Place, Query, Extra]]: ...
+
+    def judgements(self, complain: Complain) -> Iterator[tuple[Place, Judgement]]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadRequest:
+    """How a path is to be read. split None means the only one; options are the format's own."""
+
+    path: Path
+    language: str
+    split: str | None = None
+    view: str | None = None
+    """Which of several datasets made of the same files is meant; None for the format's first."""
+    also: tuple[Path, ...] = ()
+    """Other folders that hold parts of the same dataset, as repositories of judgements do."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """How one format is recognised and opened, by functions named "module:function", imported when used."""
+
+    open: str
+    """Takes a ReadRequest and returns a DatasetReader. Raises BadInput or UnknownName."""
+    claims: str = ""
+    """Takes a Path and tells whether it is in this format; empty if no path can be recognised."""
+    ignore_titles: bool = False
+    """Whether a path of this format is read without titles if no card says otherwise."""
+    parts: tuple[str, ...] = ("corpus", "queries", "qrels")
+    """The roles of its files in repositories of the Hugging Face hub."""
+
+
+_HERE = "rusbeir.datasets.formats"
+FORMATS = {
+    "hub": Format(claims=f"{_HERE}.hub:is_hub", open=f"{_HERE}.hub:open_hub"),
+    "beir": Format(claims=f"{_HERE}.beir:is_beir", open=f"{_HERE}.beir:open_beir"),
+    "cocktail": Format(claims=f"{_HERE}.beir:is_cocktail", open=f"{_HERE}.beir:open_cocktail", ignore_titles=True),
+    "squad": Format(claims=f"{_HERE}.squad:is_squad", open=f"{_HERE}.squad:open_squad"),
+    "pairs": Format(open=f"{_HERE}.question_passage:open_pairs", parts=("pairs",)),
+}
+
+
+@cache
+def read_formats() -> Mapping[str, Format]:
+    """FORMATS and those of installed packages, which are asked first whether a path is theirs.
+
+    A package cannot replace one of FORMATS. One that cannot be imported is skipped with a warning.
+    """
+    added: dict[str, Format] = {}
+    for entry_point in entry_points(group="rusbeir.readers"):
+        try:
+            added[entry_point.name] = entry_point.load()
+        except Exception as error:
+            logger.warning("The reader %s (%s) cannot be loaded: %s", entry_point.name, entry_point.value, error)
+    return {**added, **FORMATS}
+
+
+def find_format(path: Path) -> Format | None:
+    """The format that claims the path; None if there is none."""
+    return next((one for one in read_formats().values() if one.claims and resolve_name(one.claims)(path)), None)
