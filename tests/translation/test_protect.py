@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import pairwise
 
 import pytest
@@ -89,23 +88,26 @@ def test_styles(style: str, expected: list[str]):
 
 
 @pytest.mark.parametrize(
-    ("style", "answer", "reason"),
+    ("style", "answers", "reason"),
     [
-        ("tag", 'B <x id="2" /> A < X id = «1»>.', "spaces, quotes and case of a language model"),
-        ("tag", 'B <x id="2"></x> A <x id=1/>.', "closed apart; no quotes"),
-        ("xml", 'B <x id="2"/> A <x id="1"/>.', "another order"),
-        ("brace", "B { 2 } A ｛1｝.", "spaces and wide braces"),
-        ("bracket", "B [2 ] A 【1】.", "spaces and wide brackets"),
-        ("bracket", "B [٢] A [1].", "digits of another script"),
-        ("word", "B Q2Z A Q1Z.", "words"),
-        ("none", "B 6 mg A 5 mg.", "as it is"),
-        ("split", "", "parts"),
+        ("tag", ['B <x id="2" /> A < X id = «1»>.'], "spaces, quotes and case of a language model"),
+        ("tag", ['B <x id="2"></x> A <x id=1/>.'], "closed apart; no quotes"),
+        ("xml", ['B <x id="2"/> A <x id="1"/>.'], "another order"),
+        ("brace", ["B { 2 } A ｛1｝."], "spaces and wide braces"),
+        ("bracket", ["B [2 ] A 【1】."], "spaces and wide brackets"),
+        ("bracket", ["B [٢] A [1]."], "digits of another script"),
+        ("word", ["B Q2Z A Q1Z."], "words"),
+        ("none", ["B 6 mg A 5 mg."], "as it is"),
     ],
 )
-def test_masks_come_back_changed(style: str, answer: str, reason: str):
-    one = masked("A 5 mg B 6 mg.", style)
-    answers = ["A", "B"] if style == "split" else [answer]
-    assert restore(one, answers) == ("A 5 mg B 6 mg." if style == "split" else "B 6 mg A 5 mg.")
+def test_masks_come_back_changed(style: str, answers: list[str], reason: str):
+    assert restore(masked("A 5 mg B 6 mg.", style), answers) == "B 6 mg A 5 mg."
+
+
+def test_split_parts_keep_their_places():
+    one = masked("A 5 mg B 6 mg.", "split")
+    assert one.parts == ["A", "B"]
+    assert restore(one, ["Б", "А"]) == "Б 5 mg А 6 mg."
 
 
 @pytest.mark.parametrize("style", [*MASKS, "none"])
@@ -239,10 +241,12 @@ ADVERSARIES = [
 
 @pytest.mark.parametrize("unit", ADVERSARIES)
 def test_no_pattern_backtracks(unit: str):
+    """A pattern that backtracks would not end within hours."""
     text = (unit * 100_000)[:100_000]
-    started = time.perf_counter()
-    find_spans(text, GLOSSARY)
-    assert time.perf_counter() - started < 5, "0.02 to 0.3 s here"
+    end = 0
+    for span in find_spans(text, GLOSSARY):
+        assert end <= span.start < span.end <= len(text)
+        end = span.end
 
 
 @pytest.mark.parametrize("unit", ["1-", "a.", "\\[", "\\begin{a}", "<!--", "<a b=", "10.1/", "a@", "/a", "http://a)"])
@@ -255,6 +259,4 @@ def test_a_line_of_a_megabyte(unit: str):
 @pytest.mark.parametrize("style", MASKS)
 @pytest.mark.parametrize("unit", ["<x id=", "< ", "<", "{ ", "{1", "[ ", "[1", "Q1", "&", "&am"])
 def test_no_mask_backtracks(style: str, unit: str):
-    started = time.perf_counter()
     assert isinstance(restore(masked("Give 5 mg now.", style), [(unit * 200_000)[:200_000]]), Failure)
-    assert time.perf_counter() - started < 5

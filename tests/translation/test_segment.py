@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -138,7 +136,7 @@ def test_any_text_comes_back(
             if max_chars is not None and style in {"none", "split"}:
                 assert len(piece.text) <= max_chars
             if max_bytes is not None and style in {"none", "split"}:
-                assert len(piece.text.encode("utf-8", "surrogatepass")) <= max_bytes
+                assert len(piece.text.encode()) <= max_bytes
         place += len(piece.text)
     if max_chars is None and max_bytes is None:
         # Nothing that has a letter is left behind, but for what is protected.
@@ -169,10 +167,9 @@ def test_masked_units_fit(text: str, style: str, limit: int):
     "unit", ["A. ", '"?" ', "日。", "т. е. ", "(a) ", "x\u0301", "Да! ", "\u00a0A.", "a\n", "1.1."]
 )
 def test_splitters_see_a_line_through_a_window(unit: str, language: str):
+    """Splitting the line as a whole, in quadratic time, would not end."""
     text = (unit * 100_000)[:100_000]
-    started = time.perf_counter()
     pieces = units(text, language=language, capacity=Capacity(max_chars=1000, mask="bracket"))
-    assert time.perf_counter() - started < 15, "0.1 to 1 s here, and ten times that for ten times the text"
     assert "".join(piece.text for piece in pieces) == text
     assert max(map(len, sent(pieces)), default=0) <= 1000
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import re
 import tomllib
-from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -78,7 +77,8 @@ def scripts_of(language: str) -> tuple[str, ...]:
     code, _, rest = language.replace("_", "-").partition("-")
     if "latn" in rest.lower().split("-"):
         return ("Latin",)
-    return tuple(_script_table().get(code.lower(), ()))
+    with (data_folder("translation") / "scripts.toml").open("rb") as file:
+        return tuple(tomllib.load(file).get(code.lower(), ()))
 
 
 def _is_mostly(letters: re.Pattern[str], answer: str) -> bool:
@@ -91,43 +91,30 @@ def _letter_patterns(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Patter
     """Runs of letters of scripts that may not appear, and runs of letters of these scripts."""
     own = "".join(rf"\p{{Script={name}}}" for name in names)
     allowed = rf"{own}\p{{Script=Latin}}\p{{Script=Greek}}\p{{Script=Common}}\p{{Script=Inherited}}"
-    return _compile(rf"[\p{{L}}--[{allowed}]]+"), _compile(rf"[\p{{L}}&&[{own}]]+")
-
-
-def _compile(pattern: str) -> re.Pattern[str]:
-    """The same for re as a pattern of regex, which is far slower, within the Basic Multilingual Plane.
-
-    Beyond that plane only the rare Chinese characters are considered.
-    """
+    # re is far faster than regex but has no scripts, so these are listed as ranges of the Basic Multilingual Plane.
     plane = "".join(map(chr, range(0x10000)))
-    ranges = [f"{run[0]}-{run[-1]}" for run in regex.findall(pattern, plane, regex.V1)]
-    if regex.search(pattern, _RARE_HAN[0], regex.V1):
-        ranges.append("-".join(_RARE_HAN))
-    return re.compile(f"[{''.join(ranges)}]+")
-
-
-@cache
-def _script_table() -> Mapping[str, list[str]]:
-    with (data_folder("translation") / "scripts.toml").open("rb") as file:
-        return tomllib.load(file)
-
-
-def _candidates(source_language: str, target_language: str) -> frozenset[str]:
-    return frozenset({target_language, source_language, "en", *languages()})
+    compiled = []
+    for pattern in (rf"[\p{{L}}--[{allowed}]]+", rf"[\p{{L}}&&[{own}]]+"):
+        ranges = [f"{run[0]}-{run[-1]}" for run in regex.findall(pattern, plane, regex.V1)]
+        # Beyond that plane only the rare Chinese characters are considered.
+        if regex.search(pattern, _RARE_HAN[0], regex.V1):
+            ranges.append("-".join(_RARE_HAN))
+        compiled.append(re.compile(f"[{''.join(ranges)}]+"))
+    return compiled[0], compiled[1]
 
 
 @cache
 def _is_alone_in_script(source_language: str, target_language: str) -> bool:
     """Whether the letters tell the target from all other candidates, as with Russian among western languages."""
     own = set(scripts_of(target_language))
-    others = _candidates(source_language, target_language) - {target_language}
+    others = {source_language, "en", *languages()} - {target_language}
     return bool(own) and all(names and own.isdisjoint(names) for names in map(scripts_of, others))
 
 
 @cache
 def _identifier(source_language: str, target_language: str) -> Any:
     identifier = copy.copy(_model())
-    codes = {_ALIASES.get(code, code) for code in _candidates(source_language, target_language)}
+    codes = {_ALIASES.get(code, code) for code in (source_language, target_language, "en", *languages())}
     identifier.set_languages(sorted(codes & set(identifier.labels)))
     return identifier
 

@@ -1,4 +1,4 @@
-"""What a stretch of text costs of a translator's capacity, masks included, and where a too long one is cut."""
+"""Measure texts against a translator's capacity, masks included, and cut those that are too long."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rusbeir.translation.segments.placeholders import style_of
 from rusbeir.translation.segments.spans import Span
 from rusbeir.translation.translator import Capacity
 
-# White space between words, and the places behind Chinese and Japanese punctuation.
+# White space between words, and the places after Chinese and Japanese punctuation.
 _GAP = re.compile(r"\s++|(?<=[，、；：。！？])")
 _CLAUSE_ENDS = frozenset(",;:—–)，、；：。！？")
 _JOINERS = frozenset("\u200d\ufe0e\ufe0f")
@@ -21,7 +21,7 @@ MAX_BYTES_PER_CHAR = 4
 
 
 class CapacityGauge:
-    """One text measured against one capacity. Spans are ordered and do not overlap."""
+    """Measures stretches of one text against one capacity. Spans are ordered and do not overlap."""
 
     def __init__(self, text: str, capacity: Capacity, spans: Sequence[Span]) -> None:
         self.unlimited = capacity.max_chars is None and capacity.max_bytes is None
@@ -76,14 +76,14 @@ class CapacityGauge:
                 first += 1
                 continue
             if last < len(words):
-                # Behind a comma rather than in the middle of a phrase, where one is in the second half.
+                # After a comma rather than in the middle of a phrase, where there is one in the second half.
                 ends = (i for i in range(last, (first + last) // 2, -1) if self._ends_clause(words[i - 1][1]))
                 last = next(ends, last)
             yield words[first][0], words[last - 1][1]
             first = last
 
     def _filled(self, words: Sequence[tuple[int, int]], first: int) -> int:
-        """The index behind the last of the words that fit together, from the first on."""
+        """The index after the last word that fits together with those from the first on."""
         chars = n_bytes = 0
         done = words[first][0]
         for i in range(first, len(words)):
@@ -97,7 +97,7 @@ class CapacityGauge:
         return self._text[position - 1] in _CLAUSE_ENDS
 
     def _words(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """What stands between the gaps that lie in no span."""
+        """The stretches between the gaps that are not within a span."""
         for gap in _GAP.finditer(self._text, start, end):
             before = bisect_left(self._starts, gap.end()) - 1
             if before >= 0 and self._spans[before].end > gap.start():
@@ -109,7 +109,7 @@ class CapacityGauge:
             yield start, end
 
     def _forced(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """A word that is too long, cut anywhere but in a span."""
+        """The parts of a word that is too long, cut anywhere except within a span."""
         first, last = bisect_left(self._starts, start), bisect_left(self._starts, end)
         for span in self._spans[first:last]:
             yield from self._slices(start, span.start)
@@ -131,7 +131,7 @@ class CapacityGauge:
             start = stop
 
     def _whole_character(self, start: int, stop: int) -> int:
-        """The last place up to stop that does not tear a letter from its marks, as far as there is one near."""
+        """The last place up to stop that does not separate a letter from its marks; stop where there is none near."""
         for place in range(stop, max(start, stop - _JOINED_CHARS), -1):
             if place == len(self._text) or not _belongs_to_previous(self._text[place]):
                 return place
@@ -143,4 +143,4 @@ def _belongs_to_previous(char: str) -> bool:
 
 
 def _n_bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+    return len(text) if text.isascii() else len(text.encode())

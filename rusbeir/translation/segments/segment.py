@@ -1,4 +1,4 @@
-"""Texts cut into the units that a translator is sent, and put together again from its answers.
+"""Cut texts into the units that a translator receives, and put them together again from its answers.
 
 A text is a list of pieces whose texts, joined, are the text itself, byte for byte. Some pieces are sent, the others
 stay as they are: line breaks of every kind, indentation, list markers, white space at the ends of lines, sentences
@@ -20,7 +20,7 @@ from rusbeir.translation.segments.spans import Span
 from rusbeir.translation.translator import Capacity
 
 LEVELS = ("field", "paragraph", "segment", "sentence")
-"""field: the whole text, untouched. paragraph: a line. segment: as many sentences of a line as fit. sentence: one."""
+"""field: the whole text, unchanged. paragraph: a line. segment: as many sentences of a line as fit. sentence: one."""
 
 _BREAKS = "\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _LINE = re.compile(rf"[^{_BREAKS}]++")
@@ -30,8 +30,8 @@ _MARKER = re.compile(r"\s*+(?:(?:>|#{1,6})\s++)*+(?:(?:[-–—*+•‣◦⁃∙
 _LETTER = re.compile(r"[^\W\d_]")
 # A line without any of these is one sentence, whatever splits it.
 _SENTENCE_END = re.compile(r"[^\w\s,(\-–—]\s|[。．！？｡…।॥؟۔։።။៕]")
+# Splitters know the ASCII space alone.
 _WIDE_SPACES = dict.fromkeys((i for i in range(0x80, 0x3001) if chr(i).isspace()), " ")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _WINDOW_CHARS = 4_000
 _MAX_WINDOW_CHARS = 16_000
 _start = attrgetter("start")
@@ -58,7 +58,8 @@ def units(
     """
     if level not in LEVELS:
         raise unknown("level", level, LEVELS)
-    if level == "field" or (level != "sentence" and _is_one_line(text, spans)):
+    is_one_line = text == text.strip() and not _BREAK.search(text) and not _content_start(text, 0, len(text), spans)
+    if level == "field" or (level != "sentence" and is_one_line):
         gauge = CapacityGauge(text, capacity, spans)
         if translatable(text, 0, len(text), spans) and gauge.fits(gauge.size(0, len(text))):
             return [Piece(text, True)]
@@ -66,7 +67,7 @@ def units(
 
 
 def cut(text: str, language: str, spans: Sequence[Span] = ()) -> list[Piece]:
-    """The sentences of a text as sent pieces, and all that lies between them as pieces that are kept.
+    """The sentences of a text as sent pieces, and everything between them as pieces that are kept.
 
     >>> [piece.text for piece in cut("1. Да. Нет!\\r\\n", "ru")]
     ['1. ', 'Да.', ' ', 'Нет!', '\\r\\n']
@@ -81,12 +82,18 @@ def pack(pieces: Sequence[Piece], capacity: Capacity, spans: Sequence[Span] = ()
     never cut; one that is over the limit even when masked is kept instead of sent.
     Raises BadInput for a capacity that no text fits.
     """
-    _refuse_impossible(capacity)
+    no_chars = capacity.max_chars is not None and capacity.max_chars < 1
+    no_bytes = capacity.max_bytes is not None and capacity.max_bytes < MAX_BYTES_PER_CHAR
+    if no_chars or no_bytes:
+        raise BadInput("A translator must accept texts of at least 1 character and 4 bytes.")
     text = "".join([piece.text for piece in pieces])
     gauge = CapacityGauge(text, capacity, spans)
     packed: list[tuple[int, int]] = []
-    chars = n_bytes = 0
-    for start, end in _sent(pieces):
+    chars = n_bytes = end = 0
+    for piece in pieces:
+        start, end = end, end + len(piece.text)
+        if not piece.sent:
+            continue
         if merge and packed and not _BREAK.search(text, packed[-1][1], start):
             more = gauge.size(packed[-1][1], end)
             if gauge.fits((chars + more[0], n_bytes + more[1])):
@@ -110,14 +117,14 @@ def join(pieces: Iterable[Piece], answers: Iterable[str]) -> str:
     try:
         text = "".join([next(given) if piece.sent else piece.text for piece in pieces])
     except StopIteration:
-        raise BadInput("There are fewer answers than pieces that were sent.") from None
+        raise BadInput("There are fewer answers than sent pieces.") from None
     if next(given, None) is not None:
-        raise BadInput("There are more answers than pieces that were sent.")
+        raise BadInput("There are more answers than sent pieces.")
     return text
 
 
 def translatable(text: str, start: int, end: int, spans: Sequence[Span]) -> bool:
-    """Whether text[start:end] has a letter outside of the spans, or a term with a translation of its own in it."""
+    """Whether text[start:end] has a letter outside the spans, or a term that the glossary translates."""
     if not spans:
         return _has_letter(text, start, end)
     for span in spans[bisect_left(spans, start, key=_start) : bisect_left(spans, end, key=_start)]:
@@ -130,21 +137,6 @@ def translatable(text: str, start: int, end: int, spans: Sequence[Span]) -> bool
 def _has_letter(text: str, start: int, end: int) -> bool:
     # The pattern lets fractions and superscripts through.
     return any(found[0].isalpha() for found in _LETTER.finditer(text, start, end))
-
-
-def _refuse_impossible(capacity: Capacity) -> None:
-    no_chars = capacity.max_chars is not None and capacity.max_chars < 1
-    no_bytes = capacity.max_bytes is not None and capacity.max_bytes < MAX_BYTES_PER_CHAR
-    if no_chars or no_bytes:
-        raise BadInput("A translator must take texts of at least 1 character and 4 bytes.")
-
-
-def _sent(pieces: Iterable[Piece]) -> Iterator[tuple[int, int]]:
-    end = 0
-    for piece in pieces:
-        start, end = end, end + len(piece.text)
-        if piece.sent:
-            yield start, end
 
 
 def _pieces(text: str, sent: Iterable[tuple[int, int]]) -> list[Piece]:
@@ -161,7 +153,7 @@ def _pieces(text: str, sent: Iterable[tuple[int, int]]) -> list[Piece]:
 
 
 def _sentences(text: str, language: str, spans: Sequence[Span]) -> Iterator[tuple[int, int]]:
-    """(start, end) of what is to be sent, sentence by sentence."""
+    """(start, end) of each sentence to send."""
     for line_start, line_end in _lines(text, spans):
         start = _content_start(text, line_start, line_end, spans)
         end = start + len(text[start:line_end].rstrip())
@@ -175,13 +167,8 @@ def _sentences(text: str, language: str, spans: Sequence[Span]) -> Iterator[tupl
                 yield sentence
 
 
-def _is_one_line(text: str, spans: Sequence[Span]) -> bool:
-    """Whether there is nothing in the text but one line, without indentation, marker or white space at its end."""
-    return text == text.strip() and not _BREAK.search(text) and _content_start(text, 0, len(text), spans) == 0
-
-
 def _lines(text: str, spans: Sequence[Span]) -> Iterator[tuple[int, int]]:
-    """The lines, without what a span that runs over a line break covers."""
+    """The lines, without the parts covered by spans that contain a line break."""
     walls = iter([span for span in spans if _BREAK.search(text, span.start, span.end)])
     wall = next(walls, None)
     for line in _LINE.finditer(text):
@@ -200,7 +187,7 @@ def _lines(text: str, spans: Sequence[Span]) -> Iterator[tuple[int, int]]:
 
 
 def _content_start(text: str, start: int, end: int, spans: Sequence[Span]) -> int:
-    """Where the text of a line begins, behind indentation and list markers."""
+    """Where the content of a line begins, after indentation and list markers."""
     marker = _MARKER.match(text, start, end)
     content = marker.end() if marker else start
     before = bisect_left(spans, content, key=_start) - 1
@@ -211,13 +198,13 @@ def _content_start(text: str, start: int, end: int, spans: Sequence[Span]) -> in
 
 
 def _split(text: str, start: int, end: int, language: str) -> Iterator[tuple[int, int]]:
-    """The sentences of a line, found through a window: splitters take quadratic time.
+    """The sentences of a line, found through a window, as splitters take quadratic time.
 
-    The last sentence in the window may go on behind it and is looked at again in the next, or in a wider one.
+    The last sentence in the window may continue after it, and is split again in the next window or a wider one.
     """
     window = _WINDOW_CHARS
     while end - start > window:
-        found = _spans_of(text[start : start + window], language)
+        found = sentence_spans(text[start : start + window].translate(_WIDE_SPACES), language)
         if len(found) > 1:
             yield from ((start + first, start + last) for first, last in found[:-1])
             start += found[-1][0]
@@ -232,17 +219,12 @@ def _split(text: str, start: int, end: int, language: str) -> Iterator[tuple[int
                 yield stop - content, start + len(text[start:stop].rstrip())
             start = stop
             window = _WINDOW_CHARS
-    yield from ((start + first, start + last) for first, last in _spans_of(text[start:end], language))
-
-
-def _spans_of(text: str, language: str) -> list[tuple[int, int]]:
-    if not text.isascii():
-        text = _SURROGATE.sub("\ufffd", text.translate(_WIDE_SPACES))
-    return sentence_spans(text, language)
+    rest = sentence_spans(text[start:end].translate(_WIDE_SPACES), language)
+    yield from ((start + first, start + last) for first, last in rest)
 
 
 def _outside(sentences: Iterable[tuple[int, int]], spans: Sequence[Span]) -> Iterator[tuple[int, int]]:
-    """The sentences, those joined again between which a span lies."""
+    """The sentences, with those joined again that a span connects."""
     held: tuple[int, int] | None = None
     for start, end in sentences:
         if held is None:

@@ -1,4 +1,4 @@
-"""What is protected from translation, as patterns. None of them takes more than linear time.
+"""The patterns of strings that are protected from translation. None takes more than linear time.
 
 Each begins only where a token can begin (a lookbehind) or at a rare character, and each repeat is possessive or has
 an upper bound, so that a start that leads nowhere costs little and no stretch is read again from every place in it.
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class SpanPattern(NamedTuple):
-    """One kind of protected string."""
+    """A pattern of one kind of protected strings."""
 
     kind: str
     chars: frozenset[str]
@@ -193,11 +193,11 @@ SPAN_PATTERNS = (
         "entity", frozenset("&"), re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]{2,31}[0-9]{0,2});")
     ),
 )
-"""In no order of rank: where two overlap, the one that begins first is taken, and of two such the longer."""
+"""Unordered. Overlaps are resolved leftmost-longest."""
 
 
 class Pair(NamedTuple):
-    """A kind of protected string that may hold anything between a mark where it opens and one where it closes."""
+    """A kind of protected string: anything between an opening and a closing mark."""
 
     kind: str
     opens: str
@@ -214,7 +214,7 @@ PAIRS = (
     Pair("latex", "\\[", "\\]"),
 )
 MAX_PAIR_CHARS = 5_000
-"""What closes later than this is taken for two stray marks."""
+"""Marks further apart than this are taken for two stray ones."""
 
 ENVIRONMENT = re.compile(r"\\(begin|end)\{[A-Za-z]{1,20}\*?\}")
 """Opens or closes a LaTeX environment; they may nest."""

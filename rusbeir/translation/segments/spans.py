@@ -1,8 +1,8 @@
-"""Where in a text the strings lie that no translator may touch."""
+"""Find the strings of a text that no translator may change."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -13,7 +13,6 @@ from rusbeir.translation.segments.span_patterns import (
     PAIRS,
     SPAN_PATTERNS,
     Pair,
-    SpanPattern,
 )
 
 _SHORT_CHARS = 10_000
@@ -30,7 +29,7 @@ class Span(NamedTuple):
     kind: str
     """url, email, doi, identifier, reference, quantity, latex, code, path, tag, entity or term."""
     target: str | None = None
-    """What stands in its place in the translation; None where it stays as it is."""
+    """Its translation; None where it stays as it is."""
 
 
 def find_spans(text: str, glossary: Glossary | None = None) -> tuple[Span, ...]:
@@ -39,40 +38,39 @@ def find_spans(text: str, glossary: Glossary | None = None) -> tuple[Span, ...]:
     >>> [span.kind for span in find_spans("Give 5 mg/kg (https://a.org/b), <b>daily</b>.")]
     ['quantity', 'url', 'tag', 'tag']
     """
-    return _kept_in_mind(text, glossary) if len(text) <= _SHORT_CHARS else _found(text, glossary)
+    return _search_cached(text, glossary) if len(text) <= _SHORT_CHARS else _search(text, glossary)
 
 
-def _found(text: str, glossary: Glossary | None) -> tuple[Span, ...]:
+def _search(text: str, glossary: Glossary | None) -> tuple[Span, ...]:
     found: list[Span] = []
     chars = set(text)
     for span_pattern in SPAN_PATTERNS:
         if not span_pattern.chars.isdisjoint(chars) and (
             span_pattern.trigger is None or span_pattern.trigger.search(text)
         ):
-            found += _matches(span_pattern, text)
+            for match in span_pattern.pattern.finditer(text):
+                start, end = match.span()
+                end = _without_trailing(text, start, end) if span_pattern.trailing else end
+                found.append(Span(start, end, span_pattern.kind))
     if not _PAIR_CHARS.isdisjoint(chars):
         for pair in PAIRS:
             found += _enclosed(pair, text)
         found += _environments(text)
     if glossary is not None:
         found += [Span(start, end, "term", target) for start, end, target in glossary.find(text)]
-    return tuple(_first_and_longest(found) if len(found) > 1 else found)
+    kept: list[Span] = []
+    for span in sorted(found, key=lambda span: (span.start, -span.end)):
+        if not kept or span.start >= kept[-1].end:
+            kept.append(span)
+    return tuple(kept)
 
 
-_kept_in_mind = lru_cache(maxsize=512)(_found)
-"""A text's spans are asked for when it is sent and again when its answer is checked."""
-
-
-def _matches(span_pattern: SpanPattern, text: str) -> Iterator[Span]:
-    for match in span_pattern.pattern.finditer(text):
-        start, end = match.span()
-        if span_pattern.trailing:
-            end = _without_trailing(text, start, end)
-        yield Span(start, end, span_pattern.kind)
+_search_cached = lru_cache(maxsize=512)(_search)
+"""For the spans of a text, which are needed when it is sent and again when its answer is checked."""
 
 
 def _enclosed(pair: Pair, text: str) -> Iterator[Span]:
-    """From each opening mark to the closing one that follows it; every character is looked at once."""
+    """The spans from each opening mark to the closing one that follows it; reads every character once."""
     start = text.find(pair.opens)
     end = -1
     while start >= 0:
@@ -100,7 +98,7 @@ def _environments(text: str) -> Iterator[Span]:
 
 
 def _without_trailing(text: str, start: int, end: int) -> int:
-    """The end without the punctuation of the sentence, and without brackets that were opened before the start."""
+    """The end, moved before the sentence's punctuation and before closing brackets that open before the start."""
     surplus = {
         close: text.count(close, start, end) - text.count(open_, start, end) for close, open_ in _BRACKETS.items()
     }
@@ -112,11 +110,3 @@ def _without_trailing(text: str, start: int, end: int) -> int:
             break
         end -= 1
     return end
-
-
-def _first_and_longest(found: Iterable[Span]) -> Iterator[Span]:
-    done = 0
-    for span in sorted(found, key=lambda span: (span.start, -span.end)):
-        if span.start >= done:
-            yield span
-            done = span.end
