@@ -55,7 +55,7 @@ REFUSED = [
     (
         "rerank(bge-reranker-v2-minicpm-layerwise)",
         MissingExtra,
-        r"need transformers below 5, and 5\..* pip install 'rusbeir\[flagembedding\]' 'transformers<5'$",
+        r"need transformers below 5, but 5\..* pip install 'rusbeir\[flagembedding\]' 'transformers<5'$",
     ),
     ("rerank(bge-reranker-v2-gemma,layer=20)", BadInput, "layer= is for the runtime flagembedding-layerwise; bge-rer"),
 ]
