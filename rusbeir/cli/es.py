@@ -20,7 +20,7 @@ def list_(es_url: options.EsUrl = None, as_json: options.Json = False) -> None:
     from rusbeir.retrieval.elasticsearch import connection, indexes
 
     server = connection.connect(es_url or "")
-    rows = indexes.listed(server)
+    rows = indexes.list_indexes(server)
     if as_json:
         output.print_json(rows)
         return

@@ -11,7 +11,7 @@ import pytest
 
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.retrieval.elasticsearch import connection
-from rusbeir.retrieval.elasticsearch.diagnose import Finding, examine
+from rusbeir.retrieval.elasticsearch.diagnose import Diagnosis, examine
 from tests.support.elastic_answers import answering
 from tests.support.tls_proxy import tls_proxy
 
@@ -88,7 +88,7 @@ def test_ipv6():
 
 
 def test_patience_begins_with_the_first_failure(monkeypatch):
-    monkeypatch.setattr(connection, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(connection, "RETRY_SECONDS", 0.2)
     calls = []
 
     def long_work() -> str:
@@ -97,18 +97,18 @@ def test_patience_begins_with_the_first_failure(monkeypatch):
             raise connection.Unavailable("a hiccup at its end")
         return "done"
 
-    assert connection.patiently(long_work) == "done"
+    assert connection.retry(long_work) == "done"
 
 
 def test_patience_ends(monkeypatch):
-    monkeypatch.setattr(connection, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(connection, "RETRY_SECONDS", 0.2)
 
     def work() -> None:
         raise connection.Unavailable("away")
 
     started = time.monotonic()
     with pytest.raises(connection.Unavailable, match="away"):
-        connection.patiently(work)
+        connection.retry(work)
     assert 0.2 <= time.monotonic() - started < 10
 
 
@@ -123,7 +123,7 @@ TROUBLE = [
     ("d3Jvbmc6d3Jvbmc=", False, True, "https", ["(401)", "ES_API_KEY is wrong or expired"]),
     ("", False, True, "https", ["(401)", "set ES_API_KEY"]),
     (KEY, True, True, "https", ["certificate has expired", "Renew it"]),
-    (KEY, False, False, "https", ["CA unknown here", "ES_CA_CERTS"]),
+    (KEY, False, False, "https", ["an unknown CA", "ES_CA_CERTS"]),
     (KEY, False, True, "http", ["No Elasticsearch answers", "https://"]),
 ]
 
@@ -141,7 +141,7 @@ def test_a_secured_server(elasticsearch, tmp_path, monkeypatch, key, expired, ca
 
 
 def test_tls_to_a_server_that_speaks_none(elasticsearch):
-    with pytest.raises(BackendError, match=r"speaks plain HTTP\. Write http://"):
+    with pytest.raises(BackendError, match=r"uses plain HTTP\. Write http://"):
         _ = connection.connect(elasticsearch.url.replace("http", "https")).info
 
 
@@ -214,7 +214,7 @@ HEALTHY = {
 }
 
 
-def examined(answer: dict) -> dict[str, Finding]:
+def examined(answer: dict) -> dict[str, Diagnosis]:
     """One answer for every page stands for clusters that cannot be brought into that state here."""
     with answering(200, HEALTHY | answer) as url:
         return {finding.what: finding for finding in examine(connection.connect(url))}

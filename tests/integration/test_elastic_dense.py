@@ -8,7 +8,7 @@ import pytest
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.retrieval import resolve
 from rusbeir.retrieval.dense.system import DenseSystem
-from rusbeir.retrieval.elasticsearch import dense, indexes
+from rusbeir.retrieval.elasticsearch import indexes, vectors
 from rusbeir.retrieval.models import Model
 from tests.support.toy_encoder import Toy, documents
 
@@ -18,7 +18,7 @@ QUERIES = {doc.doc_id: doc.text for doc in list(DOCS)[:30]}
 
 def system(url: str = "", index: str = "exact", **options) -> DenseSystem:
     toy = Toy()
-    server = dense.connect(f"elasticsearch@{url}", index) if url else None
+    server = vectors.connect(f"elasticsearch@{url}", index) if url else None
     model = Model(name="toy", separator=" ")
     return DenseSystem(name="dense(toy)", model=model, encoder=toy, index=index, server=server, **options)
 
@@ -52,17 +52,17 @@ def test_graphs_say_what_they_miss_and_are_loaded_once(elasticsearch, fresh_cach
     exactly = search(system())
     shared = np.mean([len(set(first[query]) & set(exactly[query])) / 20 for query in QUERIES])
     assert shared == pytest.approx(said, abs=0.1), "equal scores may stand for each other"
-    before = indexes.listed(graph.server)
+    before = indexes.list_indexes(graph.server)
     again = system(elasticsearch.url, index)
     assert search(again) == first
     assert again.encoder.calls == []
-    assert indexes.listed(graph.server) == before
+    assert indexes.list_indexes(graph.server) == before
 
 
 def test_an_index_that_lost_documents_is_not_searched(elasticsearch, fresh_cache):
     damaged = system(elasticsearch.url, "es-flat")
     search(damaged)
-    name = next(row["name"] for row in indexes.listed(damaged.server) if row["signature"] == damaged.signature)
+    name = next(row["name"] for row in indexes.list_indexes(damaged.server) if row["signature"] == damaged.signature)
     damaged.server.ask("DELETE", f"/{indexes.index_of(name)}/_doc/7?refresh=true")
     with pytest.raises(BackendError, match=r"1,499 documents instead of 1,500.*rusbeir es drop"):
         search(damaged)
@@ -72,5 +72,5 @@ def test_an_index_that_lost_documents_is_not_searched(elasticsearch, fresh_cache
 
 @pytest.mark.parametrize("engine", ["auto", "tantivy"])
 def test_an_index_on_a_server_needs_one(engine):
-    with pytest.raises(BadInput, match="index=es-hnsw lies on a server: add --engine elasticsearch"):
+    with pytest.raises(BadInput, match="index=es-hnsw is on a server: add --engine elasticsearch"):
         resolve("dense(multilingual-e5-small,index=es-hnsw)", language="ru", engine=engine)

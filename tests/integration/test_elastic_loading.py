@@ -11,7 +11,7 @@ import pytest
 from rusbeir.errors import BackendError, BadInput, UnknownName
 from rusbeir.retrieval.elasticsearch import bulk, connection, indexes, mappings
 from rusbeir.retrieval.elasticsearch.connection import Server
-from rusbeir.retrieval.elasticsearch.searcher import ElasticSearcher
+from rusbeir.retrieval.elasticsearch.engine import ElasticSearcher
 from rusbeir.retrieval.lexical.bm25 import Bm25
 from rusbeir.types import Doc
 from tests.support import killed_load
@@ -31,10 +31,10 @@ def server(elasticsearch) -> Server:
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(connection, "PATIENCE_SECONDS", 1)
+    monkeypatch.setattr(connection, "RETRY_SECONDS", 1)
 
 
-def begin(server: Server, name: str, folder: Path, body: dict | None = None) -> indexes.Held:
+def begin(server: Server, name: str, folder: Path, body: dict | None = None) -> indexes.ServerIndex:
     """The index of a load that has begun."""
     return indexes.create(server, name, recipe(ENGINE, Bm25(), folder), body or mappings.client_body(Bm25()))
 
@@ -164,7 +164,7 @@ def test_a_read_only_index(server, tmp_path):
     held = begin(server, name_of(folder), folder)
     block = {"index.blocks.read_only_allow_delete": True}
     server.ask("PUT", f"/{held.index}/_settings", block)
-    with pytest.raises(BackendError, match=r"made the index read-only.*Free disk space.*goes on where it was"):
+    with pytest.raises(BackendError, match=r"made the index read-only.*Free disk space.*same command then resumes"):
         build(folder, DOCS, ENGINE)
     server.ask("PUT", f"/{held.index}/_settings", {"index.blocks.read_only_allow_delete": None})
     build(folder, DOCS, ENGINE)
@@ -215,12 +215,12 @@ def test_drop_removes_only_what_is_ours(server, tmp_path):
     build(tmp_path / "index", DOCS, ENGINE)
     name = name_of(tmp_path / "index")
     server.ask("PUT", "/rusbeir-like-1", {})
-    assert name in [row["name"] for row in indexes.listed(server)]
+    assert name in [row["name"] for row in indexes.list_indexes(server)]
     for other in ("rusbeir-like", "rusbeir-like-1", "somebodys", "*", "rusbeir-*"):
         with pytest.raises(UnknownName):
             indexes.drop(server, other)
     indexes.drop(server, name)
-    assert name not in [row["name"] for row in indexes.listed(server)]
+    assert name not in [row["name"] for row in indexes.list_indexes(server)]
     assert server.ask("GET", "/rusbeir-like-1") is not None
     server.ask("DELETE", "/rusbeir-like-1")
 
@@ -233,7 +233,7 @@ def test_a_clone_is_not_what_it_was_cloned_from(server, tmp_path):
     server.ask("POST", f"/{index}/_clone/rusbeir-mycopy")
     server.ask("PUT", "/rusbeir-mycopy-1", {})
     try:
-        assert "rusbeir-mycopy" not in [row["name"] for row in indexes.listed(server)]
+        assert "rusbeir-mycopy" not in [row["name"] for row in indexes.list_indexes(server)]
         for name in ("rusbeir-mycopy", "rusbeir-mycopy-1"):
             with pytest.raises(UnknownName):
                 indexes.drop(server, name)
@@ -247,7 +247,7 @@ def test_what_others_call_rusbeir(server, tmp_path, meta):
     build(tmp_path / "index", DOCS[:10], ENGINE)
     server.ask("PUT", "/rusbeir-odd-1", {"mappings": {"_meta": {"rusbeir": meta}}})
     try:
-        assert "rusbeir-odd" not in [row["name"] for row in indexes.listed(server)]
+        assert "rusbeir-odd" not in [row["name"] for row in indexes.list_indexes(server)]
         with pytest.raises(UnknownName):
             indexes.drop(server, "rusbeir-odd")
         indexes.drop(server, name_of(tmp_path / "index"))
@@ -261,9 +261,9 @@ def test_drop_removes_all_or_none(server, tmp_path):
         build(tmp_path / part, DOCS[:10], ENGINE)
     with pytest.raises(UnknownName, match="rusbeir-wrong"):
         indexes.drop(server, *names, "rusbeir-wrong")
-    assert set(names) <= {row["name"] for row in indexes.listed(server)}
+    assert set(names) <= {row["name"] for row in indexes.list_indexes(server)}
     indexes.drop(server, *names, names[0], f"{names[1]}-1")
-    assert not set(names) & {row["name"] for row in indexes.listed(server)}
+    assert not set(names) & {row["name"] for row in indexes.list_indexes(server)}
 
 
 def test_a_dropped_index_is_built_again(elasticsearch, tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 
 from rusbeir.errors import BadInput
 from rusbeir.retrieval.dense import vector_search
-from rusbeir.retrieval.elasticsearch import connection, indexes, searcher, vectors
+from rusbeir.retrieval.elasticsearch import connection, engine, indexes, vectors
 from rusbeir.retrieval.lexical.bm25 import Bm25
 from rusbeir.retrieval.lexical.engines import IndexKey
 
@@ -65,7 +65,7 @@ def test_many_queries_are_asked_a_block_at_a_time(elasticsearch, monkeypatch):
 
     def answers(server, index, bodies, batch):
         asked.append(len(bodies))
-        return searcher.answers(server, index, bodies, batch)
+        return engine.answers(server, index, bodies, batch)
 
     index = build("flat", elasticsearch.url)
     whole = [hits for query in QUERIES for hits in index.vectors.search(query[None], K)]
@@ -77,9 +77,9 @@ def test_many_queries_are_asked_a_block_at_a_time(elasticsearch, monkeypatch):
 def test_built_once(elasticsearch):
     build("flat", elasticsearch.url)
     server = connection.connect(elasticsearch.url)
-    before = indexes.listed(server)
+    before = indexes.list_indexes(server)
     build("flat", elasticsearch.url)
-    assert indexes.listed(server) == before
+    assert indexes.list_indexes(server) == before
 
 
 WRONG = [

@@ -18,7 +18,7 @@ from rusbeir.retrieval.dense import encoded_corpus, vector_search
 from rusbeir.retrieval.dense.embedding_store import EmbeddingStore
 from rusbeir.retrieval.dense.encoded_corpus import EncodedCorpus
 from rusbeir.retrieval.dense.encoder import Encoder, Vectors
-from rusbeir.retrieval.elasticsearch import dense
+from rusbeir.retrieval.elasticsearch import vectors as server_vectors
 from rusbeir.retrieval.elasticsearch.connection import Server
 from rusbeir.retrieval.lexical.engines import IndexKey
 from rusbeir.retrieval.resolve import PYTHON
@@ -50,7 +50,7 @@ UNREAD_SETTINGS = {
 MakeEncoder: TypeAlias = Callable[..., Encoder]
 
 OPTIONS = ("dtype", "index", "chunk", "stride")
-INDEXES = ("exact", "hnsw", *dense.KINDS)
+INDEXES = ("exact", "hnsw", *server_vectors.KINDS)
 DTYPES = ("float32", "float16")
 
 RECALL_QUERIES = 200
@@ -85,7 +85,7 @@ class DenseSystem:
     @property
     def _index(self) -> str:
         if self.server is not None:
-            return dense.signature(self.index, self.server)
+            return server_vectors.signature(self.index, self.server)
         return vector_search.HNSW_SIGNATURE if self.index == "hnsw" else self.index
 
     @property
@@ -106,7 +106,7 @@ class DenseSystem:
         approximate: ApproximateIndex | None = None
         if self.server is not None:
             key = IndexKey(signature=self.signature, fingerprint=fingerprint)
-            approximate = dense.open_index(self.server, self.index, key, encoded, store, progress)
+            approximate = server_vectors.open_index(self.server, self.index, key, encoded, store, progress)
         elif self.index == "hnsw":
             path, (vectors, _) = place / vector_search.HNSW_FILE, store.map_vectors()
             approximate = vector_search.HnswGraph(path=path, vectors=vectors, rows=encoded.rows, progress=progress)
@@ -263,7 +263,7 @@ def from_stage(stage: Stage, language: str, engine: str, source: System | None) 
         encoder=encoder,
         dtype=options.word("dtype", DTYPES[0], DTYPES),
         index=index,
-        server=dense.connect(engine, index) if index in dense.KINDS else None,
+        server=server_vectors.connect(engine, index) if index in server_vectors.KINDS else None,
         chunk=chunk,
         stride=stride,
     )

@@ -1,8 +1,8 @@
-"""Loading documents in bulk: in parallel, again where the server is busy or gone, and from where it stood.
+"""Load documents in bulk: in parallel, repeated where the server is busy or gone, resumed after a kill.
 
 Documents are numbered, and the number is their id on the server. They are only ever created, so sending one twice
-leaves the first: replaced documents would count in Lucene's statistics until they are merged away. They go in blocks
-of fixed rows; a block whose documents are all there is not sent again.
+leaves the first: replaced documents would count in Lucene's statistics until they are merged away. They are sent
+in blocks of fixed rows; a block whose documents are all there is not sent again.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ BLOCK_ROWS = 1_000
 _BATCH_BYTES = 4_000_000
 _THREADS = 4
 _ALREADY_THERE = 409
-_MOST_BUCKETS = 60_000
-"""Servers give at most 65,536 buckets an answer."""
+_MAX_BUCKETS = 60_000
+"""Servers return at most 65,536 buckets per answer."""
 
 Source: TypeAlias = tuple[str, dict[str, Any]]
 """A document's id, for messages, and its fields."""
@@ -57,18 +57,18 @@ class _Batch:
 
 
 def load(server: Server, index: str, documents: Iterable[Source]) -> int:
-    """How many documents there are; all of them are on the server then, and searchable.
+    """Load the documents; returns their number once all of them are on the server and searchable.
 
-    Holds a few batches at a time. Raises BackendError naming the document that the server refuses.
+    A few batches are in memory at a time. Raises BackendError naming the document that the server refuses.
     """
-    done = _whole_blocks(server, index)
+    done = _find_whole_blocks(server, index)
     if done:
-        logger.warning("%s holds %s documents already; going on from there.", index, f"{len(done) * BLOCK_ROWS:,}")
+        logger.warning("%s holds %s documents already; resuming there.", index, f"{len(done) * BLOCK_ROWS:,}")
     count = 0
     with ThreadPoolExecutor(_THREADS) as pool:
         sent: deque[Future[None]] = deque()
         try:
-            for batch, read in _batches(documents, done):
+            for batch, read in _make_batches(documents, done):
                 count = read
                 if batch.rows:
                     sent.append(pool.submit(_send, server, index, batch))
@@ -79,19 +79,19 @@ def load(server: Server, index: str, documents: Iterable[Source]) -> int:
         finally:
             for future in sent:
                 future.cancel()
-    connection.patiently(lambda: server.ask("POST", f"/{index}/_refresh"))
-    held = connection.patiently(lambda: server.ask("GET", f"/{index}/_count"))
+    connection.retry(lambda: server.ask("POST", f"/{index}/_refresh"))
+    held = connection.retry(lambda: server.ask("GET", f"/{index}/_count"))
     if held["_shards"]["failed"] or held["count"] != count:
         raise BackendError(
             f"{server.address} holds {held['count']:,} documents in {index} instead of {count:,}: "
             "another corpus was loaded under this name, or documents were lost with a node. "
-            f"Remove it with `rusbeir es drop {index}`; it is then loaded anew."
+            f"Remove it with `rusbeir es drop {index}`; it is then loaded again."
         )
     return count
 
 
-def _batches(documents: Iterable[Source], done: set[int]) -> Iterator[tuple[_Batch, int]]:
-    """Batches within a block each, and how many documents were read so far."""
+def _make_batches(documents: Iterable[Source], done: set[int]) -> Iterator[tuple[_Batch, int]]:
+    """Batches that each lie within one block, with the number of documents read so far."""
     batch = _Batch()
     count = 0
     for row, (doc_id, fields) in enumerate(documents):
@@ -105,15 +105,15 @@ def _batches(documents: Iterable[Source], done: set[int]) -> Iterator[tuple[_Bat
     yield batch, count
 
 
-def _whole_blocks(server: Server, index: str) -> set[int]:
+def _find_whole_blocks(server: Server, index: str) -> set[int]:
     """Numbers of the blocks of which every document has arrived."""
-    connection.patiently(lambda: server.ask("POST", f"/{index}/_refresh"))
+    connection.retry(lambda: server.ask("POST", f"/{index}/_refresh"))
     last = _aggregate(server, index, {"max": {"field": ROW}})["value"]
     whole: set[int] = set()
     if last is None:
         return whole
-    for start in range(0, int(last) + 1, _MOST_BUCKETS * BLOCK_ROWS):
-        end = start + _MOST_BUCKETS * BLOCK_ROWS
+    for start in range(0, int(last) + 1, _MAX_BUCKETS * BLOCK_ROWS):
+        end = start + _MAX_BUCKETS * BLOCK_ROWS
         histogram = {"histogram": {"field": ROW, "interval": BLOCK_ROWS, "min_doc_count": 1}}
         within = {"range": {ROW: {"gte": start, "lt": end}}}
         buckets = _aggregate(server, index, histogram, within)["buckets"]
@@ -124,7 +124,7 @@ def _whole_blocks(server: Server, index: str) -> set[int]:
 def _aggregate(server: Server, index: str, aggregation: dict[str, Any], query: Any = None) -> dict[str, Any]:
     body = {"size": 0, "aggs": {"a": aggregation}, **({"query": query} if query else {})}
     path = f"/{index}/_search?allow_partial_search_results=false"
-    answer = connection.patiently(lambda: server.ask("POST", path, body))
+    answer = connection.retry(lambda: server.ask("POST", path, body))
     found: dict[str, Any] = answer["aggregations"]["a"]
     return found
 
@@ -138,7 +138,7 @@ def _send(server: Server, index: str, batch: _Batch) -> None:
         answer = server.ask("POST", f"/{index}/_bulk?timeout=30s&filter_path=errors,items.*.status,items.*.error",
                             b"".join(waiting.lines), content="ndjson", allow=(413,))  # fmt: skip
         if answer is None:
-            _halves(server, index, waiting)
+            _send_halves(server, index, waiting)
             return
         if not answer["errors"]:
             return
@@ -147,19 +147,19 @@ def _send(server: Server, index: str, batch: _Batch) -> None:
             result = item["create"]
             if "error" in result and result["status"] != _ALREADY_THERE:
                 reason = connection.reason_of(result)
-                if not _may_pass(result):
-                    raise _refused(server, waiting.doc_ids[place], result)
+                if not _is_temporary(result):
+                    raise _refusal(server, waiting.doc_ids[place], result)
                 busy.append(place)
         if not busy:
             return
         waiting = waiting.part(busy)
         raise Unavailable(f"{server.address} did not take {len(busy):,} documents for {index}: {reason}")
 
-    connection.patiently(send_waiting)
+    connection.retry(send_waiting)
 
 
-def _halves(server: Server, index: str, batch: _Batch) -> None:
-    """Too much for one request: send it in two."""
+def _send_halves(server: Server, index: str, batch: _Batch) -> None:
+    """Send a batch that is too large for one request in two."""
     if len(batch.rows) == 1:
         raise BackendError(
             f"Document {batch.doc_ids[0]!r} makes a request of {batch.size:,} bytes; {server.address} takes less. "
@@ -170,13 +170,13 @@ def _halves(server: Server, index: str, batch: _Batch) -> None:
         _send(server, index, batch.part(places))
 
 
-def _may_pass(result: dict[str, Any]) -> bool:
+def _is_temporary(result: dict[str, Any]) -> bool:
     blocked = connection.kind_of(result) == connection.BLOCKED and result["status"] != 503
     return result["status"] in connection.BUSY and not blocked
 
 
-def _refused(server: Server, doc_id: str, result: dict[str, Any]) -> BackendError:
+def _refusal(server: Server, doc_id: str, result: dict[str, Any]) -> BackendError:
     reason = connection.reason_of(result)
     if connection.kind_of(result) == connection.BLOCKED:
-        return BackendError(connection.blocked(server.address, reason))
+        return BackendError(connection.describe_block(server.address, reason))
     return BackendError(f"{server.address} refuses document {doc_id!r} ({result['status']}): {reason}")

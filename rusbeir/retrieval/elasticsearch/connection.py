@@ -1,4 +1,4 @@
-"""A connection to Elasticsearch: where it is, how it is allowed in, and failures as one line each."""
+"""A connection to Elasticsearch: its address, credentials and TLS, errors in one line each, and repetition."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from rusbeir.errors import BackendError, BadInput, MissingExtra
+from rusbeir.errors import BackendError, BadInput, require
+from rusbeir.text import shorten
 
 T = TypeVar("T")
 
 URL = "RUSBEIR_ES_URL"
-"""Where no address is given: URLs of the nodes, parted by commas."""
+"""The variable read where no address is given: URLs of the nodes, separated by commas."""
 DEFAULT_URL = "http://127.0.0.1:9200"
 API_KEY, USER, PASSWORD, CA = "ES_API_KEY", "ES_USER", "ES_PASSWORD", "ES_CA_CERTS"
 """Credentials come from these variables alone."""
 
 REQUEST_SECONDS = 60
-PATIENCE_SECONDS = 180
-"""How long after its first failure one piece of work is tried again while the server is away or too busy."""
+RETRY_SECONDS = 180
+"""How long after its first failure a request is repeated while the server is away or too busy."""
 _MAJORS = (8, 9)
 _HOST = re.compile(r"[\w-]{1,63}(\.[\w-]{1,63})*\.?|[0-9a-f.]*:[0-9a-f:.]*")
 """A name or an IPv6 address."""
+_MAX_REASON_CHARS = 300
 BUSY = {429, 502, 503, 504}
 BLOCKED = "cluster_block_exception"
 """With 503 of a cluster that has no master yet, else of an index that may not be written."""
@@ -50,14 +52,14 @@ class Server:
 
     @cached_property
     def info(self) -> Mapping[str, Any]:
-        """What `GET /` answers; {} where these credentials may not ask it.
+        """The answer to `GET /`; {} where the credentials do not allow the request.
 
-        Raises BackendError where nothing answers, or something too old or no Elasticsearch at all.
+        Raises BackendError where nothing answers, or where the server is too old or not Elasticsearch.
         """
         found: Mapping[str, Any] = self.ask("GET", "/", allow=(403, 404)) or {}
         number = found.get("version", {}).get("number", "")
         if number and int(number.split(".")[0]) not in _MAJORS:
-            raise BackendError(f"{self.address} is Elasticsearch {number}; rusbeir speaks to 8.x and 9.x. Upgrade it.")
+            raise BackendError(f"{self.address} is Elasticsearch {number}; rusbeir works with 8.x and 9.x. Upgrade it.")
         return found
 
     @property
@@ -75,7 +77,7 @@ class Server:
     ) -> Any:
         """The parsed answer; None for a status in `allow`.
 
-        Raises Unavailable for what may pass, BackendError for what will not.
+        Raises Unavailable where the same request may succeed later, else BackendError.
         """
         from elastic_transport import TransportError
         from elasticsearch import ApiError
@@ -88,27 +90,25 @@ class Server:
         except ApiError as error:
             if error.status_code in allow:
                 return None
-            raise self._refused(error) from error
+            raise self._refusal(error) from error
         except TransportError as error:
             raise self._unreachable(error) from error
 
-    def _refused(self, error: Any) -> BackendError:
+    def _refusal(self, error: Any) -> BackendError:
         from elasticsearch import UnsupportedProductError
 
         if isinstance(error, UnsupportedProductError):
-            return BackendError(
-                f"{self.address} is not Elasticsearch (OpenSearch speaks another dialect). Check the URL."
-            )
+            return BackendError(f"{self.address} is not Elasticsearch (OpenSearch has another API). Check the URL.")
         status, reason, kind = error.status_code, reason_of(error.body), kind_of(error.body)
         if status == 401:
             given = f"{API_KEY} is wrong or expired" if os.environ.get(API_KEY) else f"set {API_KEY} in the environment"
             if not os.environ.get(API_KEY) and os.environ.get(USER):
                 given = f"{USER} or {PASSWORD} is wrong"
-            return BackendError(f"{self.address} does not let us in (401): {given}.")
+            return BackendError(f"{self.address} rejects the credentials (401): {given}.")
         if kind == BLOCKED and status != 503:
-            return BackendError(blocked(self.address, reason))
+            return BackendError(describe_block(self.address, reason))
         if status == 403:
-            return BackendError(f"{self.address} forbids this to our credentials (403): {reason}")
+            return BackendError(f"{self.address} forbids this with the given credentials (403): {reason}")
         if status in BUSY:
             return Unavailable(f"{self.address} is too busy or not ready ({status}): {reason}")
         return BackendError(f"{self.address} answered {status}: {reason}")
@@ -118,37 +118,38 @@ class Server:
 
         text = " ".join(str(error.message).split())
         if isinstance(error, TlsError):
-            return BackendError(f"No TLS with {self.address}: {_tls_trouble(text)}")
+            return BackendError(f"No TLS with {self.address}: {_tls_find_trouble(text)}")
         if isinstance(error, ConnectionTimeout):
             return Unavailable(f"{self.address} did not answer in time ({REQUEST_SECONDS} s). Is it overloaded?")
         if isinstance(error, SerializationError):
             return BackendError(f"{self.address} does not answer as Elasticsearch does. Check the URL.")
+        reason = shorten(text, _MAX_REASON_CHARS)
         return Unavailable(
-            f"No Elasticsearch answers at {self.address} ({_short(text)}). Start one (`docker compose up -d`), or name "
-            f"yours with --es-url or {URL}; one that speaks TLS has an https:// address."
+            f"No Elasticsearch answers at {self.address} ({reason}). Start one (`docker compose up -d`), or name "
+            f"yours with --es-url or {URL}; a server with TLS has an https:// address."
         )
 
 
 def connect(address: str = "") -> Server:
     """The server at that address, else at RUSBEIR_ES_URL, else on this machine; nothing is sent yet.
 
-    Raises BadInput for what is no URL or holds a password, MissingExtra where the client is not installed.
+    Raises BadInput for what is not a URL or holds a password, MissingExtra where the client is not installed.
     """
     text = address or os.environ.get(URL) or DEFAULT_URL
-    urls = tuple(_checked(part.strip()) for part in text.split(","))
+    urls = tuple(_normalise_url(part.strip()) for part in text.split(","))
     return _server(urls, *(os.environ.get(name, "") for name in (API_KEY, USER, PASSWORD, CA)))
 
 
-def patiently(work: Callable[[], T]) -> T:
-    """What the work returns; it is done again, ever more slowly, while the server is unavailable."""
+def retry(work: Callable[[], T]) -> T:
+    """The result of the work, which is repeated at growing intervals while the server is unavailable."""
     from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
 
     failed: list[float] = []
 
     def stop(state: RetryCallState) -> bool:
-        # The work itself may be long: patience begins with its first failure.
+        # The work itself may take long: the time counts from its first failure.
         failed.append(state.outcome_timestamp or 0.0)
-        return failed[-1] - failed[0] >= PATIENCE_SECONDS
+        return failed[-1] - failed[0] >= RETRY_SECONDS
 
     retrying = Retrying(
         retry=retry_if_exception_type(Unavailable),
@@ -168,7 +169,7 @@ def reason_of(body: Any) -> str:
             causes.append(causes[-1]["caused_by"])
         reasons = [str(cause["reason"]) for cause in reversed(causes) if cause.get("reason")]
         error = "; ".join(dict.fromkeys(reasons)) or error.get("type", "no reason given")
-    return _short(str(error))
+    return shorten(str(error), _MAX_REASON_CHARS)
 
 
 def kind_of(body: Any) -> str:
@@ -177,17 +178,17 @@ def kind_of(body: Any) -> str:
     return str(error.get("type", "")) if isinstance(error, Mapping) else ""
 
 
-def blocked(address: str, reason: str) -> str:
+def describe_block(address: str, reason: str) -> str:
     """The line for an index that may not be written."""
     if "flood" in reason or "read-only" in reason:
         return (
             f"{address} has made the index read-only ({reason}). Free disk space on its nodes; it lifts the block "
-            "itself below the high watermark, and the same command then goes on where it was."
+            "itself below the high watermark, and the same command then resumes."
         )
     return f"{address} blocks the index: {reason}"
 
 
-def _checked(url: str) -> str:
+def _normalise_url(url: str) -> str:
     if "@" in url:
         raise BadInput(
             f"The URL of {url.rpartition('@')[2]} holds credentials. Put them into {API_KEY} or {USER} and {PASSWORD}."
@@ -205,10 +206,7 @@ def _checked(url: str) -> str:
 
 @cache
 def _server(urls: tuple[str, ...], api_key: str, user: str, password: str, ca: str) -> Server:
-    try:
-        from elasticsearch import Elasticsearch
-    except ImportError as error:
-        raise MissingExtra("Elasticsearch needs its client: pip install 'rusbeir[elasticsearch]'.") from error
+    make_client = require("elasticsearch", "The engine elasticsearch", "elasticsearch").Elasticsearch
     options: dict[str, Any] = {}
     if api_key:
         options["api_key"] = api_key
@@ -218,7 +216,7 @@ def _server(urls: tuple[str, ...], api_key: str, user: str, password: str, ca: s
         if not Path(ca).is_file():
             raise BadInput(f"{CA} names {ca}, which is not a file.")
         options["ca_certs"] = ca
-    client = Elasticsearch(
+    client = make_client(
         list(urls),
         request_timeout=REQUEST_SECONDS,
         max_retries=2 * len(urls),
@@ -230,16 +228,11 @@ def _server(urls: tuple[str, ...], api_key: str, user: str, password: str, ca: s
     return Server(urls=urls, client=client)
 
 
-def _tls_trouble(text: str) -> str:
+def _tls_find_trouble(text: str) -> str:
     if "expired" in text:
         return "its certificate has expired. Renew it."
     if "WRONG_VERSION_NUMBER" in text or "wrong version number" in text:
-        return "it speaks plain HTTP. Write http:// in its address."
+        return "the server uses plain HTTP. Write http:// in its address."
     if "self-signed" in text or "self signed" in text or "unable to get local issuer" in text:
-        return f"its certificate is signed by a CA unknown here. Set {CA} to that CA's file."
-    return _short(text)
-
-
-def _short(text: str, chars: int = 300) -> str:
-    flat = re.sub(r"\s+", " ", text)
-    return flat if len(flat) <= chars else flat[: chars - 1] + "…"
+        return f"its certificate is signed by an unknown CA. Set {CA} to that CA's file."
+    return shorten(text, _MAX_REASON_CHARS)

@@ -1,4 +1,4 @@
-"""What stands between this machine and a working Elasticsearch, each finding with what to do."""
+"""Diagnose the connection to an Elasticsearch server: each check with its result and what to do."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _WATERMARKS = {"low": "85%", "high": "90%", "flood_stage": "95%"}
 """Elasticsearch's own, for a server that does not tell which it has."""
 
 
-class Finding(NamedTuple):
-    """One thing that was looked at."""
+class Diagnosis(NamedTuple):
+    """The result of one check."""
 
     what: str
     status: Status
@@ -27,23 +27,23 @@ class Finding(NamedTuple):
     remedy: str = ""
 
 
-def examine(server: Server) -> Iterator[Finding]:
-    """Everything that can be told, in the order in which it matters; the first that is bad is often the cause.
+def examine(server: Server) -> Iterator[Diagnosis]:
+    """Diagnoses in the order in which they matter; the first bad one is often the cause.
 
-    What the server keeps from our credentials is `unknown`, and the rest is still looked at.
+    What these credentials may not ask is `unknown`; the rest is still checked.
     """
     try:
         server.ask("GET", "/_cluster/health?timeout=5s", allow=(403, 404, 405, 408))
     except BackendError as error:
         # The line of the error says what to do.
-        yield Finding("reachable", "bad", server.address, str(error))
+        yield Diagnosis("reachable", "bad", server.address, str(error))
         return
-    yield Finding("reachable", "good", server.address)
+    yield Diagnosis("reachable", "good", server.address)
     yield _credentials(server)
     try:
         yield _version(server)
     except BackendError as error:
-        yield Finding("version", "bad", server.address, str(error))
+        yield Diagnosis("version", "bad", server.address, str(error))
         return
     yield _licence(server)
     yield _health(server)
@@ -52,89 +52,91 @@ def examine(server: Server) -> Iterator[Finding]:
     yield _rights(server)
 
 
-def _credentials(server: Server) -> Finding:
+def _credentials(server: Server) -> Diagnosis:
     name = connection.API_KEY if os.environ.get(connection.API_KEY) else connection.USER
     if not os.environ.get(name):
-        return Finding("credentials", "good", "none are set, and none were asked for")
+        return Diagnosis("credentials", "good", "none are set, and none were asked for")
     if any(url.startswith("http:") for url in server.urls):
         remedy = "They travel unencrypted. Use an https:// address, or unset them where security is off."
-        return Finding("credentials", "warning", f"from {name}, over http", remedy)
-    return Finding("credentials", "good", f"from {name}")
+        return Diagnosis("credentials", "warning", f"from {name}, over http", remedy)
+    return Diagnosis("credentials", "good", f"from {name}")
 
 
-def _version(server: Server) -> Finding:
+def _version(server: Server) -> Diagnosis:
     client = version("elasticsearch")
 
     if not server.version:
-        return Finding("version", "unknown", f"the server does not tell; client {client}", "Nothing, if it is 8 or 9.")
-    return Finding("version", "good", f"server {server.version}, client {client}")
+        return Diagnosis(
+            "version", "unknown", f"the server does not tell; client {client}", "Nothing, if it is 8 or 9."
+        )
+    return Diagnosis("version", "good", f"server {server.version}, client {client}")
 
 
-def _licence(server: Server) -> Finding:
+def _licence(server: Server) -> Diagnosis:
     answer = _ask(server, "/_license")
     if answer is None:
-        return Finding("licence", "unknown", "the server does not tell", "Nothing: no paid feature is used.")
+        return Diagnosis("licence", "unknown", "the server does not tell", "Nothing: no paid feature is used.")
     licence = answer["license"]
     if licence.get("status") != "active":
-        return Finding("licence", "warning", f"{licence['type']}, {licence.get('status')}", "Renew it.")
-    return Finding("licence", "good", f"{licence['type']}; no paid feature is used")
+        return Diagnosis("licence", "warning", f"{licence['type']}, {licence.get('status')}", "Renew it.")
+    return Diagnosis("licence", "good", f"{licence['type']}; no paid feature is used")
 
 
-def _health(server: Server) -> Finding:
+def _health(server: Server) -> Diagnosis:
     answer = _ask(server, "/_cluster/health?timeout=5s")
     if answer is None:
-        return Finding(
+        return Diagnosis(
             "health", "unknown", "these credentials may not ask", "Allow them the cluster privilege monitor."
         )
     found = f"{answer['status']}, {answer['number_of_data_nodes']} data nodes"
     if answer["status"] == "red":
-        return Finding(
+        return Diagnosis(
             "health", "bad", found, "Bring the missing nodes back; indexes without all shards do not answer."
         )
     if answer["status"] == "yellow":
-        return Finding(
+        return Diagnosis(
             "health", "warning", found, "Nothing for a single node; else some replicas have no node to go to."
         )
-    return Finding("health", "good", found)
+    return Diagnosis("health", "good", found)
 
 
-def _disks(server: Server) -> Iterator[Finding]:
+def _disks(server: Server) -> Iterator[Diagnosis]:
     answer = _ask(server, "/_nodes/stats/fs")
     if answer is None:
-        yield Finding("disk", "unknown", "these credentials may not ask", "Allow them the cluster privilege monitor.")
+        yield Diagnosis("disk", "unknown", "these credentials may not ask", "Allow them the cluster privilege monitor.")
         return
     settings = _disk_settings(server)
     for node in answer["nodes"].values():
         total = node.get("fs", {}).get("total", {})
         size, free = total.get("total_in_bytes", 0), total.get("available_in_bytes", 0)
         if size <= 0:
-            yield Finding("disk", "unknown", f"{node['name']} does not tell", "Look at its disk yourself.")
+            yield Diagnosis("disk", "unknown", f"{node['name']} does not tell", "Look at its disk yourself.")
             continue
         used = 1 - free / size
         found = f"{node['name']}: {free / 1e9:,.1f} GB free, {used:.0%} used"
         low, high, flood = (_limit(settings, name, size) for name in _WATERMARKS)
         if used < low:
-            yield Finding("disk", "good", found)
+            yield Diagnosis("disk", "good", found)
         elif settings.get("threshold_enabled") == "false":
-            yield Finding("disk", "warning", found, "Free space: its watermarks are off, so nothing keeps some free.")
+            yield Diagnosis("disk", "warning", found, "Free space: its watermarks are off, so nothing keeps some free.")
         elif used < flood:
             remedy = (
                 f"Free space: from {100 * low:.4g} % on it takes no new replicas, "
                 f"from {100 * high:.4g} % on no new shards."
             )
-            yield Finding("disk", "warning", found, remedy)
+            yield Diagnosis("disk", "warning", found, remedy)
         else:
             remedy = (
                 f"Free space: from {100 * flood:.4g} % on (the flood-stage watermark) its indexes become read-only."
             )
-            yield Finding("disk", "bad", found, remedy)
+            yield Diagnosis("disk", "bad", found, remedy)
 
 
 def _disk_settings(server: Server) -> dict[str, str]:
     """The cluster's settings of disks, as far as it tells them, such as {"watermark.low": "85%"}."""
     path = "/_cluster/settings?include_defaults=true&flat_settings=true&filter_path=*.cluster*disk*"
     answer = _ask(server, path) or {}
-    # What stands later here overrides what stands before it.
+    # Later levels override earlier ones.
     levels = [answer.get(level, {}) for level in ("defaults", "persistent", "transient")]
     return {name.removeprefix(_DISK): value for level in levels for name, value in level.items()}
 
@@ -162,7 +164,7 @@ def _bytes(size: str) -> float:
     return float(number[:-1] if power else number) * float(1024**power)
 
 
-def _analysis(server: Server) -> Finding:
+def _analysis(server: Server) -> Diagnosis:
     """The two ways of analysis: splitting at spaces for our terms, and a language analyzer for others' queries."""
     lacking = []
     for analyzer in ("whitespace", "russian", "english"):
@@ -172,24 +174,26 @@ def _analysis(server: Server) -> Finding:
             lacking.append(analyzer)
     if lacking:
         remedy = "Use a distribution with the module analysis-common, as Elastic's own."
-        return Finding("analyzers", "bad" if "whitespace" in lacking else "warning", f"no {', '.join(lacking)}", remedy)
-    return Finding("analyzers", "good", "whitespace, russian, english")
+        return Diagnosis(
+            "analyzers", "bad" if "whitespace" in lacking else "warning", f"no {', '.join(lacking)}", remedy
+        )
+    return Diagnosis("analyzers", "good", "whitespace, russian, english")
 
 
-def _rights(server: Server) -> Finding:
+def _rights(server: Server) -> Diagnosis:
     body = {"index": [{"names": ["rusbeir-*"], "privileges": ["manage", "read", "write"]}]}
     answer = _ask(server, "/_security/user/_has_privileges", body)
     if answer is None or "index" not in answer:
-        return Finding("rights", "unknown", "security is off, or does not tell", "Nothing, if loading works.")
+        return Diagnosis("rights", "unknown", "security is off, or does not tell", "Nothing, if loading works.")
     lacking = [name for name, has in answer["index"]["rusbeir-*"].items() if not has]
     if lacking:
         remedy = "Give the key the index privileges manage, read and write on rusbeir-*."
-        return Finding("rights", "bad", f"no {', '.join(lacking)} on rusbeir-*", remedy)
-    return Finding("rights", "good", f"manage, read, write on rusbeir-*; up to {mappings.DEEPEST:,} hits a query")
+        return Diagnosis("rights", "bad", f"no {', '.join(lacking)} on rusbeir-*", remedy)
+    return Diagnosis("rights", "good", f"manage, read, write on rusbeir-*; up to {mappings.MAX_HITS:,} hits a query")
 
 
 def _ask(server: Server, path: str, body: Any = None) -> Mapping[str, Any] | None:
-    """The answer; None where the server has no such page or keeps it from us."""
+    """The answer; None where the server has no such page or the credentials do not allow it."""
     try:
         answer: Mapping[str, Any] | None = server.ask(
             "POST" if body else "GET", path, body, allow=(*_FORBIDDEN, 400, 408)

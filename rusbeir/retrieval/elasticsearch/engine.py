@@ -1,30 +1,42 @@
-"""BM25 on an Elasticsearch server, behind the same Protocol as the embedded engines."""
+"""BM25 on an Elasticsearch server, behind the same Protocol as the embedded engines, and queries to its indexes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import heapq
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from rusbeir.errors import BackendError
+from rusbeir.errors import BackendError, BadInput
 from rusbeir.retrieval.elasticsearch import bulk, connection, indexes, mappings
-from rusbeir.retrieval.elasticsearch.connection import Server
-from rusbeir.retrieval.elasticsearch.searcher import ElasticSearcher
+from rusbeir.retrieval.elasticsearch.connection import Server, Unavailable
+from rusbeir.retrieval.elasticsearch.mappings import MAX_TERM_CHARS, MAX_WINDOW, ROW
 from rusbeir.retrieval.lexical.bm25 import Bm25
-from rusbeir.retrieval.lexical.engines import IndexKey, Terms
+from rusbeir.retrieval.lexical.engines import Hits, IndexKey, Terms
 
 _POINTER = "elasticsearch.json"
+_MAX_HITS_PER_REQUEST = 50_000
+_QUERIES_PER_REQUEST = 128
+_HITS_PER_PAGE = 10_000
+_TERMS_PER_PART = 1_000
+"""Servers take at least 1,024 clauses unless configured for fewer; those with 512 MB take 8,192."""
+_WANTED = (
+    "responses.status,responses.error,responses.timed_out,responses._shards.failed,"
+    "responses._shards.total,responses._shards.successful,responses.hits.hits.sort"
+)
+_TYPES = {"best_fields": "best_fields", "sum": "most_fields"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ElasticEngine:
-    """The engine of a server: what lies in the folder is where the index is, and the ids by row."""
+    """The engine of a server: the folder names the index there and holds the ids by row."""
 
     address: str = ""
-    """URLs of nodes parted by commas; RUSBEIR_ES_URL where empty."""
+    """URLs of nodes separated by commas; RUSBEIR_ES_URL where empty."""
     name: str = "elasticsearch"
 
     @property
@@ -78,3 +90,155 @@ class ElasticEngine:
 def _pointer(folder: Path) -> dict[str, Any]:
     pointer: dict[str, Any] = orjson.loads((folder / _POINTER).read_bytes())
     return pointer
+
+
+class TooManyTerms(BackendError):
+    """A query has more clauses than the server takes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElasticSearcher:
+    """An index on a server, searched by its alias."""
+
+    server: Server
+    index: str
+    bm25: Bm25
+
+    def search(self, queries: Sequence[Sequence[str]], k: int) -> list[Hits]:
+        """Every query is answered by all shards in time, or BackendError is raised."""
+        if k > MAX_WINDOW:
+            raise BadInput(f"An index on Elasticsearch gives at most {MAX_WINDOW:,} hits a query, not {k:,}. Lower -k.")
+        bodies = [{**self._build_query(terms), **SHAPE, "size": k} for terms in queries]
+        try:
+            found = answers(
+                self.server, self.index, bodies, max(1, min(_QUERIES_PER_REQUEST, _MAX_HITS_PER_REQUEST // k))
+            )
+        except TooManyTerms:
+            if len(queries) == 1:
+                return [self._search_in_parts(queries[0], k)]
+            return [hits for terms in queries for hits in self.search([terms], k)]
+        return [hits_of(answer) for answer in found]
+
+    def _search_in_parts(self, terms: Sequence[str], k: int) -> Hits:
+        """The hits of a query with more terms than the server takes at once: asked in parts and added up here.
+
+        Exact, since every document of every part is fetched; slow, and hardly ever needed.
+        """
+        ordered = sorted(terms)
+        parts = [ordered[start : start + _TERMS_PER_PART] for start in range(0, len(ordered), _TERMS_PER_PART)]
+        by_field: list[dict[int, float]] = [defaultdict(float) for _ in self.bm25.field_names]
+        for name, sums in zip(self.bm25.field_names, by_field, strict=True):
+            for part in parts:
+                for rows, scores in self._fetch_all(name, part):
+                    for row, score in zip(rows, scores, strict=True):
+                        sums[row] += score
+        total = dict(by_field[0])
+        tie = self.bm25.tie_breaker if self.bm25.fields == "best_fields" else 1.0
+        for other in by_field[1:]:
+            for row in total.keys() | other.keys():
+                scored = sorted((total.get(row, 0.0), other.get(row, 0.0)))
+                total[row] = scored[1] + tie * scored[0]
+        best = heapq.nsmallest(k, total.items(), key=lambda hit: (-hit[1], hit[0]))
+        return [row for row, _ in best], [float(score) for _, score in best]
+
+    def _fetch_all(self, field: str, terms: Sequence[str]) -> Iterator[Hits]:
+        """All documents of the terms in one field, a page at a time."""
+        query = {"match": {field: {"query": _line(terms)}}}
+        body: dict[str, Any] = {"query": query, **SHAPE, "size": _HITS_PER_PAGE}
+        while True:
+            rows, scores = hits_of(answers(self.server, self.index, [body], 1)[0])
+            yield rows, scores
+            if len(rows) < _HITS_PER_PAGE:
+                return
+            body["search_after"] = [scores[-1], rows[-1]]
+
+    def _build_query(self, terms: Sequence[str]) -> dict[str, Any]:
+        line = _line(terms)
+        if self.bm25.fields == "flat":
+            return {"query": {"match": {"text": {"query": line}}}}
+        query: dict[str, Any] = {
+            "query": line,
+            "fields": list(self.bm25.field_names),
+            "type": _TYPES[self.bm25.fields],
+        }
+        if self.bm25.fields == "best_fields":
+            query["tie_breaker"] = self.bm25.tie_breaker
+        return {"query": {"multi_match": query}}
+
+
+def _line(terms: Sequence[str]) -> str:
+    return " ".join([term[:MAX_TERM_CHARS] for term in terms])
+
+
+SHAPE: Mapping[str, Any] = {
+    "sort": [{"_score": "desc"}, {ROW: "asc"}],
+    "track_total_hits": False,
+    "_source": False,
+    "stored_fields": "_none_",
+}
+"""Equal scores come by row; of a hit nothing but score and row is sent, both in its sort values."""
+
+
+def answers(server: Server, index: str, bodies: Sequence[Mapping[str, Any]], batch: int) -> list[dict[str, Any]]:
+    """The answer to each search, in order, by msearch; only whole ones.
+
+    A search that failed for want of a node or of time is asked again; BackendError where that does not help.
+    """
+    found: dict[int, dict[str, Any]] = {}
+
+    def ask_missing() -> None:
+        missing = [place for place in range(len(bodies)) if place not in found]
+        trouble: BackendError | None = None
+        for start in range(0, len(missing), batch):
+            places = missing[start : start + batch]
+            for place, answer in zip(places, _msearch(server, index, [bodies[p] for p in places]), strict=True):
+                trouble_here = _find_trouble(server, answer)
+                if trouble_here is None:
+                    found[place] = answer
+                elif not isinstance(trouble_here, Unavailable):
+                    raise trouble_here
+                trouble = trouble or trouble_here
+        if trouble is not None:
+            raise trouble
+
+    connection.retry(ask_missing)
+    return [found[place] for place in range(len(bodies))]
+
+
+def hits_of(answer: Mapping[str, Any]) -> Hits:
+    """Rows and scores of an answer whose hits were sorted by score and row."""
+    pairs = [hit["sort"] for hit in answer.get("hits", {}).get("hits", ())]
+    return [row for _, row in pairs], [float(score) for score, _ in pairs]
+
+
+def _msearch(server: Server, index: str, bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    header = orjson.dumps(
+        {"index": index, "search_type": "dfs_query_then_fetch", "allow_partial_search_results": False}
+    )
+    lines = b"".join(header + b"\n" + orjson.dumps(body) + b"\n" for body in bodies)
+    answer = server.ask("POST", f"/_msearch?filter_path={_WANTED}", lines, content="ndjson")
+    responses: list[dict[str, Any]] = answer["responses"]
+    if len(responses) != len(bodies):
+        raise BackendError(f"{server.address} answered {len(responses)} of {len(bodies)} searches.")
+    return responses
+
+
+def _find_trouble(server: Server, answer: Mapping[str, Any]) -> BackendError | None:
+    """Why this is no whole answer; None where it is one."""
+    reason = connection.reason_of(answer)
+    if "error" in answer:
+        if "maxClauseCount" in reason or "too many clauses" in reason:
+            return TooManyTerms(
+                f"{server.address} refuses even {_TERMS_PER_PART} terms at once ({reason}). "
+                "Raise indices.query.bool.max_clause_count on its nodes."
+            )
+        passing = answer.get("status") in connection.BUSY
+        kind = Unavailable if passing else BackendError
+        return kind(f"{server.address} could not search ({answer.get('status')}): {reason}")
+    shards = answer.get("_shards", {})
+    if answer.get("timed_out") or shards.get("failed") or shards.get("successful") != shards.get("total"):
+        return Unavailable(
+            f"{server.address} answered from {shards.get('successful')} of {shards.get('total')} shards"
+            f"{', out of time' if answer.get('timed_out') else ''}; such an answer is not counted."
+        )
+    return None

@@ -1,7 +1,7 @@
-"""Indexes of ours on a server: made under a name of their key, published by alias, listed, dropped.
+"""Rusbeir's indexes on a server: created under a name of their key, published by alias, listed, dropped.
 
 The index is NAME-1 and its alias NAME. The alias appears in one step, when everything is loaded; until then
-nobody searches. What is ours says so in the mapping's _meta, and nothing else is ever written or removed.
+nobody searches. The mapping's _meta marks an index as rusbeir's; nothing else is ever written or removed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ PREFIX = "rusbeir-"
 _META = "rusbeir"
 _LOADING: Mapping[str, Any] = {"refresh_interval": "-1", "number_of_replicas": 0}
 _SERVING: Mapping[str, Any] = {"refresh_interval": None, "auto_expand_replicas": "0-1"}
-_MOST_SHARDS = 8
+_MAX_SHARDS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Held:
-    """An index of ours as it lies on the server."""
+class ServerIndex:
+    """An index of rusbeir on the server."""
 
     name: str
     """The alias; the index is `name-1`."""
@@ -41,86 +41,88 @@ class Held:
 
 
 def index_of(name: str) -> str:
-    """The index behind an alias of ours."""
+    """The index behind an alias of rusbeir."""
     return f"{name}-1"
 
 
-def find(server: Server, name: str) -> Held | None:
-    """The index of ours with that name; None where nothing has the name.
+def find(server: Server, name: str) -> ServerIndex | None:
+    """The index of rusbeir with that name; None where the name is free.
 
-    Raises BackendError where something of others has it.
+    Raises BackendError where something else has it.
     """
-    found = connection.patiently(lambda: server.ask("GET", f"/{quote(name)},{index_of(name)}?ignore_unavailable=true"))
+    found = connection.retry(lambda: server.ask("GET", f"/{quote(name)},{index_of(name)}?ignore_unavailable=true"))
     others = [other for other in found if other != index_of(name)]
     if others:
         raise BackendError(
             f"{server.address} has {name} as {'an index' if name in others else f'an alias of {others[0]}'} that "
             "rusbeir did not make. It is left alone; rename it, or use another server."
         )
-    return _held(server, index_of(name), found[index_of(name)]) if found else None
+    return _read_index(server, index_of(name), found[index_of(name)]) if found else None
 
 
-def create(server: Server, name: str, key: IndexKey, body: Mapping[str, Any]) -> Held:
+def create(server: Server, name: str, key: IndexKey, body: Mapping[str, Any]) -> ServerIndex:
     """The index of that name for that key, new or as far as it was loaded.
 
     Raises BackendError where the name is taken by something else.
     """
     held = find(server, name)
     if held is None:
-        nodes = connection.patiently(lambda: server.ask("GET", "/_cluster/health", allow=(403, 404))) or {}
-        shards = max(1, min(_MOST_SHARDS, nodes.get("number_of_data_nodes", 1)))
+        nodes = connection.retry(lambda: server.ask("GET", "/_cluster/health", allow=(403, 404))) or {}
+        shards = max(1, min(_MAX_SHARDS, nodes.get("number_of_data_nodes", 1)))
         meta = {"signature": key.signature, "fingerprint": key.fingerprint, "version": __version__}
         document = {
             "settings": {**body["settings"], **_LOADING, "number_of_shards": shards},
             "mappings": {**body["mappings"], "_meta": {_META: meta}},
         }
         # 400 is also the answer where another process makes the same index at this moment: find() tells.
-        answer = connection.patiently(lambda: server.ask("PUT", f"/{index_of(name)}", document, allow=(400,)))
+        answer = connection.retry(lambda: server.ask("PUT", f"/{index_of(name)}", document, allow=(400,)))
         held = find(server, name)
         if held is None:
             if answer is None:
                 server.ask("PUT", f"/{index_of(name)}", document)
             raise BackendError(f"{server.address} did not make the index {index_of(name)}.")
-    asked = {"signature": key.signature, "fingerprint": key.fingerprint}
-    for part, value in asked.items():
-        if getattr(held, part) != value:
+    for part, found, asked in (
+        ("signature", held.signature, key.signature),
+        ("fingerprint", held.fingerprint, key.fingerprint),
+    ):
+        if found != asked:
             raise BackendError(
-                f"{held.index} on {server.address} has {part} {getattr(held, part)}, not {value}. "
+                f"{held.index} on {server.address} has {part} {found}, not {asked}. "
                 f"It is left alone; `rusbeir es drop {name}` removes it."
             )
     return held
 
 
-def publish(server: Server, held: Held) -> None:
+def publish(server: Server, held: ServerIndex) -> None:
     """Let the index serve: replicas where there are nodes for them, refresh as usual, and its alias, in this order."""
-    connection.patiently(lambda: server.ask("PUT", f"/{held.index}/_settings", {"index": _SERVING}))
+    connection.retry(lambda: server.ask("PUT", f"/{held.index}/_settings", {"index": _SERVING}))
     # Replicas are worth a short wait, not a failure: a node may be away.
     health = f"/_cluster/health/{held.index}?wait_for_status=green&timeout=30s"
-    connection.patiently(lambda: server.ask("GET", health, allow=(403, 408)))
+    connection.retry(lambda: server.ask("GET", health, allow=(403, 408)))
     action = {"add": {"index": held.index, "alias": held.name}}
-    connection.patiently(lambda: server.ask("POST", "/_aliases", {"actions": [action]}))
+    connection.retry(lambda: server.ask("POST", "/_aliases", {"actions": [action]}))
 
 
 def check_count(server: Server, name: str, documents: int) -> None:
-    """Raises BackendError where a published index does not have so many documents any more."""
-    found = connection.patiently(lambda: server.ask("GET", f"/{name}/_count"))
+    """Raise BackendError where a published index no longer has that many documents."""
+    found = connection.retry(lambda: server.ask("GET", f"/{name}/_count"))
     if found["count"] != documents or found["_shards"]["failed"]:
         raise BackendError(
             f"{name} on {server.address} has {found['count']:,} documents instead of {documents:,}. "
-            f"Remove it with `rusbeir es drop {name}`; it is then loaded anew."
+            f"Remove it with `rusbeir es drop {name}`; it is then loaded again."
         )
 
 
-def listed(server: Server) -> list[dict[str, Any]]:
-    """What is ours on the server: name, documents, bytes, whether published, and the key."""
+def list_indexes(server: Server) -> list[dict[str, Any]]:
+    """Rusbeir's indexes on the server: name, documents, bytes, whether published, and the key."""
     found = server.ask("GET", f"/{PREFIX}*?expand_wildcards=open")
     sizes = server.ask("GET", f"/{PREFIX}*/_stats/docs,store", allow=(403,)) or {"indices": {}}
     rows = []
     for index, body in sorted(found.items()):
-        # A clone of an index of ours has its _meta, too.
+        # A clone of an index of rusbeir has its _meta, too.
         if index != index_of(index.removesuffix("-1")) or _meta(body) is None:
             continue
-        held = _held(server, index, body)
+        held = _read_index(server, index, body)
         primaries = sizes["indices"].get(index, {}).get("primaries", {})
         rows.append(
             {
@@ -136,8 +138,8 @@ def listed(server: Server) -> list[dict[str, Any]]:
 
 
 def drop(server: Server, *names: str) -> None:
-    """Remove indexes of ours with their aliases; all or, where one is not there or not ours, UnknownName and none."""
-    known = [row["name"] for row in listed(server)]
+    """Remove rusbeir's indexes and their aliases. Raises UnknownName, and removes none, where one is not rusbeir's."""
+    known = [row["name"] for row in list_indexes(server)]
     indexes = []
     for name in dict.fromkeys(name.removesuffix("-1") for name in names):
         held = find(server, name) if name in known else None
@@ -154,7 +156,7 @@ def _meta(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return meta if isinstance(meta, Mapping) and meta.keys() >= {"signature", "fingerprint"} else None
 
 
-def _held(server: Server, index: str, body: Mapping[str, Any]) -> Held:
+def _read_index(server: Server, index: str, body: Mapping[str, Any]) -> ServerIndex:
     name = index.removesuffix("-1")
     meta = _meta(body)
     if meta is None:
@@ -162,7 +164,7 @@ def _held(server: Server, index: str, body: Mapping[str, Any]) -> Held:
             f"{server.address} has an index {index} that rusbeir did not make. It is left alone; rename it, "
             "or use another server."
         )
-    return Held(
+    return ServerIndex(
         name=name,
         uuid=body["settings"]["index"]["uuid"],
         published=name in body.get("aliases", {}),

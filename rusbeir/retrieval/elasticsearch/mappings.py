@@ -1,4 +1,4 @@
-"""The body with which an index of ours is created."""
+"""Settings and mappings of rusbeir's indexes, and of indexes of a user's own."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ ROW = "row"
 DOC_ID = "doc_id"
 MAX_TERM_CHARS = 8_000
 """Terms are cut here, in documents and queries: Lucene holds at most 32,766 bytes a term."""
-DEEPEST = 100_000
-WINDOW = DEEPEST + 1_000
-"""Hits an index gives at once; more than DEEPEST for the query's own documents, which are dropped later."""
+MAX_HITS = 100_000
+MAX_WINDOW = MAX_HITS + 1_000
+"""Hits an index gives at once; more than MAX_HITS for the query's own documents, which are dropped later."""
 
 
 def client_body(bm25: Bm25) -> dict[str, Any]:
-    """Settings and mapping for text that our analyzer has made into terms: the server only splits at spaces."""
+    """Settings and mapping for terms that rusbeir's analyzer made: the server only splits at spaces."""
     return {
         "settings": {
             "analysis": {
@@ -48,9 +48,9 @@ def server_body(bm25: Bm25, language: str) -> dict[str, Any]:
 
 
 def for_people(language: str, profile: str = "", *, client: bool = False) -> dict[str, Any]:
-    """The body for an index of somebody's own, with fields title and text; client: for terms that we make.
+    """The body for a user's own index, with fields title and text; client: for terms that rusbeir makes.
 
-    profile: one of BM25, for its k1 and b. Raises UnknownName where nobody can analyse the language.
+    profile: one of BM25, for its k1 and b. Raises UnknownName where neither side can analyse the language.
     """
     if profile and profile not in profiles():
         raise unknown("profile", profile, profiles())
@@ -98,7 +98,7 @@ def _cut(line: str) -> str:
 def _index_settings(bm25: Bm25) -> dict[str, Any]:
     return {
         "similarity": {"bm25": {"type": "BM25", "k1": bm25.k1, "b": bm25.b}},
-        "max_result_window": WINDOW,
+        "max_result_window": MAX_WINDOW,
     }
 
 
@@ -113,13 +113,13 @@ STOCK = {
 }  # fmt: skip
 """Language -> the analyzer that every Elasticsearch has for it."""
 OWN = "language"
-"""The name of an analyzer that we define because the server has none."""
+"""The name of an analyzer that rusbeir defines because the server has none."""
 
 
 def analyzer_of(language: str) -> tuple[str, dict[str, Any]]:
     """The name of the analyzer, and the settings that define it; {} where the server has it anyway.
 
-    Else: words, in lower case, without our stop words, stemmed as analyzers/<language>.toml stems them.
+    Else: words, in lower case, without rusbeir's stop words, stemmed as analyzers/<language>.toml stems them.
     """
     if language in STOCK:
         return STOCK[language], {}

@@ -1,8 +1,11 @@
-"""Embeddings beside the text, in one index: the two halves of a hybrid. Fusing them is left to rusbeir."""
+"""Vectors on an Elasticsearch server, searched exactly or by a graph; an index may hold text in addition.
+
+Such an index serves both halves of a hybrid; rusbeir fuses them, as the server's own fusion is a paid feature.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Literal
@@ -11,24 +14,102 @@ import numpy as np
 import numpy.typing as npt
 
 from rusbeir.errors import BackendError, BadInput
-from rusbeir.retrieval.elasticsearch import bulk, indexes, mappings
+from rusbeir.retrieval.dense.embedding_store import EmbeddingStore
+from rusbeir.retrieval.dense.encoded_corpus import EncodedCorpus
+from rusbeir.retrieval.dense.encoder import Vectors
+from rusbeir.retrieval.elasticsearch import bulk, connection, indexes, mappings
 from rusbeir.retrieval.elasticsearch.connection import Server
-from rusbeir.retrieval.elasticsearch.searcher import SHAPE, ElasticSearcher, answers, hits_of
+from rusbeir.retrieval.elasticsearch.engine import SHAPE, ElasticSearcher, answers, hits_of
 from rusbeir.retrieval.lexical.bm25 import Bm25
-from rusbeir.retrieval.lexical.engines import Hits, IndexKey, Terms
+from rusbeir.retrieval.lexical.engines import AT, Hits, IndexKey, Terms
+from rusbeir.types import Progress
 
 Kind = Literal["flat", "hnsw", "int8_hnsw"]
 """Exact; approximate by a graph; the same with a byte a number."""
 Array = npt.NDArray[np.float32]
 
 FIELD = "vector"
-DEEPEST = 10_000
+MAX_HITS = 10_000
 """Hits that a search by vector gives at most: the server's limit of candidates."""
-_QUERIES_A_REQUEST = 32
+_QUERIES_PER_REQUEST = 32
 """As text a vector takes many times its bytes."""
-_MOST_DIM = 4_096
+_MAX_DIM = 4_096
 _UNIT = 1e-4
 """How far from 1 the length of a vector may be; the server allows no more."""
+
+KINDS: Mapping[str, Kind] = {"es-flat": "flat", "es-hnsw": "hnsw", "es-int8_hnsw": "int8_hnsw"}
+"""Value of the option index -> the server's word for it."""
+
+CANDIDATES = 100
+"""What a graph looks at in each shard, at least; twice the hits asked for where that is more."""
+_BLOCK_ROWS = 1_000
+_TEXT = Bm25()
+"""The index has this text field and leaves it empty: the terms of a corpus are in the index of `bm25`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElasticVectors:
+    """The vectors of one corpus on a server."""
+
+    searcher: VectorSearcher
+    kind: str
+    max_hits: int = MAX_HITS
+
+    def search(self, queries: Vectors, k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
+        """Inner products [n, k] and places [n, k], by falling score and then by place; -1 where there are fewer."""
+        found = self.searcher.search(queries, k, candidates=max(CANDIDATES, 2 * k))
+        return _make_table(found, k)
+
+
+def signature(kind: str, server: Server) -> str:
+    """The kind of index and the server's release, where it tells: its Lucene makes the graph."""
+    return f"{kind}:{CANDIDATES}|{server.release}"
+
+
+def connect(engine: str, kind: str) -> Server:
+    """The server of `--engine elasticsearch`; BadInput for another engine."""
+    name, _, address = engine.partition(AT)
+    if name != "elasticsearch":
+        raise BadInput(f"index={kind} is on a server: add --engine elasticsearch, and --es-url if it is not here.")
+    return connection.connect(address)
+
+
+def open_index(
+    server: Server,
+    kind: str,
+    key: IndexKey,
+    encoded: EncodedCorpus,
+    store: EmbeddingStore,
+    progress: Progress,
+) -> ElasticVectors:
+    """The vectors of the encoded corpus on the server, loaded first where they are missing.
+
+    Raises BackendError where the server has lost some.
+    """
+    count = len(encoded.rows)
+    documents = ((str(place), ("",)) for place in range(count))
+    blocks = _blocks(encoded, store, progress)
+    index = build(server, key, documents, blocks, _TEXT, store.dim or 0, KINDS[kind])
+    indexes.check_count(server, index.name, count)
+    return ElasticVectors(searcher=index.vectors, kind=kind)
+
+
+def _blocks(encoded: EncodedCorpus, store: EmbeddingStore, progress: Progress) -> Iterator[Array]:
+    rows = encoded.rows
+    for start in range(0, len(rows), _BLOCK_ROWS):
+        block = store.read(rows[start : start + _BLOCK_ROWS].tolist())
+        # The server wants unit length to 1e-4; half precision misses it by more.
+        yield block / np.linalg.norm(block, axis=1, keepdims=True)
+        progress("load vectors", min(start + _BLOCK_ROWS, len(rows)), len(rows))
+
+
+def _make_table(found: list[Hits], k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
+    scores = np.full((len(found), k), -np.inf, dtype=np.float32)
+    places = np.full((len(found), k), -1, dtype=np.int64)
+    for row, (hits, values) in enumerate(found):
+        scores[row, : len(hits)] = values
+        places[row, : len(hits)] = hits
+    return scores, places
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,16 +125,16 @@ class VectorSearcher:
 
         candidates: how many a graph looks at in each shard, at least k; more is slower and misses fewer.
         """
-        if not 1 <= k <= DEEPEST:
-            raise BadInput(f"A search by vector gives from 1 to {DEEPEST:,} hits, not {k:,}.")
+        if not 1 <= k <= MAX_HITS:
+            raise BadInput(f"A search by vector gives from 1 to {MAX_HITS:,} hits, not {k:,}.")
         if queries.ndim != 2 or queries.shape[1] != self.dim:
             raise BadInput(
                 f"The index {self.index} has vectors of {self.dim} numbers; the queries are {queries.shape}."
             )
-        wide = min(DEEPEST, max(k, candidates or 2 * k))
+        wide = min(MAX_HITS, max(k, candidates or 2 * k))
         found: list[Hits] = []
-        for start in range(0, len(queries), _QUERIES_A_REQUEST):
-            asked = [_body(query, k, wide) for query in queries[start : start + _QUERIES_A_REQUEST]]
+        for start in range(0, len(queries), _QUERIES_PER_REQUEST):
+            asked = [_build_body(query, k, wide) for query in queries[start : start + _QUERIES_PER_REQUEST]]
             answered = answers(self.server, self.index, asked, len(asked))
             found += [_inner_products(hits_of(answer)) for answer in answered]
         return found
@@ -77,8 +158,8 @@ def build(
     vectors: float32 [n, dim] blocks, rows L2-normalised, in the order of the documents; the key names what made
     them. Raises BadInput where they do not match.
     """
-    if not 1 <= dim <= _MOST_DIM:
-        raise BadInput(f"Elasticsearch holds vectors of 1 to {_MOST_DIM:,} numbers, not {dim:,}.")
+    if not 1 <= dim <= _MAX_DIM:
+        raise BadInput(f"Elasticsearch holds vectors of 1 to {_MAX_DIM:,} numbers, not {dim:,}.")
     name = key.name(f"{indexes.PREFIX}hybrid-{kind}")
     body = mappings.body_of(bm25)
     body["mappings"]["properties"][FIELD] = {
@@ -87,7 +168,7 @@ def build(
     }  # fmt: skip
     held = indexes.create(server, name, key, body)
     if not held.published:
-        bulk.load(server, held.index, _sources(documents, vectors, bm25, dim))
+        bulk.load(server, held.index, _pair(documents, vectors, bm25, dim))
         indexes.publish(server, held)
     return HybridIndex(
         name=name,
@@ -96,8 +177,8 @@ def build(
     )
 
 
-def _sources(documents: Iterable[Terms], vectors: Iterable[Array], bm25: Bm25, dim: int) -> Iterable[bulk.Source]:
-    singles = (vector for block in vectors for vector in _checked(block, dim))
+def _pair(documents: Iterable[Terms], vectors: Iterable[Array], bm25: Bm25, dim: int) -> Iterable[bulk.Source]:
+    singles = (vector for block in vectors for vector in _check(block, dim))
     for row, (terms, vector) in enumerate(zip_longest(documents, singles)):
         if terms is None or vector is None:
             raise BadInput(f"Documents and vectors are not as many: row {row} has only one of them.")
@@ -105,7 +186,7 @@ def _sources(documents: Iterable[Terms], vectors: Iterable[Array], bm25: Bm25, d
         yield doc_id, {**fields, FIELD: vector}
 
 
-def _checked(block: Array, dim: int) -> Array:
+def _check(block: Array, dim: int) -> Array:
     if block.ndim != 2 or block.shape[1] != dim:
         raise BadInput(f"A block of vectors is {block.shape}, not [n, {dim}].")
     lengths = np.linalg.norm(block, axis=1)
@@ -114,7 +195,7 @@ def _checked(block: Array, dim: int) -> Array:
     return np.ascontiguousarray(block, dtype=np.float32)
 
 
-def _body(query: Array, k: int, candidates: int) -> dict[str, Any]:
+def _build_body(query: Array, k: int, candidates: int) -> dict[str, Any]:
     knn = {"field": FIELD, "query_vector": query.astype(float).tolist(), "k": k, "num_candidates": candidates}
     return {"query": {"knn": knn}, **SHAPE, "size": k}
 
