@@ -1,4 +1,4 @@
-"""One dataset, one system, one row: search, evaluate, and keep what was found with the recipe that made it."""
+"""Measure one system on one dataset: search, evaluate, and append the result as a row."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def bench(
 
 def _refuse_depth(k: int) -> None:
     if k < 1:
-        raise BadInput(f"k is {k}; ask for at least 1 hit a query.")
+        raise BadInput(f"k is {k}; ask for at least 1 hit per query.")
 
 
 def _resolve_on(
@@ -134,12 +134,13 @@ def _resolve_on(
 
 
 def _warn_of_cut(system: System, k: int, names: Sequence[str], documents: int) -> None:
-    """Say so where measures look deeper than the run goes, by k or by the depth of a reranker or a fusion."""
+    """Warn where measures look deeper than the run is, because of k or the depth of a reranker or a fusion."""
     depth = min(k, system.depth) if isinstance(system, LimitsDepth) else k
     deeper = [name for name in names if (cut := re.search(r"@(\d+)$", name)) and int(cut[1]) > depth]
     if deeper and depth < documents:
         logger.warning(
-            "%s: what %s would count below rank %d is cut off. Raise -k, or the depth of the last stage.",
+            "%s: %s would need more than the %d hits per query that this system returns. "
+            "Raise -k, or depth= of the last stage.",
             system.name, " and ".join(deeper), depth,
         )  # fmt: skip
 
@@ -204,8 +205,8 @@ def _present(out: Path, dataset: Dataset, system: str, signature: str, names: Se
 
 
 def _peak_rss() -> int:
-    """Bytes of the largest resident size so far of this process."""
-    # Linux hands getrusage's figure on from the process that started this one; /proc knows this one's own.
+    """The peak resident size of this process so far, in bytes."""
+    # On Linux getrusage includes the process that started this one; /proc gives this one's own peak.
     with contextlib.suppress(OSError):
         if own := re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text()):
             return 1024 * int(own[1])

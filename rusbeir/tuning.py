@@ -1,4 +1,4 @@
-"""Weights of a fusion, chosen by cross-validation on the queries of a development split, never on those of a test."""
+"""Choose the weights of a fusion by cross-validation on a development split, never on test queries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STEPS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Tuned:
-    """What cross-validation found."""
+    """The result of a cross-validation."""
 
     system: str
     """The fusion with the weights that are best on all queries."""
@@ -38,7 +38,7 @@ class Tuned:
     equal: float
     """The same with equal weights."""
     folds: tuple[tuple[float, ...], ...]
-    """The weights chosen for each fold; where they differ much, there are too few queries to tell."""
+    """The weights chosen for each fold; large differences say that there are too few queries."""
 
 
 def tune(
@@ -56,7 +56,7 @@ def tune(
 ) -> Tuned:
     """The weights of a fusion for which the measure is highest on a development split.
 
-    Raises BadInput for a test split, for a system that is no fusion, and for fewer queries than folds.
+    Raises BadInput for a test split, for a system that is not a fusion, and for fewer queries than folds.
     budget_chars is how many characters may be sent to endpoints, counted in out with what `bench` sends for that out;
     BudgetReached is raised before more are sent, and what was answered is kept.
     """
@@ -66,15 +66,15 @@ def tune(
     card = dataset.card
     if card.split not in SPLITS:
         raise BadInput(
-            f"{card.name} is a {card.split!r} split: weights are tuned on {', '.join(SPLITS)} alone, "
+            f"{card.name} is a {card.split!r} split: weights are tuned only on {', '.join(SPLITS)}, "
             "and then measured on the test queries with `rusbeir bench`."
         )
     spec = as_spec(system)
     fusion = resolve(spec, language=card.language, engine=engine, self_suffixes=card.self_suffixes)
     if not isinstance(fusion, FusedSystem):
-        raise BadInput(f"{fusion.name} is no fusion: only rrf, minmax and zscore have weights.")
+        raise BadInput(f"{fusion.name} is not a fusion: only rrf, minmax and zscore have weights.")
     if not 2 <= folds <= len(dataset.qrels):
-        raise BadInput(f"{len(dataset.qrels)} queries cannot be parted into {folds} folds.")
+        raise BadInput(f"{len(dataset.qrels)} queries cannot be split into {folds} folds.")
     budget = CharBudget(Path(out), budget_chars) if budget_chars is not None else None
     settings = RunSettings(progress=progress, budget=budget)
     runs = [
@@ -82,7 +82,7 @@ def tune(
         for source in fusion.sources
     ]
     scores: dict[tuple[float, ...], dict[str, float]] = {}
-    candidates = [(1.0,) * len(runs), *_simplex(len(runs))]
+    candidates = [(1.0,) * len(runs), *_list_weights(len(runs))]
     for weights in candidates:
         run = fuse(runs, fusion.method, weights, rrf_k=fusion.rrf_k)
         found = evaluate(dataset.qrels, run, [measure]).per_query
@@ -113,7 +113,7 @@ def _best(scores: dict[tuple[float, ...], dict[str, float]], queries: Sequence[s
     return max(scores, key=lambda weights: fmean(scores[weights][query_id] for query_id in queries))
 
 
-def _simplex(n: int) -> Iterator[tuple[float, ...]]:
+def _list_weights(n: int) -> Iterator[tuple[float, ...]]:
     """All weights of n systems in steps, adding up to one, none of them 0; even ones first."""
     # Where n - 1 of the gaps between the steps are cut.
     cuts = ((0, *cut, STEPS) for cut in itertools.combinations(range(1, STEPS), n - 1))

@@ -54,5 +54,5 @@ def test_search_for_a_text_or_for_queries(mini):
 
 @pytest.mark.parametrize("verb", [bench, search])
 def test_a_run_holds_at_least_one_hit(verb):
-    with pytest.raises(BadInput, match="k is 0; ask for at least 1 hit a query"):
+    with pytest.raises(BadInput, match="k is 0; ask for at least 1 hit per query"):
         verb("mini/ru", k=0)

@@ -70,9 +70,9 @@ def test_weights_and_the_held_out_mean(dev):
 @pytest.mark.parametrize(
     ("change", "system", "folds", "part"),
     [
-        ({"split": "test"}, SYSTEM, 5, "is a 'test' split: weights are tuned on dev, train, validation alone"),
-        ({}, "bm25", 5, "bm25 is no fusion"),
-        ({}, SYSTEM, 1000, "82 queries cannot be parted into 1000 folds"),
+        ({"split": "test"}, SYSTEM, 5, "is a 'test' split: weights are tuned only on dev, train, validation"),
+        ({}, "bm25", 5, "bm25 is not a fusion"),
+        ({}, SYSTEM, 1000, "82 queries cannot be split into 1000 folds"),
     ],
 )
 def test_refused(dev, change, system, folds, part):

@@ -72,7 +72,7 @@ def bench(
         output.print_json({"version": __version__, "rows": rows})
         return
     output.print_table(
-        ["dataset", "system", "engine", *names, "queries", "no hit", "tied"],
+        ["dataset", "system", "engine", *names, "queries", "no results", "tied"],
         [
             [
                 row["dataset"],
@@ -85,7 +85,7 @@ def bench(
             ]
             for row in rows
         ],
-        right=[*names, "queries", "no hit", "tied"],
+        right=[*names, "queries", "no results", "tied"],
     )
     for row in rows:
         output.note(f"{row['system']} on {row['dataset']}: {row['signature']}")

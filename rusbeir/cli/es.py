@@ -1,4 +1,4 @@
-"""`rusbeir es`: what lies on an Elasticsearch, and whether it is fit to be used."""
+"""`rusbeir es`: rusbeir's indexes on an Elasticsearch server, and whether the server is fit for use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from rusbeir.cli import options, output
 
-app = typer.Typer(no_args_is_help=True, help="What lies on an Elasticsearch, and whether it is fit to be used.")
+app = typer.Typer(no_args_is_help=True, help="List and remove indexes on an Elasticsearch server; diagnose it.")
 
 
 @app.command("list")
@@ -47,7 +47,7 @@ def drop(
     es_url: options.EsUrl = None,
     as_json: options.Json = False,
 ) -> None:
-    """Remove indexes that rusbeir made; none where one of the names is wrong.
+    """Remove indexes that rusbeir made; if one of the names is wrong, none is removed.
 
     Example: rusbeir es drop rusbeir-bm25-0123456789ab
     """
@@ -63,19 +63,19 @@ def drop(
 
 @app.command()
 def doctor(es_url: options.EsUrl = None, as_json: options.Json = False) -> None:
-    """Look at everything that could be wrong with a server, and say what to do. Exit code 1 if anything is bad.
+    """Check everything that could be wrong with a server, and say what to do. Exit code 1 if anything is bad.
 
     Example: rusbeir es doctor --es-url https://search.example:9200
     """
     from rusbeir.retrieval.elasticsearch import connection
     from rusbeir.retrieval.elasticsearch.diagnose import examine
 
-    findings = list(examine(connection.connect(es_url or "")))
+    diagnoses = list(examine(connection.connect(es_url or "")))
     if as_json:
-        output.print_json([finding._asdict() for finding in findings])
+        output.print_json([diagnosis._asdict() for diagnosis in diagnoses])
     else:
-        output.print_table(["what", "status", "found", "what to do"], [list(finding) for finding in findings])
-    if any(finding.status == "bad" for finding in findings):
+        output.print_table(["what", "status", "found", "what to do"], [list(diagnosis) for diagnosis in diagnoses])
+    if any(diagnosis.status == "bad" for diagnosis in diagnoses):
         raise typer.Exit(1)
 
 

@@ -1,4 +1,4 @@
-"""`rusbeir search`: look at what a query finds."""
+"""`rusbeir search`: show the best hits of a query."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rusbeir.cli import options, output
+from rusbeir.text import shorten
 
 
 def search(
@@ -49,14 +50,9 @@ def search(
     output.print_table(
         ["rank", "score", "document", "text"],
         [
-            [str(hit["rank"]), f"{hit['score']:.3f}", hit["doc_id"], _line(f"{hit['title']} {hit['text']}")]
+            [str(hit["rank"]), f"{hit['score']:.3f}", hit["doc_id"], shorten(f"{hit['title']} {hit['text']}", 160)]
             for hit in hits
         ],
         right=["rank", "score"],
     )
     output.note(resolved.signature)
-
-
-def _line(text: str, chars: int = 160) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= chars else flat[: chars - 1] + "…"

@@ -1,4 +1,4 @@
-"""Hits of several systems joined: reciprocal ranks, or scores brought to one scale and added.
+"""Fusion: the hits of several systems joined by reciprocal ranks or by scores on one scale.
 
 Reciprocal rank fusion: Cormack, Clarke and Büttcher, SIGIR 2009. In the sums a document that a system did not
 return counts as that system's last hit: 0 on the min-max scale, its lowest z-score on the other.
@@ -21,7 +21,7 @@ RRF_K = 60
 
 @dataclass(frozen=True, kw_only=True)
 class FusedSystem:
-    """Several systems searched to a depth, their hits joined."""
+    """A system that searches several others to a depth and joins their hits."""
 
     name: str
     method: str
@@ -76,7 +76,7 @@ class _FusedRetriever:
 def fuse(
     runs: Sequence[Run], method: str, weights: Sequence[float], *, k: int | None = None, rrf_k: float = RRF_K
 ) -> Run:
-    """The joined run, at most k hits a query by falling score, equal scores in the order of the runs' hits.
+    """The joined run: at most k hits per query by falling score, equal scores in the order of the runs' hits.
 
     method is "rrf" (1 / (rrf_k + rank), ranks from 1), "minmax" or "zscore". Every run holds every query.
 

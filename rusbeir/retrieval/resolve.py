@@ -48,7 +48,7 @@ MakeFusion: TypeAlias = Callable[[Stage, Sequence[System]], System]
 def resolve(spec: Spec | str, *, language: str, engine: str = "auto", self_suffixes: Sequence[str] = ()) -> System:
     """The system that the spec names, for texts of that language.
 
-    With self_suffixes (of a dataset's card) the stages of a composition hand on no hit that is the query itself.
+    With self_suffixes (of a dataset's card) stages of a composition drop hits that are the query itself.
     Raises UnknownName for an unregistered name and BadInput for what the engine cannot do.
 
     >>> resolve("bm25( k1=0.9 )", language="ru").name

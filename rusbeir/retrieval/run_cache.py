@@ -100,7 +100,7 @@ class RunCache:
 
 
 def search_without_self(retriever: Retriever, queries: Queries, k: int, suffixes: Sequence[str]) -> Run:
-    """At most k hits a query; a hit whose id is the query's with one of the suffixes is removed before the cut-off."""
+    """At most k hits per query; a hit with the query's id and one of the suffixes is removed before the cut-off."""
     run = retriever.search(queries, k + len(suffixes))
     if not suffixes:
         return run

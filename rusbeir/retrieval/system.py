@@ -36,7 +36,7 @@ class Metered(Protocol):
 
 @runtime_checkable
 class LimitsDepth(Protocol):
-    """An optional ability of systems: to return at most `depth` hits a query, whatever k is."""
+    """An optional ability of systems: to return at most `depth` hits per query, whatever k is."""
 
     @property
     def depth(self) -> int: ...

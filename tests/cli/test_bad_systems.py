@@ -65,10 +65,11 @@ def test_measures_deeper_than_the_run(rusbeir, beir, fresh_cache, arguments, dep
     """Three documents: a run of three holds all there is to count."""
     done = rusbeir("bench", beir, *arguments)
     assert done.code == 0
-    assert (f"would count below rank {depth} is cut off. Raise -k" in done.err) == (depth is not None)
+    warning = f"would need more than the {depth} hits per query that this system returns. Raise -k"
+    assert (warning in done.err) == (depth is not None)
 
 
 def test_tuning_on_a_test_split(rusbeir, beir):
     done = rusbeir("tune", beir, "--system", "minmax(bm25,bm25(profile=raw))")
     assert done.code == 2
-    assert "weights are tuned on dev, train, validation alone" in done.err
+    assert "weights are tuned only on dev, train, validation" in done.err

@@ -91,7 +91,7 @@ def load(server: Server, index: str, documents: Iterable[Source]) -> int:
 
 
 def _make_batches(documents: Iterable[Source], done: set[int]) -> Iterator[tuple[_Batch, int]]:
-    """Batches that each lie within one block, with the number of documents read so far."""
+    """Batches, each within one block, with the number of documents read so far."""
     batch = _Batch()
     count = 0
     for row, (doc_id, fields) in enumerate(documents):

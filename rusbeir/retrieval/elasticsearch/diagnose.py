@@ -165,7 +165,7 @@ def _bytes(size: str) -> float:
 
 
 def _analysis(server: Server) -> Diagnosis:
-    """The two ways of analysis: splitting at spaces for our terms, and a language analyzer for others' queries."""
+    """The two ways of analysis: splitting at spaces for rusbeir's terms, and a language analyzer for other queries."""
     lacking = []
     for analyzer in ("whitespace", "russian", "english"):
         try:
@@ -189,7 +189,7 @@ def _rights(server: Server) -> Diagnosis:
     if lacking:
         remedy = "Give the key the index privileges manage, read and write on rusbeir-*."
         return Diagnosis("rights", "bad", f"no {', '.join(lacking)} on rusbeir-*", remedy)
-    return Diagnosis("rights", "good", f"manage, read, write on rusbeir-*; up to {mappings.MAX_HITS:,} hits a query")
+    return Diagnosis("rights", "good", f"manage, read, write on rusbeir-*; up to {mappings.MAX_HITS:,} hits per query")
 
 
 def _ask(server: Server, path: str, body: Any = None) -> Mapping[str, Any] | None:

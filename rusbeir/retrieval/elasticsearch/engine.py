@@ -107,7 +107,7 @@ class ElasticSearcher:
     def search(self, queries: Sequence[Sequence[str]], k: int) -> list[Hits]:
         """Every query is answered by all shards in time, or BackendError is raised."""
         if k > MAX_WINDOW:
-            raise BadInput(f"An index on Elasticsearch gives at most {MAX_WINDOW:,} hits a query, not {k:,}. Lower -k.")
+            raise BadInput(f"Elasticsearch returns at most {MAX_WINDOW:,} hits per query, not {k:,}. Lower -k.")
         bodies = [{**self._build_query(terms), **SHAPE, "size": k} for terms in queries]
         try:
             found = answers(
@@ -120,7 +120,7 @@ class ElasticSearcher:
         return [hits_of(answer) for answer in found]
 
     def _search_in_parts(self, terms: Sequence[str], k: int) -> Hits:
-        """The hits of a query with more terms than the server takes at once: asked in parts and added up here.
+        """The hits of a query with more terms than the server takes at once: searched in parts and added up here.
 
         Exact, since every document of every part is fetched; slow, and hardly ever needed.
         """
@@ -224,7 +224,7 @@ def _msearch(server: Server, index: str, bodies: Sequence[Mapping[str, Any]]) ->
 
 
 def _find_trouble(server: Server, answer: Mapping[str, Any]) -> BackendError | None:
-    """Why this is no whole answer; None where it is one."""
+    """Why the answer is incomplete; None where it is complete."""
     reason = connection.reason_of(answer)
     if "error" in answer:
         if "maxClauseCount" in reason or "too many clauses" in reason:

@@ -1,7 +1,7 @@
 """Rusbeir's indexes on a server: created under a name of their key, published by alias, listed, dropped.
 
 The index is NAME-1 and its alias NAME. The alias appears in one step, when everything is loaded; until then
-nobody searches. The mapping's _meta marks an index as rusbeir's; nothing else is ever written or removed.
+nothing searches it. The mapping's _meta marks an index as rusbeir's; nothing else is ever written or removed.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def drop(server: Server, *names: str) -> None:
 
 
 def _meta(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What `create` wrote into the mapping; None where somebody else made the index."""
+    """What `create` wrote into the mapping; None where rusbeir did not make the index."""
     meta = body["mappings"].get("_meta", {}).get(_META)
     return meta if isinstance(meta, Mapping) and meta.keys() >= {"signature", "fingerprint"} else None
 

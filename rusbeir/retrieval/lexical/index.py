@@ -194,9 +194,9 @@ class LexicalRetriever:
     doc_ids: DocIds
 
     def search(self, queries: Queries, k: int) -> Run:
-        """At most k hits a query by falling score, equal scores in corpus order; {} where nothing matches."""
+        """At most k hits per query by falling score, equal scores in corpus order; {} where nothing matches."""
         if k < 1:
-            raise BadInput(f"k is {k}; ask for at least 1 hit a query.")
+            raise BadInput(f"k is {k}; ask for at least 1 hit per query.")
         lines = self.analyzer.analyze_lines(queries.values())
         items = [(query_id, line.split()) for query_id, line in zip(queries, lines, strict=True)]
         n_empty = sum(not terms for _, terms in items)

@@ -1,4 +1,4 @@
-"""`bm25(…)` as a system: which analyzer and engine it takes, and where its index lies."""
+"""`bm25(…)` as a system: which analyzer and engine it takes, and where its index is."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def _share(total: int, place: int, of: int) -> int:
 def _put_in_row_order(folder: Path) -> list[int] | None:
     """The first row of each segment, where segments now come in row order and rows one by one within each.
 
-    Within a segment the index sorts by row. Segments lie in any order, and merged ones may interleave: then None.
+    Within a segment the index sorts by row. Segments may be in any order, and merged ones may interleave: then None.
     """
     meta = folder / "meta.json"
     layout = orjson.loads(meta.read_bytes())
