@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ForwardRef
+from typing import Any, ForwardRef, is_typeddict
 
 import typer
 
@@ -113,7 +113,9 @@ def _getter(member: Any) -> Callable[..., Any] | None:
 
 
 def _entry(name: str, thing: Any) -> str:
-    if inspect.isclass(thing) and (issubclass(thing, Exception) or _is_protocol(thing)):
+    if is_typeddict(thing):
+        head = f"class {name}(TypedDict)"
+    elif inspect.isclass(thing) and (issubclass(thing, Exception) or _is_protocol(thing)):
         head = f"class {name}({', '.join(base.__name__ for base in thing.__bases__)})"
     elif getter := _getter(thing):
         head = f"{name}: {_annotation(inspect.signature(getter).return_annotation)}"
