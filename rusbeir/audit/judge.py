@@ -34,7 +34,7 @@ from rusbeir.jobs import (
 )
 from rusbeir.storage import atomic_file, data_folder
 from rusbeir.translation.languages import english_name
-from rusbeir.translation.port.job import Tell, run_to_end
+from rusbeir.translation.port.runner import Tell, run_to_end
 from rusbeir.types import Progress, silent
 
 DIMENSIONS = ("accuracy", "fluency", "completeness", "style_consistency")

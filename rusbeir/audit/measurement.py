@@ -19,8 +19,8 @@ from rusbeir.processes import cpu_count, in_order
 from rusbeir.translation.backends import TranslatorOptions
 from rusbeir.translation.checks.checks import Flag, Segment
 from rusbeir.translation.port.api import translate_texts
-from rusbeir.translation.port.job import Tell
 from rusbeir.translation.port.plan import Plan
+from rusbeir.translation.port.runner import Tell
 from rusbeir.translation.translator import Translator
 from rusbeir.types import Progress
 

@@ -27,7 +27,7 @@ from rusbeir.audit.segment_checks import CHECKS, AuditCheck, CheckedTexts, Repor
 from rusbeir.errors import BadInput, require
 from rusbeir.storage import atomic_file
 from rusbeir.translation.backends import TranslatorOptions
-from rusbeir.translation.port.job import Tell
+from rusbeir.translation.port.runner import Tell
 from rusbeir.translation.translator import Translator
 from rusbeir.types import Progress, silent
 

@@ -111,8 +111,8 @@ def slug(name: str) -> str:
 
 def _port(folders: dict[str, Path], *, as_json: bool, **order: Any) -> None:
     from rusbeir.errors import BadInput
+    from rusbeir.translation.port.api import Incomplete
     from rusbeir.translation.port.api import port as port_one
-    from rusbeir.translation.port.job import Incomplete
 
     if len(set(folders.values())) < len(folders):
         raise BadInput("Two of the datasets would be written to the same folder: port them one by one.")

@@ -16,8 +16,7 @@ import rusbeir
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.jobs import Limits, Transient
 from rusbeir.translation.backends import make
-from rusbeir.translation.port.api import port
-from rusbeir.translation.port.job import Incomplete
+from rusbeir.translation.port.api import Incomplete, port
 from rusbeir.translation.segments.glossary import Glossary
 from rusbeir.translation.tm.pairs import read_pairs
 from rusbeir.translation.translator import Capacity, Failure

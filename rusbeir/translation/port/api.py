@@ -3,23 +3,48 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias, Unpack
+from typing import Any, TypeAlias, Unpack
 
 from rusbeir.datasets.loading import load_with_metadata
-from rusbeir.errors import BadInput
-from rusbeir.jobs import Budget, Journal
+from rusbeir.errors import BackendError, BadInput
+from rusbeir.jobs import Budget, Journal, Task
+from rusbeir.storage import atomic_file
 from rusbeir.translation.backends import TranslatorOptions, make
 from rusbeir.translation.languages import parse_target_language
+from rusbeir.translation.port import output
 from rusbeir.translation.port.fields import FIELDS, Material, parse_fields, sample_documents
-from rusbeir.translation.port.folder import open_port_folder, read_translator_names
-from rusbeir.translation.port.job import PortJob, Report, Tell, run_to_end, translate_pending
+from rusbeir.translation.port.folder import (
+    LAYOUT,
+    apply_cuts,
+    encode_cut,
+    open_port_folder,
+    read_cuts,
+    read_translator_names,
+)
+from rusbeir.translation.port.output import ported_card
 from rusbeir.translation.port.plan import Plan, TranslatorEntry
+from rusbeir.translation.port.runner import Tell, run_to_end, translate_pending
 from rusbeir.translation.segments.glossary import Glossary, read_glossary
+from rusbeir.translation.tm.pairs import write_pairs
 from rusbeir.translation.translator import ChecksPair, Translator
-from rusbeir.types import Dataset, Progress, silent
+from rusbeir.types import Card, Dataset, Progress, silent
+
+PROGRESS_EVERY = 1000
+
+Report: TypeAlias = dict[str, Any]
+"""What came of a port: see docs/port.md."""
+
+
+class Incomplete(BackendError):
+    """Some texts have no translation, and no dataset was written. report says the rest."""
+
+    def __init__(self, message: str, report: Report) -> None:
+        super().__init__(message)
+        self.report = report
+
 
 Translators: TypeAlias = Translator | Sequence["Translators"]
 """One translator, or several that are tried in turn; sequences may be nested."""
@@ -124,6 +149,116 @@ def translate_texts(
             translate_pending(plan, journal, source=source, target=target, budget=budget, progress=progress, tell=tell)
         )
         yield plan, journal
+
+
+@dataclass(frozen=True, kw_only=True)
+class PortJob:
+    """One port, with its journal open."""
+
+    material: Material
+    source: Card
+    source_fingerprint: str
+    """Of the whole dataset, as the card is, where the material is a sample."""
+    target: str
+    plan: Plan
+    settings: Mapping[str, str]
+    out: Path
+    journal: Journal
+    budget: Budget
+    progress: Progress
+    tell: Tell
+
+    def run(self, *, retry_failed: bool, keep_untranslated: bool, export: Path | None) -> Report:
+        """Go on until everything is translated and written. Raises as port does."""
+        if retry_failed:
+            self.plan.reset_missing(self.journal)
+        self._cut()
+        counts = run_to_end(
+            translate_pending(
+                self.plan,
+                self.journal,
+                source=self.source.language,
+                target=self.target,
+                budget=self.budget,
+                progress=self.progress,
+                tell=self.tell,
+            )
+        )
+        found = output.summary(self.journal, self.plan, keep_untranslated=keep_untranslated)
+        output.write_quality(self.out, self.journal, self.plan, found)
+        report: Report = {
+            "dataset": self.source.name,
+            "out": str(self.out),
+            "from": self.source.language,
+            "to": self.target,
+            "split": self.source.split,
+            "translators": [entry.signature for entry in self.plan.entries],
+            **{name: found[name] for name in ("segments", "translated", "kept", "missing", "flagged")},
+            "passes": found["passes"],
+            **counts,
+            "spent": {"chars": self.budget.spent_chars, "cost": self.budget.spent_cost},
+        }
+        if export is not None:
+            pairs = output.aligned_pairs(self.journal, self.plan)
+            report["exported"] = write_pairs(export, pairs, self.source.language, self.target)
+        if found["missing"]:
+            raise Incomplete(self._what_is_missing(found), report)
+        return {**report, **self._publish(found)}
+
+    def _cut(self) -> None:
+        """Put the units of all texts into the journal, once, and note beside it how each text was cut."""
+        path = self.out / LAYOUT
+        if self.journal.get_meta("cut") and path.exists():
+            return
+        first = self.plan.steps[0]
+        total = len(self.material.dataset.corpus) + len(self.material.dataset.queries)
+        with atomic_file(path) as file:
+
+            def tasks() -> Iterator[Task]:
+                for n, text in enumerate(self.material.texts()):
+                    if n % PROGRESS_EVERY == 0:
+                        self.progress("cut texts", n, None)
+                    pieces = self.plan.cut(text, first)
+                    file.write(encode_cut(pieces))
+                    for piece, sent in pieces:
+                        if sent:
+                            yield Task.of(first.kind, piece)
+
+            self.journal.add(tasks())
+        # What was handed on before was cut from other units.
+        later = {f"cut {step.number}": "" for step in self.plan.steps[1:]}
+        self.journal.set_meta({"cut": "yes", **later})
+        self.progress("cut texts", total, total)
+
+    def _what_is_missing(self, found: Mapping[str, Any]) -> str:
+        last = found["passes"][-1]
+        reasons = {**last["reasons"], **({"not asked": last["pending"]} if last["pending"] else {})}
+        commonest = max(reasons, key=lambda reason: reasons[reason])
+        return (
+            f"{found['missing']:,} of {found['segments']:,} segments of {self.source.name} have no translation "
+            f"({reasons[commonest]:,} {commonest}), so no dataset was written; see {self.out / 'qa'}. Ask for them "
+            "again with --retry-failed, or another translator with --retry-failed --translator OTHER."
+        )
+
+    def _publish(self, found: Mapping[str, Any]) -> Report:
+        """Write the dataset, and say what it is."""
+        lengths = read_cuts(self.out / LAYOUT)
+
+        def translate(texts: Sequence[str]) -> list[str]:
+            cuts = list(apply_cuts(lengths, texts, self.out / LAYOUT))
+            answers = self.plan.joined(self.journal, cuts, keep=found["kept"] > 0)
+            present = [answer for answer in answers if answer is not None]
+            if len(present) < len(answers):
+                raise BackendError(
+                    f"{self.journal.path} lacks answers that it had. Remove {LAYOUT} next to it and run the same again."
+                )
+            return present
+
+        card = ported_card(self.source, self.source_fingerprint, self.target, self.plan.entries, self.settings, found)
+        fingerprint = output.publish(self.out, self.material, translate, card, self.progress)
+        dataset = self.material.dataset
+        counts = {"n_docs": len(dataset.corpus), "n_queries": len(dataset.queries)}
+        return {"name": card.name, "fingerprint": fingerprint, "licence": card.licence, **counts}
 
 
 def load_material(

@@ -16,10 +16,10 @@ import numpy as np
 
 from rusbeir.datasets.corpus import hash_id
 from rusbeir.translation.backends import TranslatorOptions
-from rusbeir.translation.port.api import Translators, load_material, make_entries
+from rusbeir.translation.port.api import PROGRESS_EVERY, Translators, load_material, make_entries
 from rusbeir.translation.port.fields import FIELDS, Material, sample_documents
-from rusbeir.translation.port.job import PROGRESS_EVERY, run_to_end
 from rusbeir.translation.port.plan import Plan, TranslatorEntry
+from rusbeir.translation.port.runner import run_to_end
 from rusbeir.translation.segments.glossary import Glossary, read_glossary
 from rusbeir.translation.translator import ChecksPair, Closes
 from rusbeir.types import Dataset, Progress, silent

@@ -19,7 +19,7 @@ JOURNAL = "journal.sqlite"
 LAYOUT = "layout.txt"
 _LOCK = "port.lock"
 # A temporary file of rusbeir.storage.atomic_file.
-_BEGUN = re.compile(r"\..+\.(?:jsonl|json|tsv|txt)\.[a-z0-9_]{8}")
+_TEMPORARY = re.compile(r"\..+\.(?:jsonl|json|tsv|txt)\.[a-z0-9_]{8}")
 _TRANSLATORS = "translators"
 
 
@@ -27,28 +27,58 @@ _TRANSLATORS = "translators"
 def open_port_folder(
     out: Path, meta: Mapping[str, str], given: Sequence[TranslatorEntry], *, more: bool
 ) -> Iterator[tuple[Journal, tuple[TranslatorEntry, ...]]]:
-    """The journal of a port with these translators into out, and the translators that it goes on with.
+    """Open the journal of a port by these translators into out; also yields the translators that continue it.
 
-    A journal of others is set aside, and found again when they come back. With more, those given go on where the
-    journal's own have failed. Raises BadInput where out holds something else than a port or a port of something
-    else, and BackendError while another process uses it.
+    A journal of other translators is set aside, and found again when they come back. With more, the given ones
+    continue where the journal's own have failed. Raises BadInput where out contains something else than a port, or a
+    port of something else, and BackendError while another process uses it.
     """
     _refuse_foreign(out, more=more)
     with contextlib.closing(hold(out / _LOCK, out)):
-        _sweep(out)
-        _choose(out, meta, given, more=more)
-        with Journal.open(out / JOURNAL, meta) as journal:
-            stored = journal.get_meta(_TRANSLATORS)
-            chain = continue_chain(read_entries(stored), given, more=more) if stored else None
-            chain = chain or tuple(given)
+        for path in (path for folder in (out, out / "qrels", out / "qa") for path in folder.glob(".*")):
+            if _TEMPORARY.fullmatch(path.name):
+                path.unlink(missing_ok=True)  # A killed process left it.
+        with _open_journal(out, meta, given, more=more) as (journal, chain):
             journal.set_meta({_TRANSLATORS: dump_entries(chain)})
             yield journal, chain
+
+
+@contextlib.contextmanager
+def _open_journal(
+    out: Path, meta: Mapping[str, str], given: Sequence[TranslatorEntry], *, more: bool
+) -> Iterator[tuple[Journal, tuple[TranslatorEntry, ...]]]:
+    """Open the journal that these translators continue, after moving it into its place, or a new one."""
+    place = out / JOURNAL
+    if place.exists():
+        with Journal.open(place, meta) as journal:
+            stored = _read_translators(journal)
+            chain = continue_chain(stored, given, more=more) if stored else tuple(given)
+            if chain is not None:
+                yield journal, chain
+                return
+        digest = hashlib.sha256("\n".join(entry.signature for entry in stored).encode()).hexdigest()[:8]
+        _move(out, "", f"-{digest}")
+    chain = None
+    for path in sorted(out.glob("journal-*.sqlite")):
+        with Journal.open(path, meta) as journal:
+            chain = continue_chain(_read_translators(journal), given, more=False)
+        if chain is not None:
+            _move(out, path.stem.removeprefix("journal"), "")
+            break
+    with Journal.open(place, meta) as journal:
+        yield journal, chain or tuple(given)
+
+
+def _read_translators(journal: Journal) -> tuple[TranslatorEntry, ...]:
+    """The translators that a journal was created with; () where a kill prevented that note."""
+    return read_entries(journal.get_meta(_TRANSLATORS) or "[]")
 
 
 def read_translator_names(out: Path) -> list[str]:
     """The names of the translators of the port in out. Raises BadInput where there is none."""
     _refuse_foreign(out, more=True)
-    return [entry.name for entry in _stored(out / JOURNAL, {})]
+    with Journal.open(out / JOURNAL, {}) as journal:
+        return [entry.name for entry in _read_translators(journal)]
 
 
 def _refuse_foreign(out: Path, *, more: bool) -> None:
@@ -59,36 +89,6 @@ def _refuse_foreign(out: Path, *, more: bool) -> None:
         raise BadInput(f"{out} holds files but no port to go on with; choose another folder.")
     if more and not found:
         raise BadInput(f"{out} holds no port whose failures could be asked for again; leave --retry-failed out.")
-
-
-def _sweep(out: Path) -> None:
-    """Remove what a killed process has begun to write."""
-    for folder in (out, out / "qrels", out / "qa"):
-        for path in folder.glob(".*"):
-            if _BEGUN.fullmatch(path.name):
-                path.unlink(missing_ok=True)
-
-
-def _choose(out: Path, meta: Mapping[str, str], given: Sequence[TranslatorEntry], *, more: bool) -> None:
-    """Put the journal that these translators go on with into its place; leave the place empty where there is none."""
-    journal = out / JOURNAL
-    if journal.exists():
-        stored = _stored(journal, meta)
-        if not stored or continue_chain(stored, given, more=more) is not None:
-            return
-        digest = hashlib.sha256("\n".join(entry.signature for entry in stored).encode()).hexdigest()[:8]
-        _move(out, "", f"-{digest}")
-    for path in sorted(out.glob("journal-*.sqlite")):
-        if continue_chain(_stored(path, meta), given, more=False) is not None:
-            _move(out, path.stem.removeprefix("journal"), "")
-            return
-
-
-def _stored(journal: Path, meta: Mapping[str, str]) -> tuple[TranslatorEntry, ...]:
-    """The translators that a journal was begun with; () where it was cut short before that was noted."""
-    with Journal.open(journal, meta) as opened_journal:
-        stored = opened_journal.get_meta(_TRANSLATORS)
-    return read_entries(stored) if stored else ()
 
 
 def _move(out: Path, old: str, new: str) -> None:

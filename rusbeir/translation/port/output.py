@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 
@@ -19,12 +18,11 @@ from rusbeir.datasets.formats.beir import CARD, card_bytes
 from rusbeir.datasets.formats.records import document_line, query_line
 from rusbeir.datasets.writing import qrels_lines
 from rusbeir.jobs import Journal
+from rusbeir.processes import batched
 from rusbeir.storage import atomic_file
 from rusbeir.translation.port.fields import Material
 from rusbeir.translation.port.plan import Plan, TranslatorEntry
-from rusbeir.types import Card, Doc, Progress, canonical_line, fingerprint
-
-T = TypeVar("T")
+from rusbeir.types import Card, Progress, canonical_line, fingerprint
 
 PAGE_DOCS = 500
 UNTRANSLATED = "untranslated"
@@ -49,13 +47,18 @@ def publish(out: Path, material: Material, translate: Translate, card: Card, pro
         digest = hashlib.sha256()
         total = len(dataset.corpus)
         n_docs = 0
-        for page in paged(material.documents(), PAGE_DOCS):
-            for doc, besides in _translated(page, material, translate):
+        for page in batched(material.documents(), PAGE_DOCS):
+            translations = iter(translate([text for doc, _ in page for text in material.texts_of(doc)]))
+            for original, more_keys in page:
+                doc = material.with_texts(original, translations)
                 digest.update(canonical_line(doc.doc_id, doc.title, doc.text))
-                corpus_file.write(document_line(doc, besides))
+                corpus_file.write(document_line(doc, more_keys))
                 n_docs += 1
             progress("write documents", n_docs, total)
-        queries = _translated_queries(material, translate)
+        queries = dict(dataset.queries)
+        if "query" in material.fields:
+            ids = [query_id for query_id, text in queries.items() if text]
+            queries.update(zip(ids, translate(material.query_texts()), strict=True))
         for query_id, text in queries.items():
             queries_file.write(query_line(query_id, text, material.query_metadata.get(query_id, {})))
         qrels_file.writelines(qrels_lines(dataset.qrels))
@@ -64,30 +67,6 @@ def publish(out: Path, material: Material, translate: Translate, card: Card, pro
         card_file.write(card_bytes(card, content, n_docs=n_docs, n_queries=len(queries), n_qrels=n_qrels))
         (out / CARD).unlink(missing_ok=True)
     return content
-
-
-def paged(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """The items in lists of that size; the last may be shorter."""
-    rest = iter(items)
-    while page := list(islice(rest, size)):
-        yield page
-
-
-def _translated(
-    page: list[tuple[Doc, Mapping[str, Any]]], material: Material, translate: Translate
-) -> Iterator[tuple[Doc, Mapping[str, Any]]]:
-    texts = list(chain.from_iterable(material.texts_of(doc) for doc, _ in page))
-    translations = iter(translate(texts))
-    for doc, besides in page:
-        yield material.with_texts(doc, translations), besides
-
-
-def _translated_queries(material: Material, translate: Translate) -> dict[str, str]:
-    queries = dict(material.dataset.queries)
-    if "query" in material.fields:
-        ids = [query_id for query_id, text in queries.items() if text]
-        queries.update(zip(ids, translate(material.query_texts()), strict=True))
-    return queries
 
 
 def summary(journal: Journal, plan: Plan, *, keep_untranslated: bool) -> dict[str, Any]:

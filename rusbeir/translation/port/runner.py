@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
+from rusbeir import __version__
 from rusbeir.errors import BackendError, RusbeirError
-from rusbeir.jobs import Attempt, Budget, Exhausted, Journal, Task, Throttle
+from rusbeir.jobs import Attempt, Budget, Exhausted, Journal, Size, Task, Throttle
 from rusbeir.processes import batched
 from rusbeir.translation.checks.checks import CHECKS, FAILURES, Segment, check, failure
-from rusbeir.translation.port.plan import CascadeStep
+from rusbeir.translation.port.plan import CascadeStep, Plan
 from rusbeir.translation.segments.glossary import Glossary
 from rusbeir.translation.segments.protect import Masked, mask, restore, split
 from rusbeir.translation.segments.spans import find_spans
-from rusbeir.translation.translator import CountsCost, Failure, JudgesAnswers, Outcome, Translation, Translator
+from rusbeir.translation.translator import Closes, CountsCost, Failure, JudgesAnswers, Outcome, Translation, Translator
 from rusbeir.types import Progress
+
+T = TypeVar("T")
+
+Tell: TypeAlias = Callable[[str], None]
+"""Called with a line that a person should read before something is sent."""
 
 MAX_ATTEMPTS = 5
 """At one text in one run, while its failures say that asking again may help."""
@@ -187,3 +194,69 @@ class Runner:
             self.budget.correct(cost=spent - self._spent - cost)
             self._spent = spent
         return [Translation(outcome) if isinstance(outcome, str) else outcome for outcome in outcomes]
+
+
+async def translate_pending(
+    plan: Plan, journal: Journal, *, source: str, target: str, budget: Budget, progress: Progress, tell: Tell
+) -> dict[str, int]:
+    """Translate what is pending, step by step; how many requests were sent, and how many of them were retries."""
+    runners: dict[str, Runner] = {}
+    try:
+        for step in plan.steps:
+            _hand_on(plan, journal, step)
+            translator, signature = step.entry.translator, step.entry.signature
+            size = step.queue(journal).size()
+            if translator is None or not size.pending:
+                continue
+            if signature not in runners:
+                runners[signature] = Runner(
+                    translator=translator,
+                    source=source,
+                    target=target,
+                    journal=journal,
+                    glossary=plan.glossary,
+                    budget=budget,
+                    progress=progress,
+                )
+            _announce(step, size, tell)
+            await runners[signature].run(step)
+    finally:
+        for runner in runners.values():
+            if isinstance(runner.translator, Closes):
+                await runner.translator.close()
+    return {
+        "requests": sum(runner.throttle.requests for runner in runners.values()),
+        "retries": sum(runner.throttle.retries for runner in runners.values()),
+    }
+
+
+def _hand_on(plan: Plan, journal: Journal, step: CascadeStep) -> None:
+    """Cut what the pass before has not done to the size of this one, once."""
+    # Another version may cut otherwise, and then looks for other units.
+    name, version = f"cut {step.number}", __version__
+    if step.number == 0 or journal.get_meta(name) == version:
+        return
+    before = plan.steps[step.number - 1].queue(journal)
+    journal.add(plan.tasks((task.payload for task in before.unfinished(with_failed=True)), step))
+    journal.set_meta({name: version})
+
+
+def _announce(step: CascadeStep, size: Size, tell: Tell) -> None:
+    """Say who receives what, before it is sent."""
+    entry = step.entry
+    if not entry.sends:
+        return
+    price = entry.translator.capacity.cost_per_million_chars if entry.translator else 0.0
+    cost = price * size.pending_chars / 1e6
+    about = f"about {cost:,.2f} USD" if cost >= 0.01 else "less than 0.01 USD" if cost else "no price is known"
+    tell(f"{entry.name}: {entry.sends} receives {size.pending:,} texts of {size.pending_chars:,} characters; {about}.")
+
+
+def run_to_end(work: Coroutine[Any, Any, T]) -> T:
+    """What the coroutine returns, also where an event loop runs already, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
