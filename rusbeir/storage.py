@@ -1,4 +1,4 @@
-"""Files of ours: where they lie, and how they are written whole or not at all."""
+"""rusbeir's files: where they are, and how they are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rusbeir.errors import BackendError
 
 
 def data_folder(name: str) -> Path:
-    """The folder of data shipped with the package: inside an installed wheel, else beside the code."""
+    """The folder of data shipped with the package: inside an installed wheel, or next to the code."""
     inside = Path(__file__).parent / "_data" / name
     return inside if inside.is_dir() else Path(__file__).parent.parent / name
 
@@ -32,7 +32,7 @@ def cache_folder() -> Path:
 def atomic_file(path: Path) -> Iterator[IO[bytes]]:
     """A file to write that appears at path, complete and synced, when the block ends without an error.
 
-    Raises BackendError where the disk is full or the folder cannot be written; path is then as it was.
+    Raises BackendError if the disk is full or the folder cannot be written; path is then as it was.
     """
     temporary: Path | None = None
     try:
@@ -55,7 +55,7 @@ def atomic_file(path: Path) -> Iterator[IO[bytes]]:
 def atomic_folder(path: Path) -> Iterator[Path]:
     """A folder to fill that appears at path, in one step, when the block ends without an error.
 
-    Where another process made the same folder meanwhile, its copy stays.
+    If another process has made the same folder meanwhile, its copy stays.
     Raises BackendError as atomic_file does.
     """
     temporary: Path | None = None
@@ -81,7 +81,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 
 def append_line(path: Path, line: bytes) -> None:
-    """Add one line to a file in a single synced write, so that readers never meet half a line."""
+    """Add one line to a file in a single synced write, so that readers never see half a line."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab", buffering=0) as file:
@@ -93,7 +93,7 @@ def append_line(path: Path, line: bytes) -> None:
 
 @contextlib.contextmanager
 def reporting_sqlite(path: Path, kind: str) -> Iterator[None]:
-    """Turn SQLite's errors into BackendError; `rusbeir cache clear` knows what lies at path as kind."""
+    """Turn SQLite's errors into BackendError; kind is the name of the file at path in `rusbeir cache clear`."""
     try:
         yield
     except sqlite3.Error as error:

@@ -1,4 +1,4 @@
-"""What the rooms hand to each other. Everything handed to a function is read-only to it."""
+"""The types that all rooms share. Functions treat their arguments as read-only."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Qrels: TypeAlias = Mapping[str, Mapping[str, int]]
 """query_id -> {doc_id: grade}; grade 0 is judged and not relevant."""
 
 Run: TypeAlias = Mapping[str, Mapping[str, float]]
-"""query_id -> {doc_id: score}; higher is better; every query is present, an unanswered one with {}."""
+"""query_id -> {doc_id: score}; higher is better; every query is present, one without results with {}."""
 
 Progress: TypeAlias = Callable[[str, int, int | None], None]
-"""Called as progress(stage, done, total); total is None where it is not known."""
+"""Called as progress(stage, done, total); total is None if it is not known."""
 
 
 def silent(stage: str, done: int, total: int | None) -> None:
-    """Report nothing: the Progress of a caller who does not want any."""
+    """Report nothing: the Progress of callers that do not want any."""
 
 
 class Doc(NamedTuple):
@@ -46,7 +46,7 @@ class Corpus(Protocol):
     def __len__(self) -> int: ...
 
     def __getitem__(self, doc_id: str) -> Doc:
-        """The document of that id; KeyError where there is none."""
+        """The document of that id; KeyError if there is none."""
         ...
 
 
@@ -97,7 +97,7 @@ class MemoryCorpus:
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """What is known of a dataset in addition to its content: its name, where it comes from, how it is read."""
+    """What is known about a dataset in addition to its content: its name, its source, how it is read."""
 
     name: str
     language: str
@@ -107,7 +107,7 @@ class Card:
     revision: str = ""
     ignore_titles: bool = False
     self_suffixes: tuple[str, ...] = ()
-    """Where not empty, a hit with the id query_id + suffix is the query itself: removed before the cut-off."""
+    """A hit with the id query_id + one of these is the query itself, and is removed before the cut-off."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -136,11 +136,11 @@ class Dataset:
         self_suffixes: tuple[str, ...] = (),
         provenance: Mapping[str, Any] | None = None,
     ) -> Dataset:
-        """A dataset of documents, queries and judgements that are at hand in Python.
+        """Make a dataset from documents, queries and judgements in memory.
 
         The corpus is a HashedCorpus, which is used as it is, or any iterable that MemoryCorpus takes. Queries that are
         not judged are left out, as `load` does. Raises BadInput for ids, texts and grades that cannot be right, and
-        for judgements of a query that is not given.
+        for judgements of a query without a text.
 
         >>> docs = [{"_id": "d1", "text": "Кошка спит."}, {"_id": "d2", "text": "Собака лает."}]
         >>> cats = Dataset.of(docs, {"q1": "кошка"}, {"q1": {"d1": 1}}, language="ru")
@@ -258,7 +258,7 @@ class TextAnalyzer(Protocol):
     def signature(self) -> str: ...
 
     def analyze(self, text: str) -> list[str]:
-        """The terms of the text in order; [] where nothing is left."""
+        """The terms of the text in order; [] if nothing is left."""
         ...
 
 

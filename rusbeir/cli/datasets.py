@@ -1,4 +1,4 @@
-"""`rusbeir datasets`: the registry, and a look into a dataset."""
+"""`rusbeir datasets`: list, show, fetch and validate datasets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rusbeir.cli import options, output
 
 app = typer.Typer(
     invoke_without_command=True,
-    help="List the registered datasets, or look into one.\n\nExample: rusbeir datasets --lang ru",
+    help="List the registered datasets, or inspect one.\n\nExample: rusbeir datasets --lang ru",
 )
 
 
@@ -22,7 +22,7 @@ def datasets(
 ) -> None:
     """List the registered datasets.
 
-    Of an unverified one no checksum is published: that of its first download is recorded and compared from then on.
+    An unverified dataset has no published checksum: that of its first download is recorded and compared from then on.
 
     Example: rusbeir datasets --lang ru
     """
@@ -32,24 +32,24 @@ def datasets(
 
     from rusbeir.datasets import read_registry
 
-    rows = [row for row in read_registry().values() if lang in (None, row.language)]
+    entries = [entry for entry in read_registry().values() if lang in (None, entry.language)]
     if as_json:
-        output.print_json([dataclasses.asdict(row) | {"verified": row.verified} for row in rows])
+        output.print_json([dataclasses.asdict(entry) | {"verified": entry.verified} for entry in entries])
         return
     output.print_table(
         ["dataset", "language", "split", "documents", "queries", "checksums", "licence", "also called"],
         [
             [
-                row.name,
-                row.language,
-                row.split,
-                f"{row.n_docs:,}" if row.n_docs else "?",
-                f"{row.n_queries:,}" if row.n_queries else "?",
-                "" if row.verified else "unverified",
-                row.licence,
-                ", ".join(row.aliases),
+                entry.name,
+                entry.language,
+                entry.split,
+                f"{entry.n_docs:,}" if entry.n_docs else "?",
+                f"{entry.n_queries:,}" if entry.n_queries else "?",
+                "" if entry.verified else "unverified",
+                entry.licence,
+                ", ".join(entry.aliases),
             ]
-            for row in rows
+            for entry in entries
         ],
         right=["documents", "queries"],
     )
@@ -89,14 +89,14 @@ def fetch(
     names: Annotated[list[str], typer.Argument(metavar="DATASET...", help="Registered names.")],
     as_json: options.Json = False,
 ) -> None:
-    """Find the files of datasets, or download them with their checksums.
+    """Find the files of datasets, or download them, and verify their checksums.
 
     Example: rusbeir datasets fetch xquad/ru
     """
-    from rusbeir.datasets import fetch as fetch_one
+    from rusbeir.datasets.fetching.fetch import fetch as fetch_file
 
     with output.progress() as progress:
-        paths = {name: str(fetch_one(name, progress)) for name in names}
+        paths = {name: str(fetch_file(name, progress)) for name in names}
     if as_json:
         output.print_json(paths)
         return
@@ -111,13 +111,13 @@ def validate(
     split: options.Split = None,
     as_json: options.Json = False,
 ) -> None:
-    """Check a dataset: ids, texts, judgements, counts. Exit code 1 where there are errors.
+    """Validate a dataset: ids, texts, judgements, counts. Exit code 1 if there are errors.
 
     Example: rusbeir datasets validate xquad/ru
     """
-    from rusbeir.datasets import validate as findings_of
+    from rusbeir.datasets.validation import validate as find_problems
 
-    findings = findings_of(dataset, language=lang, split=split)
+    findings = find_problems(dataset, language=lang, split=split)
     errors = sum(finding.level == "error" for finding in findings)
     if as_json:
         output.print_json({"dataset": dataset, "errors": errors, "findings": findings})

@@ -1,4 +1,4 @@
-"""Where the sentences of a text lie."""
+"""Split texts into sentences."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import version
 
 _LINES = re.compile(r"[^\n]+")
-# sentencex panics at a capital, one of these and a full stop; a plain space in their place moves no offset.
+# sentencex panics at a capital, one of these and a full stop; replacing them by plain spaces keeps all offsets.
 _WIDE_SPACES = dict.fromkeys(map(ord, "\u00a0\u202f\u2009\u3000\u2028"), " ")
 
 
 def sentence_spans(text: str, language: str) -> list[tuple[int, int]]:
     """(start, end) of each sentence in order, without surrounding white space; [] for a blank text.
 
-    Cut at line ends first, then by razdel for Russian and by sentencex for other languages.
+    Texts are split at line ends first, then by razdel for Russian and by sentencex for other languages.
 
     >>> sentence_spans("Живёт в г. Москве. Работает.", "ru")
     [(0, 18), (19, 28)]
@@ -29,7 +29,7 @@ def sentence_spans(text: str, language: str) -> list[tuple[int, int]]:
 
 
 def splitter_signature(language: str) -> str:
-    """Which splitter in which version cuts that language: another version may cut elsewhere."""
+    """The splitter of that language and its version, since another version may split differently."""
     package = "razdel" if language in _SPLITTERS else "sentencex"
     return f"{package}-{version(package)}"
 

@@ -41,7 +41,7 @@ class Samples:
         return folder
 
     def packed(self, folder: Path, root: str = "") -> Path:
-        """The folder's files in a zip beside it, below root."""
+        """The folder's files in a zip next to it, below root."""
         path = folder.with_suffix(".zip")
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             for file in sorted(folder.rglob("*")):

@@ -107,7 +107,7 @@ def fetch(server: Server, tmp_path: Path) -> Fetch:
     ("turns", "why"),
     [
         (["all"], "as it should be"),
-        (["cut 1000", "all"], "cut once, and gone on with"),
+        (["cut 1000", "all"], "cut once, and resumed"),
         (
             ["cut 90000", "cut 90000", "cut 50000", "cut 20000", "cut 20000", "all"],
             "cut again and again, but further",
@@ -157,7 +157,7 @@ def test_it_ends_with_one_line_and_nothing_in_place(
     assert left == [] or turns == ["cut 1000"]
 
 
-def test_a_later_call_goes_on_where_the_first_gave_up(server: Server, fetch: Fetch):
+def test_a_later_call_resumes_where_the_first_gave_up(server: Server, fetch: Fetch):
     server.turns = ["cut 122880", "status 404"]
     with pytest.raises(BackendError):
         fetch()

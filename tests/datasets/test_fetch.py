@@ -18,7 +18,7 @@ from rusbeir.errors import BackendError, BadInput, UnknownName
 from tests.support import local_server
 
 CONTENT = b'{"data": []}'
-ROW = RegistryEntry(
+ENTRY = RegistryEntry(
     name="toy",
     format="squad",
     language="ru",
@@ -35,11 +35,11 @@ Register = Callable[..., None]
 
 @pytest.fixture
 def register(monkeypatch: pytest.MonkeyPatch, fresh_cache: Path) -> Register:
-    """Make the registry hold one row, and RUSBEIR_DATA some folders."""
+    """Make the registry hold one entry, and RUSBEIR_DATA some folders."""
 
     def register(*folders: Path, **changes: str) -> None:
-        row = RegistryEntry(**{**vars(ROW), **changes})
-        monkeypatch.setattr(registry_module, "read_registry", lambda: {row.name: row})
+        entry = RegistryEntry(**{**vars(ENTRY), **changes})
+        monkeypatch.setattr(registry_module, "read_registry", lambda: {entry.name: entry})
         monkeypatch.setenv("RUSBEIR_DATA", os.pathsep.join(map(str, folders)))
 
     return register
@@ -63,7 +63,7 @@ def write(path: Path, content: bytes = CONTENT) -> Path:
     return path
 
 
-def test_the_rows_path_in_a_data_folder_comes_first(register: Register, tmp_path: Path):
+def test_the_path_of_the_entry_comes_first(register: Register, tmp_path: Path):
     write(tmp_path / "b" / "elsewhere" / "toy.json")
     exact = write(tmp_path / "b" / "toy" / "toy.json")
     register(tmp_path / "missing", tmp_path / "a", tmp_path / "b")
@@ -77,12 +77,12 @@ def test_a_file_of_that_name_anywhere_below_is_taken_if_its_checksum_is_right(re
     assert fetch("toy") == right
 
 
-def test_a_wrong_file_at_the_rows_path_is_told_with_both_checksums(register: Register, tmp_path: Path):
+def test_a_wrong_file_is_told_with_both_checksums(register: Register, tmp_path: Path):
     path = write(tmp_path / "a" / "toy" / "toy.json", b"other")
     register(tmp_path / "a")
     with pytest.raises(BadInput) as caught:
         fetch("toy")
-    for part in (str(path), ROW.sha256, hashlib.sha256(b"other").hexdigest()):
+    for part in (str(path), ENTRY.sha256, hashlib.sha256(b"other").hexdigest()):
         assert part in str(caught.value)
 
 
@@ -112,7 +112,7 @@ def test_wrong_bytes_from_a_server_are_refused_and_not_kept(
 ):
     write(tmp_path / "served" / "toy.json", b"tampered with")
     register(url=f"{server}/toy.json")
-    with pytest.raises(BadInput, match=rf"{server}/toy\.json .*expected sha256 {ROW.sha256}, found"):
+    with pytest.raises(BadInput, match=rf"{server}/toy\.json .*expected sha256 {ENTRY.sha256}, found"):
         fetch("toy")
     assert [file for file in fresh_cache.rglob("*") if file.is_file() and file.parent.name != "locks"] == []
 
@@ -124,7 +124,7 @@ def test_a_failed_download_says_what_to_do(
     monkeypatch.setattr(download, "_WAIT_SECONDS", (0.0, 0.0))
     register(url=url.format(server=server))
     with pytest.raises(
-        BackendError, match=rf"Cannot download .*put toy/toy\.json with sha256 {ROW.sha256} into a folder"
+        BackendError, match=rf"Cannot download .*put toy/toy\.json with sha256 {ENTRY.sha256} into a folder"
     ):
         fetch("toy")
     assert [file for file in fresh_cache.rglob("*") if file.is_file() and file.parent.name != "locks"] == []
@@ -132,7 +132,7 @@ def test_a_failed_download_says_what_to_do(
 
 def test_without_an_address_the_message_says_which_file_is_needed(register: Register):
     register()
-    with pytest.raises(BadInput, match=rf"toy needs toy/toy\.json.*example\.org.*{ROW.sha256}.*RUSBEIR_DATA"):
+    with pytest.raises(BadInput, match=rf"toy needs toy/toy\.json.*example\.org.*{ENTRY.sha256}.*RUSBEIR_DATA"):
         fetch("toy")
 
 
@@ -147,7 +147,7 @@ def test_md5_is_checked_where_only_that_is_published(register: Register, tmp_pat
         fetch("toy")
 
 
-def test_without_a_checksum_only_the_rows_path_counts(register: Register, tmp_path: Path):
+def test_without_a_checksum_only_the_path_of_the_entry_counts(register: Register, tmp_path: Path):
     elsewhere = write(tmp_path / "a" / "elsewhere" / "toy.json")
     register(tmp_path / "a", sha256="")
     with pytest.raises(BadInput, match=r"whose address is not known .*: put toy/toy\.json into a folder"):
@@ -168,7 +168,13 @@ def test_the_first_download_of_an_unverified_file_is_what_later_ones_are_compare
     with pytest.raises(BadInput) as caught:
         fetch("toy")
     record = next((fresh_cache / "recorded").iterdir())
-    for part in (ROW.sha256, hashlib.sha256(b"another edition").hexdigest(), "changed since toy", str(record), server):
+    for part in (
+        ENTRY.sha256,
+        hashlib.sha256(b"another edition").hexdigest(),
+        "changed since toy",
+        str(record),
+        server,
+    ):
         assert part in str(caught.value)
     assert not path.exists()
     record.unlink()
@@ -196,5 +202,5 @@ def test_an_unknown_name_is_told(register: Register):
         fetch("tyo")
 
 
-def test_real_data_lie_where_rows_say(shared_data: Path):
+def test_real_data_are_where_entries_say(shared_data: Path):
     assert fetch("xquad/ru") == shared_data / "xquad" / "xquad.ru.json"

@@ -1,4 +1,4 @@
-"""Datasets as they lie on the Hugging Face hub: each layout, each kind of table, and what is wrong with them.
+"""Datasets in the layouts of the Hugging Face hub: each layout, each kind of table, and each kind of error.
 
 All of it is read from folders written here; the hub itself is spoken to in test_hub_server.py.
 """
@@ -66,7 +66,7 @@ Register = Callable[..., Path]
 
 @pytest.fixture
 def register(monkeypatch: pytest.MonkeyPatch, fresh_cache: Path, tmp_path: Path) -> Register:
-    """Make the registry hold one row of the hub, and RUSBEIR_DATA a folder, which is returned."""
+    """Make the registry hold one entry of the hub, and RUSBEIR_DATA a folder, which is returned."""
 
     def register(*hub: str, format: str = "hub", **options: str) -> Path:
         row = RegistryEntry(name="toy", format=format, language="ru", split="test", hub=hub, options=options)
@@ -77,8 +77,8 @@ def register(monkeypatch: pytest.MonkeyPatch, fresh_cache: Path, tmp_path: Path)
     return register
 
 
-def test_a_get_entry_two_repositories_with_patterns(register: Register, expected: str):
-    """MIRACL: corpora in one repository, topics and judgements in another, and other languages beside them."""
+def test_an_entry_of_two_repositories_with_patterns(register: Register, expected: str):
+    """MIRACL: corpora in one repository, topics and judgements in another, and other languages in the same folders."""
     hub = register(
         "miracl/corpus@0123456789abcdef0123456789abcdef01234567", "some/topics",
         corpus="v1-ru/docs-*.jsonl", queries="ru/topics/*-test.tsv", qrels="ru/qrels/*-test.tsv",
@@ -197,7 +197,7 @@ def test_another_language_is_told(tmp_path: Path):
         load(folder / "kk", language="kk")
 
 
-def test_a_lone_jsonl_corpus_is_used_where_it_lies(tmp_path: Path, fresh_cache: Path):
+def test_a_lone_jsonl_corpus_is_used_in_place(tmp_path: Path, fresh_cache: Path):
     load(beir(tmp_path / "repository"), language="ru", split="test")
     assert not (fresh_cache / "copies").exists()
 

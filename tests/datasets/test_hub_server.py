@@ -94,7 +94,7 @@ def hub() -> Iterator[Hub]:
 
 
 class Machine:
-    """A machine with its own cache of the hub and of ours."""
+    """A machine with its own caches of the hub and of rusbeir."""
 
     def __init__(self, folder: Path, hub: Hub) -> None:
         self.folder, self.hub = folder, hub

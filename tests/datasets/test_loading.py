@@ -164,6 +164,15 @@ def test_a_broken_zip_is_told(samples):
         load(path, language="ru")
 
 
+def test_a_zip_of_a_later_version_is_told(samples):
+    path = samples.packed(samples.beir())
+    data = path.read_bytes()
+    entry = data.index(b"PK\x01\x02")
+    path.write_bytes(data[: entry + 6] + bytes([64]) + data[entry + 7 :])
+    with pytest.raises(BadInput, match=r"sample\.zip: cannot be unpacked \(zip file version 6\.4\)"):
+        load(path, language="ru")
+
+
 def test_a_zip_made_on_a_mac_is_read(samples):
     path = samples.packed(samples.beir(), root="sample/")
     with zipfile.ZipFile(path, "a") as archive:

@@ -30,7 +30,7 @@ FUZZ = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCh
 
 
 def refusal(action: Callable[[], object]) -> str:
-    """The message of BadInput, "" where nothing was raised; any other exception goes on."""
+    """The message of BadInput, "" if nothing was raised; other exceptions are passed on."""
     try:
         action()
     except BadInput as error:

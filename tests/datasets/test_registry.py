@@ -108,8 +108,8 @@ RECORDS = {
 }
 
 
-def test_every_row_that_was_measured_has_its_records_here():
-    """Those have a sha256 of ours; bundled content stands in the repository, the rest is not at hand."""
+def test_every_measured_entry_has_its_records_here():
+    """Those have a sha256 measured here; bundled content is in the repository, the rest was not available."""
     assert set(RECORDS) == {name for name, row in read_registry().items() if row.sha256}
 
 

@@ -114,7 +114,7 @@ def read_layout(folder: Path) -> Layout:
 
 
 def read_configs(readme: str) -> Configs:
-    """The configurations in the YAML head of a README.md; {} where it has none."""
+    """The configurations in the YAML head of a README.md; {} if it has none."""
     head = re.match(r"---\n(.*?)\n---", readme, re.DOTALL)
     if not head or "configs:" not in head[1]:
         return {}

@@ -13,7 +13,7 @@ from rusbeir.datasets import get_entry, read_registry
 from rusbeir.datasets.formats.reader import FORMATS
 from rusbeir.datasets.registry import md5sums
 
-# family (the first part of a name): rows, and how many of them have a checksum
+# family (the first part of a name): entries, and how many of them have a checksum
 FAMILIES = {
     "air-bench": (4, 0),
     "beir": (40, 40),
@@ -27,23 +27,23 @@ FAMILIES = {
 }
 
 
-def test_rows_by_family():
-    rows = Counter(name.partition("/")[0] for name in read_registry())
-    verified = Counter(name.partition("/")[0] for name, row in read_registry().items() if row.verified)
-    assert {family: (n, verified[family]) for family, n in rows.items()} == FAMILIES
+def test_entries_by_family():
+    entries = Counter(name.partition("/")[0] for name in read_registry())
+    verified = Counter(name.partition("/")[0] for name, entry in read_registry().items() if entry.verified)
+    assert {family: (n, verified[family]) for family, n in entries.items()} == FAMILIES
 
 
-def test_every_row_says_what_it_is():
-    for name, row in read_registry().items():
-        assert row.licence, name
-        assert row.language, name
-        assert row.split, name
-        assert row.source or row.bundled, name
-        assert row.format in FORMATS, name
-        assert row.bundled or row.hub or (row.path and row.url), name
-        assert not row.md5 or len(row.md5) == 32, name
-        assert not row.sha256 or len(row.sha256) == 64, name
-        assert all("@" not in entry or len(entry.partition("@")[2]) == 40 for entry in row.hub), name
+def test_every_entry_says_what_it_is():
+    for name, entry in read_registry().items():
+        assert entry.licence, name
+        assert entry.language, name
+        assert entry.split, name
+        assert entry.source or entry.bundled, name
+        assert entry.format in FORMATS, name
+        assert entry.bundled or entry.hub or (entry.path and entry.url), name
+        assert not entry.md5 or len(entry.md5) == 32, name
+        assert not entry.sha256 or len(entry.sha256) == 64, name
+        assert all("@" not in one or len(one.partition("@")[2]) == 40 for one in entry.hub), name
 
 
 @pytest.mark.parametrize(
@@ -52,39 +52,39 @@ def test_every_row_says_what_it_is():
      "dbpedia-entity", "scidocs", "fever", "climate-fever", "scifact", "cqadupstack/android"],
 )  # fmt: skip
 def test_the_public_sets_of_beir(name: str):
-    row = get_entry(f"beir/{name}/test")
-    assert (row.language, row.split, row.verified) == ("en", "test", True)
-    assert row.self_retrieval == (name in ("arguana", "quora"))
-    assert row.n_docs
-    assert row.n_queries
-    assert row.n_qrels
+    entry = get_entry(f"beir/{name}/test")
+    assert (entry.language, entry.split, entry.verified) == ("en", "test", True)
+    assert entry.self_retrieval == (name in ("arguana", "quora"))
+    assert entry.n_docs
+    assert entry.n_queries
+    assert entry.n_qrels
 
 
-def test_rows_of_one_archive_share_it():
-    forums = [row for name, row in read_registry().items() if name.startswith("beir/cqadupstack/")]
+def test_entries_of_one_archive_share_it():
+    forums = [entry for name, entry in read_registry().items() if name.startswith("beir/cqadupstack/")]
     assert len(forums) == 12
-    assert len({row.path for row in forums}) == 1
-    assert len({row.options["within"] for row in forums}) == 12
-    assert sum(row.n_queries for row in forums) == 13_145, "RusBEIR's README, BEIR's Table 1"
-    assert sum(row.n_docs for row in forums) == 457_199
+    assert len({entry.path for entry in forums}) == 1
+    assert len({entry.options["within"] for entry in forums}) == 12
+    assert sum(entry.n_queries for entry in forums) == 13_145, "RusBEIR's README, BEIR's Table 1"
+    assert sum(entry.n_docs for entry in forums) == 457_199
 
 
 def test_cocktail_ignores_titles_and_mixes_two_copies():
-    for name, row in read_registry().items():
+    for name, entry in read_registry().items():
         if name.startswith("cocktail/"):
-            assert row.ignore_titles
-            assert row.n_docs == read_registry()[f"{name.rpartition('/')[0]}/human"].n_docs * (
+            assert entry.ignore_titles
+            assert entry.n_docs == read_registry()[f"{name.rpartition('/')[0]}/human"].n_docs * (
                 1 + name.endswith("mixed")
             )
 
 
-def test_every_published_md5_is_of_some_row():
+def test_every_published_md5_is_of_some_entry():
     patterns = [
-        f"{repository.partition('@')[0]}/{row.options[role]}"
-        for row in read_registry().values()
-        for repository in row.hub
+        f"{repository.partition('@')[0]}/{entry.options[role]}"
+        for entry in read_registry().values()
+        for repository in entry.hub
         for role in ("corpus", "queries", "qrels")
-        if role in row.options
+        if role in entry.options
     ]
     assert [file for file in md5sums() if not any(fnmatchcase(file, pattern) for pattern in patterns)] == []
     assert all(len(md5) == 32 for md5 in md5sums().values())
@@ -120,10 +120,10 @@ def test_all_17_datasets_of_the_rusbeir_paper_with_its_counts(shared_data: Path,
     assert {record["dataset"] for record in records} == set(PAPER)
     for record in records:
         name, column = PAPER[record["dataset"]]
-        row = get_entry(name)
-        assert row.language == "ru"
-        assert f"{row.n_docs}" == record["corpus_docs"].replace(",", ""), name
-        assert f"{row.n_queries}" == record[f"{column}_queries"].replace(",", ""), name
+        entry = get_entry(name)
+        assert entry.language == "ru"
+        assert f"{entry.n_docs}" == record["corpus_docs"].replace(",", ""), name
+        assert f"{entry.n_queries}" == record[f"{column}_queries"].replace(",", ""), name
 
 
 @pytest.mark.parametrize(
