@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rusbeir.analysis import Analyzer
     from rusbeir.audit import check_port as audit_port
     from rusbeir.datasets import load, read_qrels, read_run, write_qrels, write_run
+    from rusbeir.datasets.formats.reader import DatasetReader
     from rusbeir.errors import BackendError, BadInput, MissingExtra, RusbeirError, UnknownName
     from rusbeir.evaluation import evaluate
     from rusbeir.experiment import bench, search
@@ -31,6 +32,7 @@ __all__ = [
     "BadInput",
     "Corpus",
     "Dataset",
+    "DatasetReader",
     "Doc",
     "Encoder",
     "MissingExtra",
@@ -61,6 +63,7 @@ _HOMES = {
     "BadInput": "rusbeir.errors",
     "Corpus": "rusbeir.types",
     "Dataset": "rusbeir.types",
+    "DatasetReader": "rusbeir.datasets.formats.reader",
     "Doc": "rusbeir.types",
     "Encoder": "rusbeir.retrieval.dense.encoder",
     "MissingExtra": "rusbeir.errors",

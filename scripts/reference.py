@@ -6,7 +6,7 @@ import dataclasses
 import enum
 import importlib
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ForwardRef, is_typeddict
@@ -20,6 +20,7 @@ MODULES: dict[str, list[str] | None] = {
     "rusbeir": None,
     "rusbeir.types": ["Card", "HashedCorpus", "MemoryCorpus"],
     "rusbeir.datasets": None,
+    "rusbeir.datasets.formats.reader": ["ReadRequest"],
     "rusbeir.analysis": None,
     "rusbeir.translation.translator": ["Capacity", "Failure", "ChecksPair"],
     "rusbeir.translation.backends": None,
@@ -114,7 +115,8 @@ def _getter(member: Any) -> Callable[..., Any] | None:
 
 def _entry(name: str, thing: Any) -> str:
     if is_typeddict(thing):
-        head = f"class {name}(TypedDict)"
+        fields = [f"    {field}: {_annotation(kind)}" for field, kind in thing.__annotations__.items()]
+        head = "\n".join([f"class {name}(TypedDict)", *fields])
     elif inspect.isclass(thing) and (issubclass(thing, Exception) or _is_protocol(thing)):
         head = f"class {name}({', '.join(base.__name__ for base in thing.__bases__)})"
     elif getter := _getter(thing):
@@ -128,7 +130,7 @@ def _signature(thing: Callable[..., object]) -> str:
     """As it would be written in a definition: annotations without quotes, defaults by name."""
     signature = inspect.signature(thing)
     parameters = [
-        parameter.replace(annotation=_annotation(parameter.annotation), default=_default(parameter.default))
+        parameter.replace(annotation=_annotation(parameter.annotation), default=_default(parameter.default, thing))
         for parameter in signature.parameters.values()
     ]
     returned = inspect.Signature.empty if inspect.isclass(thing) else _annotation(signature.return_annotation)
@@ -150,10 +152,12 @@ def _annotation(value: Any) -> Any:
     return _Text(value if isinstance(value, str) else inspect.formatannotation(value))
 
 
-def _default(value: Any) -> Any:
-    """A function by its name; `...` for what has none and for what each call makes, by a dataclass's factory."""
+def _default(value: Any, owner: Any) -> Any:
+    """A function or a constant by its name; `...` for a lambda and for what a dataclass's factory makes."""
     if value is inspect.Parameter.empty:
         return value
+    if isinstance(value, Mapping):
+        return _Text(next(name for name, other in owner.__globals__.items() if other is value))
     if inspect.isfunction(value) and value.__name__.isidentifier():
         return _Text(value.__name__)
     if isinstance(value, enum.Enum):

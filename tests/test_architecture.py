@@ -131,7 +131,9 @@ rusbeir.bench("mini/ru", sistem="bm25")
 rusbeir.port("mini/en", to="ru", out="out", translator="llm", lmm="qwen3-30b")
 rusbeir.port("mini/en", to="ru", out="out", translator="google", retries="three")
 rusbeir.load("mini/ru", langauge="ru")
-rusbeir.audit_port(7)
+rusbeir.audit_port(folder=7)
+rusbeir.audit_port("out", retires=3)
+rusbeir.port("mini/en", to="ru", out="out", memori="pairs.tsv")
 rusbeir.tune("mini/ru", 7)
 try:
     rusbeir.read_run("run")
@@ -161,7 +163,9 @@ TOLD = [
     ("lmm=", 'Unexpected keyword argument "lmm" for "port"'),
     ('retries="', 'Argument "retries" to "port" has incompatible type "str"'),
     ("langauge=", 'Unexpected keyword argument "langauge" for "load"'),
-    ("audit_port(", 'Argument 1 to "check_port" has incompatible type "int"'),
+    ("folder=7", 'Argument "folder" to "check_port" has incompatible type "int"'),
+    ("retires=", 'Unexpected keyword argument "retires" for "check_port"'),
+    ("memori=", 'Unexpected keyword argument "memori" for "port"'),
     ("tune(", 'Argument 2 to "tune" has incompatible type "int"'),
     ("reveal_type(error)", 'Revealed type is "rusbeir.errors.BadInput"'),
     ("bad:", "Incompatible types in assignment"),
