@@ -1,4 +1,4 @@
-"""Exact search over vectors on disk, beside one FAISS flat index that holds all of them in memory."""
+"""Exact search over vectors on disk, compared with one FAISS flat index that holds all of them in memory."""
 
 from __future__ import annotations
 

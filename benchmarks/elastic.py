@@ -1,4 +1,4 @@
-"""Elasticsearch beside the embedded engines, and under nodes that die: prints tables.
+"""Elasticsearch compared with the embedded engines, and under nodes that die: prints tables.
 
 python -m benchmarks.elastic speed --docs 1000000      loading, searching and memory, in one run
 python -m benchmarks.elastic cluster --docs 200000     one of three nodes killed, one frozen for 20 s
@@ -92,7 +92,7 @@ def alone(work: Callable[[], dict[str, float]]) -> dict[str, float]:
 
 
 def speed(folder: Path, docs: int, queries: int) -> dict[str, dict[str, float]]:
-    """Engine -> docs/s, queries/s and peak MB, all in one run; what BEIR's way loads stands beside them."""
+    """Engine -> docs/s, queries/s and peak MB, all in one run; and docs/s of BEIR's way."""
     node = elastic_node.Node(
         jars=elastic_node.jars("8", folder), home=folder / "node", java=elastic_node.java(17) or Path(), heap="1g"
     )

@@ -12,7 +12,7 @@ MEASURES = {"nDCG@10": "ndcg_cut.10", "AP@10": "map_cut.10", "R@100": "recall.10
 
 
 def measure(n_queries: int = 10_000, depth: int = 1_000, rounds: int = 3) -> dict[str, float]:
-    """Seconds of both, each the best of rounds in turn, and their ratio; ours counts the ties as well."""
+    """Seconds of both, each the best of rounds in turn, and their ratio; rusbeir's counts ties as well."""
     import pytrec_eval
 
     from rusbeir.evaluation import evaluate

@@ -1,4 +1,4 @@
-"""Print every claimed figure, expected beside measured: `make figures` (all), `make figures-quick` (no speed).
+"""Print every claimed figure, expected and measured: `make figures` (all), `make figures-quick` (no speed).
 
 Figures of effectiveness are in figures.toml and come from the command line itself; figures of speed and memory
 come from run.py, those of the code's structure from walks.py. Exit code 1 where one does not hold.

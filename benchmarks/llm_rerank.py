@@ -1,6 +1,6 @@
 """A real language model as a reranker: SmolLM2-135M behind llama.cpp's own server, on this machine.
 
-Prints how many queries and pairs were judged, how long it took, and nDCG@10 beside that of the first stage.
+Prints how many queries and pairs were judged, how long it took, and nDCG@10 before and after.
 """
 
 from __future__ import annotations

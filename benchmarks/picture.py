@@ -10,7 +10,7 @@ from rusbeir.experiment import bench
 TARGET = Path(__file__).parent.parent / "docs" / "analysis.svg"
 DATASETS = ["xquad/ru", "xquad/ru/sentences", "mini/ru"]
 SYSTEMS = {
-    "bm25(profile=raw)": ("words as they stand", "#b9c4cc"),
+    "bm25(profile=raw)": ("words unchanged", "#b9c4cc"),
     "bm25(profile=snowball)": ("Snowball stems", "#6f9bb8"),
     "bm25": ("lemmas, then stems (the default)", "#1f5f8b"),
 }
@@ -34,7 +34,7 @@ def draw(scores: dict[str, list[float]]) -> str:
             y += BAR
         y += GAP
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 700 {y}" font-family="sans-serif" font-size="12">'
-    title = "<title>BM25 on Russian, nDCG@10: words as they stand, stems, lemmas</title>"
+    title = "<title>BM25 on Russian, nDCG@10: words unchanged, stems, lemmas</title>"
     return "\n".join([head, title, f'<rect width="700" height="{y}" fill="#fff"/>', *parts, "</svg>\n"])
 
 

@@ -32,9 +32,9 @@ PACKAGES = [
 
 
 def find_data() -> None:
-    """Let RUSBEIR_DATA name the folder beside the project where it names none, and absolute ones."""
-    beside = HERE.parent.parent / "shared" / "data"
-    given = os.environ.get("RUSBEIR_DATA") or (str(beside) if beside.is_dir() else "")
+    """Make the folders of RUSBEIR_DATA absolute; if it names none, take the one next to the project."""
+    neighbour = HERE.parent.parent / "shared" / "data"
+    given = os.environ.get("RUSBEIR_DATA") or (str(neighbour) if neighbour.is_dir() else "")
     # Commands run in folders of their own.
     folders = [str(Path(folder).resolve()) for folder in given.split(os.pathsep) if folder]
     os.environ["RUSBEIR_DATA"] = os.pathsep.join(folders)
@@ -235,8 +235,8 @@ def write(found: list[dict[str, Any]]) -> None:
         "# Benchmarks\n\n`make bench` and `make figures` write this, in one run of `python -m benchmarks.run`\n"
         f"on {machine}.\n{versions}.\n\n"
         "Russian words are forms of pymorphy3's dictionary drawn by Zipf's law, 50 a document; queries\n"
-        "have six words; ids are included. Content words leave out the 150 commonest, which stand where a\n"
-        "language has the stop words that analyzers drop; any words take them as they come. The machine is\n"
+        "have six words; ids are included. Content words leave out the 150 commonest, which take the\n"
+        "place of the stop words that analyzers drop; any words include them. The machine is\n"
         "shared: ratios of one run say more than seconds.\n\n"
         f"{table(found)}\n",
         encoding="utf-8",

@@ -11,7 +11,7 @@ import typer
 from rusbeir.cli import options, output
 from rusbeir.storage import cache_folder
 
-app = typer.Typer(no_args_is_help=True, help="What the cache holds, and how to empty it.")
+app = typer.Typer(no_args_is_help=True, help="Show what the cache holds, and empty it.")
 
 
 @app.command()
@@ -21,7 +21,7 @@ def info(as_json: options.Json = False) -> None:
     Example: rusbeir cache info
     """
     folder = cache_folder()
-    parts = {part.name: _bytes(part) for part in sorted(folder.iterdir())} if folder.is_dir() else {}
+    parts = {part.name: _count_bytes(part) for part in sorted(folder.iterdir())} if folder.is_dir() else {}
     if as_json:
         output.print_json({"folder": str(folder), "bytes": parts})
         return
@@ -32,11 +32,11 @@ def info(as_json: options.Json = False) -> None:
 @app.command()
 def clear(
     part: Annotated[
-        str | None, typer.Argument(metavar="[PART]", help="One part of `cache info`; else everything.")
+        str | None, typer.Argument(metavar="[PART]", help="A part that `cache info` lists; default: everything.")
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Remove what can be made or fetched again: downloads, corpora, lemmas, indexes.
+    """Remove files that can be made or fetched again: downloads, corpora, lemmas, indexes.
 
     Example: rusbeir cache clear indexes
     """
@@ -47,7 +47,7 @@ def clear(
     if part is not None and part not in parts:
         raise unknown("part of the cache", part, parts)
     chosen = [parts[part]] if part is not None else list(parts.values())
-    freed = sum(_bytes(entry) for entry in chosen)
+    freed = sum(_count_bytes(entry) for entry in chosen)
     for entry in chosen:
         if entry.is_dir():
             shutil.rmtree(entry)
@@ -59,7 +59,7 @@ def clear(
     output.note(f"{folder}: {freed:,} bytes freed")
 
 
-def _bytes(path: Path) -> int:
+def _count_bytes(path: Path) -> int:
     if path.is_file():
         return path.stat().st_size
     return sum(entry.stat().st_size for entry in path.rglob("*") if entry.is_file())

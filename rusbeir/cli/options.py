@@ -1,4 +1,4 @@
-"""Options that several verbs share, spelled once."""
+"""Options that several verbs share, defined once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rusbeir.cli import complete
 
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 Lang: TypeAlias = Annotated[
-    str | None, typer.Option("--lang", help="Language of a path that has no card (BCP 47, such as ru).")
+    str | None, typer.Option("--lang", help="Language of a path without a card (BCP 47, such as ru).")
 ]
 Split: TypeAlias = Annotated[str | None, typer.Option("--split", help="Split of a path, such as test.")]
 System: TypeAlias = Annotated[
@@ -32,8 +32,8 @@ EsUrl: TypeAlias = Annotated[
     typer.Option(
         "--es-url",
         metavar="URL[,URL...]",
-        help="Nodes of an Elasticsearch; else RUSBEIR_ES_URL, else http://127.0.0.1:9200. "
-        "Credentials come from ES_API_KEY (or ES_USER and ES_PASSWORD), a CA from ES_CA_CERTS.",
+        help="Nodes of an Elasticsearch cluster; default: RUSBEIR_ES_URL, else http://127.0.0.1:9200. "
+        "Credentials are read from ES_API_KEY (or ES_USER and ES_PASSWORD), a CA from ES_CA_CERTS.",
     ),
 ]
 Depth: TypeAlias = Annotated[int, typer.Option("-k", min=1, max=1_000_000, help="Hits kept per query.")]
@@ -65,32 +65,32 @@ DatasetName: TypeAlias = Annotated[
 ]
 Out: TypeAlias = Annotated[Path, typer.Option("--out", help="Folder for rows and runs.")]
 CountedIn: TypeAlias = Annotated[
-    Path, typer.Option("--out", help="Folder where --budget-chars is counted, by default with that of rusbeir bench.")
+    Path, typer.Option("--out", help="Folder in which --budget-chars is counted; by default the one of rusbeir bench.")
 ]
 EndpointChars: TypeAlias = Annotated[
     int | None,
     typer.Option(
         "--budget-chars",
         min=1,
-        help="Stop before more characters than these are sent to endpoints, in all runs with this --out and a budget.",
+        help="Send at most this many characters to endpoints, counted over all runs with this --out and a budget.",
     ),
 ]
 Memory: TypeAlias = Annotated[
-    Path | None, typer.Option("--memory", help="Translation memory (.jsonl, .tsv, .tmx) of the translator memory.")
+    Path | None, typer.Option("--memory", help="Translation memory (.jsonl, .tsv, .tmx) for the translator memory.")
 ]
-Llm: TypeAlias = Annotated[str | None, typer.Option("--llm", help="Model of the translator llm.")]
+Llm: TypeAlias = Annotated[str | None, typer.Option("--llm", help="Model for the translator llm.")]
 Model: TypeAlias = Annotated[
-    str | None, typer.Option("--model", help="Model folder or hub id of opus-mt, nllb and madlad.")
+    str | None, typer.Option("--model", help="Model folder or hub id for opus-mt, nllb and madlad.")
 ]
 TranslatorOptions: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--option", help="Any other option of the translator, as requests-per-second=2; repeatable."),
+    typer.Option("--option", help="Another option of the translator, such as requests-per-second=2; repeatable."),
 ]
 BudgetChars: TypeAlias = Annotated[
-    int | None, typer.Option("--budget-chars", help="Stop before more characters than these are sent in all.")
+    int | None, typer.Option("--budget-chars", help="Send at most this many characters in total.")
 ]
 BudgetCost: TypeAlias = Annotated[
-    float | None, typer.Option("--budget-cost", help="Stop before it costs more than this in all.")
+    float | None, typer.Option("--budget-cost", help="Stop before the total cost exceeds this.")
 ]
 Measures: TypeAlias = Annotated[
     list[str] | None,
@@ -99,26 +99,26 @@ Measures: TypeAlias = Annotated[
 
 
 def engine_at(engine: str, es_url: str | None) -> str:
-    """The engine's name with the server's address, if one is given; an address alone asks for its engine."""
+    """The engine's name with the server's address, if one is given; with an address, auto means elasticsearch."""
     if es_url is None:
         return engine
     return f"{'elasticsearch' if engine == 'auto' else engine}@{es_url}"
 
 
 def translator_options(pairs: list[str] | None, **given: object) -> dict[str, Any]:
-    """What was given for a translator, as its fields are called: "input-price=0.4" is {"input_price": 0.4}."""
+    """Collect a translator's options under the names of its fields: "input-price=0.4" is {"input_price": 0.4}."""
     from rusbeir.errors import BadInput
 
     found: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     for pair in pairs or []:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
-            raise BadInput(f"--option {pair!r}: write name=value, as requests-per-second=2.")
-        found[name.strip().replace("-", "_")] = _value(value.strip())
+            raise BadInput(f"--option {pair!r}: write name=value, such as requests-per-second=2.")
+        found[name.strip().replace("-", "_")] = _parse_value(value.strip())
     return found
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     for kind in (int, float):
         with contextlib.suppress(ValueError):
             return kind(text)

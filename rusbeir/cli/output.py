@@ -1,4 +1,4 @@
-"""What every verb prints with: results to stdout, everything else to stderr, colours only on a terminal."""
+"""Printing for every verb: results to stdout, everything else to stderr, colours only on a terminal."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from rusbeir.types import Progress
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on stdout."""
+    """Print one JSON document on stdout."""
     sys.stdout.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
 
 
 def note(message: str) -> None:
-    """One line for a person, on stderr."""
+    """Print one line for a person on stderr."""
     sys.stderr.write(message + "\n")
     sys.stderr.flush()
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()) -> None:
-    """A table on stdout; the columns named in `right` are aligned to the right. Off a terminal nothing is cut."""
+    """Print a table on stdout; columns named in `right` are right-aligned. Nothing is cut unless it is a terminal."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -41,16 +41,16 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: 
 
 @contextlib.contextmanager
 def progress() -> Iterator[Progress]:
-    """A Progress: bars with rate and remaining time on a terminal, else a plain line every ten seconds."""
+    """Show progress: bars with rate and remaining time on a terminal, else a plain line every ten seconds."""
     if sys.stderr.isatty():
-        with _bars() as report:
+        with _show_bars() as report:
             yield report
     else:
-        yield _lines()
+        yield _report_lines()
 
 
 @contextlib.contextmanager
-def _bars() -> Iterator[Progress]:
+def _show_bars() -> Iterator[Progress]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
@@ -80,7 +80,7 @@ def _bars() -> Iterator[Progress]:
         yield report
 
 
-def _lines(every: float = 10.0) -> Progress:
+def _report_lines(every: float = 10.0) -> Progress:
     started: dict[str, float] = {}
     last: dict[str, float] = {}
 

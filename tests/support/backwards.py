@@ -10,5 +10,5 @@ ENGLISH = {russian: word for word, russian in TRANSLATION.items()}
 
 
 def back(text: str, nth: int = 1) -> str:
-    """A Russian text of ours in English; what is no word of ours stays as it is."""
+    """Translate a text of the small port into English; unknown words are kept."""
     return re.sub(r"[А-Яа-яё]+", lambda match: ENGLISH.get(match[0], match[0]), text)

@@ -1,10 +1,10 @@
-"""What every failure on the command line has to look like."""
+"""How every failure on the command line must look."""
 
 from __future__ import annotations
 
 
 def one_line(err: str, parts: list[str]) -> bool:
-    """The last line is ours, is the only one about the failure, and holds the parts."""
+    """The last line is rusbeir's, the only one about the failure, and contains the parts."""
     lines = err.strip().splitlines()
     assert "Traceback" not in err
     assert len([line for line in lines if line.startswith("rusbeir: ") and "warning" not in line]) == 1, err

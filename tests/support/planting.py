@@ -94,7 +94,7 @@ Damage = Callable[[Pair, random.Random, list[Pair]], tuple[str, str] | None]
 
 
 def _lost_number(pair: Pair, draw: random.Random, pairs: list[Pair]) -> tuple[str, str] | None:
-    # Numbers up to twelve may become words; one that stands twice, or is spelled otherwise, would not be lost.
+    # Numbers up to twelve may become words; one that occurs twice, or is spelled otherwise, would not be lost.
     for number in re.findall(r"(?<![\w.,])\d{2,}(?![\w.,]\w)", pair.source):
         if int(number) > 12 and pair.source.count(number) == pair.translation.count(number) == 1:
             return pair.source, pair.translation.replace(number, "")

@@ -23,7 +23,7 @@ LIMITS = Limits(concurrency=2, retries=1, first_wait_seconds=0.0, breaker=5)
 
 
 def translated(text: str) -> str:
-    """The text in Russian, word by word; what is no word of ours stays as it is."""
+    """The text in Russian, word by word; unknown words are kept."""
     return re.sub(r"[A-Za-z]+", lambda match: TRANSLATION.get(match[0], match[0]), text)
 
 

@@ -29,7 +29,7 @@ class Docs(list[Doc]):
 
 
 def recipe(engine: str, bm25: Bm25, folder: Path, fingerprint: str = "f") -> engines.IndexKey:
-    """The folder stands in the signature because a server, too, keeps one index a recipe."""
+    """The signature contains the folder, because a server keeps one index per key as well."""
     chosen = engines.load(engine)
     return engines.IndexKey(signature=f"{bm25.signature}|{chosen.signature}|words|{folder}", fingerprint=fingerprint)
 

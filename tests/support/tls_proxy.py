@@ -1,4 +1,4 @@
-"""A reverse proxy before a node, as stands before a managed cluster: TLS, and only those with the right API key."""
+"""A reverse proxy in front of a node, as managed clusters have: TLS, and only those with the right API key."""
 
 from __future__ import annotations
 
