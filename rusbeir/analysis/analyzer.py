@@ -1,4 +1,4 @@
-"""Analyzer: a language and a profile, made into terms."""
+"""Analyzer: turns texts into terms by a profile of a language."""
 
 from __future__ import annotations
 
@@ -7,17 +7,26 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Literal
 
-from rusbeir.analysis.chain import Token, chain_of
+from rusbeir.analysis.chain import Token, load_chain
 from rusbeir.analysis.pieces import pack, unpack
 from rusbeir.analysis.recipes import Recipe, read_recipe
 from rusbeir.processes import cpu_count, in_order
 
+MAX_BATCH_CHARS = 1 << 19
+MAX_BATCH_TEXTS = 4096
+SERIAL_CHARS = 1 << 22
+"""Without a number of processes, others are started only for a stream longer than this."""
+
+TOLERATED_DOCUMENTS = 0.01
+"""The share of documents without terms up to which there is no warning."""
+
 
 @dataclass(frozen=True)
 class Analyzer:
-    """Turns texts of one language into terms. Lexicons are loaded when the first text comes.
+    """Turns texts of one language into terms. Lexicons are loaded with the first text.
 
-    Raises UnknownName where the language has no file in analyzers/ or the file has no such profile.
+    Raises UnknownName where the language has no language file, or the file no such profile, and BadInput where the
+    file is wrong.
 
     >>> Analyzer("ru").analyze("Всё о старых замках")
     ['стар', 'замок']
@@ -31,7 +40,7 @@ class Analyzer:
 
     @cached_property
     def recipe(self) -> Recipe:
-        """Every setting of it."""
+        """Every setting."""
         return read_recipe(self.language, self.profile)
 
     @property
@@ -41,15 +50,31 @@ class Analyzer:
 
     def analyze(self, text: str) -> list[str]:
         """The terms of the text in order; [] where nothing is left."""
-        return chain_of(self.recipe).terms(text)
+        return load_chain(self.recipe).terms(text)
 
     def analyze_lines(self, texts: Iterable[str], *, processes: int | None = None) -> Iterator[str]:
-        """The terms of each text joined by single spaces, in order, streamed.
+        """The terms of each text joined by single spaces, in order; holds a few batches of texts at a time.
 
-        processes: how many to use; None decides by the length of the stream and the machine.
-        The results do not depend on it.
+        processes: how many to use; None decides by the length of the stream and the machine. The terms do not depend
+        on it.
         """
-        return analyzed_lines(self.recipe, texts, processes)
+        chain = load_chain(self.recipe)
+        batches = _batch(texts)
+        if processes is None:
+            processes = cpu_count()
+            chars = 0
+            while chars < SERIAL_CHARS or processes < 2:
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                chars += sum(map(len, batch))
+                yield from chain.lines(batch)
+        if processes < 2:
+            for batch in batches:
+                yield from chain.lines(batch)
+        else:
+            for block in in_order(partial(_analyze_packed, self.recipe), map(pack, batches), processes):
+                yield from unpack(block)
 
     def analyze_many(self, texts: Iterable[str], *, processes: int | None = None) -> Iterator[list[str]]:
         """The terms of each text, in order, streamed; processes as in analyze_lines.
@@ -60,15 +85,12 @@ class Analyzer:
         return (line.split() for line in self.analyze_lines(texts, processes=processes))
 
     def explain(self, text: str) -> list[Token]:
-        """The way of each token from the text to its term, or why it is dropped.
+        """Each token at every step from the text to its term, or why it is dropped.
 
         >>> [(token.surface, token.lemma, token.dropped) for token in Analyzer("ru").explain("На столе")]
         [('На', 'на', 'stop word'), ('столе', 'стол', None)]
         """
-        return chain_of(self.recipe).explain(text)
-
-
-TOLERATED_DOCUMENTS = 0.01
+        return load_chain(self.recipe).explain(text)
 
 
 def empty_warning(kind: Literal["documents", "queries"], n_empty: int, n_total: int) -> str | None:
@@ -87,43 +109,17 @@ def empty_warning(kind: Literal["documents", "queries"], n_empty: int, n_total: 
     return f"{share} have no terms after analysis and {effect}; check language and profile."
 
 
-BATCH_CHARS = 1 << 19
-BATCH_TEXTS = 4096
-SERIAL_CHARS = 1 << 22
-"""Left to itself, analysis starts other processes only when a stream is longer than this."""
+def _analyze_packed(recipe: Recipe, packed: bytes) -> bytes:
+    return load_chain(recipe).block(packed)
 
 
-def analyzed_lines(recipe: Recipe, texts: Iterable[str], processes: int | None) -> Iterator[str]:
-    """The terms of each text joined by single spaces, in order; holds a few batches at a time."""
-    batches = _batches(texts)
-    if processes is None:
-        processes = cpu_count()
-        chars = 0
-        while chars < SERIAL_CHARS or processes < 2:
-            batch = next(batches, None)
-            if batch is None:
-                return
-            chars += sum(map(len, batch))
-            yield from chain_of(recipe).lines(batch)
-    if processes < 2:
-        for batch in batches:
-            yield from chain_of(recipe).lines(batch)
-    else:
-        for block in in_order(partial(_remote, recipe), map(pack, batches), processes):
-            yield from unpack(block)
-
-
-def _remote(recipe: Recipe, packed: bytes) -> bytes:
-    return chain_of(recipe).block(packed)
-
-
-def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
+def _batch(texts: Iterable[str]) -> Iterator[list[str]]:
     batch: list[str] = []
     chars = 0
     for text in texts:
         batch.append(text)
         chars += len(text)
-        if chars >= BATCH_CHARS or len(batch) >= BATCH_TEXTS:
+        if chars >= MAX_BATCH_CHARS or len(batch) >= MAX_BATCH_TEXTS:
             yield batch
             batch, chars = [], 0
     if batch:

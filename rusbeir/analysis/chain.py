@@ -1,32 +1,32 @@
-"""A recipe at work: from text to terms, remembering each piece between white space that it has met."""
+"""A recipe at work: text to terms, with a memory of each piece of text between white space."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from threading import RLock
 from typing import NamedTuple
 
 import regex
 
 from rusbeir.analysis import folding, stemmers, tokenisers
-from rusbeir.analysis.lemmas import lemmas_of
+from rusbeir.analysis.lemmas import find_lemmas
 from rusbeir.analysis.pieces import Pieces, pack, unpack
 from rusbeir.analysis.recipes import Recipe
 
-SHORT_CHARS = 4_096
-"""Texts up to this length, analysed one by one, are looked up in a dict, which answers at once."""
+MAX_SHORT_CHARS = 4_096
+"""Texts up to this length, analysed one by one, use a dict, which has no set-up cost per text."""
 
-SHORT_PIECES = 50_000
+MAX_KNOWN_PIECES = 50_000
 
 _NUMBER = regex.compile(r"\p{N}[\p{N}.,]*")
 
 
 class Token(NamedTuple):
-    """The way of one token through the recipe."""
+    """One token at each step of the recipe."""
 
     surface: str
-    """As in the text; normalised where normalising moved the borders of tokens."""
+    """As in the text; normalised where normalisation moved the borders of tokens."""
     folded: str
     lemma: str
     term: str
@@ -38,24 +38,31 @@ class Token(NamedTuple):
 class Chain:
     """The steps of one recipe.
 
-    What a piece of text between white space gives does not depend on its neighbours: no tokeniser, fold or
-    lemmatiser looks across. So each piece is worked out once, many of them in one go, and then looked up.
+    The terms of a piece of text between white space do not depend on its neighbours: no tokeniser, fold or lemmatiser
+    looks across white space. So each piece is analysed once, many of them together, and then looked up.
     """
 
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
-        self._lock = RLock()
+        self._fold = folding.make_fold(recipe.normalise, recipe.case, recipe.fold)
+        self._tokenise = tokenisers.TOKENISERS[recipe.tokens]
+        self._stem = stemmers.load_stemmer(recipe.stemmer)
+        stop_words = frozenset(self._fold_all([*recipe.stop.words, *recipe.stop_extra]))
+        self._stop_surfaces = stop_words if recipe.stop_match != "lemma" else frozenset()
+        self._stop_lemmas = stop_words if recipe.stop_match != "surface" else frozenset()
+        self._pieces = Pieces(self._learn)
         self._known: dict[str, str] = {}
+        self._lock = RLock()
 
     def terms(self, text: str) -> list[str]:
         """The terms of the text."""
-        if len(text) > SHORT_CHARS:
+        if len(text) > MAX_SHORT_CHARS:
             return self.lines([text])[0].split()
         known = self._known
         pieces = text.split()
         if missing := list({piece for piece in pieces if piece not in known}):
-            if len(known) > SHORT_PIECES:
-                # Other threads may still look into the one that is full.
+            if len(known) > MAX_KNOWN_PIECES:
+                # Other threads may still read the full dict.
                 known = self._known = {}
                 missing = list(set(pieces))
             known.update(zip(missing, self._learn(missing), strict=True))
@@ -66,12 +73,12 @@ class Chain:
         return unpack(self.block(pack(texts))) if texts else []
 
     def block(self, packed: bytes) -> bytes:
-        """As lines, with packed texts; a space stands before each term."""
+        """The same for packed texts, as a packed block with a space before each term."""
         with self._lock:
             return self._pieces.analyse(packed)
 
     def explain(self, text: str) -> list[Token]:
-        """The way of each token, in order."""
+        """The tokens of the text in order, each at every step."""
         tokens: list[Token] = []
         pieces = text.split()
         with self._lock:
@@ -101,7 +108,7 @@ class Chain:
         return [[_without_possessive(token) for token in piece] for piece in tokens]
 
     def _surfaces(self, piece: str, words: list[str]) -> list[str]:
-        """The tokens of the piece as they stand in it, where folding has not moved their borders."""
+        """The tokens of the piece as in the text, unless folding has moved their borders."""
         for text in (piece, folding.NORMALISATIONS[self.recipe.normalise](piece)):
             if len(surfaces := self._tokenise(text)) == len(words):
                 return surfaces
@@ -132,47 +139,19 @@ class Chain:
         if self.recipe.lemmas == "none":
             return {word: word for word in words}
         shortest = self.recipe.lemma_min_chars
-        found = lemmas_of(self.recipe.lemmas, self.recipe.language, [word for word in words if len(word) >= shortest])
+        found = find_lemmas(self.recipe.lemmas, self.recipe.language, [word for word in words if len(word) >= shortest])
         distinct = list(set(found.values()))
         folded = dict(zip(distinct, self._fold_all(distinct), strict=True))
         return {word: folded[found[word]] or word if word in found else word for word in words}
 
     def _fold_all(self, pieces: Collection[str]) -> list[str]:
-        # One long text is folded much faster than many short ones, and no fold makes or takes a line break.
+        # One long text is folded much faster than many short ones, and no fold adds or removes line breaks.
         return self._fold("\n".join(pieces)).split("\n") if pieces else []
-
-    @cached_property
-    def _pieces(self) -> Pieces:
-        return Pieces(self._learn)
-
-    @cached_property
-    def _fold(self) -> folding.Fold:
-        return folding.folder(self.recipe.normalise, self.recipe.case, self.recipe.fold)
-
-    @cached_property
-    def _tokenise(self) -> tokenisers.Tokenise:
-        return tokenisers.TOKENISERS[self.recipe.tokens]
-
-    @cached_property
-    def _stem(self) -> stemmers.Stem:
-        return stemmers.stemmer(self.recipe.stemmer)
-
-    @cached_property
-    def _stop_surfaces(self) -> frozenset[str]:
-        return self._stop_words if self.recipe.stop_match != "lemma" else frozenset()
-
-    @cached_property
-    def _stop_lemmas(self) -> frozenset[str]:
-        return self._stop_words if self.recipe.stop_match != "surface" else frozenset()
-
-    @cached_property
-    def _stop_words(self) -> frozenset[str]:
-        return frozenset(self._fold_all([*self.recipe.stop.words, *self.recipe.stop_extra]))
 
 
 @lru_cache(maxsize=4)
-def chain_of(recipe: Recipe) -> Chain:
-    """The chain of that recipe, one a process; only the last few keep what they remember."""
+def load_chain(recipe: Recipe) -> Chain:
+    """The chain of that recipe, one per process; only the last four keep what they remember."""
     return Chain(recipe)
 
 

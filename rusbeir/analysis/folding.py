@@ -1,10 +1,11 @@
-"""What is done to the characters of a text before it is cut into tokens."""
+"""Folds: what is done to the characters of a text before it is cut into tokens."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeAlias
 
 import regex
@@ -13,13 +14,13 @@ Fold: TypeAlias = Callable[[str], str]
 
 _STRESS = regex.compile(r"(?<=[аеёиоуыэюяіїєАЕЁИОУЫЭЮЯІЇЄ])[\u0300\u0301]+")
 _INVISIBLE = re.compile(
-    # Not the zero-width space: it parts words. A single set is what the re module is fast at.
+    # Not the zero-width space: it separates words. The re module is fast for a single set.
     r"[\u00AD\u034F\u061C\u180E\u200C-\u200F\u202A-\u202E\u2060-\u2064\u2066-\u2069\uFEFF]"
 )
 
 
 def _replace(pairs: Mapping[str, str]) -> Fold:
-    """For a few letters in long texts much faster than str.translate."""
+    """Replace a few letters; in long texts much faster than str.translate."""
 
     def replace(text: str) -> str:
         for old, new in pairs.items():
@@ -29,24 +30,16 @@ def _replace(pairs: Mapping[str, str]) -> Fold:
     return replace
 
 
-def _nfkc(text: str) -> str:
-    return unicodedata.normalize("NFKC", text)
-
-
-def _same(text: str) -> str:
-    return text
-
-
 _single_code_points = _replace({"İ": "i", "Σ": "σ"})
 _stressed_letters = _replace({"ѐ": "е", "ѝ": "и", "Ѐ": "Е", "Ѝ": "И"})
 
-NORMALISATIONS: Mapping[str, Fold] = {"nfkc": _nfkc, "none": _same}
+NORMALISATIONS: Mapping[str, Fold] = {"nfkc": partial(unicodedata.normalize, "NFKC"), "none": str}
 
 CASES: Mapping[str, Fold] = {
     "fold": str.casefold,
     "lower": str.lower,
     "simple": lambda text: _single_code_points(text).lower(),
-    "none": _same,
+    "none": str,
 }
 
 FOLDS: Mapping[str, Fold] = {
@@ -54,18 +47,18 @@ FOLDS: Mapping[str, Fold] = {
     "stress": lambda text: str(_STRESS.sub("", _stressed_letters(text))),
     "yo": _replace({"ё": "е", "Ё": "Е"}),
 }
-"""invisible: soft hyphens, zero-width and direction characters go.
-stress: acute and grave marks on Cyrillic vowels go; й and ё stay.
+"""invisible: removes soft hyphens, zero-width and direction characters.
+stress: removes acute and grave marks from Cyrillic vowels; й and ё are kept.
 yo: ё becomes е."""
 
 
-def folder(normalise: str, case: str, folds: Sequence[str]) -> Fold:
-    """The steps as one function.
+def make_fold(normalise: str, case: str, folds: Sequence[str]) -> Fold:
+    """One function for all the steps.
 
-    What case folding and the folds leave can be unnormalised (a stress mark gone from between a letter and its
-    dots), so that normalising is followed by a second round.
+    Case folding and the folds can leave text that is not normalised (a stress mark removed from between a letter and
+    its dots); then normalisation and the folds are applied a second time.
 
-    >>> folder("nfkc", "fold", ["stress", "yo"])("Всё о За́мке")
+    >>> make_fold("nfkc", "fold", ["stress", "yo"])("Всё о За́мке")
     'все о замке'
     """
     steps = [CASES[case], *(FOLDS[name] for name in folds)]

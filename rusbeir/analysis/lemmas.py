@@ -1,4 +1,4 @@
-"""Lemmas remembered on disk, shared by all runs and processes of one lexicon version."""
+"""Lemmas: the lexicons that recipes can name, and a cache on disk that processes share."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from rusbeir.storage import cache_folder
 logger = logging.getLogger(__name__)
 
 WAIT_SECONDS = 30.0
-LEMMAS_A_STEP = 2_000
-"""So many lemmas are worked out between two looks at what other processes have found meanwhile."""
+MAX_LEMMAS_PER_STEP = 2_000
+"""Lemmas worked out between two look-ups of what other processes have found meanwhile."""
 
-MEMORY_WORDS = 400_000
-"""How many lemmas are kept in memory where the file cannot be used."""
+MAX_MEMORY_WORDS = 400_000
+"""Lemmas kept in memory where the file cannot be used."""
 
 
-def lemmas_of(lexicon: str, language: str, words: Collection[str]) -> dict[str, str]:
-    """word -> lemma for each of the words; what a slow lexicon answers is remembered."""
-    lemmatise = lemmatiser(lexicon, language)
+def find_lemmas(lexicon: str, language: str, words: Collection[str]) -> dict[str, str]:
+    """word -> lemma for each of the words; answers of a slow lexicon are cached on disk."""
+    lemmatise = load_lemmatiser(lexicon, language)
     if not LEXICONS[lexicon].slow:
         return {word: lemmatise(word) for word in words}
-    cache = _cache(cache_path(versions(lexicon, language)))
+    cache = _cache(cache_folder() / "lemmas" / f"{describe_lexicon(lexicon, language)}.sqlite")
     lemmas = cache.find(words)
     missing = sorted(word for word in words if word not in lemmas)
-    for start in range(0, len(missing), LEMMAS_A_STEP):
-        step = missing[start : start + LEMMAS_A_STEP]
+    for start in range(0, len(missing), MAX_LEMMAS_PER_STEP):
+        step = missing[start : start + MAX_LEMMAS_PER_STEP]
         found = cache.find(step) if start else {}
         new = {word: lemmatise(word) for word in step if word not in found}
         cache.add(new)
@@ -46,16 +46,11 @@ def lemmas_of(lexicon: str, language: str, words: Collection[str]) -> dict[str, 
     return lemmas
 
 
-def cache_path(lexicon: str) -> Path:
-    """The file of that lexicon version (a name such as pymorphy3-2.0.6+2.4.417150)."""
-    return cache_folder() / "lemmas" / f"{lexicon}.sqlite"
-
-
 class LemmaCache:
-    """word -> lemma in an SQLite file with a write-ahead log: many readers and writers, nothing ever half.
+    """word -> lemma in an SQLite file with a write-ahead log: many readers and writers, never half-written.
 
     A file that cannot be used is reported once through logging and replaced by memory. Safe between threads,
-    and opened anew in a forked process.
+    and reopened in a forked process.
     """
 
     def __init__(self, path: Path) -> None:
@@ -66,7 +61,7 @@ class LemmaCache:
         self._memory: dict[str, str] | None = None
 
     def find(self, words: Collection[str]) -> dict[str, str]:
-        """The lemmas of those of the words that are known."""
+        """The lemmas of those words that are known."""
         with self._lock:
             if self._memory is None:
                 try:
@@ -81,7 +76,7 @@ class LemmaCache:
             return {word: memory[word] for word in words if word in memory}
 
     def add(self, lemmas: Mapping[str, str]) -> None:
-        """Remember them, in one transaction."""
+        """Add them in one transaction."""
         with self._lock:
             if self._memory is None:
                 try:
@@ -90,7 +85,7 @@ class LemmaCache:
                     return
                 except (OSError, sqlite3.Error) as error:
                     self._give_up(error)
-            if self._memory is None or len(self._memory) + len(lemmas) > MEMORY_WORDS:
+            if self._memory is None or len(self._memory) + len(lemmas) > MAX_MEMORY_WORDS:
                 self._memory = {}
             self._memory.update(lemmas)
 
@@ -98,7 +93,7 @@ class LemmaCache:
         if self._connection is None or self._owner != os.getpid():
             self._path.parent.mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(self._path, timeout=WAIT_SECONDS, check_same_thread=False)
-            # A power failure may lose the last lemmas but cannot damage the file; they are worked out again.
+            # A power failure may lose the last lemmas but cannot damage the file; they are computed again.
             connection.executescript(
                 "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA mmap_size=268435456;"
                 "CREATE TABLE IF NOT EXISTS lemmas"
@@ -109,7 +104,7 @@ class LemmaCache:
 
     def _give_up(self, error: Exception) -> None:
         logger.warning(
-            "The lemma cache %s cannot be used (%s); lemmas are worked out again in each run. "
+            "Cannot use the lemma cache %s (%s), so each run computes lemmas again. "
             "Delete the file, or set RUSBEIR_CACHE to a writable folder.",
             self._path,
             error,
@@ -131,7 +126,7 @@ class Lexicon:
     """A lemmatiser that a recipe can name."""
 
     load: Callable[[str], Lemmatise]
-    """Takes a language code; the function that comes back gives the likeliest lemma of a lower-cased word."""
+    """Takes a language code; returns a function from a lower-cased word to its likeliest lemma."""
     packages: tuple[str, ...]
     """What decides its answers, as PyPI names them; {} stands for the language code."""
     slow: bool
@@ -155,7 +150,7 @@ def _simplemma(language: str) -> Lemmatise:
     lemmatizer = import_module("simplemma").Lemmatizer(cache_max_size=1)
 
     def lemmatise(word: str) -> str:
-        # A few entries are phrases; what is indexed are words.
+        # A few entries are phrases, but words are indexed.
         return str(lemmatizer.lemmatize(word, language)).replace(" ", "") or word
 
     return lemmatise
@@ -168,12 +163,12 @@ LEXICONS: Mapping[str, Lexicon] = {
 
 
 @cache
-def versions(name: str, language: str) -> str:
-    """The name with the versions of everything that decides its answers; none for none.
+def describe_lexicon(name: str, language: str) -> str:
+    """The name with the versions of every package that decides the lemmas; none for none.
 
     Raises MissingExtra where a package is not installed.
 
-    >>> versions("none", "ru")
+    >>> describe_lexicon("none", "ru")
     'none'
     """
     if name == "none":
@@ -188,7 +183,7 @@ def versions(name: str, language: str) -> str:
 
 
 @cache
-def lemmatiser(name: str, language: str) -> Lemmatise:
-    """The lemmatiser of that name, loaded once a process."""
-    versions(name, language)
+def load_lemmatiser(name: str, language: str) -> Lemmatise:
+    """The lemmatiser of that name, loaded once per process."""
+    describe_lexicon(name, language)
     return LEXICONS[name].load(language)

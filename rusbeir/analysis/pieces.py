@@ -1,7 +1,7 @@
-"""Many texts at once: for every piece between white space, the terms that were worked out for it before.
+"""Many texts at once: the remembered terms of every piece of text between white space.
 
 A dict of a million strings is slow because each look-up waits for memory several times in turn. Here pieces are known
-by 64-bit hashes in flat arrays, so that the look-ups of thousands of words wait side by side, and no piece is kept.
+by 64-bit hashes in flat arrays, so that the look-ups of thousands of words wait together, and no piece is stored.
 That one of 100 million different pieces is taken for one of a million remembered ones has a probability of 5e-6.
 """
 
@@ -18,15 +18,15 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 SLOT_BITS = 21
 SLOTS = 1 << SLOT_BITS
 MAX_PIECES = SLOTS // 2
-WINDOW_CHARS = 1 << 16
-"""So much text is worked on at a time that most arrays stay in the processor's cache."""
+MAX_WINDOW_CHARS = 1 << 16
+"""Text analysed at a time; little enough that most arrays stay in the processor's cache."""
 
 ENCODING = "utf-16-le"
 NEWLINE = ord("\n")
 SPACE = ord(" ")
 NO_BREAK_SPACE = 0xA0
 _BASE = 0xD1342543DE82EF95
-"""An odd number whose powers the hashes are made of; any without a pattern will do."""
+"""An odd number without a pattern; its powers weigh the codes in a hash."""
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(64 - SLOT_BITS)
@@ -34,9 +34,9 @@ _LENGTH_BITS = 24
 
 
 def pack(texts: Sequence[str]) -> bytes:
-    """Texts as one block, a line each, which is made, sent and read far faster than many strings.
+    """Texts as one block, one per line, which is made, sent and read much faster than many strings.
 
-    A line break inside a text becomes a space: to analysis the two are the same.
+    A line break inside a text becomes a space, which is the same to analysis.
     """
     block = "\n".join(texts)
     if block.count("\n") >= len(texts):
@@ -45,15 +45,15 @@ def pack(texts: Sequence[str]) -> bytes:
 
 
 def unpack(analysed: bytes) -> list[str]:
-    """The lines of a block that analyse gave."""
+    """The lines of a block that analyse returned."""
     return [line[1:] for line in analysed.decode(ENCODING).split("\n")]
 
 
 class Pieces:
-    """The terms of pieces, remembered up to MAX_PIECES and then forgotten all at once. For one thread at a time."""
+    """The terms of pieces, remembered up to MAX_PIECES and then forgotten together. For one thread at a time."""
 
     def __init__(self, learn: Callable[[list[str]], list[str]]) -> None:
-        """learn gives, for each of some pieces, its terms with a space before each term."""
+        """learn returns the terms of each of some pieces, with a space before each term."""
         self._learn = learn
         self._forget()
 
@@ -64,7 +64,7 @@ class Pieces:
 
     def _terms_of(self, codes: Array) -> bytes:
         starts, ends = _borders(codes)
-        if len(codes) > WINDOW_CHARS:  # one endless piece, not worth remembering
+        if len(codes) > MAX_WINDOW_CHARS:  # a single very long piece, not worth remembering
             return "".join(self._learn(_texts(codes, starts, ends))).encode(ENCODING)
         hashes = _hashes(codes, starts, ends)
         slots = self._slots(hashes)
@@ -79,7 +79,7 @@ class Pieces:
             slots[unknown] = self._slots(hashes[unknown])
         breaks = np.searchsorted(starts, np.flatnonzero(codes == NEWLINE))
         places = np.insert(self._places[slots], breaks, self._place("\n"))
-        # The terms of all pieces in one go: from where in the pool each character comes.
+        # The terms of all pieces together: where in the pool each character comes from.
         lengths = places & ((1 << _LENGTH_BITS) - 1)
         ends = np.cumsum(lengths)
         sources = np.repeat((places >> _LENGTH_BITS) - ends + lengths, lengths)
@@ -96,7 +96,7 @@ class Pieces:
         self._pooled = 0
 
     def _place(self, terms: str) -> int:
-        """Where in the pool these terms stand: the position and, in the lower bits, how many codes they have."""
+        """Where the pool holds these terms: their position and, in the lower bits, their number of codes."""
         if (place := self._place_of.get(terms)) is None:
             codes = np.frombuffer(terms.encode(ENCODING), np.uint16)
             end = self._pooled + len(codes)
@@ -114,11 +114,11 @@ class Pieces:
             slots, first = np.unique(self._slots(hashes), return_index=True)
             self._hashes[slots] = hashes[first]
             self._places[slots] = places[first]
-            # Of those that were after the same slot, all but one look for another.
+            # Where several wanted the same slot, all but one look for another.
             hashes, places = np.delete(hashes, first), np.delete(places, first)
 
     def _slots(self, hashes: Array) -> Array:
-        """Where each hash stands, or the free slot where it would."""
+        """The slot of each hash, or the free slot where it would be."""
         slots = ((hashes * _SPREAD) >> _SHIFT).astype(np.intp)
         there = self._hashes[slots]
         taken = np.flatnonzero((there != hashes) & (there != 0))
@@ -140,11 +140,11 @@ def _texts(codes: Array, starts: Array, ends: Array) -> list[str]:
 
 
 def _windows(codes: Array) -> Iterator[Array]:
-    """The codes in turn, cut between pieces; a piece too long for a window comes alone, in a longer one."""
+    """The codes in windows, cut between pieces; a piece that is too long for a window has a longer one to itself."""
     start = 0
-    while len(codes) - start > WINDOW_CHARS:
-        end = start + WINDOW_CHARS
-        for tail in (WINDOW_CHARS // 64, WINDOW_CHARS):
+    while len(codes) - start > MAX_WINDOW_CHARS:
+        end = start + MAX_WINDOW_CHARS
+        for tail in (MAX_WINDOW_CHARS // 64, MAX_WINDOW_CHARS):
             if len(spaces := np.flatnonzero(~_solid(codes[end - tail : end]))):
                 end += int(spaces[-1]) + 1 - tail
                 break
@@ -157,7 +157,7 @@ def _windows(codes: Array) -> Iterator[Array]:
 
 
 def _solid(codes: Array) -> Array:
-    """Whether each code belongs to a piece. Pieces may hold the rarer kinds of white space: learn parts them too."""
+    """Whether each code belongs to a piece. Pieces may contain rarer kinds of white space, which learn splits too."""
     solid: Array = (codes > SPACE) & (codes != NO_BREAK_SPACE)
     return solid
 
@@ -183,10 +183,7 @@ def _hashes(codes: Array, starts: Array, ends: Array) -> Array:
 @cache
 def _powers() -> tuple[Array, Array]:
     """The powers of _BASE and those of its inverse, modulo 2**64."""
-
-    def powers(number: int) -> Array:
-        factors = np.full(WINDOW_CHARS, number, np.uint64)
-        factors[0] = 1
-        return np.multiply.accumulate(factors)
-
-    return powers(_BASE), powers(pow(_BASE, -1, 2**64))
+    factors = np.array([[_BASE], [pow(_BASE, -1, 2**64)]], np.uint64).repeat(MAX_WINDOW_CHARS, axis=1)
+    factors[:, 0] = 1
+    powers, inverses = np.multiply.accumulate(factors, axis=1)
+    return powers, inverses

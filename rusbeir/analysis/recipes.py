@@ -85,6 +85,11 @@ class Recipe:
     @cached_property
     def signature(self) -> str:
         """Every setting, with the versions of the libraries that carry it out; without white space."""
+        stop = "none"
+        if stop_words := self.stop.words | set(self.stop_extra):  # such as nltk151+1.75812a
+            stop = f"{slug(self.stop.name.split('-')[0])}{len(self.stop.words)}"
+            stop += f"+{len(self.stop_extra)}" if self.stop_extra else ""
+            stop += "." + hashlib.sha256("\n".join(sorted(stop_words)).encode()).hexdigest()[:6]
         parts = [
             f"lang:{self.language}",
             f"tok:{self.tokens}" + ("" if self.tokens == "python-word" else f"-regex-{version('regex')}"),
@@ -94,22 +99,13 @@ class Recipe:
             "possessive" if self.possessive else "",
             "numbers:drop" if self.numbers == "drop" else "",
             f"min:{self.min_chars}" if self.min_chars > 1 else "",
-            f"lem:{lemmas.versions(self.lemmas, self.language)}"
+            f"lem:{lemmas.describe_lexicon(self.lemmas, self.language)}"
             + (f"@{self.lemma_min_chars}" if self.lemma_min_chars > 1 else ""),
-            f"stem:{stemmers.versions(self.stemmer)}" + ("@surface" if self.stem == "surface" else ""),
-            f"stop:{self._summarise_stop_words()}" + ("" if self.stop_match == "surface" else f"@{self.stop_match}"),
+            f"stem:{stemmers.describe_stemmer(self.stemmer)}" + ("@surface" if self.stem == "surface" else ""),
+            f"stop:{stop}" + ("" if self.stop_match == "surface" else f"@{self.stop_match}"),
             f"unicode:{unidata_version}",
         ]
         return "|".join(part for part in parts if part)
-
-    def _summarise_stop_words(self) -> str:
-        """A short name that changes with any of the stop words, such as nltk151+1.75812a."""
-        words = self.stop.words | set(self.stop_extra)
-        if not words:
-            return "none"
-        extra = f"+{len(self.stop_extra)}" if self.stop_extra else ""
-        digest = hashlib.sha256("\n".join(sorted(words)).encode()).hexdigest()[:6]
-        return f"{slug(self.stop.name.split('-')[0])}{len(self.stop.words)}{extra}.{digest}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,19 +174,18 @@ def read_recipe(language: str, profile: str) -> Recipe:
     return profiles[profile]
 
 
+def _list_folder(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*.toml") if path.stem != BASE)
+
+
 def _find_files() -> Iterator[Path]:
     """Every language file, in the order in which folders count."""
-    for folder in _find_folders():
-        yield from sorted(path for path in folder.glob("*.toml") if path.stem != BASE)
-
-
-def _find_folders() -> Iterator[Path]:
     for given in filter(None, os.environ.get(FOLDERS_VARIABLE, "").split(os.pathsep)):
         folder = Path(given).expanduser()
         if not folder.is_dir():
             raise BadInput(f"No folder {given!r}, which {FOLDERS_VARIABLE} or --analyzers names.")
-        yield folder
-    yield data_folder("analyzers")
+        yield from _list_folder(folder)
+    yield from _list_folder(data_folder("analyzers"))
     for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
         try:
             spec = find_spec(entry.value)
@@ -199,7 +194,8 @@ def _find_folders() -> Iterator[Path]:
         except Exception as error:  # whatever somebody's package raises when it is imported
             logger.warning("The entry point %s = %s in %s is ignored: %s", entry.name, entry.value, ENTRY_POINTS, error)
         else:
-            yield from map(Path, spec.submodule_search_locations)
+            for location in spec.submodule_search_locations:
+                yield from _list_folder(Path(location))
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -235,7 +231,7 @@ def _make_recipe(path: Path, profile: str, settings: Mapping[str, Any], names: M
         "lemmas": ("none", *lemmas.LEXICONS),
         "stop": (NO_STOP_WORDS.name, *stop_files),
         "stop_match": STOP_MATCHES,
-        "stemmer": ("none", *stemmers.names()),
+        "stemmer": ("none", *stemmers.list_stemmers()),
         "stem": STEM_INPUTS,
     }
     for key, values in allowed.items():

@@ -1,4 +1,4 @@
-"""Stemmers: Snowball's through PyStemmer, and Porter's as Lucene has it."""
+"""Stemmers: Snowball's algorithms by PyStemmer, and the Porter stemmer as in Lucene."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ Stem: TypeAlias = Callable[[list[str]], list[str]]
 SNOWBALL = "snowball:"
 
 
-def names() -> list[str]:
-    """What a recipe's stemmer can be, beside none."""
+def list_stemmers() -> list[str]:
+    """The names that a recipe can give for its stemmer, in addition to none."""
     return ["porter", *(SNOWBALL + algorithm for algorithm in Stemmer.algorithms())]
 
 
-def stemmer(name: str) -> Stem:
-    """What turns words into their stems; for none, into themselves. For one thread at a time."""
+def load_stemmer(name: str) -> Stem:
+    """The stemmer of that name, which maps words to stems; none maps them to themselves. For one thread at a time."""
     if name == "porter":
-        return lambda words: [stem(word) for word in words]
+        return lambda words: list(map(stem_porter, words))
     if name == "none":
         return list
     # Terms are cached where the stemmer is used; a second cache would only cost memory.
     return cast(Stem, Stemmer.Stemmer(name.removeprefix(SNOWBALL), 0).stemWords)
 
 
-def versions(name: str) -> str:
+def describe_stemmer(name: str) -> str:
     """The name with the version of the library, for signatures.
 
-    >>> versions("none")
+    >>> describe_stemmer("none")
     'none'
     """
     return f"{name.replace(':', '-')}-{version('PyStemmer')}" if name.startswith(SNOWBALL) else name
@@ -52,10 +52,13 @@ _LAST_SUFFIXES = re.compile(
 )
 
 
-def stem(word: str) -> str:
-    """The stem; words of fewer than three characters come back as they are.
+def stem_porter(word: str) -> str:
+    """The stem of a lower-case English word by the Porter stemmer; words of up to two characters are not changed.
 
-    >>> [stem(word) for word in ("ponies", "hopping", "technology", "technological")]
+    M. F. Porter, An algorithm for suffix stripping, Program 14(3), 1980, with the two departures in the author's own
+    code, which Lucene's PorterStemmer shares: -bli becomes -ble, and -logi becomes -log.
+
+    >>> [stem_porter(word) for word in ("ponies", "hopping", "technology", "technological")]
     ['poni', 'hop', 'technolog', 'technolog']
     """
     if len(word) < 3:
@@ -89,7 +92,7 @@ def _plural_and_participle(word: str) -> str:
 
 
 def _replace_suffix(word: str, suffixes: dict[str, str]) -> str:
-    """The longest suffix of the table that the word has is replaced where a syllable is left before it."""
+    """Replace the longest suffix that is in the table, if at least one syllable precedes it."""
     for start in range(max(0, len(word) - 7), len(word)):
         if (replacement := suffixes.get(word[start:])) is not None:
             return word[:start] + replacement if _measure(word[:start]) > 0 else word

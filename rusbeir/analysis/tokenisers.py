@@ -1,4 +1,4 @@
-"""How a text is cut into tokens. No tokeniser joins what white space parts: a text may be cut there first."""
+"""Tokenisers: how a text is cut into tokens. None joins text across white space, so it may be cut there first."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ Tokenise: TypeAlias = Callable[[str], list[str]]
 MAX_CHARS = 255
 """Longer tokens are cut into pieces, as Lucene's StandardTokenizer does."""
 
+_WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*(?:(?<=\p{Nd})[.,](?=\p{Nd})[\p{L}\p{M}\p{N}]+)*")
+
 
 def words(text: str) -> list[str]:
     """Runs of letters, marks and digits; 3,14 and 1.000 stay whole.
@@ -22,9 +24,9 @@ def words(text: str) -> list[str]:
     >>> words("Диван-кровать за 3,14 руб.")
     ['Диван', 'кровать', 'за', '3,14', 'руб']
     """
-    if text.isalpha() and len(text) <= MAX_CHARS:  # most of what is ever cut
+    if text.isalpha() and len(text) <= MAX_CHARS:  # most pieces
         return [text]
-    return _cut(_words().findall(text))
+    return _cut(_WORD.findall(text))
 
 
 def python_word(text: str) -> list[str]:
@@ -35,7 +37,8 @@ def python_word(text: str) -> list[str]:
 def uax29(text: str) -> list[str]:
     """The words, numbers, ideographs and emoji of Lucene's StandardTokenizer (UAX #29 with its additions).
 
-    Unlike there, white space always parts tokens, U+202F too. A ':' between letters does not, as in Lucene 9.
+    Unlike in Lucene, white space always separates tokens, U+202F included. A ':' between letters does not, as in
+    Lucene 9.
 
     >>> uax29("O'Neill's wi-fi costs 3.14$ at example.com")
     ["O'Neill's", 'wi', 'fi', 'costs', '3.14', 'at', 'example.com']
@@ -52,11 +55,6 @@ TOKENISERS: Mapping[str, Tokenise] = {
 
 def _cut(tokens: Iterable[str]) -> list[str]:
     return [token[start : start + MAX_CHARS] for token in tokens for start in range(0, len(token), MAX_CHARS)]
-
-
-@cache
-def _words() -> Any:
-    return regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*(?:(?<=\p{Nd})[.,](?=\p{Nd})[\p{L}\p{M}\p{N}]+)*")
 
 
 @cache

@@ -1,14 +1,16 @@
-"""A run against judgements."""
+"""Evaluate a run against judgements."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from rusbeir.errors import BadInput
-from rusbeir.evaluation.measures import DEFAULT_MEASURES, check_measures, per_query
-from rusbeir.evaluation.ties import tied_queries
+from rusbeir.evaluation.measures import DEFAULT_MEASURES, check_measures, deepest, per_query
 from rusbeir.types import Qrels, Run
 
 
@@ -17,14 +19,14 @@ class Evaluation:
     """Scores by the canonical names of ir-measures; most measures are fractions from 0 to 1."""
 
     measures: Mapping[str, float]
-    """Means over every judged query; a query without a hit scores 0."""
+    """Means over every judged query; a query without hits scores 0."""
     measures_answered: Mapping[str, float]
-    """Means over the judged queries with a hit, as BEIR's code averages; {} where none has."""
+    """Means over the judged queries with hits, as BEIR's code averages; {} where no query has hits."""
     per_query: Mapping[str, Mapping[str, float]]
     n_queries: int
     n_zero_hit: int
     n_tied: int
-    """Queries of which some measure depends on the order of hits with equal scores."""
+    """Queries of which some measure differs between the best and the worst order of hits with equal scores."""
 
 
 def evaluate(qrels: Qrels, run: Run, measures: str | Sequence[str] = DEFAULT_MEASURES) -> Evaluation:
@@ -43,14 +45,56 @@ def evaluate(qrels: Qrels, run: Run, measures: str | Sequence[str] = DEFAULT_MEA
         scores[query_id][name] = value
     answered = [query_id for query_id in qrels if run.get(query_id)]
     return Evaluation(
-        measures={name: _mean(scores, list(qrels), name) for name in names},
-        measures_answered={name: _mean(scores, answered, name) for name in names} if answered else {},
+        measures={name: math.fsum(scores[one][name] for one in qrels) / len(qrels) for name in names},
+        measures_answered={name: math.fsum(scores[one][name] for one in answered) / len(answered) for name in names}
+        if answered
+        else {},
         per_query=scores,
         n_queries=len(qrels),
         n_zero_hit=len(qrels) - len(answered),
-        n_tied=len(tied_queries(qrels, run, names)),
+        n_tied=len(_find_tied_queries(qrels, run, names)),
     )
 
 
-def _mean(scores: Mapping[str, Mapping[str, float]], query_ids: Sequence[str], name: str) -> float:
-    return math.fsum(scores[query_id][name] for query_id in query_ids) / len(query_ids)
+def _find_tied_queries(qrels: Qrels, run: Run, names: Sequence[str]) -> set[str]:
+    """The queries of which some measure differs between the best and the worst order of hits with equal scores.
+
+    trec_eval keeps scores in single precision and breaks ties by falling document id, an order that says
+    nothing about relevance; scores are equal here where they are equal for trec_eval. Best is the order by falling
+    grade with unjudged hits last, worst its reverse: no order is better or worse for any measure that never falls
+    when a higher grade, or for Judged a judged hit, moves up.
+    """
+    best: dict[str, dict[str, float]] = {}
+    worst: dict[str, dict[str, float]] = {}
+    depth = deepest(names)
+    for query_id, grades in qrels.items():
+        hits = run.get(query_id, {})
+        # Two hits can be told apart only where one of them is judged.
+        judged = hits.keys() & grades.keys()
+        if not judged:
+            continue
+        scores = np.fromiter(hits.values(), np.float32, len(hits))
+        # Of a hit below all cut-offs, and of those that share its score, the order changes nothing.
+        lowest = np.partition(scores, -depth)[-depth] if depth and depth < len(scores) else -np.inf
+        groups = Counter((np.float32(hits[doc_id]), grades[doc_id]) for doc_id in judged)
+        if not any(score >= lowest and np.count_nonzero(scores == score) > n for (score, _), n in groups.items()):
+            continue
+        seen = {doc_id: score for doc_id, score in zip(hits, scores.tolist(), strict=True) if score >= lowest}
+        best[query_id] = _rerank(seen, grades, favour=True)
+        worst[query_id] = _rerank(seen, grades, favour=False)
+    if not best:
+        return set()
+    affected = {query_id: qrels[query_id] for query_id in best}
+    values = {(query_id, name): value for query_id, name, value in per_query(affected, best, names)}
+    return {
+        query_id
+        for query_id, name, value in per_query(affected, worst, names)
+        if abs(values[query_id, name] - value) > 1e-12
+    }
+
+
+def _rerank(hits: Mapping[str, float], grades: Mapping[str, int], *, favour: bool) -> dict[str, float]:
+    """The same hits with distinct scores: the best grades first among equals, or last."""
+    sign = -1 if favour else 1
+    order = sorted(hits.items(), key=lambda hit: (-hit[1], sign * grades.get(hit[0], -math.inf)))
+    return {doc_id: float(len(order) - rank) for rank, (doc_id, _) in enumerate(order)}

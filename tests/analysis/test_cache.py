@@ -18,14 +18,15 @@ import pymorphy3
 import pytest
 
 from rusbeir.analysis import Analyzer, analyzer, lemmas
-from rusbeir.analysis.chain import chain_of
+from rusbeir.analysis.chain import load_chain
+from rusbeir.storage import cache_folder
 
 FILL = """
 import itertools, pymorphy3
-from rusbeir.analysis.lemmas import lemmas_of
+from rusbeir.analysis.lemmas import find_lemmas
 forms = sorted(set(itertools.islice(pymorphy3.MorphAnalyzer().dictionary.words.iterkeys("вы"), 6000)))
 print("ready", flush=True)
-lemmas = lemmas_of("pymorphy3", "ru", forms)
+lemmas = find_lemmas("pymorphy3", "ru", forms)
 print(len(lemmas))
 """
 
@@ -33,10 +34,10 @@ print(len(lemmas))
 @pytest.fixture(autouse=True)
 def nothing_remembered(fresh_cache):
     """Each test starts with an empty cache on disk and none in memory."""
-    for remembered in (chain_of, lemmas._cache):
+    for remembered in (load_chain, lemmas._cache):
         remembered.cache_clear()
     yield
-    for remembered in (chain_of, lemmas._cache):
+    for remembered in (load_chain, lemmas._cache):
         remembered.cache_clear()
 
 
@@ -47,7 +48,7 @@ def forms():
 
 
 def cache_file():
-    return lemmas.cache_path(lemmas.versions("pymorphy3", "ru"))
+    return cache_folder() / "lemmas" / f"{lemmas.describe_lexicon('pymorphy3', 'ru')}.sqlite"
 
 
 def rows():
@@ -59,7 +60,7 @@ def rows():
 
 def test_lemmas_are_those_of_the_likeliest_parse(forms):
     morph = pymorphy3.MorphAnalyzer()
-    lemmatise = lemmas.lemmatiser("pymorphy3", "ru")
+    lemmatise = lemmas.load_lemmatiser("pymorphy3", "ru")
     others = [*"аАяТтхХ", "и", "ООН", "Москва", "зелёный", "зеленый", "бутявка", "covid", "xiv", "2020", "кое", "ъъъ"]
     words = random.Random(7).sample(forms, 3000) + others + [form[:-1] + "ук" for form in forms[::40]]
     assert [lemmatise(word) for word in words] == [morph.parse(word)[0].normal_form for word in words]
@@ -72,7 +73,7 @@ def test_answers_are_remembered_and_used():
     with sqlite3.connect(cache_file()) as connection:
         connection.execute("UPDATE lemmas SET lemma = 'дом'")
     connection.close()
-    chain_of.cache_clear()
+    load_chain.cache_clear()
     assert Analyzer("ru").analyze("столами") == ["дом"], "the file was not asked"
 
 
@@ -82,7 +83,7 @@ def test_two_processes_fill_one_cache(forms):
     assert [worker.returncode for worker in workers] == [0, 0]
     found = rows()
     assert answers == [["ready", str(len(found))]] * 2
-    lemmatise = lemmas.lemmatiser("pymorphy3", "ru")
+    lemmatise = lemmas.load_lemmatiser("pymorphy3", "ru")
     assert found == {word: lemmatise(word) for word in found}
 
 
@@ -95,7 +96,7 @@ def test_a_killed_writer_leaves_a_cache_that_works():
         time.sleep(0.005)
     os.kill(worker.pid, signal.SIGKILL)
     worker.communicate()
-    lemmatise = lemmas.lemmatiser("pymorphy3", "ru")
+    lemmatise = lemmas.load_lemmatiser("pymorphy3", "ru")
     assert all(lemmatise(word) == lemma for word, lemma in rows().items())
     assert Analyzer("ru").analyze("столами выучили") == ["стол", "выуч"]
     assert rows()["столами"] == "стол"
@@ -133,7 +134,7 @@ def test_a_file_that_cannot_be_used_is_done_without(damage, caplog):
 
 
 def test_memory_in_place_of_the_file_is_bounded(monkeypatch, tmp_path):
-    monkeypatch.setattr(lemmas, "MEMORY_WORDS", 3)
+    monkeypatch.setattr(lemmas, "MAX_MEMORY_WORDS", 3)
     cache = lemmas.LemmaCache(tmp_path)
     for word in "абвгде":
         cache.add({word: word})
@@ -151,7 +152,7 @@ def test_other_processes_give_the_same_lines(shared_data):
 
 def test_a_long_stream_goes_to_other_processes_by_itself(monkeypatch):
     monkeypatch.setattr(analyzer, "SERIAL_CHARS", 1000)
-    monkeypatch.setattr(analyzer, "BATCH_TEXTS", 10)
+    monkeypatch.setattr(analyzer, "MAX_BATCH_TEXTS", 10)
     monkeypatch.setattr(analyzer, "cpu_count", lambda: 2)
     started = []
     run = analyzer.in_order
@@ -162,7 +163,7 @@ def test_a_long_stream_goes_to_other_processes_by_itself(monkeypatch):
 
 
 def test_the_stream_is_read_as_it_is_needed(monkeypatch):
-    monkeypatch.setattr(analyzer, "BATCH_TEXTS", 10)
+    monkeypatch.setattr(analyzer, "MAX_BATCH_TEXTS", 10)
     taken = itertools.count()
     lines = Analyzer("en").analyze_lines((f"word {next(taken)}" for _ in range(100_000)), processes=2)
     assert next(lines).startswith("word 0")
@@ -171,7 +172,7 @@ def test_the_stream_is_read_as_it_is_needed(monkeypatch):
 
 
 def test_a_worker_that_dies_costs_nothing_but_time(monkeypatch, caplog):
-    monkeypatch.setattr(analyzer, "BATCH_TEXTS", 10)
+    monkeypatch.setattr(analyzer, "MAX_BATCH_TEXTS", 10)
     texts = [f"слово {number} городами" for number in range(300)]
     expected = list(Analyzer("ru").analyze_lines(texts, processes=1))
     executors = []
