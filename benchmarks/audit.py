@@ -76,7 +76,7 @@ def speed(n: int = 100_000) -> dict[str, Any]:
         expected = theirs()
         base = time.perf_counter() - started
         started = time.perf_counter()
-        scored = scores.chrf(scores.chrf_counts(hypotheses, references)).tolist()
+        scored = scores.chrf(scores.count_chrf(hypotheses, references)).tolist()
         one.append(base / (time.perf_counter() - started))
         assert max(abs(a - b) for a, b in zip(expected, scored, strict=True)) < 1e-9
         # As many texts for each of two processes, so that starting them weighs little.
@@ -120,7 +120,7 @@ class _Checking:
 def _chrf(pair: tuple[list[str], list[str]]) -> int:
     from rusbeir.audit import scores
 
-    return len(scores.chrf(scores.chrf_counts(*pair)))
+    return len(scores.chrf(scores.count_chrf(*pair)))
 
 
 def _resident_mb() -> float:

@@ -1,4 +1,4 @@
-"""The audit: how good a port is, by machine and by people."""
+"""The audit: how good a port is, according to checks, a judge and people."""
 
 from rusbeir.audit.report import check_port
 

@@ -1,4 +1,4 @@
-"""How far people, and a judge, agree on scores from 1 to 5."""
+"""How far human raters and a judge agree on scores from 1 to 5."""
 
 from __future__ import annotations
 
@@ -15,39 +15,40 @@ from rusbeir import __version__
 from rusbeir.audit.aligned import QA
 from rusbeir.audit.judge import DIMENSIONS, SCALE, VERDICTS
 from rusbeir.audit.sheets import FOLDER, KEY, Sheet, read_sheet
-from rusbeir.errors import BadInput, MissingExtra
+from rusbeir.errors import BadInput, require
 
 BOOTSTRAPS = 1000
 _INTERVAL = (2.5, 97.5)
+"""Percentiles of the bootstrapped values that bound the interval."""
 
 
 class Agreement(NamedTuple):
-    """Two raters on the texts that both have scored."""
+    """The agreement of two raters on the texts that both have scored."""
 
     n: int
     within_one: float
     """The share of scores that differ by 1 or not at all."""
     mean_absolute_error: float
     kappa: float | None
-    """Cohen's, with quadratic weights; None where each has given one score throughout, the same."""
+    """Cohen's κ with quadratic weights; None where both have given the same single score to every text."""
 
 
 class Alpha(NamedTuple):
-    """Krippendorff's α of any number of raters, ordinal."""
+    """Krippendorff's α for ordinal scores of any number of raters."""
 
     value: float | None
-    """None where no text has two scores, or where all scores are the same: there is nothing to agree on."""
+    """None where no text has two scores, or where all scores are the same, so that α is undefined."""
     low: float | None
     high: float | None
-    """The middle 95 % of bootstraps over texts; None with value."""
+    """The bounds of the 95 % interval, bootstrapped over texts; None where value is None."""
     n: int
-    """Texts with two scores or more."""
+    """The number of texts with two or more scores."""
 
 
-def agreement(first: Sequence[int], second: Sequence[int]) -> Agreement | None:
-    """How two raters agree; None where there is no text that both have scored.
+def compare_raters(first: Sequence[int], second: Sequence[int]) -> Agreement | None:
+    """The agreement of two raters' scores of the same texts; None where there are no scores.
 
-    >>> agreement([1, 2, 5], [1, 3, 2]).within_one
+    >>> compare_raters([1, 2, 5], [1, 3, 2]).within_one
     0.6666666666666666
     """
     if not first:
@@ -59,7 +60,7 @@ def agreement(first: Sequence[int], second: Sequence[int]) -> Agreement | None:
 
 
 def quadratic_kappa(first: Sequence[int], second: Sequence[int]) -> float | None:
-    """Cohen's κ weighted by the square of the difference (Cohen 1968); None where no disagreement is expected."""
+    """Cohen's κ weighted by the squared difference (Cohen 1968); None where chance predicts no disagreement."""
     observed = np.zeros((len(SCALE), len(SCALE)))
     np.add.at(observed, (np.array(first) - SCALE[0], np.array(second) - SCALE[0]), 1)
     expected = np.outer(observed.sum(axis=1), observed.sum(axis=0)) / observed.sum()
@@ -69,14 +70,14 @@ def quadratic_kappa(first: Sequence[int], second: Sequence[int]) -> float | None
     return None if below == 0 else 1 - float((weights * observed).sum()) / below
 
 
-def alpha(scores: Sequence[Sequence[int | None]], *, bootstraps: int = BOOTSTRAPS, seed: int = 0) -> Alpha:
-    """Krippendorff's α of scores[rater][text], None where a rater has given none; the interval drawn by the seed."""
+def compute_alpha(scores: Sequence[Sequence[int | None]], *, bootstraps: int = BOOTSTRAPS, seed: int = 0) -> Alpha:
+    """Krippendorff's α of scores[rater][text], where None stands for no score. The seed draws the bootstraps."""
     counts = np.zeros((len(scores[0]) if scores else 0, len(SCALE)), dtype=np.int64)
     for row in scores:
         for text, score in enumerate(row):
             if score is not None:
                 counts[text, score - SCALE[0]] += 1
-    # A score that nothing stands beside says nothing of agreement.
+    # A text with a single score says nothing about agreement.
     counts = counts[counts.sum(axis=1) >= 2]
     value = _krippendorff_alpha(counts)
     if value is None:
@@ -91,44 +92,39 @@ def alpha(scores: Sequence[Sequence[int | None]], *, bootstraps: int = BOOTSTRAP
 def _krippendorff_alpha(counts: NDArray[np.int64]) -> float | None:
     if np.count_nonzero(counts.sum(axis=0)) < 2:
         return None
-    value: Any = _krippendorff().alpha(value_counts=counts, value_domain=list(SCALE), level_of_measurement="ordinal")
+    package = require("krippendorff", "Agreement", "audit")
+    value: Any = package.alpha(value_counts=counts, value_domain=list(SCALE), level_of_measurement="ordinal")
     return float(value)
 
 
-def _krippendorff() -> Any:
-    try:
-        import krippendorff
-    except ImportError as error:
-        raise MissingExtra("Agreement needs krippendorff: pip install 'rusbeir[audit]'") from error
-    return krippendorff
-
-
 JUDGE = "judge"
-DISAGREEMENTS = 50
-_FAR = 2
-"""Points between two scores from which on they disagree."""
+MAX_DISAGREEMENTS = 50
+_DISAGREEMENT_POINTS = 2
+"""The smallest difference between two scores that is listed as a disagreement."""
 
 Scores = Mapping[str, Mapping[str, int]]
 
 
 def agree(sheets: Sequence[str | Path], *, port: str | Path | None = None, seed: int = 0) -> dict[str, Any]:
-    """How the raters agree, dimension by dimension; with the port of the sheets, also with its judge.
+    """The agreement of the raters by dimension; where the port of the sheets is given, also with its judge.
 
-    The key of the sheets is looked for in the port, else beside the first sheet; without it, texts that came twice
-    are not told apart. The seed draws the bootstraps. Raises BadInput for what read_sheet refuses, and where two
-    sheets share no scored text.
+    The key of the sheets is read from the port, else from the folder of the first sheet; without a key, repeated
+    texts cannot be recognised and count as further texts. The seed draws the bootstraps. Raises BadInput for sheets
+    that read_sheet refuses, and where two sheets have no scored text in common.
     """
-    key = _key(Path(port) / QA / FOLDER / KEY if port is not None else Path(sheets[0]).with_name(KEY), port is not None)
+    key = _read_key(
+        Path(port) / QA / FOLDER / KEY if port is not None else Path(sheets[0]).with_name(KEY), port is not None
+    )
     twice: dict[str, str] = key.get("duplicates", {})
     known = [*key["items"], *twice] if key else None
     read = [read_sheet(path, known) for path in sheets]
-    people = _named(read)
+    people = _scores_by_rater(read)
     for (one, first), (other, second) in combinations(people.items(), 2):
         if not any(first[item].keys() & second[item].keys() for item in first.keys() & second.keys()):
-            raise BadInput(f"{one} and {other} share no scored text: are they sheets of the same sample?")
-    again = {name: _taken(scores, twice) for name, scores in people.items()}
+            raise BadInput(f"{one} and {other} have no scored text in common. Give sheets of the same sample.")
+    again = {name: _repeated(scores, twice) for name, scores in people.items()}
     people = {name: {item: row for item, row in scores.items() if item not in twice} for name, scores in people.items()}
-    judge = _verdicts(Path(port) / QA / VERDICTS) if port is not None else {}
+    judge = _read_verdicts(Path(port) / QA / VERDICTS) if port is not None else {}
     raters = {**people, JUDGE: judge} if judge else people
     return {
         "version": __version__,
@@ -138,13 +134,13 @@ def agree(sheets: Sequence[str | Path], *, port: str | Path | None = None, seed:
                 "pairs": [
                     {"raters": [one, other], **found}
                     for one, other in combinations(raters, 2)
-                    if (found := _pair(raters[one], raters[other], name))
+                    if (found := _compare(raters[one], raters[other], name))
                 ],
-                "alpha": _alpha_of_scores(list(people.values()), name, seed),
-                "alpha_with_judge": _alpha_of_scores(list(raters.values()), name, seed) if judge else None,
+                "alpha": _compute_alpha(list(people.values()), name, seed),
+                "alpha_with_judge": _compute_alpha(list(raters.values()), name, seed) if judge else None,
                 "means": {rater: mean for rater, scores in raters.items() if (mean := _mean(scores, name)) is not None},
                 "self": {
-                    rater: found for rater, (first, second) in again.items() if (found := _pair(first, second, name))
+                    rater: found for rater, (first, second) in again.items() if (found := _compare(first, second, name))
                 },
             }
             for name in DIMENSIONS
@@ -153,52 +149,54 @@ def agree(sheets: Sequence[str | Path], *, port: str | Path | None = None, seed:
     }
 
 
-def _key(path: Path, needed: bool) -> dict[str, Any]:
+def _read_key(path: Path, needed: bool) -> dict[str, Any]:
     if not path.exists():
         if needed:
-            raise BadInput(f"{path} is missing: `rusbeir audit sheet` writes it with the sheets.")
+            raise BadInput(
+                f"{path} does not exist. `rusbeir audit sheet` writes it together with the sheets; give their port."
+            )
         return {}
     key: dict[str, Any] = orjson.loads(path.read_bytes())
     return key
 
 
-def _named(sheets: Sequence[Sheet]) -> dict[str, Scores]:
-    """The sheets' scores by the names of their files, by their paths where two have one name."""
+def _scores_by_rater(sheets: Sequence[Sheet]) -> dict[str, Scores]:
+    """The scores of each sheet by the name of its file; by its path where two files have the same name."""
     names = [sheet.name for sheet in sheets]
     found: dict[str, Scores] = {}
     for sheet in sheets:
         name = sheet.name if names.count(sheet.name) == 1 and sheet.name != JUDGE else str(sheet.path)
         if name in found:
-            raise BadInput(f"{sheet.path} is given twice.")
+            raise BadInput(f"{sheet.path} was given twice. Give each sheet once.")
         found[name] = sheet.scores
     return found
 
 
-def _taken(scores: Scores, twice: Mapping[str, str]) -> tuple[Scores, Scores]:
-    """The scores of texts that came twice: the first time, and the second."""
+def _repeated(scores: Scores, twice: Mapping[str, str]) -> tuple[Scores, Scores]:
+    """A rater's scores of the repeated texts: the first time, and the second time."""
     pairs = [(first, again) for again, first in twice.items() if first in scores and again in scores]
     return {first: scores[first] for first, _ in pairs}, {first: scores[again] for first, again in pairs}
 
 
-def _verdicts(path: Path) -> Scores:
+def _read_verdicts(path: Path) -> Scores:
     if not path.exists():
         return {}
     rows = [orjson.loads(line) for line in path.read_bytes().splitlines()]
     return {row["item"]: {name: row["scores"][name] for name in DIMENSIONS} for row in rows if row["scores"]}
 
 
-def _pair(first: Scores, second: Scores, name: str) -> dict[str, Any]:
-    """The agreement of two on a dimension; {} where they share nothing there."""
+def _compare(first: Scores, second: Scores, name: str) -> dict[str, Any]:
+    """The agreement of two raters on a dimension; {} where they have no score in common."""
     items = [item for item in first if item in second and name in first[item] and name in second[item]]
-    found = agreement([first[item][name] for item in items], [second[item][name] for item in items])
+    found = compare_raters([first[item][name] for item in items], [second[item][name] for item in items])
     return found._asdict() if found else {}
 
 
-def _alpha_of_scores(raters: Sequence[Scores], name: str, seed: int) -> dict[str, Any] | None:
+def _compute_alpha(raters: Sequence[Scores], name: str, seed: int) -> dict[str, Any] | None:
     if len(raters) < 2:
         return None
     items = sorted({item for scores in raters for item in scores})
-    return alpha([[scores.get(item, {}).get(name) for item in items] for scores in raters], seed=seed)._asdict()
+    return compute_alpha([[scores.get(item, {}).get(name) for item in items] for scores in raters], seed=seed)._asdict()
 
 
 def _mean(scores: Scores, name: str) -> float | None:
@@ -207,13 +205,13 @@ def _mean(scores: Scores, name: str) -> float | None:
 
 
 def _disagreements(raters: Mapping[str, Scores], key: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Where scores lie two points apart or more, the farthest first."""
+    """The texts whose scores differ by two or more points, largest differences first."""
     rows = []
     for item in sorted({item for scores in raters.values() for item in scores}):
         for name in DIMENSIONS:
             given = {rater: row[name] for rater, scores in raters.items() if name in (row := scores.get(item, {}))}
-            if given and (apart := max(given.values()) - min(given.values())) >= _FAR:
+            if given and (apart := max(given.values()) - min(given.values())) >= _DISAGREEMENT_POINTS:
                 about = key.get("items", {}).get(item, {})
                 text = {field: about[field] for field in ("kind", "id") if field in about}
                 rows.append({"item": item, **text, "dimension": name, "apart": apart, "scores": given})
-    return sorted(rows, key=lambda row: -row["apart"])[:DISAGREEMENTS]
+    return sorted(rows, key=lambda row: -row["apart"])[:MAX_DISAGREEMENTS]

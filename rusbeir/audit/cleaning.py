@@ -1,4 +1,4 @@
-"""What to take out of a port: documents and queries that are no translations, and all that hangs on them."""
+"""Remove from a port the texts that are not translations, with the qrels and queries that depend on them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from rusbeir.types import Card, Dataset, Progress, Qrels, silent
 
 PLAN = "cleaning.json"
 DROPPING = (*FAILURES, "repetition", "length")
-"""Flags that take a text out, where the caller names none. "chat-prefix" is repaired instead."""
+"""The flags whose texts are removed by default. A text flagged "chat-prefix" is repaired instead."""
 SHARE = 0.2
-"""Of a document's characters in flagged segments, from which on it is taken out."""
+"""A document is removed when at least this share of its characters is in flagged segments."""
 
 
 def plan_cleaning(
@@ -37,14 +37,15 @@ def plan_cleaning(
     source: str | Path | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """What cleaning would take out and repair, from the last audit check; also written to qa/cleaning.json.
+    """What cleaning would remove and repair, by the last audit check; also written to qa/cleaning.json.
 
-    A document goes where flagged segments have that share of its characters, a query where any segment is flagged;
-    with a document go its judgements, and with the last relevant one the query. Changes nothing. Raises BadInput
-    where the port was not checked, or has changed since.
+    A document is removed when at least that share of its characters is in flagged segments, a query when any of its
+    segments is flagged. The judgements of a removed document are removed with it, and so is a query that loses its
+    last relevant document. The port is not changed. Raises BadInput for a port that has not been checked, or has
+    changed since.
     """
     if not 0 < share <= 1:
-        raise BadInput(f"--share {share}: give a part of a document's characters, above 0 and at most 1.")
+        raise BadInput(f"--share {share} is not a share. Give a number above 0 and at most 1.")
     port = open_port(folder, source=source, progress=progress)
     known = read_report(port)["flags"]
     for name in flags:
@@ -53,7 +54,7 @@ def plan_cleaning(
     documents: list[dict[str, Any]] = []
     queries: list[dict[str, Any]] = []
     repairs: list[dict[str, Any]] = []
-    for (kind, record_id), rows in groupby(_rows(port), key=lambda row: (row["kind"], row["id"])):
+    for (kind, record_id), rows in groupby(_read_segments(port), key=lambda row: (row["kind"], row["id"])):
         chars = flagged = 0
         seen: set[str] = set()
         for row in rows:
@@ -77,7 +78,7 @@ def plan_cleaning(
         "share": share,
         "documents": documents,
         "repaired": [row for row in repairs if row["after"] is not None],
-        **_cascade(port.dataset, {row["id"] for row in documents}, queries),
+        **_follow(port.dataset, {row["id"] for row in documents}, queries),
     }
     with atomic_file(port.folder / QA / PLAN) as file:
         file.write(orjson.dumps(plan, option=orjson.OPT_INDENT_2) + b"\n")
@@ -87,27 +88,27 @@ def plan_cleaning(
 def apply_cleaning(
     folder: str | Path, out: str | Path, *, source: str | Path | None = None, progress: Progress = silent
 ) -> Card:
-    """Write the port, cleaned as qa/cleaning.json says, to the folder out, and give back its card.
+    """Write the port, cleaned as planned in qa/cleaning.json, to the folder out, and return its card.
 
-    The port stays as it is. Raises BadInput where there is no plan, where the port has changed since, where out
+    The port is not changed. Raises BadInput where there is no plan, where the port has changed since, where out
     exists, and where no document or no query would be left.
     """
     port = open_port(folder, source=source, progress=progress)
     path, out = port.folder / QA / PLAN, Path(out)
     if not path.exists():
-        raise BadInput(f"{folder} has no plan to apply: `rusbeir audit clean {folder}` makes one to look at.")
+        raise BadInput(f"{folder} has no cleaning plan. Make one with `rusbeir audit clean {folder}`.")
     plan = orjson.loads(path.read_bytes())
     if plan["fingerprint"] != port.dataset.fingerprint:
-        raise BadInput(f"{path} was made for another state of the port: check it again, and look at a new plan.")
+        raise BadInput(f"{path} was made before the port changed. Check the port again, and make a new plan.")
     if out.exists():
-        raise BadInput(f"{out} exists already: choose another folder with --out.")
+        raise BadInput(f"{out} already exists. Choose another folder with --out.")
     removed = {row["id"] for row in plan["documents"]}
     dropped = {row["id"] for row in plan["queries"]}
     kept = frozenset(doc.doc_id for doc in port.dataset.corpus if doc.doc_id not in removed)
     queries = {query_id: text for query_id, text in port.dataset.queries.items() if query_id not in dropped}
     if not kept or not queries:
-        raise BadInput(f"{path} leaves no {'query' if kept else 'document'}: nothing is written.")
-    qrels = _without(port.dataset.qrels, removed, dropped)
+        raise BadInput(f"{path} would leave no {'query' if kept else 'document'}, so nothing was written.")
+    qrels = _filter_qrels(port.dataset.qrels, removed, dropped)
     repairs: dict[str, str] = {}
     for row in plan["repaired"]:
         text = _text_of(port.dataset, row)
@@ -131,33 +132,33 @@ def apply_cleaning(
     return card
 
 
-def _rows(port: AlignedPort) -> Iterator[dict[str, Any]]:
+def _read_segments(port: AlignedPort) -> Iterator[dict[str, Any]]:
     with (port.folder / QA / SEGMENTS).open("rb") as file:
         yield from map(orjson.loads, file)
 
 
-def _cascade(dataset: Dataset, removed: set[str], queries: list[dict[str, Any]]) -> dict[str, Any]:
-    """The queries that go, their own fault or not, and the counts before and after."""
+def _follow(dataset: Dataset, removed: set[str], queries: list[dict[str, Any]]) -> dict[str, Any]:
+    """The queries that are removed, for their own flags or for lack of documents; the counts before and after."""
     reasons = {row["id"]: row["flags"] for row in queries}
     for query_id, grades in dataset.qrels.items():
         relevant = {doc_id for doc_id, grade in grades.items() if grade > 0}
         if query_id not in reasons and relevant and relevant <= removed:
             reasons[query_id] = ["no relevant document is left"]
-    left = _without(dataset.qrels, removed, set(reasons))
+    left = _filter_qrels(dataset.qrels, removed, set(reasons))
     n_docs = len(dataset.corpus)
     return {
         "queries": [{"id": query_id, "flags": why} for query_id, why in reasons.items()],
         "reasons": dict(Counter(name for why in reasons.values() for name in why)),
-        "before": {"documents": n_docs, "queries": len(dataset.queries), "judgements": _n_judged(dataset.qrels)},
+        "before": {"documents": n_docs, "queries": len(dataset.queries), "judgements": _count(dataset.qrels)},
         "after": {
             "documents": n_docs - len(removed),
             "queries": len(dataset.queries) - len(reasons),
-            "judgements": _n_judged(left),
+            "judgements": _count(left),
         },
     }
 
 
-def _without(qrels: Qrels, removed: set[str], dropped: set[str]) -> Qrels:
+def _filter_qrels(qrels: Qrels, removed: set[str], dropped: set[str]) -> Qrels:
     return {
         query_id: {doc_id: grade for doc_id, grade in grades.items() if doc_id not in removed}
         for query_id, grades in qrels.items()
@@ -165,12 +166,12 @@ def _without(qrels: Qrels, removed: set[str], dropped: set[str]) -> Qrels:
     }
 
 
-def _n_judged(qrels: Qrels) -> int:
+def _count(qrels: Qrels) -> int:
     return sum(map(len, qrels.values()))
 
 
 def _text_of(dataset: Dataset, row: dict[str, Any]) -> str:
-    """The whole text that a repaired segment stands in."""
+    """The whole text that contains a repaired segment."""
     if row["kind"] == "query":
         return dataset.queries[row["id"]]
     text: str = getattr(dataset.corpus[row["id"]], row["field"])

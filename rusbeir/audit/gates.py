@@ -25,7 +25,7 @@ class Gate(NamedTuple):
 
 
 def parse_gates(text: str) -> list[Gate]:
-    """The conditions of a comma-separated list. Raises BadInput for what is none.
+    """The conditions in a comma-separated list. Raises BadInput for a part that is not a condition.
 
     >>> parse_gates("chrf>=55,flagged<=2%")[1].bound
     0.02
@@ -34,40 +34,45 @@ def parse_gates(text: str) -> list[Gate]:
     for part in text.split(","):
         match = _GATE.fullmatch(part)
         if match is None:
-            raise BadInput(f"--gate: {part.strip()!r} is no condition; write name>=number, as chrf>=55,flagged<=2%.")
+            raise BadInput(
+                f"--gate: {part.strip()!r} is not a condition. Write name>=number, as in chrf>=55,flagged<=2%."
+            )
         name, relation, number, percent = match.groups()
         gates.append(Gate(part.strip(), name.lower(), relation, float(number) / (100 if percent else 1)))
     return gates
 
 
 def refuse_unknown(gates: Sequence[Gate], known: Iterable[str]) -> None:
-    """Raise UnknownName for a gate by another figure than these."""
+    """Raise UnknownName for a gate whose figure is not one of these."""
     names = list(known)
     for gate in gates:
         if gate.name not in names:
             raise unknown("figure to gate by", gate.name, names)
 
 
-def failed_gates(gates: Sequence[Gate], measured: Mapping[str, float]) -> list[str]:
-    """A line for each gate that does not hold; one by a figure that was not measured does not."""
+def find_failed_gates(gates: Sequence[Gate], measured: Mapping[str, float]) -> list[str]:
+    """A line for each gate that does not hold. A gate whose figure was not measured does not hold."""
     lines = []
     for gate in gates:
         value = measured.get(gate.name)
         if value is None:
             lines.append(f"{gate.text} does not hold: {gate.name} was not measured")
         elif not _HOLDS[gate.relation](value, gate.bound):
-            shown = f"{value:.2%}" if gate.text.endswith("%") else f"{value:.4g}"
-            lines.append(f"{gate.text} does not hold: {gate.name} is {shown}")
+            figure = f"{value:.2%}" if gate.text.endswith("%") else f"{value:.4g}"
+            lines.append(f"{gate.text} does not hold: {gate.name} is {figure}")
     return lines
 
 
 def apply_gates(gates: Sequence[Gate], report: Mapping[str, Any]) -> dict[str, Any]:
     """What was asked of the report, and a line for each gate that does not hold."""
-    return {"asked": ", ".join(gate.text for gate in gates), "failed": failed_gates(gates, figures(report))}
+    return {
+        "asked": ", ".join(gate.text for gate in gates),
+        "failed": find_failed_gates(gates, collect_figures(report)),
+    }
 
 
-def figure_names(flags: Iterable[str], *, translated_back: bool, compared: bool) -> list[str]:
-    """The names that figures gives, before anything is measured."""
+def list_figures(flags: Iterable[str], *, translated_back: bool, compared: bool) -> list[str]:
+    """The names of the figures that a report will have, known before anything is measured."""
     names = ["flagged", *flags]
     if translated_back:
         names += ["chrf", "chrf++", "ndcg-kept"]
@@ -77,12 +82,12 @@ def figure_names(flags: Iterable[str], *, translated_back: bool, compared: bool)
     return names
 
 
-def figures(report: Mapping[str, Any]) -> dict[str, float]:
-    """What a report can be gated by: shares of flagged segments, and scores.
+def collect_figures(report: Mapping[str, Any]) -> dict[str, float]:
+    """The figures of a report by the names that gates use: shares of flagged segments, and scores.
 
-    "flagged", every check's name, "chrf" and "chrf++" (of the documents' corpus), "chrf.queries", "chrf.segments",
-    "mean.documents" and so on, "ndcg-kept", the round trip's nDCG@10 as a part of the source's, and of the reference
-    "reference.chrf" (of the documents), "reference.bleu.queries" and so on.
+    "flagged", the name of every check, "chrf" and "chrf++" (corpus scores of the documents), "chrf.queries",
+    "chrf.segments", "mean.documents" and so on; "ndcg-kept", nDCG@10 of the back-translation divided by that of the
+    source; and against the reference "reference.chrf" (of the documents), "reference.bleu.queries" and so on.
     """
     found = {"flagged": report["flagged"]["share"]}
     found |= {name: row["share"] for name, row in report["flags"].items()}
@@ -103,8 +108,8 @@ def figures(report: Mapping[str, Any]) -> dict[str, float]:
     return found
 
 
-def line_figures(row: Mapping[str, Any]) -> dict[str, float]:
-    """What a row of score_lines can be gated by: "bleu", "chrf", "chrf++", "ter", "flagged", every check's name."""
+def collect_line_figures(row: Mapping[str, Any]) -> dict[str, float]:
+    """The figures of a row of score_lines: "bleu", "chrf", "chrf++", "ter", "flagged", the name of every check."""
     found = {name.lower(): value for name, value in row.get("scores", {}).items()}
     if "flagged" in row:
         found |= {"flagged": row["flagged"]["share"], **{name: flag["share"] for name, flag in row["flags"].items()}}

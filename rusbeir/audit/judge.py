@@ -1,4 +1,4 @@
-"""A language model as a judge of translations: four scores a text, kept in a journal, so that none is paid twice."""
+"""A language model as a judge of translations: four scores for each text, kept in a journal, never paid for twice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import orjson
 
 from rusbeir import __version__
 from rusbeir.audit.aligned import QA, open_port
-from rusbeir.audit.sampling import Item, draw
+from rusbeir.audit.sampling import Item, draw_sample
 from rusbeir.jobs import (
     Answer,
     Attempt,
@@ -52,13 +52,13 @@ SCHEMA: Mapping[str, Any] = {
 JOURNAL, VERDICTS = "judge.sqlite", "judge.jsonl"
 KIND = "judgement"
 ATTEMPTS = 3
-"""At an answer that is no verdict, each with another seed."""
+"""Requests for one text, each with another seed, until an answer is a valid verdict."""
 _MAX_TOKENS = 400
 _CHARS_PER_TOKEN = 3
 _FENCE = re.compile(r"\{.*\}", re.DOTALL)
 _TIMEOUT_SECONDS = 120.0
 _PROMPT_TOKENS = 400
-_SHOWN_CHARS = 200
+_MAX_ERROR_CHARS = 200
 
 
 def judge_port(
@@ -75,15 +75,15 @@ def judge_port(
     progress: Progress = silent,
     tell: Tell = lambda line: None,
 ) -> dict[str, Any]:
-    """The means of a model's scores over a sample of a checked port; each verdict also in qa/judge.jsonl.
+    """The means of a model's scores over a sample of a checked port; each verdict is also written to qa/judge.jsonl.
 
-    The endpoint and its key are OPENAI_BASE_URL and OPENAI_API_KEY; prices are per million tokens. Answers are kept
-    in qa/judge.sqlite and not asked for again. An answer that is no verdict is asked for again, then counted as
-    invalid and left out of the means. Raises BadInput where the port was not checked, BackendError where the endpoint
-    or the budget stops it.
+    OPENAI_BASE_URL and OPENAI_API_KEY give the endpoint and its key; prices are per million tokens. Answers are kept
+    in qa/judge.sqlite and not requested again. After ATTEMPTS invalid answers a text is counted as invalid and left
+    out of the means. Raises BadInput for a port that has not been checked, BackendError where the endpoint or the
+    budget stops the work.
     """
     port = open_port(folder, source=source, progress=progress)
-    items = draw(port, n, seed)
+    items = draw_sample(port, n, seed)
     client = Llm.from_environment(llm, timeout_seconds=_TIMEOUT_SECONDS, price=Price(input_price, output_price))
     signature = f"judge|model:{llm}|rubric:{rubric_digest()}|seed:{seed}"
     path = port.folder / QA / JOURNAL
@@ -129,13 +129,13 @@ def judge_port(
         "invalid": len(items) - len(verdicts),
         "answers": attempts[0],
         "invalid_answers": attempts[1] or 0,
-        "means": means(items, verdicts),
+        "means": compute_means(items, verdicts),
         "tokens": {"input": client.usage.input_tokens, "output": client.usage.output_tokens, "cost": client.spent},
     }
 
 
-def means(items: Sequence[Item], verdicts: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """The mean of each dimension and over all of them: of the sample, and weighted to the port's proportions."""
+def compute_means(items: Sequence[Item], verdicts: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """The mean of each dimension and of all four, over the sample and weighted to the proportions of the port."""
     judged = [item for item in items if item.item_id in verdicts]
     if not judged:
         return {}
@@ -152,7 +152,7 @@ def means(items: Sequence[Item], verdicts: dict[str, Any]) -> dict[str, dict[str
 
 
 def read_verdict(answer: str) -> dict[str, Any] | None:
-    """The scores in an answer; None where one is missing or no integer from 1 to 5.
+    """The scores in an answer; None where one is missing or is not an integer from 1 to 5.
 
     >>> read_verdict('{"accuracy": 5, "fluency": 4, "completeness": 5, "style_consistency": 6}') is None
     True
@@ -165,7 +165,7 @@ def read_verdict(answer: str) -> dict[str, Any] | None:
     if not isinstance(value, dict):
         return None
     scores = {name: value.get(name) for name in DIMENSIONS}
-    # bool is an int, and 5.0 is none.
+    # True would count as an integer, and 5.0 is not one.
     if not all(type(score) is int and score in SCALE for score in scores.values()):
         return None
     comments = value.get("comments", "")
@@ -174,7 +174,7 @@ def read_verdict(answer: str) -> dict[str, Any] | None:
 
 @dataclass(kw_only=True)
 class Judge:
-    """One model and one journal, for one run."""
+    """Asks one model for verdicts, and records them in one journal; for one run."""
 
     journal: Journal
     client: Llm
@@ -187,7 +187,7 @@ class Judge:
     done: int = 0
 
     async def run(self, tasks: Sequence[Task]) -> None:
-        """Ask for each of the tasks. What was answered before an error is kept."""
+        """Ask for a verdict on each task. What was answered before an error is kept."""
         n = self.throttle.limits.concurrency
         async with self.client:
             workers = [asyncio.create_task(self._work(tasks[i::n], len(tasks))) for i in range(n)]
@@ -200,30 +200,30 @@ class Judge:
 
     async def _work(self, tasks: Sequence[Task], total: int) -> None:
         for task in tasks:
-            self.journal.record([await self._judged(task)])
+            self.journal.record([await self._judge(task)])
             self.done += 1
             self.progress("judge", self.done, total)
 
-    async def _judged(self, task: Task) -> Attempt:
-        """The deciding attempt; those before it are recorded already."""
+    async def _judge(self, task: Task) -> Attempt:
+        """The last attempt at a task; earlier ones have been recorded."""
         invalid = Attempt(task.key, self.signature, "failed")
         for attempt in range(ATTEMPTS):
             if attempt:
                 self.journal.record([invalid._replace(state="retry")])
             try:
-                answer = await self._answer(task, attempt)
+                answer = await self._ask(task, attempt)
             except Exhausted as error:
-                # The endpoint was at fault: the next run asks again.
+                # The endpoint failed, not the text: the next run asks again.
                 return Attempt(task.key, self.signature, "retry", error=str(error))
             except Rejected as error:
                 return Attempt(task.key, self.signature, "failed", error=f"{error.reason}: {error.detail}")
             verdict = read_verdict(answer.text)
             if verdict is not None:
                 return Attempt(task.key, self.signature, "done", result=json.dumps(verdict))
-            invalid = invalid._replace(error=f"invalid: {answer.text[:_SHOWN_CHARS]}")
+            invalid = invalid._replace(error=f"invalid: {answer.text[:_MAX_ERROR_CHARS]}")
         return invalid
 
-    async def _answer(self, task: Task, attempt: int) -> Answer:
+    async def _ask(self, task: Task, attempt: int) -> Answer:
         messages = make_prompt(*self.languages, *orjson.loads(task.payload))
         cost = self.client.price.of(_PROMPT_TOKENS + len(task.payload) // _CHARS_PER_TOKEN, _MAX_TOKENS)
         self.budget.reserve(len(task.payload), cost)
@@ -231,7 +231,7 @@ class Judge:
             lambda: self.client.chat(
                 messages,
                 schema=SCHEMA,
-                # With temperature 0 another seed would change nothing.
+                # At temperature 0 another seed would change nothing.
                 temperature=0.3 if attempt else 0.0,
                 seed=self.seed + attempt,
                 max_tokens=_MAX_TOKENS,
@@ -242,13 +242,13 @@ class Judge:
 
 
 def describe_dimensions() -> dict[str, str]:
-    """Each dimension with what it asks, in one sentence."""
+    """The question that each dimension asks, in one sentence."""
     table: dict[str, str] = _read_rubric()["dimensions"]
     return {name: table[name] for name in DIMENSIONS}
 
 
 def make_prompt(source: str, target: str, text: str, translation: str) -> list[dict[str, str]]:
-    """The messages that ask a model for its scores; source and target are BCP 47."""
+    """The messages that ask a model to score a translation; source and target are BCP 47."""
     table = _read_rubric()
     names = {"source": english_name(source), "target": english_name(target)}
     rubric = "\n".join(f"- {name}: {asks}" for name, asks in describe_dimensions().items())
@@ -259,7 +259,7 @@ def make_prompt(source: str, target: str, text: str, translation: str) -> list[d
 
 
 def rubric_digest() -> str:
-    """Eight letters that change with the rubric."""
+    """Eight hex digits that change with the rubric."""
     return hashlib.blake2b(
         (data_folder("translation") / "prompts" / "judge.toml").read_bytes(), digest_size=4
     ).hexdigest()

@@ -189,7 +189,7 @@ class _Scores(NamedTuple):
 
     @classmethod
     def of(cls, backs: Sequence[str], sources: Sequence[str]) -> _Scores:
-        counts = scores.chrf_counts(backs, sources, words=True)
+        counts = scores.count_chrf(backs, sources, words=True)
         plain, plus = scores.chrf(counts[:, : 3 * scores.CHARS]), scores.chrf(counts)
         return cls(plain.tolist(), plus.tolist(), counts.sum(axis=0))
 

@@ -1,7 +1,7 @@
-"""n-grams that two texts have in common, for many pairs of texts at once.
+"""Count the n-grams that two texts have in common, for many pairs of texts at once.
 
-The n-gram at a place is the beginning of the longest one there. So the longest are packed into 64-bit numbers and
-sorted once for all pairs; cut to their first n units they are sorted still, equal ones in a row.
+Each n-gram is a prefix of the longest n-gram at its position. So only the longest are packed into 64-bit numbers and
+sorted, once for all pairs; truncated to their first n units they are still sorted, equal ones next to one another.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ Ints: TypeAlias = NDArray[np.int64]
 _KEY_BITS = 64
 
 
-def shared(first: Sequence[Sequence[int]], second: Sequence[Sequence[int]], orders: int) -> Ints:
+def count_shared(first: Sequence[Sequence[int]], second: Sequence[Sequence[int]], orders: int) -> Ints:
     """How many n-grams each pair of texts has in common, for n from 1: int64 [pairs, orders].
 
-    Texts are numbers from 0 up. An n-gram that stands twice in one and three times in the other counts twice.
+    Texts are sequences of numbers from 0. An n-gram found twice in one and three times in the other counts twice.
 
-    >>> shared([[1, 2, 1, 2]], [[1, 2, 3]], 2).tolist()
+    >>> count_shared([[1, 2, 1, 2]], [[1, 2, 3]], 2).tolist()
     [[2, 1]]
     """
     lengths = np.fromiter(map(len, chain(first, second)), dtype=np.int64, count=2 * len(first))
     units = np.fromiter(chain.from_iterable(chain(first, second)), dtype=np.uint32, count=int(lengths.sum()))
-    return shared_units(units, lengths, orders)
+    return count_shared_units(units, lengths, orders)
 
 
-def shared_units(units: NDArray[np.uint32], lengths: Ints, orders: int) -> Ints:
-    """The same for texts in a row: all first ones, then all second ones, as long as lengths says."""
+def count_shared_units(units: NDArray[np.uint32], lengths: Ints, orders: int) -> Ints:
+    """The same for concatenated texts: first all texts of the first side, then all of the second, of these lengths."""
     n = len(lengths) // 2
     if n == 0 or len(units) == 0:
         return np.zeros((n, orders), dtype=np.int64)
@@ -41,8 +41,8 @@ def shared_units(units: NDArray[np.uint32], lengths: Ints, orders: int) -> Ints:
     n_units = int(names.sum())
     bits = n_units.bit_length()
     if orders * bits + 1 + (n - 1).bit_length() > _KEY_BITS:
-        return _halves(units, lengths, orders) if n > 1 else _counted(units, int(lengths[0]), orders)
-    # Numbered from 1 without gaps; 0 stands behind the end of each text.
+        return _count_in_halves(units, lengths, orders) if n > 1 else _count_one_pair(units, int(lengths[0]), orders)
+    # Units are renumbered from 1 without gaps; 0 marks the end of each text.
     names = np.cumsum(names, dtype=np.uint32)
     texts = np.repeat(np.arange(2 * n), lengths)
     places = np.arange(len(units)) + (orders - 1) * texts
@@ -66,27 +66,27 @@ def shared_units(units: NDArray[np.uint32], lengths: Ints, orders: int) -> Ints:
         seconds = of_second[ends] - of_second[starts]
         common = np.minimum(ends - starts - seconds, seconds)
         heads = cut[starts]
-        # Where the last unit is 0 the text ended before n units.
+        # Where the last unit is 0, the text ended before n units.
         common[(heads & np.uint64((1 << bits) - 1)) == 0] = 0
         pairs = (heads >> np.uint64(bits * order)).astype(np.int64)
         found[:, order - 1] = np.bincount(pairs, weights=common, minlength=n)
     return found
 
 
-def _halves(units: NDArray[np.uint32], lengths: Ints, orders: int) -> Ints:
-    """Half of the pairs at a time: they have fewer units, and their numbers are shorter."""
+def _count_in_halves(units: NDArray[np.uint32], lengths: Ints, orders: int) -> Ints:
+    """Count half of the pairs at a time: they have fewer different units, so that numbers are shorter."""
     n = len(lengths) // 2
     ends = np.concatenate(([0], np.cumsum(lengths)))
     parts = []
     for start, stop in ((0, n // 2), (n // 2, n)):
         sides = [(start, stop), (n + start, n + stop)]
         some = np.concatenate([units[ends[a] : ends[b]] for a, b in sides])
-        parts.append(shared_units(some, np.concatenate([lengths[a:b] for a, b in sides]), orders))
+        parts.append(count_shared_units(some, np.concatenate([lengths[a:b] for a, b in sides]), orders))
     return np.concatenate(parts)
 
 
-def _counted(units: NDArray[np.uint32], split: int, orders: int) -> Ints:
-    """One pair with so many different units that six of them do not fit into a number."""
+def _count_one_pair(units: NDArray[np.uint32], split: int, orders: int) -> Ints:
+    """Count one pair that has too many different units for its n-grams to fit into 64 bits."""
     texts: list[list[Any]] = [units[:split].tolist(), units[split:].tolist()]
     row = []
     for order in range(1, orders + 1):
@@ -95,10 +95,10 @@ def _counted(units: NDArray[np.uint32], split: int, orders: int) -> Ints:
     return np.array([row], dtype=np.int64)
 
 
-def spans(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
-    """Stretches (from, to) of items whose sizes add up to no more than the limit, or that are one item.
+def split_by_size(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
+    """Ranges (start, stop) of consecutive items whose sizes add up to at most the limit, or of a single larger item.
 
-    >>> spans([4, 4, 9, 1], 8)
+    >>> split_by_size([4, 4, 9, 1], 8)
     [(0, 2), (2, 3), (3, 4)]
     """
     cuts, total = [0], 0

@@ -1,4 +1,4 @@
-"""A port compared with another translation of the same dataset, one that people made: texts of the same id."""
+"""A port compared with a human translation of the same dataset, text by text with the same id."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from rusbeir.types import Dataset, Doc, Progress, silent
 LEVELS: Mapping[str, str] = {"document": "documents", "query": "queries"}
 BATCH_TEXTS = 25
 TER_WORDS = 100
-"""Texts that are longer have no TER: sacrebleu takes a second over so many words, ten over twice as many."""
+"""The longest text with TER: sacrebleu takes a second for this many words, ten seconds for twice as many."""
 
 
 class _Pair(NamedTuple):
     level: str
     hypothesis: str
     reference: str | None
-    """None where the reference has no such text."""
+    """None where the reference does not have this text."""
 
 
 class _Found(NamedTuple):
@@ -39,7 +39,7 @@ class _Found(NamedTuple):
 class _Total:
     lacking: int = 0
     long: bool = False
-    """Whether there is a text without TER, so that there is none of all."""
+    """Whether a text has no TER, so that the corpus has none."""
     counts: dict[str, Any] = field(default_factory=dict)
     level: Level = field(default_factory=Level)
 
@@ -55,7 +55,7 @@ class _Total:
     def summary(self, language: str) -> dict[str, Any]:
         if not self.level.values:
             return {"n": 0, "lacking": self.lacking}
-        found: dict[str, float | None] = {**scores.compared_scores(self.counts, language)}
+        found: dict[str, float | None] = {**scores.score_compared(self.counts, language)}
         if self.long:
             found["TER"] = None
         return {**self.level.summary(), **found, "lacking": self.lacking}
@@ -80,36 +80,38 @@ class _Worker:
 
 
 def open_reference(port: AlignedPort, name_or_path: str | Path, progress: Progress = silent) -> Dataset:
-    """The dataset to compare a port with. Raises BadInput where it is in another language, or shares no query."""
+    """The dataset to compare a port with. Raises BadInput for another language, and where no query id is shared."""
     card, path = port.dataset.card, Path(name_or_path)
     own = read_card(path)
-    # A path that says nothing of itself is taken to be what it is given as.
+    # A path without a card is assumed to have the language and the split of the port.
     assumed = {key: getattr(card, key) for key in ("language", "split") if path.exists() and key not in own}
     reference = load(name_or_path, progress=progress, **assumed)
     if reference.card.language != card.language:
         raise BadInput(
-            f"--reference {name_or_path} is in {reference.card.language!r} and {port.folder} in {card.language!r}: "
-            "name a translation into the same language."
+            f"--reference {name_or_path} is in {reference.card.language!r}, but {port.folder} is in {card.language!r}. "
+            "Give a translation into the same language."
         )
     if not reference.queries.keys() & port.dataset.queries.keys():
-        raise BadInput(f"--reference {name_or_path} and {port.folder} have no query in common: ids must be the same.")
+        raise BadInput(
+            f"--reference {name_or_path} and {port.folder} have no query id in common. The ids must be the same."
+        )
     return reference
 
 
 def compare_port(
     port: AlignedPort, reference: Dataset, *, processes: int | None = None, progress: Progress = silent
 ) -> dict[str, Any]:
-    """BLEU, chrF, chrF++ and TER of the port's documents and of its queries, each as one corpus of texts.
+    """BLEU, chrF, chrF++ and TER of the documents of the port and of its queries, each as one corpus.
 
-    A document is its title and text on one line, fields that the source or the reference has not left out. "lacking"
-    counts the texts that the reference has not: they are not scored. TER is None where a text is longer than TER_WORDS.
-    "mean" and percentiles are of each text's chrF.
+    A document is one line of title and text, without fields that the source or the reference does not have. "lacking"
+    counts texts that the reference does not have; they are not scored. TER is None where a text is longer than
+    TER_WORDS. "mean" and percentiles are those of chrF over the texts.
     """
     language = port.dataset.card.language
     total = len(port.dataset.corpus) + len(port.dataset.queries)
     totals = {level: _Total() for level in LEVELS.values()}
     done = 0
-    batches = batched(_pairs(port, reference), BATCH_TEXTS)
+    batches = batched(_pair_texts(port, reference), BATCH_TEXTS)
     for page in in_order(_Worker(language=language), batches, cpu_count() if processes is None else processes):
         for found in page:
             totals[found.level].add(found)
@@ -123,18 +125,20 @@ def compare_port(
     }
 
 
-def _pairs(port: AlignedPort, reference: Dataset) -> Iterator[_Pair]:
+def _pair_texts(port: AlignedPort, reference: Dataset) -> Iterator[_Pair]:
     for kind, record_id, fields in port.texts():
         held = {name: translation for name, _, translation in fields if translation is not None}
         if held:
-            texts = _texts(reference, kind, record_id)
+            texts = _find_texts(reference, kind, record_id)
             shared = [name for name in held if texts.get(name)]
             yield _Pair(
-                LEVELS[kind], _line(held[name] for name in shared), _line(texts[name] for name in shared) or None
+                LEVELS[kind],
+                _join_lines(held[name] for name in shared),
+                _join_lines(texts[name] for name in shared) or None,
             )
 
 
-def _texts(reference: Dataset, kind: str, record_id: str) -> dict[str, str]:
+def _find_texts(reference: Dataset, kind: str, record_id: str) -> dict[str, str]:
     if kind == "query":
         return {"query": reference.queries.get(record_id, "")}
     try:
@@ -144,6 +148,6 @@ def _texts(reference: Dataset, kind: str, record_id: str) -> dict[str, str]:
     return {"title": doc.title, "text": doc.text}
 
 
-def _line(texts: Iterator[str]) -> str:
-    """Without line breaks, so that sacrebleu's command line gives the same for a file of these."""
+def _join_lines(texts: Iterator[str]) -> str:
+    """The texts on one line, so that the command line of sacrebleu gives the same scores for a file of these lines."""
     return " ".join(" ".join(texts).split())

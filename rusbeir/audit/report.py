@@ -18,7 +18,7 @@ import orjson
 from rusbeir import __version__
 from rusbeir.audit import scores
 from rusbeir.audit.aligned import QA, AlignedPort, keep_records, open_port
-from rusbeir.audit.gates import LEVELS, Gate, apply_gates, figure_names, refuse_unknown
+from rusbeir.audit.gates import LEVELS, Gate, apply_gates, list_figures, refuse_unknown
 from rusbeir.audit.measurement import BackTranslations, Measured, Measurer, back_translate, measure
 from rusbeir.audit.reference import compare_port, open_reference
 from rusbeir.audit.retrieval_round_trip import RoundTrip, open_round_trip
@@ -74,7 +74,7 @@ def check_port(
     61.7
     """
     if gates:
-        known = figure_names(checks, translated_back=back_translator is not None, compared=reference is not None)
+        known = list_figures(checks, translated_back=back_translator is not None, compared=reference is not None)
         refuse_unknown(gates, known)
     port = open_port(folder, source=source, language=language, split=split, progress=progress)
     other = open_reference(port, reference, progress) if reference is not None else None

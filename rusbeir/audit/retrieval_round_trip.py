@@ -45,10 +45,10 @@ class RoundTrip:
     """The queries translated back."""
     query_chrf: dict[str, float] = field(default_factory=dict)
     doc_chrf: dict[str, float] = field(default_factory=dict)
-    """Of the documents that are relevant to a query."""
+    """chrF of the documents that are relevant to a query."""
     doc_ids: set[str] = field(default_factory=set)
     digest: hashlib._Hash = field(default_factory=hashlib.sha256)
-    """Of the documents."""
+    """Over the canonical lines of the documents."""
 
     def add(self, one: Measured) -> None:
         """Take in the next document or query, in the order of the port's records."""
@@ -67,7 +67,7 @@ class RoundTrip:
         self.corpus_file.write(document_line(Doc(one.record_id, texts["text"], texts["title"])))
 
     def measure(self, progress: Progress) -> dict[str, Any]:
-        """nDCG@10 on the three, by quarter of chrF, and the queries that lost most; each query's in a file."""
+        """nDCG@10 on the three datasets, by quarters of chrF, and the queries that lost most; all queries in a file."""
         folder = self.port.folder / QA / FOLDER
         back = load(folder / "back", progress=progress)
         sets = {"source": self._original(), "port": self.port.dataset, "back": back}
@@ -157,7 +157,7 @@ def open_round_trip(port: AlignedPort) -> Iterator[RoundTrip]:
 def _by_quarter(
     table: list[dict[str, Any]], key: str, values: Mapping[str, Mapping[str, float]]
 ) -> list[dict[str, Any]]:
-    """Queries by quarters of that score, the lowest first: how many, its range, and the mean measure on each set."""
+    """Quarters of the queries by that score, lowest first: their number, range, and mean measure on each dataset."""
     known = sorted((row for row in table if row[key] is not None), key=lambda row: (row[key], row["query_id"]))
     quarters = []
     for name, part in zip(_QUARTERS, np.array_split(np.arange(len(known)), 4), strict=True):

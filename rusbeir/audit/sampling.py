@@ -1,4 +1,4 @@
-"""A sample of a port to be read: documents and queries of every length and quality, drawn by a seed."""
+"""A sample of a port for people and judges: documents and queries of every length and quality, drawn by a seed."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from rusbeir.audit.report import TEXTS, read_report
 from rusbeir.errors import BadInput
 
 LENGTHS, DECILES = 4, 10
-"""Into so many equal parts each kind is cut by length and by chrF."""
+"""Texts of each kind are divided into this many equal parts by length and by chrF."""
 
 
 class Stratum(NamedTuple):
-    """Texts that are alike."""
+    """Texts that are similar: of one kind, length, quality, and flagged or not."""
 
     kind: str
     length: int
-    """1, the shortest quarter, to 4."""
+    """From 1, the shortest quarter, to 4."""
     decile: int
-    """Of chrF: 1, the lowest, to 10; 0 where the port was not translated back."""
+    """The decile of chrF, from 1, the lowest, to 10; 0 where the port was not translated back."""
     flagged: bool
 
 
@@ -35,29 +35,29 @@ class Item(NamedTuple):
     """One text of the sample."""
 
     item_id: str
-    """Says nothing of the text; the same for the same port, text and seed."""
+    """Reveals nothing about the text; equal for the same port, text and seed."""
     kind: str
     record_id: str
     source: str
     translation: str
     stratum: Stratum
     weight: float
-    """How many texts of the port it stands for."""
+    """How many texts of the port it represents."""
 
 
-def draw(port: AlignedPort, n: int, seed: int) -> list[Item]:
+def draw_sample(port: AlignedPort, n: int, seed: int) -> list[Item]:
     """n texts of a checked port, or all where it has fewer, in an order drawn by the seed.
 
-    Strata take turns, one of documents and one of queries, the rarest first, so that what is rare (flagged, long,
-    low chrF) is in the sample; the weights give the port's own proportions back. Raises BadInput where the port
-    was not checked.
+    Strata of documents and of queries take turns, the rarest first, so that rare texts (flagged, long, of low chrF)
+    are in the sample; the weights restore the proportions of the port. Raises BadInput for a port that has not been
+    checked.
     """
     if n < 1:
-        raise BadInput(f"-n {n}: draw at least 1 text.")
+        raise BadInput(f"-n {n} is too small. Draw at least 1 text.")
     read_report(port)
-    rows = list(_rows(port))
+    rows = list(_read_texts(port))
     strata: dict[Stratum, list[dict[str, Any]]] = {}
-    for row, stratum in zip(rows, _strata(rows), strict=True):
+    for row, stratum in zip(rows, _stratify(rows), strict=True):
         strata.setdefault(stratum, []).append(row)
     for members in strata.values():
         members.sort(key=lambda row: _digest(seed, row["kind"], row["id"]))
@@ -79,15 +79,15 @@ def draw(port: AlignedPort, n: int, seed: int) -> list[Item]:
             of = drawn[record.kind, record.record_id]
             item_id = _digest(seed, port.dataset.card.name, record.kind, record.record_id).hex()[:12]
             weight = len(strata[of]) / taken[of]
-            items.append(Item(item_id, record.kind, record.record_id, *_texts(record), of, weight))
+            items.append(Item(item_id, record.kind, record.record_id, *_join_fields(record), of, weight))
     return sorted(items, key=lambda item: item.item_id)
 
 
-def _texts(record: Record) -> tuple[str, str]:
+def _join_fields(record: Record) -> tuple[str, str]:
     return "\n".join(field.source for field in record.fields), "\n".join(field.translation for field in record.fields)
 
 
-def _rows(port: AlignedPort) -> Iterator[dict[str, Any]]:
+def _read_texts(port: AlignedPort) -> Iterator[dict[str, Any]]:
     with (port.folder / QA / TEXTS).open("rb") as file:
         for line in file:
             row = orjson.loads(line)
@@ -95,7 +95,7 @@ def _rows(port: AlignedPort) -> Iterator[dict[str, Any]]:
                 yield row
 
 
-def _strata(rows: Sequence[dict[str, Any]]) -> Iterator[Stratum]:
+def _stratify(rows: Sequence[dict[str, Any]]) -> Iterator[Stratum]:
     cuts: dict[str, tuple[list[float], list[float]]] = {}
     for kind in ("document", "query"):
         of_kind = [row for row in rows if row["kind"] == kind]
@@ -108,7 +108,7 @@ def _strata(rows: Sequence[dict[str, Any]]) -> Iterator[Stratum]:
 
 
 def _cuts(values: Sequence[float], parts: int) -> list[float]:
-    """The values between equal parts."""
+    """The values that separate equal parts."""
     found: list[float] = np.quantile(values, np.arange(1, parts) / parts).tolist() if values else []
     return found
 

@@ -1,4 +1,4 @@
-"""Translations in plain files, a segment a line: scored against references, and checked against sources."""
+"""Translations in plain files with one segment on each line, scored against references and checked against sources."""
 
 from __future__ import annotations
 
@@ -56,19 +56,21 @@ def score_lines(
     processes: int | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Scores against the reference and flags against the source, of a file with a translation a line.
+    """The scores against the reference and the flags against the source of a file with one translation on each line.
 
     BLEU, chrF, chrF++ and TER are those of the whole file, with their signatures; chrF_mean is the mean over lines.
-    Raises BadInput where the files have not the same number of lines, and without source and reference.
+    Raises BadInput where the files differ in their number of lines, and where neither source nor reference is given.
     """
     if source is None and reference is None:
-        raise BadInput("Give --ref to score against, --source to check against, or both.")
+        raise BadInput("There is nothing to compare with. Give --ref to score, --source to check, or both.")
     paths = [Path(path) for path in (hypothesis, source, reference) if path is not None]
     n_of = {path: sum(1 for _ in read_lines(path)) for path in paths}
     n_lines = n_of[paths[0]]
     for path, n in n_of.items():
         if n != n_lines or not n:
-            raise BadInput(f"{path} has {n:,} lines and {paths[0]} {n_lines:,}: a line of one is a line of the other.")
+            raise BadInput(
+                f"{path} has {n:,} lines and {paths[0]} {n_lines:,}; the files must have the same number of lines."
+            )
     languages = (source_language, language)
     finders: Mapping[str, Finder] = {}
     if source is not None:
@@ -82,7 +84,7 @@ def score_lines(
     tally: Counter[str] = Counter()
     examples: dict[str, list[dict[str, Any]]] = {}
     n_flagged = done = 0
-    batches = _batches(*(None if path is None else Path(path) for path in (hypothesis, source, reference)))
+    batches = _read_batches(*(None if path is None else Path(path) for path in (hypothesis, source, reference)))
     for (counts, chrf), flags in in_order(worker, batches, cpu_count() if processes is None else processes):
         for name, part in counts.items():
             sums[name] = sums[name] + part if name in sums else part
@@ -98,7 +100,7 @@ def score_lines(
     report: dict[str, Any] = {"hypothesis": str(hypothesis), "n_lines": n_lines}
     if reference is not None:
         report["scores"] = {
-            **scores.compared_scores(sums, language),
+            **scores.score_compared(sums, language),
             "chrF_mean": chrf_sum / n_lines,
         }
         report["signatures"] = {name: scores.signature(name, language) for name in scores.NAMES}
@@ -110,7 +112,7 @@ def score_lines(
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """The lines of a file without white space at their ends, as sacrebleu reads them. BadInput where it is no UTF-8."""
+    """The lines of a file without white space at their ends, as sacrebleu reads them. Raises BadInput unless UTF-8."""
     with open_file(path) as file:
         for number, line in enumerate(file, 1):
             if problem := not_utf8(place := Place(str(path), number), line):
@@ -118,7 +120,7 @@ def read_lines(path: Path) -> Iterator[str]:
             yield line.decode().rstrip()
 
 
-def _batches(hypothesis: Path | None, source: Path | None, reference: Path | None) -> Iterator[_Batch]:
+def _read_batches(hypothesis: Path | None, source: Path | None, reference: Path | None) -> Iterator[_Batch]:
     pages: list[Iterator[Sequence[str]] | None] = [
         batched(read_lines(path), BATCH_LINES) if path is not None else None for path in (source, hypothesis, reference)
     ]

@@ -1,12 +1,11 @@
-"""chrF, chrF++, BLEU and TER as sacrebleu defines them, from 0 to 100 (TER from 0 up, less is better).
+"""chrF, chrF++, BLEU and TER as sacrebleu defines them, from 0 to 100 (TER from 0 up; lower is better).
 
-chrF and chrF++ are counted here, for many pairs at once and several times as fast as sacrebleu; BLEU and TER are
-sacrebleu's. All are equal to sacrebleu's own numbers; a test compares.
+chrF and chrF++ are computed here, for many pairs at once and several times as fast as sacrebleu; BLEU and TER are
+computed by sacrebleu. All are equal to the output of sacrebleu; a test compares.
 """
 
 from __future__ import annotations
 
-import importlib
 import string
 from array import array
 from collections.abc import Mapping, Sequence
@@ -17,42 +16,42 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rusbeir.audit import scores
-from rusbeir.audit.ngrams import Ints, shared, shared_units, spans
-from rusbeir.errors import MissingExtra
+from rusbeir.audit.ngrams import Ints, count_shared, count_shared_units, split_by_size
+from rusbeir.errors import MissingExtra, require
 
 CHARS, WORDS = 6, 2
-"""The longest n-grams of characters and of words."""
+"""The lengths of the longest n-grams of characters and of words."""
 BETA = 2.0
 NAMES = ("BLEU", "chrF", "chrF++", "TER")
-"""The scores against a reference."""
+"""The scores that compare translations with references."""
 _BATCH_CHARS = 1 << 20
 _PUNCTUATION = frozenset(string.punctuation)
 
 
-def chrf_counts(hypotheses: Sequence[str], references: Sequence[str], *, words: bool = False) -> Ints:
-    """n-grams of the hypothesis, of the reference, and in both, for each n: int64 [pairs, 3 × 6], with words 3 × 8.
+def count_chrf(hypotheses: Sequence[str], references: Sequence[str], *, words: bool = False) -> Ints:
+    """Numbers of n-grams in hypothesis, reference, and both, for each n: int64 [pairs, 3 × 6], with words 3 × 8.
 
-    Their sum over pairs is what a corpus' score is made of. White space is left out; words lose one punctuation mark.
+    A corpus score is computed from their sum over pairs. White space is ignored; one punctuation mark is separated
+    from each word.
     """
     parts = []
     sizes = [len(hypothesis) + len(reference) for hypothesis, reference in zip(hypotheses, references, strict=True)]
-    for start, stop in spans(sizes, _BATCH_CHARS):
+    for start, stop in split_by_size(sizes, _BATCH_CHARS):
         texts = [*hypotheses[start:stop], *references[start:stop]]
-        counts = [_chars(texts), _words(texts)] if words else [_chars(texts)]
+        counts = [_count_chars(texts), _count_words(texts)] if words else [_count_chars(texts)]
         parts.append(np.concatenate(counts, axis=1))
     return np.concatenate(parts) if parts else np.zeros((0, 3 * (CHARS + WORDS * words)), dtype=np.int64)
 
 
 def chrf(counts: Ints) -> NDArray[np.float64]:
-    """The score of each row of counts: chrF of 18, chrF++ of 24.
+    """The score of each row of counts: chrF for 18 columns, chrF++ for 24.
 
-    >>> round(float(chrf(chrf_counts(["The cat sat."], ["A cat sat."]))[0]), 2)
+    >>> round(float(chrf(count_chrf(["The cat sat."], ["A cat sat."]))[0]), 2)
     74.06
     """
     table = counts.reshape(len(counts), counts.shape[1] // 3, 3).astype(np.float64)
     hypothesis, reference, both = table[..., 0], table[..., 1], table[..., 2]
-    # Orders that one of the two is too short for do not count.
+    # Orders for which one of the two texts is too short do not count.
     known = (hypothesis > 0) & (reference > 0)
     orders = np.maximum(known.sum(axis=1), 1)
     precision = _means(both, hypothesis, known, orders)
@@ -62,45 +61,45 @@ def chrf(counts: Ints) -> NDArray[np.float64]:
     return 100 * np.divide(above, below, out=np.zeros_like(above), where=below > 0)
 
 
-def corpus_scores(counts: Ints) -> dict[str, float]:
-    """chrF and chrF++ of a corpus whose counts, words among them, add up to this."""
+def score_corpus(counts: Ints) -> dict[str, float]:
+    """chrF and chrF++ of a corpus, from the sum of its counts with words."""
     row = counts.reshape(1, -1)
     return {"chrF": float(chrf(row[:, : 3 * CHARS])[0]), "chrF++": float(chrf(row)[0])}
 
 
-def counts_of(name: str, hypotheses: Sequence[str], references: Sequence[str], language: str) -> list[float]:
-    """What BLEU or TER counts over the pairs. language, BCP 47, chooses BLEU's tokenizer."""
-    # The method under corpus_score: the public ones give no counts to add up across processes.
+def count_metric(name: str, hypotheses: Sequence[str], references: Sequence[str], language: str) -> list[float]:
+    """The statistics of BLEU or TER, summed over the pairs. language (BCP 47) chooses the tokenizer of BLEU."""
+    # A private method, since the public ones return no statistics that could be summed across processes.
     rows = _metric(name, language)._extract_corpus_statistics(hypotheses, [references])
     return [sum(column) for column in zip(*rows, strict=True)]
 
 
-def score_of(name: str, counts: Sequence[float], language: str) -> float:
-    """BLEU or TER of the summed counts of a corpus."""
+def score_metric(name: str, counts: Sequence[float], language: str) -> float:
+    """BLEU or TER of a corpus, from its summed statistics."""
     return float(_metric(name, language)._aggregate_and_compute([list(counts)]).score)
 
 
 class Compared(NamedTuple):
-    """Pairs of a translation and its reference, counted."""
+    """What was counted in pairs of a translation and its reference."""
 
     counts: dict[str, NDArray[Any]]
-    """Of each score, summed up over the pairs; "chrF" holds those of chrF++, too."""
+    """The statistics of each score, summed over the pairs; "chrF" includes those of chrF++."""
     chrf: list[float]
-    """Of each pair."""
+    """The chrF of each pair."""
 
 
 def compare(hypotheses: Sequence[str], references: Sequence[str], language: str, *, ter: bool = True) -> Compared:
-    """What all scores are made of, TER where asked for. language, BCP 47, is that of both."""
-    found = chrf_counts(hypotheses, references, words=True)
+    """The statistics of all scores; of TER only where asked for. language (BCP 47) is that of both sides."""
+    found = count_chrf(hypotheses, references, words=True)
     names = ("BLEU", "TER") if ter else ("BLEU",)
-    counts = {name: np.array(counts_of(name, hypotheses, references, language)) for name in names}
+    counts = {name: np.array(count_metric(name, hypotheses, references, language)) for name in names}
     return Compared({**counts, "chrF": found.sum(axis=0)}, chrf(found[:, : 3 * CHARS]).tolist())
 
 
-def compared_scores(counts: Mapping[str, NDArray[Any]], language: str) -> dict[str, float]:
-    """BLEU, chrF, chrF++ and TER of a corpus, as far as they were counted: of the sum of its pairs' counts."""
-    found = {name: score_of(name, counts[name].tolist(), language) for name in ("BLEU", "TER") if name in counts}
-    found |= corpus_scores(counts["chrF"])
+def score_compared(counts: Mapping[str, NDArray[Any]], language: str) -> dict[str, float]:
+    """Those of BLEU, chrF, chrF++ and TER that were counted, from the statistics summed over a corpus."""
+    found = {name: score_metric(name, counts[name].tolist(), language) for name in ("BLEU", "TER") if name in counts}
+    found |= score_corpus(counts["chrF"])
     return {name: found[name] for name in NAMES if name in found}
 
 
@@ -116,23 +115,23 @@ def signature(name: str, language: str = "") -> str:
     return str(metric.get_signature())
 
 
-def _chars(texts: Sequence[str]) -> Ints:
+def _count_chars(texts: Sequence[str]) -> Ints:
     bare = ["".join(text.split()) for text in texts]
     lengths = np.fromiter(map(len, bare), dtype=np.int64, count=len(bare))
     units = np.frombuffer("".join(bare).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    return _with_sizes(shared_units(units, lengths, CHARS), lengths, CHARS)
+    return _add_sizes(count_shared_units(units, lengths, CHARS), lengths, CHARS)
 
 
-def _words(texts: Sequence[str]) -> Ints:
+def _count_words(texts: Sequence[str]) -> Ints:
     numbers: dict[str, int] = {}
     coded = [[numbers.setdefault(word, len(numbers)) for word in _split(text)] for text in texts]
     lengths = np.fromiter(map(len, coded), dtype=np.int64, count=len(coded))
     n = len(coded) // 2
-    return _with_sizes(shared(coded[:n], coded[n:], WORDS), lengths, WORDS)
+    return _add_sizes(count_shared(coded[:n], coded[n:], WORDS), lengths, WORDS)
 
 
 def _split(text: str) -> list[str]:
-    """The words, each parted from one punctuation mark at its end, else at its beginning."""
+    """The words; one punctuation mark at the end of a word, else at its beginning, is a word by itself."""
     found = []
     for word in text.split():
         if len(word) == 1:
@@ -146,8 +145,8 @@ def _split(text: str) -> list[str]:
     return found
 
 
-def _with_sizes(both: Ints, lengths: Ints, orders: int) -> Ints:
-    """The counts in sacrebleu's order; it takes hypotheses for 0 where the reference has no n-gram of that length."""
+def _add_sizes(both: Ints, lengths: Ints, orders: int) -> Ints:
+    """The counts in the order of sacrebleu, which sets the hypothesis to 0 where the reference has no n-gram."""
     n = len(lengths) // 2
     sizes = np.maximum(lengths[:, None] - np.arange(orders), 0)
     hypothesis, reference = sizes[:n], sizes[n:]
@@ -158,7 +157,7 @@ def _with_sizes(both: Ints, lengths: Ints, orders: int) -> Ints:
 def _means(
     both: NDArray[np.float64], whole: NDArray[np.float64], known: NDArray[np.bool_], orders: Ints
 ) -> NDArray[np.float64]:
-    """The mean of both / whole over the orders that count, added up one by one as sacrebleu does."""
+    """The mean of both / whole over the orders that count, added one by one as in sacrebleu."""
     shares = np.divide(both, whole, out=np.zeros_like(both), where=known)
     total = np.zeros(len(shares))
     for column in shares.T:
@@ -166,48 +165,48 @@ def _means(
     return total / orders
 
 
-_METRICS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
-    "BLEU": ("sacrebleu.metrics.bleu", "BLEU", {}),
-    "chrF": ("sacrebleu.metrics.chrf", "CHRF", {}),
-    "chrF++": ("sacrebleu.metrics.chrf", "CHRF", {"word_order": WORDS}),
-    "TER": ("sacrebleu.metrics.ter", "TER", {}),
+_METRICS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "BLEU": ("BLEU", {}),
+    "chrF": ("CHRF", {}),
+    "chrF++": ("CHRF", {"word_order": WORDS}),
+    "TER": ("TER", {}),
 }
 
 
 @cache
 def _metric(name: str, language: str) -> Any:
-    module, attribute, options = _METRICS[name]
+    attribute, options = _METRICS[name]
+    made = getattr(require("sacrebleu.metrics", name, "audit"), attribute)
     try:
-        made = getattr(importlib.import_module(module), attribute)
-        # Chinese, Japanese and Korean have tokenizers of their own, some in packages of their own.
         return made(**options, **({"trg_lang": language.partition("-")[0]} if name == "BLEU" else {}))
     except (ImportError, RuntimeError) as error:
-        raise MissingExtra(f"{name} needs sacrebleu: pip install 'rusbeir[audit]' ({error})") from error
+        # The tokenizers of Chinese, Japanese and Korean need further packages.
+        raise MissingExtra(f"{name} of {language!r} needs a tokenizer that is not installed: {error}") from error
 
 
 BINS = 20
-"""Of the distribution, each 5 points wide; a score of 100 falls into the last."""
+"""The number of bars of the histogram, each 5 points wide; the last includes 100."""
 
 
 @dataclass(kw_only=True)
 class Level:
-    """The scores of one kind of text; 4 bytes each are kept."""
+    """The scores of texts of one kind, kept in 4 bytes each."""
 
     values: array[float] = field(default_factory=lambda: array("f"))
     counts: Ints | None = None
 
     def add(self, values: Sequence[float], counts: Ints) -> None:
-        """Take in the chrF of texts, and the sum of their counts."""
+        """Add the chrF of texts, and the sum of their counts."""
         if values:
             self.values.extend(values)
             self.counts = counts if self.counts is None else self.counts + counts
 
     def summary(self) -> dict[str, Any]:
-        """n, the corpus' chrF and chrF++, and the distribution of the texts' chrF; {} where there are none."""
+        """n, chrF and chrF++ of the corpus, and the distribution of chrF over the texts; {} where there are none."""
         if self.counts is None:
             return {}
         values = np.frombuffer(self.values, dtype=np.float32).astype(np.float64)
-        found = {"n": len(values), **scores.corpus_scores(self.counts), "mean": float(values.mean())}
+        found = {"n": len(values), **score_corpus(self.counts), "mean": float(values.mean())}
         found |= {
             f"p{percent}": float(value)
             for percent, value in zip((5, 25, 50, 75), np.quantile(values, [0.05, 0.25, 0.5, 0.75]), strict=True)

@@ -1,4 +1,4 @@
-"""Sheets on which people score translations, without knowing whose they are: CSV, XLSX and one HTML page each."""
+"""Sheets on which people score translations without knowing their origin: a CSV, an XLSX and an HTML file each."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ import orjson
 from rusbeir.audit.aligned import QA, open_port
 from rusbeir.audit.judge import DIMENSIONS, SCALE, describe_dimensions
 from rusbeir.audit.report import clean_text, template_environment
-from rusbeir.audit.sampling import draw
+from rusbeir.audit.sampling import draw_sample
 from rusbeir.datasets.formats.files import open_file
 from rusbeir.datasets.formats.records import Place
-from rusbeir.errors import BadInput, MissingExtra
+from rusbeir.errors import BadInput, require
 from rusbeir.storage import atomic_file
 from rusbeir.translation.languages import english_name
 from rusbeir.types import Progress, silent
@@ -28,12 +28,12 @@ FOLDER, KEY = "sheets", "key.json"
 TEXTS = ("source", "translation")
 COLUMNS = ("item", *TEXTS, *DIMENSIONS, "comments")
 MAX_CHARS = 20_000
-"""Of a text on a sheet; a cell of XLSX holds 32,767."""
+"""The longest text on a sheet, in characters; a cell of XLSX holds at most 32,767."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Line(NamedTuple):
-    """What stands in one row of a sheet."""
+    """One row of a sheet, without the scores."""
 
     item: str
     source: str
@@ -50,20 +50,22 @@ def make_sheets(
     source: str | Path | None = None,
     progress: Progress = silent,
 ) -> list[Path]:
-    """Write qa/sheets/rater-1.csv, .xlsx and .html and so on, and give back their paths.
+    """Write qa/sheets/rater-1.csv, .xlsx and .html, the same for each rater, and return the paths.
 
-    All raters have the same texts, each in an order of their own. Some (a tenth, where duplicates is None) come
-    twice under another id, in the second half: they show how far a rater agrees with themself. The sheets tell
-    nothing of scores and flags; qa/sheets/key.json does. Raises BadInput where the port was not checked, and where
-    sheets of another sample lie there already.
+    All raters get the same texts in different orders. Some texts (a tenth, where duplicates is None) are repeated
+    under another id in the second half, to show how far raters agree with themselves. The sheets do not contain scores
+    or flags; qa/sheets/key.json does. Raises BadInput for a port that has not been checked, and where the folder
+    contains sheets of another sample.
     """
     port = open_port(folder, source=source, progress=progress)
     if raters < 1:
-        raise BadInput(f"--raters {raters}: there must be at least 1.")
-    items = draw(port, n, seed)
+        raise BadInput(f"--raters {raters} is too small. Give at least 1.")
+    items = draw_sample(port, n, seed)
     n_twice = len(items) // 10 if duplicates is None else duplicates
     if not 0 <= n_twice <= len(items):
-        raise BadInput(f"--duplicates {n_twice}: give 0 to {len(items)}, the texts of the sample.")
+        raise BadInput(
+            f"--duplicates {n_twice} is not possible. Give 0 to {len(items)}, the number of texts in the sample."
+        )
     twice = {item.item_id: _digest(seed, "again", item.item_id) for item in items[:n_twice]}
     key: dict[str, Any] = {
         "port": port.dataset.card.name,
@@ -78,7 +80,9 @@ def make_sheets(
     home = port.folder / QA / FOLDER
     data = orjson.dumps(key, option=orjson.OPT_INDENT_2) + b"\n"
     if (home / KEY).exists() and (home / KEY).read_bytes() != data:
-        raise BadInput(f"{home} holds the sheets of another sample: move it away, so that no scores are lost.")
+        raise BadInput(
+            f"{home} contains the sheets of another sample. Move the folder away, so that no scores are lost."
+        )
     with atomic_file(home / KEY) as file:
         file.write(data)
     paths = []
@@ -89,11 +93,14 @@ def make_sheets(
             key=lambda line: _digest(seed, name, line.item),
         )
         again = [line._replace(item=twice[line.item]) for line in first if line.item in twice]
-        lines = [Line(line.item, *(clean_text(text, MAX_CHARS) for text in line[1:])) for line in _behind(first, again)]
-        for ending, made in (("csv", _csv), ("xlsx", _xlsx), ("html", _html)):
+        lines = [
+            Line(line.item, *(clean_text(text, MAX_CHARS) for text in line[1:]))
+            for line in _insert_repeats(first, again)
+        ]
+        for ending, made in (("csv", _format_csv), ("xlsx", _format_xlsx), ("html", _format_html)):
             path = home / f"{name}.{ending}"
             if path.exists():
-                # Somebody may have filled it in.
+                # A rater may have filled it in.
                 continue
             with atomic_file(path) as file:
                 file.write(made(lines, name, port.languages, key["fingerprint"]))
@@ -101,8 +108,8 @@ def make_sheets(
     return paths
 
 
-def _behind(first: Sequence[Line], again: Sequence[Line]) -> list[Line]:
-    """The lines, with those that come again spread over the second half."""
+def _insert_repeats(first: Sequence[Line], again: Sequence[Line]) -> list[Line]:
+    """The lines, with the repeated ones spread over the second half."""
     lines = list(first)
     middle = len(lines) // 2
     for n, line in enumerate(again):
@@ -110,22 +117,22 @@ def _behind(first: Sequence[Line], again: Sequence[Line]) -> list[Line]:
     return lines
 
 
-def _csv(lines: Sequence[Line], name: str, languages: tuple[str, str], fingerprint: str) -> bytes:
+def _format_csv(lines: Sequence[Line], name: str, languages: tuple[str, str], fingerprint: str) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(COLUMNS)
-    writer.writerows([[line.item, *map(_harmless, line[1:]), *[""] * 5] for line in lines])
-    # With a byte order mark, without which Excel takes UTF-8 for something else.
+    writer.writerows([[line.item, *map(_escape_formula, line[1:]), *[""] * 5] for line in lines])
+    # Excel needs a byte order mark to recognise UTF-8.
     return text.getvalue().encode("utf-8-sig")
 
 
-def _harmless(text: str) -> str:
-    """The text as a spreadsheet shows it and does not calculate it."""
+def _escape_formula(text: str) -> str:
+    """The text in a form that a spreadsheet shows and does not compute."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def _xlsx(lines: Sequence[Line], name: str, languages: tuple[str, str], fingerprint: str) -> bytes:
-    openpyxl = _openpyxl()
+def _format_xlsx(lines: Sequence[Line], name: str, languages: tuple[str, str], fingerprint: str) -> bytes:
+    openpyxl = require("openpyxl", "XLSX", "audit")
     book = openpyxl.Workbook()
     sheet = book.active
     sheet.title = name
@@ -136,7 +143,7 @@ def _xlsx(lines: Sequence[Line], name: str, languages: tuple[str, str], fingerpr
     for number, line in enumerate(lines, 2):
         for place, text in enumerate(line, 1):
             cell = sheet.cell(row=number, column=place, value=text)
-            # A text that begins with = is a text.
+            # Without this, a text that begins with = would be a formula.
             cell.data_type = "s"
             cell.alignment = styles.Alignment(wrap_text=True, vertical="top")
     scores = importlib.import_module("openpyxl.worksheet.datavalidation").DataValidation(
@@ -156,8 +163,8 @@ def _xlsx(lines: Sequence[Line], name: str, languages: tuple[str, str], fingerpr
     return data.getvalue()
 
 
-def _html(lines: Sequence[Line], name: str, languages: tuple[str, str], fingerprint: str) -> bytes:
-    # In a script no text may look like a tag or a comment.
+def _format_html(lines: Sequence[Line], name: str, languages: tuple[str, str], fingerprint: str) -> bytes:
+    # Inside a script element no text may look like a tag or a comment.
     data = orjson.dumps([line._asdict() for line in lines]).decode()
     for char in "<>&\u2028\u2029":
         data = data.replace(char, f"\\u{ord(char):04x}")
@@ -177,13 +184,6 @@ def _html(lines: Sequence[Line], name: str, languages: tuple[str, str], fingerpr
     return page.encode()
 
 
-def _openpyxl() -> Any:
-    try:
-        return importlib.import_module("openpyxl")
-    except ImportError as error:
-        raise MissingExtra("XLSX needs openpyxl: pip install 'rusbeir[audit]'") from error
-
-
 def _digest(seed: int, *parts: str) -> str:
     return hashlib.sha256("\0".join([str(seed), *parts]).encode()).hexdigest()[:12]
 
@@ -198,24 +198,24 @@ class Sheet(NamedTuple):
     name: str
     path: Path
     scores: Mapping[str, Mapping[str, int]]
-    """item id -> dimension -> score, those that were given."""
+    """item id -> dimension -> score, without those left blank."""
 
 
 def read_sheet(path: str | Path, known: Iterable[str] | None = None) -> Sheet:
-    """The scores of a .csv or .xlsx sheet. known are the ids that there are, where the caller knows them.
+    """The scores on a .csv or .xlsx sheet. known are the ids of all items, where the caller knows them.
 
-    Raises BadInput, with file and line, for a doubled or unknown item, for a score that is no integer from 1 to 5,
-    and for a file that is no sheet.
+    Raises BadInput, with file and line, for a repeated or unknown item and for a score that is not an integer from 1
+    to 5, and for a file that is not a sheet.
     """
     path = Path(path)
-    readers = {".csv": _csv_rows, ".tsv": _csv_rows, ".xlsx": _xlsx_rows}
+    readers = {".csv": _read_csv, ".tsv": _read_csv, ".xlsx": _read_xlsx}
     if path.suffix.lower() not in readers:
-        raise BadInput(f"{path}: a sheet is a .csv or .xlsx file; the HTML page exports one.")
+        raise BadInput(f"{path} is not a .csv or .xlsx file. Give a filled sheet; from the HTML page, export one.")
     rows = readers[path.suffix.lower()](path)
     _, header = next(rows, (1, []))
     columns = {str(name).strip().lower(): i for i, name in enumerate(header)}
     if missing := [name for name in ("item", *DIMENSIONS) if name not in columns]:
-        raise BadInput(f"{path}: no column {missing[0]!r}; a sheet has item, {', '.join(DIMENSIONS)}.")
+        raise BadInput(f"{path} has no column {missing[0]!r}. A sheet has the columns item, {', '.join(DIMENSIONS)}.")
     ids = None if known is None else set(known)
     scores: dict[str, dict[str, int]] = {}
     for number, row in rows:
@@ -225,32 +225,32 @@ def read_sheet(path: str | Path, known: Iterable[str] | None = None) -> Sheet:
         cells = {name: str(row[i]).strip() if i < len(row) else "" for name, i in columns.items()}
         item = cells["item"]
         if item in scores:
-            raise BadInput(f"{place}: the item {item!r} stands a second time; leave one of the rows.")
+            raise BadInput(f"{place}: the item {item!r} occurs a second time. Delete one of the two rows.")
         if ids is not None and item not in ids:
-            raise BadInput(f"{place}: the item {item!r} belongs to no text of this sample; is it another port's sheet?")
-        scores[item] = {name: _score(cells[name], name, place) for name in DIMENSIONS if cells[name]}
+            raise BadInput(f"{place}: the item {item!r} is not in this sample. Give the sheets of this port.")
+        scores[item] = {name: _parse_score(cells[name], name, place) for name in DIMENSIONS if cells[name]}
     if not any(scores.values()):
-        raise BadInput(f"{path} holds no score.")
+        raise BadInput(f"{path} contains no scores.")
     return Sheet(path.stem, path, scores)
 
 
-def _score(text: str, name: str, place: Place) -> int:
+def _parse_score(text: str, name: str, place: Place) -> int:
     # A spreadsheet may write 4 as 4.0.
     whole = text.removesuffix(".0")
     if whole not in {str(score) for score in SCALE}:
-        raise BadInput(f"{place}: {name} is {text[:40]!r}; a score is an integer from {SCALE[0]} to {SCALE[-1]}.")
+        raise BadInput(f"{place}: {name} is {text[:40]!r}. A score is an integer from {SCALE[0]} to {SCALE[-1]}.")
     return int(whole)
 
 
-def _csv_rows(path: Path) -> Iterator[tuple[int, list[Any]]]:
+def _read_csv(path: Path) -> Iterator[tuple[int, list[Any]]]:
     with open_file(path) as file:
         data = file.read()
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: not UTF-8 (byte {error.start + 1}); save it as CSV UTF-8, or as .xlsx.") from error
+        raise BadInput(f"{path} is not UTF-8 (byte {error.start + 1}). Save it as CSV UTF-8 or as .xlsx.") from error
     head = text.partition("\n")[0]
-    # What a spreadsheet parts columns by depends on its language.
+    # Spreadsheets separate columns by a character that depends on their language.
     delimiter = max(_DELIMITERS, key=head.count)
     csv.field_size_limit(_MAX_CELL_CHARS)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
@@ -258,14 +258,11 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, list[Any]]]:
         for row in reader:
             yield reader.line_num, list(row)
     except csv.Error as error:
-        raise BadInput(f"{path}:{reader.line_num}: no CSV ({error}).") from error
+        raise BadInput(f"{path}:{reader.line_num}: not valid CSV ({error}).") from error
 
 
-def _xlsx_rows(path: Path) -> Iterator[tuple[int, list[Any]]]:
-    try:
-        openpyxl = importlib.import_module("openpyxl")
-    except ImportError as error:
-        raise MissingExtra("XLSX needs openpyxl: pip install 'rusbeir[audit]'") from error
+def _read_xlsx(path: Path) -> Iterator[tuple[int, list[Any]]]:
+    openpyxl = require("openpyxl", "XLSX", "audit")
     try:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
         for number, row in enumerate(book.active.iter_rows(values_only=True), 1):

@@ -142,7 +142,7 @@ def score(
     Example: rusbeir audit score --source src.en --hyp online.ru --ref ref.ru --lang ru
     """
     from rusbeir import __version__
-    from rusbeir.audit.gates import failed_gates, line_figures, parse_gates, refuse_unknown
+    from rusbeir.audit.gates import collect_line_figures, find_failed_gates, parse_gates, refuse_unknown
     from rusbeir.audit.score_files import score_lines
     from rusbeir.audit.segment_checks import CHECKS
 
@@ -156,7 +156,9 @@ def score(
             )
             for path in hypotheses
         ]
-    failed = [f"{row['hypothesis']}: {line}" for row in rows for line in failed_gates(gates, line_figures(row))]
+    failed = [
+        f"{row['hypothesis']}: {line}" for row in rows for line in find_failed_gates(gates, collect_line_figures(row))
+    ]
     if as_json:
         output.print_json({"version": __version__, "rows": rows, "failed": failed})
     else:

@@ -11,8 +11,8 @@ import pytest
 from rusbeir.audit import check_port
 from rusbeir.audit.aligned import open_port
 from rusbeir.audit.cleaning import apply_cleaning, plan_cleaning
-from rusbeir.audit.gates import failed_gates, figure_names, figures, parse_gates, refuse_unknown
-from rusbeir.audit.scores import chrf, chrf_counts
+from rusbeir.audit.gates import collect_figures, find_failed_gates, list_figures, parse_gates, refuse_unknown
+from rusbeir.audit.scores import chrf, count_chrf
 from rusbeir.audit.segment_checks import CHECKS
 from rusbeir.datasets import load
 from rusbeir.errors import BackendError, BadInput, UnknownName
@@ -58,7 +58,7 @@ def test_nothing_is_sent_twice(make_port, back_translator):
     first = check_port(folder, source=source, back_translator=back_translator, processes=1)
     asked = len(back_translator.sent)
     assert check_port(folder, source=source, back_translator=back_translator, processes=2) == first
-    # A changed port: only what is new is sent.
+    # When the port changes, only new segments are sent.
     lines = (folder / "queries.jsonl").read_text().replace("лёд тает", "лёд тает ночь")
     (folder / "queries.jsonl").write_text(lines)
     changed = check_port(folder, source=source, back_translator=back_translator, processes=1)
@@ -66,7 +66,7 @@ def test_nothing_is_sent_twice(make_port, back_translator):
     assert changed["levels"]["queries"]["p5"] < 100
 
 
-def test_what_has_no_back_translation_counts_as_it_stands(make_port):
+def test_what_has_no_back_translation_counts_as_it_is(make_port):
     from rusbeir.translation.translator import Failure
 
     folder = make_port()
@@ -94,7 +94,7 @@ def test_the_port_is_read_once(make_port, back_translator, monkeypatch):
     monkeypatch.setattr(Journal, "open", open_journal)
     check_port(folder, source=folder.parent / "small", back_translator=back_translator, processes=1)
     assert opened == ["journal.sqlite", "qa/back/journal.sqlite"]
-    # Nothing but what is read again: no dataset of segments.
+    # Only the journal is written, no dataset of segments.
     assert {path.name for path in (folder / "qa" / "back").iterdir()} <= {
         "journal.sqlite",
         "journal.sqlite.lock",
@@ -110,7 +110,7 @@ class LowChrf:
 
     def __call__(self, segments):
         backs, sources = zip(*((one.back, one.segment.source) for one in segments), strict=True)
-        scored = chrf(chrf_counts(backs, sources))
+        scored = chrf(count_chrf(backs, sources))
         return [Flag("low-chrf", f"{score:.0f}") if score < 50 else None for score in scored]
 
 
@@ -153,7 +153,7 @@ def test_segments(make_port):
             assert "".join(part.source for part in field.parts) == field.source
             assert "".join(part.translation for part in field.parts) == field.translation
     assert [part.source for part in found[0].segments][1:] == ["Ice melts. Snow falls.", "Bear 5 kg", "Wolf 7 kg"]
-    # without the journal: by lines
+    # Without the journal, segments are lines.
     shutil.move(folder / "journal.sqlite", folder / "gone")
     assert [part.source for part in next(port.records()).segments][1:] == [
         "Ice melts. Snow falls.",
@@ -170,7 +170,7 @@ def test_without_back_translator(make_port):
     assert "chrF of the back-translation" not in (folder / "qa" / "report.html").read_text()
 
 
-def test_documents_alone_are_no_port(tmp_path, make_port):
+def test_what_is_not_a_port(tmp_path, make_port):
     folder = make_port()
     with pytest.raises(BadInput, match="is not a folder"):
         check_port(tmp_path / "nowhere")
@@ -186,7 +186,7 @@ def test_documents_alone_are_no_port(tmp_path, make_port):
 
 @pytest.mark.parametrize("gate", ["chrf", "chrf>>5", "chrf>=", ">=5", "chrf>=5;flagged<1", "", "chrf>=5%%"])
 def test_gates_that_do_not_parse(gate):
-    with pytest.raises(BadInput, match="is no condition"):
+    with pytest.raises(BadInput, match="is not a condition"):
         parse_gates(gate)
 
 
@@ -210,19 +210,19 @@ def test_gates(gate, failed):
         "reference": {"levels": {"documents": {"n": 3, "BLEU": 20}, "queries": {"n": 2, "chrF": 60}}},
         "round_trip": {"kept": 0.9},
     }
-    assert failed_gates(parse_gates(gate), figures(report)) == failed
-    known = figure_names(["refusal"], translated_back=True, compared=True)
-    assert figures(report).keys() <= set(known)
+    assert find_failed_gates(parse_gates(gate), collect_figures(report)) == failed
+    known = list_figures(["refusal"], translated_back=True, compared=True)
+    assert collect_figures(report).keys() <= set(known)
     with pytest.raises(UnknownName, match="Did you mean 'refusal'"):
         refuse_unknown(parse_gates("refusals<=0"), known)
     with pytest.raises(UnknownName, match="'chrf'"):
-        refuse_unknown(parse_gates("chrf>5"), figure_names(["refusal"], translated_back=False, compared=False))
-    assert failed_gates(parse_gates("chrf>5"), {}) == ["chrf>5 does not hold: chrf was not measured"]
+        refuse_unknown(parse_gates("chrf>5"), list_figures(["refusal"], translated_back=False, compared=False))
+    assert find_failed_gates(parse_gates("chrf>5"), {}) == ["chrf>5 does not hold: chrf was not measured"]
 
 
 @pytest.fixture
 def damaged(make_port) -> Path:
-    """A port in which d3 holds a refusal and q1 says what a model says before a translation."""
+    """A port in which d3 is a refusal, and q1 begins with a remark of the model."""
     folder = make_port()
     for name, old, new in [
         ("corpus.jsonl", 'Лёд тает. Снег падает."', 'Извините, но я не могу перевести этот текст."'),
@@ -241,7 +241,7 @@ def test_cleaning(damaged, tmp_path):
     assert report["flags"]["chat-prefix"]["queries"] == 1
     before = {path: path.read_bytes() for path in damaged.glob("*.jsonl")}
     plan = plan_cleaning(damaged, source=source)
-    # d3 was the only relevant document of q2; q1 keeps d1
+    # d3 was the only relevant document of q2; q1 keeps d1.
     assert plan["documents"] == [{"id": "d3", "flags": ["refusal"]}]
     assert plan["queries"] == [{"id": "q2", "flags": ["no relevant document is left"]}]
     assert plan["repaired"] == [
@@ -258,15 +258,15 @@ def test_cleaning(damaged, tmp_path):
     assert [doc.doc_id for doc in clean.corpus] == ["d1", "d2", "d4"]
     assert records(tmp_path / "clean" / "corpus.jsonl")[0]["metadata"] == {"a": 1}
     assert clean.card.provenance["cleaned"]["before"] == plan["before"]
-    # what is left is a port still
+    # The cleaned port is a port.
     assert check_port(tmp_path / "clean", source=source, processes=1)["flagged"]["segments"] == 0
 
 
-def test_cleaning_is_never_of_something_else(damaged, tmp_path):
+def test_cleaning_refuses_what_was_not_checked_or_has_changed(damaged, tmp_path):
     source = tmp_path / "small"
     with pytest.raises(BadInput, match="has not been checked yet"):
         plan_cleaning(damaged, source=source)
-    with pytest.raises(BadInput, match="no plan to apply"):
+    with pytest.raises(BadInput, match="has no cleaning plan"):
         apply_cleaning(damaged, tmp_path / "clean", source=source)
     check_port(damaged, source=source, processes=1)
     with pytest.raises(UnknownName, match="No flag 'refused'"):
@@ -274,12 +274,12 @@ def test_cleaning_is_never_of_something_else(damaged, tmp_path):
     with pytest.raises(BadInput, match="above 0"):
         plan_cleaning(damaged, share=0, source=source)
     plan_cleaning(damaged, source=source)
-    with pytest.raises(BadInput, match="exists already"):
+    with pytest.raises(BadInput, match="already exists"):
         apply_cleaning(damaged, tmp_path / "small", source=source)
     text = (damaged / "queries.jsonl").read_text()
     (damaged / "queries.jsonl").write_text(text.replace("гора", "река").replace("Гора", "река") + "")
     (damaged / "queries.jsonl").write_text(text.replace("утро", "ночь"))
-    with pytest.raises(BadInput, match="another state of the port"):
+    with pytest.raises(BadInput, match="before the port changed"):
         apply_cleaning(damaged, tmp_path / "clean", source=source)
     with pytest.raises(BadInput, match="has changed since"):
         plan_cleaning(damaged, source=source)

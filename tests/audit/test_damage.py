@@ -1,4 +1,4 @@
-"""What the checks find of planted damage, and what they say of translations by people."""
+"""Which planted damage the checks find, and how often they flag human translations."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ LIMITS = (0.4125, 1.752, 1.095, 40)
         ("x" * 100, "y" * 110, False, "the median"),
         ("x" * 100, "y" * 195, False, "within 1.6 times the median, and 20 characters"),
         ("x" * 100, "y" * 196, True, "beyond it"),
-        ("x" * 1000, "y" * 1773, True, "of a long text, the 20 are little"),
-        ("x" * 100, "y" * 42, False, "over the first quartile less three of its ranges"),
-        ("x" * 100, "y" * 41, True, "under it"),
+        ("x" * 1000, "y" * 1773, True, "20 characters are little of a long text"),
+        ("x" * 100, "y" * 42, False, "above the first quartile minus three interquartile ranges"),
+        ("x" * 100, "y" * 41, True, "below it"),
         ("x" * 39, "y" * 180, False, "too short a source"),
-        ("x" * 100, " ", False, "an empty translation is another check's"),
+        ("x" * 100, " ", False, "an empty translation is left to another check"),
     ],
 )
 def test_length(source, translation, flagged, reason):

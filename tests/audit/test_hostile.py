@@ -150,4 +150,4 @@ def test_ten_megabytes(make_port, tmp_path):
     assert (folder / "qa" / "report.html").stat().st_size < 200_000
     paths = make_sheets(folder, n=6, raters=1, source=tmp_path / "small")
     assert all(path.stat().st_size < 200_000 for path in paths)
-    assert scores.chrf(scores.chrf_counts([line], ["Water boils."]))[0] < 0.001
+    assert scores.chrf(scores.count_chrf([line], ["Water boils."]))[0] < 0.001

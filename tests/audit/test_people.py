@@ -1,4 +1,4 @@
-"""Agreement statistics beside scikit-learn, the krippendorff package and published values; sheets and a judge."""
+"""Agreement statistics compared with scikit-learn, krippendorff and published values; sheets and a judge."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
 from rusbeir.audit import check_port
-from rusbeir.audit.agreement import agree, agreement, alpha, quadratic_kappa
+from rusbeir.audit.agreement import agree, compare_raters, compute_alpha, quadratic_kappa
 from rusbeir.audit.aligned import open_port
 from rusbeir.audit.judge import DIMENSIONS, judge_port, read_verdict
-from rusbeir.audit.sampling import draw
+from rusbeir.audit.sampling import draw_sample
 from rusbeir.audit.sheets import COLUMNS, make_sheets, read_sheet
 from rusbeir.errors import BadInput
 from tests.support.openai_server import Reply, completion
@@ -30,12 +30,12 @@ SCORES = st.integers(1, 5)
 @given(st.lists(st.tuples(SCORES, SCORES), min_size=1, max_size=40))
 def test_kappa(pairs):
     first, second = map(list, zip(*pairs, strict=True))
-    ours = quadratic_kappa(first, second)
-    if ours is None:
+    computed = quadratic_kappa(first, second)
+    if computed is None:
         assert len({*first, *second}) == 1
     else:
         expected = cohen_kappa_score(first, second, labels=[1, 2, 3, 4, 5], weights="quadratic")
-        assert ours == pytest.approx(expected, abs=1e-12)
+        assert computed == pytest.approx(expected, abs=1e-12)
 
 
 # Krippendorff (2011), Computing Krippendorff's Alpha-Reliability, example C: four observers, twelve units.
@@ -48,7 +48,7 @@ EXAMPLE = [
 
 
 def test_alpha_of_the_published_example():
-    found = alpha(EXAMPLE)
+    found = compute_alpha(EXAMPLE)
     assert found.value == pytest.approx(0.815, abs=0.0005)
     assert found.n == 11
     assert found.low < found.value < found.high
@@ -56,29 +56,29 @@ def test_alpha_of_the_published_example():
 
 @pytest.mark.parametrize("guessed", [0.0, 0.1, 0.3, 1.0])
 def test_alpha_of_simulated_sheets(guessed):
-    """Raters who give the truth but for a part of the texts, where they guess: α is the chance that two do not."""
+    """Raters who guess a part of the texts and score the others right: α is the chance that two do not guess."""
     draw = random.Random(3)
     truth = [draw.randint(1, 5) for _ in range(1000)]
     sheets = [[draw.randint(1, 5) if draw.random() < guessed else score for score in truth] for _ in range(3)]
     sheets[0][:20] = [None] * 20
-    found = alpha(sheets, bootstraps=200)
+    found = compute_alpha(sheets, bootstraps=200)
     data = np.array([[np.nan if score is None else score for score in sheet] for sheet in sheets])
     expected = krippendorff.alpha(reliability_data=data, value_domain=[1, 2, 3, 4, 5], level_of_measurement="ordinal")
     assert found.value == pytest.approx(expected, abs=1e-12)
     assert found.value == pytest.approx((1 - guessed) ** 2, abs=0.05)
     assert found.low <= found.value <= found.high
-    assert alpha(sheets, bootstraps=200) == found, "the seed decides the interval"
+    assert compute_alpha(sheets, bootstraps=200) == found, "the seed decides the interval"
 
 
 @pytest.mark.parametrize("scores", [[], [[1, 2]], [[1, None], [None, 2]], [[3, 3], [3, 3]]])
 def test_alpha_of_nothing(scores):
-    assert alpha(scores)[:3] == (None, None, None)
+    assert compute_alpha(scores)[:3] == (None, None, None)
 
 
 def test_pairs():
-    found = agreement([1, 2, 5, 4], [1, 3, 2, 4])
+    found = compare_raters([1, 2, 5, 4], [1, 3, 2, 4])
     assert (found.n, found.within_one, found.mean_absolute_error) == (4, 0.75, 1.0)
-    assert agreement([], []) is None
+    assert compare_raters([], []) is None
 
 
 @pytest.fixture
@@ -108,11 +108,11 @@ def fill(path: Path, out: Path, score: object = 4, delimiter: str = ",") -> Path
 
 def test_sample(checked):
     port = open_port(checked, source=checked.parent / "small")
-    whole, some = draw(port, 100, 0), draw(port, 3, 0)
+    whole, some = draw_sample(port, 100, 0), draw_sample(port, 3, 0)
     assert len(whole) == 6
     assert {item.kind for item in some} == {"document", "query"}
-    assert draw(port, 3, 0) == some
-    assert {item.item_id for item in draw(port, 6, 1)} != {item.item_id for item in whole}
+    assert draw_sample(port, 3, 0) == some
+    assert {item.item_id for item in draw_sample(port, 6, 1)} != {item.item_id for item in whole}
     assert sum(item.weight for item in whole) == 6
 
 
@@ -127,7 +127,7 @@ def test_sheets_are_blind_and_the_same_again(checked):
     assert len(first) == 7, "six texts, one of them twice"
     text = paths[0].read_text(encoding="utf-8-sig") + paths[2].read_text()
     assert not any(word in text for word in ("chrF", "flag", "fake-1", "back-1", "d1", "q1", "duplicate"))
-    # A sheet that is there is never written over, and another sample does not take its place.
+    # An existing sheet is never overwritten, and no other sample takes its place.
     assert sheets_of(checked) == []
     with pytest.raises(BadInput, match="another sample"):
         sheets_of(checked, seed=1)
@@ -164,11 +164,11 @@ def test_agree(checked, tmp_path):
         (lambda text: text.replace(",4,4,4,4", ",4,6,4,4", 1), r"csv:2: fluency is '6'"),
         (lambda text: text.replace(",4,4,4,4", ",4,4,3.5,4", 1), r"csv:2: completeness is '3.5'"),
         (lambda text: text.replace(",4,4,4,4", ",4,4,4,good", 1), r"csv:2: style_consistency is 'good'"),
-        (lambda text: text + text.splitlines()[-1] + "\n", "stands a second time"),
-        (lambda text: text + "abcdef,x,y,4,4,4,4,\n", "'abcdef' belongs to no text of this sample"),
-        (lambda text: text.replace(",4", ","), "holds no score"),
+        (lambda text: text + text.splitlines()[-1] + "\n", "occurs a second time"),
+        (lambda text: text + "abcdef,x,y,4,4,4,4,\n", "'abcdef' is not in this sample"),
+        (lambda text: text.replace(",4", ","), "contains no scores"),
         (lambda text: text.replace("fluency", "flow", 1), "no column 'fluency'"),
-        (lambda text: text + 'x,"never closed', "no CSV"),
+        (lambda text: text + 'x,"never closed', "not valid CSV"),
         (lambda text: "", "no column 'item'"),
     ],
 )
@@ -185,7 +185,7 @@ def test_sheets_that_do_not_belong_together(checked, tmp_path):
     half = fill(paths[3], tmp_path / "boris.csv", lambda item, name: 4 if name == "fluency" else "")
     other = fill(paths[3], tmp_path / "carla.csv", lambda item, name: 4 if name == "accuracy" else "")
     assert agree([anna, half])["dimensions"]["accuracy"]["pairs"] == []
-    with pytest.raises(BadInput, match="boris and carla share no scored text"):
+    with pytest.raises(BadInput, match="boris and carla have no scored text in common"):
         agree([half, other])
     with pytest.raises(BadInput, match="given twice"):
         agree([anna, anna])
@@ -193,7 +193,7 @@ def test_sheets_that_do_not_belong_together(checked, tmp_path):
         (tmp_path / name).write_bytes(data)
         with pytest.raises(BadInput, match=name):
             agree([tmp_path / name])
-    with pytest.raises(BadInput, match=r"key\.json is missing"):
+    with pytest.raises(BadInput, match=r"key\.json does not exist"):
         agree([anna], port=tmp_path / "small")
 
 
@@ -220,7 +220,7 @@ INVALID = ["Fine!", '{"accuracy": 4', json.dumps(dict.fromkeys(DIMENSIONS, 6)), 
 
 def test_judge(checked, tmp_path, endpoint):
     source = tmp_path / "small"
-    # One answer of five is none, and one text never gets one.
+    # One of five answers is not a verdict, and one text never gets one.
     endpoint.script.extend([verdict(5), verdict(4), completion(INVALID[0]), verdict(3), verdict(4), verdict(5)])
     endpoint.script.extend(completion(text) for text in INVALID[1:])
     report = judge_port(checked, llm="m", n=6, source=source, concurrency=1)
@@ -228,17 +228,17 @@ def test_judge(checked, tmp_path, endpoint):
     assert (report["answers"], report["invalid_answers"]) == (9, 4)
     assert report["means"]["fluency"]["sample"] == pytest.approx(21 / 5)
     assert endpoint.asked[0]["response_format"]["json_schema"]["schema"]["properties"]["fluency"]["maximum"] == 5
-    # What is answered is not asked again.
+    # Texts that have a verdict are not sent again.
     n_asked = len(endpoint.asked)
     again = judge_port(checked, llm="m", n=6, source=source, concurrency=1)
     assert len(endpoint.asked) == n_asked
     assert again == {**report, "tokens": {"input": 0, "output": 0, "cost": 0.0}}
-    # Another model, another judge.
+    # Another model is another judge.
     judge_port(checked, llm="n", n=1, source=source)
     assert len(endpoint.asked) == n_asked + 3
 
 
-def test_judge_beside_people(checked, tmp_path, endpoint):
+def test_judge_and_people(checked, tmp_path, endpoint):
     endpoint.script.extend([verdict(4)] * 6)
     judge_port(checked, llm="m", n=6, source=tmp_path / "small", concurrency=1)
     anna = fill(sheets_of(checked)[0], tmp_path / "anna.csv", 2)
@@ -290,7 +290,7 @@ def test_moved_sheets_need_no_port(checked, tmp_path):
 
 
 def test_judge_for_real(checked, tmp_path, monkeypatch, smollm):
-    """SmolLM2-135M behind llama.cpp's server: its verdicts are worth little, the machinery must hold."""
+    """SmolLM2-135M behind the server of llama.cpp: its verdicts are worth little, but the whole path must work."""
     monkeypatch.setenv("OPENAI_BASE_URL", f"{smollm.listening_address}/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     report = judge_port(checked, llm="smollm2", n=1, source=tmp_path / "small", concurrency=1)

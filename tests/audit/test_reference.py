@@ -1,4 +1,4 @@
-"""A port beside a translation by people: the scores are sacrebleu's, and what is not compared is counted."""
+"""A port compared with a human translation: scores are those of sacrebleu, and what is not compared is counted."""
 
 from __future__ import annotations
 
@@ -55,18 +55,18 @@ def test_scores_are_those_of_sacrebleu(make_port, reference):
     assert found["name"] == "people"
     documents, queries = found["levels"]["documents"], found["levels"]["queries"]
     assert (documents["n"], documents["lacking"], queries["n"], queries["lacking"]) == (3, 1, 2, 0)
-    # A document is one line; the title that the reference lacks is left out on both sides.
+    # A document is one line; the title that the reference does not have is left out on both sides.
     hypotheses = ["Вода кипит Лёд тает. Снег падает. - Медведь 5 kg - Волк 7 kg", "Лёд тает. Снег падает.", "1987"]
     references = ["Вода закипает Лёд таял. Снег падает. - Медведь 5 kg - Волк 7 kg", "Лёд таял. Снег падает.", "1987"]
     assert ours(documents) == theirs(hypotheses, references)
     assert ours(queries) == theirs(["лёд тает", "гора озеро утро"], ["лёд таял", "гора озеро утро"])
     assert found["signatures"]["BLEU"].startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
     page = (folder / "qa" / "report.html").read_text()
-    assert "Beside the reference people" in page
+    assert "Compared with people" in page
     assert f"{documents['TER']:.2f}" in page
 
 
-def test_a_port_of_xquad_beside_the_russian_one(shared_data, tmp_path):
+def test_a_port_of_xquad_and_the_russian_one(shared_data, tmp_path):
     """Forty Russian paragraphs and their questions with every tenth word gone, as a port; in two processes."""
     english, russian = load("xquad/en"), load("xquad/ru")
     docs = {doc.doc_id: doc.text for doc in islice(russian.corpus, 40)}
@@ -108,16 +108,16 @@ def test_what_is_empty_counts_against_the_port(make_port, reference):
     assert ours(queries) == theirs(["", "гора озеро утро"], ["лёд таял", "гора озеро утро"])
 
 
-def test_gates_and_what_is_no_reference(make_port, reference):
+def test_gates_and_what_is_not_a_reference(make_port, reference):
     folder = make_port()
     source = folder.parent / "small"
     gates = parse_gates("reference.chrf>=99,reference.ter.queries<=60")
     report = check_port(folder, source=source, reference=reference, gates=gates, processes=1)
     (failed,) = report["gates"]["failed"]
     assert failed.startswith("reference.chrf>=99 does not hold: reference.chrf is ")
-    with pytest.raises(BadInput, match=r"is in 'en' and .* in 'ru'"):
+    with pytest.raises(BadInput, match=r"is in 'en', but .* is in 'ru'"):
         check_port(folder, source=source, reference=source)
-    with pytest.raises(BadInput, match="have no query in common"):
+    with pytest.raises(BadInput, match="have no query id in common"):
         check_port(folder, source=source, reference="mini/ru")
     (reference / "card.json").unlink()
     assert (

@@ -47,7 +47,7 @@ def test_any_texts(hypothesis, reference):
 
 
 def same(hypothesis: str, reference: str) -> None:
-    counts = scores.chrf_counts([hypothesis], [reference], words=True)
+    counts = scores.count_chrf([hypothesis], [reference], words=True)
     for order, part in ((0, counts[:, :18]), (2, counts)):
         metric = CHRF(word_order=order)
         assert part[0].tolist() == metric._extract_corpus_statistics([hypothesis], [[reference]])[0]
@@ -56,18 +56,18 @@ def same(hypothesis: str, reference: str) -> None:
 
 def test_many_pairs_are_as_each_alone(monkeypatch):
     hypotheses, references = [pair[0] for pair in PAIRS], [pair[1] for pair in PAIRS]
-    together = scores.chrf_counts(hypotheses, references, words=True)
+    together = scores.count_chrf(hypotheses, references, words=True)
     alone = [
-        scores.chrf_counts([one], [other], words=True)[0] for one, other in zip(hypotheses, references, strict=True)
+        scores.count_chrf([one], [other], words=True)[0] for one, other in zip(hypotheses, references, strict=True)
     ]
     assert (together == np.array(alone)).all()
     monkeypatch.setattr(scores, "_BATCH_CHARS", 10)
-    assert (scores.chrf_counts(hypotheses, references, words=True) == together).all()
-    assert scores.chrf_counts([], [], words=True).shape == (0, 24)
+    assert (scores.count_chrf(hypotheses, references, words=True) == together).all()
+    assert scores.count_chrf([], [], words=True).shape == (0, 24)
 
 
 def test_shared_ngrams():
-    assert ngrams.shared([[7, 9, 7, 9, 7], [1]], [[9, 7, 9], [2]], 3).tolist() == [[3, 2, 1], [0, 0, 0]]
+    assert ngrams.count_shared([[7, 9, 7, 9, 7], [1]], [[9, 7, 9], [2]], 3).tolist() == [[3, 2, 1], [0, 0, 0]]
 
 
 # `sacrebleu ref.A.ru -i hyp.<system>.ru -l en-ru -m bleu|chrf [--chrf-word-order 2] -b -w 12`, sacrebleu 2.6.0
@@ -84,8 +84,8 @@ WMT22 = {
 def test_wmt22(shared_data, system):
     folder = shared_data / "wmt22-en-ru"
     hypotheses, references = ((folder / name).read_text().splitlines() for name in (f"hyp.{system}.ru", "ref.A.ru"))
-    bleu = scores.score_of("BLEU", scores.counts_of("BLEU", hypotheses, references, "ru"), "ru")
-    chrf = scores.corpus_scores(scores.chrf_counts(hypotheses, references, words=True).sum(axis=0))
+    bleu = scores.score_metric("BLEU", scores.count_metric("BLEU", hypotheses, references, "ru"), "ru")
+    chrf = scores.score_corpus(scores.count_chrf(hypotheses, references, words=True).sum(axis=0))
     assert tuple(f"{value:.12f}" for value in (bleu, chrf["chrF"], chrf["chrF++"])) == WMT22[system]
 
 

@@ -68,14 +68,14 @@ def test_clean(rusbeir, ported):
     rusbeir(*CHECK)
     outcome = rusbeir("audit", "clean", "out", "--source", "small")
     assert outcome.code == 0
-    assert "1 documents and 0 queries go" in outcome.err
-    assert "Nothing is changed" in outcome.err
+    assert "1 documents and 0 queries are removed" in outcome.err
+    assert "Nothing was changed" in outcome.err
     assert not Path("out-clean").exists()
     assert rusbeir("audit", "clean", "out", "--source", "small", "--apply").code == 0
     assert len(records(Path("out-clean/corpus.jsonl"))) == 3
     again = rusbeir("audit", "clean", "out", "--source", "small", "--apply")
     assert again.code == 2
-    assert one_line(again.err, ["out-clean exists already", "--out"])
+    assert one_line(again.err, ["out-clean already exists", "--out"])
 
 
 def test_sheet_and_agree(rusbeir, ported):
