@@ -1,4 +1,4 @@
-"""`rusbeir audit`: how good a port is: checked, translated back, judged, and read by people."""
+"""`rusbeir audit`: how good a port is, according to checks, its back-translation, a judge and people."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import typer
 from rusbeir.cli import options, output
 from rusbeir.cli.audit_sample import Folder, Source, agree, judge, sheet
 
-app = typer.Typer(help="Say how good a port is.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Measure how good a port is.", no_args_is_help=True, rich_markup_mode=None)
 
-Gate = Annotated[str | None, typer.Option("--gate", help="Exit 1 where this does not hold: 'chrf>=55,flagged<=2%'.")]
+Gate = Annotated[
+    str | None, typer.Option("--gate", help="Exit with 1 unless these conditions hold: 'chrf>=55,flagged<=2%'.")
+]
 
 
 @app.command("check")
@@ -20,16 +22,16 @@ def check(
     folder: Folder,
     back_translator: Annotated[
         str | None,
-        typer.Option("--back-translator", help="Translate back with this, as --translator of rusbeir port."),
+        typer.Option("--back-translator", help="Translator for the way back; a name as for rusbeir port --translator."),
     ] = None,
     reference: Annotated[
-        str | None, typer.Option("--reference", help="The dataset as people translated it, ids being the same.")
+        str | None, typer.Option("--reference", help="A human translation of the same dataset, with the same ids.")
     ] = None,
     source: Source = None,
     lang: options.Lang = None,
     split: options.Split = None,
     gate: Gate = None,
-    no_round_trip: Annotated[bool, typer.Option("--no-round-trip", help="Leave retrieval out.")] = False,
+    no_round_trip: Annotated[bool, typer.Option("--no-round-trip", help="Do not measure retrieval.")] = False,
     llm: options.Llm = None,
     model: options.Model = None,
     memory: options.Memory = None,
@@ -73,7 +75,7 @@ def check(
 
 
 def print_report(report: dict[str, Any]) -> None:
-    """The scores, the flags that were found and the round trip, as tables."""
+    """Print the scores, the flags that were found and the round trip as tables."""
     if report["levels"]:
         names = ["chrF", "chrF++", "mean", "p5", "p50"]
         output.print_table(
@@ -87,7 +89,7 @@ def print_report(report: dict[str, Any]) -> None:
     if compared := report["reference"]:
         scores = ["chrF", "chrF++", "BLEU", "TER"]
         output.print_table(
-            [f"beside {compared['name']}", "texts", "lacking", *scores],
+            [f"compared with {compared['name']}", "texts", "missing", *scores],
             [
                 [
                     level,
@@ -97,7 +99,7 @@ def print_report(report: dict[str, Any]) -> None:
                 ]
                 for level, row in compared["levels"].items()
             ],
-            right=["texts", "lacking", *scores],
+            right=["texts", "missing", *scores],
         )
     counts = ["segments", "documents", "queries"]
     found = [(name, row) for name, row in report["flags"].items() if row["segments"]]
@@ -112,7 +114,7 @@ def print_report(report: dict[str, Any]) -> None:
         )
     output.note(
         f"{report['flagged']['segments']:,} of {report['n_segments']:,} segments ({report['flagged']['share']:.2%}) "
-        "carry a flag."
+        "are flagged."
     )
     if trip := report["round_trip"]:
         measure = trip["measure"]
@@ -129,15 +131,17 @@ def print_report(report: dict[str, Any]) -> None:
 
 @app.command("score")
 def score(
-    hypotheses: Annotated[list[Path], typer.Option("--hyp", help="Translations, a segment a line; repeatable.")],
+    hypotheses: Annotated[
+        list[Path], typer.Option("--hyp", help="Translations, one segment on each line; repeatable.")
+    ],
     lang: Annotated[str, typer.Option("--lang", help="Language of the translations (BCP 47).")],
-    ref: Annotated[Path | None, typer.Option("--ref", help="References, to score against.")] = None,
-    source: Annotated[Path | None, typer.Option("--source", help="Sources, to check against.")] = None,
+    ref: Annotated[Path | None, typer.Option("--ref", help="References to score against.")] = None,
+    source: Annotated[Path | None, typer.Option("--source", help="Sources to check against.")] = None,
     source_lang: Annotated[str, typer.Option("--source-lang", help="Language of the sources.")] = "en",
     gate: Gate = None,
     as_json: options.Json = False,
 ) -> None:
-    """Score and check plain files of translations: BLEU, chrF, chrF++ and TER as sacrebleu gives them.
+    """Score and check plain files of translations: BLEU, chrF, chrF++ and TER as computed by sacrebleu.
 
     Example: rusbeir audit score --source src.en --hyp online.ru --ref ref.ru --lang ru
     """
@@ -196,18 +200,19 @@ def clean(
     folder: Folder,
     source: Source = None,
     flag: Annotated[
-        list[str] | None, typer.Option("--flag", help="Take out what has this flag, in place of the usual; repeatable.")
+        list[str] | None,
+        typer.Option("--flag", help="Remove texts with this flag, instead of the usual flags; repeatable."),
     ] = None,
     share: Annotated[
-        float, typer.Option("--share", help="Of a document's characters, flagged, from which on it goes.")
+        float, typer.Option("--share", help="Remove a document when this share of its characters is flagged.")
     ] = 0.2,
     apply: Annotated[
-        bool, typer.Option("--apply", help="Write the cleaned port; without, only show the plan.")
+        bool, typer.Option("--apply", help="Write the cleaned port; without this, only the plan is made.")
     ] = False,
     out: Annotated[Path | None, typer.Option("--out", help="Folder of the cleaned port; default: DIR-clean.")] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Plan what to take out of a checked port, and with --apply write what is left. The port stays as it is.
+    """Plan what to remove from a checked port; with --apply, write the cleaned port. The port itself is not changed.
 
     Example: rusbeir audit clean scifact-es --apply --out scifact-es-clean
     """
@@ -226,15 +231,15 @@ def clean(
         right=["before", "after"],
     )
     output.note(
-        f"{len(plan['documents']):,} documents and {len(plan['queries']):,} queries go, "
-        f"{plan['reasons'].get('no relevant document is left', 0):,} of them for want of a relevant document; "
-        f"{len(plan['repaired']):,} segments lose what a model said around the translation."
+        f"{len(plan['documents']):,} documents and {len(plan['queries']):,} queries are removed, "
+        f"{plan['reasons'].get('no relevant document is left', 0):,} of them because no relevant document is left; "
+        f"{len(plan['repaired']):,} segments are freed of a model's remarks around the translation."
     )
     plan_path = folder / "qa" / "cleaning.json"
     output.note(
         f"Written: {target} ({card.name})."
         if card
-        else f"Nothing is changed. The plan: {plan_path}; --apply writes it."
+        else f"Nothing was changed. The plan is in {plan_path}; --apply carries it out."
     )
 
 

@@ -1,4 +1,4 @@
-"""`rusbeir audit judge`, `sheet` and `agree`: a sample of a port, scored by a model and by people."""
+"""`rusbeir audit judge`, `sheet` and `agree`: a sample of a port scored by a model and by people."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ from rusbeir.cli import options, output
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a port.")]
 Source = Annotated[
-    str | None, typer.Option("--source", help="What it was translated from, where its card does not say.")
+    str | None,
+    typer.Option("--source", help="The dataset that was translated, where the card of the port does not name it."),
 ]
-Number = Annotated[int, typer.Option("-n", min=1, help="Texts in the sample.")]
-Seed = Annotated[int, typer.Option("--seed", help="Of the sample: the judge and people are given the same.")]
+Number = Annotated[int, typer.Option("-n", min=1, help="Number of texts in the sample.")]
+Seed = Annotated[
+    int,
+    typer.Option("--seed", help="Seed of the sample; with the same seed, the judge and people score the same texts."),
+]
 
 
 def judge(
@@ -24,8 +28,8 @@ def judge(
     seed: Seed = 0,
     source: Source = None,
     budget_cost: options.BudgetCost = None,
-    input_price: Annotated[float, typer.Option("--input-price", help="Per million tokens sent.")] = 0.0,
-    output_price: Annotated[float, typer.Option("--output-price", help="Per million tokens answered.")] = 0.0,
+    input_price: Annotated[float, typer.Option("--input-price", help="Price per million tokens sent.")] = 0.0,
+    output_price: Annotated[float, typer.Option("--output-price", help="Price per million tokens received.")] = 0.0,
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Requests at the same time.")] = 4,
     as_json: options.Json = False,
 ) -> None:
@@ -59,7 +63,7 @@ def judge(
     )
     output.note(
         f"{report['judged']:,} of {report['n']:,} texts judged, {report['invalid']:,} without a valid answer; "
-        f"{report['invalid_answers']:,} of {report['answers']:,} answers were no verdict. {report['judge']}"
+        f"{report['invalid_answers']:,} of {report['answers']:,} answers were invalid. {report['judge']}"
     )
 
 
@@ -67,14 +71,14 @@ def sheet(
     folder: Folder,
     n: Number = 100,
     seed: Seed = 0,
-    raters: Annotated[int, typer.Option("--raters", min=1, help="Sheets, each in another order.")] = 2,
+    raters: Annotated[int, typer.Option("--raters", min=1, help="Number of sheets, each in a different order.")] = 2,
     duplicates: Annotated[
-        int | None, typer.Option("--duplicates", help="Texts that come twice; default: a tenth of them.")
+        int | None, typer.Option("--duplicates", help="Number of texts that are repeated; default: a tenth.")
     ] = None,
     source: Source = None,
     as_json: options.Json = False,
 ) -> None:
-    """Write sheets on which people score a sample of a checked port, blind: CSV, XLSX and an HTML page each.
+    """Write sheets for blind human scoring of a sample of a checked port: CSV, XLSX and an HTML page each.
 
     Example: rusbeir audit sheet scifact-es -n 120 --raters 2
     """
@@ -90,7 +94,7 @@ def sheet(
     for path in paths:
         typer.echo(str(path))
     output.note(
-        f"{len(paths)} files written. Give each person one of theirs; then: rusbeir audit agree SHEETS --port {folder}"
+        f"{len(paths)} files written. Give each rater one; when filled in: rusbeir audit agree SHEETS --port {folder}"
     )
 
 
@@ -99,16 +103,16 @@ def agree(
     port: Annotated[
         Path | None, typer.Option("--port", help="The port of the sheets: checks their ids and adds its judge.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of the bootstraps.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the bootstraps.")] = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Say how far people agree, with each other, with themselves and with the judge.
+    """Measure how far people agree with each other, with themselves and with the judge.
 
     Example: rusbeir audit agree anna.csv boris.xlsx --port scifact-es
     """
-    from rusbeir.audit.agreement import agree as compare
+    from rusbeir.audit.agreement import agree as measure_agreement
 
-    report = compare(sheets, port=port, seed=seed)
+    report = measure_agreement(sheets, port=port, seed=seed)
     if as_json:
         output.print_json(report)
         return
@@ -124,7 +128,7 @@ def agree(
                 f"{row['n']:,}",
                 f"{row['within_one']:.1%}",
                 f"{row['mean_absolute_error']:.2f}",
-                _figure(row["kappa"]),
+                _format_value(row["kappa"]),
             ]
             for who, row in pairs
         ]
@@ -132,7 +136,7 @@ def agree(
     output.print_table(
         ["dimension", "α of people", "95 %", "α with the judge"],
         [
-            [name, *_alpha(found["alpha"]), _alpha(found["alpha_with_judge"])[0]]
+            [name, *_format_alpha(found["alpha"]), _format_alpha(found["alpha_with_judge"])[0]]
             for name, found in report["dimensions"].items()
         ],
         right=["α of people", "95 %", "α with the judge"],
@@ -143,12 +147,12 @@ def agree(
     output.note(f"{len(report['disagreements'])} disagreements of two points or more; --json lists them.")
 
 
-def _figure(value: float | None) -> str:
+def _format_value(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.3f}"
 
 
-def _alpha(found: dict[str, Any] | None) -> tuple[str, str]:
+def _format_alpha(found: dict[str, Any] | None) -> tuple[str, str]:
     if found is None:
         return "", ""
     interval = "" if found["low"] is None else f"{found['low']:.3f} to {found['high']:.3f}"
-    return _figure(found["value"]), interval
+    return _format_value(found["value"]), interval
