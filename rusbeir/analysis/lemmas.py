@@ -128,7 +128,7 @@ class Lexicon:
     load: Callable[[str], Lemmatise]
     """Takes a language code; returns a function from a lower-cased word to its likeliest lemma."""
     packages: tuple[str, ...]
-    """What decides its answers, as PyPI names them; {} stands for the language code."""
+    """What decides its answers, as PyPI names them; {} is replaced by the language code."""
     slow: bool
     """Whether looking an answer up on disk is faster than working it out."""
 

@@ -1,4 +1,4 @@
-"""`rusbeir analyze`: a text on its way to the index."""
+"""`rusbeir analyze`: the terms of a text, and how they are made."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def analyze(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The text to analyse.")],
     lang: Annotated[str, typer.Option("--lang", help="Language (BCP 47).", autocompletion=complete.languages)],
     profile: Annotated[str, typer.Option("--profile", help="A profile of the language.")] = "default",
-    explain: Annotated[bool, typer.Option("--explain", help="Show each token's way.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show each token at every step.")] = False,
     analyzers: options.Analyzers = None,
     as_json: options.Json = False,
 ) -> None:

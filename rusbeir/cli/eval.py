@@ -17,7 +17,7 @@ def evaluate(
     per_query: Annotated[bool, typer.Option("--per-query", help="Also the values of each query.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Evaluate a run. Every judged query counts; one without an answer scores 0.
+    """Evaluate a run. Every judged query counts; one without hits scores 0.
 
     Example: rusbeir eval qrels/test.tsv my.run -m nDCG@10 -m RR@10
     """
@@ -28,7 +28,7 @@ def evaluate(
 
     judged, answered = read_qrels(qrels), read_run(run)
     if not judged.keys() & answered.keys():
-        raise BadInput(f"{run} answers no query of {qrels}. Are these the files of the same split?")
+        raise BadInput(f"{run} and {qrels} have no query in common. Are they of the same split?")
     result = score(judged, answered, measure or DEFAULT_MEASURES)
     if as_json:
         document = {
@@ -58,6 +58,6 @@ def evaluate(
             right=names,
         )
     output.note(
-        f"{result.n_queries:,} judged queries, {result.n_zero_hit:,} without a hit; "
+        f"{result.n_queries:,} judged queries, {result.n_zero_hit:,} without hits; "
         f"the score of {result.n_tied:,} ({result.n_tied / result.n_queries:.1%}) depends on how ties are broken."
     )

@@ -1,4 +1,4 @@
-"""`rusbeir languages`: which languages have an analyzer, which profiles, and what Elasticsearch is told of them."""
+"""`rusbeir languages`: the languages, their profiles and their Elasticsearch mappings."""
 
 from __future__ import annotations
 

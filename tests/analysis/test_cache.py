@@ -118,7 +118,7 @@ def test_a_file_that_cannot_be_used_is_done_without(damage, caplog):
     else:
         path.parent.mkdir(parents=True)
     if damage == "text":
-        path.write_bytes(b"this is no database " * 500)
+        path.write_bytes(b"not a database " * 500)
     elif damage == "empty folder in its place":
         path.mkdir()
     elif damage == "other table":

@@ -127,7 +127,7 @@ def test_eval(rusbeir, beir):
     assert (document["measures"], document["measures_answered"]) == ({"RR@10": 0.5}, {"RR@10": 1.0})
     table = rusbeir("eval", beir / "qrels" / "test.tsv", "my.run", "--per-query")
     assert "50.00" in table.out
-    assert "2 judged queries, 1 without a hit" in table.err
+    assert "2 judged queries, 1 without hits" in table.err
 
 
 def test_datasets(rusbeir):
