@@ -191,14 +191,9 @@ def read_rows(out: str | Path = "results") -> Iterator[ResultRow]:
 
 def _present(out: Path, dataset: Dataset, system: str, signature: str, names: Sequence[str]) -> ResultRow | None:
     """The newest row of the same recipe on the same data that holds all measures and still has its run."""
+    wanted = (dataset.card.name, dataset.card.split, system, signature, dataset.fingerprint)
     for row in reversed(list(read_rows(out))):
-        same = (row["dataset"], row["split"], row["system"], row["signature"], row["fingerprint"]) == (
-            dataset.card.name,
-            dataset.card.split,
-            system,
-            signature,
-            dataset.fingerprint,
-        )
+        same = wanted == (row["dataset"], row["split"], row["system"], row["signature"], row["fingerprint"])
         if same and all(name in row["measures"] for name in names) and Path(row["run"]).exists():
             return row
     return None

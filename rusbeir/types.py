@@ -171,17 +171,22 @@ class Dataset:
         texts = {query_id: text for query_id, text in queries.items() if query_id in judged}
         return cls(corpus=corpus, queries=texts, qrels=judged, card=card)
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
-        """The sha256 (hex) of the content, computed when first read; equal for the same content in any format."""
+        """The sha256 (hex) of the content, equal for the same content in any format.
+
+        Computed whenever it is read, so that it is right even if queries or qrels were changed in place.
+        """
+        return fingerprint(self._corpus_sha256, self.queries, self.qrels)
+
+    @cached_property
+    def _corpus_sha256(self) -> str:
         if isinstance(self.corpus, HashedCorpus):
-            sha256 = self.corpus.sha256
-        else:
-            digest = hashlib.sha256()
-            for doc in self.corpus:
-                digest.update(canonical_line(doc.doc_id, doc.title, doc.text))
-            sha256 = digest.hexdigest()
-        return fingerprint(sha256, self.queries, self.qrels)
+            return self.corpus.sha256
+        digest = hashlib.sha256()
+        for doc in self.corpus:
+            digest.update(canonical_line(doc.doc_id, doc.title, doc.text))
+        return digest.hexdigest()
 
 
 def fingerprint(corpus_sha256: str, queries: Queries, qrels: Qrels) -> str:

@@ -81,6 +81,13 @@ def test_a_corpus_on_disk_stays_there(samples):
     assert dataset.fingerprint == Dataset.of(list(corpus), {"q": "мост"}, {"q": {"d1": 1}}, language="ru").fingerprint
 
 
+def test_the_fingerprint_follows_changes_in_place():
+    dataset = Dataset.of(DOCS, QUERIES, QRELS, language="ru")
+    before = dataset.fingerprint
+    dataset.queries["q1"] = "кошки"
+    assert dataset.fingerprint != before
+
+
 def test_what_was_given_may_change_later():
     docs, queries, qrels = list(DOCS), dict(QUERIES), {"q1": {"d1": 1}, "q2": {}}
     dataset = Dataset.of(docs, queries, qrels, language="ru")
