@@ -38,6 +38,9 @@ def written(tmp_path: Path, name: str, content: str | bytes) -> Path:
         ("m.tsv", "\\nabla\t\\tau\n", [("\\nabla", "\\tau")], "in a foreign file a backslash is one"),
         ("m.tsv", '"a"\t"b"\n', [('"a"', '"b"')], "quotes are text"),
         ("m.tmx", TMX, [("A <b>dog</b>", "Собака"), ("Yes", "Да")], "codes of languages; markup; a named DTD"),
+        ("m.tmx", '<tmx><tu><tuv xml:lang="en"><seg><ph type="x-char">U+D83D</ph></seg></tuv>'
+         '<tuv xml:lang="ru"><seg><ph type="x-char">U+0001</ph></seg></tuv></tu></tmx>',
+         [("U+D83D", "\x01")], "a character as a note; a surrogate is not a character"),
         ("m.tmx", TMX.encode("utf-16"), [("A <b>dog</b>", "Собака"), ("Yes", "Да")], "UTF-16"),
     ],
 )  # fmt: skip
@@ -67,8 +70,8 @@ BOMB = (
         ("m.tsv", "a\tb\nc\n", ":2: 1 columns; a line is: source, tab, target"),
         ("m.tsv", "a\tb\tc\n", ":1: 3 columns"),
         ("m.tsv", b"a\t\xff\n", ":1: the line is not UTF-8"),
-        ("m.tmx", BOMB, ":2: refused, since its DOCTYPE declares something of its own"),
-        ("m.tmx", '<!DOCTYPE tmx SYSTEM "x.dtd">\n<tmx>&secret;</tmx>', ":2: refused, since it uses the entity"),
+        ("m.tmx", BOMB, ":2: refused, as its DOCTYPE has declarations"),
+        ("m.tmx", '<!DOCTYPE tmx SYSTEM "x.dtd">\n<tmx>&secret;</tmx>', ":2: refused, as it uses the entity"),
         ("m.tmx", "<tmx><body><tu></body></tmx>", ":1: not well-formed XML (mismatched tag)"),
         ("m.tmx", "<tmx>\n<body>", ":2: not well-formed XML (no element found)"),
         ("m.tmx", "<tmx>&nbsp;</tmx>", ":1: not well-formed XML (undefined entity)"),
@@ -76,8 +79,8 @@ BOMB = (
         ("m.tmx", "", ":1: not well-formed XML (no element found)"),
         ("m.csv", "a,b", ": a translation memory is a .jsonl, .tsv or .tmx file"),
         ("m.tsv.gz", b"\x1f\x8bgarbage", ": cannot be unpacked"),
-        ("m.tsv", "\tb\na\t\n", ": there is no pair of a text and its translation in it"),
-        ("m.jsonl", "", ": there is no pair of a text"),
+        ("m.tsv", "\tb\na\t\n", ": no pair of a text and its translation is in this file"),
+        ("m.jsonl", "", ": no pair of a text"),
     ],
 )  # fmt: skip
 def test_what_is_refused(name: str, content: str | bytes, message: str, tmp_path: Path):
@@ -127,9 +130,19 @@ def test_lookup(memory, text: str, expected: tuple[str, str] | None, reason: str
     assert found is None or found.score == 1.0
 
 
-def test_what_is_counted(memory):
-    assert (len(memory), memory.duplicates, memory.blank) == (7, 1, 2)
-    assert len(memory.fingerprint) == 64
+def test_what_is_left_out_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    pairs = [("Yes.", "Да."), ("Yes.", "Ага."), ("Yes.", "Да."), ("", "пусто"), ("blank", " "), ("No.", "Нет.")]
+    write_pairs(tmp_path / "m.jsonl", pairs, "en", "ru")
+    assert len(open_memory(tmp_path / "m.jsonl", "en", "ru")) == 2
+    [record] = caplog.records
+    assert record.getMessage() == (
+        f"{tmp_path / 'm.jsonl'}: pairs left out: 1 with another translation of a text that came before, "
+        "2 with a blank side."
+    )
+    caplog.clear()
+    write_pairs(tmp_path / "m.jsonl", [("Yes.", "Да."), ("Yes.", "Да.")], "en", "ru")
+    assert len(open_memory(tmp_path / "m.jsonl", "en", "ru")) == 1
+    assert caplog.records == [], "an exact repetition loses nothing"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Pairs of a text and its translation, read from .jsonl, .tsv and .tmx files (.gz too), one at a time."""
+"""Read and write pairs of a text and its translation, one at a time: .jsonl, .tsv and .tmx files, .gz too."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rusbeir.storage import atomic_file
 from rusbeir.translation.tm.tmx import TMX_TAIL, read_tmx, tmx_head, tmx_unit
 
 TSV_HEADER = b"# rusbeir tsv: \\t \\n \\r \\\\ stand for tab, line feed, carriage return, backslash\n"
-"""Begins the .tsv files that we write. In any other .tsv a backslash is a backslash."""
+"""The first line of .tsv files that rusbeir writes. In any other .tsv a backslash is a backslash."""
 
 _ESCAPED = re.compile(r"\\([tnr\\])")
 _UNESCAPED = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\"}
@@ -33,10 +33,10 @@ class TextPair(NamedTuple):
 
 
 def read_pairs(path: str | Path, source: str, target: str) -> Iterator[TextPair]:
-    """The pairs of a file, in its order. The languages, BCP 47, choose the variants of a .tmx.
+    """The pairs of a file, in its order. The languages, BCP 47, select the variants of a .tmx.
 
     .jsonl has the keys source and target, .tsv two columns (a header "source, target" is skipped). Raises BadInput,
-    with file and line, for what is neither, and for a .tmx that declares entities.
+    with file and line, for any other content, and for a .tmx that declares entities.
 
     >>> next(read_pairs("xquad.tmx", "en", "ru"))  # doctest: +SKIP
     TextPair(source='What is the Rankine cycle?', target='Что такое цикл Ренкина?')
@@ -44,7 +44,7 @@ def read_pairs(path: str | Path, source: str, target: str) -> Iterator[TextPair]
     path = Path(path)
     suffix = Path(path.name.removesuffix(".gz")).suffix
     if suffix not in _READERS:
-        raise BadInput(f"{path}: a translation memory is a .jsonl, .tsv or .tmx file, or one of them with .gz.")
+        raise BadInput(f"{path}: a translation memory is a .jsonl, .tsv or .tmx file, or one of these with .gz.")
     with open_file(path) as file:
         yield from _READERS[suffix](file, str(path), source, target)
 
@@ -104,10 +104,10 @@ _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
 def write_pairs(path: str | Path, pairs: Iterable[tuple[str, str]], source: str, target: str) -> int:
-    """Write (source, target) pairs, in their order, and give back how many; read_pairs reads them back equal.
+    """Write (source, target) pairs, in their order, and return how many; read_pairs reads the same pairs back.
 
-    A .tsv escapes tabs, line ends and backslashes, and says so in its first line. The same pairs give the same bytes,
-    in a .gz too. Raises BadInput for another ending.
+    A .tsv escapes tabs, line ends and backslashes, as its first line says. The same pairs give the same bytes, also in
+    a .gz. Raises BadInput for another ending.
 
     >>> write_pairs("xquad.tmx", [("Yes.", "Да.")], "en", "ru")  # doctest: +SKIP
     1
@@ -115,7 +115,7 @@ def write_pairs(path: str | Path, pairs: Iterable[tuple[str, str]], source: str,
     path = Path(path)
     suffix = Path(path.name.removesuffix(".gz")).suffix
     if suffix not in _WRITERS:
-        raise BadInput(f"{path}: pairs are written as .jsonl, .tsv or .tmx, or one of them with .gz.")
+        raise BadInput(f"{path}: pairs are written as .jsonl, .tsv or .tmx, or one of these with .gz.")
     with ExitStack() as stack:
         file: IO[bytes] = stack.enter_context(atomic_file(path))
         if path.suffix == ".gz":

@@ -1,6 +1,6 @@
-"""TMX 1.4, read and written as a stream, without entities, external files or an element tree.
+"""Read and write TMX 1.4 as a stream, without entities, external files or an element tree.
 
-Characters that XML 1.0 cannot hold are written as <ph type="x-char">U+0001</ph>, which is valid TMX, and read back.
+Characters that XML 1.0 cannot contain are written as <ph type="x-char">U+0001</ph>, which is valid TMX, and read back.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rusbeir.errors import BadInput
 _BLOCK_BYTES = 1 << 16
 _CHAR_TYPE = "x-char"
 _CODE_POINT = re.compile(r"U\+([0-9A-F]{4,6})")
-_SPECIAL = re.compile("[&<>\r\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
+_SPECIAL = re.compile("[&<>\r\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}
 
 
@@ -42,7 +42,7 @@ def tmx_unit(source: str, target: str, text: str, translation: str) -> str:
 
 
 def read_tmx(file: IO[bytes], name: str, source: str, target: str) -> Iterator[tuple[str, str]]:
-    """(source, target) of each unit that has both languages; markup inside of a segment gives its text.
+    """(source, target) of each unit that has both languages; markup within a segment counts as its text.
 
     Raises BadInput, with file and line, for broken XML and for declared entities, and where no unit has both.
     """
@@ -58,7 +58,7 @@ def read_tmx(file: IO[bytes], name: str, source: str, target: str) -> Iterator[t
 
 
 class _Reader:
-    """The units seen by the parser so far and not yet taken."""
+    """The units that the parser has read and nobody has taken yet."""
 
     def __init__(self, name: str, source: str, target: str) -> None:
         self.languages: set[str] = set()
@@ -107,8 +107,11 @@ class _Reader:
             written = "".join(self._char)
             self._char = None
             found = _CODE_POINT.fullmatch(written)
+            code = int(found[1], 16) if found else -1
+            # A surrogate is not a character, and stays as it is written.
+            is_char = 0 <= code < 0xD800 or 0xDFFF < code < 0x110000
             if self._seg is not None:
-                self._seg.append(chr(int(found[1], 16)) if found and int(found[1], 16) < 0x110000 else written)
+                self._seg.append(chr(code) if is_char else written)
         elif tag == "seg" and self._seg is not None:
             self._variants.append((self._language, "".join(self._seg)))
             self._seg = None
@@ -126,7 +129,7 @@ class _Reader:
     def _doctype(self, name: str, system_id: str | None, public_id: str | None, has_internal_subset: int) -> None:
         # <!DOCTYPE tmx SYSTEM "tmx14.dtd"> is common and names a file that is never opened.
         if has_internal_subset:
-            raise self._refused("its DOCTYPE declares something of its own")
+            raise self._refused("its DOCTYPE has declarations")
 
     def _entity(self, name: str, *declaration: object) -> None:
         raise self._refused(f"it declares the entity {name!r}")
@@ -136,11 +139,11 @@ class _Reader:
 
     def _refused(self, reason: str) -> BadInput:
         line = self._parser.CurrentLineNumber
-        return BadInput(f"{self._name}:{line}: refused, since {reason}; a translation memory needs none.")
+        return BadInput(f"{self._name}:{line}: refused, as {reason}, which a translation memory does not need.")
 
 
 def _variant(variants: list[tuple[str, str]], language: str) -> str | None:
-    """The text in that language: of that very code, else of another code of the same language."""
+    """The text with that language code, else with another code of the same language."""
     same = [text for code, text in variants if code == language]
     near = [text for code, text in variants if code.partition("-")[0] == language.partition("-")[0]]
     return next(iter(same or near), None)
