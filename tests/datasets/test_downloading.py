@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rusbeir.datasets.fetching import download as download_module
-from rusbeir.datasets.fetching.download import addresses, download
+from rusbeir.datasets.fetching.download import download, list_addresses
 from rusbeir.errors import BackendError, BadInput, RusbeirError
 from tests.support import local_server
 
@@ -187,7 +187,7 @@ def test_a_part_that_is_too_long_is_thrown_away(server: Server, fetch: Fetch, tm
 def test_mirrors_come_first_and_the_own_address_last(server: Server, fetch: Fetch, monkeypatch: pytest.MonkeyPatch):
     mirror = server.url.removesuffix("/folder/data.zip")
     monkeypatch.setenv("RUSBEIR_MIRROR", f"http://127.0.0.1:9/closed, {mirror}/")
-    assert addresses("https://example.org/folder/data.zip?raw=1") == [
+    assert list_addresses("https://example.org/folder/data.zip?raw=1") == [
         "http://127.0.0.1:9/closed/folder/data.zip?raw=1",
         f"{mirror}/folder/data.zip?raw=1",
         "https://example.org/folder/data.zip?raw=1",
@@ -212,10 +212,10 @@ def test_all_failures_are_named(server: Server, fetch: Fetch, monkeypatch: pytes
 def test_the_hubs_endpoint_is_that_of_its_own_library(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("RUSBEIR_MIRROR", raising=False)
     monkeypatch.setenv("HF_ENDPOINT", "https://mirror.example/")
-    assert addresses("https://huggingface.co/datasets/a/b/resolve/main/c.zip") == [
+    assert list_addresses("https://huggingface.co/datasets/a/b/resolve/main/c.zip") == [
         "https://mirror.example/datasets/a/b/resolve/main/c.zip"
     ]
-    assert addresses("https://example.org/c.zip") == ["https://example.org/c.zip"]
+    assert list_addresses("https://example.org/c.zip") == ["https://example.org/c.zip"]
 
 
 def _fetch_in_a_process(url: str, target: Path) -> None:

@@ -221,10 +221,10 @@ def test_the_hubs_packages_are_imported_only_for_what_needs_them(samples):
 MEASURE = """
 import resource, sys
 from rusbeir.datasets import load
-from rusbeir.datasets.formats.tables import documents_in
+from rusbeir.datasets.formats.tables import read_documents
 from rusbeir.datasets.formats.records import refuse
 from pathlib import Path
-list(documents_in([Path(sys.argv[1])], refuse))[:0]
+list(read_documents([Path(sys.argv[1])], refuse))[:0]
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 assert len(load(sys.argv[2], language="ru").corpus) == 120_000
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)

@@ -57,7 +57,7 @@ def download(url: str, target: Path, *, check: Callable[[Path], None], remedy: s
             raise cannot_write(target, error) from error
 
 
-def addresses(url: str) -> list[str]:
+def list_addresses(url: str) -> list[str]:
     """The addresses to try, in order."""
     hub = os.environ.get("HF_ENDPOINT", "").rstrip("/")
     if hub and url.startswith(_HUB):
@@ -78,7 +78,7 @@ class _Broken(Exception):
 def _fetch_from_any(url: str, part: _Part, check: Callable[[Path], None]) -> None:
     failures: list[str] = []
     wrong: BadInput | None = None
-    for address in addresses(url):
+    for address in list_addresses(url):
         try:
             part.fetch(address)
             return check(part.path)

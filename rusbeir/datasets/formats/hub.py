@@ -76,13 +76,13 @@ class HubReader:
     id_suffixes: tuple[str, ...] = ("",)
 
     def documents(self, complain: Complain) -> Iterator[tuple[Place, Doc, Extra]]:
-        return ((place, doc, {}) for place, doc in tables.documents_in(self.corpus_files, complain))
+        return ((place, doc, {}) for place, doc in tables.read_documents(self.corpus_files, complain))
 
     def queries(self, complain: Complain) -> Iterator[tuple[Place, Query, Extra]]:
-        return ((place, query, {}) for place, query in tables.queries_in(self.queries_files, complain))
+        return ((place, query, {}) for place, query in tables.read_queries(self.queries_files, complain))
 
     def judgements(self, complain: Complain) -> Iterator[tuple[Place, Judgement]]:
-        return tables.judgements_in(self.qrels_files, complain)
+        return tables.read_judgements(self.qrels_files, complain)
 
 
 def _find_judgements(request: ReadRequest) -> tuple[Path, ...]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from rusbeir.datasets.formats.hub_layout import read_layout
 from rusbeir.datasets.formats.reader import ReadRequest
 from rusbeir.datasets.formats.records import Complain, Extra, Judgement, Place, Query
-from rusbeir.datasets.formats.tables import Column, records_in
+from rusbeir.datasets.formats.tables import Column, read_records
 from rusbeir.errors import BadInput
 from rusbeir.types import Doc
 
@@ -73,7 +73,7 @@ class PairsReader:
 
     def _pairs(self, complain: Complain) -> Iterator[tuple[Place, str, str]]:
         columns = (Column("question", (self.question,)), Column("passage", (self.passage,)))
-        for place, record in records_in(self.corpus_files, columns, complain):
+        for place, record in read_records(self.corpus_files, columns, complain):
             question, passage = record.get(self.question), record.get(self.passage)
             # PublicHealthQA has rows with half a pair; MTEB leaves them out, too.
             if isinstance(question, str) and isinstance(passage, str):

@@ -79,26 +79,26 @@ class SquadReader:
                 yield paragraph.place, Doc(paragraph.prefix, paragraph.text), {}
                 continue
             spans = sentence_spans(paragraph.text, self.language)
-            for first in _window_starts(len(spans), self.sentences_per_doc):
+            for first in _find_window_starts(len(spans), self.sentences_per_doc):
                 start, end = spans[first][0], spans[first : first + self.sentences_per_doc][-1][1]
                 yield paragraph.place, Doc(f"{paragraph.prefix}-{first}", paragraph.text[start:end]), {}
 
     def queries(self, complain: Complain) -> Iterator[tuple[Place, Query, Extra]]:
         for paragraph in self._paragraphs(_ignore):
-            for place, question in _questions(paragraph, complain):
+            for place, question in _read_questions(paragraph, complain):
                 yield place, Query(question["id"], question["question"]), {}
 
     def judgements(self, complain: Complain) -> Iterator[tuple[Place, Judgement]]:
         for paragraph in self._paragraphs(_ignore):
             spans = sentence_spans(paragraph.text, self.language) if self.sentences_per_doc else []
-            for place, question in _questions(paragraph, _ignore):
+            for place, question in _read_questions(paragraph, _ignore):
                 if not self.sentences_per_doc:
                     yield place, Judgement(question["id"], paragraph.prefix, 1)
                     continue
                 # An answer that starts between two sentences belongs to the second.
                 start = question["answers"][0]["answer_start"]
                 sentence = min(bisect_right(spans, start, key=lambda span: span[1]), len(spans) - 1)
-                for first in _window_starts(len(spans), self.sentences_per_doc):
+                for first in _find_window_starts(len(spans), self.sentences_per_doc):
                     if first <= sentence < first + self.sentences_per_doc:
                         yield place, Judgement(question["id"], f"{paragraph.prefix}-{first}", 1)
 
@@ -127,12 +127,12 @@ class SquadReader:
         return articles
 
 
-def _window_starts(n_sentences: int, size: int) -> range:
+def _find_window_starts(n_sentences: int, size: int) -> range:
     """The first sentences of the windows; one window if there are fewer sentences than its size."""
     return range(max(n_sentences - size + 1, min(n_sentences, 1)))
 
 
-def _questions(paragraph: _Paragraph, complain: Complain) -> Iterator[tuple[Place, dict[str, Any]]]:
+def _read_questions(paragraph: _Paragraph, complain: Complain) -> Iterator[tuple[Place, dict[str, Any]]]:
     for number, question in enumerate(paragraph.questions):
         place = paragraph.place._replace(within=f"{paragraph.place.within}, question {number}")
         if problem := _problem_of(question, len(paragraph.text)):

@@ -14,9 +14,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rusbeir.datasets.formats import trec
 from rusbeir.datasets.formats.files import Zip, open_file
 from rusbeir.datasets.formats.records import Complain, Judgement, Place, Query, not_utf8, read_objects
-from rusbeir.datasets.formats.trec import read_judgements
 from rusbeir.errors import BackendError, BadInput, require
 from rusbeir.types import Doc
 
@@ -44,7 +44,7 @@ JUDGEMENT = (
 )
 
 
-def documents_in(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Place, Doc]]:
+def read_documents(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Place, Doc]]:
     """The documents of the tables, in the order of the files. Raises BadInput if a column is missing."""
     for place, (doc_id, text, title) in _values(files, DOCUMENT, complain):
         if (known := _identifier(doc_id)) is None:
@@ -56,8 +56,8 @@ def documents_in(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Pl
             yield place, Doc(known, text, title or "")
 
 
-def queries_in(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Place, Query]]:
-    """The queries of the tables; as documents_in."""
+def read_queries(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Place, Query]]:
+    """The queries of the tables; as read_documents."""
     for place, (query_id, text) in _values(files, QUERY, complain):
         if (known := _identifier(query_id)) is None:
             complain("id", place, f"the query id is {query_id!r}; it must be a string that is not empty")
@@ -67,12 +67,12 @@ def queries_in(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Plac
             yield place, Query(known, text)
 
 
-def judgements_in(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Place, Judgement]]:
+def read_judgements(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Place, Judgement]]:
     """The judgements of the tables; a .tsv is read as any TREC qrels."""
     for file in files:
         if ".tsv" in file.suffixes:
             with open_file(file) as lines:
-                yield from read_judgements(lines, str(file), complain)
+                yield from trec.read_judgements(lines, str(file), complain)
             continue
         for place, (query_id, doc_id, grade) in _values([file], JUDGEMENT, complain):
             ids = _identifier(query_id), _identifier(doc_id)
@@ -84,7 +84,7 @@ def judgements_in(files: Iterable[Path], complain: Complain) -> Iterator[tuple[P
                 yield place, Judgement(ids[0], ids[1], value)
 
 
-def records_in(
+def read_records(
     files: Iterable[Path], columns: tuple[Column, ...], complain: Complain
 ) -> Iterator[tuple[Place, Record]]:
     """Rows of the tables as column -> value, each table having the columns asked for."""
