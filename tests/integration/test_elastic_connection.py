@@ -103,13 +103,15 @@ def test_patience_begins_with_the_first_failure(monkeypatch):
 def test_patience_ends(monkeypatch):
     monkeypatch.setattr(connection, "RETRY_SECONDS", 0.2)
 
+    calls = []
+
     def work() -> None:
+        calls.append("work")
         raise connection.Unavailable("away")
 
-    started = time.monotonic()
     with pytest.raises(connection.Unavailable, match="away"):
         connection.retry(work)
-    assert 0.2 <= time.monotonic() - started < 10
+    assert len(calls) > 1, "not before it was tried again"
 
 
 def test_where_nothing_answers(monkeypatch):
