@@ -110,6 +110,14 @@ def smollm() -> Any:
     return Server(parameters)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With pytest -n, one process runs what needs an Elasticsearch node, and the tests of a file share a process."""
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        on_node = bool(fixtures & {"elasticsearch", "elasticsearch_9", "node_jars"}) or "elasticsearch" in item.name
+        item.add_marker(pytest.mark.xdist_group("elasticsearch" if on_node else item.path.name))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say what was skipped and why: a skip is a part of the product that was not looked at."""
     for report in terminalreporter.stats.get("skipped", []):
