@@ -1,6 +1,6 @@
 """A port that is killed again and again: python -m benchmarks.kills [--kills 100] [--docs 600].
 
-Exit code 0 where every killed port, gone on with to its end, has the bytes of one that was left alone.
+Exit code 0 where every killed port, resumed to its end, has the bytes of one that was left alone.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def kill_and_go_on(
     least_seconds: float = 0.4,
     alone: float | None = None,
 ) -> Outcome:
-    """Kill ports of the source with SIGKILL at random moments, and go on with each until it is finished.
+    """Kill ports of the source with SIGKILL at random moments, and resume each until it is finished.
 
     What they are compared with is in folder/alone already where the seconds that it took are given.
     """

@@ -2,7 +2,7 @@
 
 python -m benchmarks.port [--docs 1000000] [--profile 20000]
 
-Apertium translates Cocktail's NFCorpus (RUSBEIR_DATA must hold it) into Spanish, also killed and gone on with. Local
+Apertium translates Cocktail's NFCorpus (RUSBEIR_DATA must contain it) into Spanish, also killed and resumed. Local
 servers that answer like Google and like OpenAI fail in a fifth of 10,000 segments. A translator that answers at once
 shows what the pipeline itself costs, and with 1,000,000 documents what memory it takes.
 """

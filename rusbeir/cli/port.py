@@ -1,8 +1,9 @@
-"""`rusbeir port`: a dataset translated into another language, to be gone on with whenever it was stopped."""
+"""`rusbeir port`: translate datasets into another language, resumable at any point."""
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 import re
 from pathlib import Path
@@ -30,15 +31,16 @@ def port(
     split: options.Split = None,
     fields: Annotated[str | None, typer.Option("--fields", help="What to translate: title,text,query.")] = None,
     sample: Annotated[
-        int | None, typer.Option("--sample", min=1, help="So many documents only, judged ones first.")
+        int | None, typer.Option("--sample", min=1, help="Only this many documents, judged ones first.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of the sample.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the sample.")] = 0,
     glossary: Annotated[
         Path | None, typer.Option("--glossary", help="A .tsv of terms and their translations; = keeps a term.")
     ] = None,
     memory: options.Memory = None,
     fuzzy: Annotated[
-        float | None, typer.Option("--fuzzy", help="Take alike entries of the memory from this likeness on, flagged.")
+        float | None,
+        typer.Option("--fuzzy", help="Also take entries of the memory at least this similar (0 to 1), flagged."),
     ] = None,
     llm: options.Llm = None,
     model: options.Model = None,
@@ -47,14 +49,14 @@ def port(
     budget_chars: options.BudgetChars = None,
     budget_cost: options.BudgetCost = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say how much it is, how long it takes and what it costs.")
+        bool, typer.Option("--dry-run", help="Only estimate the volume, the time and the cost.")
     ] = False,
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Ask again for what failed, or another --translator for it.")
+        bool, typer.Option("--retry-failed", help="Ask again for what failed; with --translator, ask another one.")
     ] = False,
     keep_untranslated: Annotated[
         bool,
-        typer.Option("--keep-untranslated", help="Write the dataset though texts came back as they were sent."),
+        typer.Option("--keep-untranslated", help="Write the dataset even if texts came back unchanged."),
     ] = False,
     export: Annotated[
         Path | None, typer.Option("--export", help="Write the segment pairs to a .tmx, .tsv or .jsonl file.")
@@ -63,18 +65,21 @@ def port(
 ) -> None:
     """Translate datasets into another language, as datasets with the same ids and judgements.
 
-    It can be killed at any moment: the same command goes on where it was, and what was translated is never lost.
+    It can be killed at any moment: the same command resumes it, and what was translated is never lost.
 
     Example: rusbeir port xquad/en --to ru --translator memory --memory pairs.tsv --out xquad-ru
     """
     from rusbeir.errors import BadInput
     from rusbeir.translation.backends import names
+    from rusbeir.translation.port.api import port as port_one
     from rusbeir.translation.port.fields import FIELDS
 
     if translator is None and not retry_failed:
         raise BadInput(f"Name a translator with --translator: {', '.join(names())}, or python:module.function.")
     if export is not None and len(datasets) > 1:
         raise BadInput("--export takes the pairs of one dataset: port them one by one.")
+    if taken := options.translator_options(option).keys() & inspect.signature(port_one).parameters.keys():
+        raise BadInput(f"--option {min(taken)}: this is not an option of a translator.")
     translator_options = options.translator_options(
         option, memory=memory, fuzzy=fuzzy, llm=llm, model=model, device=device
     )
@@ -135,7 +140,7 @@ def _port(folders: dict[str, Path], *, as_json: bool, **order: Any) -> None:
         for row in written:
             if row["kept"]:
                 output.note(
-                    f"{row['name']}: {row['kept']:,} segments stand untranslated, see {row['out']}/qa/failures.jsonl. "
+                    f"{row['name']}: {row['kept']:,} segments stay untranslated, see {row['out']}/qa/failures.jsonl. "
                     "--retry-failed --translator OTHER asks another for them."
                 )
         output.note(f"Measure it: rusbeir bench {written[-1]['out']}")

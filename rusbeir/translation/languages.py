@@ -1,4 +1,4 @@
-"""Whether a language can be ported to."""
+"""Languages by their BCP 47 tags: which exist, their names, and the codes of translators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TAG = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
 
 def parse_target_language(tag: str, source: str) -> str:
-    """The tag. Raises UnknownName for what is no language of BCP 47, BadInput for the source's own.
+    """The tag. Raises UnknownName for a tag that BCP 47 does not have, BadInput for the source's own.
 
     >>> parse_target_language("pt-BR", "en")
     'pt-BR'
@@ -27,11 +27,11 @@ def parse_target_language(tag: str, source: str) -> str:
         near = difflib.get_close_matches(tag.lower(), names, n=1, cutoff=0.8)
         hint = f" Did you mean {names[near[0]]!r}?" if near else ""
         raise UnknownName(
-            f"No language {tag!r}.{hint} Languages are named by BCP 47, as pt-BR or zh-Hans; of two letters there are: "
+            f"No language {tag!r}.{hint} Languages are named by BCP 47, such as pt-BR or zh-Hans. Two-letter tags: "
             f"{', '.join(sorted(iso639_1()))}."
         )
     if tag == source:
-        raise BadInput(f"The dataset is in {source!r} already: give another language with --to.")
+        raise BadInput(f"The dataset is already in {source!r}. Name another language with --to.")
     return tag
 
 
@@ -58,7 +58,7 @@ class Codes:
         return replace(self, codes=codes)
 
     def source(self, tag: str) -> str:
-        """The code of a language to translate from; BadInput, with those there are, where it has none."""
+        """The code of a language to translate from. Raises BadInput, which lists the codes, where there is none."""
         return self._find(tag, "from", any_script=True)
 
     def target(self, tag: str) -> str:

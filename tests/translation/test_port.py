@@ -345,7 +345,7 @@ def test_layout_that_was_damaged_or_lost(source, tmp_path):
     port(source, to="ru", translator=Fake(), out=out)
     before = dataset_bytes(out)
     (out / "layout.txt").write_text("1 2 3\n")
-    with pytest.raises(BadInput, match=r"layout.txt does not fit its source"):
+    with pytest.raises(BadInput, match=r"layout.txt no longer fits its source"):
         port(source, to="ru", translator=Fake(), out=out)
     (out / "layout.txt").unlink()
     port(source, to="ru", translator=Fake(), out=out)

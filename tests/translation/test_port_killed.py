@@ -51,7 +51,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
     left = [tmp_path / "out" / ".layout.txt.abcd_123", tmp_path / "out" / "qrels" / ".test.tsv.zzzz0000"]
     for path in left:
         path.write_text("half")
-    with pytest.raises(BadInput, match="holds files but no port"):
+    with pytest.raises(BadInput, match="contains files but no port"):
         port(source, to="ru", translator=Fake(), out=tmp_path / "out")
     (tmp_path / "out" / "journal.sqlite").touch()
     port(source, to="ru", translator=Fake(), out=tmp_path / "out")

@@ -27,7 +27,7 @@ _QUOTED = re.compile(r"'([^']+)'")
 
 @dataclass(frozen=True, kw_only=True)
 class Apertium:
-    """Rule-based translation, offline, by whatever pairs are installed. One pair an object."""
+    """Rule-based translation, offline, by whatever pairs are installed. One language pair per object."""
 
     name: str = "apertium"
     source: str
@@ -51,7 +51,7 @@ class Apertium:
         return f"apertium-{_version()}|mode:{mode.stem}@{digest.hexdigest()}"
 
     def check(self, source: str, target: str) -> None:
-        """BadInput where apertium is not installed, or not for this pair: with the pairs there are."""
+        """Raise BadInput, with the installed pairs, where apertium is not installed or not for this pair."""
         self._mode(source, target)
 
     async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:

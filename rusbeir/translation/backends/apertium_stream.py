@@ -28,7 +28,7 @@ _ARGUMENTS = ("apertium", "-n", "")
 
 
 class StreamBroken(Exception):
-    """A program of the pipeline ended, or gave no answer in time; the stream begins anew with the next text.
+    """A program of the pipeline ended, or gave no answer in time; the stream restarts with the next text.
 
     answers are those to the first texts, as far as they came.
     """
@@ -42,7 +42,7 @@ class Stream:
     """One pipeline. For one thread at a time.
 
     A word that the tagger has no class for teaches it one, and it tags other words otherwise from then on. It runs
-    anew behind each such text, so that an answer depends on its text alone; the programs around it keep running.
+    again after each such text, so that an answer depends on its text alone; the programs around it keep running.
     """
 
     def __init__(self, mode: Path, timeout_seconds: float) -> None:
@@ -109,11 +109,11 @@ class Stream:
         """Each text as a tagger gives it that has read nothing before."""
         tagged: list[bytes] = []
         while len(tagged) < len(analysed):
-            tagged += self._tagged_alike(analysed[len(tagged) :])
+            tagged += self._tag_first(analysed[len(tagged) :])
         return tagged
 
-    def _tagged_alike(self, analysed: Sequence[bytes]) -> list[bytes]:
-        """The first of the texts, up to one with a word that teaches the tagger something; at least one."""
+    def _tag_first(self, analysed: Sequence[bytes]) -> list[bytes]:
+        """Tag the first of the texts, at least one, up to one with a word from which the tagger learns."""
         try:
             done = subprocess.run(
                 ["bash", "-c", self._tagger, *_ARGUMENTS],
@@ -169,7 +169,7 @@ class Programs:
     def exchange(self, texts: Sequence[bytes], answers: list[bytes]) -> None:
         """Write and read as the pipes allow: with large texts both would wait for each other else."""
         sending, receiving = _open(self._process.stdin), _open(self._process.stdout)
-        begun = b""
+        partial = b""
         with selectors.DefaultSelector() as selector:
             selector.register(receiving, selectors.EVENT_READ)
             if selector.select(0):
@@ -190,11 +190,11 @@ class Programs:
                     chunk = os.read(receiving, _CHUNK_BYTES)
                     if not chunk:
                         raise StreamBroken("a program of the pipeline ended")
-                    *complete, begun = (begun + chunk).split(b"\0")
+                    *complete, partial = (partial + chunk).split(b"\0")
                     if complete:
                         answers += complete
                         deadline = time.monotonic() + self._timeout_seconds
-        if begun or len(answers) > len(texts):
+        if partial or len(answers) > len(texts):
             answers.clear()
             raise StreamBroken("more answers came than texts were sent")
 

@@ -29,7 +29,7 @@ class ModelSource:
     original: str
     """The model on the hub that is converted."""
     tokenizers: Sequence[tuple[str, ...]]
-    """One file name for source and target alike, or one for each; the first that there is counts."""
+    """One file name for both source and target, or one for each; the first alternative that exists counts."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +87,9 @@ def find(model: str, source: ModelSource) -> ModelFolder:
     else:
         path = Path(model).expanduser() if model else cache_folder() / "models" / source.default
         if not path.is_dir():
-            raise BadInput(f"The translator {source.translator} finds no model at {path}. {_advice(path, source)}")
+            raise BadInput(f"The translator {source.translator} found no model at {path}. {_advice(path, source)}")
     if not (path / "model.bin").is_file():
-        raise BadInput(f"{path} holds no model.bin, so it is no CTranslate2 model. {_advice(path, source)}")
+        raise BadInput(f"{path} contains no model.bin, so it is not a CTranslate2 model. {_advice(path, source)}")
     for names in source.tokenizers:
         files = [path / name for name in names]
         if all(file.is_file() for file in files):
@@ -110,7 +110,7 @@ def _advice(path: Path, source: ModelSource) -> str:
 def _fetched(model: str, source: ModelSource) -> Path:
     match = _HUB_ID.fullmatch(model)
     if match is None:
-        raise BadInput(f"{model!r} is no id of a model.")
+        raise BadInput(f"{model!r} is not the id of a model.")
     hub = require("huggingface_hub", *EXTRA)
     try:
         return Path(
@@ -128,6 +128,6 @@ def _fetched(model: str, source: ModelSource) -> Path:
     except (OSError, ValueError, hub.errors.HfHubHTTPError) as error:
         reason = " ".join(str(error).split())[:200]
         raise BadInput(
-            f"The model {model} is neither a folder here nor to be had from the Hugging Face hub ({reason}). "
+            f"The model {model} is neither a local folder nor available from the Hugging Face hub ({reason}). "
             f"{_advice(cache_folder() / 'models' / source.default, source)}"
         ) from None

@@ -26,7 +26,7 @@ _ILLEGAL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 @dataclass(frozen=True, kw_only=True)
 class DeepL:
-    """DeepL. The texts go out as XML, in which it keeps the tags that stand for masks."""
+    """DeepL. The texts go out as XML, in which it keeps the tags that are its placeholders."""
 
     name: str = "deepl"
     endpoint: str = ""
@@ -76,7 +76,7 @@ class DeepL:
             rows = await asyncio.get_running_loop().run_in_executor(threads, call)
         except deepl.QuotaExceededException:
             raise BackendError(
-                "DeepL's quota for this billing period is used up. Everything finished is saved; go on with "
+                "DeepL's quota for this billing period is used up. Everything finished is saved; resume with "
                 "another translator or next month."
             ) from None
         except deepl.AuthorizationException:
@@ -102,7 +102,7 @@ class DeepL:
         if error.should_retry or common.transient(status, said, {}) is not None:
             raise Transient("rate-limited" if status in {429, 529} else "server", detail=said)
         if "_lang" in said:
-            raise BadInput(f"DeepL does not take the pair of languages: {said}")
+            raise BadInput(f"DeepL does not support this pair of languages: {said}")
         reason = "too-long" if status in common.TOO_LONG else "unsupported"
         return Failure(reason, said, False)
 

@@ -87,7 +87,7 @@ class Google:
         except _Item as item:
             return item.failure
         except httpx.InvalidURL:
-            return Failure("too-long", f"the text has {len(text):,} characters, more than an address holds", False)
+            return Failure("too-long", f"the text has {len(text):,} characters, more than a URL can hold", False)
         except httpx.TimeoutException:
             raise Transient("timeout", detail=f"no answer within {self.limits.timeout_seconds:g} seconds") from None
         except httpx.TransportError as error:
@@ -98,7 +98,7 @@ class Google:
 
 
 async def _inspect(response: Any) -> None:
-    """Raise for every answer that is no translation, before googletrans makes of it what it likes."""
+    """Raise for every answer that is not a translation, before googletrans misreads it."""
     status, headers = response.status_code, response.headers
     if status == 200 and "html" not in headers.get("content-type", "").lower():
         await response.aread()
@@ -131,6 +131,6 @@ def _has_pieces(response: Any) -> bool:
 def _captcha(headers: Any) -> Transient:
     return Transient(
         "rate-limited",
-        detail="Google asks whether this is a person (captcha): too much was asked from this address",
+        detail="Google demands a captcha: too many requests came from this address",
         retry_after=retry_after_seconds(headers.get("retry-after")),
     )

@@ -27,7 +27,7 @@ _QUOTAS = frozenset({"dailyLimitExceeded", "quotaExceeded", "billingNotEnabled"}
 
 @dataclass(frozen=True, kw_only=True)
 class GoogleCloud:
-    """Google's paid translator. The texts go out as HTML, in which it keeps the tags that stand for masks."""
+    """Google's paid translator. The texts go out as HTML, in which it keeps the tags that are its placeholders."""
 
     name: str = "google-cloud"
     endpoint: str = "https://translation.googleapis.com"
@@ -98,11 +98,11 @@ class GoogleCloud:
         if (failure := common.transient(status, said, response.headers)) is not None:
             raise failure
         if status == 403 and reasons & _QUOTAS:
-            raise BackendError(f"Google Cloud's quota is used up ({said}). Everything finished is saved.")
+            raise BackendError(f"Google Cloud's quota is used up ({said}). Everything finished is saved; resume later.")
         if status in {401, 403} or "API key" in said:
             raise BadInput(f"Google Cloud does not accept the credentials in {KEY} or {ACCOUNT} ({status} {said}).")
         if "language" in said.lower():
-            raise BadInput(f"Google Cloud does not take the pair of languages ({status} {said}).")
+            raise BadInput(f"Google Cloud does not support this pair of languages ({status} {said}).")
         reason = "too-long" if status in common.TOO_LONG or "too long" in said.lower() else "unsupported"
         return Failure(reason, f"{status} {said}", False)
 
@@ -136,7 +136,7 @@ class GoogleCloud:
                     )
                 )
             except (OSError, ValueError) as error:
-                raise BadInput(f"{ACCOUNT} names {path}, which holds no service account: {error}") from None
+                raise BadInput(f"{ACCOUNT} names {path}, which is not the file of a service account: {error}") from None
         return self._accounts[0]
 
     def _hide_key(self, text: str) -> str:

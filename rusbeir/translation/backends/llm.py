@@ -46,7 +46,7 @@ def judge(segment: Segment) -> Failure | None:
 
 @dataclass(frozen=True, kw_only=True)
 class LlmTranslator:
-    """A language model. An answer that is no translation is asked for again with another seed, before it fails."""
+    """A language model. An answer that is not a translation is asked for again with another seed before it fails."""
 
     name: str = "llm"
     llm: str = ""
@@ -176,7 +176,7 @@ SCHEMA: Mapping[str, Any] = {
 
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _FENCE = re.compile(r"```(?:json)?\s*\n?(.*?)```", re.DOTALL)
-# A whole object by its frame, whatever quotes and line breaks stand inside unescaped; never one that was cut.
+# A whole object by its frame, whatever quotes and line breaks it contains unescaped; never one that was cut.
 _FRAME = re.compile(r"""\{\s*["']?translation["']?\s*:\s*(["'])(.*)\1\s*,?\s*\}""", re.DOTALL)
 _ESCAPE = re.compile(r'\\(u[0-9a-fA-F]{4}|["\\/bfnrt])')
 _ESCAPED = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}

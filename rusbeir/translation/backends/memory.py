@@ -27,7 +27,7 @@ class Memory:
     memory: str | Path = ""
     """A .jsonl, .tsv or .tmx file, .gz too."""
     fuzzy: float | None = None
-    """The least likeness, above 0 and up to 1, at which the translation of another text is taken, with the flag
+    """The lowest similarity, above 0 and up to 1, at which the translation of another text is taken, with the flag
     fuzzy:0.93. None takes exact matches alone, and those that differ in white space alone."""
     limits: Limits = field(default_factory=lambda: preset("memory").limits)
     capacity: Capacity = field(default_factory=lambda: preset("memory").capacity)
@@ -78,5 +78,5 @@ class Memory:
             raise BadInput("The translator memory needs a file: give --memory FILE (.jsonl, .tsv or .tmx).")
         path = Path(self.memory).expanduser()
         if not path.is_file():
-            raise BadInput(f"{path}: there is no such file to use as a translation memory.")
+            raise BadInput(f"{path} does not exist. --memory names the file of a translation memory.")
         return path

@@ -1,4 +1,4 @@
-"""A dataset in, the same dataset in another language out: what `rusbeir port` and `rusbeir.port` do."""
+"""Port a dataset to another language: what `rusbeir port` and `rusbeir.port` do."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Report: TypeAlias = dict[str, Any]
 
 
 class Incomplete(BackendError):
-    """Some texts have no translation, and no dataset was written. report says the rest."""
+    """Some texts have no translation, and no dataset was written. report is that of rusbeir.port."""
 
     def __init__(self, message: str, report: Report) -> None:
         super().__init__(message)
@@ -71,15 +71,15 @@ def port(
     tell: Tell = lambda line: None,
     **options: Unpack[TranslatorOptions],
 ) -> Report:
-    """Translate a dataset into the folder out, and say what came of it.
+    """Translate a dataset into the folder out, and return a report (docs/port.md).
 
     Whatever was translated before by these translators into this folder is not asked for again. The options are
-    those of the translators (memory=, model=, llm=, …); translator None stands for those of the port that out holds,
-    to go on with it. retry_failed asks again for what has failed; with keep_untranslated, texts that came
-    back as they were may stand so in the dataset. tell is called with a line for a person before
+    those of the translators (memory=, model=, llm=, …); translator None means those of the port in out,
+    which is resumed. retry_failed asks again for what has failed; with keep_untranslated, texts that came
+    back unchanged may stay so in the dataset. tell is called with a line for a person before
     anything is sent. Raises Incomplete where texts are left without a translation,
     in which case no dataset is written; BackendError where the service or a budget stopped the work, all that was
-    answered being kept; BadInput for a folder that holds another port.
+    answered being kept; BadInput for a folder that contains another port.
 
     >>> rusbeir.port("xquad/en", to="ru", translator="memory", memory="pairs.tsv", out="out")  # doctest: +SKIP
     """
@@ -134,7 +134,7 @@ def translate_texts(
 ) -> Iterator[tuple[Plan, Journal]]:
     """Translate texts that belong to no dataset; Plan.translated finds the answers in the journal while it is open.
 
-    The journal is in the folder out. What it holds already is not sent again, whatever texts it was made for. Raises
+    The journal is in the folder out. What it contains already is not sent again, whatever texts it was made for. Raises
     what port raises for the translators and where the service or a budget stops the work; a single text without a
     translation raises nothing.
     """
@@ -142,7 +142,7 @@ def translate_texts(
     with open_port_folder(out, {"from": source, "to": target}, given, more=False) as (journal, chain):
         plan = Plan(language=source, glossary=None, entries=chain)
         journal.add(plan.tasks(texts, plan.steps[0]))
-        # What later passes were handed before lacks the new texts.
+        # What later steps were given before lacks the new texts.
         journal.set_meta({f"cut {step.number}": "" for step in plan.steps[1:]})
         budget = Budget(journal, chars=budget_chars, cost=budget_cost)
         run_to_end(
@@ -169,7 +169,7 @@ class PortJob:
     tell: Tell
 
     def run(self, *, retry_failed: bool, keep_untranslated: bool, export: Path | None) -> Report:
-        """Go on until everything is translated and written. Raises as port does."""
+        """Translate what is missing and write the dataset. Raises as port does."""
         if retry_failed:
             self.plan.reset_missing(self.journal)
         self._cut()
@@ -206,7 +206,7 @@ class PortJob:
         return {**report, **self._publish(found)}
 
     def _cut(self) -> None:
-        """Put the units of all texts into the journal, once, and note beside it how each text was cut."""
+        """Put the units of all texts into the journal, once, and write down in LAYOUT how each text was cut."""
         path = self.out / LAYOUT
         if self.journal.get_meta("cut") and path.exists():
             return
@@ -225,7 +225,7 @@ class PortJob:
                             yield Task.of(first.kind, piece)
 
             self.journal.add(tasks())
-        # What was handed on before was cut from other units.
+        # What later steps were given before was cut from other units.
         later = {f"cut {step.number}": "" for step in self.plan.steps[1:]}
         self.journal.set_meta({"cut": "yes", **later})
         self.progress("cut texts", total, total)
@@ -241,7 +241,7 @@ class PortJob:
         )
 
     def _publish(self, found: Mapping[str, Any]) -> Report:
-        """Write the dataset, and say what it is."""
+        """Write the dataset; its name, fingerprint, licence and counts."""
         lengths = read_cuts(self.out / LAYOUT)
 
         def translate(texts: Sequence[str]) -> list[str]:
@@ -301,14 +301,14 @@ def make_entries(
                 one.check(source, target)
     entries = tuple(TranslatorEntry.of(one, name) for one, name in zip(made, names, strict=True))
     if not entries or len({entry.signature for entry in entries}) < len(entries):
-        raise BadInput("translator= must hold at least one translator, and each only once.")
+        raise BadInput("translator= must contain at least one translator, and each only once.")
     return entries
 
 
 def _flatten(translators: Translators) -> Iterator[Translator]:
     if isinstance(translators, str):
         raise BadInput(
-            f"translator= holds the name {translators!r} among objects: pass make({translators!r}) in its place."
+            f"translator= contains the name {translators!r} among objects: pass make({translators!r}) in its place."
         )
     if not isinstance(translators, Sequence):
         yield translators

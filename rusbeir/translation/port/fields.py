@@ -1,4 +1,4 @@
-"""The texts of a dataset that are translated, and the records in which they stand."""
+"""The texts of a dataset that are translated, and the records that contain them."""
 
 from __future__ import annotations
 
@@ -27,23 +27,25 @@ def parse_fields(names: str | None) -> tuple[str, ...]:
         return FIELDS
     asked = [name.strip() for name in names.split(",") if name.strip()]
     if wrong := [name for name in asked if name not in FIELDS]:
-        raise BadInput(f"--fields {names}: no field {wrong[0]!r}; choose from {', '.join(FIELDS)}, parted by commas.")
+        raise BadInput(
+            f"--fields {names}: no field {wrong[0]!r}; choose from {', '.join(FIELDS)}, separated by commas."
+        )
     if not asked:
-        raise BadInput(f"--fields {names!r} names no field; choose from {', '.join(FIELDS)}, parted by commas.")
+        raise BadInput(f"--fields {names!r} names no field; choose from {', '.join(FIELDS)}, separated by commas.")
     return tuple(name for name in FIELDS if name in asked)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Material:
-    """What is translated of a dataset, and what is written beside it as it is."""
+    """A dataset, what is translated of it, and what is copied unchanged."""
 
     dataset: Dataset
     fields: tuple[str, ...] = FIELDS
     query_metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """query id -> the keys of its record besides _id and text."""
+    """query id -> the keys of its record other than _id and text."""
 
     def documents(self) -> Iterator[Whole]:
-        """The documents, each with the keys that its record has besides, in corpus order."""
+        """The documents, each with the further keys of its record, in corpus order."""
         return whole_documents(self.dataset.corpus)
 
     def texts(self) -> Iterator[str]:
@@ -68,7 +70,7 @@ class Material:
 
 
 def whole_documents(corpus: Corpus) -> Iterator[Whole]:
-    """The documents, each with the keys that its record has besides; {} where the corpus does not know."""
+    """The documents, each with the further keys of its record; {} where the corpus does not know them."""
     if isinstance(corpus, JsonlCorpus | Sample):
         return corpus.whole()
     return ((doc, {}) for doc in corpus)
@@ -118,5 +120,5 @@ class Sample:
         return self.corpus[doc_id]
 
     def whole(self) -> Iterator[Whole]:
-        """The documents, each with the keys that its record has besides."""
+        """The documents, each with the further keys of its record."""
         return (pair for pair in whole_documents(self.corpus) if pair[0].doc_id in self.kept)

@@ -1,4 +1,4 @@
-"""The folder of a port: its journal, and those of other translators, set aside until they are asked for again."""
+"""The folder of a port: its journal, those of other translators, set aside until used again, and its layout."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ def _refuse_foreign(out: Path, *, more: bool) -> None:
         raise BadInput(f"{out} is a file; --out names a folder.")
     found = {path.name for path in out.iterdir() if path.suffix != ".lock"} if out.is_dir() else set()
     if found and not any(name.startswith("journal") and name.endswith(".sqlite") for name in found):
-        raise BadInput(f"{out} holds files but no port to go on with; choose another folder.")
+        raise BadInput(f"{out} contains files but no port to resume. Choose another folder.")
     if more and not found:
-        raise BadInput(f"{out} holds no port whose failures could be asked for again; leave --retry-failed out.")
+        raise BadInput(f"{out} contains no port, so there are no failures to retry. Leave --retry-failed out.")
 
 
 def _move(out: Path, old: str, new: str) -> None:
@@ -117,7 +117,7 @@ def apply_cuts(lines: Iterable[Sequence[int]], texts: Iterable[str], path: Path)
             pieces.append(Piece(text[start:end], length > 0))
             start = end
         if start != len(text):
-            raise BadInput(f"{path} does not fit its source any more: remove it, and the texts are cut again.")
+            raise BadInput(f"{path} no longer fits its source. Remove it, and the texts are cut again.")
         yield pieces
 
 

@@ -34,7 +34,7 @@ Translate = Callable[[Sequence[str]], Sequence[str]]
 def publish(out: Path, material: Material, translate: Translate, card: Card, progress: Progress) -> str:
     """Write corpus.jsonl, queries.jsonl, the qrels and card.json into out, and return the fingerprint.
 
-    All files appear when all are whole, the card last; there is none meanwhile.
+    All files appear once all are complete, the card last; until then there is no card.
     """
     dataset = material.dataset
     split = dataset.card.split
@@ -72,8 +72,8 @@ def publish(out: Path, material: Material, translate: Translate, card: Card, pro
 def summary(journal: Journal, plan: Plan, *, keep_untranslated: bool) -> dict[str, Any]:
     """What became of the units, translator by translator and level by level; no times, no costs.
 
-    "kept" are those that the last translator gave back as they were, where that is accepted: on demand, and of a
-    translator on this machine, which always gives the same. They stand in the dataset as they are.
+    "kept" are units that the last translator returned unchanged and that stay so in the dataset. That is accepted on
+    demand, and of a translator on this machine, which always gives the same answer.
     """
     rows: list[dict[str, Any]] = []
     flagged = 0
@@ -129,7 +129,7 @@ def write_quality(out: Path, journal: Journal, plan: Plan, found: Mapping[str, A
 
 
 def aligned_pairs(journal: Journal, plan: Plan) -> Iterator[tuple[str, str]]:
-    """(source, translation) of each unit that is done, once, pass by pass in the order in which they first stand."""
+    """(source, translation) of each unit that is done, once, step by step in the order of their first occurrence."""
     for step in plan.steps:
         for result in step.queue(journal).results("done"):
             yield result.task.payload, result.result
@@ -139,7 +139,7 @@ def _line(row: Mapping[str, Any]) -> bytes:
     try:
         return orjson.dumps(row) + b"\n"
     except orjson.JSONEncodeError:
-        # Lone surrogates, which no translator takes, can be written as escapes only.
+        # Unpaired surrogates, which no translator accepts, can only be written as escapes.
         return json.dumps(row).encode() + b"\n"
 
 
@@ -158,8 +158,8 @@ def ported_card(
 ) -> Card:
     """The card of a dataset that was made of another; found is publishing.summary. The same port, the same card.
 
-    A translation is a derivative work: it has the source's licence, and what a translator's model demands besides
-    stands with the translator.
+    A translation is a derivative work: it has the source's licence, and what a translator's model demands in
+    addition is in that translator's entry.
     """
     done = {entry.signature: 0 for entry in entries}
     for row in found["passes"]:

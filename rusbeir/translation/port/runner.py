@@ -231,7 +231,7 @@ async def translate_pending(
 
 
 def _hand_on(plan: Plan, journal: Journal, step: CascadeStep) -> None:
-    """Cut what the pass before has not done to the size of this one, once."""
+    """Cut what the previous step has left undone to the size of this step, once."""
     # Another version may cut otherwise, and then looks for other units.
     name, version = f"cut {step.number}", __version__
     if step.number == 0 or journal.get_meta(name) == version:
@@ -242,7 +242,7 @@ def _hand_on(plan: Plan, journal: Journal, step: CascadeStep) -> None:
 
 
 def _announce(step: CascadeStep, size: Size, tell: Tell) -> None:
-    """Say who receives what, before it is sent."""
+    """Tell who receives how much at what price, before it is sent."""
     entry = step.entry
     if not entry.sends:
         return
@@ -253,7 +253,7 @@ def _announce(step: CascadeStep, size: Size, tell: Tell) -> None:
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:
-    """What the coroutine returns, also where an event loop runs already, as in a notebook."""
+    """Run the coroutine and return its result, also where an event loop is already running, as in a notebook."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

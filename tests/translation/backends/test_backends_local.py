@@ -206,12 +206,12 @@ def test_no_neural_answer_is_cut_in_silence(tiny):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("opus-mt", {}, "The translator opus-mt finds no model at {cache}/models/opus-mt-en-ru. Make it once"),
+        ("opus-mt", {}, "The translator opus-mt found no model at {cache}/models/opus-mt-en-ru. Make it once"),
         ("opus-mt", {}, "ct2-transformers-converter --model Helsinki-NLP/opus-mt-en-ru --quantization int8 "
          "--copy_files source.spm target.spm --output_dir {cache}/models/opus-mt-en-ru"),
-        ("nllb", {}, "finds no model at {cache}/models/nllb-200-distilled-600M."),
-        ("madlad", {"model": "./no/such/folder"}, "finds no model at no/such/folder."),
-        ("opus-mt", {"model": "{empty}"}, "{empty} holds no model.bin, so it is no CTranslate2 model. Make it once"),
+        ("nllb", {}, "found no model at {cache}/models/nllb-200-distilled-600M."),
+        ("madlad", {"model": "./no/such/folder"}, "found no model at no/such/folder."),
+        ("opus-mt", {"model": "{empty}"}, "{empty} contains no model.bin, so it is not a CTranslate2 model."),
         ("nllb", {"model": "{opus}"}, "{opus} has no tokenizer: copy sentencepiece.bpe.model from facebook/nllb-200"),
         ("nllb", {"model": "{nllb}", "target": "kk"}, "nllb does not translate into 'kk'. It has: eng_Latn, rus"),
         ("madlad", {"model": "{madlad}", "target": "kk"}, "madlad does not translate into 'kk'. It has: ru."),
@@ -276,6 +276,6 @@ def test_a_model_of_the_hub_is_found_in_its_cache(tiny, tmp_path):
 def test_a_model_that_is_nowhere(tmp_path):
     last = hub(tmp_path, "someone/nothing").stderr.splitlines()[-1]
     assert (
-        "BadInput: The model someone/nothing is neither a folder here nor to be had from the Hugging Face hub" in last
+        "BadInput: The model someone/nothing is neither a local folder nor available from the Hugging Face hub" in last
     )
     assert "ct2-transformers-converter" in last

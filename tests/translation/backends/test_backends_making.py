@@ -64,7 +64,7 @@ def test_limits_are_the_rows_but_for_what_is_given():
         ("google-cloud", {}, "GOOGLE_API_KEY", "The translator google-cloud needs credentials: set GOOGLE_API_KEY"),
         ("google", {"endpoint": "ftp://x"}, "", "The translator google's endpoint is not a URL"),
         ("memory", {}, "", "The translator memory needs a file: give --memory FILE"),
-        ("memory", {"memory": "nowhere.tsv"}, "", "nowhere.tsv: there is no such file"),
+        ("memory", {"memory": "nowhere.tsv"}, "", "nowhere.tsv does not exist"),
         ("python:own_translators", {}, "", "python:own_translators does not name a function"),
         ("python:no_module.f", {}, "", "python:no_module.f: cannot import no_module"),
         ("python:own_translators.none", {}, "", "python:own_translators.none: own_translators has no function 'none'."),

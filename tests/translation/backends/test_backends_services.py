@@ -114,7 +114,7 @@ def test_tags_come_through_and_languages_are_named(name, server):
     [
         ("deepl", 456, '{"message": "Quota Exceeded"}', BackendError, "DeepL's quota for this billing"),
         ("deepl", 403, "{}", BadInput, "DeepL does not accept the key in DEEPL_AUTH_KEY."),
-        ("deepl", 400, '{"message": "Value for \'target_lang\' not supported."}', BadInput, "DeepL does not take"),
+        ("deepl", 400, '{"message": "Value for \'target_lang\' not supported."}', BadInput, "DeepL does not support"),
         ("deepl", 429, "{}", Transient, "rate-limited"),
         ("deepl", 503, "{}", Transient, "server"),
         ("deepl", 200, '{"translations": [{"text": "x"', Transient, "malformed"),
@@ -129,7 +129,7 @@ def test_tags_come_through_and_languages_are_named(name, server):
         ("google-cloud", 400, servers.cloud_error(400, "API key not valid.", "badRequest"), BadInput,
          "Google Cloud does not accept the credentials"),
         ("google-cloud", 400, servers.cloud_error(400, "Bad language pair: {en|xx}", "badRequest"), BadInput,
-         "Google Cloud does not take the pair of languages"),
+         "Google Cloud does not support this pair of languages"),
         ("google-cloud", 200, '{"data": {"translations": []}}', Transient, "malformed: 1 texts were sent and 0"),
         ("google-cloud", 200, "[]", Transient, "malformed"),
     ],
@@ -183,5 +183,5 @@ def test_a_service_account_without_a_token_server(account, server):
 
 def test_a_file_that_is_no_service_account(account, server):
     account.write_text("{}", encoding="utf-8")
-    with pytest.raises(BadInput, match=r"account\.json, which holds no service account"):
+    with pytest.raises(BadInput, match=r"account\.json, which is not the file of a service account"):
         make_one("google-cloud", endpoint=server.url).check("en", "ru")
