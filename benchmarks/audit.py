@@ -42,7 +42,7 @@ def damage(n: int = 2000, each: int = 50) -> list[dict[str, Any]]:
 
 
 def speed(n: int = 100_000) -> dict[str, Any]:
-    """Segments a second through all checks, and chrF beside sacrebleu's on one core and on two."""
+    """Segments per second through all checks, and the speed of chrF relative to sacrebleu on one core and on two."""
     from sacrebleu.metrics.chrf import CHRF
 
     from rusbeir.audit import scores

@@ -83,19 +83,23 @@ class RoundTrip:
             rows[name] = {MEASURE: row["measures"][MEASURE], "signature": row["signature"]}
             per_query = orjson.loads(Path(row["per_query"]).read_bytes())
             values[name] = {query_id: found[MEASURE] for query_id, found in per_query.items()}
-        table: list[dict[str, Any]] = [
-            {
-                "query_id": query_id,
-                "query": self.port.source.queries[query_id],
-                "translation": self.port.dataset.queries[query_id],
-                "back_translation": back.queries[query_id],
-                "chrF": round(self.query_chrf[query_id], 2),
-                "documents_chrF": self._documents_chrf(query_id),
-                **{name: found.get(query_id) for name, found in values.items()},
-            }
-            for query_id in values["source"]
-            if query_id in self.query_chrf
-        ]
+        table: list[dict[str, Any]] = []
+        for query_id in values["source"]:
+            if query_id not in self.query_chrf:
+                continue
+            grades = self.port.dataset.qrels[query_id]
+            relevant = [self.doc_chrf[name] for name, grade in grades.items() if grade > 0 and name in self.doc_chrf]
+            table.append(
+                {
+                    "query_id": query_id,
+                    "query": self.port.source.queries[query_id],
+                    "translation": self.port.dataset.queries[query_id],
+                    "back_translation": back.queries[query_id],
+                    "chrF": round(self.query_chrf[query_id], 2),
+                    "documents_chrF": round(sum(relevant) / len(relevant), 2) if relevant else None,
+                    **{name: found.get(query_id) for name, found in values.items()},
+                }
+            )
         with atomic_file(folder / PER_QUERY) as file:
             file.writelines(orjson.dumps(row) + b"\n" for row in table)
         lost = sorted(table, key=lambda row: (row["back"] - row["source"], row["query_id"]))
@@ -121,12 +125,6 @@ class RoundTrip:
         corpus = Sample(original.corpus, frozenset(self.doc_ids))
         queries = {query_id: original.queries[query_id] for query_id in ported.queries}
         return replace(original, corpus=corpus, queries=queries, qrels=ported.qrels)
-
-    def _documents_chrf(self, query_id: str) -> float | None:
-        """The mean over the query's relevant documents; None where none has a chrF."""
-        grades = self.port.dataset.qrels[query_id]
-        scores = [self.doc_chrf[doc_id] for doc_id, grade in grades.items() if grade > 0 and doc_id in self.doc_chrf]
-        return round(sum(scores) / len(scores), 2) if scores else None
 
 
 @contextlib.contextmanager

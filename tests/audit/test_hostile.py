@@ -71,7 +71,7 @@ def test_report_in_a_browser(hostile, browser):
     page.goto((hostile / "qa" / "report.html").as_uri())
     assert page.title() == "Audit of small@ru"
     assert problems == []
-    assert len(requests) == 1, "the page needs nothing besides itself"
+    assert len(requests) == 1, "the page loads nothing else"
     text = page.inner_text("body")
     assert "<img src=x onerror=" in text
     assert "{{ 7 * 7 }}" in text

@@ -27,7 +27,7 @@ def theirs(hypotheses: list[str], references: list[str]) -> dict[str, float | No
     return {name: metric.corpus_score(hypotheses, [references]).score for name, metric in METRICS.items()}
 
 
-def ours(level: dict) -> dict[str, float | None]:
+def scores_of(level: dict) -> dict[str, float | None]:
     return {name: level[name] for name in METRICS}
 
 
@@ -58,8 +58,8 @@ def test_scores_are_those_of_sacrebleu(make_port, reference):
     # A document is one line; the title that the reference does not have is left out on both sides.
     hypotheses = ["Вода кипит Лёд тает. Снег падает. - Медведь 5 kg - Волк 7 kg", "Лёд тает. Снег падает.", "1987"]
     references = ["Вода закипает Лёд таял. Снег падает. - Медведь 5 kg - Волк 7 kg", "Лёд таял. Снег падает.", "1987"]
-    assert ours(documents) == theirs(hypotheses, references)
-    assert ours(queries) == theirs(["лёд тает", "гора озеро утро"], ["лёд таял", "гора озеро утро"])
+    assert scores_of(documents) == theirs(hypotheses, references)
+    assert scores_of(queries) == theirs(["лёд тает", "гора озеро утро"], ["лёд таял", "гора озеро утро"])
     assert found["signatures"]["BLEU"].startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
     page = (folder / "qa" / "report.html").read_text()
     assert "Compared with people" in page
@@ -91,7 +91,7 @@ def test_a_port_of_xquad_and_the_russian_one(shared_data, tmp_path):
         if level == "documents":
             # Paragraphs of more than a hundred words.
             expected["TER"] = None
-        assert ours(found[level]) == expected
+        assert scores_of(found[level]) == expected
 
 
 def shortened(text: str) -> str:
@@ -105,7 +105,7 @@ def test_what_is_empty_counts_against_the_port(make_port, reference):
     made = open_port(folder, source=folder.parent / "small")
     queries = compare_port(made, load(reference), processes=1)["levels"]["queries"]
     assert (queries["n"], queries["lacking"]) == (2, 0)
-    assert ours(queries) == theirs(["", "гора озеро утро"], ["лёд таял", "гора озеро утро"])
+    assert scores_of(queries) == theirs(["", "гора озеро утро"], ["лёд таял", "гора озеро утро"])
 
 
 def test_gates_and_what_is_not_a_reference(make_port, reference):

@@ -90,7 +90,7 @@ def test_wmt22(shared_data, system):
 
 
 def test_files(shared_data, tmp_path):
-    """All of it on files, beside sacrebleu's command line on the same."""
+    """All scores of files, compared with the command line of sacrebleu."""
     folder = shared_data / "wmt22-en-ru"
     paths = {}
     for name in ("src.en", "hyp.eTranslation.ru", "ref.A.ru"):

@@ -14,7 +14,7 @@ from tests.support.small_port import DOCS, records, translated, write_source
 
 @pytest.fixture
 def ported(rusbeir, tmp_path) -> Path:
-    """A port of the small source, with a memory for the way back beside it."""
+    """A port of the small source, and a translation memory for the way back."""
     source = write_source(tmp_path / "small")
     texts = {text for doc in DOCS for text in (doc["title"], doc["text"]) if text}
     texts |= {query["text"] for query in records(source / "queries.jsonl")}
