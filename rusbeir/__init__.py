@@ -57,37 +57,24 @@ __all__ = [
     "write_run",
 ]
 
-_HOMES = {
-    "Analyzer": "rusbeir.analysis",
-    "BackendError": "rusbeir.errors",
-    "BadInput": "rusbeir.errors",
-    "Corpus": "rusbeir.types",
-    "Dataset": "rusbeir.types",
-    "DatasetReader": "rusbeir.datasets.formats.reader",
-    "Doc": "rusbeir.types",
-    "Encoder": "rusbeir.retrieval.dense.encoder",
-    "MissingExtra": "rusbeir.errors",
-    "Reranker": "rusbeir.retrieval.rerank.reranker",
-    "Retriever": "rusbeir.types",
-    "RusbeirError": "rusbeir.errors",
-    "SparseEncoder": "rusbeir.retrieval.sparse.encoder",
-    "TextAnalyzer": "rusbeir.types",
-    "Translator": "rusbeir.translation.translator",
-    "UnknownName": "rusbeir.errors",
-    # Not `audit`: importing the subpackage of that name would replace the function.
-    "audit_port": "rusbeir.audit:check_port",
-    "bench": "rusbeir.experiment",
-    "evaluate": "rusbeir.evaluation",
-    "load": "rusbeir.datasets",
-    "port": "rusbeir.translation.port.api",
-    "read_qrels": "rusbeir.datasets",
-    "read_run": "rusbeir.datasets",
-    "search": "rusbeir.experiment",
-    "tune": "rusbeir.tuning",
-    "write_qrels": "rusbeir.datasets",
-    "write_run": "rusbeir.datasets",
+_MODULES = {
+    "rusbeir.analysis": ["Analyzer"],
+    "rusbeir.datasets": ["load", "read_qrels", "read_run", "write_qrels", "write_run"],
+    "rusbeir.datasets.formats.reader": ["DatasetReader"],
+    "rusbeir.errors": ["BackendError", "BadInput", "MissingExtra", "RusbeirError", "UnknownName"],
+    "rusbeir.evaluation": ["evaluate"],
+    "rusbeir.experiment": ["bench", "search"],
+    "rusbeir.retrieval.dense.encoder": ["Encoder"],
+    "rusbeir.retrieval.rerank.reranker": ["Reranker"],
+    "rusbeir.retrieval.sparse.encoder": ["SparseEncoder"],
+    "rusbeir.translation.port.api": ["port"],
+    "rusbeir.translation.translator": ["Translator"],
+    "rusbeir.tuning": ["tune"],
+    "rusbeir.types": ["Corpus", "Dataset", "Doc", "Retriever", "TextAnalyzer"],
 }
-"""Name -> the module that it is imported from, with `:name` where it is called otherwise there."""
+_HOMES = {name: (module, name) for module, names in _MODULES.items() for name in names}
+# Not `audit`: importing the subpackage of that name would replace the function.
+_HOMES["audit_port"] = ("rusbeir.audit", "check_port")
 
 
 def __getattr__(name: str) -> Any:
@@ -96,8 +83,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'rusbeir' has no attribute {name!r}")
     import importlib
 
-    module, _, attribute = _HOMES[name].partition(":")
-    return getattr(importlib.import_module(module), attribute or name)
+    module, attribute = _HOMES[name]
+    return getattr(importlib.import_module(module), attribute)
 
 
 def __dir__() -> list[str]:
