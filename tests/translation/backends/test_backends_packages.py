@@ -38,7 +38,7 @@ def install(project: Path) -> Path:
 def british(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str]:
     """The package of docs/port.md, installed, and the command that uses it."""
     section = PAGE.read_text(encoding="utf-8").partition("## Your own translator\n")[2].partition("\n## ")[0]
-    files, use = re.findall(r"^```(?:bash|sh)\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    files, use = re.findall(r"^```(?:bash|text)\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     subprocess.run(["bash", "-euc", files], cwd=tmp_path, check=True)
     pip, command = use.splitlines()
     assert pip == "pip install ./british"
