@@ -56,10 +56,9 @@ def bench(
 
     >>> row = bench("mini/ru", "bm25(profile=raw)", measures="nDCG@10")  # doctest: +SKIP
     """
-    _refuse_depth(k)
     names = check_measures([measures] if isinstance(measures, str) else measures)
     out = Path(out)
-    dataset, resolved = _resolve_on(dataset, system, engine, language, split, progress)
+    dataset, resolved = _resolve_on(dataset, system, k, engine, language, split, progress)
     card = dataset.card
     signature = f"{resolved.signature}|k:{k}"
     if not force and (row := _present(out, dataset, resolved.name, signature, names)):
@@ -111,20 +110,18 @@ def bench(
     return row
 
 
-def _refuse_depth(k: int) -> None:
-    if k < 1:
-        raise BadInput(f"k is {k}; ask for at least 1 hit per query.")
-
-
 def _resolve_on(
     dataset: str | Path | Dataset,
     system: str | Spec | System,
+    k: int,
     engine: str,
     language: str | None,
     split: str | None,
     progress: Progress,
 ) -> tuple[Dataset, System]:
     """The loaded dataset, and the system resolved for its language; a resolved system stays as it is."""
+    if k < 1:
+        raise BadInput(f"k is {k}; ask for at least 1 hit per query.")
     if not isinstance(dataset, Dataset):
         dataset = load(dataset, language=language, split=split, progress=progress)
     if isinstance(system, (str, Spec)):
@@ -165,10 +162,9 @@ def search(
 
     >>> search("mini/ru", "bm25", "Кто открыл радий?", k=1)  # doctest: +SKIP
     """
-    _refuse_depth(k)
     if isinstance(queries, str):
         queries = {queries: queries}
-    dataset, resolved = _resolve_on(dataset, system, engine, language, split, progress)
+    dataset, resolved = _resolve_on(dataset, system, k, engine, language, split, progress)
     budget = CharBudget(Path(out), budget_chars) if budget_chars is not None else None
     settings = RunSettings(progress=progress, budget=budget)
     ready = resolved.prepare(dataset.corpus, dataset.fingerprint, settings)

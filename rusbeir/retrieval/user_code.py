@@ -62,7 +62,7 @@ def from_stage(stage: Stage, language: str, engine: str, source: System | None) 
         raise BadInput(f"{stage.name} takes options only, such as depth=50, not {stage.args[0]!s}.")
     factory = _Factory.find(stage.name, dict(stage.options))
     factory.bind("the corpus")
-    return UserSystem(name=str(Spec((stage,))), factory=factory)
+    return UserSystem(name=str(stage), factory=factory)
 
 
 def folder_name(slug: str, recipe: str) -> str:

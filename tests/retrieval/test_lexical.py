@@ -195,10 +195,10 @@ def test_odd_ids_and_texts(tmp_path, engine):
 
 
 def test_a_filler_cannot_be_asked_for(tmp_path):
-    from rusbeir.retrieval.lexical import tantivy_searcher
+    from rusbeir.retrieval.lexical import tantivy_engine
 
     found = retriever(tmp_path / "index", [Doc("a", "x"), Doc("b", "")])
-    assert found.search({"q": f"{tantivy_searcher.FILLER} y"}, 9) == {"q": {}}
+    assert found.search({"q": f"{tantivy_engine.FILLER} y"}, 9) == {"q": {}}
 
 
 def test_several_segments_change_nothing(tmp_path: Path, monkeypatch):

@@ -11,7 +11,7 @@ from rusbeir.analysis import Analyzer, empty_warning, read_language
 from rusbeir.errors import BadInput, unknown
 from rusbeir.retrieval.lexical import bm25, engines, index
 from rusbeir.retrieval.lexical.index import LineAnalyzer
-from rusbeir.retrieval.spec import Spec, Stage
+from rusbeir.retrieval.spec import Stage
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
 from rusbeir.storage import cache_folder
 from rusbeir.types import Corpus
@@ -70,22 +70,14 @@ def from_stage(stage: Stage, language: str, engine: str, source: System | None) 
         raise BadInput(f"{stage.name} searches the corpus itself and cannot follow '{source.name} >>'.")
     asked = bm25.from_stage(stage, language=language)
     chosen, note = engines.choose(engine, asked)
-    return Bm25System(
-        name=str(Spec((stage,))),
-        bm25=asked,
-        analyzer=_analyzer(language, asked),
-        chosen=chosen,
-        note=note,
-    )
-
-
-def _analyzer(language: str, asked: bm25.Bm25) -> LineAnalyzer:
+    analyzer: LineAnalyzer
     if asked.server_language:
         from rusbeir.retrieval.elasticsearch.mappings import ServerAnalyzer
 
-        return ServerAnalyzer(asked.server_language)
-    profile = asked.analysis
-    known = read_language(language).profiles
-    if profile not in known:
-        raise unknown("profile", profile, [*bm25.profiles(), *known], listing="rusbeir languages")
-    return Analyzer(language, profile)
+        analyzer = ServerAnalyzer(asked.server_language)
+    else:
+        known = read_language(language).profiles
+        if asked.analysis not in known:
+            raise unknown("profile", asked.analysis, [*bm25.profiles(), *known], listing="rusbeir languages")
+        analyzer = Analyzer(language, asked.analysis)
+    return Bm25System(name=str(stage), bm25=asked, analyzer=analyzer, chosen=chosen, note=note)
