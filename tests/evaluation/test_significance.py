@@ -1,0 +1,132 @@
+"""Tests and intervals against scipy, exact enumeration and the textbooks' definitions."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rusbeir.evaluation.significance import (
+    bootstrap_intervals,
+    hierarchical_intervals,
+    minimum_detectable_effect,
+    rank_intervals,
+    sign_flip_tests,
+)
+
+RANDOM = np.random.default_rng(13)
+
+
+def exact_maxt(differences: np.ndarray) -> list[float]:
+    """Step-down MaxT by all sign patterns, written from Westfall and Young's definition."""
+    n = differences.shape[1]
+    patterns = np.array(list(product((1, -1), repeat=n)))
+
+    def statistics(flipped: np.ndarray) -> np.ndarray:
+        return np.abs(flipped.mean(axis=1)) / (flipped.std(axis=1, ddof=1) / np.sqrt(n))
+
+    observed = statistics(differences)
+    drawn = np.array([statistics(differences * signs) for signs in patterns])
+    adjusted, so_far = [0.0] * len(observed), 0.0
+    left = list(np.argsort(-observed))
+    while left:
+        hardest = left[0]
+        p = float((drawn[:, left].max(axis=1) >= observed[hardest] - 1e-9).mean())
+        so_far = max(so_far, p)
+        adjusted[hardest] = so_far
+        left = left[1:]
+    return adjusted
+
+
+@pytest.mark.parametrize("n", [20, 50, 300])
+def test_p_is_scipys_within_monte_carlo_error(n: int):
+    differences = RANDOM.normal(0.05, 0.2, size=(3, n))
+    tests = sign_flip_tests(differences)
+    for row, p in zip(differences, tests.p, strict=True):
+        theirs = stats.permutation_test(
+            (row,), lambda x, axis: x.mean(axis=axis), permutation_type="samples", n_resamples=10_000,
+            vectorized=True, rng=np.random.default_rng(5),
+        )  # fmt: skip
+        assert abs(p - theirs.pvalue) < 5 * np.sqrt(2 * max(p * (1 - p), 1e-4) / 10_000)
+
+
+def test_few_queries_are_enumerated():
+    differences = RANDOM.normal(0.2, 0.3, size=(4, 9))
+    tests = sign_flip_tests(differences)
+    for row, p in zip(differences, tests.p, strict=True):
+        theirs = stats.permutation_test((row,), np.mean, permutation_type="samples", n_resamples=np.inf)
+        assert p == pytest.approx(theirs.pvalue, abs=1e-12)
+    assert tests.p_maxt == pytest.approx(exact_maxt(differences), abs=1e-12)
+
+
+def test_maxt_rejects_at_least_what_holm_rejects():
+    systems = RANDOM.normal(0, 0.2, size=(6, 100)) + RANDOM.normal(0, 0.2, size=100)
+    systems += np.linspace(0, 0.2, 6)[:, None]
+    tests = sign_flip_tests(np.array([systems[i] - systems[j] for i in range(6) for j in range(i)]))
+    assert (tests.p_maxt <= 0.05).sum() >= (tests.p_holm <= 0.05).sum()
+    assert tests.p_maxt.mean() < tests.p_holm.mean()
+    assert (tests.p_maxt >= tests.p - 1e-12).all()
+
+
+@pytest.mark.parametrize(
+    ("row", "p", "why"),
+    [
+        ([0.0, 0.0, 0.0], 1.0, "equal systems"),
+        ([0.3], 1.0, "one query can be flipped in two ways, both as far from zero"),
+        ([1.0, 1.0, 1.0, 1.0, 1.0, 1.0], 2 / 64, "constant differences"),
+    ],
+)
+def test_edges(row: list[float], p: float, why: str):
+    tests = sign_flip_tests(np.array([row]))
+    assert tests.p[0] == pytest.approx(p), why
+    assert tests.p_maxt[0] == pytest.approx(p), why
+    assert np.isfinite(tests.effect[0])
+
+
+def test_holm_is_the_textbooks():
+    p = sign_flip_tests(np.array([[1.0] * 7, [1, 1, 1, 1, 1, 1, -0.5], [0.1, -0.1, 0.1, -0.1, 0.1, -0.1, 0.1]]))
+    expected = np.maximum.accumulate(np.sort(p.p) * [3, 2, 1])
+    assert np.sort(p.p_holm) == pytest.approx(np.minimum(expected, 1))
+
+
+def test_the_interval_is_scipys_bca():
+    values = RANDOM.exponential(0.2, size=(2, 80))
+    ours = bootstrap_intervals(values, samples=20_000)
+    for row, (low, high) in zip(values, ours, strict=True):
+        theirs = stats.bootstrap((row,), np.mean, n_resamples=20_000, rng=np.random.default_rng(2)).confidence_interval
+        assert (low, high) == pytest.approx((theirs.low, theirs.high), abs=0.003)
+
+
+def test_intervals_of_constants_are_points():
+    assert bootstrap_intervals(np.full((1, 5), 0.25)).tolist() == [[0.25, 0.25]]
+    assert hierarchical_intervals([np.full((1, 5), 0.2), np.full((1, 3), 0.4)])[0] == pytest.approx([0.2, 0.4])
+
+
+def test_an_average_over_datasets_varies_more_than_one_over_their_queries():
+    groups = [RANDOM.normal(mean, 0.1, size=(1, 50)) for mean in (0.2, 0.5, 0.8)]
+    low, high = hierarchical_intervals(groups)[0]
+    pooled = bootstrap_intervals(np.concatenate(groups, axis=1))[0]
+    assert low < pooled[0]
+    assert high > pooled[1]
+    # Means of three datasets drawn from three: standard deviation of the datasets' means over the root of three.
+    spread = np.std([group.mean() for group in groups]) / np.sqrt(3)
+    assert (high - low) / 2 == pytest.approx(1.96 * spread, rel=0.2)
+
+
+def test_the_detectable_difference_is_found_in_four_of_five():
+    differences = RANDOM.normal(0, 0.3, size=(1, 100))
+    effect = float(minimum_detectable_effect(differences)[0])
+    spread = differences.std(ddof=1)
+    found = [stats.ttest_1samp(RANDOM.normal(effect, spread, 100), 0).pvalue < 0.05 for _ in range(2000)]
+    assert np.mean(found) == pytest.approx(0.8, abs=0.03)
+    assert np.isinf(minimum_detectable_effect(np.array([[0.1]])))[0]
+
+
+def test_ranks_leave_open_what_the_tests_leave_open():
+    systems = np.array([[0.9, 0.8, 0.9, 0.7, 0.9, 0.8, 0.9]] * 3) * np.array([[1.0], [0.98], [0.1]])
+    systems[1] += [0.03, -0.01, 0.02, 0.04, -0.03, 0.01, 0.02]
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    tests = sign_flip_tests(np.array([systems[i] - systems[j] for i, j in pairs]))
+    assert rank_intervals(3, pairs, tests) == [(1, 2), (1, 2), (3, 3)]
