@@ -1,0 +1,116 @@
+"""What the tests and intervals of `rusbeir compare` are worth: levels, power and coverage by simulation, and speed.
+
+`measure(golden, results)` returns rows of what, measure, value. golden is a folder of per-topic scores (a column a
+system), results a folder that `rusbeir bench` filled with at least three systems on xquad/ru.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from rusbeir.evaluation.significance import Floats, bootstrap_intervals, rank_intervals, sign_flip_tests
+from rusbeir.report.results import read_results
+
+NULL_SPLITS = 10_000
+DRAWS = 1_000
+SYSTEMS = 20
+PAIRS = [(i, j) for i in range(SYSTEMS) for j in range(i)]
+
+
+def measure(golden: Path, results: Path) -> list[tuple[str, str, float]]:
+    """Every figure, x1; see the module."""
+    matrices = [np.loadtxt(path, delimiter=",", skiprows=1).T for path in sorted(golden.glob("*.csv"))]
+    scores = _scores(results)
+    return [
+        ("10,000 null splits of TREC runs", "type I error at 0.05", type_one_error(matrices)),
+        ("20 exchangeable systems", "family-wise error at 0.05", family_wise_error(matrices)),
+        ("20 TREC systems, 100 draws", "rejections of MaxT / of Holm", power_ratio(matrices)),
+        ("xquad/ru, differences", "coverage of the 95 % interval", interval_coverage(scores)),
+        ("xquad/ru, systems", "coverage of all rank intervals", rank_coverage(scores)),
+        ("1,190 queries x 20 systems, 10,000 flips", "seconds", seconds()),
+    ]
+
+
+def type_one_error(matrices: list[Floats]) -> float:
+    """The share of null splits rejected: two systems whose scores are swapped at random, topic by topic."""
+    random = np.random.default_rng(0)
+    rejected = 0
+    for draw in range(NULL_SPLITS):
+        matrix = matrices[draw % len(matrices)]
+        first, second = random.choice(len(matrix), 2, replace=False)
+        signs = 1 - 2 * random.integers(0, 2, matrix.shape[1])
+        tests = sign_flip_tests(((matrix[first] - matrix[second]) * signs)[None], permutations=1_000, seed=draw)
+        rejected += bool(tests.p[0] <= 0.05)
+    return rejected / NULL_SPLITS
+
+
+def family_wise_error(matrices: list[Floats]) -> float:
+    """The share of families of 20 exchangeable systems (scores shuffled per topic) in which any pair is rejected."""
+    random = np.random.default_rng(1)
+    wrong = 0
+    for draw in range(DRAWS):
+        matrix = matrices[draw % len(matrices)]
+        systems = matrix[random.choice(len(matrix), SYSTEMS, replace=False)]
+        systems = np.take_along_axis(systems, np.argsort(random.random(systems.shape), axis=0), axis=0)
+        tests = sign_flip_tests(np.array([systems[i] - systems[j] for i, j in PAIRS]), permutations=500, seed=draw)
+        wrong += bool(tests.p_maxt.min() <= 0.05)
+    return wrong / DRAWS
+
+
+def power_ratio(matrices: list[Floats]) -> float:
+    """Pairs of real systems told apart by MaxT, over those told apart by Holm, with the same flips."""
+    random = np.random.default_rng(2)
+    maxt = holm = 0
+    for draw in range(100):
+        matrix = matrices[draw % len(matrices)]
+        systems = matrix[random.choice(len(matrix), SYSTEMS, replace=False)]
+        tests = sign_flip_tests(np.array([systems[i] - systems[j] for i, j in PAIRS]), seed=draw)
+        maxt += int((tests.p_maxt <= 0.05).sum())
+        holm += int((tests.p_holm <= 0.05).sum())
+    return maxt / holm
+
+
+def interval_coverage(scores: Floats) -> float:
+    """How often the interval of a mean difference holds the truth, the queries of XQuAD being the whole population."""
+    random = np.random.default_rng(3)
+    differences = scores[0] - scores[1]
+    drawn = differences[random.integers(0, len(differences), size=(DRAWS, len(differences)))]
+    inside = 0
+    for draw, sample in enumerate(drawn):
+        low, high = bootstrap_intervals(sample[None], samples=2_000, seed=draw)[0]
+        inside += bool(low <= differences.mean() <= high)
+    return inside / DRAWS
+
+
+def rank_coverage(scores: Floats) -> float:
+    """How often the rank intervals of all systems hold their true ranks."""
+    random = np.random.default_rng(4)
+    n_systems, n_queries = scores.shape
+    pairs = [(i, j) for i in range(n_systems) for j in range(i)]
+    ranks = (-scores.mean(axis=1)).argsort().argsort() + 1
+    inside = 0
+    for draw in range(DRAWS):
+        sample = scores[:, random.integers(0, n_queries, size=n_queries)]
+        tests = sign_flip_tests(np.array([sample[i] - sample[j] for i, j in pairs]), permutations=1_000, seed=draw)
+        spans = rank_intervals(n_systems, pairs, tests)
+        inside += all(best <= rank <= worst for rank, (best, worst) in zip(ranks, spans, strict=True))
+    return inside / DRAWS
+
+
+def seconds() -> float:
+    """All pairs of 20 systems on 1,190 queries: 10,000 flips, and intervals from as many resamples."""
+    scores = np.random.default_rng(5).random((SYSTEMS, 1_190))
+    started = time.perf_counter()
+    differences = np.array([scores[i] - scores[j] for i, j in PAIRS])
+    sign_flip_tests(differences)
+    bootstrap_intervals(differences)
+    return time.perf_counter() - started
+
+
+def _scores(results: Path) -> Floats:
+    rows = [one for one in read_results([results], "nDCG@10") if one.dataset == "xquad/ru"]
+    queries = list(rows[0].scores)
+    return np.array([[one.scores[query_id] for query_id in queries] for one in rows])
