@@ -11,7 +11,23 @@ import typer
 from typer.exceptions import TyperException
 
 from rusbeir import __version__
-from rusbeir.cli import analyze, audit, bench, cache, datasets, demo, es, eval, index, languages, port, search, tune
+from rusbeir.cli import (
+    analyze,
+    audit,
+    bench,
+    cache,
+    compare,
+    datasets,
+    demo,
+    es,
+    eval,
+    index,
+    languages,
+    port,
+    report,
+    search,
+    tune,
+)
 from rusbeir.cli.output import note
 from rusbeir.errors import BackendError, RusbeirError
 
@@ -27,6 +43,7 @@ app.command("analyze")(analyze.analyze)
 app.add_typer(audit.app, name="audit")
 app.command("bench")(bench.bench)
 app.add_typer(cache.app, name="cache")
+app.command("compare")(compare.compare)
 app.add_typer(datasets.app, name="datasets")
 app.command("demo")(demo.demo)
 app.add_typer(es.app, name="es")
@@ -34,6 +51,7 @@ app.command("eval")(eval.evaluate)
 app.command("index")(index.index)
 app.add_typer(languages.app, name="languages")
 app.command("port")(port.port)
+app.command("report")(report.report)
 app.command("search")(search.search)
 app.command("tune")(tune.tune)
 

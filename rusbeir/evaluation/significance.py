@@ -130,8 +130,8 @@ def minimum_detectable_effect(differences: Floats, *, alpha: float = ALPHA, powe
     if n < 2:
         return np.full(n_pairs, np.inf)
     factor = float(t.ppf(1 - alpha / 2, n - 1) + t.ppf(power, n - 1))
-    spread: Floats = differences.std(axis=1, ddof=1)
-    return factor * spread / np.sqrt(n)
+    detectable: Floats = factor * differences.std(axis=1, ddof=1) / np.sqrt(n)
+    return detectable
 
 
 def rank_intervals(

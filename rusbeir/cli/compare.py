@@ -1,0 +1,77 @@
+"""`rusbeir compare`: which system is better, whether the difference is real, and what it costs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rusbeir.cli import options, output
+
+Results = Annotated[list[Path], typer.Argument(metavar="RESULTS...", help="Folders that `rusbeir bench --out` wrote.")]
+Measure = Annotated[str, typer.Option("--measure", "-m", help="The measure to compare by.")]
+Data = Annotated[list[Path] | None, typer.Option("--data", help="Folder of a dataset that has no registered name.")]
+AgainstPaper = Annotated[str | None, typer.Option(help="Print a paper's values next to ours: rusbeir.")]
+
+
+def compare(
+    results: Results,
+    measure: Measure = "nDCG@10",
+    baseline: Annotated[str | None, typer.Option(help="Test only the differences to this system.")] = None,
+    where: Annotated[
+        str | None, typer.Option(help="Only queries for which this holds: 'query.words<=4 and query.relevant>1'.")
+    ] = None,
+    data: Data = None,
+    against_paper: AgainstPaper = None,
+    pairs: Annotated[bool, typer.Option("--pairs", help="Also print every tested difference.")] = False,
+    permutations: Annotated[int, typer.Option(min=100, help="Sign flips drawn.")] = 10_000,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV, numbers unrounded.")] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX table (booktabs).")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(help="Write a picture of means and intervals: .svg, .png or .pdf.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Compare the systems of result rows: means with intervals, tests of the differences, cost.
+
+    Example: rusbeir compare results --baseline bm25
+    """
+    from rusbeir.report import compare as run
+    from rusbeir.report import tables
+
+    comparison = run(
+        results, measure=measure, baseline=baseline, where=where, data=data or (), against_paper=against_paper,
+        permutations=permutations,
+    )  # fmt: skip
+    if plot is not None:
+        from rusbeir.report.picture import draw
+
+        draw(comparison, plot)
+    if as_json:
+        output.print_json(comparison.to_dict())
+        return
+    for wanted, write in ((csv, tables.to_csv), (latex, tables.to_latex), (markdown, tables.to_markdown)):
+        if wanted:
+            sys.stdout.write(write(comparison))
+            return
+    for line in comparison.conclusion:
+        typer.echo(line)
+    for dataset in comparison.datasets:
+        typer.echo(f"\n{dataset.dataset}, {dataset.n_queries:,} queries, {comparison.measure} ×100")
+        _print(*tables.score_table(dataset.systems))
+        if pairs:
+            _print(*tables.pair_table(dataset.pairs))
+    for average in comparison.languages:
+        if len(average.datasets) > 1:
+            typer.echo(
+                f"\nmean over {len(average.datasets)} datasets in {average.language}: {', '.join(average.datasets)}"
+            )
+            _print(*tables.score_table(average.systems))
+    typer.echo("* not shown to be worse than the best. Intervals: 95 %; tests: sign flips, MaxT over all pairs, 5 %.")
+
+
+def _print(header: list[str], rows: list[list[str]]) -> None:
+    output.print_table(header, rows, right=header[2:])

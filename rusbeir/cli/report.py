@@ -1,0 +1,39 @@
+"""`rusbeir report`: a static site of result rows, with an explorer of queries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rusbeir.cli import options, output
+from rusbeir.cli.compare import AgainstPaper, Data, Measure, Results
+
+
+def report(
+    results: Results,
+    out: Annotated[Path, typer.Option("--out", help="Folder of the site; new, or one that holds a report.")],
+    measure: Measure = "nDCG@10",
+    baseline: Annotated[str | None, typer.Option(help="Test only the differences to this system.")] = None,
+    data: Data = None,
+    against_paper: AgainstPaper = None,
+    as_json: options.Json = False,
+) -> None:
+    """Write a site that works from a file: leaderboards, dataset pages, an explorer of queries.
+
+    Example: rusbeir report results --out site
+    """
+    from rusbeir.report.site import write_site
+
+    with output.progress() as progress:
+        comparison = write_site(
+            results, out, measure=measure, baseline=baseline, data=data or (), against_paper=against_paper,
+            progress=progress,
+        )  # fmt: skip
+    if as_json:
+        output.print_json({"index": str(out / "index.html"), **comparison.to_dict()})
+        return
+    for line in comparison.conclusion:
+        typer.echo(line)
+    typer.echo(f"Open {out / 'index.html'}")

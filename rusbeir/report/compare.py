@@ -1,0 +1,348 @@
+"""Systems compared on the same queries: means with intervals, tests of every difference, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rusbeir.errors import BadInput, require
+from rusbeir.evaluation import check_measures
+from rusbeir.evaluation.significance import (
+    ALPHA,
+    PERMUTATIONS,
+    SAMPLES,
+    Floats,
+    bootstrap_intervals,
+    hierarchical_intervals,
+    minimum_detectable_effect,
+    rank_intervals,
+    sign_flip_tests,
+)
+from rusbeir.report.filters import filter_results
+from rusbeir.report.published import published_value
+from rusbeir.report.results import Result, pick, read_results
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemScore:
+    """One system on one dataset, or on average over the datasets of a language."""
+
+    system: str
+    mean: float
+    interval: Interval
+    """At 95 %: of the mean over other queries of this kind; of an average, over other datasets, too."""
+    rank: int
+    rank_interval: Interval | None
+    """The ranks that the tests leave open; None for an average over datasets."""
+    best_group: bool
+    """Whether no other system was shown to be better."""
+    n_zero_hit: int
+    n_tied: int
+    seconds: Mapping[str, float]
+    bytes: Mapping[str, int]
+    published: float | None = None
+    """What a paper printed for this system on this dataset, as a fraction; None where nothing is known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """The difference between two systems on one dataset: the first one's scores minus the second one's."""
+
+    first: str
+    second: str
+    difference: float
+    interval: Interval
+    effect: float
+    """The difference in standard deviations of the per-query differences."""
+    p: float
+    p_maxt: float
+    p_holm: float
+    wins: int
+    ties: int
+    losses: int
+    minimum_detectable: float
+    """The true difference that 80 % of such experiments, with this many queries, would find."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetComparison:
+    """All systems on one dataset."""
+
+    dataset: str
+    language: str
+    n_queries: int
+    depth: int
+    systems: tuple[SystemScore, ...]
+    """The best mean first."""
+    pairs: tuple[Pair, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageComparison:
+    """The systems that were measured on every dataset of one language: unweighted means over these datasets."""
+
+    language: str
+    datasets: tuple[str, ...]
+    systems: tuple[SystemScore, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """What result rows say of the systems in them."""
+
+    measure: str
+    baseline: str | None
+    conclusion: tuple[str, ...]
+    """One plain sentence for each dataset: what can be concluded, and what cannot."""
+    datasets: tuple[DatasetComparison, ...]
+    languages: tuple[LanguageComparison, ...]
+    permutations: int
+    samples: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain lists and dicts, as `rusbeir compare --json` prints it."""
+        return asdict(self)
+
+    def to_pandas(self) -> DataFrame:
+        """A row for each dataset and system: mean, interval, rank, rank interval, whether in the best group."""
+        pandas = require("pandas", "to_pandas", "report")
+        rows = [
+            {"dataset": one.dataset, "language": one.language, "n_queries": one.n_queries, **asdict(score)}
+            for one in self.datasets
+            for score in one.systems
+        ]
+        frame: DataFrame = pandas.DataFrame(rows)
+        return frame
+
+
+def compare(
+    results: str | Path | Iterable[str | Path],
+    *,
+    measure: str = "nDCG@10",
+    baseline: str | None = None,
+    where: str | None = None,
+    data: Sequence[str | Path] = (),
+    against_paper: str | None = None,
+    permutations: int = PERMUTATIONS,
+    samples: int = SAMPLES,
+    seed: int = 0,
+) -> Comparison:
+    """Compare all systems of these result folders, dataset by dataset and on average per language.
+
+    With a baseline, only the differences to it are tested: a smaller family, and so more power. where keeps only the
+    queries for which a filter holds (rusbeir.report.filters), and data names folders of datasets that it needs.
+    against_paper puts a paper's values next to ours. Raises BadInput for rows that cannot be compared (see
+    read_results) and for fewer than two systems on every dataset, UnknownName for a baseline that was not measured.
+
+    >>> compare("results", baseline="bm25").conclusion  # doctest: +SKIP
+    """
+    (measure,) = check_measures([measure])
+    folders = [results] if isinstance(results, str | Path) else list(results)
+    found = read_results(folders, measure)
+    if where is not None:
+        found = filter_results(found, where, [Path(folder) for folder in data])
+    return compare_results(
+        found,
+        measure=measure,
+        baseline=baseline,
+        against_paper=against_paper,
+        permutations=permutations,
+        samples=samples,
+        seed=seed,
+    )
+
+
+def compare_results(
+    found: Sequence[Result],
+    *,
+    measure: str,
+    baseline: str | None = None,
+    against_paper: str | None = None,
+    permutations: int = PERMUTATIONS,
+    samples: int = SAMPLES,
+    seed: int = 0,
+) -> Comparison:
+    """As compare, of results that were read already."""
+    if baseline is not None:
+        pick(baseline, found)
+    groups: dict[str, list[Result]] = {}
+    for one in found:
+        groups.setdefault(one.dataset, []).append(one)
+    datasets = tuple(
+        _compare_dataset(group, measure, baseline, against_paper, permutations, samples, seed)
+        for group in groups.values()
+    )
+    if all(len(one.systems) < 2 for one in datasets):
+        raise BadInput(f"{found[0].folder}: only one system was measured on each dataset; a comparison needs two.")
+    return Comparison(
+        measure=measure,
+        baseline=baseline,
+        conclusion=tuple(_conclude(one, measure, baseline) for one in datasets),
+        datasets=datasets,
+        languages=_average(list(groups.values()), samples, seed),
+        permutations=permutations,
+        samples=samples,
+    )
+
+
+def _compare_dataset(
+    group: Sequence[Result],
+    measure: str,
+    baseline: str | None,
+    paper: str | None,
+    permutations: int,
+    samples: int,
+    seed: int,
+) -> DatasetComparison:
+    group = sorted(group, key=lambda one: -sum(one.scores.values()))
+    scores = _matrix(group)
+    places = range(len(group))
+    pairs = [(i, j) for i in places for j in places if i < j and (baseline in (None, group[i].label, group[j].label))]
+    if baseline is not None:
+        # The baseline is subtracted from the others, whichever is better.
+        pairs = [(j, i) if group[i].label == baseline else (i, j) for i, j in pairs]
+    intervals = bootstrap_intervals(scores, samples=samples, seed=seed)
+    differences = np.array([scores[i] - scores[j] for i, j in pairs]).reshape(len(pairs), scores.shape[1])
+    tests = sign_flip_tests(differences, permutations=permutations, seed=seed)
+    spans = bootstrap_intervals(differences, samples=samples, seed=seed)
+    detectable = minimum_detectable_effect(differences)
+    ranks = rank_intervals(len(group), pairs, tests)
+    return DatasetComparison(
+        dataset=group[0].dataset,
+        language=group[0].language,
+        n_queries=scores.shape[1],
+        depth=group[0].depth,
+        systems=tuple(
+            SystemScore(
+                system=one.label,
+                mean=float(scores[place].mean()),
+                interval=_span(intervals[place]),
+                rank=place + 1,
+                rank_interval=ranks[place],
+                best_group=ranks[place][0] == 1,
+                n_zero_hit=int(one.row["n_zero_hit"]),
+                n_tied=int(one.row["n_tied"]),
+                seconds=dict(one.row["seconds"]),
+                bytes=dict(one.row["bytes"]),
+                published=published_value(paper, measure, one.dataset, str(one.row["system"])) if paper else None,
+            )
+            for place, one in enumerate(group)
+        ),
+        pairs=tuple(
+            Pair(
+                first=group[i].label,
+                second=group[j].label,
+                difference=float(tests.mean[n]),
+                interval=_span(spans[n]),
+                effect=float(tests.effect[n]),
+                p=float(tests.p[n]),
+                p_maxt=float(tests.p_maxt[n]),
+                p_holm=float(tests.p_holm[n]),
+                wins=int((differences[n] > 0).sum()),
+                ties=int((differences[n] == 0).sum()),
+                losses=int((differences[n] < 0).sum()),
+                minimum_detectable=float(detectable[n]),
+            )
+            for n, (i, j) in enumerate(pairs)
+        ),
+    )
+
+
+def _matrix(group: Sequence[Result]) -> Floats:
+    """float64 [systems, queries], queries in one order."""
+    queries = list(group[0].scores)
+    scores = np.array([[one.scores[query_id] for query_id in queries] for one in group])
+    if not np.isfinite(scores).all():
+        raise BadInput(f"{group[0].folder}: a per-query score on {group[0].dataset} is not a number. Measure it again.")
+    return scores
+
+
+def _average(groups: Sequence[Sequence[Result]], samples: int, seed: int) -> tuple[LanguageComparison, ...]:
+    by_language: dict[str, list[Sequence[Result]]] = {}
+    for group in groups:
+        by_language.setdefault(group[0].language, []).append(group)
+    found = []
+    for language, members in sorted(by_language.items()):
+        everywhere = [
+            one.label for one in members[0] if all(one.label in {two.label for two in group} for group in members)
+        ]
+        if not everywhere:
+            continue
+        picked = [[next(one for one in group if one.label == label) for label in everywhere] for group in members]
+        matrices = [_matrix(group) for group in picked]
+        means = np.mean([matrix.mean(axis=1) for matrix in matrices], axis=0)
+        intervals = hierarchical_intervals(matrices, samples=samples, seed=seed)
+        order = sorted(range(len(everywhere)), key=lambda place: -means[place])
+        best = order[0]
+        # A system stays in the best group unless the interval of its distance to the best excludes zero.
+        distances = [(matrix[[best]] - matrix) for matrix in matrices]
+        lowest = hierarchical_intervals(distances, samples=samples, seed=seed)[:, 0]
+        found.append(
+            LanguageComparison(
+                language=language,
+                datasets=tuple(group[0].dataset for group in members),
+                systems=tuple(
+                    SystemScore(
+                        system=everywhere[place],
+                        mean=float(means[place]),
+                        interval=_span(intervals[place]),
+                        rank=rank,
+                        rank_interval=None,
+                        best_group=bool(place == best or lowest[place] <= 0),
+                        n_zero_hit=sum(int(group[place].row["n_zero_hit"]) for group in picked),
+                        n_tied=sum(int(group[place].row["n_tied"]) for group in picked),
+                        seconds=_sum([group[place].row["seconds"] for group in picked]),
+                        bytes=_largest([group[place].row["bytes"] for group in picked]),
+                    )
+                    for rank, place in enumerate(order, 1)
+                ),
+            )
+        )
+    return tuple(found)
+
+
+def _conclude(one: DatasetComparison, measure: str, baseline: str | None) -> str:
+    """What can be said of this dataset, and what cannot, in one sentence."""
+    where = f"{one.dataset} ({one.n_queries:,} queries, {measure})"
+    if len(one.systems) < 2:
+        return f"{where}: only {one.systems[0].system} was measured, so there is nothing to compare."
+    detectable = f"a difference of {100 * float(np.median([p.minimum_detectable for p in one.pairs])):.1f} points"
+    power = f"{detectable} would be found in 4 of 5 such experiments"
+    if baseline is not None:
+        better = [p.first for p in one.pairs if p.p_maxt <= ALPHA and p.difference > 0]
+        worse = [p.first for p in one.pairs if p.p_maxt <= ALPHA and p.difference < 0]
+        open_ = [p.first for p in one.pairs if p.p_maxt > ALPHA]
+        parts = [
+            f"{words} {baseline}: {', '.join(names)}"
+            for words, names in (("better than", better), ("worse than", worse), ("not told apart from", open_))
+            if names
+        ]
+        return f"{where}: {'; '.join(parts)}; {power}."
+    best, group = one.systems[0], [s.system for s in one.systems if s.best_group]
+    if len(group) == len(one.systems):
+        return f"{where}: no system was shown to be the best; {power}."
+    if len(group) == 1:
+        others = one.systems[1].system if len(one.systems) == 2 else f"each of the {len(one.systems) - 1} others"
+        return f"{where}: {best.system} is better than {others}; {power}."
+    return f"{where}: the best is one of {', '.join(group)}, which cannot be told apart; {power}."
+
+
+def _span(ends: Floats) -> Interval:
+    return float(ends[0]), float(ends[1])
+
+
+def _sum(tables: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {key: sum(table[key] for table in tables) for key in tables[0]}
+
+
+def _largest(tables: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    return {key: max(table[key] for table in tables) for key in tables[0]}

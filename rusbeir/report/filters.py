@@ -1,0 +1,145 @@
+"""Filters of results and queries after the run, such as 'query.words<=4 and port.chrf>=60'."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import orjson
+
+from rusbeir.datasets import load
+from rusbeir.errors import BadInput, RusbeirError, unknown
+from rusbeir.report.results import Result
+from rusbeir.types import Dataset
+
+Value: TypeAlias = float | str
+
+RESULT_FIELDS = ("dataset", "language", "system")
+QUERY_FIELDS = ("query.words", "query.chars", "query.relevant")
+PORT_FIELDS = ("port.chrf", "port.flags")
+"""chrF of the query's back-translation and the number of flags on it, from `rusbeir audit check`."""
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "<=": operator.le, ">=": operator.ge, "==": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt,
+}  # fmt: skip
+_CONDITION = re.compile(r"\s*([a-z.]+)\s*(<=|>=|==|!=|<|>)\s*(.+?)\s*")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One comparison of a field with a value."""
+
+    field: str
+    sign: str
+    value: Value
+
+    def holds(self, value: Value) -> bool:
+        """Whether a field with that value passes."""
+        return _OPERATORS[self.sign](value, self.value)
+
+
+def parse_filter(text: str) -> tuple[Condition, ...]:
+    """The conditions of a filter, joined by "and". Raises BadInput or UnknownName for what cannot be read.
+
+    >>> parse_filter("query.words<=4 and language==ru")[0]
+    Condition(field='query.words', sign='<=', value=4.0)
+    """
+    conditions = []
+    for part in re.split(r"\s+and\s+", text.strip()):
+        found = _CONDITION.fullmatch(part)
+        if found is None:
+            raise BadInput(f"--where {text!r}: {part!r} is not FIELD<=VALUE. Signs: {', '.join(_OPERATORS)}.")
+        field, sign, raw = found.groups()
+        fields = (*RESULT_FIELDS, *QUERY_FIELDS, *PORT_FIELDS)
+        if field not in fields:
+            raise unknown("field", field, fields, of="--where")
+        if field in RESULT_FIELDS:
+            if sign not in ("==", "!="):
+                raise BadInput(f"--where {text!r}: {field} is text; compare it with == or !=.")
+            conditions.append(Condition(field, sign, raw.strip("'\"")))
+            continue
+        try:
+            conditions.append(Condition(field, sign, float(raw)))
+        except ValueError:
+            raise BadInput(f"--where {text!r}: {raw!r} is not a number.") from None
+    return tuple(conditions)
+
+
+def filter_results(results: Sequence[Result], where: str, folders: Sequence[Path]) -> list[Result]:
+    """The results for which the filter holds, each with the scores of only those queries for which it holds.
+
+    Conditions on queries need the dataset: by its registered name, or among the folders, found by its fingerprint.
+    Raises BadInput where nothing is left, or where a dataset is not at hand.
+    """
+    conditions = parse_filter(where)
+    kept = [
+        one for one in results if all(c.holds(str(one.row[c.field])) for c in conditions if c.field in RESULT_FIELDS)
+    ]
+    per_query = [c for c in conditions if c.field not in RESULT_FIELDS]
+    if per_query:
+        passing = {
+            fingerprint: {query_id for query_id, facts in found if all(c.holds(facts[c.field]) for c in per_query)}
+            for fingerprint, found in _facts_of(kept, per_query, folders)
+        }
+        kept = [
+            replace(one, scores={query_id: v for query_id, v in one.scores.items() if query_id in ids})
+            for one in kept
+            if (ids := passing[str(one.row["fingerprint"])])
+        ]
+    if not kept:
+        raise BadInput(f"--where {where!r} leaves no query of any result.")
+    return kept
+
+
+def _facts_of(
+    results: Sequence[Result], conditions: Sequence[Condition], folders: Sequence[Path]
+) -> Iterator[tuple[str, list[tuple[str, Mapping[str, float]]]]]:
+    needs_port = any(c.field in PORT_FIELDS for c in conditions)
+    given = {(dataset := load(folder)).fingerprint: (dataset, folder) for folder in folders}
+    for fingerprint, name in {str(one.row["fingerprint"]): one.dataset for one in results}.items():
+        dataset, folder = given[fingerprint] if fingerprint in given else (_load(name, fingerprint), None)
+        quality = _port_quality(folder, name) if needs_port else {}
+        yield (
+            fingerprint,
+            [
+                (
+                    query_id,
+                    {
+                        "query.words": float(len(text.split())),
+                        "query.chars": float(len(text)),
+                        "query.relevant": float(sum(grade > 0 for grade in dataset.qrels[query_id].values())),
+                        **quality.get(query_id, {"port.chrf": float("nan"), "port.flags": 0.0}),
+                    },
+                )
+                for query_id, text in dataset.queries.items()
+            ],
+        )
+
+
+def _load(name: str, fingerprint: str) -> Dataset:
+    try:
+        dataset = load(name)
+    except RusbeirError as error:
+        raise BadInput(f"--where needs the queries of {name}: name its folder with --data ({error})") from None
+    if dataset.fingerprint != fingerprint:
+        raise BadInput(f"{name} is not what the results were measured on. Name the folder with --data.")
+    return dataset
+
+
+def _port_quality(folder: Path | None, name: str) -> dict[str, dict[str, float]]:
+    path = folder / "qa" / "texts.jsonl" if folder is not None else None
+    if path is None or not path.is_file():
+        raise BadInput(
+            f"--where port.… needs the audit of {name}: name the port's folder with --data, after "
+            "`rusbeir audit check FOLDER --back-translator …`."
+        )
+    with path.open("rb") as file:
+        rows = [orjson.loads(line) for line in file]
+    return {
+        row["id"]: {"port.chrf": float(row.get("chrF", "nan")), "port.flags": float(len(row["flags"]))}
+        for row in rows
+        if row["kind"] == "query"
+    }

@@ -1,0 +1,158 @@
+"""Result rows and their per-query scores, read from result folders and checked to be comparable."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from rusbeir.errors import BadInput, unknown
+from rusbeir.experiment import ROWS, read_rows
+
+_DEPTH = re.compile(r"\|k:(\d+)$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """One system on one dataset: its row, and its score on every judged query."""
+
+    folder: Path
+    label: str
+    """The system's name, with its engine where the same name was run on several."""
+    row: Mapping[str, Any]
+    scores: Mapping[str, float]
+    """query_id -> value of the measure, in the order of the qrels."""
+
+    @property
+    def dataset(self) -> str:
+        return str(self.row["dataset"])
+
+    @property
+    def language(self) -> str:
+        return str(self.row["language"])
+
+    @property
+    def depth(self) -> int:
+        """The number of hits per query that were asked for."""
+        found = _DEPTH.search(str(self.row["signature"]))
+        return int(found[1]) if found else 0
+
+
+def read_results(folders: Iterable[str | Path], measure: str) -> list[Result]:
+    """The newest row of every system on every dataset in these result folders, with its per-query scores.
+
+    Raises BadInput where a folder has no rows, a row lacks the measure or its files, or rows of one dataset cannot
+    be compared: other content (fingerprint), another depth, other queries, or two recipes under one name.
+    """
+    results: dict[tuple[str, str, str, str], Result] = {}
+    for folder in map(Path, folders):
+        found = [_result(folder, row, measure) for row in _rows(folder)]
+        if not found:
+            raise BadInput(f"{folder} has no {ROWS}: name a folder that `rusbeir bench --out` wrote.")
+        for one in found:
+            results[one.dataset, str(one.row["split"]), one.label, str(one.row["engine"])] = one
+    labelled = _label_engines(list(results.values()))
+    by_dataset: dict[str, list[Result]] = {}
+    for one in labelled:
+        by_dataset.setdefault(one.dataset, []).append(one)
+    for group in by_dataset.values():
+        _refuse_unlike(group)
+    return labelled
+
+
+def _rows(folder: Path) -> list[dict[str, Any]]:
+    newest: dict[tuple[str, ...], dict[str, Any]] = {}
+    for number, row in enumerate(read_rows(folder), 1):
+        try:
+            key = tuple(str(row[name]) for name in ("dataset", "split", "system", "signature", "fingerprint"))
+        except (KeyError, TypeError):
+            raise BadInput(f"{folder / ROWS}:{number}: not a result row of rusbeir. Remove the line.") from None
+        newest.pop(key, None)
+        newest[key] = row
+    # Rows of one recipe are repeats, of which the last counts; two recipes under one name are told apart later.
+    seen: dict[tuple[str, ...], dict[str, Any]] = {}
+    for row in newest.values():
+        key = tuple(str(row[name]) for name in ("dataset", "split", "system", "engine"))
+        other = seen.get(key)
+        if (
+            other is not None
+            and other["fingerprint"] == row["fingerprint"]
+            and _DEPTH.sub("", other["signature"]) != (_DEPTH.sub("", row["signature"]))
+        ):
+            raise BadInput(
+                f"{folder / ROWS}: {row['system']} on {row['dataset']} was measured with two recipes, "
+                f"{_difference(other['signature'], row['signature'])}. Keep the rows of one."
+            )
+        seen[key] = row
+    return list(seen.values())
+
+
+def _difference(first: str, second: str) -> str:
+    """The parts of two signatures that differ, in words."""
+    one, other = first.split("|"), second.split("|")
+    return f"{'|'.join(p for p in one if p not in other)} and {'|'.join(p for p in other if p not in one)}"
+
+
+def _result(folder: Path, row: dict[str, Any], measure: str) -> Result:
+    where = f"{row['system']} on {row['dataset']}"
+    if measure not in row.get("measures", {}):
+        raise BadInput(
+            f"{folder}: the row of {where} has no {measure}, only {', '.join(row.get('measures', {}))}. "
+            f"Run `rusbeir bench` again with -m {measure}."
+        )
+    path = Path(str(row["per_query"]))
+    # A folder that was moved still holds the file next to its rows.
+    path = next((p for p in (folder / "per_query" / path.name, path) if p.is_file()), path)
+    try:
+        table = orjson.loads(path.read_bytes())
+        scores = {str(query_id): float(values[measure]) for query_id, values in table.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise BadInput(
+            f"{folder}: the per-query scores of {where} cannot be read from {path}. "
+            "Measure the system again with `rusbeir bench --force`."
+        ) from None
+    return Result(folder=folder, label=str(row["system"]), row=row, scores=scores)
+
+
+def _label_engines(results: Sequence[Result]) -> list[Result]:
+    """The results, those labelled with their engine whose system was run on several."""
+    engines: dict[str, set[str]] = {}
+    for one in results:
+        engines.setdefault(one.label, set()).add(str(one.row["engine"]))
+    return [
+        replace(one, label=f"{one.label} [{one.row['engine']}]") if len(engines[one.label]) > 1 else one
+        for one in results
+    ]
+
+
+def _refuse_unlike(group: Sequence[Result]) -> None:
+    first = group[0]
+    for one in group[1:]:
+        for what, ours, theirs, remedy in (
+            ("content", first.row["fingerprint"], one.row["fingerprint"], "Measure both on the same data."),
+            ("split", first.row["split"], one.row["split"], "Compare results of one split."),
+            ("depth", first.depth, one.depth, "Measure both with the same -k."),
+        ):
+            if ours != theirs:
+                raise BadInput(
+                    f"{first.label} and {one.label} on {one.dataset} cannot be compared: their {what} differs "
+                    f"({str(ours)[:12]} and {str(theirs)[:12]}). {remedy}"
+                )
+        if first.scores.keys() != one.scores.keys():
+            raise BadInput(
+                f"{first.label} and {one.label} on {one.dataset} cannot be compared: they were scored on "
+                f"{len(first.scores):,} and {len(one.scores):,} queries, of which "
+                f"{len(first.scores.keys() & one.scores.keys()):,} are common."
+            )
+
+
+def pick(label: str, results: Sequence[Result]) -> str:
+    """The label that was asked for. Raises UnknownName with the labels there are."""
+    labels = {one.label for one in results}
+    if label not in labels:
+        raise unknown("system", label, labels, of="these results")
+    return label

@@ -1,0 +1,156 @@
+"""A static site of a comparison: a leaderboard, a page for each dataset, and an explorer of queries.
+
+It works from a file: no server, no request to anywhere. All texts are inert: templates escape what they print, the
+data are JSON in which no tag can end, and the script writes them as text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from rusbeir import __version__
+from rusbeir.datasets import load
+from rusbeir.errors import BadInput, RusbeirError, require
+from rusbeir.report.compare import Comparison, DatasetComparison, SystemScore, compare_results
+from rusbeir.report.explorer import Explored, explore
+from rusbeir.report.results import Result, read_results
+from rusbeir.storage import atomic_file
+from rusbeir.text import digest, slug
+from rusbeir.types import Dataset, Progress, silent
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_MARK = ".rusbeir-report"
+
+
+def write_site(
+    results: Sequence[str | Path],
+    out: str | Path,
+    *,
+    measure: str = "nDCG@10",
+    baseline: str | None = None,
+    data: Sequence[str | Path] = (),
+    against_paper: str | None = None,
+    progress: Progress = silent,
+) -> Comparison:
+    """Write the site of these result folders into out and return the comparison it shows; start at out/index.html.
+
+    data names folders of datasets that no registered name leads to, such as ports, whose audits are then shown, too.
+    Raises BadInput where out holds something other than a report, and as `compare` does.
+    """
+    out = Path(out)
+    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / _MARK).exists())):
+        raise BadInput(f"{out} holds something other than a report; choose a new folder with --out.")
+    found = read_results(results, measure)
+    comparison = compare_results(found, measure=measure, baseline=baseline, against_paper=against_paper)
+    folders = {dataset.fingerprint: (dataset, Path(folder)) for folder in data for dataset in [load(folder)]}
+    with atomic_file(out / _MARK) as file:
+        file.write(f"{__version__}\n".encode())
+    pages = {one.dataset: f"{slug(one.dataset)}-{digest(one.dataset, chars=6)}.html" for one in comparison.datasets}
+    for n, one in enumerate(comparison.datasets, 1):
+        group = [result for result in found if result.dataset == one.dataset]
+        group.sort(key=lambda result: [score.system for score in one.systems].index(result.label))
+        explored, audit = _explore(group, folders, progress)
+        page = _render("dataset.html.j2", comparison=comparison, dataset=one, explored=explored, audit=audit)
+        with atomic_file(out / "datasets" / pages[one.dataset]) as file:
+            file.write(page)
+        progress("write pages", n, len(comparison.datasets))
+    recipes = {result.label: _recipe(str(result.row["signature"])) for result in found}
+    with atomic_file(out / "index.html") as file:
+        file.write(_render("index.html.j2", comparison=comparison, pages=pages, recipes=recipes))
+    return comparison
+
+
+def _explore(
+    group: Sequence[Result], folders: Mapping[str, tuple[Dataset, Path]], progress: Progress
+) -> tuple[Explored, Mapping[str, Any] | None]:
+    """The explorer's data and the audit's report of one dataset, where they can be had."""
+    fingerprint = str(group[0].row["fingerprint"])
+    folder: Path | None = None
+    try:
+        if fingerprint in folders:
+            dataset, folder = folders[fingerprint]
+        else:
+            dataset = load(group[0].dataset, progress=progress)
+        if dataset.fingerprint != fingerprint:
+            raise BadInput(f"{group[0].dataset} is not what was measured. Name its folder with --data.")
+        source = _source_of(dataset)
+        explored = explore(dataset, group, source, progress)
+    except RusbeirError as error:
+        explored = Explored(data={}, note=str(error))
+    report = folder / "qa" / "report.json" if folder is not None else None
+    audit = orjson.loads(report.read_bytes()) if report is not None and report.is_file() else None
+    return explored, audit
+
+
+def _source_of(dataset: Dataset) -> Dataset | None:
+    """What a port was made of, where it can be loaded by its name."""
+    origin = dataset.card.provenance.get("source", {})
+    try:
+        return load(origin["name"], split=dataset.card.split) if origin.get("name") else None
+    except RusbeirError:
+        return None
+
+
+def _recipe(signature: str) -> list[tuple[str, str]]:
+    """The parts of a signature as pairs of a key and a value."""
+    return [(key, value) for key, _, value in (part.partition(":") for part in signature.split("|"))]
+
+
+def _render(template: str, **values: Any) -> bytes:
+    text: str = _environment().get_template(template).render(version=__version__, **values)
+    # A lone surrogate of a file name or an id cannot be written as UTF-8.
+    return text.encode("utf-8", "replace")
+
+
+@cache
+def _environment() -> Any:
+    jinja2 = require("jinja2", "A report", "report")
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+
+    def read(name: str) -> Any:
+        return jinja2.utils.markupsafe.Markup((_TEMPLATES / name).read_text(encoding="utf-8"))
+
+    def inert(data: Any) -> Any:
+        """JSON that can stand in a script element: no tag ends or begins in it."""
+        text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
+        return jinja2.utils.markupsafe.Markup(
+            text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+        )
+
+    made.globals |= {"read": read, "inert": inert, "interval": _interval, "scatter": _scatter}
+    made.filters |= {"points": lambda value: f"{100 * value:.2f}", "count": lambda n: f"{n:,}"}
+    return made
+
+
+def _interval(score: SystemScore, systems: Sequence[SystemScore], width: int = 120) -> tuple[float, float, float]:
+    """Where the low end, the mean and the high end lie in a drawing of that width, on one scale for all systems."""
+    low = min(one.interval[0] for one in systems)
+    span = max(one.interval[1] for one in systems) - low or 1.0
+    ends = (score.interval[0], score.mean, score.interval[1])
+    return tuple(round(4 + (width - 8) * (end - low) / span, 1) for end in ends)  # type: ignore[return-value]
+
+
+def _scatter(dataset: DatasetComparison, width: int = 420, height: int = 220) -> list[tuple[float, float, SystemScore]]:
+    """(x, y, system) of effectiveness against search time per query on a logarithmic scale."""
+    import math
+
+    cost = [math.log10(max(one.seconds.get("search", 0.0), 1e-3) / dataset.n_queries) for one in dataset.systems]
+    means = [one.mean for one in dataset.systems]
+    wide, high = max(cost) - min(cost) or 1.0, max(means) - min(means) or 1.0
+    return [
+        (
+            round(30 + (width - 60) * (x - min(cost)) / wide, 1),
+            round(height - 30 - (height - 60) * (y - min(means)) / high, 1),
+            one,
+        )
+        for x, y, one in zip(cost, means, dataset.systems, strict=True)
+    ]

