@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rusbeir.analysis import Analyzer
     from rusbeir.audit import check_port as audit_port
-    from rusbeir.datasets import load, read_qrels, read_run, write_qrels, write_run
+    from rusbeir.datasets import load, read_qrels, read_run, write_beir, write_qrels, write_run
     from rusbeir.datasets.formats.reader import DatasetReader
     from rusbeir.errors import BackendError, BadInput, MissingExtra, RusbeirError, UnknownName
     from rusbeir.evaluation import evaluate
     from rusbeir.experiment import bench, search
+    from rusbeir.report import compare
     from rusbeir.retrieval.dense.encoder import Encoder
     from rusbeir.retrieval.rerank.reranker import Reranker
     from rusbeir.retrieval.sparse.encoder import SparseEncoder
@@ -46,6 +47,7 @@ __all__ = [
     "__version__",
     "audit_port",
     "bench",
+    "compare",
     "evaluate",
     "load",
     "port",
@@ -53,17 +55,19 @@ __all__ = [
     "read_run",
     "search",
     "tune",
+    "write_beir",
     "write_qrels",
     "write_run",
 ]
 
 _MODULES = {
     "rusbeir.analysis": ["Analyzer"],
-    "rusbeir.datasets": ["load", "read_qrels", "read_run", "write_qrels", "write_run"],
+    "rusbeir.datasets": ["load", "read_qrels", "read_run", "write_beir", "write_qrels", "write_run"],
     "rusbeir.datasets.formats.reader": ["DatasetReader"],
     "rusbeir.errors": ["BackendError", "BadInput", "MissingExtra", "RusbeirError", "UnknownName"],
     "rusbeir.evaluation": ["evaluate"],
     "rusbeir.experiment": ["bench", "search"],
+    "rusbeir.report": ["compare"],
     "rusbeir.retrieval.dense.encoder": ["Encoder"],
     "rusbeir.retrieval.rerank.reranker": ["Reranker"],
     "rusbeir.retrieval.sparse.encoder": ["SparseEncoder"],

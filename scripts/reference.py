@@ -32,6 +32,8 @@ MODULES: dict[str, list[str] | None] = {
     "rusbeir.experiment": ["read_rows"],
     "rusbeir.tuning": ["Tuned"],
     "rusbeir.audit": None,
+    "rusbeir.report.comparison": ["Comparison", "DatasetComparison", "LanguageComparison", "Pair", "SystemScore"],
+    "rusbeir.report.site": ["write_site"],
     "rusbeir.jobs": None,
 }
 """The modules to describe, and the names to take where those are not all that the module exports."""

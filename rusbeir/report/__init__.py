@@ -1,5 +1,5 @@
 """Reports: tables and pages made from result rows alone."""
 
-from rusbeir.report.compare import Comparison, compare
+from rusbeir.report.comparison import Comparison, compare
 
 __all__ = ["Comparison", "compare"]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rusbeir.errors import BadInput, require
-from rusbeir.report.compare import Comparison
+from rusbeir.report.comparison import Comparison
 from rusbeir.storage import atomic_file
 
 FORMATS = (".svg", ".png", ".pdf")

@@ -17,7 +17,7 @@ import orjson
 from rusbeir import __version__
 from rusbeir.datasets import load
 from rusbeir.errors import BadInput, RusbeirError, require
-from rusbeir.report.compare import Comparison, DatasetComparison, SystemScore, compare_results
+from rusbeir.report.comparison import Comparison, DatasetComparison, SystemScore, compare_results
 from rusbeir.report.explorer import Explored, explore
 from rusbeir.report.results import Result, read_results
 from rusbeir.storage import atomic_file

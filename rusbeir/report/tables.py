@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from rusbeir.report.compare import Comparison, Pair, SystemScore
+from rusbeir.report.comparison import Comparison, Pair, SystemScore
 
 HEADER = (
     "dataset", "language", "system", "mean", "low", "high", "rank", "best rank", "worst rank", "best group", "queries",
