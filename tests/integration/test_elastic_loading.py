@@ -339,5 +339,5 @@ def test_as_deep_as_documented(server, tmp_path):
     found = retriever(tmp_path / "index", docs, ENGINE)
     hits = found.search({"q": "same"}, 100_000)["q"]
     assert list(hits) == [f"d{n}" for n in range(1, 101_500, 2)] + [f"d{n}" for n in range(0, 101_500, 2)][:49_250]
-    with pytest.raises(BadInput, match=r"at most 101,000 hits a query, not 101,500\. Lower -k"):
+    with pytest.raises(BadInput, match=r"at most 101,000 hits per query, not 101,500\. Lower -k"):
         found.search({"q": "same"}, 200_000)
