@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from rusbeir.errors import BadInput, unknown
+from rusbeir.errors import BadInput, UnknownName, unknown
 from rusbeir.retrieval.spec import Options
 
 logger = logging.getLogger(__name__)
@@ -30,6 +30,8 @@ class Model:
     name: str
     hub: str = ""
     """The repository on the Hugging Face hub, or a folder."""
+    converted_from: str = ""
+    """The authors' repository, which mteb runs, where hub is a conversion of it."""
     revision: str = ""
     licence: str = ""
     dim: int | None = None
@@ -51,7 +53,7 @@ class Model:
     remote_code: bool = False
     """Whether it needs the repository's own code."""
     unverified: tuple[str, ...] = ()
-    """Settings not confirmed by a source of the model's authors."""
+    """Settings, given or missing, that neither mteb nor the model's card confirms."""
 
     def join(self, title: str, text: str) -> str:
         """A document's text as the encoder gets it, without the prefix."""
@@ -93,22 +95,28 @@ def find(kind: Kind, name: str, options: Options, *, any_name: bool = False) -> 
     model = known.get(name)
     if model is None:
         if "/" not in name and not any_name:
+            if Path(name).is_dir():
+                raise UnknownName(f"{name} is not in models.toml. For the model in the folder {name}, write ./{name}.")
             raise unknown(f"{kind} model", name, known)
         like = options.word("like", "")
         if like and like not in known:
             raise unknown("model", like, known)
         # A folder or repository is its own name; the runtimes of the row are those that can run this kind of model.
         base = known[like] if like else Model(name=name, runtimes=DEFAULT_RUNTIMES[kind])
-        model = replace(base, name=name, hub=name, revision="", package="", licence="", unverified=())
-        if not any_name:
-            settings = (
-                f"prefixes, pooling and lengths are those of {like}."
-                if like
-                else ("its texts get no prefix. If it needs one, set like=MODEL, or query_prefix and document_prefix.")
+        model = replace(
+            base, name=name, hub=name, converted_from="", revision="", package="", licence="", unverified=()
+        )
+        if like and not any_name:
+            warn_once(f"{name} is not in models.toml: prefixes, pooling and lengths are those of {like}.")
+        elif not any_name and not ("query_prefix" in options and "document_prefix" in options):
+            warn_once(
+                f"{name} is not in models.toml: its texts get no prefix. If it needs one, set like=MODEL, or "
+                "query_prefix and document_prefix."
             )
-            logger.warning("%s is not in models.toml: %s", name, settings)
     elif options.word("like", ""):
         raise BadInput(f"like= is for models that are not in models.toml; {name} is in it.")
+    else:
+        _warn_of_differences(model, options)
     return replace(
         model,
         revision=options.word("revision", model.revision),
@@ -119,6 +127,26 @@ def find(kind: Kind, name: str, options: Options, *, any_name: bool = False) -> 
         separator=options.word("separator", model.separator),
         layer=options.whole("layer", model.layer, least=0),
     )
+
+
+@cache
+def warn_once(message: str) -> None:
+    """Log a warning about a model the first time that it is given in this process."""
+    logger.warning("%s", message)
+
+
+def _warn_of_differences(model: Model, options: Options) -> None:
+    """Say in what a model of models.toml, run as it is there, differs from what MTEB measures under its name."""
+    if model.converted_from:
+        warn_once(
+            f"{model.name} is read from {model.hub}, a conversion of {model.converted_from}, which MTEB runs: "
+            "figures cannot be compared by revision."
+        )
+    if model.query_prefix.startswith("Instruct:") and "query_prefix" not in options:
+        warn_once(
+            f"{model.name} gets the same instruction on every dataset, while MTEB has one for each task: figures will "
+            "not equal MTEB's. Set query_prefix= to give another."
+        )
 
 
 def escape(text: str) -> str:

