@@ -49,8 +49,12 @@ class BgeM3:
 
     def count_truncated(self, texts: Sequence[str]) -> int:
         """How many documents are longer, with their prefix, than the model reads."""
-        prefixed = [self.model.document_prefix + text for text in texts]
+        prefixed = [self._prompted.document_prefix + text for text in texts]
         return sum(model_files.are_truncated(self._m3.tokenizer, self.max_tokens, prefixed))
+
+    @property
+    def _prompted(self) -> Model:
+        return model_files.add_own_prompts(self.model)
 
     @cached_property
     def _m3(self) -> Any:
@@ -87,11 +91,11 @@ class BgeM3Encoder(BgeM3):
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
         """float32 [n, dim], rows L2-normalised."""
-        return np.asarray(self._encode("dense_vecs", self.model.query_prefix, texts), dtype=np.float32)
+        return np.asarray(self._encode("dense_vecs", self._prompted.query_prefix, texts), dtype=np.float32)
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
         """float32 [n, dim], rows L2-normalised."""
-        return np.asarray(self._encode("dense_vecs", self.model.document_prefix, texts), dtype=np.float32)
+        return np.asarray(self._encode("dense_vecs", self._prompted.document_prefix, texts), dtype=np.float32)
 
 
 class BgeM3SparseEncoder(BgeM3):
@@ -103,11 +107,11 @@ class BgeM3SparseEncoder(BgeM3):
 
     def encode_queries(self, texts: Sequence[str]) -> Weights:
         """csr_array, float32 [n, vocabulary]."""
-        return self._encode_weights(self.model.query_prefix, texts)
+        return self._encode_weights(self._prompted.query_prefix, texts)
 
     def encode_documents(self, texts: Sequence[str]) -> Weights:
         """csr_array, float32 [n, vocabulary]."""
-        return self._encode_weights(self.model.document_prefix, texts)
+        return self._encode_weights(self._prompted.document_prefix, texts)
 
     def _encode_weights(self, prefix: str, texts: Sequence[str]) -> Weights:
         rows = self._encode("lexical_weights", prefix, texts)

@@ -6,19 +6,24 @@ import contextlib
 import hashlib
 import importlib
 import importlib.util
+import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from rusbeir.datasets.formats.files import checksum_of
-from rusbeir.errors import BackendError, RusbeirError
-from rusbeir.retrieval.models import Model
+from rusbeir.errors import BackendError, BadInput, RusbeirError, require
+from rusbeir.retrieval.models import Model, warn_once
 from rusbeir.text import shorten
 
 SINGLE = {"dtype": "float32"}
 """For transformers, which otherwise computes in the precision that the weights are stored in."""
+PROMPTS_FILE = "config_sentence_transformers.json"
+PROMPTS = {"query_prefix": ("query",), "document_prefix": ("document", "passage", "corpus")}
+"""Prefix -> the prompts that sentence-transformers uses for it: the first of them that a model has."""
 _OTHER_FRAMEWORKS = ["flax_model.msgpack", "onnx/*", "rust_model.ot", "tf_model.h5"]
 _MAX_SPECIAL_TOKENS = 4
 
@@ -59,7 +64,31 @@ def is_folder(model: Model) -> bool:
 
 def sign(model: Model) -> str:
     """The model's signature; for a folder with a digest of its files, which no revision tells from others."""
+    model = add_own_prompts(model)
     return model.signature + (f"|files:{_digest_files(Path(model.hub).expanduser())}" if is_folder(model) else "")
+
+
+@cache
+def add_own_prompts(model: Model) -> Model:
+    """The model with the prompts of its own files as prefixes, where neither models.toml nor an option sets them.
+
+    A repository's file is downloaded from the hub if needed. Raises BadInput for a file that cannot be read.
+    """
+    if not model.own_prompts:
+        return model
+    prompts = _read_prompts(model)
+    found: dict[str, Any] = {
+        prefix: next((prompts[name] for name in PROMPTS[prefix] if name in prompts), "") for prefix in model.own_prompts
+    }
+    if any(found.values()):
+        shown = " and ".join(f"{prefix}={json.dumps(text, ensure_ascii=False)}" for prefix, text in found.items())
+        warn_once(f"{model.name} is not in models.toml: {shown}, as its {PROMPTS_FILE} says.")
+    else:
+        warn_once(
+            f"{model.name} is not in models.toml and has no prompts in its own files: its texts get no prefix. If it "
+            "needs one, set like=MODEL, or query_prefix and document_prefix."
+        )
+    return replace(model, own_prompts=(), **found)
 
 
 @contextlib.contextmanager
@@ -104,6 +133,28 @@ def are_truncated(tokenizer: Any, max_tokens: int | None, texts: Sequence[str], 
         for place, tokens in zip(doubtful, token_ids, strict=True):
             found[place] = len(tokens) > max_tokens
     return found
+
+
+def _read_prompts(model: Model) -> Mapping[str, str]:
+    """The prompts in the model's own files by their names; none where it has no such file, or it cannot be reached."""
+    where, revision = locate(model)
+    path = Path(where) / PROMPTS_FILE
+    if not Path(where).is_dir():
+        hub = require("huggingface_hub", f"The model {model.name}", "sentence-transformers")
+        with explain_failure(model):
+            try:
+                path = Path(hub.hf_hub_download(where, PROMPTS_FILE, revision=revision))
+            except hub.errors.EntryNotFoundError:
+                return {}
+    if not path.is_file():
+        return {}
+    try:
+        prompts = json.loads(path.read_bytes()).get("prompts") or {}
+        return {name: text for name, text in prompts.items() if isinstance(text, str)}
+    except (ValueError, AttributeError) as error:
+        raise BadInput(
+            f"Cannot read the prompts in {path} ({error}). Mend the file, or set query_prefix and document_prefix."
+        ) from error
 
 
 @cache

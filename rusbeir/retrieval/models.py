@@ -20,6 +20,7 @@ Kind = Literal["dense", "rerank"]
 SETTINGS = ("like", "revision", "pooling", "max_tokens", "query_prefix", "document_prefix", "separator")
 """Options of a stage that set or change a model's settings."""
 
+PREFIXES = ("query_prefix", "document_prefix")
 POOLINGS = ("mean", "cls", "lasttoken", "max")
 
 
@@ -40,6 +41,8 @@ class Model:
     pooling: str = ""
     query_prefix: str = ""
     document_prefix: str = ""
+    own_prompts: tuple[str, ...] = ()
+    """Those of PREFIXES that neither models.toml nor an option sets: prompts in the model's own files are used."""
     separator: str = "\n"
     """Between title and text, by default as in RusBEIR; absent where a document has no title."""
     runtimes: tuple[str, ...] = ()
@@ -87,9 +90,9 @@ def models(kind: Kind) -> Mapping[str, Model]:
 def find(kind: Kind, name: str, options: Options, *, any_name: bool = False) -> Model:
     """The model of that name with a stage's options applied.
 
-    A repository (owner/name) or folder that is not in models.toml takes its settings from the options, with a
-    warning. any_name allows other names too, for runtimes whose names are those of an endpoint. Raises UnknownName
-    otherwise, and BadInput for impossible settings.
+    A repository (owner/name) or folder that is not in models.toml takes its settings from the options and its own
+    files, with a warning. any_name allows other names too, for runtimes whose names are those of an endpoint. Raises
+    UnknownName otherwise, and BadInput for impossible settings.
     """
     known = models(kind)
     model = known.get(name)
@@ -108,11 +111,8 @@ def find(kind: Kind, name: str, options: Options, *, any_name: bool = False) -> 
         )
         if like and not any_name:
             warn_once(f"{name} is not in models.toml: prefixes, pooling and lengths are those of {like}.")
-        elif not any_name and not ("query_prefix" in options and "document_prefix" in options):
-            warn_once(
-                f"{name} is not in models.toml: its texts get no prefix. If it needs one, set like=MODEL, or "
-                "query_prefix and document_prefix."
-            )
+        elif kind == "dense" and not any_name:
+            model = replace(model, own_prompts=tuple(prefix for prefix in PREFIXES if prefix not in options))
     elif options.word("like", ""):
         raise BadInput(f"like= is for models that are not in models.toml; {name} is in it.")
     else:

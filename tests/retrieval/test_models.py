@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import logging
 import re
 
 import pytest
 
-from rusbeir.errors import UnknownName
+from rusbeir.errors import BadInput, UnknownName
 from rusbeir.retrieval import models, resolve
 from rusbeir.retrieval.models import Model
 
@@ -70,8 +71,72 @@ def test_what_differs_from_mteb_is_said_once(system, part, caplog):
     assert all(part in message for message in messages), messages
 
 
+def model_folder(folder, config):
+    folder.mkdir(parents=True)
+    if config is not None:
+        (folder / "config_sentence_transformers.json").write_text(config, encoding="utf-8")
+    return folder
+
+
+OWN = [
+    # prompts in the file, options, prefixes in the signature, part of the warning
+    ({"query": "q: ", "document": "d: "}, "", "|query:q:_|document:d:_", '="q: " and document_prefix="d: "'),
+    ({"query": "q: ", "passage": "p: ", "corpus": "c: "}, "", "|query:q:_|document:p:_", 'document_prefix="p: "'),
+    ({"query": "q: "}, "", "|query:q:_|document:|", 'query_prefix="q: "'),
+    ({"query": "q: ", "document": None}, "", "|query:q:_|document:|", 'query_prefix="q: "'),
+    ({"clustering": "c: "}, "", "|query:|document:|", "its texts get no prefix"),
+    (None, "", "|query:|document:|", "its texts get no prefix"),
+    ({"query": "q: ", "document": "d: "}, ',query_prefix="x: "', "|query:x:_|document:d:_", 'document_prefix="d: "'),
+    ({"query": "q: "}, ",like=multilingual-e5-base", "|query:query:_|document:passage:_", "those of multilingual-e5"),
+    ({"query": "q: "}, ',query_prefix="",document_prefix=""', "|query:|document:|", ""),
+]
+
+
+@pytest.mark.parametrize(("prompts", "options", "part", "warning"), OWN)
+def test_a_folders_own_prompts_are_its_prefixes(prompts, options, part, warning, tmp_path, caplog):
+    folder = model_folder(tmp_path / "m", json.dumps({"prompts": prompts, "default_prompt_name": None}))
+    for _ in range(2):
+        assert part in resolve(f"dense({folder}{options})", language="ru").signature
+    messages = [record.getMessage() for record in caplog.records]
+    assert len(messages) == bool(warning), "once a process, and not where both prefixes are given"
+    assert all(warning in message and "is not in models.toml" in message for message in messages), messages
+
+
+def test_a_repositorys_own_prompts_are_read_where_it_is(tmp_path, monkeypatch):
+    """In a folder of RUSBEIR_DATA, or on the hub, where a missing file or network leaves it without any."""
+    import huggingface_hub
+
+    config = json.dumps({"prompts": {"query": "q: "}})
+    model_folder(tmp_path / "hub" / "owner" / "kept", config)
+    monkeypatch.setenv("RUSBEIR_DATA", str(tmp_path))
+    assert "|query:q:_|" in resolve("dense(owner/kept)", language="ru").signature
+
+    asked = []
+
+    def download(name, file, revision):
+        asked.append((name, file, revision))
+        if name == "owner/without":
+            raise huggingface_hub.errors.LocalEntryNotFoundError("no network")
+        return str(model_folder(tmp_path / "downloaded", config) / file)
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    assert "|query:q:_|" in resolve("dense(owner/remote,revision=abc)", language="ru").signature
+    assert "|query:|" in resolve("dense(owner/without)", language="ru").signature
+    file = "config_sentence_transformers.json"
+    assert asked == [("owner/remote", file, "abc"), ("owner/without", file, None)], "once for each model"
+
+
+@pytest.mark.parametrize("config", ["{", "[]", '{"prompts": ["query"]}', "\ud800"], ids=repr)
+def test_prompts_that_cannot_be_read_are_named(config, tmp_path):
+    folder = model_folder(tmp_path / "m", None)
+    (folder / "config_sentence_transformers.json").write_bytes(config.encode("utf-8", "surrogatepass"))
+    with pytest.raises(BadInput, match=r"Cannot read the prompts in .*config_sentence_transformers\.json") as raised:
+        _ = resolve(f"dense({folder})", language="ru").signature
+    assert "\n" not in str(raised.value)
+
+
 def test_a_folder_named_without_its_place_is_told_how_to_be_written(tmp_path, monkeypatch):
-    (tmp_path / "minilm").mkdir()
+    model_folder(tmp_path / "minilm", None)
     monkeypatch.chdir(tmp_path)
     for system in ("dense(minilm)", "bm25 >> rerank(minilm)"):
         with pytest.raises(UnknownName, match=r"minilm is not in models\.toml.* write \./minilm\."):

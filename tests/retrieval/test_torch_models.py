@@ -53,6 +53,9 @@ def models(tmp_path_factory):
         patch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
         yield {
             "cls": tiny_encoders.sentence_encoder(folder / "cls", "cls"),
+            "prompted": tiny_encoders.sentence_encoder(
+                folder / "prompted", "mean", prompts={"query": "рыба в реке ", "document": "дом "}
+            ),
             "m3": tiny_encoders.encoder(folder / "m3", heads=True),
             "headless": tiny_encoders.encoder(folder / "headless"),
             "cross": tiny_encoders.cross_encoder(folder / "cross"),
@@ -89,11 +92,27 @@ def test_sentence_transformers_equals_the_library(models, caplog):
     vectors = plain.encode([f"дом {text}" for text in TEXTS], normalize_embeddings=True)
     query = plain.encode([f"где {QUERY}"], normalize_embeddings=True)[0]
     assert hits == pytest.approx(expected(query, vectors), abs=1e-5)
-    assert "is not in models.toml" in caplog.text
+    assert "is not in models.toml" not in caplog.text, "both prefixes are given"
     assert "1 of 4 texts (25.00 %) are longer than" in caplog.text
     assert "cut at 40 tokens" in caplog.text
     signature = resolve(system, language="ru").signature
     assert "|max:40|query:где_|document:дом_|files:" in signature
+
+
+def test_the_prompts_in_a_models_own_files_are_used(models):
+    """Also where its pooling leaves them out, which needs them to be told from the text."""
+    from sentence_transformers import SentenceTransformer
+
+    plain = SentenceTransformer(str(models["prompted"]))
+    query, vectors = plain.encode_query([QUERY]), plain.encode_document(TEXTS)
+    lengths = np.linalg.norm(query), np.linalg.norm(vectors, axis=1, keepdims=True)
+    assert search(f"dense({models['prompted']})") == pytest.approx(
+        expected(query[0] / lengths[0], vectors / lengths[1]), abs=1e-5
+    )
+    bare = plain.encode(TEXTS, normalize_embeddings=True) @ plain.encode(QUERY, normalize_embeddings=True)
+    hits = search(f'dense({models["prompted"]},query_prefix="",document_prefix="")')
+    assert [hits[doc.doc_id] for doc in DOCS] == pytest.approx(bare.tolist(), abs=1e-5)
+    assert np.abs(np.array(list(hits.values())) - list(search(f"dense({models['prompted']})").values())).max() > 1e-3
 
 
 def test_the_pooling_asked_for_is_used(models, caplog):

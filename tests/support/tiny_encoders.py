@@ -80,14 +80,15 @@ def encoder(folder: Path, *, heads: bool = False) -> Path:
     return folder
 
 
-def sentence_encoder(folder: Path, pooling: str) -> Path:
-    """An encoder in the layout of sentence-transformers."""
+def sentence_encoder(folder: Path, pooling: str, *, prompts: dict[str, str] | None = None) -> Path:
+    """An encoder in the layout of sentence-transformers; prompts are its own, and left out of its pooling."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
     plain = encoder(folder.with_name(f"{folder.name}-plain"))
     transformer = Transformer(str(plain))
-    SentenceTransformer(modules=[transformer, Pooling(32, pooling_mode=pooling)]).save(str(folder))
+    pool = Pooling(32, pooling_mode=pooling, include_prompt=prompts is None)
+    SentenceTransformer(modules=[transformer, pool], prompts=prompts).save(str(folder))
     return folder
 
 

@@ -22,7 +22,7 @@ _NEEDED_BY = "The runtime sentence-transformers", "sentence-transformers"
 
 @dataclass(frozen=True, kw_only=True)
 class SentenceTransformerEncoder:
-    """One model, with the prefixes, pooling and length of its row in models.toml."""
+    """One model, with the prefixes, pooling and length of its row in models.toml or of its own files."""
 
     model: Model
 
@@ -37,23 +37,28 @@ class SentenceTransformerEncoder:
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
         """float32 [n, dim], rows L2-normalised."""
-        return self._encode([self.model.query_prefix + text for text in texts], self.model.adapters[:1])
+        return self._encode(texts, self._prompted.query_prefix, self.model.adapters[:1])
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
         """float32 [n, dim], rows L2-normalised."""
-        return self._encode([self.model.document_prefix + text for text in texts], self.model.adapters[1:])
+        return self._encode(texts, self._prompted.document_prefix, self.model.adapters[1:])
 
     def count_truncated(self, texts: Sequence[str]) -> int:
         """How many documents are longer, with their prefix, than the model reads."""
-        prefixed = [self.model.document_prefix + text for text in texts]
+        prefixed = [self._prompted.document_prefix + text for text in texts]
         tokenizer, max_tokens = self._transformer.tokenizer, self._transformer.max_seq_length
         return sum(model_files.are_truncated(tokenizer, max_tokens, prefixed))
 
-    def _encode(self, texts: Sequence[str], adapters: Sequence[str]) -> Vectors:
+    @property
+    def _prompted(self) -> Model:
+        return model_files.add_own_prompts(self.model)
+
+    def _encode(self, texts: Sequence[str], prefix: str, adapters: Sequence[str]) -> Vectors:
         if adapters:
             self._transformer.set_adapter(list(adapters))
+        # As a prompt, even an empty one: it replaces the model's own, and a pooling that leaves out prompts does so.
         vectors: Vectors = self._transformer.encode(
-            list(texts), batch_size=BATCH_TEXTS, show_progress_bar=False, normalize_embeddings=True
+            list(texts), prompt=prefix, batch_size=BATCH_TEXTS, show_progress_bar=False, normalize_embeddings=True
         )
         return vectors
 
@@ -70,8 +75,6 @@ class SentenceTransformerEncoder:
             warnings.simplefilter("ignore")
             for name in self.model.adapters:
                 transformer.load_adapter(where, name, adapter_kwargs={"subfolder": name, "revision": revision})
-        # A prompt that the repository sets by default would precede rusbeir's prefix.
-        transformer.default_prompt_name = None
         if self.model.max_tokens:
             transformer.max_seq_length = self.model.max_tokens
         _set_pooling(transformer, self.model)
