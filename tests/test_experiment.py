@@ -52,6 +52,16 @@ def test_search_for_a_text_or_for_queries(mini):
     assert search(mini, "bm25", {"a": QUERY, "b": "!"}, k=2) == {"a": found[QUERY], "b": {}}
 
 
+def test_a_dataset_whose_json_only_python_reads_is_measured(tmp_path):
+    """As Cocktail's nq-utd, whose queries hold NaN."""
+    (tmp_path / "d" / "qrels").mkdir(parents=True)
+    (tmp_path / "d" / "corpus.jsonl").write_text('{"_id": "d1", "text": "кот\t"}\n{"_id": "d2", "text": "пёс"}\n')
+    (tmp_path / "d" / "queries.jsonl").write_text('{"_id": "q1", "text": "кот", "Gemini": NaN}\n')
+    (tmp_path / "d" / "qrels" / "test.tsv").write_text("q1\td1\t1\n")
+    row = bench(tmp_path / "d", "bm25(profile=raw)", language="ru", measures="nDCG@10", out=tmp_path / "out")
+    assert row["measures"]["nDCG@10"] == 1
+
+
 @pytest.mark.parametrize("verb", [bench, search])
 def test_a_run_holds_at_least_one_hit(verb):
     with pytest.raises(BadInput, match="k is 0; ask for at least 1 hit per query"):

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import orjson
 
 from rusbeir.datasets.formats.files import file_key, open_file
-from rusbeir.datasets.formats.records import Extra, Place, read_documents, refuse
+from rusbeir.datasets.formats.records import Extra, Place, parse_record, read_documents, refuse
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.storage import atomic_folder, cache_folder
 from rusbeir.text import digest
@@ -50,7 +50,7 @@ class JsonlCorpus:
         """The documents, each with the keys of its record other than _id, title and text."""
         for line in self._lines():
             doc = self._doc(line)
-            record = orjson.loads(line)
+            record = parse_record(line)
             yield doc, {key: value for key, value in record.items() if key not in _KEYS}
 
     def __getitem__(self, doc_id: str) -> Doc:
@@ -85,7 +85,7 @@ class JsonlCorpus:
 
     def _doc(self, line: bytes) -> Doc:
         try:
-            record = orjson.loads(line)
+            record = parse_record(line)
             title = "" if self.ignore_titles else record.get("title") or ""
             return Doc(str(record["_id"]), record["text"], title)
         except (orjson.JSONDecodeError, AttributeError, KeyError) as error:
@@ -184,7 +184,7 @@ def _refuse_repeats(
             ids = []
             for n in (row, earlier):
                 file.seek(starts[n])
-                ids.append(str(orjson.loads(file.read(starts[n + 1] - starts[n]))["_id"]))
+                ids.append(str(parse_record(file.read(starts[n + 1] - starts[n]))["_id"]))
         if ids[0] == ids[1]:
             place, first = locate(row), locate(earlier)
             refuse("repeat", place, f"the id {ids[0]!r} is used already at {first}; ids must be unique")

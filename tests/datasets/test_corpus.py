@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import math
 import pickle
 import time
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 
 from rusbeir.datasets import corpus as index_module
 from rusbeir.datasets import open_corpus
+from rusbeir.datasets.formats.records import document_line
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.types import Doc
 
@@ -63,7 +67,16 @@ def test_reads(content: str, docs: list[Doc], tmp_path: Path):
         ('{"_id": "a", "text": "x"}\n{"_id": "b", "text": "y"}\n\n{"_id": "a", "text": "z"}\n', 4, r"'a' .*jsonl:1;"),
         ('{"_id": 1, "text": "x"}\n{"_id": "1", "text": "y"}\n', 2, "'1' is used already"),
         (b'{"_id": "a", "text": "\xcf\xf0\xe8"}\n', 1, "not UTF-8 .byte 0xcf at 23.*convert"),
-        ('{"_id": "a", "text": "\\ud800"}\n', 1, "not JSON"),
+        ('{"_id": "a", "text": "\\ud800"}\n', 1, '"text" has an unpaired surrogate, which UTF-8 cannot encode'),
+        ('{"_id": "a", "text": "x", "title": "\\udc00"}\n', 1, '"title" has an unpaired surrogate'),
+        ('{"_id": "\\ud800\\ud800", "text": "x"}\n', 1, '"_id" has an unpaired surrogate'),
+        ('{"_id": NaN, "text": "x"}\n', 1, "None"),
+        ('{"_id": "a", "text": Infinity}\n', 1, "document 'a' has no \"text\""),
+        # what json cannot read either
+        ('{"_id": "a", "text": "x", "k": NaN, "m": }\n', 1, "not JSON"),
+        (b'{"_id": "a", "text": "x\xff", "k": NaN}\n', 1, "not UTF-8"),
+        ('{"_id": "a", "text": "x", "k": ' + "[" * 100_000 + "\n", 1, "not JSON"),
+        ("NaN\n", 1, "not JSON"),
     ],
 )
 def test_a_bad_line_is_told_with_file_and_line(content: str | bytes, line: int, message: str, tmp_path: Path):
@@ -72,6 +85,41 @@ def test_a_bad_line_is_told_with_file_and_line(content: str | bytes, line: int, 
         open_corpus(path)
     assert str(caught.value).startswith(f"{path}:{line}: ")
     assert "\n" not in str(caught.value)
+
+
+LENIENT = [
+    # (a field of a record, what it holds once read)
+    ('"Gemini": NaN', {"Gemini": None}),
+    ('"a": Infinity, "b": [-Infinity, 1e999, 1]', {"a": None, "b": [None, math.inf, 1]}),
+    ('"metadata": {"url\\udfff": ["\\ud800!", "\\ud83d\\ude00"]}', {"metadata": {"url\ufffd": ["\ufffd!", "😀"]}}),
+    ('"note": "a\tb\x00", "n": 7', {"note": "a\tb\x00", "n": 7}),
+    ('"k": NaN, "n": [18446744073709551616, 18446744073709551615]', {"k": None, "n": [2.0**64, 2**64 - 1]}),
+]
+
+
+@pytest.mark.parametrize(("field", "extra"), LENIENT)
+def test_what_only_pythons_json_reads_is_read(field: str, extra: dict[str, Any], tmp_path: Path):
+    assert json.loads(f'{{"_id": "b", "text": "y", {field}}}', strict=False)
+    with pytest.raises(orjson.JSONDecodeError):
+        orjson.loads(f'{{"_id": "b", "text": "y", {field}}}')
+    path = write(tmp_path / "c.jsonl", f'{{"_id": "a", "text": "x"}}\n{{"_id": "b", "text": "y", {field}}}\n')
+    corpus = open_corpus(path)
+    assert list(corpus) == [corpus["a"], corpus["b"]] == [Doc("a", "x"), Doc("b", "y")]
+    (_, none), (doc, found) = corpus.whole()
+    assert (none, found) == ({}, extra)
+    assert orjson.loads(document_line(doc, found))["_id"] == "b"
+
+
+def test_control_characters_and_paired_escapes_stay_in_texts(tmp_path: Path):
+    line = '{"_id": "a\x01", "text": "x\ty\x00\x1f\\ud83d\\ude00", "k": NaN}\n'
+    corpus = open_corpus(write(tmp_path / "c.jsonl", line))
+    assert list(corpus) == [corpus["a\x01"]] == [Doc("a\x01", "x\ty\x00\x1f😀")]
+
+
+def test_a_repeated_id_among_such_lines_is_told(tmp_path: Path):
+    path = write(tmp_path / "c.jsonl", 2 * '{"_id": "a", "text": "x", "k": NaN}\n')
+    with pytest.raises(BadInput, match=r":2: the id 'a' is used already at .*:1;"):
+        open_corpus(path)
 
 
 @pytest.mark.parametrize("content", ["", "\n \n"])

@@ -6,6 +6,7 @@ All of it is read from folders written here; the hub itself is spoken to in test
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import subprocess
 import sys
@@ -106,7 +107,7 @@ def test_a_packed_jsonl_and_numbers_for_ids(register: Register):
     hub = register("some/rubq", corpus="data/corpus.jsonl.zip", queries="data/queries.jsonl", qrels="data/test.jsonl")
     put(hub / "some/rubq/data/corpus.jsonl.zip", [{"_id": 7, "text": "a", "title": None}])
     put(hub / "some/rubq/data/queries.jsonl", [{"_id": 1, "text": "b"}])
-    put(hub / "some/rubq/data/test.jsonl", [{"query-id": 1, "corpus-id": 7, "score": 1.0}])
+    put(hub / "some/rubq/data/test.jsonl", [{"query-id": 1, "corpus-id": 7, "score": 1.0, "k": math.nan}])
     dataset = load("toy")
     assert (list(dataset.corpus), dataset.qrels) == ([("7", "a", "")], {"1": {"7": 1}})
 

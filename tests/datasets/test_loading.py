@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from rusbeir.datasets import load
+from rusbeir.datasets.loading import load_with_metadata
 from rusbeir.errors import BackendError, BadInput, RusbeirError, UnknownName
 from rusbeir.types import Doc
 
@@ -74,6 +75,29 @@ def test_ids_may_be_numbers(samples):
     }
     dataset = load(samples.beir(changes), language="ru")
     assert (dataset.corpus["1"].text, dict(dataset.queries), dataset.qrels) == ("a", {"2": "b"}, {"2": {"1": 1}})
+
+
+ODD_CORPUS = (
+    '{"_id": "d1", "text": "Мост\t.", "k": NaN}\n{"_id": "d2", "text": "a", "k": [-Infinity]}\n'
+    '{"_id": "d3", "text": "b", "k": "\\ud800"}\n'
+)
+ODD_QUERIES = '{"_id": "q1", "text": "мост", "Gemini": NaN}\n{"_id": "q2", "text": "ёж\x01", "k": {"l": Infinity}}\n'
+
+
+def test_json_that_only_python_reads_is_loaded_and_written_back_as_json(samples):
+    path = samples.beir({"corpus.jsonl": ODD_CORPUS, "queries.jsonl": ODD_QUERIES})
+    dataset, metadata = load_with_metadata(path, language="ru")
+    assert [doc.text for doc in dataset.corpus] == ["Мост\t.", "a", "b"]
+    assert dict(dataset.queries) == {"q1": "мост", "q2": "ёж\x01"}
+    assert metadata == {"q1": {"Gemini": None}, "q2": {"k": {"l": None}}}
+    assert load(samples.packed(path), language="ru").fingerprint == dataset.fingerprint
+    assert [extra for _, extra in dataset.corpus.whole()] == [{"k": None}, {"k": [None]}, {"k": "\ufffd"}]
+
+
+def test_a_query_with_an_unpaired_surrogate_is_refused_with_its_line(samples):
+    path = samples.beir({"queries.jsonl": '{"_id": "q1", "text": "a"}\n{"_id": "q2", "text": "\\udfff"}\n'})
+    with pytest.raises(BadInput, match=r'queries\.jsonl:2: "text" has an unpaired surrogate'):
+        load(path, language="ru")
 
 
 CARD = {"name": "mine", "language": "ru", "split": "test", "licence": "CC0", "self_suffixes": [""]}

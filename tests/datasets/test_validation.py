@@ -39,6 +39,9 @@ C, Q, T = "corpus.jsonl", "queries.jsonl", "qrels/test.tsv"
     [
         (C, CORPUS + "{oops}\n", [("error", C, 4, "not JSON")]),
         (C, CORPUS + '{"_id": "d4", "te', [("error", C, 4, "the file ends in the middle of this line")]),
+        (C, CORPUS + '{"_id": "d4", "text": "x", "k": NaN}\n', []),
+        (C, CORPUS + '{"_id": "d4", "text": "\\ud800"}\n', [("error", C, 4, '"text" has an unpaired surrogate')]),
+        (Q, QUERIES + '{"_id": "q3", "text": "x\ty", "Gemini": NaN}\n', []),
         (C, CORPUS + '{"text": "x"}\n', [("error", C, 4, 'the line has no "_id"')]),
         (C, CORPUS + '{"_id": "", "text": "x"}\n', [("error", C, 4, "\"_id\" is ''")]),
         (C, CORPUS + '{"_id": "d4"}\n', [("error", C, 4, "document 'd4' has no \"text\"")]),

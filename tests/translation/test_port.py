@@ -53,6 +53,17 @@ def test_everything_but_the_texts_stays(source, tmp_path):
     assert ported.card.licence == "CC-BY-4.0"
 
 
+def test_metadata_that_only_pythons_json_reads_is_written_as_json(source, tmp_path):
+    for name in ("corpus.jsonl", "queries.jsonl"):
+        lines = (source / name).read_text().replace('"metadata": {', '"metadata": {"n": NaN, "i": -Infinity, ')
+        assert "NaN" in lines
+        (source / name).write_text(lines)
+    port(source, to="ru", translator=Fake(), out=tmp_path / "out")
+    for name, own in (("corpus.jsonl", {"a": 1}), ("queries.jsonl", {"b": 2})):
+        first = json.loads((tmp_path / "out" / name).read_bytes().splitlines()[0])
+        assert first["metadata"] == {"n": None, "i": None, **own}
+
+
 def test_equal_segments_are_sent_once(source, tmp_path):
     fake = Fake()
     port(source, to="ru", translator=fake, out=tmp_path / "out")

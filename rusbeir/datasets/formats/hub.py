@@ -17,7 +17,7 @@ from rusbeir.datasets.formats import tables
 from rusbeir.datasets.formats.files import open_file
 from rusbeir.datasets.formats.hub_layout import read_layout, refuse_missing_shards
 from rusbeir.datasets.formats.reader import FORMATS, ReadRequest
-from rusbeir.datasets.formats.records import Complain, Extra, Judgement, Place, Query
+from rusbeir.datasets.formats.records import Complain, Extra, Judgement, Place, Query, parse_record
 from rusbeir.errors import BadInput, unknown
 from rusbeir.types import Doc
 
@@ -108,6 +108,6 @@ def _has_beir_keys(file: Path) -> bool:
     with open_file(file) as lines:
         first = next((line for line in lines if not line.isspace()), b"{}")
     try:
-        return {"_id", "text"} <= set(orjson.loads(first).keys())
+        return {"_id", "text"} <= set(parse_record(first).keys())
     except (orjson.JSONDecodeError, AttributeError):
         return True  # open_corpus tells what is wrong with it.

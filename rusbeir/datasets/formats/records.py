@@ -6,7 +6,9 @@ notes the problem and continues.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -56,9 +58,13 @@ def refuse(kind: str, place: Place, message: str) -> None:
     raise BadInput(f"{place}: {message}.")
 
 
+_KEYS = ("_id", "title", "text")
+_UNPAIRED = re.compile("[\ud800-\udfff]")
+
+
 def read_documents(lines: Iterable[bytes], file: str, complain: Complain) -> Iterator[tuple[Place, Doc, Extra]]:
     """The documents of a corpus.jsonl (_id, text, title), each with the other keys of its record, in file order."""
-    for place, record in read_objects(lines, file, complain):
+    for place, record in read_objects(lines, file, _KEYS, complain):
         doc_id = _take_id(record, place, complain)
         text = record.pop("text", None)
         title = record.pop("title", None)
@@ -73,7 +79,7 @@ def read_documents(lines: Iterable[bytes], file: str, complain: Complain) -> Ite
 
 def read_queries(lines: Iterable[bytes], file: str, complain: Complain) -> Iterator[tuple[Place, Query, Extra]]:
     """The queries of a queries.jsonl (_id, text), each with the other keys of its record, in file order."""
-    for place, record in read_objects(lines, file, complain):
+    for place, record in read_objects(lines, file, _KEYS, complain):
         query_id = _take_id(record, place, complain)
         text = record.pop("text", None)
         if query_id is None:
@@ -84,21 +90,50 @@ def read_queries(lines: Iterable[bytes], file: str, complain: Complain) -> Itera
         yield place, Query(query_id, text), record
 
 
-def read_objects(lines: Iterable[bytes], file: str, complain: Complain) -> Iterator[tuple[Place, dict[str, Any]]]:
-    """The JSON objects of a JSONL file, each with its place; blank lines are skipped."""
+def read_objects(
+    lines: Iterable[bytes], file: str, keys: Collection[str], complain: Complain
+) -> Iterator[tuple[Place, dict[str, Any]]]:
+    """The JSON objects of a JSONL file, each with its place; blank lines are skipped. The keys are those in use."""
     for number, line in enumerate(lines, 1):
         if line.isspace():
             continue
         place = Place(file, number)
         try:
-            record = orjson.loads(line)
+            record = parse_record(line, keys)
         except orjson.JSONDecodeError as error:
             complain(*_not_json(place, line, error))
+            continue
+        except UnicodeError as error:
+            complain("surrogate", place, str(error))
             continue
         if isinstance(record, dict):
             yield place, record
         else:
             complain("json", place, 'the line is JSON but not an object; expected {"_id": …, "text": …}')
+
+
+def parse_record(data: bytes, keys: Collection[str] = ()) -> Any:
+    """The value of JSON as Python's json reads it, in a form that can be written as JSON.
+
+    orjson, which is much faster, refuses NaN and the infinities (here None), control characters in strings, and
+    escapes of unpaired surrogates (here U+FFFD). Raises UnicodeError for such a surrogate under one of the keys, and
+    orjson.JSONDecodeError for what is not JSON.
+    """
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        try:
+            value = json.loads(data.decode(), strict=False, parse_int=_parse_int, parse_constant=lambda _: None)
+            mended = _replace_surrogates(value)
+        except (ValueError, RecursionError):
+            value = mended = None
+        if mended is None:
+            raise
+    if isinstance(value, dict):
+        for key in keys:
+            if value.get(key) != mended.get(key):
+                raise UnicodeError(f'"{key}" has an unpaired surrogate, which UTF-8 cannot encode; remove it')
+    return mended
 
 
 def parse_json(data: bytes, file: str) -> Any:
@@ -130,6 +165,22 @@ def _take_id(record: dict[str, Any], place: Place, complain: Complain) -> str | 
         return str(value)
     complain("id", place, f'"_id" is {value!r}; it must be a string that is not empty')
     return None
+
+
+def _parse_int(digits: str) -> int | float:
+    """An integer beyond 64 bits as a float, as orjson reads it."""
+    return int(digits) if len(digits) <= 20 and -(2**63) <= int(digits) < 2**64 else float(digits)
+
+
+def _replace_surrogates(value: Any) -> Any:
+    """The value of json.loads, which joins pairs, with U+FFFD for each surrogate that is left."""
+    if isinstance(value, str):
+        return _UNPAIRED.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_replace_surrogates(one) for one in value]
+    if isinstance(value, dict):
+        return {_replace_surrogates(key): _replace_surrogates(one) for key, one in value.items()}
+    return value
 
 
 def _not_json(place: Place, line: bytes, error: orjson.JSONDecodeError) -> tuple[str, Place, str]:

@@ -131,12 +131,13 @@ def _rows(file: Path, columns: tuple[Column, ...], complain: Complain) -> Iterat
         return _tsv_rows(file, columns, complain)
     if name.endswith(".csv"):
         return _csv_rows(file)
-    return _json_rows(file, complain)
+    return _json_rows(file, columns, complain)
 
 
-def _json_rows(file: Path, complain: Complain) -> Iterator[tuple[Place, Record]]:
+def _json_rows(file: Path, columns: tuple[Column, ...], complain: Complain) -> Iterator[tuple[Place, Record]]:
+    keys = [name for column in columns for name in column.names]
     with _open(file) as lines:
-        yield from read_objects(lines, str(file), complain)
+        yield from read_objects(lines, str(file), keys, complain)
 
 
 def _open(file: Path) -> AbstractContextManager[io.BufferedReader]:
@@ -217,4 +218,4 @@ def _integer(value: object) -> int | None:
         return int(value) if value.strip().removeprefix("-").isdecimal() else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return int(value) if value == int(value) else None
+    return int(value) if float(value).is_integer() else None
