@@ -46,7 +46,8 @@ def speed(n: int = 100_000) -> dict[str, Any]:
     from sacrebleu.metrics.chrf import CHRF
 
     from rusbeir.audit import scores
-    from rusbeir.processes import batched, cpu_count, in_order
+    from rusbeir.processes import cpu_count, in_order
+    from rusbeir.text import batched
     from tests.support.planting import xquad_pairs
 
     pairs = xquad_pairs(DATA, 2000)

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from itertools import chain, islice
+from itertools import chain
 from typing import TypeVar
 
 A = TypeVar("A")
@@ -19,13 +19,6 @@ B = TypeVar("B")
 logger = logging.getLogger(__name__)
 
 IDLE_SECONDS = 20
-
-
-def batched(items: Iterable[A], size: int) -> Iterator[list[A]]:
-    """The items in lists of that size, the last perhaps shorter; items are read as lists are asked for."""
-    rest = iter(items)
-    while batch := list(islice(rest, size)):
-        yield batch
 
 
 def cpu_count() -> int:

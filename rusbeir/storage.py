@@ -1,17 +1,42 @@
-"""rusbeir's files: where they are, and how they are written completely or not at all."""
+"""rusbeir's files: where they are, how they are written completely or not at all, and locked by one process."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shutil
 import sqlite3
+import sys
 import tempfile
+import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import IO
 
 from rusbeir.errors import BackendError
+
+logger = logging.getLogger(__name__)
+
+_UMASK = os.umask(0o022)
+os.umask(_UMASK)
+
+_POLL_SECONDS = 0.2
+_SILENT_SECONDS = 1.0
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _take(file: IO[bytes]) -> None:
+        # One byte far behind the process id, which others must be able to read.
+        file.seek(1 << 30)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+else:
+    import fcntl
+
+    def _take(file: IO[bytes]) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def data_folder(name: str) -> Path:
@@ -42,7 +67,7 @@ def atomic_file(path: Path) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~_umask())
+        temporary.chmod(0o666 & ~_UMASK)
         temporary.replace(path)
     except OSError as error:
         raise cannot_write(path, error) from error
@@ -67,7 +92,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             if entry.is_file():
                 with entry.open("rb") as file:
                     os.fsync(file.fileno())
-        temporary.chmod(0o777 & ~_umask())
+        temporary.chmod(0o777 & ~_UMASK)
         try:
             temporary.rename(path)
         except OSError:
@@ -111,7 +136,58 @@ def cannot_write(path: Path, error: OSError) -> BackendError:
     )
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+class InUse(BackendError):
+    """Another process holds the file."""
+
+
+def hold(path: Path, what: Path) -> IO[bytes]:
+    """Open the lock file at path, which is held until it is closed or this process ends, however it ends.
+
+    The file stays where it is, with the process id of its last holder. Raises InUse, naming that process and what it
+    uses, if the file is held already, and BackendError if it cannot be written or locked.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+b", buffering=0)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    try:
+        _take(file)
+    except (BlockingIOError, PermissionError) as error:
+        file.seek(0)
+        holder = file.read(32).decode("ascii", "replace").strip()
+        file.close()
+        raise InUse(
+            f"{what} is in use by {f'process {holder}' if holder else 'another process'}"
+            f"{' (this one)' if holder == str(os.getpid()) else ''}. Wait until it has finished, or stop it."
+        ) from error
+    except OSError as error:
+        file.close()
+        raise BackendError(
+            f"The file system of {path.parent} does not support file locks; choose a folder on a local disk "
+            f"(RUSBEIR_CACHE sets the cache's). The system says: {error.strerror or error}."
+        ) from error
+    try:
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n".encode())
+    except OSError as error:
+        file.close()
+        raise cannot_write(path, error) from error
+    return file
+
+
+def hold_when_free(path: Path, what: Path) -> IO[bytes]:
+    """Wait until nobody else holds the lock file at path, then hold it; waiting over a second is logged once."""
+    started = time.monotonic()
+    while True:
+        try:
+            return hold(path, what)
+        except InUse as error:
+            if time.monotonic() - started > _SILENT_SECONDS:
+                _log_once(str(error))
+            time.sleep(_POLL_SECONDS)
+
+
+@cache
+def _log_once(why: str) -> None:
+    logger.warning("Waiting: %s", why)

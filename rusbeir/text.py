@@ -1,9 +1,14 @@
-"""Small operations on strings that several rooms need: one line for a message, a name for a file, a digest."""
+"""Small operations that several rooms need: a short line, a name for a file, a digest, items in batches."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TypeVar
+
+T = TypeVar("T")
 
 SHORT_CHARS = 200
 
@@ -36,3 +41,10 @@ def digest(*parts: str, chars: int = 32) -> str:
     """
     joined = "".join(f"{part}\n" for part in parts)
     return hashlib.sha256(joined.encode("utf-8", "surrogateescape")).hexdigest()[:chars]
+
+
+def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """The items in lists of that size, the last perhaps shorter; items are read as lists are asked for."""
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
+        yield batch

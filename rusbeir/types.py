@@ -177,12 +177,11 @@ class Dataset:
 
         Computed whenever it is read, so that it is right even if queries or qrels were changed in place.
         """
-        return fingerprint(self._corpus_sha256, self.queries, self.qrels)
+        sha256 = self.corpus.sha256 if isinstance(self.corpus, HashedCorpus) else self._corpus_sha256
+        return fingerprint(sha256, self.queries, self.qrels)
 
     @cached_property
     def _corpus_sha256(self) -> str:
-        if isinstance(self.corpus, HashedCorpus):
-            return self.corpus.sha256
         digest = hashlib.sha256()
         for doc in self.corpus:
             digest.update(canonical_line(doc.doc_id, doc.title, doc.text))

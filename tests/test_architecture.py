@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parent.parent / "rusbeir"
 FLOORS = [
     {"types", "errors", "text"},
     {"storage"},
-    {"processes", "locks"},
+    {"processes"},
     {"analysis", "datasets", "jobs"},
     {"translation", "retrieval", "evaluation"},
     {"experiment", "tuning"},

@@ -174,28 +174,23 @@ def read_recipe(language: str, profile: str) -> Recipe:
     return profiles[profile]
 
 
-def _list_folder(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("*.toml") if path.stem != BASE)
-
-
 def _find_files() -> Iterator[Path]:
     """Every language file, in the order in which folders count."""
-    for given in filter(None, os.environ.get(FOLDERS_VARIABLE, "").split(os.pathsep)):
-        folder = Path(given).expanduser()
+    folders = [Path(given).expanduser() for given in os.environ.get(FOLDERS_VARIABLE, "").split(os.pathsep) if given]
+    for folder in folders:
         if not folder.is_dir():
-            raise BadInput(f"No folder {given!r}, which {FOLDERS_VARIABLE} or --analyzers names.")
-        yield from _list_folder(folder)
-    yield from _list_folder(data_folder("analyzers"))
+            raise BadInput(f"No folder {str(folder)!r}, which {FOLDERS_VARIABLE} or --analyzers names.")
+    folders.append(data_folder("analyzers"))
     for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
         try:
             spec = find_spec(entry.value)
             if spec is None or not spec.submodule_search_locations:
                 raise ModuleNotFoundError(f"{entry.value} is not a package")
+            folders += map(Path, spec.submodule_search_locations)
         except Exception as error:  # whatever somebody's package raises when it is imported
             logger.warning("The entry point %s = %s in %s is ignored: %s", entry.name, entry.value, ENTRY_POINTS, error)
-        else:
-            for location in spec.submodule_search_locations:
-                yield from _list_folder(Path(location))
+    for folder in folders:
+        yield from sorted(path for path in folder.glob("*.toml") if path.stem != BASE)
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from rusbeir.datasets import load
 from rusbeir.datasets.formats.beir import read_card
 from rusbeir.errors import BadInput, UnknownName
 from rusbeir.jobs import Journal
-from rusbeir.processes import batched
 from rusbeir.storage import cannot_write
+from rusbeir.text import batched
 from rusbeir.translation.port.fields import FIELDS, sample_documents
 from rusbeir.translation.port.folder import JOURNAL, LAYOUT, apply_cuts, read_cuts
 from rusbeir.translation.port.plan import Plan, read_entries

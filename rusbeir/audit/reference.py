@@ -13,7 +13,8 @@ from rusbeir.audit.scores import Level
 from rusbeir.datasets import load
 from rusbeir.datasets.formats.beir import read_card
 from rusbeir.errors import BadInput
-from rusbeir.processes import batched, cpu_count, in_order
+from rusbeir.processes import cpu_count, in_order
+from rusbeir.text import batched
 from rusbeir.types import Dataset, Doc, Progress, silent
 
 LEVELS: Mapping[str, str] = {"document": "documents", "query": "queries"}

@@ -13,7 +13,8 @@ from rusbeir.audit.segment_checks import CheckedSegment, CheckedTexts, Finder, f
 from rusbeir.datasets.formats.files import open_file
 from rusbeir.datasets.formats.records import Place, not_utf8
 from rusbeir.errors import BadInput
-from rusbeir.processes import batched, cpu_count, in_order
+from rusbeir.processes import cpu_count, in_order
+from rusbeir.text import batched
 from rusbeir.translation.checks.checks import Flag, Segment
 from rusbeir.types import Progress, silent
 

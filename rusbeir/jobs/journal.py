@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any, Literal, NamedTuple
 
 from rusbeir.errors import BackendError, BadInput
-from rusbeir.locks import hold
+from rusbeir.storage import hold
 from rusbeir.text import shorten
 
 BATCH_TASKS = 32_000

@@ -11,7 +11,7 @@ import sys
 import time
 
 from rusbeir.jobs import Attempt, Journal, Task, TaskQueue
-from rusbeir.processes import batched
+from rusbeir.text import batched
 
 
 def say(line: str) -> None:

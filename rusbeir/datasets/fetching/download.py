@@ -17,8 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from rusbeir.errors import BackendError, BadInput
-from rusbeir.locks import hold_when_free
-from rusbeir.storage import cache_folder, cannot_write
+from rusbeir.storage import cache_folder, cannot_write, hold_when_free
 from rusbeir.text import digest
 from rusbeir.types import Progress
 

@@ -18,10 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rusbeir.errors import BackendError
-from rusbeir.locks import hold_when_free
-from rusbeir.processes import batched
 from rusbeir.retrieval.dense.encoder import Vectors, check_vectors
-from rusbeir.storage import cannot_write, reporting_sqlite
+from rusbeir.storage import cannot_write, hold_when_free, reporting_sqlite
+from rusbeir.text import batched
 
 BLOCK_TEXTS = 64
 """Texts encoded at once: what a kill can lose."""

@@ -15,11 +15,11 @@ import numpy.typing as npt
 import orjson
 
 from rusbeir.errors import BackendError, BadInput
-from rusbeir.processes import batched
 from rusbeir.retrieval.dense.embedding_store import BLOCK_TEXTS
 from rusbeir.retrieval.dense.encoder import AnyEncoder, ReportsTruncation
 from rusbeir.retrieval.lexical.doc_ids import DocIds, DocIdWriter
 from rusbeir.storage import atomic_folder
+from rusbeir.text import batched
 from rusbeir.types import Corpus, Doc, Progress, Queries
 
 logger = logging.getLogger(__name__)

@@ -16,11 +16,12 @@ import orjson
 
 from rusbeir.analysis import empty_warning
 from rusbeir.errors import BackendError, BadInput, RusbeirError
-from rusbeir.processes import batched, cpu_count
+from rusbeir.processes import cpu_count
 from rusbeir.retrieval.lexical.bm25 import Bm25
 from rusbeir.retrieval.lexical.doc_ids import DocIds, DocIdWriter
 from rusbeir.retrieval.lexical.engines import IndexKey, LexicalEngine, RemoteEngine, Searcher, Terms
 from rusbeir.storage import atomic_folder
+from rusbeir.text import batched
 from rusbeir.types import Corpus, Progress, Queries, Run, TextAnalyzer
 
 logger = logging.getLogger(__name__)

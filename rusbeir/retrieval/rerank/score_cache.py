@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import IO
 
 from rusbeir.errors import BackendError
-from rusbeir.locks import hold_when_free
-from rusbeir.processes import batched
 from rusbeir.retrieval.rerank import reranker as protocols
 from rusbeir.retrieval.rerank.reranker import Reranker, Scored, check_scores
-from rusbeir.storage import cannot_write, reporting_sqlite
+from rusbeir.storage import cannot_write, hold_when_free, reporting_sqlite
+from rusbeir.text import batched
 
 MAX_KEYS_PER_QUERY = 500
 

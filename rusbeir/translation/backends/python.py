@@ -13,8 +13,10 @@ from rusbeir.errors import RusbeirError
 from rusbeir.jobs import Limits, Transient
 from rusbeir.text import shorten
 from rusbeir.translation.backends.common import ask_sendable, judge_answer
-from rusbeir.translation.backends.registry import PREFIX, preset
 from rusbeir.translation.translator import Capacity, Discloses, Failure, Outcome, Translation
+
+PREFIX = "python:"
+"""Begins the name of any importable function or class: python:module.function."""
 
 
 @runtime_checkable
@@ -43,8 +45,10 @@ class PythonFunction:
     function: Callable[..., Any] = field(repr=False)
     path: str
     """module.function"""
-    limits: Limits = field(default_factory=lambda: preset("python").limits)
-    capacity: Capacity = field(default_factory=lambda: preset("python").capacity)
+    limits: Limits
+    capacity: Capacity
+    description: str
+    """What is known of it where the function says nothing."""
 
     @property
     def signature(self) -> str:
@@ -53,7 +57,7 @@ class PythonFunction:
 
     @property
     def about(self) -> str:
-        return self.function.about if isinstance(self.function, Discloses) else preset("python").about
+        return self.function.about if isinstance(self.function, Discloses) else self.description
 
     @property
     def sends(self) -> str:
@@ -82,12 +86,15 @@ class PythonFunction:
         return [_read_answer(text, answer) for text, answer in zip(texts, answers, strict=True)]
 
 
-def wrap(function: Callable[..., Any], path: str) -> Callable[..., PythonFunction]:
-    """What makes a translator of the function, which is at that path; its own limits and capacity are the defaults."""
-    bounds: dict[str, Any] = (
-        {"limits": function.limits, "capacity": function.capacity} if isinstance(function, Bounded) else {}
+def wrap(
+    function: Callable[..., Any], path: str, *, limits: Limits, capacity: Capacity, description: str
+) -> Callable[..., PythonFunction]:
+    """What makes a translator of the function, which is at that path; its own limits and capacity come first."""
+    if isinstance(function, Bounded):
+        limits, capacity = function.limits, function.capacity
+    return partial(
+        PythonFunction, function=function, path=path, limits=limits, capacity=capacity, description=description
     )
-    return partial(PythonFunction, function=function, path=path, **bounds)
 
 
 def _read_answer(text: str, answer: object) -> Outcome:

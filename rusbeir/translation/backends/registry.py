@@ -14,6 +14,7 @@ from typing import Any, TypedDict, Unpack, cast
 from rusbeir.errors import BadInput, unknown
 from rusbeir.jobs import Limits
 from rusbeir.storage import data_folder
+from rusbeir.translation.backends.python import PREFIX, wrap
 from rusbeir.translation.languages import Codes
 from rusbeir.translation.translator import Capacity, Translator
 
@@ -33,9 +34,6 @@ TRANSLATORS = {
 
 GROUP = "rusbeir.translators"
 """The entry points by which an installed package adds translators."""
-PREFIX = "python:"
-"""Begins the name of any importable function or class: python:module.function."""
-
 _LIMITS = frozenset(field.name for field in fields(Limits))
 _PAIR = frozenset({"source", "target"})
 _SET_HERE = frozenset({"name", "function", "path", "limits", "capacity", "judge", "usage"})
@@ -146,9 +144,8 @@ def _find(name: str) -> Callable[..., Translator]:
         raise BadInput(f"{name}: {entry.module} has no function {entry.attr!r}.")
     if inspect.isclass(thing):
         return cast(Callable[..., Translator], thing)
-    from rusbeir.translation.backends.python import wrap
-
-    return wrap(thing, f"{entry.module}.{entry.attr}")
+    row = preset("python")
+    return wrap(thing, f"{entry.module}.{entry.attr}", limits=row.limits, capacity=row.capacity, description=row.about)
 
 
 @dataclass(frozen=True, kw_only=True)

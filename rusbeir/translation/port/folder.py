@@ -11,7 +11,7 @@ from pathlib import Path
 from rusbeir.datasets.formats.files import open_file
 from rusbeir.errors import BadInput
 from rusbeir.jobs import Journal
-from rusbeir.locks import hold
+from rusbeir.storage import hold
 from rusbeir.translation.port.plan import TranslatorEntry, continue_chain, dump_entries, read_entries
 from rusbeir.translation.segments.segment import Piece
 

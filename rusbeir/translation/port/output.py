@@ -18,8 +18,8 @@ from rusbeir.datasets.formats.beir import CARD, card_bytes
 from rusbeir.datasets.formats.records import document_line, query_line
 from rusbeir.datasets.writing import qrels_lines
 from rusbeir.jobs import Journal
-from rusbeir.processes import batched
 from rusbeir.storage import atomic_file
+from rusbeir.text import batched
 from rusbeir.translation.port.fields import Material
 from rusbeir.translation.port.plan import Plan, TranslatorEntry
 from rusbeir.types import Card, Progress, canonical_line, fingerprint

@@ -14,8 +14,9 @@ from functools import cached_property
 import orjson
 
 from rusbeir.jobs import Journal, Task, TaskQueue, task_key
-from rusbeir.processes import batched
-from rusbeir.translation.backends.registry import PREFIX, find_preset
+from rusbeir.text import batched
+from rusbeir.translation.backends.python import PREFIX
+from rusbeir.translation.backends.registry import find_preset
 from rusbeir.translation.segments.glossary import Glossary
 from rusbeir.translation.segments.segment import Piece, join, units
 from rusbeir.translation.segments.spans import find_spans

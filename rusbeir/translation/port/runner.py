@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 from rusbeir import __version__
 from rusbeir.errors import BackendError, RusbeirError
 from rusbeir.jobs import Attempt, Budget, Exhausted, Journal, Size, Task, Throttle
-from rusbeir.processes import batched
+from rusbeir.text import batched
 from rusbeir.translation.checks.checks import CHECKS, FAILURES, Segment, check, failure
 from rusbeir.translation.port.plan import CascadeStep, Plan
 from rusbeir.translation.segments.glossary import Glossary
