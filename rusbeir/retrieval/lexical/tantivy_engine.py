@@ -256,7 +256,7 @@ class TantivySearcher:
     def _hits(self, fields: list[list[_Clause]], limit: int) -> tuple[list[Any], list[float]]:
         if self.bm25.fields == "best_fields" and len(fields) > 1:
             query = tantivy.Query.disjunction_max_query(list(map(_any_of, fields)), self.bm25.tie_breaker)
-            found = self._found(query, limit)
+            found = self.searcher.search(query, limit, count=False).hits
         else:
             found = self._best([clause for clauses in fields for clause in clauses], limit)
         scores = [score for score, _ in found]
@@ -276,14 +276,11 @@ class TantivySearcher:
         rarer = [clause for clause in clauses if not clause.common]
         common = [clause for clause in clauses if clause.common]
         if not common or not rarer:
-            return self._found(_any_of(clauses), limit)
-        found = self._found(_plus(tantivy.Occur.Must, rarer, common), limit)
+            return self.searcher.search(_any_of(clauses), limit, count=False).hits
+        found = self.searcher.search(_plus(tantivy.Occur.Must, rarer, common), limit, count=False).hits
         if len(found) == limit and found[-1][0] > sum(clause.most for clause in common) * (1 + 1e-6):
             return found
-        return self._found(_plus(tantivy.Occur.Should, rarer, common), limit)
-
-    def _found(self, query: tantivy.Query, limit: int) -> list[tuple[Any, tantivy.DocAddress]]:
-        return self.searcher.search(query, limit, count=False).hits
+        return self.searcher.search(_plus(tantivy.Occur.Should, rarer, common), limit, count=False).hits
 
 
 def _any_of(clauses: list[_Clause]) -> tantivy.Query:
