@@ -19,6 +19,9 @@ Queries: TypeAlias = Mapping[str, str]
 Qrels: TypeAlias = Mapping[str, Mapping[str, int]]
 """query_id -> {doc_id: grade}; grade 0 is judged and not relevant."""
 
+MAX_GRADE = 1000
+"""The bound of a grade and of its negative: trec_eval keeps a count for every grade up to a query's highest."""
+
 Run: TypeAlias = Mapping[str, Mapping[str, float]]
 """query_id -> {doc_id: score}; higher is better; every query is present, one without results with {}."""
 
@@ -227,10 +230,10 @@ def _read_qrels(qrels: Qrels) -> dict[str, dict[str, int]]:
             )
         for doc_id, grade in grades.items():
             _require_id(doc_id, f"A document judged for query {query_id!r}")
-            if isinstance(grade, bool) or not isinstance(grade, SupportsIndex) or abs(int(grade)) >= 10**9:
+            if isinstance(grade, bool) or not isinstance(grade, SupportsIndex) or abs(int(grade)) > MAX_GRADE:
                 raise BadInput(
                     f"The grade of document {doc_id!r} for query {query_id!r} is {shorten(repr(grade))}; expected an "
-                    "integer of at most 9 digits."
+                    f"integer from -{MAX_GRADE:,} to {MAX_GRADE:,}."
                 )
             judged.setdefault(query_id, {})[doc_id] = int(grade)
     if not judged:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,10 @@ import numpy as np
 
 from rusbeir.errors import BadInput
 from rusbeir.evaluation.measures import DEFAULT_MEASURES, check_measures, deepest, per_query
-from rusbeir.types import Qrels, Run
+from rusbeir.text import shorten
+from rusbeir.types import MAX_GRADE, Qrels, Run
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +36,8 @@ class Evaluation:
 def evaluate(qrels: Qrels, run: Run, measures: str | Sequence[str] = DEFAULT_MEASURES) -> Evaluation:
     """The scores of a run over every judged query; queries without judgements are ignored.
 
-    Raises BadInput for qrels without a query, and for measures as check_measures.
+    A negative grade counts as not relevant, and for Bpref as not judged, as trec_eval takes it. Raises BadInput for
+    qrels without a query, for grades and ids that trec_eval cannot take, and for measures as check_measures.
 
     >>> evaluate({"q1": {"a": 1}, "q2": {"b": 1}}, {"q1": {"a": 2.0}}, ["RR@10"]).measures
     {'RR@10': 0.5}
@@ -40,6 +45,7 @@ def evaluate(qrels: Qrels, run: Run, measures: str | Sequence[str] = DEFAULT_MEA
     names = check_measures(measures)
     if not qrels:
         raise BadInput("The qrels contain no query, so there is nothing to evaluate.")
+    _refuse_unusable(qrels, run)
     scores: dict[str, dict[str, float]] = {query_id: dict.fromkeys(names, 0.0) for query_id in qrels}
     for query_id, name, value in per_query(qrels, run, names):
         scores[query_id][name] = value
@@ -54,6 +60,20 @@ def evaluate(qrels: Qrels, run: Run, measures: str | Sequence[str] = DEFAULT_MEA
         n_zero_hit=len(qrels) - len(answered),
         n_tied=len(_find_tied_queries(qrels, run, names)),
     )
+
+
+def _refuse_unusable(qrels: Qrels, run: Run) -> None:
+    """Raise BadInput for grades and ids that trec_eval's code cannot hold, whatever they were read from."""
+    for query_id, grades in qrels.items():
+        if grades and max(max(grades.values()), -min(grades.values())) > MAX_GRADE:
+            doc_id = max(grades, key=lambda one: abs(grades[one]))
+            raise BadInput(
+                f"The grade of document {doc_id!r} for query {query_id!r} is {shorten(str(grades[doc_id]), 20)}; "
+                f"expected an integer from -{MAX_GRADE:,} to {MAX_GRADE:,}."
+            )
+        for record_id in (query_id, *grades, *run.get(query_id, ())):
+            if "\0" in record_id or (not record_id.isascii() and _SURROGATE.search(record_id)):
+                raise BadInput(f"The id {shorten(repr(record_id))} has a character that trec_eval cannot hold.")
 
 
 def _find_tied_queries(qrels: Qrels, run: Run, names: Sequence[str]) -> set[str]:

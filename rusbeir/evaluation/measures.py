@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from rusbeir.errors import BadInput, MissingExtra, UnknownName, unknown
+from rusbeir.errors import BadInput, MissingExtra, UnknownName
+from rusbeir.evaluation.names import parse_name
 from rusbeir.types import Qrels, Run
 
 DEFAULT_MEASURES = ("nDCG@1", "nDCG@10", "AP@10", "R@10", "R@100", "RR@10")
@@ -16,11 +17,11 @@ DEFAULT_MEASURES = ("nDCG@1", "nDCG@10", "AP@10", "R@10", "R@100", "RR@10")
 def check_measures(measures: str | Sequence[str]) -> tuple[str, ...]:
     """The canonical names, in the given order and without repeats; a string is one measure.
 
-    Raises UnknownName for a measure that ir-measures cannot compute, and MissingExtra for one whose provider is not
-    installed.
+    trec_eval's names are known too. Raises UnknownName for a measure that ir-measures cannot compute, BadInput for a
+    parameter out of bounds, and MissingExtra for a measure whose provider is not installed.
 
-    >>> check_measures(["nDCG@10", "MAP(rel=2)@10", "ERR@20"])
-    ('nDCG@10', 'AP(rel=2)@10', 'ERR@20')
+    >>> check_measures(["nDCG@10", "MAP(rel=2)@10", "recip_rank"])
+    ('nDCG@10', 'AP(rel=2)@10', 'RR')
     """
     names = [measures] if isinstance(measures, str) else measures
     return tuple(dict.fromkeys(str(_parse(name)) for name in names))
@@ -31,7 +32,6 @@ def per_query(qrels: Qrels, run: Run, names: Sequence[str]) -> Iterator[tuple[st
 
     Ties are broken by falling document id, as trec_eval does, in the measures of other providers too.
     """
-    import ir_measures
 
     by_trec_eval: dict[Any, list[tuple[str, int | None]]] = {}
     others = []
@@ -42,15 +42,7 @@ def per_query(qrels: Qrels, run: Run, names: Sequence[str]) -> Iterator[tuple[st
         else:
             by_trec_eval.setdefault(form, []).append((name, None if form == measure else measure.params["cutoff"]))
     if by_trec_eval:
-        # A query whose highest grade is negative would crash trec_eval; it has no relevant documents anyway.
-        safe = {
-            query_id: grades if max(grades.values(), default=0) >= 0 else dict.fromkeys(grades, 0)
-            for query_id, grades in qrels.items()
-        }
-        for metric in ir_measures.pytrec_eval.evaluator(list(by_trec_eval), safe).iter_calc(run):
-            for name, cutoff in by_trec_eval[metric.measure]:
-                beyond = cutoff is not None and metric.value * cutoff < 1 - 1e-9
-                yield metric.query_id, name, 0.0 if beyond else float(metric.value)
+        yield from _compute_by_trec_eval(qrels, run, by_trec_eval)
     if others:
         yield from _compute_others(qrels, run, others)
 
@@ -72,16 +64,10 @@ def _parse(name: str) -> Any:
     import ir_measures
 
     providers = ir_measures.DefaultPipeline.providers
-    try:
-        measure = ir_measures.parse_measure(name)
-        measure.validate_params()
-        able = [provider for provider in providers if provider.supports(measure)]
-        if _trec_eval_form(measure) is not None or any(provider.is_available() for provider in able):
-            return measure
-    except (NameError, ValueError, KeyError, SyntaxError, TypeError, AssertionError):
-        registered = ir_measures.measures.registry.items()
-        known = [f"{one}@10" if "cutoff" in kind.SUPPORTED_PARAMS else one for one, kind in registered]
-        raise unknown("measure", name, known, listing="https://ir-measur.es/en/latest/measures.html") from None
+    measure = parse_name(name)
+    able = [provider for provider in providers if provider.supports(measure)]
+    if _trec_eval_form(measure) is not None or any(provider.is_available() for provider in able):
+        return measure
     if not able:
         forms = [one for provider in providers for one in provider.SUPPORTED_MEASURES if one.NAME == measure.NAME]
         raise UnknownName(
@@ -102,11 +88,48 @@ def _trec_eval_form(measure: Any) -> Any:
     return measure if ir_measures.pytrec_eval.supports(measure) else None
 
 
+def _compute_by_trec_eval(
+    qrels: Qrels, run: Run, forms: Mapping[Any, Sequence[tuple[str, int | None]]]
+) -> Iterator[tuple[str, str, float]]:
+    """As per_query, by trec_eval's code: its form of a measure -> the names that it gives, each with a cut-off for RR.
+
+    trec_eval takes a document with a negative grade for one that is in the pool and not judged. Only infAP tells it
+    from a document that is not in the pool; for all the others, such judgements are left out.
+    """
+    import ir_measures
+
+    for pooled in (False, True):
+        chosen = [form for form in forms if (form.NAME == "infAP") is pooled]
+        if not chosen:
+            continue
+        safe = {query_id: _without_negative(grades, pooled) for query_id, grades in qrels.items()}
+        try:
+            for metric in ir_measures.pytrec_eval.evaluator(chosen, safe).iter_calc(run):
+                for name, cutoff in forms[metric.measure]:
+                    beyond = cutoff is not None and metric.value * cutoff < 1 - 1e-9
+                    yield metric.query_id, name, 0.0 if beyond else float(metric.value)
+        except (TypeError, ValueError, OverflowError) as error:
+            names = ", ".join(name for form in chosen for name, _ in forms[form])
+            raise BadInput(f"trec_eval cannot compute {names} from these judgements and this run: {error}.") from error
+
+
+def _without_negative(grades: Mapping[str, int], pooled: bool) -> Mapping[str, int]:
+    """The grades as trec_eval's code can take them: without those below 0, or, pooled, with -1 for them.
+
+    Its table of grades reaches from 0 to the highest of a query, so some grade must be at least 0: a query that has
+    none is given a document that no run can hold, whose grade is 0.
+    """
+    if min(grades.values(), default=-1) >= 0:
+        return grades
+    kept = {doc_id: max(grade, -1) for doc_id, grade in grades.items() if pooled or grade >= 0}
+    return kept if max(kept.values(), default=-1) >= 0 else kept | {"": 0}
+
+
 def _compute_others(qrels: Qrels, run: Run, measures: Sequence[Any]) -> Iterator[tuple[str, str, float]]:
     """As per_query, by whichever provider of ir-measures computes each of the measures.
 
     They break ties in different ways, and some write ids to text files or divide by the number of hits. So they are
-    given numbers for ids, scores that fall with trec_eval's rank, and no query without hits.
+    given numbers for ids, scores that fall with trec_eval's rank, 0 for a negative grade, and no query without hits.
     """
     import ir_measures
 
@@ -118,7 +141,7 @@ def _compute_others(qrels: Qrels, run: Run, measures: Sequence[Any]) -> Iterator
         by_rank = sorted(((np.float32(score), doc_id) for doc_id, score in run.get(query_id, {}).items()), reverse=True)
         ranking = [doc_id for _, doc_id in by_rank]
         doc_numbers = {doc_id: str(place) for place, doc_id in enumerate(dict.fromkeys([*ranking, *grades]))}
-        grades_of[str(number)] = {doc_numbers[doc_id]: grade for doc_id, grade in grades.items()}
+        grades_of[str(number)] = {doc_numbers[doc_id]: max(grade, 0) for doc_id, grade in grades.items()}
         if ranking:
             ranked[str(number)] = {
                 doc_numbers[doc_id]: float(len(ranking) - rank) for rank, doc_id in enumerate(ranking)

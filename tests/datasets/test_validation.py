@@ -75,6 +75,7 @@ C, Q, T = "corpus.jsonl", "queries.jsonl", "qrels/test.tsv"
         (T, "q1\td9\t1\n", [("error", T, 1, "document 'd9', judged for query 'q1', is not in the corpus")]),
         (T, "q1\td1\t1\nq9\td1\t1\n", [("error", T, 2, "query 'q9' is judged but has no text")]),
         (T, "q1\td1\t1\nq1\td2\thigh\n", [("error", T, 2, "the grade 'high' is not an integer")]),
+        (T, "q1\td1\t1\nq1\td2\t1001\n", [("error", T, 2, "the grade '1001' is not an integer from -1,000")]),
         (T, "q1\td1\t1\nq1\td2\n", [("error", T, 2, "2 columns, but the file's first line has 3")]),
         (T, "q1\td1\nq1\td2\t1\n", [("error", T, 1, "2 columns; qrels have four")]),
         (T, "q1\td1\t1\nq1\td1\t1\n", [("error", T, 2, "query 'q1' and document 'd1' are paired")]),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import random
+import subprocess
+import sys
 
 import ir_measures
 import pytest
@@ -160,6 +162,82 @@ def test_equal_to_trec_eval(seed, n_scores):
         assert result.measures[ours] == pytest.approx(mean, abs=1e-12)
 
 
+NEGATIVE = {
+    "nDCG": "ndcg", "nDCG@10": "ndcg_cut_10", "AP": "map", "AP@10": "map_cut_10", "R@10": "recall_10", "P@5": "P_5",
+    "RR": "recip_rank", "Rprec": "Rprec", "Bpref": "bpref", "infAP": "infAP", "IPrec@0.5": "iprec_at_recall_0.50",
+    "SetP": "set_P", "SetR": "set_recall", "SetAP": "set_map", "SetF": "set_F", "Success@5": "success_5",
+    "NumRet": "num_ret", "NumRel": "num_rel",
+}  # fmt: skip
+
+
+def _negative_case(seed: int):
+    """Queries of 25 judgements with grades from -3 to 5, of which some have only negative ones."""
+    chance = random.Random(seed)
+    docs = [f"d{i}" for i in range(60)]
+    highest = [chance.choice([-2, -1, 0, 1, 5]) for _ in range(40)]
+    qrels = {f"q{i}": {d: chance.randint(-3, high) for d in chance.sample(docs, 25)} for i, high in enumerate(highest)}
+    run = {q: {d: chance.randrange(20) / 7 for d in chance.sample(docs, chance.randrange(1, 50))} for q in qrels}
+    return qrels, run
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_negative_grades_give_what_trec_eval_gives_where_it_is_defined(seed):
+    """trec_eval's table of grades ends at the highest one of a query: below 0, it writes outside of its memory."""
+    qrels, run = _negative_case(seed)
+    names = set(NEGATIVE.values())
+    defined = {q: grades for q, grades in qrels.items() if max(grades.values()) >= 0}
+    parameters = {"ndcg_cut.10", "map_cut.10", "recall.10", "P.5", "iprec_at_recall.0.50", "success.5"}
+    plain = {name for name in names if not any(name.startswith(one.split(".")[0] + "_") for one in parameters)}
+    expected = pytrec_eval.RelevanceEvaluator(defined, parameters | plain).evaluate(run)
+    result = evaluate(qrels, run, list(NEGATIVE)).per_query
+    for query_id, grades in qrels.items():
+        for ours, theirs in NEGATIVE.items():
+            undefined = len(run[query_id]) if ours == "NumRet" else 0.0
+            value = expected[query_id][theirs] if query_id in defined else undefined
+            assert result[query_id][ours] == value, (query_id, ours, grades)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("measure", ["ERR@10", "nDCG(dcg='exp-log2')@10", "Compat", "nDCG(judged_only=True)@5"])
+def test_negative_grades_are_not_relevant_for_other_providers(seed, measure):
+    qrels, run = _negative_case(seed)
+    low = {q: {d: min(grade, 4) for d, grade in grades.items()} for q, grades in qrels.items()}
+    gone = {q: {d: g if g >= 0 else 0 for d, g in grades.items()} for q, grades in low.items()}
+    if "judged_only" in measure:
+        gone = {q: {d: g for d, g in grades.items() if g >= 0} or {"none": 0} for q, grades in low.items()}
+    assert evaluate(low, run, measure).per_query == evaluate(gone, run, measure).per_query
+
+
+def test_bpref_leaves_negative_grades_out():
+    """By its definition: the relevant hit has one judged non-relevant hit above it; b, of grade -1, is not judged."""
+    qrels, run = {"q": {"a": 0, "b": -1, "c": 1, "d": 1}}, {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}
+    assert evaluate(qrels, run, "Bpref").measures["Bpref"] == pytest.approx((1 - 1 / 1) / 2)
+    assert evaluate({"q": {"b": -1, "c": 1, "d": 1}}, run, "Bpref").measures["Bpref"] == pytest.approx(1 / 2)
+
+
+UNUSABLE = [
+    ({"q": {"a": 10**9}}, {}, "document 'a' for query 'q' is 1000000000; expected an integer from -1,000 to 1,000"),
+    ({"q": {"a": -(10**5)}}, {}, "is -100000; expected"),
+    ({"q\0": {"a": 1}}, {}, r"The id 'q\x00' has a character"),
+    ({"q": {"a\0": 1}}, {}, r"The id 'a\x00' has a character"),
+    ({"q": {"a": 1}}, {"q": {"b\0": 1.0}}, r"The id 'b\x00' has a character"),
+    ({"q\ud800": {"a": 1}}, {}, r"The id 'q\ud800' has a character"),
+    ({"q": {"a": 0.5}}, {"q": {"a": 1.0}}, "trec_eval cannot compute RR from these judgements and this run"),
+    ({"q": {"a": 1}}, {"q": {"a": "1"}}, "trec_eval cannot compute RR from these judgements and this run"),
+]
+
+
+@pytest.mark.parametrize(("qrels", "run", "message"), UNUSABLE)
+def test_what_trec_eval_cannot_take_is_refused(qrels, run, message):
+    with pytest.raises(BadInput) as caught:
+        evaluate(qrels, run, "RR")
+    assert message in str(caught.value)
+
+
+def test_a_query_with_an_empty_judgement_is_0():
+    assert evaluate({"q": {}, "p": {"a": 1}}, {"q": {"a": 1.0}, "p": {"a": 1.0}}, "AP").per_query["q"] == {"AP": 0.0}
+
+
 TIES = [
     ({"a": 1}, {"a": 2.0, "b": 1.0}, 0, "no ties"),
     ({"a": 1}, {"a": 1.0, "b": 1.0}, 1, "the order decides between rank 1 and 2"),
@@ -232,6 +310,61 @@ def test_input_is_left_as_it_was():
 def test_unknown_measure(name, message):
     with pytest.raises(UnknownName, match=message.replace("(", r"\(")):
         check_measures([name])
+
+
+BOUNDS = [
+    ("P@0", "the cut-off must be an integer from 1 to 1,000,000"),
+    ("nDCG@99999999999999999999", "the cut-off must be"),
+    ("P@True", "the cut-off must be"),
+    ("AP(rel=-1)", "rel must be an integer from 0 to 1,000"),
+    ("nDCG(gains={0:-1,1:-2})@10", "each gain must be an integer from 0 to 1,000"),
+    ("nDCG(gains={0:0,1:999999999})@10", "each gain must be"),
+    ("nDCG(gains={'a':0,1:2})@10", "each grade of gains must be"),
+    ("IPrec@1e999", "the recall must be from 0 to 1"),
+]
+
+
+@pytest.mark.parametrize(("name", "message"), BOUNDS)
+def test_parameters_out_of_bounds(name, message):
+    """A cut-off of 0 ends the process in trec_eval's code, and a negative gain is a negative grade."""
+    with pytest.raises(BadInput, match=message):
+        check_measures(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["(" * 300, "nDCG@10" * 1000, "nDCG@10; nDCG@5", "nDCG(10)", "nDCG(**{})@5", "x.nDCG@10", "P@f()", "P@'5'", "\0"],
+)
+def test_hostile_names(name):
+    with pytest.raises(UnknownName, match="No measure") as caught:
+        check_measures(name)
+    assert len(str(caught.value)) < 600
+
+
+TREC_EVAL_NAMES = [
+    ("map", "AP"), ("map_cut_100", "AP@100"), ("map_cut.100", "AP@100"), ("ndcg", "nDCG"), ("ndcg_cut_10", "nDCG@10"),
+    ("recip_rank", "RR"), ("P_30", "P@30"), ("recall_100", "R@100"), ("success_5", "Success@5"), ("bpref", "Bpref"),
+    ("iprec_at_recall_0.10", "IPrec@0.1"), ("num_rel_ret", "NumRet(rel=1)"), ("set_F", "SetF"), ("Rprec", "Rprec"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("theirs", "canonical"), TREC_EVAL_NAMES)
+def test_names_of_trec_eval(theirs, canonical):
+    assert check_measures(theirs) == (canonical,)
+
+
+def test_names_are_parsed_without_what_python_3_14_removed():
+    """ast.Num, Str and NameConstant are gone there, and ir-measures' own parser asks for them."""
+    code = (
+        "import ast\n"
+        "for name in ('Num', 'Str', 'NameConstant', 'Bytes', 'Ellipsis'):\n"
+        "    if hasattr(ast, name): delattr(ast, name)\n"
+        "from rusbeir.evaluation import evaluate\n"
+        "names = ['nDCG@10', 'AP(rel=2)@10', \"nDCG(gains={1:2,2:4})@5\", 'Judged@10', 'IPrec@0.5', 'map']\n"
+        "print(list(evaluate({'q': {'a': 2}}, {'q': {'a': 1.0}}, names).measures.values()))\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "[1.0, 1.0, 1.0, 1.0, 1.0, 1.0]\n", done.stderr
 
 
 def test_no_queries():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -18,11 +19,13 @@ from rusbeir.datasets.formats import trec
 from rusbeir.datasets.formats.files import Zip, open_file
 from rusbeir.datasets.formats.records import Complain, Judgement, Place, Query, not_utf8, read_objects
 from rusbeir.errors import BackendError, BadInput, require
+from rusbeir.text import shorten
 from rusbeir.types import Doc
 
 _ID = ("_id", "id", "docid", "doc_id", "document_id")
 _QUERY_ID = ("_id", "id", "query_id", "query-id", "qid")
 _BATCH_ROWS = 1000
+_DIGITS = re.compile(r"\s*-?[0-9]{1,20}\s*")
 
 Record = Mapping[str, Any]
 
@@ -78,8 +81,8 @@ def read_judgements(files: Iterable[Path], complain: Complain) -> Iterator[tuple
             ids = _identifier(query_id), _identifier(doc_id)
             if ids[0] is None or ids[1] is None:
                 complain("id", place, "the query id or the document id is empty")
-            elif (value := _integer(grade)) is None:
-                complain("grade", place, f"the grade {grade!r} is not an integer")
+            elif (value := _grade(grade)) is None:
+                complain("grade", place, f"the grade {shorten(repr(grade), 40)} is not {trec.GRADE_BOUNDS}")
             else:
                 yield place, Judgement(ids[0], ids[1], value)
 
@@ -213,9 +216,9 @@ def _identifier(value: object) -> str | None:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _integer(value: object) -> int | None:
+def _grade(value: object) -> int | None:
     if isinstance(value, str):
-        return int(value) if value.strip().removeprefix("-").isdecimal() else None
+        return trec.check_grade(int(value)) if _DIGITS.fullmatch(value) else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return int(value) if float(value).is_integer() else None
+    return trec.check_grade(int(value)) if float(value).is_integer() else None

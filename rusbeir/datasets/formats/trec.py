@@ -14,11 +14,14 @@ from typing import Any, TypeVar
 from rusbeir.datasets.formats.files import open_file
 from rusbeir.datasets.formats.records import Complain, Judgement, Place, not_utf8, parse_json, refuse
 from rusbeir.errors import BadInput
+from rusbeir.text import shorten
+from rusbeir.types import MAX_GRADE
 
 _V = TypeVar("_V", int, float)
 
 _HEADER = {b"queryid", b"qid", b"query", b"topic", b"topicid"}
-_GRADE_DIGITS = 9
+_MAX_DIGITS = 20
+GRADE_BOUNDS = f"an integer from -{MAX_GRADE:,} to {MAX_GRADE:,}"
 _JSON_START = re.compile(rb'\s*\{\s*["}]')
 
 
@@ -27,7 +30,7 @@ def read_qrels(path: str | Path) -> dict[str, dict[str, int]]:
 
     TREC (query, 0, document, grade), BEIR's tsv (query, document, grade; with or without a header) or a JSON
     object of objects. Raises BadInput, with file and line, for another number of columns, a grade that is not
-    an integer, and a repeated pair.
+    an integer from -1,000 to 1,000, and a repeated pair.
 
     >>> read_qrels("qrels/test.tsv")["1"]  # doctest: +SKIP
     {'31715818': 1}
@@ -76,7 +79,7 @@ def read_judgements(lines: Iterable[bytes], file: str, complain: Complain) -> It
         if len(fields) != columns:
             complain("columns", place, _wrong_columns(len(fields), columns))
         elif (grade := _grade(fields[-1])) is None:
-            complain("grade", place, f"the grade {_quote(fields[-1])} is not an integer of at most 9 digits")
+            complain("grade", place, f"the grade {_quote(fields[-1])} is not {GRADE_BOUNDS}")
         elif not fields[0] or not fields[-2]:
             complain("id", place, "the query id or the document id is empty")
         else:
@@ -109,7 +112,12 @@ def _find_shape(line: bytes) -> tuple[bytes | None, int]:
 def _grade(field: bytes) -> int | None:
     field = field.strip()
     digits = field.removeprefix(b"-")
-    return int(field) if digits.isdigit() and len(digits) <= _GRADE_DIGITS else None
+    return check_grade(int(field)) if digits.isdigit() and len(digits) <= _MAX_DIGITS else None
+
+
+def check_grade(grade: int) -> int | None:
+    """The grade, or None if it is out of bounds."""
+    return grade if abs(grade) <= MAX_GRADE else None
 
 
 def _wrong_columns(found: int, columns: int) -> str:
@@ -178,7 +186,9 @@ def _read_json(data: bytes, file: str, value_of: Callable[[Any], _V | None]) -> 
         for doc_id, raw in docs.items():
             value = value_of(raw)
             if value is None:
-                raise BadInput(f"{file}: query {query_id!r}, document {doc_id!r}: {raw!r} is not a usable number.")
+                raise BadInput(
+                    f"{file}: query {query_id!r}, document {doc_id!r}: {shorten(repr(raw))} is not a usable number."
+                )
             result[query_id][doc_id] = value
     return result
 
@@ -194,7 +204,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _json_grade(value: object) -> int | None:
     if not isinstance(value, int) or isinstance(value, bool):
         return None
-    return value if abs(value) < 10**_GRADE_DIGITS else None
+    return check_grade(value)
 
 
 def _json_score(value: object) -> float | None:
