@@ -36,8 +36,12 @@ class BackendError(RusbeirError, RuntimeError):
     """Something outside of this process failed."""
 
 
-def unknown(kind: str, name: str, known: Iterable[str], *, of: str = "", listing: str = "") -> UnknownName:
+def unknown(
+    kind: str, name: str, known: Iterable[str], *, of: str = "", listing: str = "", n_listed: int = 0
+) -> UnknownName:
     """An UnknownName that says what was asked, what exists and what was probably meant.
+
+    n_listed is how many the listing has, if that is not one for each known name.
 
     >>> str(unknown("language", "kz", ["en", "kk", "ru"]))
     "No language 'kz'. Did you mean 'kk'? Available: en, kk, ru."
@@ -51,7 +55,7 @@ def unknown(kind: str, name: str, known: Iterable[str], *, of: str = "", listing
     if len(names) <= 12:
         parts.append(f"Available: {', '.join(names)}.")
     elif listing:
-        parts.append(f"`{listing}` lists all {len(names)}.")
+        parts.append(f"`{listing}` lists all {n_listed or len(names)}.")
     return UnknownName(" ".join(parts))
 
 

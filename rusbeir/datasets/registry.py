@@ -88,7 +88,7 @@ def get_entry(name: str) -> RegistryEntry:
     if entry := find_entry(name):
         return entry
     names = [known for entry in read_registry().values() for known in (entry.name, *entry.aliases)]
-    raise unknown("dataset", name, names, listing="rusbeir datasets")
+    raise unknown("dataset", name, names, listing="rusbeir datasets", n_listed=len(read_registry()))
 
 
 @cache

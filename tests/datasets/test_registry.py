@@ -145,6 +145,7 @@ def test_an_unknown_name_gets_near_names_and_the_command_that_lists_all():
     with pytest.raises(UnknownName, match=r"No dataset 'xqad/ru'.*'xquad/ru'.*rusbeir datasets") as caught:
         load("xqad/ru")
     assert "\n" not in str(caught.value)
+    assert f"lists all {len(read_registry())}." in str(caught.value), "aliases are not rows of that list"
 
 
 VIEW = 'format = "squad"\nlanguage = "ru"\nsplit = "dev"\nn_docs = 1\nn_queries = 1\nn_qrels = 1\n'
