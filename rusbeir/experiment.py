@@ -8,6 +8,7 @@ import re
 import resource
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -44,21 +45,23 @@ def bench(
     measures: str | Sequence[str] = DEFAULT_MEASURES,
     out: str | Path = "results",
     force: bool = False,
+    accept_difference: bool = False,
     budget_chars: int | None = None,
     progress: Progress = silent,
 ) -> ResultRow:
     """Measure a system on a dataset and append the result row to out/rows.jsonl; the row is returned.
 
     A row that is already there with the same signature, fingerprint and measures is returned instead,
-    unless force is set. k is the depth of the run, which is written to out/runs. budget_chars is how many characters
-    all runs that give a budget may send to endpoints for that out; BudgetReached is raised before more are sent, and
-    what was answered is kept.
+    unless force is set. A registered dataset whose counts differ from the registered ones is refused, or with
+    accept_difference measured as "NAME (differs)". k is the depth of the run, which is written to out/runs.
+    budget_chars is how many characters all runs that give a budget may send to endpoints for that out; BudgetReached
+    is raised before more are sent, and what was answered is kept.
 
     >>> row = bench("mini/ru", "bm25(profile=raw)", measures="nDCG@10")  # doctest: +SKIP
     """
     names = check_measures([measures] if isinstance(measures, str) else measures)
     out = Path(out)
-    dataset, resolved = _resolve_on(dataset, system, k, engine, language, split, progress)
+    dataset, resolved = _resolve_on(dataset, system, k, engine, language, split, progress, accept_difference)
     card = dataset.card
     signature = f"{resolved.signature}|k:{k}"
     if not force and (row := _present(out, dataset, resolved.name, signature, names)):
@@ -95,6 +98,7 @@ def bench(
         "n_queries": result.n_queries,
         "n_zero_hit": result.n_zero_hit,
         "n_tied": result.n_tied,
+        "n_judged_missing": _count_missing(dataset),
         "seconds": {
             "analyse": ready.analyse_seconds,
             "index": ready.index_seconds,
@@ -118,16 +122,37 @@ def _resolve_on(
     language: str | None,
     split: str | None,
     progress: Progress,
+    accept_difference: bool = False,
 ) -> tuple[Dataset, System]:
     """The loaded dataset, and the system resolved for its language; a resolved system stays as it is."""
     if k < 1:
         raise BadInput(f"k is {k}; ask for at least 1 hit per query.")
     if not isinstance(dataset, Dataset):
-        dataset = load(dataset, language=language, split=split, progress=progress)
+        dataset = load(dataset, language=language, split=split, accept_difference=accept_difference, progress=progress)
     if isinstance(system, (str, Spec)):
         card = dataset.card
         system = resolve(system, language=card.language, engine=engine, self_suffixes=card.self_suffixes)
     return dataset, system
+
+
+def _count_missing(dataset: Dataset) -> int:
+    """The judgements of documents that the corpus lacks; warned of, since no system can find those documents."""
+
+    def is_missing(doc_id: str) -> bool:
+        try:
+            dataset.corpus[doc_id]
+        except KeyError:
+            return True
+        return False
+
+    judged = Counter(doc_id for grades in dataset.qrels.values() for doc_id in grades)
+    missing = sum(n for doc_id, n in judged.items() if is_missing(doc_id))
+    if missing:
+        logger.warning(
+            "%s: %s of %s judgements are of documents that the corpus lacks; `rusbeir datasets validate` lists them.",
+            dataset.card.name, f"{missing:,}", f"{judged.total():,}",
+        )  # fmt: skip
+    return missing
 
 
 def _warn_of_cut(system: System, k: int, names: Sequence[str], documents: int) -> None:

@@ -9,6 +9,7 @@ from rusbeir.errors import BadInput
 from rusbeir.evaluation import evaluate
 from rusbeir.experiment import bench, read_rows, search
 from rusbeir.retrieval import parse, resolve
+from rusbeir.types import Dataset
 
 QUERY = "Кто открыл радий?"
 
@@ -60,6 +61,16 @@ def test_a_dataset_whose_json_only_python_reads_is_measured(tmp_path):
     (tmp_path / "d" / "qrels" / "test.tsv").write_text("q1\td1\t1\n")
     row = bench(tmp_path / "d", "bm25(profile=raw)", language="ru", measures="nDCG@10", out=tmp_path / "out")
     assert row["measures"]["nDCG@10"] == 1
+
+
+def test_judgements_of_documents_that_the_corpus_lacks_are_counted_and_told(mini, tmp_path, caplog):
+    qrels = {query_id: {**grades, "none": 1} for query_id, grades in mini.qrels.items()}
+    lacking = Dataset.of(mini.corpus, mini.queries, qrels, language="ru", name="lacking")
+    assert bench(mini, "bm25(profile=raw)", out=tmp_path)["n_judged_missing"] == 0
+    assert not caplog.records
+    assert bench(lacking, "bm25(profile=raw)", out=tmp_path)["n_judged_missing"] == len(qrels)
+    n = len(qrels) + sum(map(len, mini.qrels.values()))
+    assert f"lacking: {len(qrels)} of {n} judgements are of documents that the corpus lacks" in caplog.text
 
 
 @pytest.mark.parametrize("verb", [bench, search])

@@ -29,6 +29,13 @@ def bench(
     out: options.Out = Path("results"),
     budget_chars: options.EndpointChars = None,
     force: Annotated[bool, typer.Option("--force", help="Measure again what is already there.")] = False,
+    accept_difference: Annotated[
+        bool,
+        typer.Option(
+            "--accept-difference",
+            help="Measure a registered dataset whose counts differ from the registered ones, as 'NAME (differs)'.",
+        ),
+    ] = False,
     analyzers: options.Analyzers = None,
     as_json: options.Json = False,
 ) -> None:
@@ -48,7 +55,7 @@ def bench(
     engine = options.engine_at(engine, es_url)
     with output.progress() as progress:
         for name in datasets:
-            dataset = load(name, language=lang, split=split, progress=progress)
+            dataset = load(name, language=lang, split=split, accept_difference=accept_difference, progress=progress)
             # A wrong system is refused before the first of several is measured.
             card = dataset.card
             resolved = [

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Annotated
 
 import typer
 
 from rusbeir.cli import options, output
+
+_REGISTERED = (
+    "name", "language", "split", "licence", "source", "revision", "path", "url", "sha256", "md5", "hub",
+    "n_docs", "n_queries", "n_qrels",
+)  # fmt: skip
 
 app = typer.Typer(
     invoke_without_command=True,
@@ -62,26 +68,35 @@ def info(
     split: options.Split = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show what a dataset holds and where it comes from.
+    """Show what a dataset holds and where it comes from, and of one that is not on this machine what is registered.
+
+    Nothing is fetched.
 
     Example: rusbeir datasets info xquad/ru
     """
-    from rusbeir.datasets import load
+    from rusbeir.datasets import get_entry, load
+    from rusbeir.datasets.fetching.download import NotAtHand
     from rusbeir.datasets.formats.beir import describe
 
-    with output.progress() as progress:
-        loaded = load(dataset, language=lang, split=split, progress=progress)
-    grades: dict[int, int] = {}
-    for judged in loaded.qrels.values():
-        for grade in judged.values():
-            grades[grade] = grades.get(grade, 0) + 1
-    counts = {"n_docs": len(loaded.corpus), "n_queries": len(loaded.queries), "n_qrels": sum(grades.values())}
-    document = describe(loaded.card, loaded.fingerprint, **counts)
-    document["grades"] = {str(grade): grades[grade] for grade in sorted(grades)}
+    try:
+        with output.progress() as progress:
+            loaded = load(
+                dataset, language=lang, split=split, download=False, accept_difference=True, progress=progress
+            )
+    except NotAtHand as missing:
+        entry = get_entry(dataset)
+        document = {key: getattr(entry, key) for key in _REGISTERED}
+        output.note(str(missing))
+    else:
+        grades = Counter(grade for judged in loaded.qrels.values() for grade in judged.values())
+        counts = {"n_docs": len(loaded.corpus), "n_queries": len(loaded.queries), "n_qrels": grades.total()}
+        document = describe(loaded.card, loaded.fingerprint, **counts)
+        document["grades"] = {str(grade): grades[grade] for grade in sorted(grades)}
     if as_json:
         output.print_json(document)
         return
-    output.print_table(["", ""], [[name, str(value)] for name, value in document.items() if value not in ("", (), {})])
+    shown = [[name, " ".join(value) if isinstance(value, tuple) else str(value)] for name, value in document.items()]
+    output.print_table(["", ""], [row for row in shown if row[1] not in ("", "{}")])
 
 
 @app.command()
@@ -118,13 +133,13 @@ def validate(
     from rusbeir.datasets.validation import validate as find_problems
 
     findings = find_problems(dataset, language=lang, split=split)
-    errors = sum(finding.level == "error" for finding in findings)
+    errors, warnings = (sum(one.n for one in findings if one.level == level) for level in ("error", "warning"))
     if as_json:
-        output.print_json({"dataset": dataset, "errors": errors, "findings": findings})
+        output.print_json({"dataset": dataset, "errors": errors, "findings": [one._asdict() for one in findings]})
     else:
         for finding in findings:
             where = f"{finding.file}:{finding.line}" if finding.line else finding.file
             typer.echo(f"{finding.level}: {where}: {finding.message}")
-        output.note(f"{dataset}: {errors} errors, {len(findings) - errors} warnings")
+        output.note(f"{dataset}: {errors} errors, {warnings} warnings")
     if errors:
         raise typer.Exit(1)

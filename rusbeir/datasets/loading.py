@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
@@ -35,28 +36,47 @@ def load(
     *,
     language: str | None = None,
     split: str | None = None,
+    download: bool = True,
+    accept_difference: bool = False,
     progress: Progress = silent,
 ) -> Dataset:
     """The dataset of a registered name or alias, or at a path, which may end in a view: squad.json/sentences.
 
     A path's language and split come from its card.json, else from the arguments; the split may be omitted if there is
-    only one. Raises UnknownName, or BadInput with file and line.
+    only one. With download=False nothing is fetched. A registered dataset whose counts differ from those registered
+    is refused, or with accept_difference renamed: "mini/ru (differs)". Raises UnknownName, or BadInput with file and
+    line, or with what to put where.
 
     >>> load("xquad/ru").corpus["0-0"].text[1:15]  # doctest: +SKIP
     'Защита Пэнтерс'
     """
-    dataset, _ = load_with_metadata(name_or_path, language=language, split=split, progress=progress)
+    dataset, _ = load_with_metadata(
+        name_or_path,
+        language=language,
+        split=split,
+        download=download,
+        accept_difference=accept_difference,
+        progress=progress,
+    )
     return dataset
 
 
 def load_with_metadata(
-    name_or_path: str | Path, *, language: str | None = None, split: str | None = None, progress: Progress = silent
+    name_or_path: str | Path,
+    *,
+    language: str | None = None,
+    split: str | None = None,
+    download: bool = True,
+    accept_difference: bool = False,
+    progress: Progress = silent,
 ) -> tuple[Dataset, dict[str, Extra]]:
     """The dataset, as `load`, and query id -> the extra keys of its record, for queries that have any.
 
     Those of the documents come from JsonlCorpus.whole.
     """
-    reader, card, _ = open_reader(name_or_path, language=language, split=split, progress=progress)
+    reader, card, expected = open_reader(
+        name_or_path, language=language, split=split, download=download, progress=progress
+    )
     corpus = _open_documents(reader, card.ignore_titles, progress)
     qrels = collect(reader.judgements(refuse))
     queries: dict[str, str] = {}
@@ -76,7 +96,29 @@ def load_with_metadata(
     if missing := [query_id for query_id in qrels if query_id not in queries]:
         n = len(missing)
         raise BadInput(f"{file}: {n} judged queries of the split have no text, such as {missing[0]!r}.")
+    if isinstance(name_or_path, str) and find_entry(name_or_path):
+        card = _compare_counts(
+            card, expected, (len(corpus), len(queries), sum(map(len, qrels.values()))), accept_difference
+        )
     return Dataset(corpus=corpus, queries=queries, qrels=qrels, card=card), metadata
+
+
+def _compare_counts(card: Card, expected: Expected, counts: tuple[int, ...], accept_difference: bool) -> Card:
+    """The card of a registered dataset, renamed if a count differs. Raises BadInput if that is not accepted."""
+    differences = [
+        f"{key} is {found:,}, not {expected[key]:,}"
+        for key, found in zip(COUNTS, counts, strict=True)
+        if expected.get(key, found) != found
+    ]
+    if not differences:
+        return card
+    marked = f"{card.name} (differs)"
+    if not accept_difference:
+        raise BadInput(
+            f"This is not the registered {card.name}: {'; '.join(differences)}. Replace its files, or accept it as "
+            f"{marked!r}: bench --accept-difference, or load(…, accept_difference=True)."
+        )
+    return dataclasses.replace(card, name=marked)
 
 
 def _open_documents(reader: DatasetReader, ignore_titles: bool, progress: Progress) -> JsonlCorpus:
@@ -100,7 +142,7 @@ def _open_documents(reader: DatasetReader, ignore_titles: bool, progress: Progre
 
 
 def open_reader(
-    name_or_path: str | Path, *, language: str | None, split: str | None, progress: Progress
+    name_or_path: str | Path, *, language: str | None, split: str | None, download: bool = True, progress: Progress
 ) -> tuple[DatasetReader, Card, Expected]:
     """The reader of a registered name or a path, its card, and what its content should be.
 
@@ -108,21 +150,21 @@ def open_reader(
     """
     name = str(name_or_path)
     if isinstance(name_or_path, str) and (entry := find_entry(name)):
-        return _open_entry(entry, language, split, progress)
+        return _open_entry(entry, language, split, download, progress)
     path, view = _split_view(name)
     if path is not None:
         return _open_path(path, view, language, split)
     if isinstance(name_or_path, Path) or name.startswith((".", "/", "~")) or name.endswith(_PATH_ENDINGS):
         raise BadInput(f"No file or folder {name}.")
-    return _open_entry(get_entry(name), language, split, progress)
+    return _open_entry(get_entry(name), language, split, download, progress)
 
 
 def _open_entry(
-    entry: RegistryEntry, language: str | None, split: str | None, progress: Progress
+    entry: RegistryEntry, language: str | None, split: str | None, download: bool, progress: Progress
 ) -> tuple[DatasetReader, Card, Expected]:
     _refuse_conflict(entry.name, "--lang", entry.language, language)
     _refuse_conflict(entry.name, "--split", entry.split, split)
-    path, *also = fetch_entry(entry, progress)
+    path, *also = fetch_entry(entry, progress, allow_download=download)
     request = ReadRequest(
         path=path,
         language=entry.language,

@@ -24,12 +24,16 @@ Level: TypeAlias = Literal["error", "warning"]
 
 
 class Finding(NamedTuple):
-    """One problem, or, as a warning, something suspicious. line is None if the format has no lines."""
+    """One problem, or, as a warning, something suspicious. line is None if the format has no lines.
+
+    n is how many problems it tells of: 1, or more for the last of a kind of which not all are listed.
+    """
 
     level: Level
     file: str
     line: int | None
     message: str
+    n: int = 1
 
     def __str__(self) -> str:
         place = self.file if self.line is None else f"{self.file}:{self.line}"
@@ -78,7 +82,7 @@ class _Notes:
 
     def findings(self) -> list[Finding]:
         more = [
-            Finding(level, file, None, f"and {n - SHOWN_PER_KIND:,} more like this ({kind})")
+            Finding(level, file, None, f"and {n - SHOWN_PER_KIND:,} more like this ({kind})", n - SHOWN_PER_KIND)
             for (level, file, kind), n in self._n.items()
             if n > SHOWN_PER_KIND
         ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,10 +14,12 @@ import pytest
 
 from rusbeir.analysis import language_files
 from rusbeir.cli import output
+from rusbeir.datasets import RegistryEntry, registry
 
 ROW_KEYS = [
     "dataset", "language", "split", "system", "engine", "signature", "fingerprint", "measures", "measures_answered",
-    "n_docs", "n_queries", "n_zero_hit", "n_tied", "seconds", "bytes", "run", "per_query", "version",
+    "n_docs", "n_queries", "n_zero_hit", "n_tied", "n_judged_missing", "seconds", "bytes", "run", "per_query",
+    "version",
 ]  # fmt: skip
 
 
@@ -51,6 +54,47 @@ def test_bench_row(rusbeir, beir):
     assert Path(row["run"]).exists()
     assert orjson.loads(Path(row["per_query"]).read_bytes())["q1"]["nDCG@10"] == 1.0
     assert [orjson.loads(line) for line in Path("results/rows.jsonl").read_bytes().splitlines()] == [row]
+
+
+def test_bench_refuses_what_is_not_the_registered_dataset(rusbeir, beir, monkeypatch):
+    entry = RegistryEntry(name="toy", format="beir", language="ru", split="test", path="toy.zip", n_docs=3633)
+    monkeypatch.setattr(registry, "read_registry", lambda: {"toy": entry})
+    monkeypatch.setenv("RUSBEIR_DATA", str(beir.parent))
+    shutil.make_archive(str(beir.parent / "toy"), "zip", beir)
+    outcome = rusbeir("bench", "toy")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "This is not the registered toy: n_docs is 3, not 3,633." in " ".join(outcome.err.split())
+    assert "--accept-difference" in outcome.err
+    (row,) = json.loads(rusbeir("bench", "toy", "--accept-difference", "--json").out)["rows"]
+    assert row["dataset"] == "toy (differs)"
+    assert json.loads(rusbeir("datasets", "info", "toy", "--json").out)["name"] == "toy (differs)"
+
+
+def test_info_of_what_is_not_on_this_machine_is_what_is_registered(rusbeir, monkeypatch):
+    monkeypatch.setenv("RUSBEIR_DATA", "")
+    outcome = rusbeir("datasets", "info", "beir/msmarco/test", "--json")
+    document = json.loads(outcome.out)
+    assert outcome.code == 0
+    entry = registry.get_entry("beir/msmarco/test")
+    assert (document["url"], document["md5"], document["n_docs"]) == (entry.url, entry.md5, entry.n_docs)
+    assert "rusbeir datasets fetch beir/msmarco/test" in outcome.err
+    table = rusbeir("datasets", "info", "mteb/rubq")
+    assert table.code == 0
+    assert registry.get_entry("mteb/rubq").hub[0].partition("@")[0] in table.out
+
+
+def test_validate_counts_problems_and_not_lines(rusbeir, beir):
+    with (beir / "qrels" / "test.tsv").open("a") as file:
+        file.writelines(f"q1\tnone{n}\t1\n" for n in range(55))
+    outcome = rusbeir("datasets", "validate", beir)
+    assert outcome.code == 1
+    assert "55 errors, 0 warnings" in outcome.err
+    document = json.loads(rusbeir("datasets", "validate", beir, "--json").out)
+    assert document["errors"] == 55
+    assert len(document["findings"]) == 21
+    assert document["findings"][-1] | {"file": ""} == {
+        "level": "error", "file": "", "line": None, "message": "and 35 more like this (missing document)", "n": 35,
+    }  # fmt: skip
 
 
 def test_bench_reuses_and_forces(rusbeir, beir):

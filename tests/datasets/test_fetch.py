@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rusbeir.datasets import RegistryEntry, fetch, load
 from rusbeir.datasets import registry as registry_module
 from rusbeir.datasets.fetching import download
+from rusbeir.datasets.fetching.download import NotAtHand
 from rusbeir.errors import BackendError, BadInput, UnknownName
 from tests.support import local_server
 
@@ -37,7 +41,7 @@ Register = Callable[..., None]
 def register(monkeypatch: pytest.MonkeyPatch, fresh_cache: Path) -> Register:
     """Make the registry hold one entry, and RUSBEIR_DATA some folders."""
 
-    def register(*folders: Path, **changes: str) -> None:
+    def register(*folders: Path, **changes: Any) -> None:
         entry = RegistryEntry(**{**vars(ENTRY), **changes})
         monkeypatch.setattr(registry_module, "read_registry", lambda: {entry.name: entry})
         monkeypatch.setenv("RUSBEIR_DATA", os.pathsep.join(map(str, folders)))
@@ -75,6 +79,58 @@ def test_a_file_of_that_name_anywhere_below_is_taken_if_its_checksum_is_right(re
     right = write(tmp_path / "a" / "2" / "deep" / "toy.json")
     register(tmp_path / "a")
     assert fetch("toy") == right
+
+
+@pytest.mark.parametrize(
+    ("changes", "remedy"),
+    [
+        (
+            {"url": "https://example.org/toy.json"},
+            "put toy/toy.json with sha256 {sha256} into a folder named in RUSBEIR_DATA",
+        ),
+        ({}, "put toy/toy.json with sha256 {sha256} into a folder named in RUSBEIR_DATA"),
+        ({"path": "", "hub": ("some/toy",)}, "put its files into hub/some/toy in a folder named in RUSBEIR_DATA"),
+    ],
+)
+def test_without_download_what_is_missing_is_told_and_nothing_is_asked_for(
+    changes: dict[str, Any], remedy: str, register: Register, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("socket.getaddrinfo", lambda *_: pytest.fail("the network was asked"))
+    register(**changes)
+    with pytest.raises(NotAtHand, match=re.escape(remedy.format(sha256=ENTRY.sha256))) as caught:
+        load("toy", download=False)
+    assert "\n" not in str(caught.value)
+
+
+COUNTS = {"n_docs": 1, "n_queries": 1, "n_qrels": 1}
+
+
+@pytest.mark.parametrize(
+    ("counts", "difference"),
+    [
+        ({}, ""),
+        (COUNTS, ""),
+        ({**COUNTS, "n_docs": 3633}, "n_docs is 1, not 3,633"),
+        ({**COUNTS, "n_queries": 323, "n_qrels": 2}, "n_queries is 1, not 323; n_qrels is 1, not 2"),
+        # as registered, so that more than one is said in one line
+        ({"n_docs": 2, "n_queries": 2, "n_qrels": 2}, "n_docs is 1, not 2; n_queries is 1, not 2; n_qrels is 1, not 2"),
+    ],
+)
+def test_a_dataset_that_is_not_the_registered_one_is_refused_or_renamed(
+    counts: dict[str, int], difference: str, register: Register, tmp_path: Path
+):
+    question = {"id": "q1", "question": "?", "answers": [{"text": "x", "answer_start": 0}]}
+    content = json.dumps({"data": [{"paragraphs": [{"context": "x", "qas": [question]}]}]}).encode()
+    write(tmp_path / "a" / "toy" / "toy.json", content)
+    register(tmp_path / "a", sha256=hashlib.sha256(content).hexdigest(), **counts)
+    if not difference:
+        assert load("toy").card.name == "toy"
+        return
+    with pytest.raises(BadInput, match=f"^This is not the registered toy: {difference}\\. Replace") as caught:
+        load("toy")
+    assert "\n" not in str(caught.value)
+    accepted = load("toy", accept_difference=True)
+    assert (accepted.card.name, len(accepted.corpus)) == ("toy (differs)", 1)
 
 
 def test_a_wrong_file_is_told_with_both_checksums(register: Register, tmp_path: Path):

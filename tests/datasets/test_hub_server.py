@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -98,6 +99,7 @@ class Machine:
 
     def __init__(self, folder: Path, hub: Hub) -> None:
         self.folder, self.hub = folder, hub
+        self.printed = ""
 
     def load(self, *repositories: str, **settings: str) -> list[str]:
         """The lines that PROGRAM prints for a row of these repositories."""
@@ -112,6 +114,7 @@ class Machine:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
         assert done.returncode == 0, done.stderr
         assert "Traceback" not in done.stderr
+        self.printed = done.stderr
         return done.stdout.splitlines()
 
 
@@ -151,6 +154,16 @@ def test_a_newest_revision_that_changes_is_told_with_both_checksums(machine: Mac
     assert message.startswith("BadInput")
     for text in (FILES["some/toy/corpus.jsonl"], changed):
         assert hashlib.sha256(text.encode()).hexdigest() in message
+
+
+def test_without_a_network_there_is_one_line_and_no_retry_of_the_hubs_library(machine: Machine):
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        endpoint = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    (line,) = machine.load(*PINNED, HF_ENDPOINT=endpoint)
+    assert line.startswith("BackendError Cannot fetch some/toy@")
+    assert f"no connection to {endpoint}" in line
+    assert machine.printed == ""
 
 
 @pytest.mark.parametrize(

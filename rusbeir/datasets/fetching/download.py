@@ -32,6 +32,10 @@ _TEMPORARY_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 _HUB = "https://huggingface.co/"
 
 
+class NotAtHand(BadInput):
+    """Files of a dataset are neither in a folder of RUSBEIR_DATA nor in the cache, and are not to be fetched."""
+
+
 def download(url: str, target: Path, *, check: Callable[[Path], None], remedy: str, progress: Progress) -> None:
     """Put the file of that address at target, complete and checked, unless another process has done so meanwhile.
 

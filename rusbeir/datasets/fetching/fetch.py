@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from rusbeir.datasets.fetching.download import download
+from rusbeir.datasets.fetching.download import NotAtHand, download
 from rusbeir.datasets.fetching.hub import fetch_repositories
 from rusbeir.datasets.formats.files import checksum_of, compute_checksum, verify_file
 from rusbeir.datasets.registry import RegistryEntry, get_entry
-from rusbeir.errors import BadInput
 from rusbeir.storage import cache_folder
 from rusbeir.types import Progress, silent
 
@@ -29,13 +28,13 @@ def fetch(name: str, progress: Progress = silent) -> Path:
     return fetch_entry(get_entry(name), progress)[0]
 
 
-def fetch_entry(entry: RegistryEntry, progress: Progress) -> tuple[Path, ...]:
-    """The file of that entry, or the folders of its repositories."""
+def fetch_entry(entry: RegistryEntry, progress: Progress, *, allow_download: bool = True) -> tuple[Path, ...]:
+    """The file of that entry, or the folders of its repositories. Raises NotAtHand for what may not be downloaded."""
     if entry.bundled:
         return (_PACKAGE / entry.bundled,)
     folders = [Path(part).expanduser() for part in os.environ.get("RUSBEIR_DATA", "").split(os.pathsep) if part]
     if entry.hub:
-        return fetch_repositories(entry, folders, progress)
+        return fetch_repositories(entry, folders, progress, allow_download=allow_download)
     for folder in folders:
         exact = folder / entry.path
         if exact.is_file():
@@ -49,15 +48,20 @@ def fetch_entry(entry: RegistryEntry, progress: Progress) -> tuple[Path, ...]:
     if cached.is_file():
         verify_file(cached, entry.name, entry.path, sha256=entry.sha256, md5=entry.md5)
     else:
-        _download(entry, cached, progress)
+        _download(entry, cached, progress, allow_download)
     return (cached,)
 
 
-def _download(entry: RegistryEntry, target: Path, progress: Progress) -> None:
+def _download(entry: RegistryEntry, target: Path, progress: Progress, allow_download: bool) -> None:
     expected = f" with sha256 {entry.sha256}" if entry.sha256 else f" with md5 {entry.md5}" if entry.md5 else ""
     remedy = f"put {entry.path}{expected} into a folder named in RUSBEIR_DATA"
     if not entry.url:
-        raise BadInput(f"{entry.name} needs {entry.path}, whose address is not known ({entry.source}): {remedy}.")
+        raise NotAtHand(f"{entry.name} needs {entry.path}, whose address is not known ({entry.source}): {remedy}.")
+    if not allow_download:
+        raise NotAtHand(
+            f"{entry.name} needs {entry.path}, which is not on this machine: `rusbeir datasets fetch {entry.name}`, "
+            f"or {remedy}."
+        )
 
     def check(part: Path) -> None:
         verify_file(part, entry.name, entry.path, sha256=entry.sha256, md5=entry.md5, checksum=compute_checksum)

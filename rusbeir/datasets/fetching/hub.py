@@ -6,13 +6,13 @@ HF_HUB_OFFLINE. No code of a repository is ever run.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
+from rusbeir.datasets.fetching.download import NotAtHand
 from rusbeir.datasets.formats.files import verify_file
 from rusbeir.datasets.formats.hub_layout import Configs, Layout, read_configs, read_layout, refuse_missing_shards
 from rusbeir.datasets.formats.reader import FORMATS
@@ -23,6 +23,7 @@ from rusbeir.text import digest
 from rusbeir.types import Progress
 
 _README = "README.md"
+_CONNECT_SECONDS = 5.0
 _PURPOSE = "Data on the Hugging Face hub"
 
 Files: TypeAlias = dict[str, list[str]]
@@ -39,11 +40,13 @@ class Repository(NamedTuple):
         return f"{self.name}@{self.revision or 'main'}"
 
 
-def fetch_repositories(entry: RegistryEntry, folders: Sequence[Path], progress: Progress) -> tuple[Path, ...]:
+def fetch_repositories(
+    entry: RegistryEntry, folders: Sequence[Path], progress: Progress, *, allow_download: bool
+) -> tuple[Path, ...]:
     """The folders of the entry's repositories, with every file that the entry needs, verified.
 
     A repository is taken from hub/<owner>/<name> in one of the folders if it is there; else from the hub's cache or
-    the hub. Raises BadInput if a part is in none of them.
+    the hub. Raises BadInput if a part is in none of them, NotAtHand if it would have to be downloaded and may not.
     """
     needed = list(FORMATS[entry.format].parts)
     roots = []
@@ -51,7 +54,10 @@ def fetch_repositories(entry: RegistryEntry, folders: Sequence[Path], progress: 
         name, _, revision = text.partition("@")
         repository = Repository(name, revision or None)
         local = next((folder / "hub" / name for folder in folders if (folder / "hub" / name).is_dir()), None)
-        root, files = _find_files(local, entry, needed) if local else _from_hub(repository, entry, needed, progress)
+        if local:
+            root, files = _find_files(local, entry, needed)
+        else:
+            root, files = _from_hub(repository, entry, needed, progress, allow_download)
         for file in sorted({file for part in files.values() for file in part}):
             md5 = md5sums().get(f"{name}/{file}", "")
             verify_file(root / file, entry.name, f"{repository}/{file}", md5=md5)
@@ -69,7 +75,7 @@ def _find_files(folder: Path, entry: RegistryEntry, roles: Sequence[str]) -> tup
 
 
 def _from_hub(
-    repository: Repository, entry: RegistryEntry, roles: Sequence[str], progress: Progress
+    repository: Repository, entry: RegistryEntry, roles: Sequence[str], progress: Progress, allow_download: bool
 ) -> tuple[Path, Files]:
     """The snapshot and its files, without asking the hub if a fetch of this entry was completed before."""
     done = cache_folder() / "hub" / digest(entry.name, str(repository), str(entry.options))
@@ -78,6 +84,11 @@ def _from_hub(
         root = Path(known["root"])
         if all((root / file).is_file() for part in known["files"].values() for file in part):
             return root, known["files"]
+    if not allow_download:
+        raise NotAtHand(
+            f"{entry.name} needs {repository} of the Hugging Face hub, which is not on this machine: `rusbeir datasets "
+            f"fetch {entry.name}`, or {_remedy(repository)}."
+        )
     errors = require("huggingface_hub.errors", _PURPOSE, "hf")
     try:
         root, files = _fetch(repository, entry, roles, progress)
@@ -94,13 +105,15 @@ def _fetch(
     repository: Repository, entry: RegistryEntry, roles: Sequence[str], progress: Progress
 ) -> tuple[Path, Files]:
     hub = require("huggingface_hub", _PURPOSE, "hf")
-    # The library prints several lines for each retry; rusbeir reports the outcome.
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
+    # The library sets its level when it is first used, and prints lines for each retry; rusbeir reports the outcome.
+    require("huggingface_hub.utils.logging", _PURPOSE, "hf").set_verbosity_error()
     progress(f"asking the hub for {repository.name}", 0, None)
     where = {"repo_type": "dataset", "revision": repository.revision}
-    if require("huggingface_hub.constants", _PURPOSE, "hf").HF_HUB_OFFLINE:
+    constants = require("huggingface_hub.constants", _PURPOSE, "hf")
+    if constants.HF_HUB_OFFLINE:
         folder = Path(hub.snapshot_download(repository.name, local_files_only=True, **where))
         return _find_files(folder, entry, roles)
+    _require_connection(constants.ENDPOINT)
     names = frozenset(hub.HfApi().list_repo_files(repository.name, **where))
     configs: Configs = {}
     root = None
@@ -122,9 +135,22 @@ def _cannot(repository: Repository, error: Exception) -> BackendError:
     first = next(iter(str(error).splitlines()), "").split(" (Request ID")[0].rstrip(". ")
     return BackendError(
         f"Cannot fetch {repository} from the Hugging Face hub ({type(error).__name__}: {first}). Try again, set "
-        f"HF_TOKEN if it asks for one, or put its files into hub/{repository.name} "
-        "in a folder named in RUSBEIR_DATA."
+        f"HF_TOKEN if it asks for one, or {_remedy(repository)}."
     )
+
+
+def _remedy(repository: Repository) -> str:
+    return f"put its files into hub/{repository.name} in a folder named in RUSBEIR_DATA"
+
+
+def _require_connection(endpoint: str) -> None:
+    """Raise OSError within seconds if the hub cannot be reached; its library would retry for 23 s."""
+    import requests
+
+    try:
+        requests.head(endpoint, timeout=_CONNECT_SECONDS)
+    except (requests.ConnectionError, requests.Timeout) as error:
+        raise ConnectionError(f"no connection to {endpoint}") from error
 
 
 def _make_bar(stage: str, progress: Progress) -> Any:
