@@ -29,18 +29,28 @@ ASKED = [
         Bm25(analysis="rusbeir-paper"),
         "what stands beside a profile overrides it",
     ),
-    ("bm25(profile=anserini-flat)", "en", Bm25(k1=0.9, b=0.4, analysis="lucene-english"), "Anserini, English"),
-    ("bm25(profile=anserini-flat)", "de", Bm25(k1=0.9, b=0.4, analysis="snowball"), "Anserini, any other"),
+    (
+        "bm25(profile=anserini-flat)",
+        "en",
+        Bm25(k1=0.9, b=0.4, analysis="lucene-english", lengths="lucene"),
+        "Anserini, English",
+    ),
+    (
+        "bm25(profile=anserini-flat)",
+        "de",
+        Bm25(k1=0.9, b=0.4, analysis="snowball", lengths="lucene"),
+        "Anserini, any other",
+    ),
     (
         "bm25(profile=anserini-multifield)",
         "en",
-        Bm25(k1=0.9, b=0.4, fields="sum", analysis="lucene-english"),
+        Bm25(k1=0.9, b=0.4, fields="sum", analysis="lucene-english", lengths="lucene"),
         "both fields added",
     ),
     (
         "bm25(profile=es-best_fields)",
         "ru",
-        Bm25(fields="best_fields", tie_breaker=0.5, analysis="snowball"),
+        Bm25(fields="best_fields", tie_breaker=0.5, analysis="snowball", lengths="lucene"),
         "BEIR on Elasticsearch",
     ),
     ("bm25(profile=server)", "de", Bm25(analysis="server:de"), "the analyzer that the server has"),
@@ -59,13 +69,14 @@ def test_from_stage(text, language, value, why):
 
 
 REFUSED = [
-    ("bm25(k3=1)", "bm25 has no option 'k3'. Available: profile, k1, b, fields, tie_breaker."),
+    ("bm25(k3=1)", "bm25 has no option 'k3'. Available: profile, k1, b, fields, tie_breaker, lengths."),
     ("bm25(0.9)", "bm25 takes options only, such as k1=0.9, not 0.9."),
     ("bm25(k1=-1)", "bm25 needs k1 to be a number from 0 up, not -1."),
     ("bm25(k1=high)", "bm25 needs k1 to be a number from 0 up, not high."),
     ("bm25(b=1.5)", "bm25 needs b to be a number from 0 to 1, not 1.5."),
     ("bm25(tie_breaker=2)", "bm25 needs tie_breaker to be a number from 0 to 1, not 2."),
     ("bm25(fields=both)", "bm25 has no fields=both. Available: flat, best_fields, sum."),
+    ("bm25(lengths=short)", "bm25 has no lengths=short. Available: lucene, exact."),
     ("bm25(fields=1)", "bm25 has no fields=1. Available: flat, best_fields, sum."),
 ]
 
@@ -79,7 +90,7 @@ def test_bad_options(text, message):
 
 def test_profiles_are_complete():
     for name, recipe in bm25.profiles().items():
-        assert set(recipe) <= {"analysis", "k1", "b", "fields", "tie_breaker"}, name
+        assert set(recipe) <= {"analysis", "k1", "b", "fields", "tie_breaker", "lengths"}, name
         assert isinstance(recipe["analysis"], str) or "other" in recipe["analysis"], name
 
 
@@ -133,7 +144,7 @@ def test_unknown_engine():
 def test_signature_names_version_and_lengths(engine):
     loaded = engines.load(engine)
     assert loaded.name == engine
-    assert re.fullmatch(rf"{engine}-[0-9.]+\|len:(lucene|exact)", loaded.signature)
+    assert re.fullmatch(rf"{engine}-[0-9.]+\|len:(lucene|exact)", loaded.signature(Bm25()))
 
 
 def test_only_a_server_has_an_address():

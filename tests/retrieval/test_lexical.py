@@ -44,9 +44,9 @@ class Exact:
 
     def __init__(self, docs: Docs, bm25: Bm25, engine: str) -> None:
         self._bm25 = bm25
-        lucene = engine != "bm25s"
-        self._length = exact_bm25.lucene_length if lucene else exact_bm25.exact_length
-        self._factor = bm25.k1 + 1 if lucene else 1.0
+        exact = engine == "bm25s" and bm25.lengths != "lucene"
+        self._length = exact_bm25.exact_length if exact else exact_bm25.lucene_length
+        self._factor = 1.0 if engine == "bm25s" else bm25.k1 + 1
         if bm25.fields == "flat":
             fields = [[f"{doc.title} {doc.text}" for doc in docs]]
         else:

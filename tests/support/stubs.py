@@ -31,7 +31,9 @@ class Docs(list[Doc]):
 def recipe(engine: str, bm25: Bm25, folder: Path, fingerprint: str = "f") -> engines.IndexKey:
     """The signature contains the folder, because a server keeps one index per key as well."""
     chosen = engines.load(engine)
-    return engines.IndexKey(signature=f"{bm25.signature}|{chosen.signature}|words|{folder}", fingerprint=fingerprint)
+    return engines.IndexKey(
+        signature=f"{bm25.signature}|{chosen.signature(bm25)}|words|{folder}", fingerprint=fingerprint
+    )
 
 
 def build(

@@ -16,7 +16,7 @@ from rusbeir.retrieval.elasticsearch import bulk, connection, indexes, mappings
 from rusbeir.retrieval.elasticsearch.connection import Server, Unavailable
 from rusbeir.retrieval.elasticsearch.mappings import MAX_TERM_CHARS, MAX_WINDOW, ROW
 from rusbeir.retrieval.lexical.bm25 import Bm25
-from rusbeir.retrieval.lexical.engines import Hits, IndexKey, Terms
+from rusbeir.retrieval.lexical.engines import LUCENE_ONLY, Hits, IndexKey, Terms
 
 _POINTER = "elasticsearch.json"
 _MAX_HITS_PER_REQUEST = 50_000
@@ -43,13 +43,12 @@ class ElasticEngine:
     def server(self) -> Server:
         return connection.connect(self.address)
 
-    @property
-    def signature(self) -> str:
+    def signature(self, bm25: Bm25) -> str:
         """With the server's version, where it tells: the scores are those of its Lucene."""
         return f"{self.server.release}|len:lucene"
 
     def refusal(self, bm25: Bm25) -> str | None:
-        return None
+        return LUCENE_ONLY.format(self.name) if bm25.lengths == "exact" else None
 
     def load(self, folder: Path, rows: Iterator[Terms], bm25: Bm25, key: IndexKey) -> int:
         """Load the documents under the key's name, unless that index is there already; publish it at the end."""

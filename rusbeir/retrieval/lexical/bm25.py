@@ -7,17 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from rusbeir.errors import BadInput
 from rusbeir.retrieval.spec import Stage, Value
 
 Fields = Literal["flat", "best_fields", "sum"]
+Lengths = Literal["lucene", "exact"]
 
-_FIELDS: dict[str, Fields] = {"flat": "flat", "best_fields": "best_fields", "sum": "sum"}
+_CHOICES: dict[str, tuple[str, ...]] = {"fields": get_args(Fields), "lengths": get_args(Lengths)}
 SERVER = "server"
 """The analysis that is left to Elasticsearch."""
-_OPTIONS = ("profile", "k1", "b", "fields", "tie_breaker")
+_OPTIONS = ("profile", "k1", "b", "fields", "tie_breaker", "lengths")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,8 @@ class Bm25:
     tie_breaker: float = 0.5
     analysis: str = "default"
     """A profile of the language's analyzer; `server:<language>` where the server analyses."""
+    lengths: Lengths | None = None
+    """How lengths are kept: `lucene` in one byte (SmallFloat.intToByte4), `exact`; None: as the engine does."""
 
     @property
     def server_language(self) -> str | None:
@@ -83,11 +86,11 @@ def from_stage(stage: Stage, *, language: str) -> Bm25:
     return Bm25(analysis=analysis, **{**settings, **given})
 
 
-def _read_option(stage: str, name: str, value: Value) -> float | Fields:
-    if name == "fields":
-        if not isinstance(value, str) or value not in _FIELDS:
-            raise BadInput(f"{stage} has no fields={value!s}. Available: {', '.join(_FIELDS)}.")
-        return _FIELDS[value]
+def _read_option(stage: str, name: str, value: Value) -> float | str:
+    if choices := _CHOICES.get(name):
+        if not isinstance(value, str) or value not in choices:
+            raise BadInput(f"{stage} has no {name}={value!s}. Available: {', '.join(choices)}.")
+        return value
     most = float("inf") if name == "k1" else 1.0
     if not isinstance(value, (int, float)) or not 0 <= value <= most:
         limits = "a number from 0 up" if name == "k1" else "a number from 0 to 1"

@@ -1,4 +1,4 @@
-"""BM25 on bm25s: any k1 and b, exact lengths, scores computed when the index is built."""
+"""BM25 on bm25s: any k1 and b, exact lengths or Lucene's, scores computed when the index is built."""
 
 from __future__ import annotations
 
@@ -13,11 +13,55 @@ import bm25s
 import numpy as np
 import numpy.typing as npt
 import orjson
+import scipy.sparse
 
-from rusbeir.retrieval.lexical.bm25 import Bm25
+from rusbeir.retrieval.lexical.bm25 import Bm25, Lengths
 from rusbeir.retrieval.lexical.engines import SERVER_ONLY, Hits, Terms
 
 _STATS = "fields.json"
+_EXACT_LENGTHS = 24
+"""Lucene keeps lengths below this exactly: 255 less the code of the largest int."""
+
+
+class _Index(bm25s.BM25):  # type: ignore[misc]
+    """bm25s with its scores computed on arrays: the same with exact lengths, or with lengths of one byte."""
+
+    lengths: Lengths = "exact"
+    nonoccurrence_array = None
+
+    def build_index_from_ids(
+        self, unique_token_ids: Sequence[int], corpus_token_ids: Sequence[array[int]], **_: bool
+    ) -> dict[str, Any]:
+        """bm25s calls this to compute the index; its options are those of a progress bar."""
+        lengths = np.fromiter(map(len, corpus_token_ids), np.int64, len(corpus_token_ids))
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        tokens = np.concatenate([np.frombuffer(ids, dtype=np.int32) for ids in corpus_token_ids])
+        shape = (len(corpus_token_ids), len(unique_token_ids))
+        counts = scipy.sparse.csr_matrix((np.ones(len(tokens), self.dtype), tokens, starts), shape=shape)
+        counts.sum_duplicates()
+        counts = counts.tocsc()
+        having = np.diff(counts.indptr)
+        idf = np.log(1 + (shape[0] - having + 0.5) / (having + 0.5)).astype(self.dtype)
+        kept = round_lengths(lengths) if self.lengths == "lucene" else lengths
+        norms = self.k1 * ((1 - self.b) + self.b * kept / lengths.mean())
+        scores = np.repeat(idf, having) * (counts.data / (norms[counts.indices] + counts.data))
+        return {
+            "data": scores.astype(self.dtype),
+            "indices": counts.indices.astype(self.int_dtype, copy=False),
+            "indptr": counts.indptr.astype(np.int64, copy=False),
+            "num_docs": shape[0],
+        }
+
+
+def round_lengths(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """What Lucene's one byte keeps of document lengths: byte4ToInt(intToByte4(length)) of its SmallFloat.
+
+    Above 24, the four highest bits of what exceeds 24 are kept.
+    """
+    above = np.maximum(lengths - _EXACT_LENGTHS, 0)
+    dropped = np.maximum(np.frexp(above)[1] - 4, 0)
+    rounded: npt.NDArray[np.int64] = np.minimum(lengths, _EXACT_LENGTHS) + ((above >> dropped) << dropped)
+    return rounded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,9 +70,8 @@ class Bm25sEngine:
 
     name: str = "bm25s"
 
-    @property
-    def signature(self) -> str:
-        return f"bm25s-{version('bm25s')}|len:exact"
+    def signature(self, bm25: Bm25) -> str:
+        return f"bm25s-{version('bm25s')}|len:{bm25.lengths or 'exact'}"
 
     def refusal(self, bm25: Bm25) -> str | None:
         return SERVER_ONLY.format(self.name) if bm25.server_language else None
@@ -49,7 +92,8 @@ class Bm25sEngine:
                     present[place].append(row)
         for place, name in enumerate(names):
             if documents[place]:
-                index = bm25s.BM25(method="lucene", k1=bm25.k1, b=bm25.b)
+                index = _Index(method="lucene", k1=bm25.k1, b=bm25.b)
+                index.lengths = bm25.lengths or "exact"
                 corpus = bm25s.tokenization.Tokenized(ids=documents[place], vocab=vocabularies[place])
                 index.index(corpus, create_empty_token=False, show_progress=False)
                 index.save(folder / name, show_progress=False)

@@ -33,6 +33,7 @@ Hits: TypeAlias = tuple[Sequence[int], Sequence[float]]
 """Corpus rows and their scores, by falling score and then by row."""
 
 SERVER_ONLY = "{} gets terms and cannot leave the analysis to a server."
+LUCENE_ONLY = "{} keeps document lengths in one byte, as Lucene does, and cannot keep them exact."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,9 +60,8 @@ class _Engine(Protocol):
     @property
     def name(self) -> str: ...
 
-    @property
-    def signature(self) -> str:
-        """Engine, version and how it keeps lengths: `tantivy-0.27.0|len:lucene`."""
+    def signature(self, bm25: Bm25) -> str:
+        """Engine, version and how it keeps lengths for that BM25: `tantivy-0.27.0|len:lucene`."""
         ...
 
     def refusal(self, bm25: Bm25) -> str | None:
@@ -119,15 +119,16 @@ def choose(engine: str, bm25: Bm25) -> tuple[LexicalEngine, str | None]:
 
     Raises BadInput where the engine asked for cannot compute this BM25.
     """
-    if engine != "auto":
-        chosen = load(engine)
-        if reason := chosen.refusal(bm25):
-            able = ["auto", *(name for name in ENGINES if load(name).refusal(bm25) is None)]
-            raise BadInput(f"{reason} Use --engine {', '.join(able[:-1])} or {able[-1]}.")
-        return chosen, None
-    first, *others = ENGINES
-    reason = load(first).refusal(bm25)
+    wanted = next(iter(ENGINES)) if engine == "auto" else engine
+    chosen = load(wanted)
+    reason = chosen.refusal(bm25)
     if reason is None:
-        return load(first), None
-    chosen = next(loaded for loaded in map(load, others) if loaded.refusal(bm25) is None)
-    return chosen, f"{reason} Using {chosen.name}."
+        return chosen, None
+    able = [loaded for loaded in map(load, ENGINES) if loaded.refusal(bm25) is None]
+    if not able:
+        reasons = [load(name).refusal(bm25) for name in ENGINES]
+        raise BadInput(f"No engine computes this BM25. {' '.join(reason for reason in reasons if reason)}")
+    if engine != "auto":
+        names = ["auto", *(loaded.name for loaded in able)]
+        raise BadInput(f"{reason} Use --engine {', '.join(names[:-1])} or {names[-1]}.")
+    return able[0], f"{reason} Using {able[0].name}."

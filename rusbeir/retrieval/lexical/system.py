@@ -36,7 +36,7 @@ class Bm25System:
 
     @property
     def signature(self) -> str:
-        parts = (self.bm25.signature, self.chosen.signature, self.analyzer.signature, f"v:{__version__}")
+        parts = (self.bm25.signature, self.chosen.signature(self.bm25), self.analyzer.signature, f"v:{__version__}")
         return "|".join(parts)
 
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
@@ -78,6 +78,7 @@ def from_stage(stage: Stage, language: str, engine: str, source: System | None) 
     else:
         known = read_language(language).profiles
         if asked.analysis not in known:
-            raise unknown("profile", asked.analysis, [*bm25.profiles(), *known], listing="rusbeir languages")
+            names = [name for name in (*bm25.profiles(), *known) if name != asked.analysis]
+            raise unknown("profile", asked.analysis, names, listing="rusbeir languages")
         analyzer = Analyzer(language, asked.analysis)
     return Bm25System(name=str(stage), bm25=asked, analyzer=analyzer, chosen=chosen, note=note)

@@ -23,7 +23,7 @@ import tantivy
 
 from rusbeir.errors import BackendError
 from rusbeir.retrieval.lexical.bm25 import Bm25
-from rusbeir.retrieval.lexical.engines import SERVER_ONLY, Hits, Terms
+from rusbeir.retrieval.lexical.engines import LUCENE_ONLY, SERVER_ONLY, Hits, Terms
 
 TANTIVY_K1 = 1.2
 TANTIVY_B = 0.75
@@ -47,13 +47,14 @@ class TantivyEngine:
 
     name: str = "tantivy"
 
-    @property
-    def signature(self) -> str:
+    def signature(self, bm25: Bm25) -> str:
         return f"tantivy-{version('tantivy')}|len:lucene"
 
     def refusal(self, bm25: Bm25) -> str | None:
         if bm25.server_language:
             return SERVER_ONLY.format(self.name)
+        if bm25.lengths == "exact":
+            return LUCENE_ONLY.format(self.name)
         if (bm25.k1, bm25.b) == (TANTIVY_K1, TANTIVY_B):
             return None
         return f"tantivy has k1 {TANTIVY_K1} and b {TANTIVY_B} built in and cannot do k1 {bm25.k1}, b {bm25.b}."
