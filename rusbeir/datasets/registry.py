@@ -48,7 +48,7 @@ class RegistryEntry:
     revision: str = ""
     ignore_titles: bool = False
     self_retrieval: bool = False
-    """True if queries are documents, too: a hit that is the query itself is removed before the cut-off."""
+    """True if a hit with the id of the query is removed before the cut-off, as where queries are documents, too."""
     n_docs: int = 0
     """This and the other two counts: 0 if none is published."""
     n_queries: int = 0

@@ -22,7 +22,7 @@ FAMILIES = {
     "miracl": (18, 18),
     "mmarco": ((8 + 13) * 2, (8 + 13) * 2),
     "mteb": (15, 0),
-    "rusbeir": (27, 0),
+    "rusbeir": (32, 0),
     "xquad": (12 * 3, 4 * 3),
 }
 
@@ -67,6 +67,43 @@ def test_entries_of_one_archive_share_it():
     assert len({entry.options["within"] for entry in forums}) == 12
     assert sum(entry.n_queries for entry in forums) == 13_145, "RusBEIR's README, BEIR's Table 1"
     assert sum(entry.n_docs for entry in forums) == 457_199
+
+
+def test_hits_with_the_id_of_the_query_are_dropped_where_mteb_and_beir_drop_them():
+    """mteb's ignore_identical_ids; BEIR's paper says it of arguana and quora."""
+    dropped = {name for name, entry in read_registry().items() if entry.self_retrieval}
+    assert {name for name in dropped if name.startswith("mteb/")} == {
+        "mteb/rubq", "mteb/ria-news", "mteb/ria-news/hard-negatives", "mteb/ru-sci-bench-cite",
+    }  # fmt: skip
+    assert {name.split("/")[1].removeprefix("rus-") for name in dropped if not name.startswith("mteb/")} == {
+        "arguana", "quora",
+    }  # fmt: skip
+
+
+def test_windows_of_wikifacts_have_the_counts_of_the_repositories_that_they_name():
+    """n sentences make n - size + 1 windows; the repositories without _v0 hold other data."""
+    n_sentences = get_entry("rusbeir/wikifacts-sents").n_docs
+    for size in range(2, 7):
+        entry = get_entry(f"rusbeir/wikifacts-window_{size}_v0")
+        assert (entry.n_docs, entry.n_queries) == (n_sentences - size + 1, 540)
+        assert all(f"window_{size}_v0" in repository for repository in entry.hub)
+        newer = get_entry(f"rusbeir/wikifacts-window_{size}")
+        assert (newer.n_docs, newer.n_queries) == (0, 0)
+        assert not any("_v0" in repository for repository in newer.hub)
+
+
+@pytest.mark.parametrize(
+    ("family", "licence"),
+    [("air-bench/", "CC-BY-NC-SA-4.0"), ("rusbeir/wikifacts-", "MIT")],
+)
+def test_licences_that_the_sources_state(family: str, licence: str):
+    found = {entry.licence for name, entry in read_registry().items() if name.startswith(family)}
+    assert found == {licence}
+
+
+@pytest.mark.parametrize("name", ["articles", "para", "sents"])
+def test_repositories_that_were_renamed_since_the_paper_are_pinned(name: str):
+    assert "@" in get_entry(f"rusbeir/wikifacts-{name}").hub[0]
 
 
 def test_cocktail_ignores_titles_and_mixes_two_copies():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rusbeir.datasets import load
+from rusbeir.datasets import load, validate
 from rusbeir.datasets.loading import load_with_metadata
 from rusbeir.errors import BackendError, BadInput, RusbeirError, UnknownName
 from rusbeir.types import Doc
@@ -92,6 +92,13 @@ def test_json_that_only_python_reads_is_loaded_and_written_back_as_json(samples)
     assert metadata == {"q1": {"Gemini": None}, "q2": {"k": {"l": None}}}
     assert load(samples.packed(path), language="ru").fingerprint == dataset.fingerprint
     assert [extra for _, extra in dataset.corpus.whole()] == [{"k": None}, {"k": [None]}, {"k": "\ufffd"}]
+
+
+def test_cocktails_queries_may_hold_nan(samples):
+    """As those of cocktail/nq-utd do."""
+    path = samples.packed(samples.cocktail({"queries.jsonl": ODD_QUERIES}))
+    assert dict(load(f"{path}/mixed", language="ru").queries) == {"q1": "мост", "q2": "ёж\x01"}
+    assert validate(f"{path}/mixed", language="ru") == []
 
 
 def test_a_query_with_an_unpaired_surrogate_is_refused_with_its_line(samples):
