@@ -11,6 +11,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 SHORT_CHARS = 200
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 def shorten(text: str, max_chars: int = SHORT_CHARS) -> str:
@@ -22,6 +23,15 @@ def shorten(text: str, max_chars: int = SHORT_CHARS) -> str:
     # Only the head is normalised: a message may quote a text of megabytes.
     line = " ".join(text[: 4 * max_chars].split())
     return line if len(line) <= max_chars and len(text) <= 4 * max_chars else line[: max_chars - 1] + "…"
+
+
+def has_control(text: str) -> bool:
+    """Whether a text, such as an id, has a control character (NUL, a tab, a line end, an escape).
+
+    >>> has_control("q2"), has_control("q2\\x00")
+    (False, True)
+    """
+    return _CONTROL.search(text) is not None
 
 
 def slug(text: str, max_chars: int = 80) -> str:

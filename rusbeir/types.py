@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, SupportsIndex, TypeAlias, runtime_
 import orjson
 
 from rusbeir.errors import BadInput
-from rusbeir.text import shorten
+from rusbeir.text import has_control, shorten
 
 Queries: TypeAlias = Mapping[str, str]
 """query_id -> text."""
@@ -63,6 +63,16 @@ class HashedCorpus(Corpus, Protocol):
         ...
 
 
+@runtime_checkable
+class SpacedIds(Protocol):
+    """A corpus that knows whether its ids can be words of a TREC file."""
+
+    @property
+    def spaced_id(self) -> str:
+        """The first document id that has white space; "" if there is none."""
+        ...
+
+
 def canonical_line(*fields: str | int) -> bytes:
     """One record as the line of JSON that a fingerprint hashes."""
     return orjson.dumps(fields) + b"\n"
@@ -87,6 +97,11 @@ class MemoryCorpus:
         if not self._docs:
             raise BadInput("The corpus is empty; a dataset needs at least one document.")
         self.sha256 = digest.hexdigest()
+
+    @property
+    def spaced_id(self) -> str:
+        """The first document id that has white space; "" if there is none."""
+        return next((doc_id for doc_id in self._docs if doc_id.split() != [doc_id]), "")
 
     def __iter__(self) -> Iterator[Doc]:
         return iter(self._docs.values())
@@ -243,8 +258,8 @@ def _read_qrels(qrels: Qrels) -> dict[str, dict[str, int]]:
 
 def _require_id(value: object, where: str) -> None:
     _require_string(value, where, "id")
-    if not str(value).strip():
-        raise BadInput(f"{where}: the id is {value!r}; it must not be empty.")
+    if not str(value).strip() or has_control(str(value)):
+        raise BadInput(f"{where}: the id is {shorten(repr(value))}; it must not be empty or have a control character.")
 
 
 def _require_string(value: object, where: str, what: str) -> None:

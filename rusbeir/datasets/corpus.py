@@ -21,7 +21,7 @@ from rusbeir.text import digest
 from rusbeir.types import Doc, Progress, canonical_line, silent
 
 _KEYS = frozenset({"_id", "title", "text"})
-_INDEX_VERSION = "2"
+_INDEX_VERSION = "3"
 """Raised when the files of an index change, so that indexes of an older version are not used."""
 
 
@@ -38,7 +38,10 @@ class JsonlCorpus:
         self._offsets, self._hashes, self._rows = (
             np.load(index_folder / f"{name}.npy", mmap_mode="r") for name in ("offsets", "hashes", "rows")
         )
-        self.sha256: str = orjson.loads((index_folder / "meta.json").read_bytes())["sha256"]
+        meta = orjson.loads((index_folder / "meta.json").read_bytes())
+        self.sha256: str = meta["sha256"]
+        self.spaced_id: str = meta["spaced_id"]
+        """The first document id that has white space, which TREC's formats cannot hold; "" if there is none."""
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -148,6 +151,7 @@ def build_index(
     locate(row) is called only for messages. Raises BadInput for an empty corpus and for a repeated id.
     """
     offsets, hashes = array("q"), array("Q")
+    spaced_id = ""
     content = hashlib.sha256()
     total = path.stat().st_size
     with open_file(path) as file:
@@ -157,6 +161,8 @@ def build_index(
             offsets.append(end)
             end = file.tell()
             hashes.append(hash_id(doc.doc_id))
+            if not spaced_id and doc.doc_id.split() != [doc.doc_id]:
+                spaced_id = doc.doc_id
             content.update(canonical_line(doc.doc_id, "" if ignore_titles else doc.title, doc.text))
             if len(offsets) % _REPORT_EVERY == 0:
                 progress(f"indexing {path.name}", end, total)
@@ -171,7 +177,7 @@ def build_index(
     with atomic_folder(folder) as new:
         for name, values in (("offsets", starts), ("hashes", ordered), ("rows", order)):
             np.save(new / f"{name}.npy", values)
-        (new / "meta.json").write_bytes(orjson.dumps({"sha256": content.hexdigest()}))
+        (new / "meta.json").write_bytes(orjson.dumps({"sha256": content.hexdigest(), "spaced_id": spaced_id}))
     progress(f"indexing {path.name}", total, total)
 
 

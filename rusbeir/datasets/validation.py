@@ -130,7 +130,7 @@ class _Validation:
             hashes.append(hash_id(doc.doc_id))
             title = "" if self._card.ignore_titles else doc.title
             digest.update(canonical_line(doc.doc_id, title, doc.text))
-            self._warn_of_space("document", doc.doc_id, place)
+            self._note_space("document", doc.doc_id, place)
             if not doc.text.strip():
                 self._notes.warning("blank text", place, f"document {doc.doc_id!r} has no text")
             if n % _REPORT_EVERY == 0:
@@ -166,7 +166,7 @@ class _Validation:
 
     def _read_queries(self) -> None:
         for place, (query_id, text), _ in self._reader.queries(self._notes.error):
-            self._warn_of_space("query", query_id, place)
+            self._note_space("query", query_id, place)
             if query_id in self._queries:
                 self._notes.error("repeated id", place, f"the query id {query_id!r} is repeated")
             if not text.strip():
@@ -202,10 +202,10 @@ class _Validation:
         row = int(np.searchsorted(self._doc_hashes, wanted))
         return row < len(self._doc_hashes) and bool(self._doc_hashes[row] == wanted)
 
-    def _warn_of_space(self, what: str, record_id: str, place: Place) -> None:
+    def _note_space(self, what: str, record_id: str, place: Place) -> None:
         if record_id.split() != [record_id]:
             message = f"the {what} id {record_id!r} has white space, which TREC's formats cannot hold"
-            self._notes.warning("white space in id", place, message)
+            self._notes.error("white space in id", place, message)
 
     def _compare_with_expected(self) -> None:
         expected = self._expected

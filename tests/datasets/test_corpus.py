@@ -111,15 +111,21 @@ def test_what_only_pythons_json_reads_is_read(field: str, extra: dict[str, Any],
 
 
 def test_control_characters_and_paired_escapes_stay_in_texts(tmp_path: Path):
-    line = '{"_id": "a\x01", "text": "x\ty\x00\x1f\\ud83d\\ude00", "k": NaN}\n'
+    line = '{"_id": "a", "text": "x\ty\x00\x1f\\ud83d\\ude00", "k": NaN}\n'
     corpus = open_corpus(write(tmp_path / "c.jsonl", line))
-    assert list(corpus) == [corpus["a\x01"]] == [Doc("a\x01", "x\ty\x00\x1f😀")]
+    assert list(corpus) == [corpus["a"]] == [Doc("a", "x\ty\x00\x1f😀")]
 
 
 def test_a_repeated_id_among_such_lines_is_told(tmp_path: Path):
     path = write(tmp_path / "c.jsonl", 2 * '{"_id": "a", "text": "x", "k": NaN}\n')
     with pytest.raises(BadInput, match=r":2: the id 'a' is used already at .*:1;"):
         open_corpus(path)
+
+
+def test_the_first_id_with_white_space_is_known(tmp_path: Path):
+    lines = [f'{{"_id": "{one}", "text": "x"}}\n' for one in ("a", "b c", "d\u00a0e")]
+    assert open_corpus(write(tmp_path / "c.jsonl", "".join(lines))).spaced_id == "b c"
+    assert open_corpus(write(tmp_path / "plain.jsonl", lines[0])).spaced_id == ""
 
 
 @pytest.mark.parametrize("content", ["", "\n \n"])

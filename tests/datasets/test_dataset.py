@@ -118,6 +118,7 @@ def test_what_was_given_may_change_later():
         ({"qrels": {"q1": ["d1"]}}, r"The qrels of query 'q1' are \['d1'\]; expected \{document id: grade\}."),
         ({"qrels": {"q1": {"d1": 0.5}}}, "The grade of document 'd1' for query 'q1' is 0.5; expected an integer"),
         ({"qrels": {"q1": {"d1": True}}}, "is True; expected an integer"),
+        ({"qrels": {"q1": {"d1\0": 1}}}, r"the id is 'd1\\x00'; it must not be empty or have a control character."),
         ({"qrels": {"q1": {"d1": 10**9}}}, "is 1000000000; expected an integer from -1,000 to 1,000."),
         ({"qrels": {"q1": {5: 1}}}, "A document judged for query 'q1': the id is 5; it must be a string."),
     ],

@@ -46,7 +46,7 @@ C, Q, T = "corpus.jsonl", "queries.jsonl", "qrels/test.tsv"
         (C, CORPUS + '{"_id": "", "text": "x"}\n', [("error", C, 4, "\"_id\" is ''")]),
         (C, CORPUS + '{"_id": "d4"}\n', [("error", C, 4, "document 'd4' has no \"text\"")]),
         (C, CORPUS + '{"_id": "d4", "text": " \\n"}\n', [("warning", C, 4, "document 'd4' has no text")]),
-        (C, CORPUS + '{"_id": "d 4", "text": "x"}\n', [("warning", C, 4, "the document id 'd 4' has white space")]),
+        (C, CORPUS + '{"_id": "d 4", "text": "x"}\n', [("error", C, 4, "the document id 'd 4' has white space")]),
         (C, CORPUS.encode() + b'{"_id": "d4", "text": "\xff"}\n', [("error", C, 4, "the line is not UTF-8")]),
         (C, CORPUS + "\n" + '{"_id": "d2", "text": "z"}', [("error", C, 5, "the document id 'd2' is used already at")]),
         (
@@ -61,7 +61,13 @@ C, Q, T = "corpus.jsonl", "queries.jsonl", "qrels/test.tsv"
         ),
         (Q, QUERIES + '{"_id": "q1", "text": "x"}\n', [("error", Q, 3, "the query id 'q1' is repeated")]),
         (Q, QUERIES + '{"_id": "q3", "text": ""}\n', [("error", Q, 3, "query 'q3' has no text")]),
-        (Q, QUERIES + '{"_id": "q 3", "text": "x"}\n', [("warning", Q, 3, "the query id 'q 3' has white space")]),
+        (
+            C,
+            CORPUS + '{"_id": "d\\u0000", "text": "x"}\n',
+            [("error", C, 4, "\"_id\" is 'd\\x00'; it must be")],
+        ),
+        (T, "q1\td1\t1\nq1\td\x002\t1\n", [("error", T, 2, "the id 'd\\x002' has a control character")]),
+        (Q, QUERIES + '{"_id": "q 3", "text": "x"}\n', [("error", Q, 3, "the query id 'q 3' has white space")]),
         (Q, QUERIES[:27], [("error", T, 4, "query 'q2' is judged but has no text")]),
         (
             Q,

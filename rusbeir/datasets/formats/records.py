@@ -15,7 +15,11 @@ from typing import Any, NamedTuple, TypeAlias
 import orjson
 
 from rusbeir.errors import BadInput
+from rusbeir.text import has_control, shorten
 from rusbeir.types import Doc
+
+ID_RULE = "not empty and has no control character"
+"""What is asked of every id: trec_eval's strings end at a NUL, and TREC's files are lines of words."""
 
 
 class Place(NamedTuple):
@@ -159,11 +163,11 @@ def _take_id(record: dict[str, Any], place: Place, complain: Complain) -> str | 
         complain("id", place, 'the line has no "_id"; every record needs one')
         return None
     value = record.pop("_id")
-    if isinstance(value, str) and value.strip():
+    if isinstance(value, str) and value.strip() and not has_control(value):
         return value
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    complain("id", place, f'"_id" is {value!r}; it must be a string that is not empty')
+    complain("id", place, f'"_id" is {shorten(repr(value))}; it must be a string that is {ID_RULE}')
     return None
 
 

@@ -20,6 +20,7 @@ from rusbeir.datasets.formats.reader import ReadRequest
 from rusbeir.datasets.formats.records import Complain, Extra, Judgement, Place, Query, parse_json
 from rusbeir.datasets.sentences import sentence_spans, splitter_signature
 from rusbeir.errors import BadInput, unknown
+from rusbeir.text import has_control, shorten
 from rusbeir.types import Doc
 
 
@@ -147,6 +148,8 @@ def _problem_of(question: Any, length: int) -> str | None:
     for key in ("id", "question"):
         if not isinstance(question.get(key), str) or (key == "id" and not question[key].strip()):
             return f'it has no string "{key}"'
+    if has_control(question["id"]):
+        return f"its id {shorten(repr(question['id']))} has a control character"
     answers = question.get("answers")
     if not isinstance(answers, list) or not answers or not isinstance(answers[0], dict):
         return 'it has no list "answers" with an answer in it'

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 from rusbeir.datasets.formats import trec
 from rusbeir.datasets.formats.files import Zip, open_file
-from rusbeir.datasets.formats.records import Complain, Judgement, Place, Query, not_utf8, read_objects
+from rusbeir.datasets.formats.records import ID_RULE, Complain, Judgement, Place, Query, not_utf8, read_objects
 from rusbeir.errors import BackendError, BadInput, require
-from rusbeir.text import shorten
+from rusbeir.text import has_control, shorten
 from rusbeir.types import Doc
 
 _ID = ("_id", "id", "docid", "doc_id", "document_id")
@@ -51,7 +51,7 @@ def read_documents(files: Iterable[Path], complain: Complain) -> Iterator[tuple[
     """The documents of the tables, in the order of the files. Raises BadInput if a column is missing."""
     for place, (doc_id, text, title) in _values(files, DOCUMENT, complain):
         if (known := _identifier(doc_id)) is None:
-            complain("id", place, f"the document id is {doc_id!r}; it must be a string that is not empty")
+            complain("id", place, f"the document id is {shorten(repr(doc_id))}; it must be a string that is {ID_RULE}")
         elif not isinstance(text, str) or not isinstance(title, str | None):
             key = "text" if not isinstance(text, str) else "title"
             complain("field", place, f"document {known!r} has no {key} that is a string")
@@ -63,7 +63,7 @@ def read_queries(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Pl
     """The queries of the tables; as read_documents."""
     for place, (query_id, text) in _values(files, QUERY, complain):
         if (known := _identifier(query_id)) is None:
-            complain("id", place, f"the query id is {query_id!r}; it must be a string that is not empty")
+            complain("id", place, f"the query id is {shorten(repr(query_id))}; it must be a string that is {ID_RULE}")
         elif not isinstance(text, str):
             complain("field", place, f"query {known!r} has no text that is a string")
         else:
@@ -80,7 +80,7 @@ def read_judgements(files: Iterable[Path], complain: Complain) -> Iterator[tuple
         for place, (query_id, doc_id, grade) in _values([file], JUDGEMENT, complain):
             ids = _identifier(query_id), _identifier(doc_id)
             if ids[0] is None or ids[1] is None:
-                complain("id", place, "the query id or the document id is empty")
+                complain("id", place, "the query id or the document id is empty or has a control character")
             elif (value := _grade(grade)) is None:
                 complain("grade", place, f"the grade {shorten(repr(grade), 40)} is not {trec.GRADE_BOUNDS}")
             else:
@@ -212,13 +212,13 @@ def _rewording(file: Path) -> Iterator[None]:
 
 def _identifier(value: object) -> str | None:
     if isinstance(value, str):
-        return value if value.strip() else None
+        return value if value.strip() and not has_control(value) else None
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _grade(value: object) -> int | None:
     if isinstance(value, str):
         return trec.check_grade(int(value)) if _DIGITS.fullmatch(value) else None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return trec.check_grade(int(value)) if float(value).is_integer() else None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return trec.check_grade(value) if isinstance(value, int) and not isinstance(value, bool) else None

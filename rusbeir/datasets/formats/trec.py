@@ -14,13 +14,14 @@ from typing import Any, TypeVar
 from rusbeir.datasets.formats.files import open_file
 from rusbeir.datasets.formats.records import Complain, Judgement, Place, not_utf8, parse_json, refuse
 from rusbeir.errors import BadInput
-from rusbeir.text import shorten
+from rusbeir.text import has_control, shorten
 from rusbeir.types import MAX_GRADE
 
 _V = TypeVar("_V", int, float)
 
 _HEADER = {b"queryid", b"qid", b"query", b"topic", b"topicid"}
 _MAX_DIGITS = 20
+_CONTROL_BYTES = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]|\xc2[\x80-\x9f]")
 GRADE_BOUNDS = f"an integer from -{MAX_GRADE:,} to {MAX_GRADE:,}"
 _JSON_START = re.compile(rb'\s*\{\s*["}]')
 
@@ -84,9 +85,14 @@ def read_judgements(lines: Iterable[bytes], file: str, complain: Complain) -> It
             complain("id", place, "the query id or the document id is empty")
         else:
             try:
-                yield place, Judgement(fields[0].decode(), fields[-2].decode(), grade)
+                judgement = Judgement(fields[0].decode(), fields[-2].decode(), grade)
             except UnicodeDecodeError:
                 complain(*(not_utf8(place, line) or ("utf-8", place, "the line is not UTF-8")))
+                continue
+            if problem := _control_problem(*judgement[:2]):
+                complain("id", place, problem)
+            else:
+                yield place, judgement
 
 
 def collect(judgements: Iterable[tuple[Place, Judgement]]) -> dict[str, dict[str, int]]:
@@ -144,6 +150,8 @@ def _read_trec_run(lines: Iterable[bytes], file: str) -> dict[str, dict[str, flo
             raise _bad_run_line(Place(file, number), line) from error
         if not math.isfinite(score):
             raise _bad_run_line(Place(file, number), line)
+        if _CONTROL_BYTES.search(line) and (problem := _control_problem(query.decode(), doc_id)):
+            refuse("id", Place(file, number), problem)
         if doc_id in docs:
             raise _repeated(Place(file, number), query.decode(), doc_id)
         docs[doc_id] = score
@@ -161,6 +169,12 @@ def _bad_run_line(place: Place, line: bytes) -> BadInput:
 
 def _repeated(place: Place, query_id: str, doc_id: str) -> BadInput:
     return BadInput(f"{place}: query {query_id!r} and document {doc_id!r} are paired a second time.")
+
+
+def _control_problem(*ids: str) -> str:
+    """What is wrong with the first of the ids that has a control character; "" if none has."""
+    bad = next((one for one in ids if has_control(one)), None)
+    return "" if bad is None else f"the id {shorten(repr(bad))} has a control character"
 
 
 def _quote(field: bytes) -> str:
@@ -182,6 +196,8 @@ def _read_json(data: bytes, file: str, value_of: Callable[[Any], _V | None]) -> 
     for query_id, docs in table.items():
         if not isinstance(docs, dict):
             raise BadInput(f"{file}: query {query_id!r} must have an object of documents.")
+        if problem := _control_problem(query_id, *docs):
+            raise BadInput(f"{file}: {problem}.")
         result[query_id] = {}
         for doc_id, raw in docs.items():
             value = value_of(raw)
