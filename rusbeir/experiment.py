@@ -18,13 +18,13 @@ import orjson
 from rusbeir import __version__
 from rusbeir.datasets import load, write_run
 from rusbeir.errors import BadInput
-from rusbeir.evaluation import DEFAULT_MEASURES, check_measures, evaluate
+from rusbeir.evaluation import DEFAULT_MEASURES, check_measures, deepest, evaluate
 from rusbeir.jobs import CharBudget
 from rusbeir.retrieval import LimitsDepth, RunSettings, Spec, System, resolve
 from rusbeir.retrieval.run_cache import search_without_self
 from rusbeir.storage import append_line, atomic_file
-from rusbeir.text import digest, slug
-from rusbeir.types import Dataset, Progress, Queries, Run, silent
+from rusbeir.text import digest, shorten, slug
+from rusbeir.types import Dataset, Progress, Queries, Run, SpacedIds, silent
 
 ResultRow: TypeAlias = dict[str, Any]
 """A result row: one JSON object, as docs/json.md describes it."""
@@ -32,6 +32,8 @@ ResultRow: TypeAlias = dict[str, Any]
 logger = logging.getLogger(__name__)
 
 ROWS = "rows.jsonl"
+UNCUT_DEPTH = 1000
+"""The hits per query that a measure without a cut-off (AP, Bpref, RBP) needs, as runs submitted to TREC have them."""
 
 
 def bench(
@@ -67,13 +69,15 @@ def bench(
     if not force and (row := _present(out, dataset, resolved.name, signature, names)):
         return row
 
+    _refuse_spaced_ids(dataset)
     budget = CharBudget(out, budget_chars) if budget_chars is not None else None
     settings = RunSettings(progress=progress, force=force, budget=budget)
     ready = resolved.prepare(dataset.corpus, dataset.fingerprint, settings)
     started = time.perf_counter()
     run = search_without_self(ready.retriever, dataset.queries, k, card.self_suffixes)
     search_seconds = time.perf_counter() - started
-    _warn_of_cut(resolved, k, names, len(dataset.corpus))
+    depth = min(k, resolved.depth) if isinstance(resolved, LimitsDepth) else k
+    _warn_of_cut(resolved.name, depth, names, len(dataset.corpus))
     started = time.perf_counter()
     result = evaluate(dataset.qrels, run, names)
     evaluate_seconds = time.perf_counter() - started
@@ -94,6 +98,7 @@ def bench(
         "fingerprint": dataset.fingerprint,
         "measures": result.measures,
         "measures_answered": result.measures_answered,
+        "depth": depth,
         "n_docs": len(dataset.corpus),
         "n_queries": result.n_queries,
         "n_zero_hit": result.n_zero_hit,
@@ -155,15 +160,26 @@ def _count_missing(dataset: Dataset) -> int:
     return missing
 
 
-def _warn_of_cut(system: System, k: int, names: Sequence[str], documents: int) -> None:
+def _refuse_spaced_ids(dataset: Dataset) -> None:
+    """Raise BadInput, before anything is searched, for an id that the run's file in TREC's format cannot hold."""
+    spaced = next((query_id for query_id in dataset.queries if query_id.split() != [query_id]), "")
+    if not spaced and isinstance(dataset.corpus, SpacedIds):
+        spaced = dataset.corpus.spaced_id
+    if spaced:
+        raise BadInput(
+            f"{dataset.card.name}: the id {shorten(repr(spaced))} has white space, which a run in TREC's format cannot "
+            "hold. Replace it in the corpus, the queries and the qrels."
+        )
+
+
+def _warn_of_cut(system: str, depth: int, names: Sequence[str], documents: int) -> None:
     """Warn where measures look deeper than the run is, because of k or the depth of a reranker or a fusion."""
-    depth = min(k, system.depth) if isinstance(system, LimitsDepth) else k
-    deeper = [name for name in names if (cut := re.search(r"@(\d+)$", name)) and int(cut[1]) > depth]
+    deeper = [name for name in names if (deepest([name]) or UNCUT_DEPTH) > depth]
     if deeper and depth < documents:
         logger.warning(
             "%s: %s would need more than the %d hits per query that this system returns. "
             "Raise -k, or depth= of the last stage.",
-            system.name, " and ".join(deeper), depth,
+            system, " and ".join(deeper), depth,
         )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from rusbeir.errors import BadInput
 from rusbeir.evaluation import evaluate
 from rusbeir.experiment import bench, read_rows, search
 from rusbeir.retrieval import parse, resolve
-from rusbeir.types import Dataset
+from rusbeir.types import Dataset, Doc
 
 QUERY = "Кто открыл радий?"
 
@@ -51,6 +51,34 @@ def test_search_for_a_text_or_for_queries(mini):
     assert list(found) == [QUERY]
     assert len(found[QUERY]) == 2
     assert search(mini, "bm25", {"a": QUERY, "b": "!"}, k=2) == {"a": found[QUERY], "b": {}}
+
+
+@pytest.mark.parametrize(("doc_id", "query_id", "shown"), [("d 1", "q1", "'d 1'"), ("d1", "q\u00a01", r"'q\\xa01'")])
+def test_ids_with_white_space_are_refused_before_the_search(doc_id, query_id, shown, tmp_path, monkeypatch):
+    """A run in TREC's format cannot hold them, which was found when everything had been searched."""
+    searched = []
+    monkeypatch.setattr("rusbeir.experiment.search_without_self", lambda *given: searched.append(given))
+    dataset = Dataset.of([Doc(doc_id, "x")], {query_id: "x"}, {query_id: {doc_id: 1}}, language="ru")
+    with pytest.raises(BadInput, match=f"the id {shown} has white space, which a run in TREC's format cannot hold"):
+        bench(dataset, "bm25(profile=raw)", out=tmp_path)
+    assert not searched
+
+
+@pytest.mark.parametrize(
+    ("system", "k", "measure", "depth", "warned"),
+    [
+        ("bm25(profile=raw)", 5, "AP", 5, True),
+        ("bm25(profile=raw)", 5, "Bpref", 5, True),
+        ("bm25(profile=raw)", 5, "nDCG(judged_only=True)@3", 5, True),
+        ("bm25(profile=raw)", 5, "nDCG@5", 5, False),
+        ("bm25(profile=raw)", 1000, "AP", 1000, False),
+        ("rrf(bm25,bm25(profile=raw),depth=3)", 1000, "AP", 3, True),
+    ],
+)
+def test_the_depth_is_in_the_row_and_warned_of(mini, tmp_path, caplog, system, k, measure, depth, warned):
+    """A measure without a cut-off needs as many hits as there are, of which 1,000 are usual."""
+    assert bench(mini, system, k=k, measures=measure, out=tmp_path)["depth"] == depth
+    assert (f"{measure} would need more than the {depth} hits per query" in caplog.text) == warned
 
 
 def test_a_dataset_whose_json_only_python_reads_is_measured(tmp_path):
