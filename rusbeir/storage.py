@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
-from rusbeir.errors import BackendError
+from rusbeir.errors import BackendError, BadInput
 
 logger = logging.getLogger(__name__)
 
@@ -28,12 +28,16 @@ _SILENT_SECONDS = 1.0
 if sys.platform == "win32":
     import msvcrt
 
+    _NO_FOLLOW = 0
+
     def _take(file: IO[bytes]) -> None:
         # One byte far behind the process id, which others must be able to read.
         file.seek(1 << 30)
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
 else:
     import fcntl
+
+    _NO_FOLLOW = os.O_NOFOLLOW
 
     def _take(file: IO[bytes]) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -106,14 +110,37 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 
 def append_line(path: Path, line: bytes) -> None:
-    """Add one line to a file in a single synced write, so that readers never see half a line."""
+    """Add one line to a file in a single synced write, so that readers never see half a line.
+
+    Raises BackendError if the disk is full or the folder cannot be written; the file is then as it was.
+    """
+    line += b"\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab", buffering=0) as file:
-            file.write(line + b"\n")
+            start = file.tell()
+            # A disk that is nearly full takes a part of the line and reports no error.
+            written = file.write(line)
+            try:
+                while written < len(line):
+                    written += file.write(line[written:])
+            except OSError:
+                file.truncate(start)
+                raise
             os.fsync(file.fileno())
     except OSError as error:
         raise cannot_write(path, error) from error
+
+
+def refuse_links(folder: Path) -> None:
+    """Raise BadInput if the folder contains a symbolic link, through which writing would change files elsewhere."""
+    for parent, folders, files in os.walk(folder):
+        for path in (Path(parent, name) for name in (*folders, *files)):
+            if path.is_symlink():
+                raise BadInput(
+                    f"{path} is a symbolic link, through which rusbeir could change files outside {folder}. "
+                    "Put a copy of what it links to in its place, or remove it."
+                )
 
 
 @contextlib.contextmanager
@@ -144,12 +171,15 @@ def hold(path: Path, what: Path) -> IO[bytes]:
     """Open the lock file at path, which is held until it is closed or this process ends, however it ends.
 
     The file stays where it is, with the process id of its last holder. Raises InUse, naming that process and what it
-    uses, if the file is held already, and BackendError if it cannot be written or locked.
+    uses, if the file is held already, and BackendError if it is a link or cannot be written or locked.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("a+b", buffering=0)
+        # A folder from elsewhere may contain a link of that name.
+        file = os.fdopen(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _NO_FOLLOW, 0o666), "a+b", buffering=0)
     except OSError as error:
+        if path.is_symlink():
+            raise BackendError(f"The lock file {path} is a symbolic link. Remove it.") from error
         raise cannot_write(path, error) from error
     try:
         _take(file)

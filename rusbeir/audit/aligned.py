@@ -15,7 +15,7 @@ from rusbeir.datasets import load
 from rusbeir.datasets.formats.beir import read_card
 from rusbeir.errors import BadInput, UnknownName
 from rusbeir.jobs import Journal
-from rusbeir.storage import cannot_write
+from rusbeir.storage import cannot_write, refuse_links
 from rusbeir.text import batched
 from rusbeir.translation.port.fields import FIELDS, sample_documents
 from rusbeir.translation.port.folder import JOURNAL, LAYOUT, apply_cuts, read_cuts
@@ -145,11 +145,12 @@ def open_port(
     """Open the port in a folder. source is the dataset that was translated, needed where the card does not name it.
 
     language and split describe the port, needed where it has no card. Raises BadInput for a folder that is not a
-    port, and for a source from which the port was not made.
+    port, for one that contains symbolic links, and for a source from which the port was not made.
     """
     folder = Path(folder)
     if not folder.is_dir():
         raise BadInput(f"{folder} is not a folder. Give the folder of a port.")
+    refuse_links(folder)
     provenance = read_card(folder).get("provenance", {})
     origin: dict[str, Any] = provenance.get("source", {}) if isinstance(provenance.get("source"), dict) else {}
     if source is None and not origin.get("name"):

@@ -14,6 +14,7 @@ from rusbeir.audit.agreement import agree
 from rusbeir.audit.judge import DIMENSIONS
 from rusbeir.audit.report import clean_text
 from rusbeir.audit.sheets import make_sheets, read_sheet
+from rusbeir.errors import BadInput
 
 CHROMIUM = Path("/usr/bin/chromium")
 HOSTILE = [
@@ -151,3 +152,18 @@ def test_ten_megabytes(make_port, tmp_path):
     paths = make_sheets(folder, n=6, raters=1, source=tmp_path / "small")
     assert all(path.stat().st_size < 200_000 for path in paths)
     assert scores.chrf(scores.count_chrf([line], ["Water boils."]))[0] < 0.001
+
+
+@pytest.mark.parametrize("link", ["journal.sqlite.lock", "qa/round-trip"])
+def test_a_port_with_links_changes_nothing_outside_of_it(link: str, make_port, back_translator, tmp_path: Path):
+    folder = make_port()
+    victim = tmp_path / "victim"
+    (victim / "back").mkdir(parents=True)
+    (victim / "back" / "thesis.tex").write_text("years")
+    (victim / "bashrc").write_text("export PATH\n")
+    (folder / link).unlink(missing_ok=True)
+    (folder / link).symlink_to(victim / "bashrc" if link.endswith("lock") else victim)
+    with pytest.raises(BadInput, match=rf"{link} is a symbolic link"):
+        check_port(folder, source=tmp_path / "small", back_translator=back_translator, processes=1)
+    assert (victim / "back" / "thesis.tex").read_text() == "years"
+    assert (victim / "bashrc").read_text() == "export PATH\n"

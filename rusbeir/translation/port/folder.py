@@ -11,7 +11,7 @@ from pathlib import Path
 from rusbeir.datasets.formats.files import open_file
 from rusbeir.errors import BadInput
 from rusbeir.jobs import Journal
-from rusbeir.storage import hold
+from rusbeir.storage import hold, refuse_links
 from rusbeir.translation.port.plan import TranslatorEntry, continue_chain, dump_entries, read_entries
 from rusbeir.translation.segments.segment import Piece
 
@@ -30,8 +30,8 @@ def open_port_folder(
     """Open the journal of a port by these translators into out; also yields the translators that continue it.
 
     A journal of other translators is set aside, and found again when they come back. With more, the given ones
-    continue where the journal's own have failed. Raises BadInput where out contains something else than a port, or a
-    port of something else, and BackendError while another process uses it.
+    continue where the journal's own have failed. Raises BadInput where out contains something else than a port, a
+    port of something else, or a symbolic link, and BackendError while another process uses it.
     """
     _refuse_foreign(out, more=more)
     with contextlib.closing(hold(out / _LOCK, out)):
@@ -84,6 +84,7 @@ def read_translator_names(out: Path) -> list[str]:
 def _refuse_foreign(out: Path, *, more: bool) -> None:
     if out.exists() and not out.is_dir():
         raise BadInput(f"{out} is a file; --out names a folder.")
+    refuse_links(out)
     found = {path.name for path in out.iterdir() if path.suffix != ".lock"} if out.is_dir() else set()
     if found and not any(name.startswith("journal") and name.endswith(".sqlite") for name in found):
         raise BadInput(f"{out} contains files but no port to resume. Choose another folder.")

@@ -1,0 +1,53 @@
+"""Files under trouble: links in folders from elsewhere, and disks that fill up."""
+
+from __future__ import annotations
+
+import errno
+import io
+from pathlib import Path
+
+import pytest
+
+from rusbeir import storage
+from rusbeir.errors import BackendError, BadInput
+
+
+def test_a_lock_is_not_written_through_a_link(tmp_path: Path):
+    victim = tmp_path / "bashrc"
+    victim.write_text("export PATH\n")
+    (tmp_path / "lock").symlink_to(victim)
+    with pytest.raises(BackendError, match=r"lock is a symbolic link\. Remove it\."):
+        storage.hold(tmp_path / "lock", tmp_path / "what")
+    assert victim.read_text() == "export PATH\n"
+
+
+@pytest.mark.parametrize("link", ["top", "qa/deep/file"])
+def test_a_folder_with_a_link_is_refused(link: str, tmp_path: Path):
+    folder = tmp_path / "port"
+    (folder / "qa" / "deep").mkdir(parents=True)
+    storage.refuse_links(folder)
+    (folder / link).symlink_to(tmp_path)
+    with pytest.raises(BadInput, match=rf"{link} is a symbolic link"):
+        storage.refuse_links(folder)
+
+
+class _FullDisk(io.FileIO):
+    """Takes five bytes of the second line, and then no more."""
+
+    left = 5
+
+    def write(self, data: bytes) -> int:
+        if not self.left:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        taken, self.left = data[: self.left], self.left - len(data[: self.left])
+        return super().write(taken)
+
+
+def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "rows.jsonl"
+    storage.append_line(path, b'{"n": 1}')
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", lambda self, mode, buffering: _FullDisk(self, "ab"))
+        with pytest.raises(BackendError, match=r"Cannot write .*rows\.jsonl: No space left on device"):
+            storage.append_line(path, b'{"n": 2}')
+    assert path.read_bytes() == b'{"n": 1}\n'
