@@ -18,7 +18,7 @@ from rusbeir.audit.measurement import Measured
 from rusbeir.datasets import load
 from rusbeir.datasets.formats.beir import CARD, card_bytes
 from rusbeir.datasets.formats.records import document_line, query_line
-from rusbeir.datasets.writing import qrels_lines
+from rusbeir.datasets.writing import name_qrels_file, qrels_lines
 from rusbeir.errors import UnknownName
 from rusbeir.experiment import bench
 from rusbeir.storage import atomic_file, atomic_folder
@@ -143,7 +143,7 @@ def open_round_trip(port: AlignedPort) -> Iterator[RoundTrip]:
         with (new / "queries.jsonl").open("wb") as file:
             file.writelines(query_line(query_id, text) for query_id, text in queries.items())
         (new / "qrels").mkdir()
-        with (new / "qrels" / f"{source.card.split}.tsv").open("wb") as file:
+        with (new / name_qrels_file(source.card.split)).open("wb") as file:
             file.writelines(qrels_lines(ported.qrels))
         card = replace(source.card, name=f"{ported.card.name}@{source.card.language}", provenance={})
         content = fingerprint(trip.digest.hexdigest(), queries, ported.qrels)

@@ -14,10 +14,12 @@ from rusbeir.datasets.formats.beir import CARD, card_bytes
 from rusbeir.datasets.formats.records import document_line, query_line
 from rusbeir.errors import BadInput
 from rusbeir.storage import atomic_file, atomic_folder
+from rusbeir.text import shorten
 from rusbeir.types import Dataset, Qrels, Run, canonical_line, fingerprint
 
 _HEADER = b"query-id\tcorpus-id\tscore\n"
 _NO_CELL = frozenset("\t\r\n")
+_NO_FILE_NAME = frozenset("/\\:")
 
 
 def write_beir(dataset: Dataset, folder: str | Path) -> None:
@@ -30,9 +32,7 @@ def write_beir(dataset: Dataset, folder: str | Path) -> None:
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BadInput(f"{folder} exists already. Remove it or choose another folder.")
-    split = dataset.card.split
-    if not split or Path(split).name != split:
-        raise BadInput(f"The split {split!r} cannot name a file: qrels are written to qrels/<split>.tsv.")
+    qrels_file = name_qrels_file(dataset.card.split)
     with atomic_folder(folder) as new:
         digest = hashlib.sha256()
         with (new / "corpus.jsonl").open("wb") as file:
@@ -43,12 +43,25 @@ def write_beir(dataset: Dataset, folder: str | Path) -> None:
             for query_id, text in dataset.queries.items():
                 file.write(query_line(query_id, text))
         (new / "qrels").mkdir()
-        with (new / "qrels" / f"{split}.tsv").open("wb") as file:
+        with (new / qrels_file).open("wb") as file:
             file.writelines(qrels_lines(dataset.qrels))
         content = fingerprint(digest.hexdigest(), dataset.queries, dataset.qrels)
         n_qrels = sum(map(len, dataset.qrels.values()))
         counts = {"n_docs": len(dataset.corpus), "n_queries": len(dataset.queries), "n_qrels": n_qrels}
         (new / CARD).write_bytes(card_bytes(dataset.card, content, **counts))
+
+
+def name_qrels_file(split: str) -> str:
+    """The place of a split's judgements in a BEIR folder. Raises BadInput if the split cannot name a file in it.
+
+    The name may come from a dataset of strangers, which must not decide where files are written.
+
+    >>> name_qrels_file("test")
+    'qrels/test.tsv'
+    """
+    if not split or split.startswith(".") or not split.isprintable() or not _NO_FILE_NAME.isdisjoint(split):
+        raise BadInput(f"The split {shorten(split, 80)!r} cannot name a file: qrels are written to qrels/<split>.tsv.")
+    return f"qrels/{split}.tsv"
 
 
 def write_qrels(path: str | Path, qrels: Qrels) -> None:

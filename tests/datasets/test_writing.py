@@ -87,6 +87,8 @@ class Failing:
         ({"qrels": {"q\t1": {"a": 1}}}, BadInput),
         ({"qrels": {"q1": {"a\n": 1}}}, BadInput),
         ({"card": Card(name="x", language="ru", split="../up")}, BadInput),
+        ({"card": Card(name="x", language="ru", split="..\\up")}, BadInput),
+        ({"card": Card(name="x", language="ru", split="nul\x00")}, BadInput),
     ],
 )
 def test_nothing_is_left_of_a_write_that_fails(change, error: type[Exception], samples, tmp_path: Path):

@@ -230,6 +230,23 @@ def test_a_folder_of_another_port(source, tmp_path, change, parts):
     assert dataset_bytes(tmp_path / "out") == before
 
 
+def test_a_dataset_does_not_decide_where_the_port_is_written(source, tmp_path):
+    (source / "qrels" / "test.tsv").rename(source / "test.tsv")
+    (source / "qrels").rmdir()
+    (source / "card.json").write_text('{"name": "small", "language": "en"}')
+    (source / "README.md").write_text(
+        "---\nconfigs:\n- config_name: corpus\n  data_files: [{split: corpus, path: corpus.jsonl}]\n"
+        "- config_name: queries\n  data_files: [{split: queries, path: queries.jsonl}]\n"
+        "- config_name: default\n  data_files: [{split: ../../pwned, path: test.tsv}]\n---\n"
+    )
+    before = sorted(tmp_path.rglob("*"))
+    fake = Fake()
+    with pytest.raises(BadInput, match=r"The split '\.\./\.\./pwned' cannot name a file"):
+        port(source, to="ru", out=tmp_path / "work" / "out", translator=fake)
+    assert not fake.sent
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_a_changed_source_is_detected(source, tmp_path):
     port(source, to="ru", translator=Fake(), out=tmp_path / "out")
     with (source / "corpus.jsonl").open("a") as file:

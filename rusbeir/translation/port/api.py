@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, Unpack
 
 from rusbeir.datasets.loading import load_with_metadata
+from rusbeir.datasets.writing import name_qrels_file
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.jobs import Budget, Journal, Task
 from rusbeir.storage import atomic_file
@@ -85,6 +86,7 @@ def port(
     """
     source = load_material(dataset, language=language, split=split, fields=fields, progress=progress)
     card = source.dataset.card
+    name_qrels_file(card.split)  # A split that cannot be written is refused before anything is paid.
     material = source if sample is None else replace(source, dataset=sample_documents(source.dataset, sample, seed))
     if translator is None:
         translator = ",".join(read_translator_names(Path(out)))

@@ -16,7 +16,7 @@ import orjson
 from rusbeir import __version__
 from rusbeir.datasets.formats.beir import CARD, card_bytes
 from rusbeir.datasets.formats.records import document_line, query_line
-from rusbeir.datasets.writing import qrels_lines
+from rusbeir.datasets.writing import name_qrels_file, qrels_lines
 from rusbeir.jobs import Journal
 from rusbeir.storage import atomic_file
 from rusbeir.text import batched
@@ -37,12 +37,11 @@ def publish(out: Path, material: Material, translate: Translate, card: Card, pro
     All files appear once all are complete, the card last; until then there is no card.
     """
     dataset = material.dataset
-    split = dataset.card.split
+    qrels_name = name_qrels_file(dataset.card.split)
     with ExitStack() as stack:
         # What is entered first appears last.
         card_file, qrels_file, queries_file, corpus_file = (
-            stack.enter_context(atomic_file(out / name))
-            for name in (CARD, f"qrels/{split}.tsv", "queries.jsonl", "corpus.jsonl")
+            stack.enter_context(atomic_file(out / name)) for name in (CARD, qrels_name, "queries.jsonl", "corpus.jsonl")
         )
         digest = hashlib.sha256()
         total = len(dataset.corpus)
