@@ -19,7 +19,7 @@ from rusbeir.datasets.registry import RegistryEntry, find_entry, get_entry
 from rusbeir.errors import BadInput
 from rusbeir.storage import atomic_file, cache_folder
 from rusbeir.text import digest
-from rusbeir.types import Card, Dataset, Progress, silent
+from rusbeir.types import Card, Dataset, Progress, Qrels, silent
 
 COUNTS = ("n_docs", "n_queries", "n_qrels")
 Expected: TypeAlias = Mapping[str, Any]
@@ -59,6 +59,18 @@ def load(
         progress=progress,
     )
     return dataset
+
+
+def load_qrels(
+    name_or_path: str | Path, *, language: str | None = None, split: str | None = None, progress: Progress = silent
+) -> Qrels:
+    """The judgements of a dataset alone: its documents are not read. The arguments are those of `load`.
+
+    >>> load_qrels("mini/ru")["q1"]  # doctest: +SKIP
+    {'d1': 2}
+    """
+    reader, *_ = open_reader(name_or_path, language=language, split=split, progress=progress)
+    return collect(reader.judgements(refuse))
 
 
 def load_with_metadata(

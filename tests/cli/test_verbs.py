@@ -18,7 +18,7 @@ from rusbeir.datasets import RegistryEntry, registry
 
 ROW_KEYS = [
     "dataset", "language", "split", "system", "engine", "signature", "fingerprint", "measures", "measures_answered",
-    "n_docs", "n_queries", "n_zero_hit", "n_tied", "n_judged_missing", "seconds", "bytes", "run", "per_query",
+    "depth", "n_docs", "n_queries", "n_zero_hit", "n_tied", "n_judged_missing", "seconds", "bytes", "run", "per_query",
     "version",
 ]  # fmt: skip
 
@@ -172,6 +172,30 @@ def test_eval(rusbeir, beir):
     table = rusbeir("eval", beir / "qrels" / "test.tsv", "my.run", "--per-query")
     assert "50.00" in table.out
     assert "2 judged queries, 1 without hits" in table.err
+
+
+def test_eval_of_several_runs(rusbeir, beir):
+    Path("good.run").write_text("q1 Q0 d2 1 2.5 x\nq2 Q0 d1 1 2.5 x\n")
+    Path("bad.run").write_text("q1 Q0 d9 1 2.5 x\n")
+    qrels = beir / "qrels" / "test.tsv"
+    table = rusbeir("eval", qrels, "good.run", "bad.run", "-m", "recip_rank", "-m", "ndcg_cut_10")
+    rows = {line.split()[0]: line.split() for line in table.out.splitlines() if line.split()}
+    assert rows["run"][1:3] == ["RR", "nDCG@10"]
+    assert rows["bad.run"][1:3] == ["0.00", "0.00"]
+    assert "warning: bad.run and" in table.err
+    assert "good.run and" not in table.err
+    document = json.loads(rusbeir("eval", qrels, "good.run", "bad.run", "-m", "RR", "--json").out)
+    one = json.loads(rusbeir("eval", qrels, "bad.run", "-m", "RR", "--json").out)
+    assert [row["run"] for row in document["runs"]] == ["good.run", "bad.run"]
+    assert {"qrels": document["qrels"]} | document["runs"][1] == one
+
+
+def test_eval_on_the_qrels_of_a_dataset(rusbeir, beir):
+    Path("my.run").write_text("q1 Q0 d1 1 2.5 x\n")
+    by_file = json.loads(rusbeir("eval", beir / "qrels" / "test.tsv", "my.run", "--json").out)
+    by_folder = json.loads(rusbeir("eval", beir, "my.run", "--json").out)
+    assert by_folder == by_file | {"qrels": str(beir)}
+    assert "no query in common" in rusbeir("eval", "mini/ru", "my.run").err
 
 
 def test_datasets(rusbeir):
