@@ -85,7 +85,7 @@ def info(
             )
     except NotAtHand as missing:
         entry = get_entry(dataset)
-        document = {key: getattr(entry, key) for key in _REGISTERED}
+        document = {key: value for key in _REGISTERED if (value := getattr(entry, key))}
         output.note(str(missing))
     else:
         grades = Counter(grade for judged in loaded.qrels.values() for grade in judged.values())

@@ -78,6 +78,7 @@ def test_info_of_what_is_not_on_this_machine_is_what_is_registered(rusbeir, monk
     entry = registry.get_entry("beir/msmarco/test")
     assert (document["url"], document["md5"], document["n_docs"]) == (entry.url, entry.md5, entry.n_docs)
     assert "rusbeir datasets fetch beir/msmarco/test" in outcome.err
+    assert "sha256" not in document, "nothing is said of what is not known"
     table = rusbeir("datasets", "info", "mteb/rubq")
     assert table.code == 0
     assert registry.get_entry("mteb/rubq").hub[0].partition("@")[0] in table.out
