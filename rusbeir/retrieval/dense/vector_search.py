@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,11 @@ EF_SEARCH = 128
 HNSW_SIGNATURE = f"hnsw:{NEIGHBOURS}/{EF_CONSTRUCTION}/{EF_SEARCH}"
 HNSW_FILE = f"hnsw-{NEIGHBOURS}-{EF_CONSTRUCTION}.faiss"
 _ROWS_PER_ADD = 10_000
+_TIED = 2.0**-22
+"""Scores that differ by this share of the highest one may be equal but for FAISS's rounding."""
+_NEAR = 1e-5
+_QUERIES_PER_SORT = 64
+"""Queries whose products with a block are in memory at a time, where FAISS leaves ties open."""
 
 
 def search_exactly(
@@ -36,7 +41,7 @@ def search_exactly(
     mapping: mmap.mmap | None = None,
     block_bytes: int = BLOCK_BYTES,
 ) -> tuple[Vectors, npt.NDArray[np.int64]]:
-    """Inner products [n, k] and the places in `rows` [n, k], by falling score and then by place.
+    """Inner products [n, k] and the places in `rows` [n, k], by falling score and then by place, also at the cut-off.
 
     vectors is float32 or float16 [m, dim], rows says which of them are searched. At most one block of them is in
     memory at a time; with the mapping behind vectors, a block's pages are released after its search. k is at most
@@ -44,22 +49,59 @@ def search_exactly(
     """
     faiss = load_faiss()
     k = min(k, len(rows))
-    heap = faiss.ResultHeap(len(queries), k, keep_max=True)
     step = max(1, block_bytes // (4 * max(1, vectors.shape[1])))
+    # One hit more than asked for: where it equals the last one, others that equal it may have been dropped.
+    heap = faiss.ResultHeap(len(queries), min(k + 1, len(rows)), keep_max=True)
+    for start, block in _read_blocks(vectors, rows, step, mapping):
+        scores, places = faiss.knn(queries, block, min(k + 1, len(block)), faiss.METRIC_INNER_PRODUCT)
+        heap.add_result(scores, places + start)
+        del block
+    heap.finalize()
+    scores, places = _break_ties(heap.D, heap.I)
+    tied = np.flatnonzero(scores[:, k - 1] - scores[:, -1] <= _TIED * np.abs(scores).max(1)) if k < len(rows) else ()
+    scores, places = scores[:, :k].copy(), places[:, :k].copy()
+    if len(tied):
+        scores[tied], places[tied] = _search_by_sorting(queries[tied], _read_blocks(vectors, rows, step, mapping), k)
+    return scores, places
+
+
+def _read_blocks(
+    vectors: npt.NDArray[Any], rows: npt.NDArray[np.uint32], step: int, mapping: mmap.mmap | None
+) -> Iterator[tuple[int, Vectors]]:
+    """The place of the first vector and the vectors, float32, of each block of `step` rows.
+
+    With the mapping behind vectors, the pages of a block are released when the next one is asked for.
+    """
     for start in range(0, len(rows), step):
         chosen = rows[start : start + step]
         first, last = int(chosen[0]), int(chosen[-1])
         adjacent = last - first + 1 == len(chosen) and bool((np.diff(chosen.astype(np.int64)) == 1).all())
-        block = vectors[first : last + 1] if adjacent else vectors[chosen]
-        scores, places = faiss.knn(
-            queries, np.ascontiguousarray(block, np.float32), min(k, len(chosen)), faiss.METRIC_INNER_PRODUCT
-        )
-        heap.add_result(scores, places + start)
-        del block
+        yield start, np.ascontiguousarray(vectors[first : last + 1] if adjacent else vectors[chosen], np.float32)
         if mapping is not None:
             mapping.madvise(mmap.MADV_DONTNEED)
-    heap.finalize()
-    return _break_ties(heap.D, heap.I)
+
+
+def _search_by_sorting(
+    queries: Vectors, blocks: Iterable[tuple[int, Vectors]], k: int
+) -> tuple[Vectors, npt.NDArray[np.int64]]:
+    """The k best of all blocks, in which equal scores are decided by place.
+
+    A matrix product may give copies of one vector different last bits; those near the cut-off are computed again in
+    double precision.
+    """
+    best = [(np.empty(0, np.float32), np.empty(0, np.int64))] * len(queries)
+    for start, block in blocks:
+        for first in range(0, len(queries), _QUERIES_PER_SORT):
+            products = queries[first : first + _QUERIES_PER_SORT] @ block.T
+            for number, found in enumerate(products, start=first):
+                last = np.partition(found, -k)[-k] if len(found) > k else -np.inf
+                near = np.flatnonzero(found >= last - _NEAR * np.abs(found).max())
+                exact = block[near].astype(np.float64) @ queries[number].astype(np.float64)
+                scores = np.concatenate([best[number][0], exact.astype(np.float32)])
+                order = np.argsort(-scores, kind="stable")[:k]
+                best[number] = scores[order], np.concatenate([best[number][1], near + start])[order]
+        del block
+    return np.stack([scores for scores, _ in best]), np.stack([places for _, places in best])
 
 
 @dataclass(frozen=True, kw_only=True)
