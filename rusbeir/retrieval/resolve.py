@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import TypeAlias
@@ -37,8 +37,8 @@ ENTRY_POINTS = "rusbeir.retrievers"
 _USER_SEARCHER = "rusbeir.retrieval.user_code:from_stage"
 _USER_RERANKER = "rusbeir.retrieval.rerank.system:from_own_stage"
 
-MakeSearcher: TypeAlias = Callable[[Stage, str, str, System | None], System]
-"""Called with a stage, language, engine, and the system that wrongly precedes it (None if it is the first)."""
+MakeSearcher: TypeAlias = Callable[[Stage, str, str], System]
+"""Called with a stage, the language and the engine."""
 MakeReranker: TypeAlias = Callable[[Stage, System], System]
 """Called with a stage and the system whose hits it sorts."""
 MakeFusion: TypeAlias = Callable[[Stage, Sequence[System]], System]
@@ -64,10 +64,11 @@ def resolve(spec: Spec | str, *, language: str, engine: str = "auto", self_suffi
     system: System | None = None
     for stage in spec.stages:
         table, path = _find_maker(stage.name, first=system is None)
-        module, attribute = path.split(":")
-        make = getattr(importlib.import_module(module), attribute)
+        make = pkgutil.resolve_name(path)
         if table is SEARCHERS:
-            system = make(stage, language, engine, system)
+            if system is not None:
+                raise BadInput(f"{stage.name} searches the corpus itself and cannot follow '{system.name} >>'.")
+            system = make(stage, language, engine)
         elif table is RERANKERS:
             if system is None:
                 raise BadInput(

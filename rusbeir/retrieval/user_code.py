@@ -56,7 +56,7 @@ def load_reranker(name: str, options: Mapping[str, Value]) -> Reranker:
     return reranker
 
 
-def from_stage(stage: Stage, language: str, engine: str, source: System | None) -> System:
+def from_stage(stage: Stage, language: str, engine: str) -> System:
     """The system of a first stage, whose factory is called with the corpus; language and engine are not used."""
     if stage.args:
         raise BadInput(f"{stage.name} takes options only, such as depth=50, not {stage.args[0]!s}.")

@@ -23,7 +23,7 @@ from rusbeir.retrieval.elasticsearch.connection import Server
 from rusbeir.retrieval.lexical.engines import IndexKey
 from rusbeir.retrieval.resolve import PYTHON
 from rusbeir.retrieval.spec import Options, Spec, Stage, only_argument
-from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
+from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings
 from rusbeir.storage import cache_folder
 from rusbeir.types import Corpus, Doc, Progress, Queries, Run
 
@@ -236,10 +236,8 @@ class DenseRetriever:
         return dict(zip(self.encoded.doc_ids.of(list(best)), best.values(), strict=True))
 
 
-def from_stage(stage: Stage, language: str, engine: str, source: System | None) -> DenseSystem:
+def from_stage(stage: Stage, language: str, engine: str) -> DenseSystem:
     """The dense system of a stage; the engine matters only for an index on a server."""
-    if source is not None:
-        raise BadInput(f"{stage.name} searches the corpus itself and cannot follow '{source.name} >>'.")
     name = only_argument(stage, "model", "multilingual-e5-small")
     if name.startswith(PYTHON):
         options = Options(stage, (*OPTIONS, "separator"), others=True)

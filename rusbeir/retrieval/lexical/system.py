@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from rusbeir import __version__
 from rusbeir.analysis import Analyzer, empty_warning, read_language
-from rusbeir.errors import BadInput, unknown
+from rusbeir.errors import unknown
 from rusbeir.retrieval.lexical import bm25, engines, index
 from rusbeir.retrieval.lexical.index import LineAnalyzer
 from rusbeir.retrieval.spec import Stage
-from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
+from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings
 from rusbeir.storage import cache_folder
 from rusbeir.types import Corpus
 
@@ -64,10 +64,8 @@ class Bm25System:
         )
 
 
-def from_stage(stage: Stage, language: str, engine: str, source: System | None) -> Bm25System:
-    """The BM25 system of a stage; it searches by itself, so no stage may come before it."""
-    if source is not None:
-        raise BadInput(f"{stage.name} searches the corpus itself and cannot follow '{source.name} >>'.")
+def from_stage(stage: Stage, language: str, engine: str) -> Bm25System:
+    """The BM25 system of a stage."""
     asked = bm25.from_stage(stage, language=language)
     chosen, note = engines.choose(engine, asked)
     analyzer: LineAnalyzer

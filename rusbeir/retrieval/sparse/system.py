@@ -18,7 +18,7 @@ from rusbeir.retrieval.dense.encoded_corpus import EncodedCorpus
 from rusbeir.retrieval.sparse.encoder import SparseEncoder, Weights
 from rusbeir.retrieval.sparse.weight_store import WeightReader, WeightStore
 from rusbeir.retrieval.spec import Options, Spec, Stage, only_argument
-from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
+from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings
 from rusbeir.storage import cache_folder
 from rusbeir.types import Corpus, Progress, Queries, Run
 
@@ -150,10 +150,8 @@ def search(
     return [(row[row > 0], at[row > 0]) for row, at in zip(scores, places, strict=True)]
 
 
-def from_stage(stage: Stage, language: str, engine: str, source: System | None) -> SparseSystem:
+def from_stage(stage: Stage, language: str, engine: str) -> SparseSystem:
     """The sparse system of a stage, whatever the language and engine."""
-    if source is not None:
-        raise BadInput(f"{stage.name} searches the corpus itself and cannot follow '{source.name} >>'.")
     name = only_argument(stage, "model", DEFAULT_MODEL) if stage.args else DEFAULT_MODEL
     options = Options(stage, OPTIONS)
     runtime = options.word("runtime", next(iter(RUNTIMES)), RUNTIMES)
