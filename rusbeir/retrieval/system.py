@@ -18,10 +18,10 @@ class Prepared:
 
     retriever: Retriever
     path: Path
-    analyse_seconds: float
-    index_seconds: float
-    index_bytes: int
-    reused: bool
+    analyse_seconds: float = 0.0
+    index_seconds: float = 0.0
+    index_bytes: int = 0
+    reused: bool = False
     """Whether the index was there already; the seconds are then those of its build."""
 
 

@@ -144,14 +144,8 @@ class UserSystem:
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
         """The retriever of that corpus; where it keeps an index is the factory's own affair."""
         made = self.factory.make("a retriever", ("search",), corpus)
-        return Prepared(
-            retriever=UserRetriever(made=made, name=self.name, signature=self.signature, corpus=corpus),
-            path=Path.cwd(),
-            analyse_seconds=0.0,
-            index_seconds=0.0,
-            index_bytes=0,
-            reused=False,
-        )
+        retriever = UserRetriever(made=made, name=self.name, signature=self.signature, corpus=corpus)
+        return Prepared(retriever=retriever, path=Path.cwd())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -122,7 +122,6 @@ class DenseSystem:
                 progress=progress,
             ),
             path=place,
-            analyse_seconds=0.0,
             index_seconds=encoded.seconds,
             index_bytes=len(encoded.rows) * (store.dim or 0) * store.dtype.itemsize,
             reused=reused,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
+import pkgutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -106,8 +106,7 @@ def load(name: str) -> LexicalEngine:
         known.update((entry.name, entry.value) for entry in entry_points(group=ENTRY_POINTS))
     if name not in known:
         raise unknown("engine", name, ["auto", *known])
-    module, attribute = known[name].split(":")
-    make = getattr(importlib.import_module(module), attribute)
+    make = pkgutil.resolve_name(known[name])
     if at and "address" not in inspect.signature(make).parameters:
         raise BadInput(f"The engine {name} runs on this machine and has no address.")
     engine: LexicalEngine = make(address=address) if at else make()

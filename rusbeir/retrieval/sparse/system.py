@@ -82,7 +82,6 @@ class SparseSystem:
                 progress=settings.progress,
             ),
             path=place,
-            analyse_seconds=0.0,
             index_seconds=encoded.seconds,
             index_bytes=store.open_reader().count_bytes(encoded.rows),
             reused=reused,
