@@ -11,7 +11,6 @@ import hashlib
 import importlib
 import inspect
 import math
-import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -63,12 +62,6 @@ def from_stage(stage: Stage, language: str, engine: str) -> System:
     factory = _Factory.find(stage.name, dict(stage.options))
     factory.bind("the corpus")
     return UserSystem(name=str(stage), factory=factory)
-
-
-def folder_name(slug: str, recipe: str) -> str:
-    """A readable start and a hash of the whole recipe."""
-    readable = re.sub(r"[^a-z0-9._]+", "-", slug.lower()).strip("-.")[-60:]
-    return f"{readable}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,6 +25,7 @@ from rusbeir.retrieval.resolve import PYTHON
 from rusbeir.retrieval.spec import Options, Spec, Stage, only_argument
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings
 from rusbeir.storage import cache_folder
+from rusbeir.text import digest, slug
 from rusbeir.types import Corpus, Doc, Progress, Queries, Run
 
 logger = logging.getLogger(__name__)
@@ -97,9 +98,10 @@ class DenseSystem:
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
         """The encoded corpus in the cache, encoded first where it is missing."""
         progress, encoder = settings.progress, settings.metered(self.encoder)
-        folder = cache_folder() / "embeddings" / user_code.folder_name(self.model.name, self.encoder.signature)
+        start, end = slug(self.model.name), digest(self.encoder.signature, chars=12)
+        folder = cache_folder() / "embeddings" / f"{start}-{end}"
         store = EmbeddingStore(folder / self.dtype, self.dtype)
-        place = store.folder / user_code.folder_name("corpus", f"{self._recipe}\n{fingerprint}")
+        place = store.folder / f"corpus-{digest(self._recipe, fingerprint, chars=12)}"
         encoded, reused = encoded_corpus.open_or_encode(
             place, corpus, store, encoder, self._passages, progress, name=self.name, model=self.model.name
         )

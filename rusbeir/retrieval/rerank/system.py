@@ -17,6 +17,7 @@ from rusbeir.retrieval.resolve import PYTHON
 from rusbeir.retrieval.spec import Options, Stage, only_argument
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
 from rusbeir.storage import cache_folder
+from rusbeir.text import digest
 from rusbeir.types import Corpus, Progress, Queries, Retriever, Run
 
 logger = logging.getLogger(__name__)
@@ -67,12 +68,11 @@ class RerankSystem:
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
         """The source on that corpus, with this reranker's cached scores."""
         prepared = self.source.prepare(corpus, fingerprint, settings)
-        folder = user_code.folder_name("scores", self.reranker.signature)
         retriever = _RerankRetriever(
             system=replace(self, reranker=settings.metered(self.reranker)),
             retriever=prepared.retriever,
             corpus=corpus,
-            scores=ScoreCache(cache_folder() / "scores" / f"{folder}.sqlite"),
+            scores=ScoreCache(cache_folder() / "scores" / f"scores-{digest(self.reranker.signature, chars=12)}.sqlite"),
             progress=settings.progress,
         )
         return replace(prepared, retriever=retriever)

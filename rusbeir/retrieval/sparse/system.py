@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from rusbeir import __version__
 from rusbeir.errors import BadInput
-from rusbeir.retrieval import models, user_code
+from rusbeir.retrieval import models
 from rusbeir.retrieval.dense import encoded_corpus
 from rusbeir.retrieval.dense.encoded_corpus import EncodedCorpus
 from rusbeir.retrieval.sparse.encoder import SparseEncoder, Weights
@@ -20,6 +20,7 @@ from rusbeir.retrieval.sparse.weight_store import WeightReader, WeightStore
 from rusbeir.retrieval.spec import Options, Spec, Stage, only_argument
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings
 from rusbeir.storage import cache_folder
+from rusbeir.text import digest, slug
 from rusbeir.types import Corpus, Progress, Queries, Run
 
 RUNTIMES = {
@@ -64,9 +65,10 @@ class SparseSystem:
 
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
         """The encoded corpus in the cache, encoded first where it is missing."""
-        folder = cache_folder() / "embeddings" / user_code.folder_name(self.model.name, self.encoder.signature)
+        start, end = slug(self.model.name), digest(self.encoder.signature, chars=12)
+        folder = cache_folder() / "embeddings" / f"{start}-{end}"
         store = WeightStore(folder / "documents")
-        place = folder / "documents" / user_code.folder_name("corpus", f"{self._recipe}\n{fingerprint}")
+        place = folder / "documents" / f"corpus-{digest(self._recipe, fingerprint, chars=12)}"
         encoded, reused = encoded_corpus.open_or_encode(
             place, corpus, store, self.encoder, lambda doc: [self.model.join(doc.title, doc.text)], settings.progress,
             name=self.name, model=self.model.name,
