@@ -113,12 +113,7 @@ def write_quality(out: Path, journal: Journal, plan: Plan, found: Mapping[str, A
         step = plan.steps[-1]
         for result in step.queue(journal).results("failed"):
             reason, _, detail = result.error.partition(": ")
-            row = {
-                "source": result.task.payload,
-                "reason": reason,
-                "detail": detail,
-                "translator": step.entry.signature,
-            }
+            row = {"source": result.task.payload, "reason": reason, "detail": detail}
             file.write(_line({**row, "translator": step.entry.signature}))
     with atomic_file(out / "qa" / "flagged.jsonl") as file:
         for step in plan.steps:
