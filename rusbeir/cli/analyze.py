@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from rusbeir.cli import complete, options, output
+from rusbeir.cli import options, output
 
 
 def analyze(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The text to analyse.")],
-    lang: Annotated[str, typer.Option("--lang", help="Language (BCP 47).", autocompletion=complete.languages)],
+    lang: Annotated[str, typer.Option("--lang", help="Language (BCP 47).", autocompletion=options.complete_languages)],
     profile: Annotated[str, typer.Option("--profile", help="A profile of the language.")] = "default",
     explain: Annotated[bool, typer.Option("--explain", help="Show each token at every step.")] = False,
     analyzers: options.Analyzers = None,

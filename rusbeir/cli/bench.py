@@ -8,17 +8,17 @@ from typing import Annotated
 import typer
 
 from rusbeir import __version__
-from rusbeir.cli import complete, options, output
+from rusbeir.cli import options, output
 
 
 def bench(
     datasets: Annotated[
         list[str],
-        typer.Argument(metavar="DATASET...", help="Registered names or paths.", autocompletion=complete.datasets),
+        typer.Argument(metavar="DATASET...", help="Registered names or paths.", autocompletion=options.complete_datasets),
     ],
     system: Annotated[
         list[str] | None,
-        typer.Option("--system", help="A system, such as bm25; repeatable.", autocompletion=complete.systems),
+        typer.Option("--system", help="A system, such as bm25; repeatable.", autocompletion=options.complete_systems),
     ] = None,
     engine: options.Engine = "auto",
     es_url: options.EsUrl = None,

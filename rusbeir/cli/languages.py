@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rusbeir.cli import complete, options, output
+from rusbeir.cli import options, output
 
 app = typer.Typer(
     invoke_without_command=True,
@@ -49,7 +49,7 @@ def languages(context: typer.Context, analyzers: options.Analyzers = None, as_js
 
 @app.command()
 def mapping(
-    language: Annotated[str, typer.Argument(metavar="LANGUAGE", autocompletion=complete.languages)],
+    language: Annotated[str, typer.Argument(metavar="LANGUAGE", autocompletion=options.complete_languages)],
     client: Annotated[
         bool, typer.Option("--client", help="For terms that rusbeir made, instead of the server's own analyzer.")
     ] = False,

@@ -1,4 +1,4 @@
-"""Options that several verbs share, defined once."""
+"""Options that several verbs share, defined once, and what the shell offers for them on a tab."""
 
 from __future__ import annotations
 
@@ -9,7 +9,35 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from rusbeir.cli import complete
+
+def complete_datasets(incomplete: str) -> list[str]:
+    """Registered names with this beginning."""
+    from rusbeir.datasets import read_registry
+
+    return [name for name in read_registry() if name.startswith(incomplete)]
+
+
+def complete_languages(incomplete: str) -> list[str]:
+    """Languages with a language file."""
+    from rusbeir.analysis import language_files
+
+    return [code for code in language_files() if code.startswith(incomplete)]
+
+
+def complete_engines(incomplete: str) -> list[str]:
+    """Names of engines, and auto."""
+    from rusbeir.retrieval.lexical.engines import ENGINES
+
+    return [name for name in ("auto", *ENGINES) if name.startswith(incomplete)]
+
+
+def complete_systems(incomplete: str) -> list[str]:
+    """BM25 systems, one per profile."""
+    from rusbeir.retrieval.lexical.bm25 import profiles
+
+    names = ["bm25", *(f"bm25(profile={profile})" for profile in (*profiles(), "raw", "snowball"))]
+    return [name for name in names if name.startswith(incomplete)]
+
 
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 Lang: TypeAlias = Annotated[
@@ -21,11 +49,11 @@ System: TypeAlias = Annotated[
     typer.Option(
         "--system",
         help="A system, such as bm25 or 'bm25(profile=rusbeir-paper)'.",
-        autocompletion=complete.systems,
+        autocompletion=complete_systems,
     ),
 ]
 Engine: TypeAlias = Annotated[
-    str, typer.Option("--engine", help="auto, tantivy, bm25s or elasticsearch.", autocompletion=complete.engines)
+    str, typer.Option("--engine", help="auto, tantivy, bm25s or elasticsearch.", autocompletion=complete_engines)
 ]
 EsUrl: TypeAlias = Annotated[
     str | None,
@@ -60,7 +88,7 @@ DatasetName: TypeAlias = Annotated[
     typer.Argument(
         metavar="DATASET",
         help="A registered name (see `rusbeir datasets`) or a path.",
-        autocompletion=complete.datasets,
+        autocompletion=complete_datasets,
     ),
 ]
 Out: TypeAlias = Annotated[Path, typer.Option("--out", help="Folder for rows and runs.")]
