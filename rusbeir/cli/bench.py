@@ -14,7 +14,9 @@ from rusbeir.cli import options, output
 def bench(
     datasets: Annotated[
         list[str],
-        typer.Argument(metavar="DATASET...", help="Registered names or paths.", autocompletion=options.complete_datasets),
+        typer.Argument(
+            metavar="DATASET...", help="Registered names or paths.", autocompletion=options.complete_datasets
+        ),
     ],
     system: Annotated[
         list[str] | None,

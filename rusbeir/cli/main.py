@@ -11,24 +11,18 @@ import typer
 from typer.exceptions import TyperException
 
 from rusbeir import __version__
-from rusbeir.cli import (
-    analyze,
-    audit,
-    bench,
-    cache,
-    compare,
-    datasets,
-    demo,
-    es,
-    eval,
-    index,
-    languages,
-    port,
-    report,
-    search,
-    tune,
-)
+from rusbeir.cli import audit, cache, datasets, es, languages
+from rusbeir.cli.analyze import analyze
+from rusbeir.cli.bench import bench
+from rusbeir.cli.compare import compare
+from rusbeir.cli.demo import demo
+from rusbeir.cli.eval import evaluate
+from rusbeir.cli.index import index
 from rusbeir.cli.output import note
+from rusbeir.cli.port import port
+from rusbeir.cli.report import report
+from rusbeir.cli.search import search
+from rusbeir.cli.tune import tune
 from rusbeir.errors import BackendError, RusbeirError
 
 app = typer.Typer(
@@ -39,21 +33,11 @@ app = typer.Typer(
     help="Port English retrieval benchmarks to other languages, and measure retrievers on them.\n\n"
     "Example: rusbeir bench xquad/ru --system 'bm25(profile=rusbeir-paper)'",
 )
-app.command("analyze")(analyze.analyze)
-app.add_typer(audit.app, name="audit")
-app.command("bench")(bench.bench)
-app.add_typer(cache.app, name="cache")
-app.command("compare")(compare.compare)
-app.add_typer(datasets.app, name="datasets")
-app.command("demo")(demo.demo)
-app.add_typer(es.app, name="es")
-app.command("eval")(eval.evaluate)
-app.command("index")(index.index)
-app.add_typer(languages.app, name="languages")
-app.command("port")(port.port)
-app.command("report")(report.report)
-app.command("search")(search.search)
-app.command("tune")(tune.tune)
+for verb in (analyze, bench, compare, demo, evaluate, index, port, report, search, tune):
+    # The name of its module, as Python has an eval() already.
+    app.command(verb.__module__.rpartition(".")[2])(verb)
+for name, group in {"audit": audit, "cache": cache, "datasets": datasets, "es": es, "languages": languages}.items():
+    app.add_typer(group.app, name=name)
 
 
 def _version(wanted: bool) -> None:
