@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import orjson
 
@@ -37,18 +36,22 @@ class CachedSystem:
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
         """The system on that corpus, with a retriever that searches only what no run in the cache holds."""
         prepared = self.system.prepare(corpus, fingerprint, settings)
-        cache = RunCache(signature=self.signature, fingerprint=fingerprint, self_suffixes=self.self_suffixes)
-        return replace(
-            prepared, retriever=CachedRetriever(retriever=prepared.retriever, cache=cache, force=settings.force)
+        retriever = CachedRetriever(
+            system=self, retriever=prepared.retriever, fingerprint=fingerprint, force=settings.force
         )
+        return replace(prepared, retriever=retriever)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CachedRetriever:
-    """A retriever that looks for its runs in the cache, unless force is set, and keeps what it searches."""
+    """A retriever that looks for its runs in the cache, unless force is set, and keeps what it searches.
 
+    The cache has a file for each depth and set of queries.
+    """
+
+    system: CachedSystem
     retriever: Retriever
-    cache: RunCache
+    fingerprint: str
     force: bool
 
     @property
@@ -56,47 +59,26 @@ class CachedRetriever:
         return self.retriever.signature
 
     def search(self, queries: Queries, k: int) -> Run:
-        """The cached run of these queries to that depth, or a new one."""
-        run = None if self.force else self.cache.get(queries, k)
-        if run is None:
-            run = search_without_self(self.retriever, queries, k, self.cache.self_suffixes)
-            self.cache.put(queries, k, run)
-        return run
+        """The cached run of these queries to that depth, hits in order, or a new one.
 
-
-@dataclass(frozen=True, kw_only=True)
-class RunCache:
-    """The runs of one system on one dataset in the cache: a file for each depth and set of queries."""
-
-    signature: str
-    fingerprint: str
-    self_suffixes: tuple[str, ...] = ()
-
-    def get(self, queries: Queries, k: int) -> Run | None:
-        """The run of these queries to that depth, hits in order; None where it is not in the cache.
-
-        Raises BackendError where the file is damaged.
+        Raises BackendError where the file in the cache is damaged.
         """
-        path = self._path(queries, k)
-        if not path.exists():
-            return None
-        try:
-            with path.open("rb") as file:
-                return dict(orjson.loads(line) for line in file)
-        except (OSError, ValueError) as error:
-            raise BackendError(
-                f"The run {path} is damaged ({error}). Remove it: `rusbeir cache clear runs`."
-            ) from error
-
-    def put(self, queries: Queries, k: int, run: Run) -> None:
-        """Write a run. Not as TREC: its order of equal scores would be lost, and with it the ranks that rrf adds."""
-        with atomic_file(self._path(queries, k)) as file:
+        suffixes = self.system.self_suffixes
+        recipe = [self.system.signature, self.fingerprint, suffixes, k, list(queries.items())]
+        path = cache_folder() / "runs" / f"{hashlib.sha256(orjson.dumps(recipe)).hexdigest()[:32]}.jsonl"
+        if path.exists() and not self.force:
+            try:
+                with path.open("rb") as file:
+                    return dict(orjson.loads(line) for line in file)
+            except (OSError, ValueError) as error:
+                raise BackendError(
+                    f"The run {path} is damaged ({error}). Remove it: `rusbeir cache clear runs`."
+                ) from error
+        run = search_without_self(self.retriever, queries, k, suffixes)
+        with atomic_file(path) as file:
+            # Not as TREC: its order of equal scores would be lost, and with it the ranks that rrf adds.
             file.writelines(orjson.dumps((query_id, hits)) + b"\n" for query_id, hits in run.items())
-
-    def _path(self, queries: Queries, k: int) -> Path:
-        recipe = [self.signature, self.fingerprint, self.self_suffixes, k, list(queries.items())]
-        name = hashlib.sha256(orjson.dumps(recipe)).hexdigest()[:32]
-        return cache_folder() / "runs" / f"{name}.jsonl"
+        return run
 
 
 def search_without_self(retriever: Retriever, queries: Queries, k: int, suffixes: Sequence[str]) -> Run:
