@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import orjson
 
 from rusbeir.audit import scores
-from rusbeir.audit.aligned import QA, AlignedPort, Part, Record, RecordFile
+from rusbeir.audit.aligned import Part, Record, RecordFile
 from rusbeir.audit.ngrams import Ints
 from rusbeir.audit.segment_checks import CheckedSegment, Finder, find_flags
 from rusbeir.jobs import Journal
 from rusbeir.processes import cpu_count, in_order
-from rusbeir.translation.backends import TranslatorOptions
 from rusbeir.translation.checks.checks import Flag, Segment
-from rusbeir.translation.port.api import translate_texts
 from rusbeir.translation.port.plan import Plan
-from rusbeir.translation.port.runner import Tell
-from rusbeir.translation.translator import Translator
 from rusbeir.types import Progress
-
-BACK = "back"
 
 
 @dataclass(kw_only=True)
@@ -43,37 +36,6 @@ class BackTranslations:
         self.n_missing += len(missing)
         kept = iter(self.plan.translated(self.journal, missing, keep=True))
         return [(next(kept) if answer is None else answer) or "" for answer in found]
-
-
-@contextlib.contextmanager
-def back_translate(
-    port: AlignedPort,
-    records: RecordFile,
-    translator: str | Translator,
-    budget_chars: int | None,
-    budget_cost: float | None,
-    progress: Progress,
-    tell: Tell,
-    **options: Unpack[TranslatorOptions],
-) -> Iterator[BackTranslations]:
-    """Translate the segments back, with a journal in qa/back. What it holds is not sent again.
-
-    Raises what translate_texts raises.
-    """
-    source, target = port.languages
-    with translate_texts(
-        (translation for _, translation in records.pairs()),
-        source=target,
-        target=source,
-        out=port.folder / QA / BACK,
-        translator=translator,
-        budget_chars=budget_chars,
-        budget_cost=budget_cost,
-        progress=progress,
-        tell=tell,
-        **options,
-    ) as (plan, journal):
-        yield BackTranslations(journal=journal, plan=plan)
 
 
 class Task(NamedTuple):

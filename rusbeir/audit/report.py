@@ -19,7 +19,7 @@ from rusbeir import __version__
 from rusbeir.audit import scores
 from rusbeir.audit.aligned import QA, AlignedPort, keep_records, open_port
 from rusbeir.audit.gates import LEVELS, Gate, apply_gates, list_figures, refuse_unknown
-from rusbeir.audit.measurement import BackTranslations, Measured, Measurer, back_translate, measure
+from rusbeir.audit.measurement import BackTranslations, Measured, Measurer, measure
 from rusbeir.audit.reference import compare_port, open_reference
 from rusbeir.audit.retrieval_round_trip import RoundTrip, open_round_trip
 from rusbeir.audit.scores import Level
@@ -27,6 +27,7 @@ from rusbeir.audit.segment_checks import CHECKS, AuditCheck, CheckedTexts, Repor
 from rusbeir.errors import BadInput, require
 from rusbeir.storage import atomic_file
 from rusbeir.translation.backends import TranslatorOptions
+from rusbeir.translation.port.api import translate_texts
 from rusbeir.translation.port.runner import Tell
 from rusbeir.translation.translator import Translator
 from rusbeir.types import Progress, silent
@@ -82,9 +83,21 @@ def check_port(
         records = stack.enter_context(keep_records(port.records(), port.folder / QA, progress))
         back = None
         if back_translator is not None:
-            back = stack.enter_context(
-                back_translate(port, records, back_translator, budget_chars, budget_cost, progress, tell, **options)
+            translation = translate_texts(
+                (translation for _, translation in records.pairs()),
+                source=port.languages[1],
+                target=port.languages[0],
+                # The answers in its journal are not asked for again.
+                out=port.folder / QA / "back",
+                translator=back_translator,
+                budget_chars=budget_chars,
+                budget_cost=budget_cost,
+                progress=progress,
+                tell=tell,
+                **options,
             )
+            plan, journal = stack.enter_context(translation)
+            back = BackTranslations(journal=journal, plan=plan)
         texts = CheckedTexts(languages=port.languages, pairs=records.pairs, translated_back=back is not None)
         finders = prepare_checks(texts, checks)
         trip = stack.enter_context(open_round_trip(port)) if back and round_trip else None
