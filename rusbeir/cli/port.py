@@ -83,29 +83,33 @@ def port(
     translator_options = options.translator_options(
         option, memory=memory, fuzzy=fuzzy, llm=llm, model=model, device=device
     )
-    chosen = tuple((fields or ",".join(FIELDS)).split(","))
+    order = {
+        "to": to,
+        "translator": translator,
+        "language": lang,
+        "split": split,
+        "fields": tuple((fields or ",".join(FIELDS)).split(",")),
+        "sample": sample,
+        "seed": seed,
+        "glossary": glossary,
+        **translator_options,
+    }
     if dry_run:
-        _dry_run(datasets, to, translator, lang, split, chosen, sample, seed, glossary, translator_options, as_json)
+        if translator is None:
+            raise BadInput("--dry-run needs a --translator.")
+        _dry_run(datasets, as_json=as_json, **order)
         return
     if out is None:
         raise BadInput("Name a folder for the port with --out.")
     _port(
         {name: out if len(datasets) == 1 else out / slug(name) for name in datasets},
         as_json=as_json,
-        to=to,
-        translator=translator,
-        language=lang,
-        split=split,
-        fields=chosen,
-        sample=sample,
-        seed=seed,
-        glossary=glossary,
         budget_chars=budget_chars,
         budget_cost=budget_cost,
         retry_failed=retry_failed,
         keep_untranslated=keep_untranslated,
         export=export,
-        **translator_options,
+        **order,
     )
 
 
@@ -150,40 +154,13 @@ def _port(folders: dict[str, Path], *, as_json: bool, **order: Any) -> None:
         raise typer.Exit(1)
 
 
-def _dry_run(
-    datasets: list[str],
-    to: str,
-    translator: str | None,
-    lang: str | None,
-    split: str | None,
-    fields: tuple[str, ...],
-    sample: int | None,
-    seed: int,
-    glossary: Path | None,
-    translator_options: dict[str, Any],
-    as_json: bool,
-) -> None:
-    from rusbeir.errors import BadInput
+def _dry_run(datasets: list[str], *, as_json: bool, **order: Any) -> None:
     from rusbeir.translation.port.estimate import estimate_port
 
-    if translator is None:
-        raise BadInput("--dry-run needs a --translator.")
     rows = []
     with output.progress() as progress:
         for name in datasets:
-            found = estimate_port(
-                name,
-                to=to,
-                translator=translator,
-                language=lang,
-                split=split,
-                fields=fields,
-                sample=sample,
-                seed=seed,
-                glossary=glossary,
-                progress=progress,
-                **translator_options,
-            )
+            found = estimate_port(name, progress=progress, **order)
             rows += [{"dataset": name, **dataclasses.asdict(one), "volume": one.volume._asdict()} for one in found]
     if as_json:
         output.print_json({"version": __version__, "estimates": rows})
