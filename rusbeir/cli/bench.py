@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from rusbeir import __version__
 from rusbeir.cli import options, output
+from rusbeir.errors import RusbeirError
 
 
 def bench(
@@ -39,9 +41,14 @@ def bench(
         ),
     ] = False,
     analyzers: options.Analyzers = None,
+    signatures: Annotated[
+        bool, typer.Option("--signatures", help="Also print each row's signature: everything that decides its scores.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Measure systems on datasets, and keep each row with its run in --out.
+
+    A star marks the best of several systems. A system that fails costs its own row only; the exit code is then 1.
 
     Example: rusbeir bench xquad/ru --system 'bm25(profile=rusbeir-paper)' --json
     """
@@ -53,19 +60,22 @@ def bench(
     names = check_measures(measure or DEFAULT_MEASURES)
     # Before a dataset is fetched.
     systems = [check_names(text) for text in system or ["bm25"]]
-    rows = []
+    rows: list[dict[str, Any]] = []
+    failed: list[tuple[dict[str, str], RusbeirError]] = []
     engine = options.engine_at(engine, es_url)
     with output.progress() as progress:
+        planned = []
         for name in datasets:
             dataset = load(name, language=lang, split=split, accept_difference=accept_difference, progress=progress)
-            # A wrong system is refused before the first of several is measured.
             card = dataset.card
-            resolved = [
-                resolve(spec, language=card.language, engine=engine, self_suffixes=card.self_suffixes)
-                for spec in systems
-            ]
-            rows += [
-                measure_one(
+            for spec in systems:
+                one = resolve(spec, language=card.language, engine=engine, self_suffixes=card.self_suffixes)
+                # A signature names versions and models, so what is missing is found before anything is measured.
+                _ = one.signature
+                planned.append((dataset, one))
+        for dataset, one in planned:
+            try:
+                row = measure_one(
                     dataset,
                     one,
                     k=k,
@@ -75,27 +85,51 @@ def bench(
                     budget_chars=budget_chars,
                     progress=progress,
                 )
-                for one in resolved
-            ]
+                rows.append(row)
+            except RusbeirError as error:
+                if len(planned) == 1 and not as_json:
+                    raise
+                failed.append(({"system": one.name, "dataset": dataset.card.name}, error))
     if as_json:
-        output.print_json({"version": __version__, "rows": rows})
-        return
+        document: dict[str, Any] = {"version": __version__, "rows": rows}
+        if failed:
+            document["failed"] = [{**where, "error": str(reason)} for where, reason in failed]
+        output.print_json(document)
+    elif rows:
+        _print_rows(rows, names)
+        if signatures:
+            for row in rows:
+                output.note(f"{row['system']} on {row['dataset']}: {row['signature']}")
+        output.note(f"Rows: {out / 'rows.jsonl'}; run of the last: {rows[-1]['run']}")
+    for where, reason in failed:
+        output.note(f"rusbeir: {where['system']} on {where['dataset']} failed: {' '.join(str(reason).split())}")
+    if failed:
+        raise typer.Exit(1)
+
+
+def _print_rows(rows: list[dict[str, Any]], names: Sequence[str]) -> None:
+    """Print a table; the best of several systems on a dataset has a star for each measure."""
+    scores = [{name: f"{100 * row['measures'][name]:.2f}" for name in names} for row in rows]
+
+    def mark(place: int, name: str) -> str:
+        rivals = [other for other, row in enumerate(rows) if row["dataset"] == rows[place]["dataset"]]
+        best = len(rivals) > 1 and float(scores[place][name]) == max(float(scores[one][name]) for one in rivals)
+        return scores[place][name] + ("*" if best else " " if len(rivals) > 1 else "")
+
+    counts = {"queries": "n_queries", "no results": "n_zero_hit", "tied": "n_tied"}
     output.print_table(
-        ["dataset", "system", "engine", *names, "queries", "no results", "tied"],
+        ["dataset", "system", "engine", *names, *counts],
         [
             [
                 row["dataset"],
                 row["system"],
                 row["engine"],
-                *(f"{100 * row['measures'][name]:.2f}" for name in names),
-                f"{row['n_queries']:,}",
-                f"{row['n_zero_hit']:,}",
-                f"{row['n_tied']:,}",
+                *(mark(place, name) for name in names),
+                *(f"{row[key]:,}" for key in counts.values()),
             ]
-            for row in rows
+            for place, row in enumerate(rows)
         ],
-        right=[*names, "queries", "no results", "tied"],
+        right=[*names, *counts],
+        shortened=["system", "dataset"],
+        optional=["engine", "tied", "queries", "no results"],
     )
-    for row in rows:
-        output.note(f"{row['system']} on {row['dataset']}: {row['signature']}")
-    output.note(f"Rows: {out / 'rows.jsonl'}; run of the last: {rows[-1]['run']}")

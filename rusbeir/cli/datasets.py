@@ -58,6 +58,7 @@ def datasets(
             for entry in entries
         ],
         right=["documents", "queries"],
+        optional=["also called", "checksums", "licence"],
     )
 
 

@@ -91,6 +91,7 @@ def _print_scores(dataset: Dataset, rows: list[dict[str, Any]]) -> None:
             for row, n in zip(rows, missed, strict=True)
         ],
         right=["nDCG@10", "AP@10", "R@10"],
+        shortened=["system"],
     )
 
 

