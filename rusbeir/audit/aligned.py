@@ -13,12 +13,13 @@ from typing import IO, Any, NamedTuple
 
 from rusbeir.datasets import load
 from rusbeir.datasets.formats.beir import read_card
+from rusbeir.datasets.registry import find_entry
 from rusbeir.errors import BadInput, UnknownName
 from rusbeir.jobs import Journal
 from rusbeir.storage import cannot_write, refuse_links
 from rusbeir.text import batched
 from rusbeir.translation.port.fields import FIELDS, sample_documents
-from rusbeir.translation.port.folder import JOURNAL, LAYOUT, apply_cuts, read_cuts
+from rusbeir.translation.port.folder import JOURNAL, LAYOUT, apply_cuts, read_cuts, read_source_path
 from rusbeir.translation.port.plan import Plan, read_entries
 from rusbeir.translation.segments.segment import Piece
 from rusbeir.types import Dataset, Doc, Progress, silent
@@ -142,10 +143,11 @@ def open_port(
     split: str | None = None,
     progress: Progress = silent,
 ) -> AlignedPort:
-    """Open the port in a folder. source is the dataset that was translated, needed where the card does not name it.
+    """Open the port in a folder. source is the dataset that was translated, needed where the port does not name it.
 
-    language and split describe the port, needed where it has no card. Raises BadInput for a folder that is not a
-    port, for one that contains symbolic links, and for a source from which the port was not made.
+    A source without a card has the language that the port's card names. language and split describe the port, needed
+    where it has no card. Raises BadInput for a folder that is not a port, for one that contains symbolic links, and for
+    a source from which the port was not made.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -153,13 +155,22 @@ def open_port(
     refuse_links(folder)
     provenance = read_card(folder).get("provenance", {})
     origin: dict[str, Any] = provenance.get("source", {}) if isinstance(provenance.get("source"), dict) else {}
-    if source is None and not origin.get("name"):
+    recorded = read_source_path(folder)
+    if not (source or recorded or origin.get("name")):
         raise BadInput(f"{folder} is not a port: no card.json in it names a source. Give the source with --source.")
     dataset = load(folder, language=language, split=split, progress=progress)
+    place = source or recorded or origin["name"]
     try:
-        original = load(source or origin["name"], split=dataset.card.split, progress=progress)
-    except UnknownName as error:
-        if source is not None:
+        original = load(
+            place, language=_find_language(place, origin.get("language")), split=dataset.card.split, progress=progress
+        )
+    except (BadInput, UnknownName) as error:
+        if source is None and recorded is not None:
+            raise BadInput(
+                f"{folder} is a port of {recorded.name!r}, but its source cannot be read: {error} "
+                "Give the source with --source."
+            ) from error
+        if source is not None or not isinstance(error, UnknownName):
             raise
         raise BadInput(
             f"{folder} is a port of {origin['name']!r}, but there is no dataset of that name here. "
@@ -167,7 +178,7 @@ def open_port(
         ) from error
     if origin.get("fingerprint", original.fingerprint) != original.fingerprint:
         raise BadInput(
-            f"{folder} was not made from {source or origin['name']}: its card records the source fingerprint "
+            f"{folder} was not made from {place}: its card records the source fingerprint "
             f"{origin['fingerprint'][:12]}…, this dataset has {original.fingerprint[:12]}…. "
             "Give the right source with --source."
         )
@@ -177,6 +188,19 @@ def open_port(
     if not original.queries.keys() & dataset.queries.keys():
         raise BadInput(f"{folder} is not a port of {original.card.name}: they have no query id in common.")
     return AlignedPort(folder=folder, source=original, dataset=dataset, settings=settings)
+
+
+def _find_language(place: str | Path, recorded: str | None) -> str | None:
+    """The language with which to load a source: the recorded one, unless its card or its registry entry names one."""
+    path = Path(place).expanduser()
+    if (isinstance(place, str) and find_entry(place)) or read_card(path).get("language"):
+        return None
+    if not recorded and path.exists():
+        raise BadInput(
+            f"{place} has no card.json that names its language, and the card of the port does not name it either. "
+            'Put a card.json with its language into the source, such as {"language": "en"}.'
+        )
+    return recorded
 
 
 @dataclass

@@ -12,7 +12,7 @@ from rusbeir.cli import options, output
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a port.")]
 Source = Annotated[
     str | None,
-    typer.Option("--source", help="The dataset that was translated, where the card of the port does not name it."),
+    typer.Option("--source", help="The dataset that was translated, where the port does not name it."),
 ]
 Number = Annotated[int, typer.Option("-n", min=1, help="Number of texts in the sample.")]
 Seed = Annotated[

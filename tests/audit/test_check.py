@@ -176,7 +176,11 @@ def test_what_is_not_a_port(tmp_path, make_port):
         check_port(tmp_path / "nowhere")
     with pytest.raises(BadInput, match="is not a port: no card"):
         check_port(tmp_path / "small")
-    with pytest.raises(BadInput, match="Give the source with --source"):
+    (folder / "source.txt").write_text(str(tmp_path / "moved"))
+    with pytest.raises(BadInput, match=r"port of 'moved', but its source cannot be read: .* Give the source with"):
+        check_port(folder)
+    (folder / "source.txt").unlink()
+    with pytest.raises(BadInput, match=r"no dataset of that name here\. Give the source with --source"):
         check_port(folder)
     with pytest.raises(BadInput, match="was not made from mini/en"):
         check_port(folder, source="mini/en")

@@ -48,6 +48,19 @@ def test_port_and_bench(rusbeir, small):
     assert (row["dataset"], row["language"], row["n_docs"]) == ("small@ru", "ru", 4)
 
 
+@pytest.mark.parametrize("source", [[], ["--source", "small"]], ids=["recorded", "given"])
+def test_a_source_without_a_card_goes_through_the_audit(rusbeir, small, tmp_path, source):
+    (small / "card.json").unlink()
+    assert rusbeir("port", "small", "--lang", "en", *MEMORY).code == 0
+    files = [path for path in Path("out").rglob("*") if path.suffix in (".json", ".jsonl", ".tsv")]
+    assert not any(str(tmp_path).encode() in path.read_bytes() for path in files), "a path of this machine"
+    for verb in (["check", "out"], ["sheet", "out", "-n", "4"], ["clean", "out", "--apply"]):
+        outcome = rusbeir("audit", *verb, *source)
+        assert outcome.code == 0, outcome.err
+    assert rusbeir("audit", "check", "out-clean", "--source", "small").code == 0
+    assert not (small / "card.json").exists()
+
+
 def test_json(rusbeir, small):
     document = json.loads(rusbeir("port", small, *MEMORY, "--json").out)
     (report,) = document["ports"]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, Unpack
 
 from rusbeir.datasets.loading import load_with_metadata
+from rusbeir.datasets.registry import find_entry
 from rusbeir.datasets.writing import name_qrels_file
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.jobs import Budget, Journal, Task
@@ -24,6 +25,7 @@ from rusbeir.translation.port.folder import (
     open_port_folder,
     read_cuts,
     read_translator_names,
+    write_source_path,
 )
 from rusbeir.translation.port.output import ported_card
 from rusbeir.translation.port.plan import Plan, TranslatorEntry
@@ -105,6 +107,8 @@ def port(
         **settings,
     }
     with open_port_folder(Path(out), meta, given, more=retry_failed) as (journal, chain):
+        if isinstance(dataset, Path) or (isinstance(dataset, str) and not find_entry(dataset)):
+            write_source_path(Path(out), Path(dataset))
         return PortJob(
             material=material,
             source=card,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,12 +12,14 @@ from pathlib import Path
 from rusbeir.datasets.formats.files import open_file
 from rusbeir.errors import BadInput
 from rusbeir.jobs import Journal
-from rusbeir.storage import hold, refuse_links
+from rusbeir.storage import atomic_file, hold, refuse_links
 from rusbeir.translation.port.plan import TranslatorEntry, continue_chain, dump_entries, read_entries
 from rusbeir.translation.segments.segment import Piece
 
 JOURNAL = "journal.sqlite"
 LAYOUT = "layout.txt"
+SOURCE = "source.txt"
+"""The path of a source that is not a registered dataset. It is not in the card, which is the same on all machines."""
 _LOCK = "port.lock"
 # A temporary file of rusbeir.storage.atomic_file.
 _TEMPORARY = re.compile(r"\..+\.(?:jsonl|json|tsv|txt)\.[a-z0-9_]{8}")
@@ -100,6 +103,20 @@ def _move(out: Path, old: str, new: str) -> None:
         if path.exists():
             path.replace(out / f"{stem}{new}.{ending}")
     (out / f"journal{old}.sqlite.lock").unlink(missing_ok=True)
+
+
+def write_source_path(out: Path, path: Path) -> None:
+    """Record where the source of the port in out is."""
+    with atomic_file(out / SOURCE) as file:
+        file.write(os.fsencode(path.expanduser().absolute()))
+
+
+def read_source_path(out: Path) -> Path | None:
+    """The recorded path of the port's source; None where none can be read, as of a source that has a name."""
+    try:
+        return Path(os.fsdecode((out / SOURCE).read_bytes()))
+    except OSError:
+        return None
 
 
 def encode_cut(pieces: Iterable[Piece]) -> bytes:
