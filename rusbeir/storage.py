@@ -22,6 +22,12 @@ logger = logging.getLogger(__name__)
 _UMASK = os.umask(0o022)
 os.umask(_UMASK)
 
+CACHE_PARTS = (
+    "checksums", "copies", "corpora", "downloads", "embeddings", "hub", "indexes", "lemmas", "locks", "recorded",
+    "runs", "scores",
+)  # fmt: skip
+"""What rusbeir makes in the cache folder and can make again. Models in it are put there by the user."""
+
 _POLL_SECONDS = 0.2
 _SILENT_SECONDS = 1.0
 

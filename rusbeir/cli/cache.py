@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +10,8 @@ from typing import Annotated
 import typer
 
 from rusbeir.cli import options, output
-from rusbeir.storage import cache_folder
+from rusbeir.storage import CACHE_PARTS, cache_folder
+from rusbeir.text import shorten
 
 app = typer.Typer(no_args_is_help=True, help="Show what the cache holds, and empty it.")
 
@@ -32,34 +34,44 @@ def info(as_json: options.Json = False) -> None:
 @app.command()
 def clear(
     part: Annotated[
-        str | None, typer.Argument(metavar="[PART]", help="A part that `cache info` lists; default: everything.")
+        str | None,
+        typer.Argument(metavar="[PART]", help=f"One of {', '.join(CACHE_PARTS)}; default: all of them."),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Remove files that can be made or fetched again: downloads, corpora, lemmas, indexes.
+    """Remove what rusbeir made in the cache and can make or fetch again; other files there stay.
+
+    Embeddings and scores that a paid endpoint computed must be paid for again.
 
     Example: rusbeir cache clear indexes
     """
-    from rusbeir.errors import unknown
+    from rusbeir.errors import BackendError, unknown
 
+    if part is not None and part not in CACHE_PARTS:
+        raise unknown("part of the cache", part, CACHE_PARTS)
     folder = cache_folder()
-    parts = {entry.name: entry for entry in folder.iterdir()} if folder.is_dir() else {}
-    if part is not None and part not in parts:
-        raise unknown("part of the cache", part, parts)
-    chosen = [parts[part]] if part is not None else list(parts.values())
-    freed = sum(_count_bytes(entry) for entry in chosen)
-    for entry in chosen:
-        if entry.is_dir():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink()
+    freed = 0
+    for entry in (folder / name for name in ([part] if part else CACHE_PARTS)):
+        if not os.path.lexists(entry):
+            continue
+        size = _count_bytes(entry)
+        try:
+            # What a link leads to is not in the cache.
+            entry.unlink() if entry.is_symlink() or entry.is_file() else shutil.rmtree(entry)
+        except OSError as error:
+            raise BackendError(f"Cannot remove {error.filename or entry}: {error.strerror or error}.") from error
+        freed += size
+        output.note(f"removed {entry}: {size:,} bytes")
     if as_json:
         output.print_json({"folder": str(folder), "freed_bytes": freed})
         return
     output.note(f"{folder}: {freed:,} bytes freed")
+    left = sorted(path.name for path in folder.iterdir()) if folder.is_dir() and part is None else []
+    if left:
+        output.note(f"not removed, since rusbeir did not make it: {shorten(', '.join(left))}")
 
 
 def _count_bytes(path: Path) -> int:
-    if path.is_file():
-        return path.stat().st_size
-    return sum(entry.stat().st_size for entry in path.rglob("*") if entry.is_file())
+    if path.is_symlink() or path.is_file():
+        return path.lstat().st_size
+    return sum(entry.lstat().st_size for entry in path.rglob("*") if entry.is_file())

@@ -25,6 +25,8 @@ from rusbeir.cli.search import search
 from rusbeir.cli.tune import tune
 from rusbeir.errors import BackendError, RusbeirError
 
+MAX_LINE_CHARS = 2000
+
 app = typer.Typer(
     name="rusbeir",
     no_args_is_help=True,
@@ -89,4 +91,11 @@ def _send_warnings_to_stderr() -> None:
 
 
 def _one_line(message: str) -> str:
-    return " ".join(message.split())
+    """The message as one printable line of at most MAX_LINE_CHARS characters; its middle is left out."""
+    if len(message) > MAX_LINE_CHARS:
+        # It may quote an id of megabytes; file and remedy are at its ends.
+        message = f"{message[: 2 * MAX_LINE_CHARS]} … {message[-2 * MAX_LINE_CHARS :]}"
+    words = " ".join(message.split())
+    line = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in words)
+    half = (MAX_LINE_CHARS - 3) // 2
+    return line if len(line) <= MAX_LINE_CHARS else f"{line[:half]} … {line[-half:]}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,9 +13,11 @@ from pathlib import Path
 import orjson
 import pytest
 
+from rusbeir import storage
 from rusbeir.analysis import language_files
-from rusbeir.cli import output
+from rusbeir.cli import main, output
 from rusbeir.datasets import RegistryEntry, registry
+from rusbeir.errors import BadInput
 
 ROW_KEYS = [
     "dataset", "language", "split", "system", "engine", "signature", "fingerprint", "measures", "measures_answered",
@@ -225,6 +228,58 @@ def test_cache(rusbeir, beir, fresh_cache):
     assert "indexes" not in json.loads(rusbeir("cache", "info", "--json").out)["bytes"]
     rusbeir("cache", "clear")
     assert list(fresh_cache.iterdir()) == []
+
+
+def test_cache_clear_leaves_what_rusbeir_did_not_make(rusbeir, fresh_cache, tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "disk" / "lemmas.sqlite").write_text("lemmas")
+    (fresh_cache / "thesis").mkdir(parents=True)
+    (fresh_cache / "corpora").mkdir()
+    (fresh_cache / "models").mkdir()
+    (fresh_cache / "lemmas").symlink_to(tmp_path / "disk")
+    (fresh_cache / "runs").symlink_to(tmp_path / "missing")
+    outcome = rusbeir("cache", "clear")
+    assert outcome.code == 0
+    assert f"removed {fresh_cache / 'corpora'}: 0 bytes" in outcome.err
+    assert "not removed, since rusbeir did not make it: models, thesis" in outcome.err
+    assert sorted(path.name for path in fresh_cache.iterdir()) == ["models", "thesis"]
+    assert (tmp_path / "disk" / "lemmas.sqlite").exists()
+    assert rusbeir("cache", "clear", "thesis").code == 2
+
+
+def test_cache_clear_knows_every_part():
+    sources = "".join(path.read_text() for path in Path(storage.__file__).parent.rglob("*.py"))
+    made = set(re.findall(r'cache_folder\(\) / "(\w+)"', sources))
+    assert made - {"models"} == set(storage.CACHE_PARTS)
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        ("the file\n  a.tsv:3", "the file a.tsv:3"),
+        ("the id 'a\x1b[31m\x00\u202e'", r"the id 'a\x1b[31m\x00\u202e'"),
+        ("a lone \ud800", r"a lone \ud800"),
+        ("a.tsv:3: " + "x" * 50_000_000 + " is repeated", None),
+        ("a.tsv:3: " + "\x00" * 50_000 + " is repeated", None),
+    ],
+    ids=["lines", "controls", "surrogate", "50 MB", "escaped"],
+)
+def test_an_error_is_one_short_printable_line(message, line, monkeypatch, capsys):
+    def fail(**options):
+        raise BadInput(message)
+
+    monkeypatch.setattr(main, "app", fail)
+    with pytest.raises(SystemExit):
+        main.main()
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert len(said) <= 2_100
+    assert said.rstrip("\n").isprintable()
+    if line is not None:
+        assert said == f"rusbeir: {line}\n"
+    else:
+        assert said.startswith("rusbeir: a.tsv:3: ")
+        assert said.endswith(" is repeated\n")
 
 
 def test_output_is_plain_off_a_terminal(rusbeir, beir):
