@@ -34,6 +34,15 @@ def has_control(text: str) -> bool:
     return _CONTROL.search(text) is not None
 
 
+def hide_passwords(text: str) -> str:
+    """The text without the user names and passwords of the URLs in it.
+
+    >>> hide_passwords("403 for https://me:secret@example.org/v1")
+    '403 for https://***@example.org/v1'
+    """
+    return re.sub(r"(?<=://)[^/?#\s]*@", "***@", text)
+
+
 def slug(text: str, max_chars: int = 80) -> str:
     """The text as a readable file name in lower-case ASCII letters, digits, dots and hyphens.
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Literal, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from rusbeir.errors import BackendError, BadInput, require
 from rusbeir.jobs.llm_answer import (
@@ -58,6 +58,8 @@ class Llm:
     model: str
     endpoint: str
     key: str = field(repr=False)
+    query: str = field(default="", repr=False)
+    """What followed the ? of the endpoint's address, such as key=…; it is sent with every request."""
     timeout_seconds: float = 120.0
     price: Price = FREE
     usage: Usage = field(default_factory=Usage, compare=False)
@@ -86,7 +88,14 @@ class Llm:
             raise BadInput(
                 "OPENAI_API_KEY contains characters that no key has. Set it again, without quotes or line ends."
             )
-        return cls(model=model, endpoint=endpoint, key=key, timeout_seconds=timeout_seconds, price=price)
+        return cls(
+            model=model,
+            endpoint=urlunsplit(parts._replace(query="", fragment="")),
+            key=key,
+            query=parts.query,
+            timeout_seconds=timeout_seconds,
+            price=price,
+        )
 
     async def __aenter__(self) -> Llm:
         return self
@@ -173,7 +182,8 @@ class Llm:
         openai = require("openai", "A language model", "llm")
         if not self._clients:
             settings = {"base_url": self.endpoint, "api_key": self.key, "timeout": self.timeout_seconds}
-            self._clients.append(openai.AsyncOpenAI(**settings, max_retries=0))
+            query = dict(parse_qsl(self.query, keep_blank_values=True)) or None
+            self._clients.append(openai.AsyncOpenAI(**settings, default_query=query, max_retries=0))
         # None of the client's errors is kept as a cause: they hold the request, and with it the key.
         try:
             client = self._clients[0]
@@ -204,8 +214,12 @@ class Llm:
             raise Transient(error.reason, detail=self._redact(f"{error.detail}: {body}")) from None
 
     def _redact(self, text: str) -> str:
-        """The text as one short line for a message, without the key, which servers like to quote."""
-        return shorten(text.replace(self.key, "[key]"))
+        """The text as one short line for a message, without the key and the query, which servers like to quote."""
+        # A short value, such as api-version=1, is not a secret and may be a part of any word.
+        values = [value for _, value in parse_qsl(self.query) if len(value) >= 8]
+        for secret in (self.key, *values):
+            text = text.replace(secret, "[key]")
+        return shorten(text)
 
 
 class _OptionRefused(Exception):

@@ -128,6 +128,20 @@ def test_it_ends_with_the_right_file(ranges: bool, turns: list[str], why: str, s
     assert sorted(file.name for file in path.parent.iterdir()) == ["data.zip"]
 
 
+def test_the_password_of_a_mirror_is_not_printed(server: Server, fetch: Fetch, monkeypatch: pytest.MonkeyPatch):
+    server.turns = ["status 403"]
+    mirror = server.url.replace("//", "//me:secret@").rpartition("/")[0]
+    monkeypatch.setenv("RUSBEIR_MIRROR", mirror)
+    monkeypatch.setenv("HF_ENDPOINT", mirror)
+    with pytest.raises(BackendError, match=r"\*\*\*@.*403") as error:
+        fetch("https://huggingface.co/file")
+    assert "secret" not in str(error.value)
+    server.turns = ["wrong"]
+    with pytest.raises(BadInput, match=r"\*\*\*@") as error:
+        fetch("https://huggingface.co/file")
+    assert "secret" not in str(error.value)
+
+
 def test_what_came_before_a_cut_is_not_asked_for_again(server: Server, fetch: Fetch):
     server.turns = ["cut 98304", "cut 49152", "all"]
     fetch()

@@ -44,6 +44,24 @@ def test_what_may_answer(status, document, product, parts):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("variables", "quoted"),
+    [
+        ({"ES_API_KEY": KEY}, KEY),
+        ({"ES_USER": "elastic", "ES_PASSWORD": "changeme"}, "ZWxhc3RpYzpjaGFuZ2VtZQ=="),
+        ({"ES_USER": "elastic", "ES_PASSWORD": "changeme"}, "changeme"),
+    ],
+)
+def test_credentials_that_a_gateway_quotes_are_hidden(variables, quoted, monkeypatch):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    document = {"error": {"reason": f"bad header 'Authorization: {quoted}'"}}
+    with answering(400, document, "Elasticsearch") as url, pytest.raises(BackendError) as error:
+        connection.connect(url).ask("GET", "/x")
+    assert "Authorization: [hidden]" in str(error.value)
+    assert quoted not in str(error.value)
+
+
 ADDRESSES = [
     ("127.0.0.1:9200", "is not the URL of a server"),
     ("ftp://127.0.0.1", "is not the URL of a server"),

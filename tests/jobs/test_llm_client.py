@@ -284,6 +284,17 @@ def test_the_environment_is_used(monkeypatch, endpoint):
     assert chat(Llm.from_environment("tiny", price=Price(1, 2))).text == "Hola."
 
 
+def test_a_key_in_the_address_is_sent_and_not_printed(monkeypatch, endpoint):
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{endpoint.url}?api-key=secret-in-query&v=1")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    endpoint.script.append(refusal(401, "secret-in-query is not a key"))
+    model = Llm.from_environment("tiny")
+    with pytest.raises(BadInput, match=r"\[key\] is not a key") as caught:
+        chat(model)
+    assert "secret-in-query" not in f"{caught.value} {model} {model.endpoint}"
+    assert chat(Llm.from_environment("tiny")).text == "Hola."
+
+
 def test_without_the_package(monkeypatch, endpoint):
     monkeypatch.setitem(sys.modules, "openai", None)
     with pytest.raises(MissingExtra, match=r"pip install 'rusbeir\[llm\]'"):

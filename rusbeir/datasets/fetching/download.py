@@ -18,7 +18,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.storage import cache_folder, cannot_write, hold_when_free
-from rusbeir.text import digest
+from rusbeir.text import digest, hide_passwords
 from rusbeir.types import Progress
 
 _CONNECT_SECONDS = 20.0
@@ -86,10 +86,10 @@ def _fetch_from_any(url: str, part: _Part, check: Callable[[Path], None]) -> Non
             part.fetch(address)
             return check(part.path)
         except _Failed as error:
-            failures.append(f"{urlsplit(address).netloc}: {error}" if address != url else str(error))
+            failures.append(f"{urlsplit(hide_passwords(address)).netloc}: {error}" if address != url else str(error))
         except BadInput as error:
             part.discard()
-            wrong = BadInput(str(error).replace(str(part.path), address))
+            wrong = BadInput(str(error).replace(str(part.path), hide_passwords(address)))
     raise wrong or _Failed("; ".join(failures))
 
 

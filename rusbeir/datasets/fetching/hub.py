@@ -19,7 +19,7 @@ from rusbeir.datasets.formats.reader import FORMATS
 from rusbeir.datasets.registry import RegistryEntry, md5sums
 from rusbeir.errors import BackendError, BadInput, RusbeirError, require
 from rusbeir.storage import atomic_file, cache_folder
-from rusbeir.text import digest
+from rusbeir.text import digest, hide_passwords
 from rusbeir.types import Progress
 
 _README = "README.md"
@@ -132,7 +132,7 @@ def _fetch(
 
 
 def _cannot(repository: Repository, error: Exception) -> BackendError:
-    first = next(iter(str(error).splitlines()), "").split(" (Request ID")[0].rstrip(". ")
+    first = next(iter(hide_passwords(str(error)).splitlines()), "").split(" (Request ID")[0].rstrip(". ")
     return BackendError(
         f"Cannot fetch {repository} from the Hugging Face hub ({type(error).__name__}: {first}). Try again, set "
         f"HF_TOKEN if it asks for one, or {_remedy(repository)}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -116,7 +117,7 @@ class Server:
     def _unreachable(self, error: Any) -> BackendError:
         from elastic_transport import ConnectionTimeout, SerializationError, TlsError
 
-        text = " ".join(str(error.message).split())
+        text = " ".join(_hide_credentials(str(error.message)).split())
         if isinstance(error, TlsError):
             return BackendError(f"No TLS with {self.address}: {_tls_find_trouble(text)}")
         if isinstance(error, ConnectionTimeout):
@@ -169,13 +170,22 @@ def reason_of(body: Any) -> str:
             causes.append(causes[-1]["caused_by"])
         reasons = [str(cause["reason"]) for cause in reversed(causes) if cause.get("reason")]
         error = "; ".join(dict.fromkeys(reasons)) or error.get("type", "no reason given")
-    return shorten(str(error), _MAX_REASON_CHARS)
+    return shorten(_hide_credentials(str(error)), _MAX_REASON_CHARS)
 
 
 def kind_of(body: Any) -> str:
     """The type of the error, such as `mapper_parsing_exception`; '' where the answer has none."""
     error = body.get("error", body) if isinstance(body, Mapping) else None
     return str(error.get("type", "")) if isinstance(error, Mapping) else ""
+
+
+def _hide_credentials(text: str) -> str:
+    """The text without the credentials, which servers and gateways like to quote."""
+    user, password = os.environ.get(USER, ""), os.environ.get(PASSWORD, "")
+    basic = base64.b64encode(f"{user}:{password}".encode()).decode()
+    for secret in (os.environ.get(API_KEY, ""), basic, password):
+        text = text.replace(secret, "[hidden]") if len(secret) > 3 else text
+    return text
 
 
 def describe_block(address: str, reason: str) -> str:
