@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from rusbeir import __version__
-from rusbeir.cli import audit, cache, datasets, es, languages
+from rusbeir.cli import audit, cache, datasets, es, interrupt, languages
 from rusbeir.cli.analyze import analyze
 from rusbeir.cli.bench import bench
 from rusbeir.cli.compare import compare
@@ -58,10 +58,19 @@ def root(
 
 
 def main() -> None:
-    """Run the command line. Exit codes: 0 done, 1 the work failed or a gate was not met, 2 the call was wrong."""
+    """Run the command line.
+
+    Exit codes: 0 done, 1 the work failed or a gate was not met, 2 the call was wrong, 130 interrupted by Ctrl-C.
+    """
     _send_warnings_to_stderr()
     try:
-        code = app(standalone_mode=False)
+        with interrupt.stop_soon():
+            code = app(standalone_mode=False)
+            if code == interrupt.EXIT_CODE:
+                # typer answers a KeyboardInterrupt with this code. Threads at work are not waited for.
+                interrupt.tell()
+                sys.stdout.flush()
+                os._exit(code)
     except TyperException as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             sys.stdout.write(f"{error}\n")
@@ -75,8 +84,8 @@ def main() -> None:
         # The program that read the output has closed it (as `| head` does): there is nobody to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except (KeyboardInterrupt, typer.Abort):
-        note("rusbeir: interrupted. Finished work is kept.")
+    except typer.Abort:
+        note("rusbeir: aborted.")
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)
 
