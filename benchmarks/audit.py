@@ -163,7 +163,7 @@ def nfcorpus() -> dict[str, Any]:
 
     with tempfile.TemporaryDirectory() as out:
         started = time.perf_counter()
-        port("cocktail/nfcorpus/human", to="es", translator="apertium", out=out)
+        port("cocktail/nfcorpus/human", to="es", translator="apertium", out=out, keep_untranslated=True)
         ported = time.perf_counter()
         report = check_port(out, back_translator="apertium")
         return {

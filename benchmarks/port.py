@@ -27,7 +27,7 @@ from benchmarks import kills, memory, port_data
 
 Row = dict[str, Any]
 
-APERTIUM = ["--to", "es", "--translator", "apertium"]
+APERTIUM = ["--to", "es", "--translator", "apertium", "--keep-untranslated"]
 INSTANT = ["--to", "ru", "--translator", "python:benchmarks.port_data.instant"]
 IMPATIENT = {
     "requests_per_second": 100_000.0, "concurrency": 16, "retries": 8, "first_wait_seconds": 0.001,

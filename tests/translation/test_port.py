@@ -357,11 +357,12 @@ def test_in_a_running_event_loop(source, tmp_path):
     assert asyncio.run(notebook())["missing"] == 0
 
 
-def test_untranslated_texts_may_stand_on_demand(tmp_path):
+@pytest.mark.parametrize("signature", ["fake-1", "apertium|1"], ids=["a service", "a local translator"])
+def test_untranslated_texts_stay_only_on_demand(tmp_path, signature):
     latin = "lorem ipsum dolor sit amet consectetur adipiscing elit"
     source = write_source(tmp_path / "small", [*DOCS, {"_id": "d5", "title": "", "text": latin}])
-    fake = Fake(answer=lambda text, nth: text if "lorem" in text else translated(text))
-    with pytest.raises(Incomplete, match="1 untranslated"):
+    fake = Fake(answer=lambda text, nth: text if "lorem" in text else translated(text), signature=signature)
+    with pytest.raises(Incomplete, match=r"1 untranslated.*--keep-untranslated"):
         port(source, to="ru", translator=fake, out=tmp_path / "out")
     report = port(source, to="ru", translator=fake, out=tmp_path / "out", keep_untranslated=True)
     assert (report["kept"], report["missing"]) == (1, 0)

@@ -25,7 +25,7 @@ def test_killed_ports_end_with_the_same_bytes(tmp_path):
 
 def test_killed_ports_with_apertium(tmp_path, shared_data, needs):
     needs("apertium", shutil.which("apertium") is not None, "apt-get install apertium-eng-spa")
-    options = ["--to", "es", "--translator", "apertium", "--sample", "150"]
+    options = ["--to", "es", "--translator", "apertium", "--keep-untranslated", "--sample", "150"]
     outcome = kills.kill_and_go_on("cocktail/nfcorpus/human", tmp_path, options, kills=3, least_seconds=1.0)
     assert (outcome.kills, outcome.differing) == (3, 0)
 

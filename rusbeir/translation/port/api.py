@@ -240,10 +240,11 @@ class PortJob:
         last = found["passes"][-1]
         reasons = {**last["reasons"], **({"not asked": last["pending"]} if last["pending"] else {})}
         commonest = max(reasons, key=lambda reason: reasons[reason])
+        keep = ", or keep the unchanged ones with --keep-untranslated" if output.UNTRANSLATED in reasons else ""
         return (
             f"{found['missing']:,} of {found['segments']:,} segments of {self.source.name} have no translation "
             f"({reasons[commonest]:,} {commonest}), so no dataset was written; see {self.out / 'qa'}. Ask for them "
-            "again with --retry-failed, or another translator with --retry-failed --translator OTHER."
+            f"again with --retry-failed, or another translator with --retry-failed --translator OTHER{keep}."
         )
 
     def _publish(self, found: Mapping[str, Any]) -> Report:

@@ -71,8 +71,7 @@ def publish(out: Path, material: Material, translate: Translate, card: Card, pro
 def summary(journal: Journal, plan: Plan, *, keep_untranslated: bool) -> dict[str, Any]:
     """What became of the units, translator by translator and level by level; no times, no costs.
 
-    "kept" are units that the last translator returned unchanged and that stay so in the dataset. That is accepted on
-    demand, and of a translator on this machine, which always gives the same answer.
+    "kept" are units that the last translator returned unchanged and that stay so in the dataset, on demand only.
     """
     rows: list[dict[str, Any]] = []
     flagged = 0
@@ -94,7 +93,7 @@ def summary(journal: Journal, plan: Plan, *, keep_untranslated: bool) -> dict[st
         counts = {state: states[state] for state in ("done", "failed", "pending")}
         rows.append({**row, **counts, "reasons": _sorted(reasons), "flags": _sorted(flags)})
     last = rows[-1]
-    kept = last["reasons"].get(UNTRANSLATED, 0) if keep_untranslated or plan.entries[-1].local else 0
+    kept = last["reasons"].get(UNTRANSLATED, 0) if keep_untranslated else 0
     return {
         "segments": sum(row["done"] for row in rows) + last["failed"] + last["pending"],
         "translated": sum(row["done"] for row in rows),
