@@ -72,6 +72,8 @@ def check(
         output.note(f"rusbeir: gate: {line}.")
     if report["gates"] and report["gates"]["failed"]:
         raise typer.Exit(1)
+    if gate and not as_json:
+        output.note(f"The gate holds: {gate}")
 
 
 def print_report(report: dict[str, Any]) -> None:

@@ -147,7 +147,8 @@ def _port(folders: dict[str, Path], *, as_json: bool, **order: Any) -> None:
                     f"{row['name']}: {row['kept']:,} segments stay untranslated, see {row['out']}/qa/failures.jsonl. "
                     "--retry-failed --translator OTHER asks another for them."
                 )
-        output.note(f"Measure it: rusbeir bench {written[-1]['out']}")
+        output.note(f"Check it: rusbeir audit check {written[-1]['out']}")
+        output.note(f"Then measure it: rusbeir bench {written[-1]['out']}")
     for problem in problems:
         output.note(f"rusbeir: {problem}")
     if problems:

@@ -37,6 +37,7 @@ def test_check(rusbeir, ported):
     assert "documents" in outcome.out
     assert "bm25 on" in outcome.out
     assert "qa/report.html" in outcome.err
+    assert outcome.err.splitlines()[-1] == "The gate holds: chrf>=55,flagged<=2%"
     report = json.loads(rusbeir(*THERE_AND_BACK, "--json").out)
     assert report["levels"]["queries"]["chrF"] == 100
     assert report == json.loads(Path("out/qa/report.json").read_text())
