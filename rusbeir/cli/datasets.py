@@ -23,7 +23,9 @@ app = typer.Typer(
 @app.callback()
 def datasets(
     context: typer.Context,
-    lang: Annotated[str | None, typer.Option("--lang", help="Only those in this language.")] = None,
+    lang: Annotated[
+        str | None, typer.Option("--lang", callback=options.read_language_tag, help="Only those in this language.")
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """List the registered datasets.
@@ -41,6 +43,10 @@ def datasets(
     entries = [entry for entry in read_registry().values() if lang in (None, entry.language)]
     if as_json:
         output.print_json([dataclasses.asdict(entry) | {"verified": entry.verified} for entry in entries])
+        return
+    if not entries:
+        languages = sorted({entry.language for entry in read_registry().values()})
+        output.note(f"No registered dataset is in {lang!r}. Languages: {', '.join(languages)}.")
         return
     output.print_table(
         ["dataset", "language", "split", "documents", "queries", "checksums", "licence", "also called"],

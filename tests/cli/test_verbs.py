@@ -318,3 +318,20 @@ def test_progress_without_a_terminal_is_plain_lines(capfd, monkeypatch):
         "index: 20 of 100 (2/s, 48 s left)",
         "index: 40 of 100 (2/s, 36 s left)",
     ]
+
+
+def test_languages_as_people_write_them(rusbeir, beir):
+    (beir / "card.json").unlink()
+    for spelling in ("RU", "ru-RU", "Russian"):
+        (row,) = json.loads(rusbeir("bench", beir, "--lang", spelling, "--json").out)["rows"]
+        assert row["language"] == "ru"
+
+
+def test_no_dataset_in_a_language_is_said(rusbeir):
+    outcome = rusbeir("datasets", "--lang", "la")
+    assert (outcome.code, outcome.out) == (0, "")
+    assert "No registered dataset is in 'la'" in outcome.err
+
+
+def test_short_help(rusbeir):
+    assert rusbeir("audit", "check", "-h").out == rusbeir("audit", "check", "--help").out
