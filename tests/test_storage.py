@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import io
+import os
 from pathlib import Path
 
 import pytest
 
 from rusbeir import storage
+from rusbeir.datasets.formats.files import file_key
 from rusbeir.errors import BackendError, BadInput
 
 
@@ -51,3 +53,16 @@ def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.Mon
         with pytest.raises(BackendError, match=r"Cannot write .*rows\.jsonl: No space left on device"):
             storage.append_line(path, b'{"n": 2}')
     assert path.read_bytes() == b'{"n": 1}\n'
+
+
+def test_swapped_files_with_equal_size_and_time_have_other_keys(tmp_path: Path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    for path in (one, two):
+        path.write_text(path.name)
+        os.utime(path, ns=(1, 1))
+    key = file_key(one)
+    assert file_key(one) == key
+    one.rename(tmp_path / "kept")
+    two.rename(one)
+    assert one.stat().st_mtime_ns == 1
+    assert file_key(one) != key

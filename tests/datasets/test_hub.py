@@ -17,6 +17,7 @@ import pytest
 
 from rusbeir.datasets import RegistryEntry, load, validate
 from rusbeir.datasets import registry as registry_module
+from rusbeir.datasets.formats import hub_layout
 from rusbeir.errors import BadInput, MissingExtra, UnknownName
 from tests.support.hub_folders import (
     DOCS,
@@ -261,3 +262,11 @@ def test_memory_does_not_grow_with_the_table(tmp_path: Path):
     size = (next((tmp_path / "cache" / "copies").glob("*.jsonl"))).stat().st_size
     assert size > 80 * 1024 * 1024
     assert int(done.stdout) * 1024 < 50 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    "head", ["configs: [", "configs: 3", "configs: [3]", "configs: [{}]", "- configs: x", "a: !!x\nconfigs:"]
+)
+def test_a_readme_with_a_broken_head_is_told_in_one_line(head):
+    with pytest.raises(BadInput, match=r"README\.md: its configurations cannot be read"):
+        hub_layout.read_configs(f"---\n{head}\n---\n")

@@ -74,6 +74,7 @@ BOMB = (
         ("m.tmx", '<!DOCTYPE tmx SYSTEM "x.dtd">\n<tmx>&secret;</tmx>', ":2: refused, as it uses the entity"),
         ("m.tmx", "<tmx><body><tu></body></tmx>", ":1: not well-formed XML (mismatched tag)"),
         ("m.tmx", "<tmx>\n<body>", ":2: not well-formed XML (no element found)"),
+        ("m.tmx", '<?xml version="1.0" encoding="klingon"?>\n<tmx/>', ":1: cannot be read (unknown encoding: klingon)"),
         ("m.tmx", "<tmx>&nbsp;</tmx>", ":1: not well-formed XML (undefined entity)"),
         ("m.tmx", TMX.replace("ru", "fr").replace("RU_", "fr-"), ": no unit has both 'en' and 'ru'. Its languages: "),
         ("m.tmx", "", ":1: not well-formed XML (no element found)"),

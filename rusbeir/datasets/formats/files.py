@@ -154,12 +154,16 @@ def _refuse_escape(path: Path, name: str) -> None:
 
 
 def file_key(path: Path) -> str:
-    """A key that changes when the file is written: a digest of its path, size and time."""
+    """A key that changes when the file is written: a digest of its path, size, times and inode.
+
+    Programs may set the time of modification back; nobody sets that of the last change of the inode.
+    """
     try:
         status = path.stat()
     except FileNotFoundError as error:
         raise BadInput(f"No file {path}.") from error
-    return digest(str(path.resolve()), str(status.st_size), str(status.st_mtime_ns))
+    changes = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+    return digest(str(path.resolve()), *map(str, changes))
 
 
 def compute_checksum(path: Path, algorithm: str) -> str:

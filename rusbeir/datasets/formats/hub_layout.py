@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rusbeir.errors import BadInput, require
+from rusbeir.text import shorten
 
 READABLE = (".jsonl", ".jsonl.gz", ".jsonl.zip", ".tsv", ".tsv.gz", ".csv", ".parquet", ".arrow")
 _SPLIT = r"(?P<split>[A-Za-z0-9_.]*?[A-Za-z0-9_])"
@@ -118,8 +119,14 @@ def read_configs(readme: str) -> Configs:
     head = re.match(r"---\n(.*?)\n---", readme, re.DOTALL)
     if not head or "configs:" not in head[1]:
         return {}
-    listed = require("yaml", "Reading the configurations of a README.md", "hf").safe_load(head[1]).get("configs") or []
-    return {str(entry["config_name"]): _data_files(entry.get("data_files")) for entry in listed}
+    yaml = require("yaml", "Reading the configurations of a README.md", "hf")
+    try:
+        listed = yaml.safe_load(head[1]).get("configs") or []
+        return {str(entry["config_name"]): _data_files(entry.get("data_files")) for entry in listed}
+    except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError) as error:
+        raise BadInput(
+            f"README.md: its configurations cannot be read ({shorten(str(error))}). Mend its head."
+        ) from error
 
 
 def refuse_missing_shards(folder: Path, files: Iterable[str]) -> None:

@@ -161,15 +161,19 @@ def _find_places(answer: str, n: int) -> list[int]:
 
 def _log_odds(top: Sequence[tuple[str, float]]) -> float | None:
     """log P(yes) - log P(no); a missing word counts as the least likely token. None where both are missing."""
-    chances = {"yes": 0.0, "no": 0.0}
+    found: dict[str, list[float]] = {"yes": [], "no": []}
     for token, logprob in top:
-        word = token.strip().lower()
-        if word in chances:
-            chances[word] += math.exp(logprob)
-    if not any(chances.values()):
+        found.get(token.strip().lower(), []).append(logprob)
+    if not any(found.values()):
         return None
-    least = math.exp(min(logprob for _, logprob in top))
-    return math.log(chances["yes"] or least) - math.log(chances["no"] or least)
+    least = min(logprob for _, logprob in top)
+    return _log_sum(found["yes"] or [least]) - _log_sum(found["no"] or [least])
+
+
+def _log_sum(logprobs: Sequence[float]) -> float:
+    """The logarithm of the sum of probabilities, which themselves may be too small for a float."""
+    largest = max(logprobs)
+    return largest + math.log(sum(math.exp(logprob - largest) for logprob in logprobs))
 
 
 async def _judge(llm: Llm, prompts: Sequence[str], keep: Callable[[int, float | None], None]) -> None:

@@ -85,6 +85,12 @@ class _Reader:
         except expat.ExpatError as error:
             reason = expat.ErrorString(error.code)
             raise BadInput(f"{self._name}:{error.lineno}: not well-formed XML ({reason}).") from error
+        except BadInput:
+            raise
+        except (LookupError, ValueError) as error:
+            # Python's codecs are asked for an encoding that expat does not know.
+            line = self._parser.CurrentLineNumber
+            raise BadInput(f"{self._name}:{line}: cannot be read ({error}). Save it as UTF-8.") from error
 
     def taken(self) -> list[tuple[str, str]]:
         pairs, self._pairs = self._pairs, []

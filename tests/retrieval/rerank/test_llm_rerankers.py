@@ -15,7 +15,7 @@ from rusbeir.errors import BackendError
 from rusbeir.jobs import BudgetReached, CharBudget
 from rusbeir.retrieval import RunSettings, resolve
 from rusbeir.retrieval.models import Model
-from rusbeir.retrieval.rerank.llm import ListReranker, YesNoReranker, permutation
+from rusbeir.retrieval.rerank.llm import ListReranker, YesNoReranker, _log_odds, permutation
 from rusbeir.retrieval.rerank.score_cache import ScoreCache
 from tests.support.openai_server import Endpoint, Reply, completion, refusal
 
@@ -53,6 +53,17 @@ def few(mini, n):
 
 def few_of(queries, n):
     return dict(list(queries.items())[:n])
+
+
+@pytest.mark.parametrize(
+    ("top", "expected"),
+    [
+        ((("yes", -800.0), ("no", -900.0)), 100.0),
+        ((("no", -0.1), ("maybe", -2000.0)), -1999.9),
+    ],
+)
+def test_log_odds_of_chances_below_the_smallest_float(top, expected):
+    assert _log_odds(top) == pytest.approx(expected)
 
 
 def test_log_odds_of_yes(judge, mini, caplog):
