@@ -16,6 +16,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import rusbeir
+
 HERE = Path(__file__).parent
 
 PACKAGES = [
@@ -52,6 +54,7 @@ def rows(n_docs: int = 1_000_000) -> list[dict[str, Any]]:
         *_port(n_docs),
         *_elastic(n_docs),
         *_llm_rerank(),
+        *_comparison(),
     ]
 
 
@@ -210,6 +213,28 @@ def _llm_rerank() -> list[dict[str, Any]]:
     ]
 
 
+def _comparison() -> list[dict[str, Any]]:
+    """Whether the tests and intervals of `rusbeir compare` keep their levels."""
+    from benchmarks import compare
+
+    golden = HERE.parent.parent / "shared" / "golden" / "urbano"
+    if not golden.is_dir():
+        return []
+    bounds: dict[str, dict[str, float]] = {
+        "type I error at 0.05": {"expected": 0.05, "within": 0.005},
+        "family-wise error at 0.05": {"at_most": 0.055},
+        "rejections of MaxT / of Holm": {"at_least": 1},
+        "coverage of the 95 % interval": {"expected": 0.95, "within": 0.02},
+        "coverage of all rank intervals": {"at_least": 0.95},
+        "seconds": {"at_most": 20},
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        for system in ("bm25", "bm25(profile=snowball)", "bm25(profile=raw)"):
+            rusbeir.bench("xquad/ru", system, out=folder)
+        found = compare.measure(golden, Path(folder))
+    return [_row(what, measure, value, **bounds[measure]) for what, measure, value in found]
+
+
 def _row(what: str, measure: str, value: float, **bound: float) -> dict[str, Any]:
     return {"what": what, "measure": measure, "value": value, **bound}
 
@@ -219,6 +244,7 @@ def table(found: list[dict[str, Any]]) -> str:
     lines = ["| what | measure | value | claimed |", "|---|---|---|---|"]
     for row in found:
         bound = f"≥ {row['at_least']:g}" if "at_least" in row else f"≤ {row['at_most']:g}" if "at_most" in row else ""
+        bound = f"{row['expected']:g} ± {row['within']:g}" if "within" in row else bound
         lines.append(f"| {row['what']} | {row['measure']} | {_number(row['value'])} | {bound} |")
     return "\n".join(lines)
 

@@ -21,6 +21,7 @@ from rusbeir.cli.index import index
 from rusbeir.cli.output import note
 from rusbeir.cli.port import port
 from rusbeir.cli.report import report
+from rusbeir.cli.reproduce import reproduce
 from rusbeir.cli.search import search
 from rusbeir.cli.tune import tune
 from rusbeir.errors import BackendError, RusbeirError
@@ -36,7 +37,7 @@ app = typer.Typer(
     help="Port English retrieval benchmarks to other languages, and measure retrievers on them.\n\n"
     "Example: rusbeir bench xquad/ru --system 'bm25(profile=rusbeir-paper)'",
 )
-for verb in (analyze, bench, compare, demo, evaluate, index, port, report, search, tune):
+for verb in (analyze, bench, compare, demo, evaluate, index, port, report, reproduce, search, tune):
     # The name of its module, as Python has an eval() already.
     app.command(verb.__module__.rpartition(".")[2])(verb)
 for name, group in {"audit": audit, "cache": cache, "datasets": datasets, "es": es, "languages": languages}.items():
