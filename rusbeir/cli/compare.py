@@ -74,4 +74,12 @@ def compare(
 
 
 def _print(header: list[str], rows: list[list[str]]) -> None:
-    output.print_table(header, rows, right=header[2:])
+    shortened = [name for name in ("system", "first", "second") if name in header]
+    optional = [name for name in ("peak MB", "tied", "effect", "p Holm", "no hit", "MB", "index s") if name in header]
+    output.print_table(
+        header,
+        rows,
+        right=[name for name in header[1:] if name not in shortened],
+        shortened=shortened,
+        optional=optional,
+    )

@@ -8,13 +8,16 @@ import os
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import typer
 
 from rusbeir.cli import options, output
 from rusbeir.types import Dataset, Progress
+
+if TYPE_CHECKING:
+    from rusbeir.report.comparison import Comparison
 
 SYSTEMS = {
     "bm25(profile=raw)": "words unchanged",
@@ -34,7 +37,7 @@ MEASURE = "nDCG@10"
 def demo(out: options.Out = Path("results/demo"), as_json: options.Json = False) -> None:
     """Compare three ways to index Russian, on xquad/ru if RUSBEIR_DATA is set, else on the bundled collection.
 
-    Then port the bundled collection and audit the port.
+    Then port the bundled collection, audit the port, and say which differences between the systems are real.
 
     Example: rusbeir demo
     """
@@ -48,14 +51,19 @@ def demo(out: options.Out = Path("results/demo"), as_json: options.Json = False)
         rows = lexical + [bench(dataset, system, out=out, progress=progress) for system in _dense_systems(name)]
         report = port_mini(out, progress)
         audits = audit_ports(out, progress)
+        comparison, page = compare_systems(out, dataset, progress)
     gains = _find_gains(lexical[0], lexical[-1], n=5)
     if as_json:
-        output.print_json({"dataset": name, "rows": rows, "gains": gains, "port": report, "audits": audits})
+        compared = comparison.to_dict()
+        output.print_json(
+            {"dataset": name, "rows": rows, "gains": gains, "port": report, "audits": audits, "comparison": compared}
+        )
         return
     _print_scores(dataset, rows)
     _print_gains(dataset, lexical, gains)
     print_port(report)
     print_audits(audits)
+    print_comparison(comparison, page)
     _print_next(out, rows)
 
 
@@ -164,9 +172,36 @@ def _format_matches(found: dict[str, list[str]]) -> str:
 def _print_next(out: Path, rows: list[dict[str, Any]]) -> None:
     typer.echo(f"Rows: {out / 'rows.jsonl'}; runs: {Path(rows[0]['run']).parent}{os.sep}\n")
     typer.echo("Next:")
+    typer.echo(f"  compare    rusbeir compare {out} --pairs   (docs/compare.md)")
     typer.echo("  evaluate   rusbeir bench mini/ru --system 'bm25(profile=rusbeir-paper)' --json")
     typer.echo("  a language rusbeir analyze --lang ru 'Мамы мыли рамы' --explain   (docs/add-a-language.md)")
     typer.echo("  port       rusbeir port mini/en --to ru --translator google --out mini-ru --dry-run   (docs/port.md)")
+
+
+def compare_systems(out: Path, dataset: Dataset, progress: Progress) -> tuple[Comparison, Path | None]:
+    """The comparison of the rows on that dataset, and its page; None for the page without the extra."""
+    from rusbeir.report import compare
+    from rusbeir.report.site import write_site
+
+    comparison = compare(out, where=f"dataset=={dataset.card.name}")
+    if find_spec("jinja2") is None:
+        return comparison, None
+    write_site([out], out / "report", progress=progress)
+    return comparison, out / "report" / "index.html"
+
+
+def print_comparison(comparison: Comparison, page: Path | None) -> None:
+    """Print what can be concluded, the systems with intervals and ranks, and where the report is."""
+    from rusbeir.report.tables import score_table
+
+    typer.echo("Which differences are real:\n")
+    for dataset, line in zip(comparison.datasets, comparison.conclusion, strict=True):
+        typer.echo(line)
+        header, cells = score_table(dataset.systems)
+        output.print_table(header[:6], [row[:6] for row in cells], right=header[2:6], shortened=["system"])
+    typer.echo("* not shown to be worse than the best.")
+    if page is not None:
+        typer.echo(f"Query by query, in a browser: {page}\n")
 
 
 SHOWN_SEGMENTS = 3

@@ -57,6 +57,8 @@ def reproduce(
                 for row in rows
             ],
             right=["published", "ours", "difference"],
+            shortened=["system"],
+            optional=["known cause", "over"],
         )
         for missing in dict.fromkeys(f"{row.dataset}: {row.missing}" for row in rows if row.missing):
             output.note(missing)
