@@ -32,6 +32,8 @@ ResultRow: TypeAlias = dict[str, Any]
 logger = logging.getLogger(__name__)
 
 ROWS = "rows.jsonl"
+TOLERATED_ZERO_HIT = 0.05
+"""The share of queries without results above which a row is warned of."""
 UNCUT_DEPTH = 1000
 """The hits per query that a measure without a cut-off (AP, Bpref, RBP) needs, as runs submitted to TREC have them."""
 
@@ -81,6 +83,11 @@ def bench(
     started = time.perf_counter()
     result = evaluate(dataset.qrels, run, names)
     evaluate_seconds = time.perf_counter() - started
+    if result.n_zero_hit > TOLERATED_ZERO_HIT * result.n_queries:
+        logger.warning(
+            "%s: %d of %d queries of %s have no results (%.1f %%). Does the analyzer know the language?",
+            resolved.name, result.n_zero_hit, result.n_queries, card.name, 100 * result.n_zero_hit / result.n_queries,
+        )  # fmt: skip
 
     key = digest(card.name, card.split, dataset.fingerprint, resolved.name, signature, chars=10)
     stem = f"{slug(f'{card.name} {resolved.name}')}-{key}"

@@ -105,3 +105,15 @@ def test_judgements_of_documents_that_the_corpus_lacks_are_counted_and_told(mini
 def test_a_run_holds_at_least_one_hit(verb):
     with pytest.raises(BadInput, match="k is 0; ask for at least 1 hit per query"):
         verb("mini/ru", k=0)
+
+
+@pytest.mark.parametrize(("n_lost", "told"), [(1, False), (2, True)])
+def test_many_queries_without_results_are_warned_of(tmp_path, caplog, n_lost: int, told: bool):
+    """Languages written without spaces found nothing for 86 % of the queries, and nobody was told."""
+    words = [f"слово{number}" for number in range(20)]
+    docs = [{"_id": str(number), "text": word} for number, word in enumerate(words[n_lost:])]
+    queries = {f"q{number}": word for number, word in enumerate(words)}
+    dataset = Dataset.of(docs, queries, {query_id: {"0": 1} for query_id in queries}, language="ru")
+    row = bench(dataset, "bm25(profile=raw)", out=tmp_path)
+    assert row["n_zero_hit"] == n_lost
+    assert (f"{n_lost} of 20 queries of in-memory have no results (10.0 %)" in caplog.text) is told
