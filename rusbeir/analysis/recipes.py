@@ -226,7 +226,7 @@ def _make_recipe(path: Path, profile: str, settings: Mapping[str, Any], names: M
         "lemmas": ("none", *lemmas.LEXICONS),
         "stop": (NO_STOP_WORDS.name, *stop_files),
         "stop_match": STOP_MATCHES,
-        "stemmer": ("none", *stemmers.list_stemmers()),
+        "stemmer": ("none", *stemmers.STEMMERS),
         "stem": STEM_INPUTS,
     }
     for key, values in allowed.items():

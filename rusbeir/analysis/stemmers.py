@@ -12,11 +12,8 @@ import Stemmer
 Stem: TypeAlias = Callable[[list[str]], list[str]]
 
 SNOWBALL = "snowball:"
-
-
-def list_stemmers() -> list[str]:
-    """The names that a recipe can give for its stemmer, in addition to none."""
-    return ["porter", *(SNOWBALL + algorithm for algorithm in Stemmer.algorithms())]
+STEMMERS = ("porter", *(SNOWBALL + algorithm for algorithm in Stemmer.algorithms()))
+"""The names that a recipe can give for its stemmer, in addition to none."""
 
 
 def load_stemmer(name: str) -> Stem:
