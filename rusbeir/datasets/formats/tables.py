@@ -218,7 +218,7 @@ def _identifier(value: object) -> str | None:
 
 def _grade(value: object) -> int | None:
     if isinstance(value, str):
-        return trec.check_grade(int(value)) if _DIGITS.fullmatch(value) else None
+        return int(value) if _DIGITS.fullmatch(value) and int(value) in trec.GRADES else None
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return trec.check_grade(value) if isinstance(value, int) and not isinstance(value, bool) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value in trec.GRADES else None

@@ -22,6 +22,7 @@ _V = TypeVar("_V", int, float)
 _HEADER = {b"queryid", b"qid", b"query", b"topic", b"topicid"}
 _MAX_DIGITS = 20
 _CONTROL_BYTES = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]|\xc2[\x80-\x9f]")
+GRADES = range(-MAX_GRADE, MAX_GRADE + 1)
 GRADE_BOUNDS = f"an integer from -{MAX_GRADE:,} to {MAX_GRADE:,}"
 _JSON_START = re.compile(rb'\s*\{\s*["}]')
 
@@ -72,7 +73,9 @@ def read_judgements(lines: Iterable[bytes], file: str, complain: Complain) -> It
         place = Place(file, number)
         fields = line.strip(b"\r\n").split(separator)
         if not columns:
-            separator, columns = _find_shape(line)
+            # A tab if that gives three or four columns, else any white space.
+            shapes = ((one, len(line.strip(b"\r\n").split(one))) for one in (b"\t", None))
+            separator, columns = next((shape for shape in shapes if shape[1] in (3, 4)), (None, 0))
             fields = line.strip(b"\r\n").split(separator)
             is_header = fields[0].strip().lower().translate(None, b"-_ ") in _HEADER and _grade(fields[-1]) is None
             if columns and is_header:
@@ -106,24 +109,10 @@ def collect(judgements: Iterable[tuple[Place, Judgement]]) -> dict[str, dict[str
     return qrels
 
 
-def _find_shape(line: bytes) -> tuple[bytes | None, int]:
-    """The separator, a tab or (None) any white space, and the number of columns; 0 if neither gives three or four."""
-    for separator in (b"\t", None):
-        columns = len(line.strip(b"\r\n").split(separator))
-        if columns in (3, 4):
-            return separator, columns
-    return None, 0
-
-
 def _grade(field: bytes) -> int | None:
     field = field.strip()
     digits = field.removeprefix(b"-")
-    return check_grade(int(field)) if digits.isdigit() and len(digits) <= _MAX_DIGITS else None
-
-
-def check_grade(grade: int) -> int | None:
-    """The grade, or None if it is out of bounds."""
-    return grade if abs(grade) <= MAX_GRADE else None
+    return int(field) if digits.isdigit() and len(digits) <= _MAX_DIGITS and int(field) in GRADES else None
 
 
 def _wrong_columns(found: int, columns: int) -> str:
@@ -218,9 +207,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _json_grade(value: object) -> int | None:
-    if not isinstance(value, int) or isinstance(value, bool):
-        return None
-    return check_grade(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value in GRADES else None
 
 
 def _json_score(value: object) -> float | None:
