@@ -149,16 +149,13 @@ def _resolve_on(
 
 def _count_missing(dataset: Dataset) -> int:
     """The judgements of documents that the corpus lacks; warned of, since no system can find those documents."""
-
-    def is_missing(doc_id: str) -> bool:
+    judged = Counter(doc_id for grades in dataset.qrels.values() for doc_id in grades)
+    missing = 0
+    for doc_id, n in judged.items():
         try:
             dataset.corpus[doc_id]
         except KeyError:
-            return True
-        return False
-
-    judged = Counter(doc_id for grades in dataset.qrels.values() for doc_id in grades)
-    missing = sum(n for doc_id, n in judged.items() if is_missing(doc_id))
+            missing += n
     if missing:
         logger.warning(
             "%s: %s of %s judgements are of documents that the corpus lacks; `rusbeir datasets validate` lists them.",

@@ -63,7 +63,10 @@ class Pieces:
         return b"".join([self._terms_of(window) for window in _windows(codes)])
 
     def _terms_of(self, codes: Array) -> bytes:
-        starts, ends = _borders(codes)
+        solid = np.zeros(len(codes) + 2, bool)
+        solid[1:-1] = _solid(codes)
+        borders = np.flatnonzero(solid[1:] != solid[:-1])
+        starts, ends = borders[::2], borders[1::2]
         if len(codes) > MAX_WINDOW_CHARS:  # a single very long piece, not worth remembering
             return "".join(self._learn(_texts(codes, starts, ends))).encode(ENCODING)
         hashes = _hashes(codes, starts, ends)
@@ -160,14 +163,6 @@ def _solid(codes: Array) -> Array:
     """Whether each code belongs to a piece. Pieces may contain rarer kinds of white space, which learn splits too."""
     solid: Array = (codes > SPACE) & (codes != NO_BREAK_SPACE)
     return solid
-
-
-def _borders(codes: Array) -> tuple[Array, Array]:
-    """Where pieces start and end."""
-    solid = np.zeros(len(codes) + 2, bool)
-    solid[1:-1] = _solid(codes)
-    borders = np.flatnonzero(solid[1:] != solid[:-1])
-    return borders[::2], borders[1::2]
 
 
 def _hashes(codes: Array, starts: Array, ends: Array) -> Array:

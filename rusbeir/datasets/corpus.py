@@ -61,7 +61,14 @@ class JsonlCorpus:
         first, last = (int(np.searchsorted(self._hashes, wanted, side)) for side in ("left", "right"))
         # Nearly always one row or none.
         for row in self._rows[first:last].tolist():
-            doc = self._doc(self._line(row))
+            start, end = self._offsets[row : row + 2].tolist()
+            try:
+                # Without a buffer, a document costs one read of its own size.
+                with self.path.open("rb", buffering=0) as file:
+                    file.seek(start)
+                    doc = self._doc(file.read(end - start))
+            except OSError as error:
+                raise BackendError(f"Cannot read {self.path}: {error.strerror or error}.") from error
             if doc.doc_id == doc_id:
                 return doc
         raise KeyError(doc_id)
@@ -75,16 +82,6 @@ class JsonlCorpus:
             for line in file:
                 if not line.isspace():
                     yield line
-
-    def _line(self, row: int) -> bytes:
-        start, end = self._offsets[row : row + 2].tolist()
-        try:
-            # Without a buffer, a document costs one read of its own size.
-            with self.path.open("rb", buffering=0) as file:
-                file.seek(start)
-                return file.read(end - start)
-        except OSError as error:
-            raise BackendError(f"Cannot read {self.path}: {error.strerror or error}.") from error
 
     def _doc(self, line: bytes) -> Doc:
         try:

@@ -109,28 +109,16 @@ def load_with_metadata(
         n = len(missing)
         raise BadInput(f"{file}: {n} judged queries of the split have no text, such as {missing[0]!r}.")
     if isinstance(name_or_path, str) and find_entry(name_or_path):
-        card = _compare_counts(
-            card, expected, (len(corpus), len(queries), sum(map(len, qrels.values()))), accept_difference
-        )
+        counts = zip(COUNTS, (len(corpus), len(queries), sum(map(len, qrels.values()))), strict=True)
+        differences = [f"{key} is {n:,}, not {expected[key]:,}" for key, n in counts if expected.get(key, n) != n]
+        marked = f"{card.name} (differs)"
+        if differences and not accept_difference:
+            raise BadInput(
+                f"This is not the registered {card.name}: {'; '.join(differences)}. Replace its files, or accept it as "
+                f"{marked!r}: bench --accept-difference, or load(…, accept_difference=True)."
+            )
+        card = dataclasses.replace(card, name=marked) if differences else card
     return Dataset(corpus=corpus, queries=queries, qrels=qrels, card=card), metadata
-
-
-def _compare_counts(card: Card, expected: Expected, counts: tuple[int, ...], accept_difference: bool) -> Card:
-    """The card of a registered dataset, renamed if a count differs. Raises BadInput if that is not accepted."""
-    differences = [
-        f"{key} is {found:,}, not {expected[key]:,}"
-        for key, found in zip(COUNTS, counts, strict=True)
-        if expected.get(key, found) != found
-    ]
-    if not differences:
-        return card
-    marked = f"{card.name} (differs)"
-    if not accept_difference:
-        raise BadInput(
-            f"This is not the registered {card.name}: {'; '.join(differences)}. Replace its files, or accept it as "
-            f"{marked!r}: bench --accept-difference, or load(…, accept_difference=True)."
-        )
-    return dataclasses.replace(card, name=marked)
 
 
 def _open_documents(reader: DatasetReader, ignore_titles: bool, progress: Progress) -> JsonlCorpus:

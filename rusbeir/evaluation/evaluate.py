@@ -100,8 +100,9 @@ def _find_tied_queries(qrels: Qrels, run: Run, names: Sequence[str]) -> set[str]
         if not any(score >= lowest and np.count_nonzero(scores == score) > n for (score, _), n in groups.items()):
             continue
         seen = {doc_id: score for doc_id, score in zip(hits, scores.tolist(), strict=True) if score >= lowest}
-        best[query_id] = _rerank(seen, grades, favour=True)
-        worst[query_id] = _rerank(seen, grades, favour=False)
+        for sign, runs in ((-1, best), (1, worst)):
+            order = sorted(seen.items(), key=lambda hit: (-hit[1], sign * grades.get(hit[0], -math.inf)))
+            runs[query_id] = {doc_id: float(len(order) - rank) for rank, (doc_id, _) in enumerate(order)}
     if not best:
         return set()
     affected = {query_id: qrels[query_id] for query_id in best}
@@ -111,10 +112,3 @@ def _find_tied_queries(qrels: Qrels, run: Run, names: Sequence[str]) -> set[str]
         for query_id, name, value in per_query(affected, worst, names)
         if abs(values[query_id, name] - value) > 1e-12
     }
-
-
-def _rerank(hits: Mapping[str, float], grades: Mapping[str, int], *, favour: bool) -> dict[str, float]:
-    """The same hits with distinct scores: the best grades first among equals, or last."""
-    sign = -1 if favour else 1
-    order = sorted(hits.items(), key=lambda hit: (-hit[1], sign * grades.get(hit[0], -math.inf)))
-    return {doc_id: float(len(order) - rank) for rank, (doc_id, _) in enumerate(order)}

@@ -128,7 +128,12 @@ class Throttle:
         finally:
             self._queued -= 1
         try:
-            await self._keep_pace()
+            self._check()
+            loop = asyncio.get_running_loop()
+            while (wait := self._not_before - loop.time()) > 0:
+                await self._unless_stopped(asyncio.sleep(wait))
+            if self._pace is not None:
+                await self._unless_stopped(self._pace.acquire())
             self.requests += 1
             streak = self._streak
             try:
@@ -146,15 +151,6 @@ class Throttle:
         self._note(failure, streak)
         self._check()
         raise failure
-
-    async def _keep_pace(self) -> None:
-        """Return when a request may be sent. Raises BackendError once the job is stopped."""
-        self._check()
-        loop = asyncio.get_running_loop()
-        while (wait := self._not_before - loop.time()) > 0:
-            await self._unless_stopped(asyncio.sleep(wait))
-        if self._pace is not None:
-            await self._unless_stopped(self._pace.acquire())
 
     async def _back_off(self, seconds: float) -> None:
         await self._unless_stopped(asyncio.sleep(seconds))

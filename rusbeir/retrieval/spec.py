@@ -57,10 +57,12 @@ def parse(text: str) -> Spec:
     'bm25(k1=0.9,b=0.4) >> rerank(bge-reranker-v2-m3,depth=100)'
     """
     reader = _Reader(text)
-    spec = reader.spec(0)
+    stages = [reader.stage(0)]
+    while reader.take(">>"):
+        stages.append(reader.stage(0))
     if reader.skip_space() < len(text):
         reader.fail("'>>' or the end")
-    return spec
+    return Spec(tuple(stages))
 
 
 def as_spec(value: Value) -> Spec:
@@ -80,12 +82,6 @@ class _Reader:
 
     text: str
     position: int = 0
-
-    def spec(self, depth: int) -> Spec:
-        stages = [self.stage(depth)]
-        while self.take(">>"):
-            stages.append(self.stage(depth))
-        return Spec(tuple(stages))
 
     def stage(self, depth: int) -> Stage:
         start = self.skip_space()

@@ -72,7 +72,18 @@ def cut(text: str, language: str, spans: Sequence[Span] = ()) -> list[Piece]:
     >>> [piece.text for piece in cut("1. Да. Нет!\\r\\n", "ru")]
     ['1. ', 'Да.', ' ', 'Нет!', '\\r\\n']
     """
-    return _pieces(text, _sentences(text, language, spans))
+    sentences: list[tuple[int, int]] = []
+    for line_start, line_end in _lines(text, spans):
+        start = _content_start(text, line_start, line_end, spans)
+        end = start + len(text[start:line_end].rstrip())
+        if not translatable(text, start, end, spans):
+            continue
+        if _SENTENCE_END.search(text, start, end):
+            found = _outside(_split(text, start, end, language), spans)
+            sentences += (sentence for sentence in found if translatable(text, *sentence, spans))
+        else:
+            sentences.append((start, end))
+    return _pieces(text, sentences)
 
 
 def pack(pieces: Sequence[Piece], capacity: Capacity, spans: Sequence[Span] = (), *, merge: bool = True) -> list[Piece]:
@@ -150,21 +161,6 @@ def _pieces(text: str, sent: Iterable[tuple[int, int]]) -> list[Piece]:
     if done < len(text):
         pieces.append(Piece(text[done:], False))
     return pieces
-
-
-def _sentences(text: str, language: str, spans: Sequence[Span]) -> Iterator[tuple[int, int]]:
-    """(start, end) of each sentence to send."""
-    for line_start, line_end in _lines(text, spans):
-        start = _content_start(text, line_start, line_end, spans)
-        end = start + len(text[start:line_end].rstrip())
-        if not translatable(text, start, end, spans):
-            continue
-        if not _SENTENCE_END.search(text, start, end):
-            yield start, end
-            continue
-        for sentence in _outside(_split(text, start, end, language), spans):
-            if translatable(text, *sentence, spans):
-                yield sentence
 
 
 def _lines(text: str, spans: Sequence[Span]) -> Iterator[tuple[int, int]]:
