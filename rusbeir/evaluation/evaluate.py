@@ -45,7 +45,17 @@ def evaluate(qrels: Qrels, run: Run, measures: str | Sequence[str] = DEFAULT_MEA
     names = check_measures(measures)
     if not qrels:
         raise BadInput("The qrels contain no query, so there is nothing to evaluate.")
-    _refuse_unusable(qrels, run)
+    # What trec_eval's code cannot hold is refused here, whatever it was read from.
+    for query_id, grades in qrels.items():
+        if grades and max(max(grades.values()), -min(grades.values())) > MAX_GRADE:
+            doc_id = max(grades, key=lambda one: abs(grades[one]))
+            raise BadInput(
+                f"The grade of document {doc_id!r} for query {query_id!r} is {shorten(str(grades[doc_id]), 20)}; "
+                f"expected an integer from -{MAX_GRADE:,} to {MAX_GRADE:,}."
+            )
+        for record_id in (query_id, *grades, *run.get(query_id, ())):
+            if "\0" in record_id or (not record_id.isascii() and _SURROGATE.search(record_id)):
+                raise BadInput(f"The id {shorten(repr(record_id))} has a character that trec_eval cannot hold.")
     scores: dict[str, dict[str, float]] = {query_id: dict.fromkeys(names, 0.0) for query_id in qrels}
     for query_id, name, value in per_query(qrels, run, names):
         scores[query_id][name] = value
@@ -60,20 +70,6 @@ def evaluate(qrels: Qrels, run: Run, measures: str | Sequence[str] = DEFAULT_MEA
         n_zero_hit=len(qrels) - len(answered),
         n_tied=len(_find_tied_queries(qrels, run, names)),
     )
-
-
-def _refuse_unusable(qrels: Qrels, run: Run) -> None:
-    """Raise BadInput for grades and ids that trec_eval's code cannot hold, whatever they were read from."""
-    for query_id, grades in qrels.items():
-        if grades and max(max(grades.values()), -min(grades.values())) > MAX_GRADE:
-            doc_id = max(grades, key=lambda one: abs(grades[one]))
-            raise BadInput(
-                f"The grade of document {doc_id!r} for query {query_id!r} is {shorten(str(grades[doc_id]), 20)}; "
-                f"expected an integer from -{MAX_GRADE:,} to {MAX_GRADE:,}."
-            )
-        for record_id in (query_id, *grades, *run.get(query_id, ())):
-            if "\0" in record_id or (not record_id.isascii() and _SURROGATE.search(record_id)):
-                raise BadInput(f"The id {shorten(repr(record_id))} has a character that trec_eval cannot hold.")
 
 
 def _find_tied_queries(qrels: Qrels, run: Run, names: Sequence[str]) -> set[str]:

@@ -58,18 +58,33 @@ def per_query(qrels: Qrels, run: Run, names: Sequence[str]) -> Iterator[tuple[st
     """(query_id, measure name, value) for every query of the qrels and every canonical name.
 
     Ties are broken by falling document id, as trec_eval does, in the measures of other providers too.
+    trec_eval takes a document with a negative grade for one that is in the pool and not judged. Only infAP tells it
+    from a document that is not in the pool; for all the others, such judgements are left out.
     """
+    import ir_measures
 
-    by_trec_eval: dict[Any, list[tuple[str, int | None]]] = {}
+    forms: dict[Any, list[tuple[str, int | None]]] = {}
+    """trec_eval's form of a measure -> the names that it gives, each with a cut-off for RR."""
     others = []
     for name in names:
         measure = _parse(name)
         if (form := _trec_eval_form(measure)) is None:
             others.append(measure)
         else:
-            by_trec_eval.setdefault(form, []).append((name, None if form == measure else measure.params["cutoff"]))
-    if by_trec_eval:
-        yield from _compute_by_trec_eval(qrels, run, by_trec_eval)
+            forms.setdefault(form, []).append((name, None if form == measure else measure.params["cutoff"]))
+    for pooled in (False, True):
+        chosen = [form for form in forms if (form.NAME == "infAP") is pooled]
+        if not chosen:
+            continue
+        safe = {query_id: _without_negative(grades, pooled) for query_id, grades in qrels.items()}
+        try:
+            for metric in ir_measures.pytrec_eval.evaluator(chosen, safe).iter_calc(run):
+                for name, cutoff in forms[metric.measure]:
+                    beyond = cutoff is not None and metric.value * cutoff < 1 - 1e-9
+                    yield metric.query_id, name, 0.0 if beyond else float(metric.value)
+        except (TypeError, ValueError, OverflowError) as error:
+            given = ", ".join(name for form in chosen for name, _ in forms[form])
+            raise BadInput(f"trec_eval cannot compute {given} from these judgements and this run: {error}.") from error
     if others:
         yield from _compute_others(qrels, run, others)
 
@@ -170,31 +185,6 @@ def _trec_eval_form(measure: Any) -> Any:
     if measure.NAME == "RR":
         measure = type(measure)(**{name: value for name, value in measure.params.items() if name != "cutoff"})
     return measure if ir_measures.pytrec_eval.supports(measure) else None
-
-
-def _compute_by_trec_eval(
-    qrels: Qrels, run: Run, forms: Mapping[Any, Sequence[tuple[str, int | None]]]
-) -> Iterator[tuple[str, str, float]]:
-    """As per_query, by trec_eval's code: its form of a measure -> the names that it gives, each with a cut-off for RR.
-
-    trec_eval takes a document with a negative grade for one that is in the pool and not judged. Only infAP tells it
-    from a document that is not in the pool; for all the others, such judgements are left out.
-    """
-    import ir_measures
-
-    for pooled in (False, True):
-        chosen = [form for form in forms if (form.NAME == "infAP") is pooled]
-        if not chosen:
-            continue
-        safe = {query_id: _without_negative(grades, pooled) for query_id, grades in qrels.items()}
-        try:
-            for metric in ir_measures.pytrec_eval.evaluator(chosen, safe).iter_calc(run):
-                for name, cutoff in forms[metric.measure]:
-                    beyond = cutoff is not None and metric.value * cutoff < 1 - 1e-9
-                    yield metric.query_id, name, 0.0 if beyond else float(metric.value)
-        except (TypeError, ValueError, OverflowError) as error:
-            names = ", ".join(name for form in chosen for name, _ in forms[form])
-            raise BadInput(f"trec_eval cannot compute {names} from these judgements and this run: {error}.") from error
 
 
 def _without_negative(grades: Mapping[str, int], pooled: bool) -> Mapping[str, int]:

@@ -22,13 +22,13 @@ def parse_target_language(tag: str, source: str) -> str:
     'pt-BR'
     """
     primary = tag.partition("-")[0]
-    if not _TAG.fullmatch(tag) or (len(primary) == 2 and primary not in iso639_1()):
-        names = {english_name(code).lower(): code for code in iso639_1()}
+    if not _TAG.fullmatch(tag) or (len(primary) == 2 and primary not in _iso639()):
+        names = {english_name(code).lower(): code for code in _iso639()}
         near = difflib.get_close_matches(tag.lower(), names, n=1, cutoff=0.8)
         hint = f" Did you mean {names[near[0]]!r}?" if near else ""
         raise UnknownName(
             f"No language {tag!r}.{hint} Languages are named by BCP 47, such as pt-BR or zh-Hans. Two-letter tags: "
-            f"{', '.join(sorted(iso639_1()))}."
+            f"{', '.join(sorted(_iso639()))}."
         )
     if tag == source:
         raise BadInput(f"The dataset is already in {source!r}. Name another language with --to.")

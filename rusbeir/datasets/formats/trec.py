@@ -72,17 +72,19 @@ def read_judgements(lines: Iterable[bytes], file: str, complain: Complain) -> It
             continue
         place = Place(file, number)
         fields = line.strip(b"\r\n").split(separator)
-        if not columns:
+        if is_first := not columns:
             # A tab if that gives three or four columns, else any white space.
             shapes = ((one, len(line.strip(b"\r\n").split(one))) for one in (b"\t", None))
             separator, columns = next((shape for shape in shapes if shape[1] in (3, 4)), (None, 0))
             fields = line.strip(b"\r\n").split(separator)
-            is_header = fields[0].strip().lower().translate(None, b"-_ ") in _HEADER and _grade(fields[-1]) is None
-            if columns and is_header:
-                continue
+        field = fields[-1].strip()
+        digits = field.removeprefix(b"-")
+        grade = int(field) if digits.isdigit() and len(digits) <= _MAX_DIGITS and int(field) in GRADES else None
+        if is_first and columns and grade is None and fields[0].strip().lower().translate(None, b"-_ ") in _HEADER:
+            continue
         if len(fields) != columns:
             complain("columns", place, _wrong_columns(len(fields), columns))
-        elif (grade := _grade(fields[-1])) is None:
+        elif grade is None:
             complain("grade", place, f"the grade {_quote(fields[-1])} is not {GRADE_BOUNDS}")
         elif not fields[0] or not fields[-2]:
             complain("id", place, "the query id or the document id is empty")
@@ -107,12 +109,6 @@ def collect(judgements: Iterable[tuple[Place, Judgement]]) -> dict[str, dict[str
             raise _repeated(place, query_id, doc_id)
         docs[doc_id] = grade
     return qrels
-
-
-def _grade(field: bytes) -> int | None:
-    field = field.strip()
-    digits = field.removeprefix(b"-")
-    return int(field) if digits.isdigit() and len(digits) <= _MAX_DIGITS and int(field) in GRADES else None
 
 
 def _wrong_columns(found: int, columns: int) -> str:
