@@ -69,7 +69,12 @@ class Pieces:
         starts, ends = borders[::2], borders[1::2]
         if len(codes) > MAX_WINDOW_CHARS:  # a single very long piece, not worth remembering
             return "".join(self._learn(_texts(codes, starts, ends))).encode(ENCODING)
-        hashes = _hashes(codes, starts, ends)
+        # A 64-bit hash of each piece, the sum of its codes times powers of a large number; never 0.
+        powers, inverses = _powers()
+        sums = np.zeros(len(codes) + 1, np.uint64)
+        np.cumsum(codes * powers[: len(codes)], out=sums[1:])
+        hashes: Array = (sums[ends] - sums[starts]) * inverses[starts]
+        hashes[hashes == 0] = 1
         slots = self._slots(hashes)
         unknown = np.flatnonzero(self._hashes[slots] != hashes)
         if len(unknown):
@@ -163,16 +168,6 @@ def _solid(codes: Array) -> Array:
     """Whether each code belongs to a piece. Pieces may contain rarer kinds of white space, which learn splits too."""
     solid: Array = (codes > SPACE) & (codes != NO_BREAK_SPACE)
     return solid
-
-
-def _hashes(codes: Array, starts: Array, ends: Array) -> Array:
-    """A 64-bit hash of each piece, the sum of its codes times powers of a large number; never 0."""
-    powers, inverses = _powers()
-    sums = np.zeros(len(codes) + 1, np.uint64)
-    np.cumsum(codes * powers[: len(codes)], out=sums[1:])
-    hashes: Array = (sums[ends] - sums[starts]) * inverses[starts]
-    hashes[hashes == 0] = 1
-    return hashes
 
 
 @cache
