@@ -12,6 +12,7 @@ from rusbeir.retrieval import parse
 from rusbeir.retrieval.spec import Spec, Stage, Value
 
 _FOLDER = Path(__file__).parent / "published"
+_PAPER_PROFILES = ("default", "rusbeir-paper")
 
 
 def papers() -> list[str]:
@@ -46,7 +47,14 @@ def _table(paper: str) -> Mapping[tuple[str, str, str], float]:
 
 
 def _without_options(spec: Spec) -> Spec:
-    return Spec(tuple(Stage(stage.name, tuple(map(_bare, stage.args))) for stage in spec.stages))
+    return Spec(tuple(_bare_stage(stage) for stage in spec.stages))
+
+
+def _bare_stage(stage: Stage) -> Stage:
+    # BM25 over raw words is another system than a paper's, which analyses them.
+    if stage.name == "bm25" and dict(stage.options).get("profile", "default") not in _PAPER_PROFILES:
+        return stage
+    return Stage(stage.name, tuple(map(_bare, stage.args)))
 
 
 def _bare(value: Value) -> Value:

