@@ -121,7 +121,7 @@ def _facts_of(
 
 def _load(name: str, fingerprint: str) -> Dataset:
     try:
-        dataset = load(name)
+        dataset = load(name, download=False)
     except RusbeirError as error:
         raise BadInput(f"--where needs the queries of {name}: name its folder with --data ({error})") from None
     if dataset.fingerprint != fingerprint:

@@ -7,6 +7,7 @@ data are JSON in which no tag can end, and the script writes them as text.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -53,8 +54,8 @@ def write_site(
         file.write(f"{__version__}\n".encode())
     pages = {one.dataset: f"{slug(one.dataset)}-{digest(one.dataset, chars=6)}.html" for one in comparison.datasets}
     for n, one in enumerate(comparison.datasets, 1):
-        group = [result for result in found if result.dataset == one.dataset]
-        group.sort(key=lambda result: [score.system for score in one.systems].index(result.label))
+        by_label = {result.label: result for result in found if result.dataset == one.dataset}
+        group = [by_label[score.system] for score in one.systems]
         explored, audit = _explore(group, folders, progress)
         page = _render("dataset.html.j2", comparison=comparison, dataset=one, explored=explored, audit=audit)
         with atomic_file(out / "datasets" / pages[one.dataset]) as file:
@@ -76,7 +77,7 @@ def _explore(
         if fingerprint in folders:
             dataset, folder = folders[fingerprint]
         else:
-            dataset = load(group[0].dataset, progress=progress)
+            dataset = load(group[0].dataset, download=False, progress=progress)
         if dataset.fingerprint != fingerprint:
             raise BadInput(f"{group[0].dataset} is not what was measured. Name its folder with --data.")
         source = _source_of(dataset)
@@ -92,7 +93,7 @@ def _source_of(dataset: Dataset) -> Dataset | None:
     """What a port was made of, where it can be loaded by its name."""
     origin = dataset.card.provenance.get("source", {})
     try:
-        return load(origin["name"], split=dataset.card.split) if origin.get("name") else None
+        return load(origin["name"], split=dataset.card.split, download=False) if origin.get("name") else None
     except RusbeirError:
         return None
 
@@ -141,8 +142,6 @@ def _interval(score: SystemScore, systems: Sequence[SystemScore], width: int = 1
 
 def _scatter(dataset: DatasetComparison, width: int = 420, height: int = 220) -> list[tuple[float, float, SystemScore]]:
     """(x, y, system) of effectiveness against search time per query on a logarithmic scale."""
-    import math
-
     cost = [math.log10(max(one.seconds.get("search", 0.0), 1e-3) / dataset.n_queries) for one in dataset.systems]
     means = [one.mean for one in dataset.systems]
     wide, high = max(cost) - min(cost) or 1.0, max(means) - min(means) or 1.0
