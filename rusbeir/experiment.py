@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
-import resource
 import sys
 import time
 from collections import Counter
@@ -117,7 +116,7 @@ def bench(
             "search": search_seconds,
             "evaluate": evaluate_seconds,
         },
-        "bytes": {"index": ready.index_bytes, "peak_rss": _peak_rss()},
+        "bytes": {"index": ready.index_bytes} | _peak_rss(),
         "run": str(run_path),
         "per_query": str(per_query_path),
         "version": __version__,
@@ -240,11 +239,15 @@ def _present(out: Path, dataset: Dataset, system: str, signature: str, names: Se
     return None
 
 
-def _peak_rss() -> int:
-    """The peak resident size of this process so far, in bytes."""
+def _peak_rss() -> dict[str, int]:
+    """{"peak_rss": the peak resident size of this process so far, in bytes}; {} on Windows, which is not asked."""
     # On Linux getrusage includes the process that started this one; /proc gives this one's own peak.
     with contextlib.suppress(OSError):
         if own := re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text()):
-            return 1024 * int(own[1])
+            return {"peak_rss": 1024 * int(own[1])}
+    try:
+        import resource
+    except ImportError:
+        return {}
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    return {"peak_rss": peak if sys.platform == "darwin" else peak * 1024}

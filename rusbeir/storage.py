@@ -35,6 +35,7 @@ if sys.platform == "win32":
     import msvcrt
 
     _NO_FOLLOW = 0
+    _SYNCABLE = "r+b"
 
     def _take(file: IO[bytes]) -> None:
         # One byte far behind the process id, which others must be able to read.
@@ -44,6 +45,7 @@ else:
     import fcntl
 
     _NO_FOLLOW = os.O_NOFOLLOW
+    _SYNCABLE = "rb"
 
     def _take(file: IO[bytes]) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -100,7 +102,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         yield temporary
         for entry in temporary.rglob("*"):
             if entry.is_file():
-                with entry.open("rb") as file:
+                with entry.open(_SYNCABLE) as file:
                     os.fsync(file.fileno())
         temporary.chmod(0o777 & ~_UMASK)
         try:

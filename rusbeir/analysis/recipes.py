@@ -14,7 +14,6 @@ from importlib.metadata import entry_points, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
-from unicodedata import unidata_version
 
 from rusbeir.analysis import folding, lemmas, stemmers, tokenisers
 from rusbeir.errors import BadInput, unknown
@@ -84,7 +83,11 @@ class Recipe:
 
     @cached_property
     def signature(self) -> str:
-        """Every setting, with the versions of the libraries that carry it out; without white space."""
+        """Every setting, with the versions of the libraries that carry it out; without white space.
+
+        Python's own version is left out: str.lower, str.casefold and unicodedata.normalize give the same for every
+        character of Unicode 14, the tables of Python 3.11, in all later versions of Python.
+        """
         stop = "none"
         if stop_words := self.stop.words | set(self.stop_extra):  # such as nltk151+1.75812a
             stop = f"{slug(self.stop.name.split('-')[0])}{len(self.stop.words)}"
@@ -103,7 +106,6 @@ class Recipe:
             + (f"@{self.lemma_min_chars}" if self.lemma_min_chars > 1 else ""),
             f"stem:{stemmers.describe_stemmer(self.stemmer)}" + ("@surface" if self.stem == "surface" else ""),
             f"stop:{stop}" + ("" if self.stop_match == "surface" else f"@{self.stop_match}"),
-            f"unicode:{unidata_version}",
         ]
         return "|".join(part for part in parts if part)
 

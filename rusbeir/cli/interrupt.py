@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -25,10 +26,10 @@ def stop_soon() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
+    reading, writing = socket.socketpair()
+    writing.setblocking(False)
     # Python's own handlers wait for the main thread, which may be in a library; this descriptor does not.
-    wakeup = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    wakeup = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Thread(target=_watch, args=(reading,), daemon=True).start()
     try:
@@ -36,7 +37,7 @@ def stop_soon() -> Iterator[None]:
     finally:
         signal.signal(signal.SIGINT, handler)
         signal.set_wakeup_fd(wakeup)
-        os.close(writing)
+        writing.close()
 
 
 def tell() -> None:
@@ -47,11 +48,11 @@ def tell() -> None:
         sys.stderr.flush()
 
 
-def _watch(reading: int) -> None:
-    """End the process GRACE_SECONDS after a SIGINT; return when the pipe is closed."""
-    while received := os.read(reading, 1):
+def _watch(reading: socket.socket) -> None:
+    """End the process GRACE_SECONDS after a SIGINT; return when the other end is closed."""
+    while received := reading.recv(1):
         if received[0] == signal.SIGINT:
             time.sleep(GRACE_SECONDS)
             tell()
             os._exit(EXIT_CODE)
-    os.close(reading)
+    reading.close()

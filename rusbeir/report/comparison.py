@@ -345,4 +345,6 @@ def _sum(tables: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _largest(tables: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    return {key: max(table[key] for table in tables) for key in tables[0]}
+    # A row made on Windows has no peak_rss.
+    common = [key for key in tables[0] if all(key in table for table in tables)]
+    return {key: max(table[key] for table in tables) for key in common}

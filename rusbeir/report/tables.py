@@ -115,7 +115,7 @@ def score_table(systems: Sequence[SystemScore]) -> tuple[list[str], list[list[st
             f"{score.seconds.get('analyse', 0.0) + score.seconds.get('index', 0.0):.1f}",
             f"{score.seconds.get('search', 0.0):.1f}",
             f"{score.bytes.get('index', 0) / 1e6:.1f}",
-            f"{score.bytes.get('peak_rss', 0) / 1e6:.0f}",
+            f"{score.bytes['peak_rss'] / 1e6:.0f}" if "peak_rss" in score.bytes else "",
         ]
         if published:
             cells.insert(3, "" if score.published is None else f"{100 * score.published:.2f}")

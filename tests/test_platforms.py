@@ -1,0 +1,99 @@
+"""Other systems and other Pythons: what rusbeir imports there, and whether rows made by one are found by another."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from rusbeir.analysis import language_files, read_language
+
+REPOSITORY = Path(__file__).parent.parent
+
+AS_ON_WINDOWS = """
+import importlib, json, os, pathlib, pkgutil, signal, sys, types
+import rusbeir.cli.main
+names = ["rusbeir", *(found.name for found in pkgutil.walk_packages(rusbeir.__path__, "rusbeir."))]
+names = [name for name in names if not name.endswith("__main__")]
+for name in names:
+    importlib.import_module(name)
+import rusbeir
+rusbeir.bench("mini/ru", "bm25", out=sys.argv[1] + "/here")  # other packages are imported as this system has them
+os.environ["RUSBEIR_CACHE"] = sys.argv[1] + "/cache"
+for name in [name for name in sys.modules if name.partition(".")[0] == "rusbeir"]:
+    del sys.modules[name]
+for name in ("resource", "fcntl", "pwd", "grp", "termios", "tty", "pty", "readline", "syslog"):
+    sys.modules[name] = None
+for module, name in [(os, name) for name in ("O_NOFOLLOW", "killpg", "sched_getaffinity", "set_blocking", "getuid")] + [
+    (signal, "SIGKILL"), (signal, "SIGHUP"), (signal, "pthread_sigmask"),
+]:
+    delattr(module, name)
+sys.modules["msvcrt"] = types.SimpleNamespace(LK_NBLCK=2, locking=lambda descriptor, mode, n_bytes: None)
+sys.platform = "win32"
+for name in names:
+    importlib.import_module(name)
+read_text = pathlib.Path.read_text
+def without_proc(path, *args, **kwargs):
+    if path.parts[1:2] == ("proc",):
+        raise FileNotFoundError(path)
+    return read_text(path, *args, **kwargs)
+pathlib.Path.read_text = without_proc
+from rusbeir.cli import interrupt
+with interrupt.stop_soon():
+    row = importlib.import_module("rusbeir").bench("mini/ru", "bm25", out=sys.argv[1] + "/there")
+print(json.dumps({"modules": len(names), "bytes": row["bytes"], "nDCG@10": row["measures"]["nDCG@10"]}))
+"""
+
+
+def test_without_what_exists_on_linux_only(tmp_path: Path):
+    """Every module is imported and a row is made without the modules and names that Windows lacks."""
+    done = subprocess.run(
+        [sys.executable, "-c", AS_ON_WINDOWS, str(tmp_path)],
+        cwd=REPOSITORY, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)
+    assert shown["modules"] > 100
+    assert shown["nDCG@10"] > 0.5
+    assert list(shown["bytes"]) == ["index"], "what is not measured is not in the row"
+
+
+@pytest.mark.parametrize("code", language_files())
+def test_signatures_do_not_depend_on_the_python(code: str):
+    for recipe in read_language(code).profiles.values():
+        for version in (unicodedata.unidata_version, platform.python_version()):
+            assert f":{version}" not in recipe.signature
+            assert f"-{version}" not in recipe.signature
+
+
+# Each character that a Python knows, as the functions that make terms change it.
+TABLE = """
+import sys, unicodedata
+for number in range(sys.maxunicode + 1):
+    char = chr(number)
+    if unicodedata.category(char) not in ("Cn", "Cs"):
+        changed = char.lower(), char.casefold(), unicodedata.normalize("NFKC", char)
+        kind = char.isalnum(), char.isalpha(), char.isspace(), unicodedata.combining(char)
+        print(number, *map(ascii, changed), *kind)
+"""
+N_CHARACTERS = 282_230
+"""Of Unicode 14, which Python 3.11 has, with those of private use and without surrogates."""
+
+
+def test_all_pythons_change_characters_alike(needs):
+    """Python's Unicode tables differ in the characters that the older one lacks, and in nothing else."""
+    listed = subprocess.run(["bash", REPOSITORY / ".ci" / "pythons"], capture_output=True, text=True, check=True)
+    needs("a second Python", len(pythons := listed.stdout.split()) > 1, "install python3.12, or another from 3.11 on")
+    tables = []
+    for python in pythons:
+        printed = subprocess.run([python, "-c", TABLE], capture_output=True, text=True, check=True).stdout
+        tables.append(dict(line.split(" ", 1) for line in printed.splitlines()))
+    shared = set.intersection(*map(set, tables))
+    assert len(shared) >= N_CHARACTERS
+    differing = {number: [table[number] for table in tables] for number in shared if len({t[number] for t in tables}) > 1}
+    assert not differing
