@@ -1,6 +1,7 @@
 """Jobs: what long, paid work needs: a journal, limits, a budget and a client for language models."""
 
 from rusbeir.jobs.budget import Budget, BudgetReached, CharBudget
+from rusbeir.jobs.http import MAX_ANSWER_BYTES, bound_answers
 from rusbeir.jobs.journal import Attempt, Journal, Task, task_key
 from rusbeir.jobs.llm import Llm
 from rusbeir.jobs.llm_answer import Answer, Price, Rejected, Usage
@@ -8,6 +9,7 @@ from rusbeir.jobs.task_queue import Size, TaskCounts, TaskQueue, TaskResult
 from rusbeir.jobs.throttle import Exhausted, Limits, Throttle, Transient, retry_after_seconds
 
 __all__ = [
+    "MAX_ANSWER_BYTES",
     "Answer",
     "Attempt",
     "Budget",
@@ -27,6 +29,7 @@ __all__ = [
     "Throttle",
     "Transient",
     "Usage",
+    "bound_answers",
     "retry_after_seconds",
     "task_key",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import re
@@ -12,6 +13,7 @@ from typing import Any, Literal, TypeVar
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from rusbeir.errors import BackendError, BadInput, require
+from rusbeir.jobs.http import MAX_ANSWER_BYTES, bound_answers
 from rusbeir.jobs.llm_answer import (
     FREE,
     Answer,
@@ -61,6 +63,8 @@ class Llm:
     query: str = field(default="", repr=False)
     """What followed the ? of the endpoint's address, such as key=…; it is sent with every request."""
     timeout_seconds: float = 120.0
+    """Of a whole request, to the last byte of its answer."""
+    max_answer_bytes: int = MAX_ANSWER_BYTES
     price: Price = FREE
     usage: Usage = field(default_factory=Usage, compare=False)
     _clients: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
@@ -183,14 +187,16 @@ class Llm:
         if not self._clients:
             settings = {"base_url": self.endpoint, "api_key": self.key, "timeout": self.timeout_seconds}
             query = dict(parse_qsl(self.query, keep_blank_values=True)) or None
-            self._clients.append(openai.AsyncOpenAI(**settings, default_query=query, max_retries=0))
+            # A redirection would send the texts to an address that nobody gave.
+            http = bound_answers(openai.DefaultAsyncHttpxClient(follow_redirects=False), self.max_answer_bytes)
+            self._clients.append(openai.AsyncOpenAI(**settings, default_query=query, max_retries=0, http_client=http))
         # None of the client's errors is kept as a cause: they hold the request, and with it the key.
         try:
             client = self._clients[0]
             resource = client.chat.completions if kind == "chat" else client.embeddings
-            response = await resource.with_raw_response.create(**request)
-            return str(response.text)
-        except openai.APITimeoutError:
+            async with asyncio.timeout(self.timeout_seconds):
+                return str((await resource.with_raw_response.create(**request)).text)
+        except (openai.APITimeoutError, TimeoutError):
             raise Transient("timeout", detail=f"no answer within {self.timeout_seconds:g} seconds") from None
         except openai.APIStatusError as error:
             raise _failure(error, self) from None
@@ -245,6 +251,9 @@ def _failure(error: Any, llm: Llm) -> Exception:
         return Transient(
             _REPEATABLE.get(status, "server"), detail=detail, retry_after=_retry_after(error.response.headers)
         )
+    if 300 <= status < 400:
+        address = error.response.headers.get("location", "nowhere")
+        return Transient("server", detail=llm._redact(f"{status} leads to {address}, which OPENAI_BASE_URL is not"))
     if status in {401, 403}:
         return BadInput(f"{llm.endpoint} does not accept the key in OPENAI_API_KEY ({detail}).")
     if status == 404:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -11,6 +12,8 @@ from typing import Any, NamedTuple
 from rusbeir.errors import BackendError
 from rusbeir.jobs.throttle import Transient
 
+_MAX_TOKENS = 1 << 40
+"""A server that counts more counts wrongly."""
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
@@ -75,7 +78,7 @@ def parse_response(body: str) -> dict[str, Any]:
     """The JSON object in the body of a response. Raises Transient where there is none."""
     try:
         response = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise Transient("malformed", detail="the response is not JSON") from None
     if not isinstance(response, dict):
         raise Transient("malformed", detail="the response is not a JSON object")
@@ -85,7 +88,7 @@ def parse_response(body: str) -> dict[str, Any]:
 def count_tokens(response: Mapping[str, Any], kind: str) -> int:
     """The tokens that a response counts as prompt_tokens or completion_tokens; 0 where it does not."""
     value = _object(response.get("usage")).get(kind)
-    return value if isinstance(value, int) and value > 0 else 0
+    return value if isinstance(value, int) and 0 < value <= _MAX_TOKENS else 0
 
 
 def read_answer(response: Mapping[str, Any]) -> Answer:
@@ -117,7 +120,7 @@ def read_vectors(response: Mapping[str, Any]) -> list[tuple[int, list[float]]]:
     data = response.get("data")
     try:
         rows = [(int(row["index"]), [float(number) for number in row["embedding"]]) for row in data or []]
-    except (TypeError, ValueError, KeyError) as error:
+    except (TypeError, ValueError, KeyError, OverflowError) as error:
         raise Transient("malformed", detail=f"the response has no vectors ({error!r})") from None
     if not rows:
         raise Transient("empty", detail="the response has no vectors")
@@ -132,7 +135,8 @@ def _first_tokens(choice: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
     return tuple(
         (str(token.get("token")), float(token["logprob"]))
         for token in found
-        if isinstance(token.get("logprob"), (int, float))
+        # A probability of 0 has no logarithm, and numbers of hundreds of digits are not floats.
+        if isinstance(token.get("logprob"), (int, float)) and abs(token["logprob"]) <= sys.float_info.max
     )
 
 

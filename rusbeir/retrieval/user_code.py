@@ -196,7 +196,7 @@ class UserRetriever:
 def _read_score(score: Any) -> float:
     try:
         return float(score)
-    except (TypeError, ValueError, RuntimeError):
+    except (TypeError, ValueError, OverflowError, RuntimeError):
         return math.nan
 
 

@@ -55,6 +55,7 @@ ROWS = [
     (SEARCH, "{q: ['d1'] for q in queries}", ["answered a list for the query 'q1'"]),
     (SEARCH, "{q: {'d1': None} for q in queries}", ["answered a score that is not a number for the query 'q1'"]),
     (SEARCH, "{q: {'d1': 'x'} for q in queries}", ["answered a score that is not a number for the query 'q1'"]),
+    (SEARCH, "{q: {'d1': 10**400} for q in queries}", ["answered a score that is not a number for the query 'q1'"]),
     (SEARCH, "{q: {'d1': 2, 'd9': 1} for q in queries}", [f"the document 'd9' for the query 'q1', {UNKNOWN}"]),
     (SEARCH, "{q: {1: 1} for q in queries}", [f"the document 1 for the query 'q1', {UNKNOWN}"]),
     (f"rrf(bm25,{SEARCH})", "{q: {'doc-d1': 1} for q in queries}", ["the document 'doc-d1'", UNKNOWN]),
@@ -66,6 +67,7 @@ ROWS = [
         ["returned a list", "not an array of numbers", "inhomogeneous"],
     ),
     (DENSE, "['a'] * len(texts)", ["not an array of numbers", "Return a float32 array [n, dim].", "'a'"]),
+    (DENSE, "[[10**400, 0]] * len(texts)", ["not an array of numbers", "Return a float32 array [n, dim]."]),
     (DENSE, "None", ["Return one vector per text."]),
     ("dense(python:mine.Shy)", "None", ["RuntimeError: no name in mine.py:"]),
     ("bm25 >> rerank(python:mine.Shy)", "None", ["RuntimeError: no name in mine.py:"]),
@@ -76,6 +78,10 @@ ROWS = [
     ),
     (RERANK, "[None] * len(documents)", ["returned a list, which is not a list of numbers"]),
     (RERANK, "['a'] * len(documents)", ["returned a list, which is not a list of numbers", "'a'"]),
+    (RERANK, "[10**400] * len(documents)", ["returned a list, which is not a list of numbers", "too large"]),
+    (RERANK, "{1.0: text for text in documents}", ["returned a dict, which is not a list of numbers", "no order"]),
+    (RERANK, "{1.0}", ["returned a set, which is not a list of numbers", "no order"]),
+    (RERANK, "'1' * len(documents)", ["returned a str, which is not a list of numbers"]),
     (RERANK, "1.0", ["returned a float, which is not a list of numbers"]),
 ]
 

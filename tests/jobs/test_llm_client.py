@@ -79,6 +79,11 @@ ANSWERS = [
         Answer("x", "", 0, 0),
         "the least a server may answer",
     ),
+    (
+        completion(tokens=(10**400, 5)),
+        Answer("Hola.", "stop", 0, 5, "", "tiny-2026-01-01"),
+        "a number of tokens that cannot be",
+    ),
 ]
 
 
@@ -109,6 +114,15 @@ FAILURES = [
         "page",
     ),
     (Reply(body=""), Transient, "malformed", "not JSON", "empty body"),
+    (Reply(body="[" * 100_000), Transient, "malformed", "not JSON", "nested deeply"),
+    (Reply(500, "[" * 100_000), Transient, "server", "500", "an error nested deeply"),
+    (
+        Reply(307, headers={"Location": "http://127.0.0.1:9/x"}),
+        Transient,
+        "server",
+        "307 leads to http://127.0.0.1:9/x, which OPENAI_BASE_URL is not",
+        "sent elsewhere",
+    ),
     (Reply(body="[]"), Transient, "malformed", "not a JSON object", "another shape"),
     (Reply(body='{"choices": []}'), Transient, "empty", "no choices", "empty choices"),
     (Reply(body='{"error": {"message": "busy"}}'), Transient, "empty", "busy", "an error with status 200"),

@@ -11,7 +11,7 @@ import json
 import threading
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from tests.support.checkable import KEPT, LETTERS, known_pairs, russian
@@ -56,6 +56,8 @@ class TranslationServer:
         self.keep_requests = False
         self.broken: Callable[[Request], Response | None] = lambda request: None
         """An answer to give instead, for tests of a single one."""
+        self.send: Callable[[asyncio.StreamWriter, Response], Awaitable[None]] = _send_whole
+        """How an answer goes out."""
         pairs = known_pairs()
         self.translate = translate or (lambda text: russian(text, pairs))
         self._asked: Counter[str] = Counter()
@@ -103,8 +105,7 @@ class TranslationServer:
         task.add_done_callback(self._connections.discard)
         try:
             while (request := await read_request(reader)) is not None:
-                writer.write(written(await self._answer(request)))
-                await writer.drain()
+                await self.send(writer, await self._answer(request))
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
@@ -147,6 +148,11 @@ class TranslationServer:
         if number % 10_000 >= self.faults * 10_000:
             return ""
         return self.kinds[number // 10_000 % len(self.kinds)]
+
+
+async def _send_whole(writer: asyncio.StreamWriter, response: Response) -> None:
+    writer.write(written(response))
+    await writer.drain()
 
 
 def _failed(fault: str, number: int) -> Response:

@@ -74,7 +74,7 @@ def check_vectors(answer: Any, texts: Sequence[str], dim: int | None, encoder: s
     """
     try:
         vectors = np.ascontiguousarray(answer, dtype=np.float32)
-    except (TypeError, ValueError, RuntimeError) as error:
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         remedy = "tensor.detach().float().cpu().numpy()" if hasattr(answer, "detach") else "a float32 array [n, dim]"
         raise BackendError(
             f"{encoder} returned a {type(answer).__name__}, which is not an array of numbers ({shorten(str(error))}). "

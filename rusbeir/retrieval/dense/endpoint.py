@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 CHARS_PER_TOKEN = 3
 """The endpoint's tokenizer is unknown; Cyrillic has about three characters to a token."""
 LIMITS = Limits(concurrency=1, timeout_seconds=120)
+MAX_ANSWER_BYTES = 64 << 20
+"""Of one answer: 64 texts (BLOCK_TEXTS) by 16,384 dimensions by 64 characters a number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +72,7 @@ class EndpointEncoder:
 
     @cached_property
     def _llm(self) -> Llm:
-        llm = Llm.from_environment(self.model.name)
+        llm = replace(Llm.from_environment(self.model.name), max_answer_bytes=MAX_ANSWER_BYTES)
         logger.warning("Texts are sent to %s, to be encoded by %s.", llm.endpoint, llm.model)
         return llm
 
@@ -90,8 +92,10 @@ async def _embeddings(llm: Llm, texts: list[str]) -> Vectors:
         raise BackendError(f"{llm.endpoint} returned {len(rows)} vectors for {len(texts)} texts. Nothing was kept.")
     if len({len(row) for row in rows}) != 1:
         raise Transient("malformed", detail="the vectors have different lengths")
-    vectors = np.array(rows, dtype=np.float32)
-    # Not every server normalises, and the Protocol promises unit length.
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    vectors /= np.where(lengths == 0, 1, lengths)
+    # What is too large for a float becomes infinity or NaN, which check_vectors refuses.
+    with np.errstate(over="ignore", invalid="ignore"):
+        vectors = np.array(rows, dtype=np.float32)
+        # Not every server normalises, and the Protocol promises unit length.
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors /= np.where(lengths == 0, 1, lengths)
     return vectors

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from rusbeir.errors import BackendError
@@ -105,8 +105,10 @@ class Scored(NamedTuple):
 def check_scores(scores: Any, documents: Sequence[str], reranker: str) -> list[float]:
     """The scores as floats. Raises BackendError unless there is one finite number per document."""
     try:
+        if isinstance(scores, Mapping | Set | str | bytes):
+            raise TypeError("it has no order of the documents")
         numbers = [float(score) for score in scores]
-    except (TypeError, ValueError, RuntimeError) as error:
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise BackendError(
             f"{reranker} returned a {type(scores).__name__}, which is not a list of numbers ({shorten(str(error))}). "
             f"Return one number for each of the {len(documents)} documents."

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import weakref
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
@@ -23,6 +24,8 @@ _WORD = re.compile(r"[^\W\d_]+")
 # Not a name: no capital. Nor an abbreviation: three letters at least.
 _LOWER_WORD = re.compile(r"(?<!\w)[^\W\d_A-Z][^\W\d_]{2,}")
 _COPIED_WORDS = 3
+_MAX_CHARS, _MAX_CHARS_PER_CHAR = 1_000, 20
+"""What a translation may have at most: so many characters, and so many more for each of the text."""
 
 
 async def ask_sendable(texts: Sequence[str], ask: Callable[[list[str]], Awaitable[Sequence[Outcome]]]) -> list[Outcome]:
@@ -63,12 +66,16 @@ async def one_by_one(texts: Sequence[str], ask: Callable[[str], Awaitable[Outcom
 
 
 def judge_answer(text: str, answer: str) -> Outcome:
-    """Return the answer, or the Failure of one that is empty or that repeats a text of more than three words.
+    """Return the answer, or the Failure of one that is empty, far too long or broken, or that repeats the text.
 
-    Names alone may stay as they are.
+    Names alone, and up to three words, may stay as they are.
     """
     if not answer.strip():
         return Failure("empty", "the answer is empty", True)
+    if len(answer) > _MAX_CHARS + _MAX_CHARS_PER_CHAR * len(text):
+        return Failure("malformed", f"the answer to {len(text):,} characters has {len(answer):,}", True)
+    if _SURROGATE.search(answer):
+        return Failure("malformed", "the answer has half a character (an unpaired surrogate)", True)
     if answer.strip() == text.strip():
         words = _MASK.sub(" ", text)
         if len(_WORD.findall(words)) > _COPIED_WORDS and _LOWER_WORD.search(words):
@@ -76,10 +83,12 @@ def judge_answer(text: str, answer: str) -> Outcome:
     return answer
 
 
-def judge_answers(texts: Sequence[str], answers: Sequence[str]) -> list[Outcome]:
-    """Judge the answers to one request. Raises Transient where there are not as many as texts."""
+def judge_answers(texts: Sequence[str], answers: Sequence[Any]) -> list[Outcome]:
+    """Judge the answers to one request. Raises Transient where they are not texts, or not as many."""
     if len(answers) != len(texts):
         raise Transient("malformed", detail=f"{len(texts)} texts were sent and {len(answers)} answers came back")
+    if not all(isinstance(answer, str) for answer in answers):
+        raise Transient("malformed", detail="not every answer is a text")
     return [judge_answer(text, answer) for text, answer in zip(texts, answers, strict=True)]
 
 
@@ -112,6 +121,17 @@ class PerLoop(Generic[T]):
     def take(self) -> T | None:
         """Remove and return the running loop's client; None where there is none."""
         return self._clients.pop(asyncio.get_running_loop(), None)
+
+
+@contextlib.contextmanager
+def reporting_failures(httpx: Any, server: str, seconds: float) -> Iterator[None]:
+    """Raise Transient where a request of an httpx client gets no whole answer."""
+    try:
+        yield
+    except httpx.TimeoutException:
+        raise Transient("timeout", detail=f"no answer within {seconds:g} seconds") from None
+    except httpx.RequestError as error:
+        raise Transient("server", detail=shorten(f"no connection to {server}: {error}")) from None
 
 
 TOO_LONG = frozenset({413, 414, 431})

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import re
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from rusbeir.errors import BackendError, BadInput, require
-from rusbeir.jobs import Limits, Transient
+from rusbeir.jobs import Limits, Transient, bound_answers
 from rusbeir.text import shorten
 from rusbeir.translation.backends import common
-from rusbeir.translation.backends.common import ask_sendable, judge_answers, read_key
+from rusbeir.translation.backends.common import PerLoop, ask_sendable, judge_answers, read_key
 from rusbeir.translation.backends.registry import codes_of, preset
 from rusbeir.translation.translator import Capacity, Failure, Outcome
 
@@ -33,7 +32,7 @@ class DeepL:
     """Another server than the key's own; for tests."""
     limits: Limits = field(default_factory=lambda: preset("deepl").limits)
     capacity: Capacity = field(default_factory=lambda: preset("deepl").capacity)
-    _clients: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
+    _clients: PerLoop[Any] = field(default_factory=PerLoop, init=False, repr=False, compare=False)
 
     @property
     def signature(self) -> str:
@@ -45,6 +44,7 @@ class DeepL:
             common.address(self.endpoint, "The translator deepl's endpoint")
         _codes(source, target)
         require("deepl", *_EXTRA)
+        require("httpx", *_EXTRA)
         _key()
 
     async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
@@ -53,17 +53,17 @@ class DeepL:
         return await ask_sendable(texts, lambda sent: self._ask(sent, codes))
 
     async def close(self) -> None:
-        """Close the connections. Harmless when repeated."""
-        while self._clients:
-            client, threads = self._clients.pop()
-            threads.shutdown()
-            client.close()
+        """Close the connections of this event loop. Harmless when repeated."""
+        if (client := self._clients.take()) is not None:
+            await client.aclose()
 
     async def _ask(self, texts: list[str], codes: tuple[str, str]) -> list[Outcome]:
-        deepl = require("deepl", *_EXTRA)
-        client, threads = self._open()
-        call = partial(
-            client.translate_text,
+        deepl, httpx = require("deepl", *_EXTRA), require("httpx", *_EXTRA)
+        translator = deepl.Translator(_key(), server_url=self.endpoint or None, send_platform_info=False)
+        translator.close()
+        exchange = translator._client = _Exchange()
+        translate = partial(
+            translator.translate_text,
             [_ILLEGAL.sub(" ", text) for text in texts],
             source_lang=codes[0],
             target_lang=codes[1],
@@ -72,8 +72,17 @@ class DeepL:
             split_sentences=deepl.SplitSentences.NO_NEWLINES,
             preserve_formatting=True,
         )
+        with contextlib.suppress(_Unanswered):
+            translate()
+        seconds = self.limits.timeout_seconds
+        client = self._clients.get(lambda: bound_answers(httpx.AsyncClient(timeout=seconds)))
+        with common.reporting_failures(httpx, "DeepL", seconds):
+            response = await client.request(**exchange.request)
+        if (failed := common.transient(response.status_code, response.reason_phrase, response.headers)) is not None:
+            raise failed
+        exchange.answer = (response.status_code, response.text)
         try:
-            rows = await asyncio.get_running_loop().run_in_executor(threads, call)
+            rows = translate()
         except deepl.QuotaExceededException:
             raise BackendError(
                 "DeepL's quota for this billing period is used up. Everything finished is saved; resume with "
@@ -81,9 +90,6 @@ class DeepL:
             ) from None
         except deepl.AuthorizationException:
             raise BadInput(f"DeepL does not accept the key in {KEY}.") from None
-        except deepl.ConnectionException as error:
-            reason = "timeout" if "timed out" in str(error).lower() else "server"
-            raise Transient(reason, detail=shorten(str(error))) from None
         except deepl.DeepLException as error:
             failure = self._refused(error)
             if len(texts) == 1:
@@ -91,7 +97,7 @@ class DeepL:
             # Which of the texts it is that DeepL cannot read, only asking for fewer tells.
             middle = len(texts) // 2
             return [*await self._ask(texts[:middle], codes), *await self._ask(texts[middle:], codes)]
-        except (ValueError, TypeError, LookupError, AttributeError) as error:
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             raise Transient("malformed", detail=shorten(f"the answer is not what DeepL sends: {error}")) from None
         return judge_answers(texts, [row.text for row in rows])
 
@@ -99,24 +105,33 @@ class DeepL:
         """The failure of a text that DeepL will not translate; raises for what has nothing to do with the texts."""
         status = error.http_status_code or 0
         said = shorten(str(error).replace(_key(), "[key]"))
-        if error.should_retry or common.transient(status, said, {}) is not None:
-            raise Transient("rate-limited" if status in {429, 529} else "server", detail=said)
         if "_lang" in said:
             raise BadInput(f"DeepL does not support this pair of languages: {said}")
         reason = "too-long" if status in common.TOO_LONG else "unsupported"
         return Failure(reason, said, False)
 
-    def _open(self) -> tuple[Any, ThreadPoolExecutor]:
-        if not self._clients:
-            deepl = require("deepl", *_EXTRA)
-            http_client: Any = require("deepl.http_client", *_EXTRA)
-            # The only place where the package takes them: Throttle repeats, and the limits know the time-out.
-            http_client.max_network_retries = 0
-            http_client.min_connection_timeout = self.limits.timeout_seconds
-            client = deepl.Translator(_key(), server_url=self.endpoint or None, send_platform_info=False)
-            self._clients.append((client, ThreadPoolExecutor(self.limits.concurrency, "deepl")))
-        client, threads = self._clients[0]
-        return client, threads
+
+class _Unanswered(Exception):
+    """The request is known, and has no answer yet."""
+
+
+@dataclass
+class _Exchange:
+    """Takes the place of the package's HTTP client, which reads on when nobody waits any more, however long the answer.
+
+    It keeps the first request, for which it has no answer, and answers the next one, which is the same.
+    """
+
+    request: dict[str, Any] = field(default_factory=dict)
+    answer: tuple[int, str] | None = None
+
+    def request_with_backoff(self, method: str, url: str, *, headers: Any, json: Any = None, **_: Any) -> Any:
+        self.request = {"method": method, "url": url, "headers": headers, "json": json}
+        if self.answer is None:
+            raise _Unanswered
+        return self.answer
+
+    def close(self) -> None: ...
 
 
 def _codes(source: str, target: str) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rusbeir.errors import require
-from rusbeir.jobs import Limits, Transient, retry_after_seconds
+from rusbeir.jobs import Limits, Transient, bound_answers, retry_after_seconds
 from rusbeir.text import shorten
 from rusbeir.translation.backends import common
 from rusbeir.translation.backends.common import PerLoop, ask_sendable, judge_answer, one_by_one
@@ -74,7 +74,7 @@ class Google:
             client = translator.client = httpx.AsyncClient(
                 transport=common.redirected(httpx, self.endpoint), headers=client.headers, timeout=client.timeout
             )
-        client.event_hooks = {"response": [_inspect]}
+        bound_answers(client).event_hooks["response"].append(_inspect)
         return translator
 
     async def _ask(self, translator: Any, text: str, codes: tuple[str, str]) -> Outcome:
@@ -83,15 +83,14 @@ class Google:
         try:
             # The parameters after dest and src replace those which googletrans would send: its table of languages
             # is not Google's ("ee" becomes Estonian), and of the ten kinds of data only the translation is wanted.
-            answer = await translator.translate(text, dest="en", src="auto", sl=source, tl=target, hl=target, dt=["t"])
+            with common.reporting_failures(httpx, "Google", self.limits.timeout_seconds):
+                answer = await translator.translate(
+                    text, dest="en", src="auto", sl=source, tl=target, hl=target, dt=["t"]
+                )
         except _Item as item:
             return item.failure
         except httpx.InvalidURL:
             return Failure("too-long", f"the text has {len(text):,} characters, more than a URL can hold", False)
-        except httpx.TimeoutException:
-            raise Transient("timeout", detail=f"no answer within {self.limits.timeout_seconds:g} seconds") from None
-        except httpx.TransportError as error:
-            raise Transient("server", detail=shorten(f"no connection to Google: {error}")) from None
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise Transient("malformed", detail=shorten(f"the answer is not what Google sends: {error}")) from None
         return judge_answer(text, answer.text)
@@ -120,7 +119,7 @@ def _has_pieces(response: Any) -> bool:
     """Whether the first entry lists pieces of a translation: googletrans makes a text of other JSON, too."""
     try:
         answer = response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     pieces = answer[0] if isinstance(answer, list) and answer else None
     return isinstance(pieces, list) and all(

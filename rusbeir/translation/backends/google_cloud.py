@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rusbeir.errors import BackendError, BadInput, require
-from rusbeir.jobs import Limits, Transient
+from rusbeir.jobs import Limits, Transient, bound_answers
 from rusbeir.text import shorten
 from rusbeir.translation.backends import common
 from rusbeir.translation.backends.common import PerLoop, ask_sendable, judge_answers, read_key
@@ -60,19 +60,16 @@ class GoogleCloud:
 
     async def _ask(self, texts: list[str], codes: tuple[str, str]) -> list[Outcome]:
         httpx = require("httpx", *_EXTRA)
-        client = self._clients.get(lambda: httpx.AsyncClient(timeout=self.limits.timeout_seconds))
+        seconds = self.limits.timeout_seconds
+        client = self._clients.get(lambda: bound_answers(httpx.AsyncClient(timeout=seconds)))
         # The key travels in a header: addresses are logged.
         headers = await self._credentials()
         body = {"q": texts, "source": codes[0], "target": codes[1], "format": "html", "model": "nmt"}
-        try:
+        with common.reporting_failures(httpx, self.endpoint, seconds):
             response = await client.post(f"{self.endpoint}/language/translate/v2", json=body, headers=headers)
-        except httpx.TimeoutException:
-            raise Transient("timeout", detail=f"no answer within {self.limits.timeout_seconds:g} seconds") from None
-        except httpx.TransportError as error:
-            raise Transient("server", detail=shorten(f"no connection to {self.endpoint}: {error}")) from None
         try:
             answer = response.json()
-        except ValueError:
+        except (ValueError, RecursionError):
             answer = None
         if response.status_code != 200:
             failure = self._refused(response, answer)
@@ -82,7 +79,7 @@ class GoogleCloud:
             middle = len(texts) // 2
             return [*await self._ask(texts[:middle], codes), *await self._ask(texts[middle:], codes)]
         try:
-            return judge_answers(texts, [str(row["translatedText"]) for row in answer["data"]["translations"]])
+            return judge_answers(texts, [row["translatedText"] for row in answer["data"]["translations"]])
         except (TypeError, LookupError):
             raise Transient("malformed", detail="the answer is not what Cloud Translation sends") from None
 

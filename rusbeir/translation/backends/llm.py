@@ -31,6 +31,7 @@ _OUTPUT_TOKENS_PER_CHAR = 0.5
 _PROMPT_TOKENS_PER_CHAR = 0.5
 _SPARE_TOKENS = 2048
 _TOKENS_PER_CHAR = 3
+_MAX_CHARS_PER_TOKEN = 10
 
 
 def judge(segment: Segment) -> Failure | None:
@@ -145,6 +146,8 @@ class LlmTranslator:
             return Failure("too-long", f"the answer was cut after {answer.output_tokens:,} tokens", True)
         if not answer.text.strip():
             return Failure("empty", "the answer is empty", True)
+        if len(answer.text) > _MAX_CHARS_PER_TOKEN * (_SPARE_TOKENS + _TOKENS_PER_CHAR * len(text)):
+            return Failure("malformed", f"the answer to {len(text):,} characters has {len(answer.text):,}", True)
         translation = read_translation(answer.text)
         if translation is None:
             found = self.judge(Segment(text, answer.text, source, target))
@@ -175,7 +178,7 @@ SCHEMA: Mapping[str, Any] = {
 }
 
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
-_FENCE = re.compile(r"```(?:json)?\s*\n?(.*?)```", re.DOTALL)
+_FENCE = re.compile(r"```(?:json)?(.*?)```", re.DOTALL)
 # A whole object by its frame, whatever quotes and line breaks it contains unescaped; never one that was cut.
 _FRAME = re.compile(r"""\{\s*["']?translation["']?\s*:\s*(["'])(.*)\1\s*,?\s*\}""", re.DOTALL)
 _ESCAPE = re.compile(r'\\(u[0-9a-fA-F]{4}|["\\/bfnrt])')
@@ -197,7 +200,7 @@ def read_translation(answer: str) -> str | None:
     for candidate in (answer, *_FENCE.findall(answer), _between_braces(answer)):
         try:
             value = json.loads(candidate, strict=False)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         return _string(value)
     if answer.count("translation") == 1 and (frame := _FRAME.search(answer)):

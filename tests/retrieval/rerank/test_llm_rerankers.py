@@ -98,6 +98,13 @@ def test_log_odds_of_yes(judge, mini, caplog):
     assert len(judge.asked) == 4, "what was paid for is kept"
 
 
+@pytest.mark.parametrize("strange", [float("-inf"), float("nan"), 10**400, -(10**400)])
+def test_what_is_not_a_log_probability_is_left_out(judge, mini, strange):
+    judge.answer = lambda prompt: ("yes", {"yes": -0.1, "no": strange, "maybe": -2.1})
+    hits = search(mini, "bm25 >> rerank(any-model,runtime=llm,depth=2)", few(mini, 1))
+    assert all(score == pytest.approx(2.0) for score in hits[next(iter(hits))].values())
+
+
 def test_a_server_without_log_probabilities(judge, mini):
     judge.answer = lambda prompt: ("yes", None)
     with pytest.raises(BackendError, match=r"without log-probabilities.*runtime=llm-list"):
