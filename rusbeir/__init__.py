@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rusbeir.errors import BackendError, BadInput, MissingExtra, RusbeirError, UnknownName
     from rusbeir.evaluation import evaluate
     from rusbeir.experiment import bench, search
+    from rusbeir.notebook import show_progress
     from rusbeir.report import compare
     from rusbeir.retrieval.dense.encoder import Encoder
     from rusbeir.retrieval.rerank.reranker import Reranker
@@ -54,6 +55,7 @@ __all__ = [
     "read_qrels",
     "read_run",
     "search",
+    "show_progress",
     "tune",
     "write_beir",
     "write_qrels",
@@ -67,6 +69,7 @@ _MODULES = {
     "rusbeir.errors": ["BackendError", "BadInput", "MissingExtra", "RusbeirError", "UnknownName"],
     "rusbeir.evaluation": ["evaluate"],
     "rusbeir.experiment": ["bench", "search"],
+    "rusbeir.notebook": ["show_progress"],
     "rusbeir.report": ["compare"],
     "rusbeir.retrieval.dense.encoder": ["Encoder"],
     "rusbeir.retrieval.rerank.reranker": ["Reranker"],

@@ -6,11 +6,12 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, SupportsIndex, TypeAlias, runtime_checkable
+from typing import Any, NamedTuple, Protocol, SupportsIndex, TypeAlias, overload, runtime_checkable
 
 import orjson
 
 from rusbeir.errors import BadInput
+from rusbeir.notebook import BrowsableCorpus, dataset_html, describe_dataset, place_in
 from rusbeir.text import has_control, shorten
 
 Queries: TypeAlias = Mapping[str, str]
@@ -78,7 +79,7 @@ def canonical_line(*fields: str | int) -> bytes:
     return orjson.dumps(fields) + b"\n"
 
 
-class MemoryCorpus:
+class MemoryCorpus(BrowsableCorpus):
     """Documents held in memory, in the order in which they were given."""
 
     def __init__(self, records: Iterable[Doc | Mapping[str, Any]]) -> None:
@@ -109,8 +110,17 @@ class MemoryCorpus:
     def __len__(self) -> int:
         return len(self._docs)
 
-    def __getitem__(self, doc_id: str) -> Doc:
-        return self._docs[doc_id]
+    @overload
+    def __getitem__(self, key: str | SupportsIndex) -> Doc: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> list[Doc]: ...
+
+    def __getitem__(self, key: str | SupportsIndex | slice) -> Doc | list[Doc]:
+        if isinstance(key, str):
+            return self._docs[key]
+        docs = list(self._docs.values())
+        return docs[key] if isinstance(key, slice) else docs[place_in(len(docs), key)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,6 +198,9 @@ class Dataset:
         )
         texts = {query_id: text for query_id, text in queries.items() if query_id in judged}
         return cls(corpus=corpus, queries=texts, qrels=judged, card=card)
+
+    __repr__ = describe_dataset
+    _repr_html_ = dataset_html
 
     @property
     def fingerprint(self) -> str:

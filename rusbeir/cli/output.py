@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import orjson
 
+from rusbeir.notebook import report_lines
 from rusbeir.types import Progress
 
 DEFAULT_COLUMNS = 160
@@ -116,7 +116,7 @@ def progress() -> Iterator[Progress]:
         with _show_bars() as report:
             yield report
     else:
-        yield _report_lines()
+        yield report_lines(note)
 
 
 @contextlib.contextmanager
@@ -148,20 +148,3 @@ def _show_bars() -> Iterator[Progress]:
 
     with bars:
         yield report
-
-
-def _report_lines(every: float = 10.0) -> Progress:
-    started: dict[str, float] = {}
-    last: dict[str, float] = {}
-
-    def report(stage: str, done: int, total: int | None) -> None:
-        now = time.monotonic()
-        first = started.setdefault(stage, now)
-        if now - last.setdefault(stage, first) < every:
-            return
-        last[stage] = now
-        rate = done / (now - first)
-        remaining = f", {(total - done) / rate:,.0f} s left" if total and rate else ""
-        note(f"{stage}: {done:,}{f' of {total:,}' if total else ''} ({rate:,.0f}/s{remaining})")
-
-    return report

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import orjson
 from rusbeir.datasets.formats.files import file_key, open_file
 from rusbeir.datasets.formats.records import Extra, Place, parse_record, read_documents, refuse
 from rusbeir.errors import BackendError, BadInput
+from rusbeir.notebook import BrowsableCorpus, place_in
 from rusbeir.storage import atomic_folder, cache_folder
 from rusbeir.text import digest
 from rusbeir.types import Doc, Progress, canonical_line, silent
@@ -25,7 +26,7 @@ _INDEX_VERSION = "3"
 """Raised when the files of an index change, so that indexes of an older version are not used."""
 
 
-class JsonlCorpus:
+class JsonlCorpus(BrowsableCorpus):
     """Documents of a JSONL file in file order, read when asked for; memory does not grow with the corpus.
 
     It can be pickled and shared between threads: every look-up opens the file again.
@@ -56,11 +57,23 @@ class JsonlCorpus:
             record = parse_record(line)
             yield doc, {key: value for key, value in record.items() if key not in _KEYS}
 
-    def __getitem__(self, doc_id: str) -> Doc:
-        wanted = np.uint64(hash_id(doc_id))
-        first, last = (int(np.searchsorted(self._hashes, wanted, side)) for side in ("left", "right"))
-        # Nearly always one row or none.
-        for row in self._rows[first:last].tolist():
+    @overload
+    def __getitem__(self, key: str | SupportsIndex) -> Doc: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> list[Doc]: ...
+
+    def __getitem__(self, key: str | SupportsIndex | slice) -> Doc | list[Doc]:
+        if isinstance(key, slice):
+            return [self[place] for place in range(len(self))[key]]
+        if isinstance(key, str):
+            wanted = np.uint64(hash_id(key))
+            first, last = (int(np.searchsorted(self._hashes, wanted, side)) for side in ("left", "right"))
+            # Nearly always one row or none.
+            rows = self._rows[first:last].tolist()
+        else:
+            rows = [place_in(len(self), key)]
+        for row in rows:
             start, end = self._offsets[row : row + 2].tolist()
             try:
                 # Without a buffer, a document costs one read of its own size.
@@ -69,9 +82,9 @@ class JsonlCorpus:
                     doc = self._doc(file.read(end - start))
             except OSError as error:
                 raise BackendError(f"Cannot read {self.path}: {error.strerror or error}.") from error
-            if doc.doc_id == doc_id:
+            if doc.doc_id == key or not isinstance(key, str):
                 return doc
-        raise KeyError(doc_id)
+        raise KeyError(key)
 
     def __reduce__(self) -> tuple[Callable[..., JsonlCorpus], tuple[Path, Path, bool]]:
         return _reopen, (self.path, self._index_folder, self.ignore_titles)

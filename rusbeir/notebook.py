@@ -1,0 +1,168 @@
+"""What people see in a Python shell or a notebook: corpora and datasets in short, and progress."""
+
+from __future__ import annotations
+
+import html
+import importlib
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+
+from rusbeir.text import shorten
+
+if TYPE_CHECKING:
+    from rusbeir.types import Dataset, Doc, Progress
+
+SHOWN = 3
+"""The documents, and the queries, that a notebook shows."""
+_DOC_COLUMNS = ("doc_id", "text", "title")
+SECONDS_BETWEEN_LINES = 10.0
+SECONDS_BETWEEN_UPDATES = 0.2
+
+
+class BrowsableCorpus(ABC):
+    """A corpus as Python's collections are: `in`, a length, documents by place, a short repr."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Doc]: ...
+
+    @overload
+    def __getitem__(self, key: str | SupportsIndex) -> Doc: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> list[Doc]: ...
+
+    @abstractmethod
+    def __getitem__(self, key: str | SupportsIndex | slice) -> Doc | list[Doc]:
+        """The document of that id, or at that place (from 0, or from the end below 0); a slice is a list of them.
+
+        Raises KeyError for an id and IndexError for a place that the corpus does not have.
+        """
+
+    def __contains__(self, wanted: object) -> bool:
+        """Whether there is a document of that id, or that document."""
+        doc_id = wanted[0] if isinstance(wanted, tuple) and wanted else wanted
+        try:
+            return isinstance(doc_id, str) and wanted in (doc_id, self[doc_id])
+        except KeyError:
+            return False
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self):,} documents>"
+
+    def _repr_html_(self) -> str:
+        return _caption(repr(self)) + _table(_DOC_COLUMNS, islice(self, SHOWN), len(self))
+
+
+def place_in(n: int, key: object) -> int:
+    """The place from 0 of a document of n that was asked for as corpus[key]. Raises IndexError, and TypeError."""
+    if not isinstance(key, SupportsIndex):
+        raise TypeError(f"A corpus is asked for a document id, a place or a slice, not for a {type(key).__name__}.")
+    place = key.__index__()
+    if not -n <= place < n:
+        raise IndexError(f"The corpus has {n:,} documents, and none at place {place:,}.")
+    return place % n
+
+
+def describe_dataset(dataset: Dataset) -> str:
+    """A dataset in one short line."""
+    n_judgements = sum(map(len, dataset.qrels.values()))
+    return (
+        f"<Dataset {dataset.card.name}: language {dataset.card.language}, split {dataset.card.split}, "
+        f"{len(dataset.corpus):,} documents, {len(dataset.queries):,} queries, {n_judgements:,} judgements>"
+    )
+
+
+def dataset_html(dataset: Dataset) -> str:
+    """A dataset for a notebook: the line, its source and licence, and its first queries with what is judged."""
+    card = dataset.card
+    facts = " · ".join(shorten(fact) for fact in (card.licence, card.source) if fact)
+    queries = ((one, text, str(len(dataset.qrels[one]))) for one, text in islice(dataset.queries.items(), SHOWN))
+    return (
+        _caption(describe_dataset(dataset), facts)
+        + _table(("query_id", "text", "judged"), queries, len(dataset.queries))
+        + _table(_DOC_COLUMNS, islice(dataset.corpus, SHOWN), len(dataset.corpus))
+    )
+
+
+def _caption(line: str, small: str = "") -> str:
+    return f"<p>{_inert(line)}{f'<br><small>{_inert(small)}</small>' if small else ''}</p>"
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]], n: int) -> str:
+    """The first rows of n as an HTML table, every cell escaped and short."""
+    lines = ["".join(f"<td><bdi>{_inert(shorten(cell))}</bdi></td>" for cell in row) for row in rows]
+    more = f'<tr><td colspan="{len(header)}">… {n - len(lines):,} more</td></tr>' if n > len(lines) else ""
+    head = "".join(f"<th>{name}</th>" for name in header)
+    return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}{more}</table>"
+
+
+def _inert(text: str) -> str:
+    """The text as HTML that is nothing but text; a notebook is UTF-8, which has no unpaired surrogates."""
+    return html.escape(text.encode("utf-8", "replace").decode())
+
+
+def report_lines(write: Callable[[str], object], every: float = SECONDS_BETWEEN_LINES) -> Progress:
+    """A Progress that writes one line for each stage every so many seconds."""
+    started: dict[str, float] = {}
+    last: dict[str, float] = {}
+
+    def report(stage: str, done: int, total: int | None) -> None:
+        now = time.monotonic()
+        first = started.setdefault(stage, now)
+        if now - last.setdefault(stage, first) < every:
+            return
+        last[stage] = now
+        rate = done / (now - first)
+        remaining = f", {(total - done) / rate:,.0f} s left" if total and rate else ""
+        write(f"{stage}: {done:,}{f' of {total:,}' if total else ''} ({rate:,.0f}/s{remaining})")
+
+    return report
+
+
+def show_progress(stage: str, done: int, total: int | None) -> None:
+    """Show progress: a bar for each stage in a notebook, elsewhere a line on stderr every ten seconds.
+
+    For the argument `progress` of every function that takes one.
+
+    >>> rusbeir.bench("mini/ru", "bm25", progress=rusbeir.show_progress)  # doctest: +SKIP
+    """
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    # A shell in a terminal has no kernel and shows no HTML.
+    if shell is not None and hasattr(shell, "kernel"):
+        _show_bar(stage, done, total)
+    else:
+        _write_line(stage, done, total)
+
+
+_write_line = report_lines(lambda line: sys.stderr.write(f"{line}\n"))
+_bars: dict[str, tuple[Any, int, float]] = {}
+"""Stage -> its bar in the notebook, how much of it was done, and when that was shown."""
+
+
+def _show_bar(stage: str, done: int, total: int | None) -> None:
+    ipython = importlib.import_module("IPython.display")
+    now = time.monotonic()
+    handle, before, shown_at = _bars.get(stage, (None, 0, 0.0))
+    finished = total is not None and done >= total
+    if handle is not None and before <= done and not finished and now - shown_at < SECONDS_BETWEEN_UPDATES:
+        return
+    of = "" if total is None else f" of {total:,}"
+    bar = "" if total is None else f'<progress value="{done}" max="{total}"></progress> '
+    shown = ipython.HTML(f"{bar}{_inert(stage)}: {done:,}{of}")
+    # A stage that begins again, as in another cell, gets a new bar.
+    if handle is None or done < before:
+        handle = ipython.display(shown, display_id=True)
+    else:
+        handle.update(shown)
+    if finished:
+        _bars.pop(stage, None)
+    else:
+        _bars[stage] = (handle, done, now)
