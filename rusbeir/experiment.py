@@ -10,17 +10,19 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, overload
 
 import orjson
 
 from rusbeir import __version__
 from rusbeir.datasets import load, write_run
-from rusbeir.errors import BadInput
+from rusbeir.datasets.registry import find_entry
+from rusbeir.errors import BackendError, BadInput, RusbeirError
 from rusbeir.evaluation import DEFAULT_MEASURES, check_measures, deepest, evaluate
-from rusbeir.jobs import CharBudget
-from rusbeir.retrieval import LimitsDepth, RunSettings, Spec, System, resolve
+from rusbeir.jobs import CharBudget, Llm
+from rusbeir.retrieval import ChecksAvailability, LimitsDepth, RunSettings, Spec, System, check_names, resolve
 from rusbeir.retrieval.run_cache import search_without_self
+from rusbeir.retrieval.system import check_available
 from rusbeir.storage import append_line, atomic_file
 from rusbeir.text import digest, shorten, slug
 from rusbeir.types import Dataset, Progress, Queries, Run, SpacedIds, silent
@@ -37,9 +39,21 @@ UNCUT_DEPTH = 1000
 """The hits per query that a measure without a cut-off (AP, Bpref, RBP) needs, as runs submitted to TREC have them."""
 
 
+SystemLike: TypeAlias = str | Spec | System
+
+
+class Failed(NamedTuple):
+    """A system that could not be measured on a dataset, and why."""
+
+    system: str
+    dataset: str
+    error: RusbeirError
+
+
+@overload
 def bench(
     dataset: str | Path | Dataset,
-    system: str | Spec | System = "bm25",
+    system: SystemLike = "bm25",
     *,
     engine: str = "auto",
     language: str | None = None,
@@ -51,10 +65,46 @@ def bench(
     accept_difference: bool = False,
     budget_chars: int | None = None,
     progress: Progress = silent,
-) -> ResultRow:
+) -> ResultRow: ...
+
+
+@overload
+def bench(
+    dataset: str | Path | Dataset,
+    system: list[SystemLike] | list[str],
+    *,
+    engine: str = "auto",
+    language: str | None = None,
+    split: str | None = None,
+    k: int = 100,
+    measures: str | Sequence[str] = DEFAULT_MEASURES,
+    out: str | Path = "results",
+    force: bool = False,
+    accept_difference: bool = False,
+    budget_chars: int | None = None,
+    progress: Progress = silent,
+) -> list[ResultRow]: ...
+
+
+def bench(
+    dataset: str | Path | Dataset,
+    system: SystemLike | Sequence[SystemLike] = "bm25",
+    *,
+    engine: str = "auto",
+    language: str | None = None,
+    split: str | None = None,
+    k: int = 100,
+    measures: str | Sequence[str] = DEFAULT_MEASURES,
+    out: str | Path = "results",
+    force: bool = False,
+    accept_difference: bool = False,
+    budget_chars: int | None = None,
+    progress: Progress = silent,
+) -> ResultRow | list[ResultRow]:
     """Measure a system on a dataset and append the result row to out/rows.jsonl; the row is returned.
 
-    A row that is already there with the same signature, fingerprint and measures is returned instead,
+    Of a list of systems the rows are a list. One that fails costs its own row only: its error is raised when the others
+    were measured. A row that is already there with the same signature, fingerprint and measures is returned instead,
     unless force is set. A registered dataset whose counts differ from the registered ones is refused, or with
     accept_difference measured as "NAME (differs)". k is the depth of the run, which is written to out/runs.
     budget_chars is how many characters all runs that give a budget may send to endpoints for that out; BudgetReached
@@ -64,12 +114,24 @@ def bench(
     """
     names = check_measures([measures] if isinstance(measures, str) else measures)
     out = Path(out)
-    dataset, resolved = _resolve_on(dataset, system, k, engine, language, split, progress, accept_difference)
+    if not isinstance(system, str) and isinstance(system, Sequence):
+        rows, failed = bench_all(
+            [dataset], system, engine=engine, language=language, split=split, k=k, measures=names, out=out, force=force,
+            accept_difference=accept_difference, budget_chars=budget_chars, progress=progress,
+        )  # fmt: skip
+        if failed:
+            reasons = "; ".join(f"{one.system}: {one.error}" for one in failed)
+            where = f"The rows of the others are in {out / ROWS}. " if rows else ""
+            raise BackendError(f"{len(failed)} of {len(system)} systems failed. {where}{reasons}") from failed[0].error
+        return rows
+    dataset, (resolved,) = _resolve_on(dataset, [system], k, engine, language, split, progress, accept_difference)
     card = dataset.card
     signature = f"{resolved.signature}|k:{k}"
     if not force and (row := _present(out, dataset, resolved.name, signature, names)):
         return row
 
+    if isinstance(resolved, ChecksAvailability):
+        resolved.check_available()
     _refuse_spaced_ids(dataset)
     budget = CharBudget(out, budget_chars) if budget_chars is not None else None
     settings = RunSettings(progress=progress, force=force, budget=budget)
@@ -117,6 +179,7 @@ def bench(
             "evaluate": evaluate_seconds,
         },
         "bytes": {"index": ready.index_bytes} | _peak_rss(),
+        **(_describe_spending(settings.clients) if settings.clients else {}),
         "run": str(run_path),
         "per_query": str(per_query_path),
         "version": __version__,
@@ -125,25 +188,96 @@ def bench(
     return row
 
 
+def bench_all(
+    datasets: Sequence[str | Path | Dataset],
+    systems: Sequence[SystemLike],
+    *,
+    engine: str,
+    language: str | None,
+    split: str | None,
+    k: int,
+    measures: Sequence[str],
+    out: Path,
+    force: bool,
+    accept_difference: bool,
+    budget_chars: int | None,
+    progress: Progress,
+) -> tuple[list[ResultRow], list[Failed]]:
+    """The rows of all systems on all datasets, and what failed; the arguments are those of `bench`.
+
+    Extras, keys and models that are missing are found, and warned of, before anything is measured.
+    """
+    specs = [check_names(one) if isinstance(one, (str, Spec)) else one for one in systems]
+    planned = [
+        (dataset, system)
+        for one in datasets
+        for dataset, resolved in [_resolve_on(one, specs, k, engine, language, split, progress, accept_difference)]
+        for system in resolved
+    ]
+    rows: list[ResultRow] = []
+    failed: list[Failed] = []
+    able: list[tuple[Dataset, System]] = []
+    for dataset, system in planned:
+        try:
+            if force or not _present(out, dataset, system.name, f"{system.signature}|k:{k}", measures):
+                check_available(system)
+            able.append((dataset, system))
+        except RusbeirError as error:
+            failed.append(Failed(system.name, dataset.card.name, error))
+            if len(planned) > 1:
+                logger.warning("%s on %s cannot run: %s", system.name, dataset.card.name, error)
+    for dataset, system in able:
+        try:
+            rows.append(
+                bench(
+                    dataset, system, k=k, measures=measures, out=out, force=force, budget_chars=budget_chars,
+                    progress=progress,
+                )
+            )  # fmt: skip
+        except RusbeirError as error:
+            failed.append(Failed(system.name, dataset.card.name, error))
+    return rows, failed
+
+
 def _resolve_on(
     dataset: str | Path | Dataset,
-    system: str | Spec | System,
+    systems: Sequence[SystemLike],
     k: int,
     engine: str,
     language: str | None,
     split: str | None,
     progress: Progress,
     accept_difference: bool = False,
-) -> tuple[Dataset, System]:
-    """The loaded dataset, and the system resolved for its language; a resolved system stays as it is."""
+) -> tuple[Dataset, list[System]]:
+    """The loaded dataset, and the systems resolved for its language; a resolved system stays as it is."""
     if k < 1:
         raise BadInput(f"k is {k}; ask for at least 1 hit per query.")
+    entry = find_entry(dataset) if isinstance(dataset, str) else None
+    if entry and not entry.self_retrieval:
+        # Before it is fetched, as its language may have no analyzer.
+        systems = [
+            resolve(one, language=entry.language, engine=engine) if isinstance(one, (str, Spec)) else one
+            for one in systems
+        ]
     if not isinstance(dataset, Dataset):
         dataset = load(dataset, language=language, split=split, accept_difference=accept_difference, progress=progress)
-    if isinstance(system, (str, Spec)):
-        card = dataset.card
-        system = resolve(system, language=card.language, engine=engine, self_suffixes=card.self_suffixes)
-    return dataset, system
+    card = dataset.card
+    return dataset, [
+        resolve(one, language=card.language, engine=engine, self_suffixes=card.self_suffixes)
+        if isinstance(one, (str, Spec))
+        else one
+        for one in systems
+    ]
+
+
+def _describe_spending(clients: Sequence[Llm]) -> dict[str, Any]:
+    """What this run sent to endpoints: tokens where they count them, money where their price is known."""
+    tokens = {
+        "input": sum(one.usage.input_tokens for one in clients),
+        "output": sum(one.usage.output_tokens for one in clients),
+    }
+    cost = sum(one.spent for one in clients)
+    return ({"tokens": tokens} if any(tokens.values()) else {}) | ({"cost": cost} if cost else {})
 
 
 def _count_missing(dataset: Dataset) -> int:
@@ -188,7 +322,7 @@ def _warn_of_cut(system: str, depth: int, names: Sequence[str], documents: int) 
 
 def search(
     dataset: str | Path | Dataset,
-    system: str | Spec | System = "bm25",
+    system: SystemLike = "bm25",
     queries: str | Queries | None = None,
     *,
     engine: str = "auto",
@@ -208,7 +342,7 @@ def search(
     """
     if isinstance(queries, str):
         queries = {queries: queries}
-    dataset, resolved = _resolve_on(dataset, system, k, engine, language, split, progress)
+    dataset, (resolved,) = _resolve_on(dataset, [system], k, engine, language, split, progress)
     budget = CharBudget(Path(out), budget_chars) if budget_chars is not None else None
     settings = RunSettings(progress=progress, budget=budget)
     ready = resolved.prepare(dataset.corpus, dataset.fingerprint, settings)

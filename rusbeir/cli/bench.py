@@ -10,7 +10,6 @@ import typer
 
 from rusbeir import __version__
 from rusbeir.cli import options, output
-from rusbeir.errors import RusbeirError
 
 
 def bench(
@@ -52,57 +51,31 @@ def bench(
 
     Example: rusbeir bench xquad/ru --system 'bm25(profile=rusbeir-paper)' --json
     """
-    from rusbeir.datasets import load
     from rusbeir.evaluation import DEFAULT_MEASURES, check_measures
-    from rusbeir.experiment import bench as measure_one
-    from rusbeir.retrieval import check_names, resolve
+    from rusbeir.experiment import ROWS, bench_all
 
     names = check_measures(measure or DEFAULT_MEASURES)
-    # Before a dataset is fetched.
-    systems = [check_names(text) for text in system or ["bm25"]]
-    rows: list[dict[str, Any]] = []
-    failed: list[tuple[dict[str, str], RusbeirError]] = []
-    engine = options.engine_at(engine, es_url)
     with output.progress() as progress:
-        planned = []
-        for name in datasets:
-            dataset = load(name, language=lang, split=split, accept_difference=accept_difference, progress=progress)
-            card = dataset.card
-            for spec in systems:
-                one = resolve(spec, language=card.language, engine=engine, self_suffixes=card.self_suffixes)
-                # A signature names versions and models, so what is missing is found before anything is measured.
-                _ = one.signature
-                planned.append((dataset, one))
-        for dataset, one in planned:
-            try:
-                row = measure_one(
-                    dataset,
-                    one,
-                    k=k,
-                    measures=names,
-                    out=out,
-                    force=force,
-                    budget_chars=budget_chars,
-                    progress=progress,
-                )
-                rows.append(row)
-            except RusbeirError as error:
-                if len(planned) == 1 and not as_json:
-                    raise
-                failed.append(({"system": one.name, "dataset": dataset.card.name}, error))
+        rows, failed = bench_all(
+            datasets, system or ["bm25"], engine=options.engine_at(engine, es_url), language=lang, split=split, k=k,
+            measures=names, out=out, force=force, accept_difference=accept_difference, budget_chars=budget_chars,
+            progress=progress,
+        )  # fmt: skip
+    if failed and len(rows) + len(failed) == 1 and not as_json:
+        raise failed[0].error
     if as_json:
         document: dict[str, Any] = {"version": __version__, "rows": rows}
         if failed:
-            document["failed"] = [{**where, "error": str(reason)} for where, reason in failed]
+            document["failed"] = [{**one._asdict(), "error": str(one.error)} for one in failed]
         output.print_json(document)
     elif rows:
         _print_rows(rows, names)
         if signatures:
             for row in rows:
                 output.note(f"{row['system']} on {row['dataset']}: {row['signature']}")
-        output.note(f"Rows: {out / 'rows.jsonl'}; run of the last: {rows[-1]['run']}")
-    for where, reason in failed:
-        output.note(f"rusbeir: {where['system']} on {where['dataset']} failed: {' '.join(str(reason).split())}")
+        output.note(f"Rows: {out / ROWS}; run of the last: {rows[-1]['run']}")
+    for one in failed:
+        output.note(f"rusbeir: {one.system} on {one.dataset} failed: {' '.join(str(one.error).split())}")
     if failed:
         raise typer.Exit(1)
 

@@ -2,9 +2,10 @@
 
 from rusbeir.retrieval.resolve import check_names, resolve
 from rusbeir.retrieval.spec import Spec, Stage, parse
-from rusbeir.retrieval.system import LimitsDepth, Metered, Prepared, RunSettings, System
+from rusbeir.retrieval.system import ChecksAvailability, LimitsDepth, Metered, Prepared, RunSettings, System
 
 __all__ = [
+    "ChecksAvailability",
     "LimitsDepth",
     "Metered",
     "Prepared",

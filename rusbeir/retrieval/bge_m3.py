@@ -39,6 +39,9 @@ class BgeM3:
     def signature(self) -> str:
         return f"{model_files.sign(self.model)}|runtime:FlagEmbedding-{find_version()}"
 
+    def check_available(self) -> None:
+        model_files.check_present(self.model)
+
     @property
     def max_tokens(self) -> int:
         return self.model.max_tokens or MAX_TOKENS

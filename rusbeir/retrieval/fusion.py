@@ -12,7 +12,7 @@ from statistics import fmean, pstdev
 
 from rusbeir.errors import BadInput
 from rusbeir.retrieval.spec import Options, Spec, Stage
-from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
+from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System, check_available
 from rusbeir.types import Corpus, Queries, Retriever, Run
 
 DEPTH = 100
@@ -44,6 +44,10 @@ class FusedSystem:
     @property
     def engine(self) -> str:
         return "+".join(source.engine for source in self.sources)
+
+    def check_available(self) -> None:
+        for source in self.sources:
+            check_available(source)
 
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
         """All systems on that corpus; the path is the first one's, seconds and bytes are sums."""

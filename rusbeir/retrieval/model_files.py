@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from rusbeir.datasets.fetching.hub import require_connection
 from rusbeir.datasets.formats.files import checksum_of
 from rusbeir.errors import BackendError, BadInput, RusbeirError, require
 from rusbeir.retrieval.models import Model, warn_once
@@ -26,6 +27,8 @@ PROMPTS = {"query_prefix": ("query",), "document_prefix": ("document", "passage"
 """Prefix -> the prompts that sentence-transformers uses for it: the first of them that a model has."""
 _OTHER_FRAMEWORKS = ["flax_model.msgpack", "onnx/*", "rust_model.ot", "tf_model.h5"]
 _MAX_SPECIAL_TOKENS = 4
+HUB_SECONDS = 20
+"""How long the hub may take to say whether it has a model."""
 
 
 def locate(model: Model) -> tuple[str, str | None]:
@@ -55,6 +58,24 @@ def fetch(model: Model) -> str:
     with explain_failure(model):
         download = importlib.import_module("huggingface_hub").snapshot_download
         return str(download(where, revision=revision, ignore_patterns=_OTHER_FRAMEWORKS))
+
+
+def check_present(model: Model) -> None:
+    """Raise BackendError where the model is neither on this machine nor on the hub, which is asked for its name."""
+    where, revision = locate(model)
+    if Path(where).is_dir():
+        return
+    if where.startswith((".", "/", "~")):
+        raise BackendError(f"No folder {where}: it is to hold the model.")
+    hub = require("huggingface_hub", f"The model {model.name}", "sentence-transformers")
+    if isinstance(hub.try_to_load_from_cache(where, "config.json", revision=revision), str):
+        return
+    with explain_failure(model):
+        constants = importlib.import_module("huggingface_hub.constants")
+        if constants.HF_HUB_OFFLINE:
+            raise ConnectionError("HF_HUB_OFFLINE is set, and its cache does not have the model")
+        require_connection(constants.ENDPOINT)
+        hub.HfApi().model_info(where, revision=revision, timeout=HUB_SECONDS)
 
 
 def is_folder(model: Model) -> bool:

@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rusbeir.errors import BadInput, UnknownName, unknown
+from rusbeir.jobs.llm_answer import FREE, Price
 from rusbeir.retrieval.spec import Options
 
 logger = logging.getLogger(__name__)
 
 Kind = Literal["dense", "rerank"]
 
-SETTINGS = ("like", "revision", "pooling", "max_tokens", "query_prefix", "document_prefix", "separator")
+PRICES = ("input_price", "output_price")
+"""Options of a stage at an endpoint: money per million tokens sent and answered. They are not in the signature."""
+SETTINGS = ("like", "revision", "pooling", "max_tokens", "query_prefix", "document_prefix", "separator", *PRICES)
 """Options of a stage that set or change a model's settings."""
 
 PREFIXES = ("query_prefix", "document_prefix")
@@ -55,6 +58,8 @@ class Model:
     """The layer whose score a layer-wise reranker returns; 0 for its default."""
     remote_code: bool = False
     """Whether it needs the repository's own code."""
+    price: Price = FREE
+    """Of an endpoint's tokens; FREE also where it is not known."""
     unverified: tuple[str, ...] = ()
     """Settings, given or missing, that neither mteb nor the model's card confirms."""
 
@@ -126,6 +131,7 @@ def find(kind: Kind, name: str, options: Options, *, any_name: bool = False) -> 
         document_prefix=options.word("document_prefix", model.document_prefix),
         separator=options.word("separator", model.separator),
         layer=options.whole("layer", model.layer, least=0),
+        price=Price(*(options.number(name, 0.0) for name in PRICES)),
     )
 
 

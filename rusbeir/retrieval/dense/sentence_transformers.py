@@ -31,6 +31,9 @@ class SentenceTransformerEncoder:
         version = require_version("sentence-transformers", *_NEEDED_BY)
         return f"{model_files.sign(self.model)}|runtime:sentence-transformers-{version}|precision:float32"
 
+    def check_available(self) -> None:
+        model_files.check_present(self.model)
+
     @property
     def truncation(self) -> str:
         return f"cut at {self._transformer.max_seq_length} tokens"

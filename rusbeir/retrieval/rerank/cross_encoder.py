@@ -27,6 +27,9 @@ class CrossEncoderReranker:
         version = require_version("sentence-transformers", *_NEEDED_BY)
         return f"{model_files.sign(self.model)}|runtime:cross-encoder/sentence-transformers-{version}"
 
+    def check_available(self) -> None:
+        model_files.check_present(self.model)
+
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
         """One logit per document. Batches hold pairs of similar length, to spend little on padding."""
         order = sorted(range(len(documents)), key=lambda place: -len(documents[place]))

@@ -36,6 +36,9 @@ class FlagReranker:
         runtime = f"{self._class}-{bge_m3.find_version()}{f'|layer:{self.layer}' if self.layer else ''}"
         return f"{model_files.sign(self.model)}|runtime:{runtime}"
 
+    def check_available(self) -> None:
+        model_files.check_present(self.model)
+
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
         """One logit per document; the package batches by length."""
         pairs = [(query, text) for text in documents]

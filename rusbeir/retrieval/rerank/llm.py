@@ -11,11 +11,11 @@ import logging
 import math
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import ClassVar, Self, TypeVar
 
-from rusbeir.errors import BackendError
+from rusbeir.errors import BackendError, require_version
 from rusbeir.jobs import Answer, CharBudget, Exhausted, Limits, Llm, Rejected, Throttle
 from rusbeir.retrieval.models import Model, escape
 from rusbeir.retrieval.rerank.reranker import Unjudged
@@ -47,12 +47,18 @@ class _LlmReranker:
 
     model: Model
     budget: CharBudget | None = None
+    clients: list[Llm] = field(default_factory=list, repr=False, compare=False)
     max_tokens: ClassVar[int]
     """Of a document, where neither models.toml nor the stage sets it."""
 
-    def with_budget(self, budget: CharBudget) -> Self:
+    def with_meter(self, budget: CharBudget | None, clients: list[Llm]) -> Self:
         """The reranker, which counts prompts in the budget before it sends them."""
-        return replace(self, budget=budget)
+        return replace(self, budget=budget, clients=clients)
+
+    def check_available(self) -> None:
+        """Raise MissingExtra without the package openai, and BadInput without an endpoint or a key."""
+        require_version("openai", f"The model {self.model.name} at an endpoint", "llm")
+        Llm.from_environment(self.model.name)
 
     @property
     def truncation(self) -> str:
@@ -74,7 +80,8 @@ class _LlmReranker:
 
     @cached_property
     def _llm(self) -> Llm:
-        llm = Llm.from_environment(self.model.name)
+        llm = Llm.from_environment(self.model.name, price=self.model.price)
+        self.clients.append(llm)
         logger.warning("Queries and documents are sent to %s, to be judged by %s.", llm.endpoint, llm.model)
         return llm
 

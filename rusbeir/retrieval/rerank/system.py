@@ -15,7 +15,7 @@ from rusbeir.retrieval.rerank.reranker import ReportsTruncation, ReportsUnjudged
 from rusbeir.retrieval.rerank.score_cache import ScoreCache
 from rusbeir.retrieval.resolve import PYTHON
 from rusbeir.retrieval.spec import Options, Stage, only_argument
-from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
+from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System, check_available
 from rusbeir.storage import cache_folder
 from rusbeir.text import digest
 from rusbeir.types import Corpus, Progress, Queries, Retriever, Run
@@ -42,7 +42,7 @@ ENDPOINTS = ("llm", "llm-list")
 MakeReranker: TypeAlias = Callable[..., Reranker]
 
 DEPTH = 100
-SETTINGS = ("like", "revision", "max_tokens")
+SETTINGS = ("like", "revision", "max_tokens", *models.PRICES)
 """The settings of a model that rerankers read."""
 
 
@@ -60,6 +60,10 @@ class RerankSystem:
     @property
     def engine(self) -> str:
         return self.source.engine
+
+    def check_available(self) -> None:
+        check_available(self.source)
+        check_available(self.reranker)
 
     @property
     def signature(self) -> str:
@@ -141,6 +145,8 @@ def from_stage(stage: Stage, source: System) -> RerankSystem:
         runtime = asked or model.runtimes[0]
         if model.layer and runtime != LAYERWISE:
             raise BadInput(f"layer= is for the runtime {LAYERWISE}; {name} is run by {runtime}.")
+        if runtime not in ENDPOINTS:
+            options.refuse(models.PRICES, f"with runtime={runtime}")
         make: MakeReranker = pkgutil.resolve_name(RUNTIMES[runtime])
         reranker = make(model=model)
     return _rerank(stage, source, name, reranker, options)

@@ -18,7 +18,7 @@ from rusbeir.retrieval.dense.encoded_corpus import EncodedCorpus
 from rusbeir.retrieval.sparse.encoder import SparseEncoder, Weights
 from rusbeir.retrieval.sparse.weight_store import WeightReader, WeightStore
 from rusbeir.retrieval.spec import Options, Spec, Stage, only_argument
-from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings
+from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, check_available
 from rusbeir.storage import cache_folder
 from rusbeir.text import digest, slug
 from rusbeir.types import Corpus, Progress, Queries, Run
@@ -31,7 +31,7 @@ RUNTIMES = {
 MakeEncoder: TypeAlias = Callable[..., SparseEncoder]
 
 DEFAULT_MODEL = "bge-m3"
-OPTIONS = ("runtime", *(setting for setting in models.SETTINGS if setting != "pooling"))
+OPTIONS = ("runtime", *(setting for setting in models.SETTINGS if setting not in ("pooling", *models.PRICES)))
 
 
 BLOCK_NUMBERS = 2 << 20
@@ -53,6 +53,9 @@ class SparseSystem:
     @property
     def engine(self) -> str:
         return "scipy"
+
+    def check_available(self) -> None:
+        check_available(self.encoder)
 
     @property
     def signature(self) -> str:
