@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import shutil
+import sys
 from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 
@@ -80,5 +83,12 @@ def require_version(package: str, purpose: str, extra: str) -> str:
 
 
 def missing_extra(package: str, purpose: str, extra: str) -> MissingExtra:
-    """The error for an optional package that is not installed: who needs it, and the command that installs it."""
-    return MissingExtra(f"{purpose} needs the package {package}: pip install 'rusbeir[{extra}]'")
+    """The error for an optional package that is not installed: who needs it, and the command that installs it.
+
+    Where rusbeir is installed, pip takes the extra from the installed version, whether an index has it or not.
+    """
+    # The pip on the path may be that of another environment.
+    pip = shutil.which("pip")
+    ours = pip is not None and Path(pip).parent == Path(sys.executable).parent
+    command = "pip" if ours else f"{sys.executable} -m pip"
+    return MissingExtra(f"{purpose} needs the package {package}: {command} install 'rusbeir[{extra}]'")

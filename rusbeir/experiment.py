@@ -369,6 +369,7 @@ def _present(out: Path, dataset: Dataset, system: str, signature: str, names: Se
     for row in reversed(list(read_rows(out))):
         same = wanted == (row["dataset"], row["split"], row["system"], row["signature"], row["fingerprint"])
         if same and all(name in row["measures"] for name in names) and Path(row["run"]).exists():
+            logger.debug("%s on %s: the row in %s is reused", system, dataset.card.name, out / ROWS)
             return row
     return None
 

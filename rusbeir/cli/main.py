@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 from typing import Annotated
 
@@ -11,7 +12,7 @@ import typer
 from typer.exceptions import TyperException
 
 from rusbeir import __version__
-from rusbeir.cli import audit, cache, datasets, es, interrupt, languages
+from rusbeir.cli import audit, cache, datasets, es, interrupt, languages, output
 from rusbeir.cli.analyze import analyze
 from rusbeir.cli.bench import bench
 from rusbeir.cli.compare import compare
@@ -27,6 +28,8 @@ from rusbeir.cli.tune import tune
 from rusbeir.errors import BackendError, RusbeirError
 
 MAX_LINE_CHARS = 2000
+
+logger = logging.getLogger("rusbeir")
 
 app = typer.Typer(
     name="rusbeir",
@@ -55,8 +58,21 @@ def root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Print results, warnings and errors only: no progress, no notes.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Also print what is reused and from where, and tracebacks of errors.")
+    ] = False,
 ) -> None:
-    """Options of the program itself."""
+    """Options of the program itself, which are written before the verb."""
+    output.quiet = quiet
+    logger.setLevel(logging.DEBUG if verbose else logging.WARNING)
+    if verbose:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.addFilter(lambda record: record.levelno < logging.WARNING)
+        handler.setFormatter(logging.Formatter("rusbeir: debug: %(message)s"))
+        logger.addHandler(handler)
 
 
 def main() -> None:
@@ -67,19 +83,28 @@ def main() -> None:
     _send_warnings_to_stderr()
     try:
         with interrupt.stop_soon():
-            code = app(standalone_mode=False)
+            code = app(standalone_mode=False, prog_name="rusbeir")
             if code == interrupt.EXIT_CODE:
                 # typer answers a KeyboardInterrupt with this code. Threads at work are not waited for.
                 interrupt.tell()
                 sys.stdout.flush()
                 os._exit(code)
     except TyperException as error:
-        if type(error).__name__ == "NoArgsIsHelpError":
+        kind, message = type(error).__name__, error.format_message()
+        if kind == "NoArgsIsHelpError":
             sys.stdout.write(f"{error}\n")
             sys.exit(2)
-        note(f"rusbeir: {_one_line(error.format_message())}")
+        verb = getattr(error, "ctx", None)
+        if verb and kind == "MissingParameter":
+            example = re.search(r"Example: (.+)", verb.command.help or "")
+            message += f" Example: {example[1]}" if example else ""
+            message += f" (more: {verb.command_path} --help)"
+        elif verb and verb.parent and any(option in message.split() for option in ("--quiet", "--verbose")):
+            message += " Write it before the verb, as in: rusbeir --quiet bench mini/ru"
+        note(f"rusbeir: {_one_line(message)}")
         sys.exit(error.exit_code)
     except RusbeirError as error:
+        logger.debug("the traceback of the error below", exc_info=True)
         note(f"rusbeir: {_one_line(str(error))}")
         sys.exit(1 if isinstance(error, BackendError) else 2)
     except BrokenPipeError:
@@ -95,8 +120,8 @@ def main() -> None:
 def _send_warnings_to_stderr() -> None:
     """Print the package's warnings, one plain line each; logs of other libraries are left alone."""
     handler = logging.StreamHandler(sys.stderr)
+    handler.setLevel(logging.WARNING)
     handler.setFormatter(logging.Formatter("rusbeir: warning: %(message)s"))
-    logger = logging.getLogger("rusbeir")
     logger.handlers = [handler]
     logger.propagate = False
 

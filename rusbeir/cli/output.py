@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from rusbeir.notebook import report_lines
-from rusbeir.types import Progress
+from rusbeir.types import Progress, silent
 
 DEFAULT_COLUMNS = 160
 """The width of a table off a terminal, where COLUMNS is not set."""
@@ -21,6 +21,9 @@ MIN_FOLDED = 24
 """Words are not broken in columns of text, unless they are longer."""
 MIN_CELL = 8
 
+quiet = False
+"""Whether --quiet is given: no progress and no notes."""
+
 
 def print_json(document: Any) -> None:
     """Print one JSON document on stdout."""
@@ -28,7 +31,9 @@ def print_json(document: Any) -> None:
 
 
 def note(message: str) -> None:
-    """Print one line for a person on stderr."""
+    """Print one line for a person on stderr; with --quiet only what begins with "rusbeir:", such as an error."""
+    if quiet and not message.startswith("rusbeir:"):
+        return
     sys.stderr.write(message + "\n")
     sys.stderr.flush()
 
@@ -112,7 +117,9 @@ def shorten_middle(text: str, max_chars: int) -> str:
 @contextlib.contextmanager
 def progress() -> Iterator[Progress]:
     """Show progress: bars with rate and remaining time on a terminal, else a plain line every ten seconds."""
-    if sys.stderr.isatty():
+    if quiet:
+        yield silent
+    elif sys.stderr.isatty():
         with _show_bars() as report:
             yield report
     else:

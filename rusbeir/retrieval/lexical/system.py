@@ -51,6 +51,7 @@ class Bm25System:
             # The folder may name an index that the server no longer has.
             shutil.rmtree(folder, ignore_errors=True)
             index.build(folder, key, corpus, self.analyzer, self.chosen, self.bm25, settings.progress)
+        logger.debug("the index %s is %s", folder, "reused" if reused else "new")
         retriever, built = index.open_index(folder, key, self.analyzer, self.chosen, self.bm25)
         if warning := empty_warning("documents", built.empty_documents, built.documents):
             logger.warning("%s", warning)

@@ -90,7 +90,7 @@ def test_what_is_missing_is_said_before_anything_is_sent(name, options, unset, m
 )
 def test_a_missing_package_names_its_extra(name, options, package, extra, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingExtra, match=rf"needs the package {package}: pip install 'rusbeir\[{extra}\]'"):
+    with pytest.raises(MissingExtra, match=rf"needs the package {package}: .*pip install 'rusbeir\[{extra}\]'"):
         make_one(name, **options).check("en", "ru")
 
 
