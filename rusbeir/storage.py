@@ -22,11 +22,21 @@ logger = logging.getLogger(__name__)
 _UMASK = os.umask(0o022)
 os.umask(_UMASK)
 
-CACHE_PARTS = (
-    "checksums", "copies", "corpora", "downloads", "embeddings", "hub", "indexes", "lemmas", "locks", "recorded",
-    "runs", "scores",
-)  # fmt: skip
-"""What rusbeir makes in the cache folder and can make again. Models in it are put there by the user."""
+CACHE_PARTS = {
+    "checksums": "checksums of files, so that each is read once",
+    "copies": "corpora of other formats, as JSONL",
+    "corpora": "where each document is in its file",
+    "downloads": "files of datasets",
+    "embeddings": "vectors of documents and queries",
+    "hub": "datasets of the Hugging Face hub, as JSONL",
+    "indexes": "BM25 indexes",
+    "lemmas": "dictionary forms of words",
+    "locks": "who is fetching what",
+    "recorded": "checksums of the first download",
+    "runs": "hits of the stages of compositions",
+    "scores": "scores of rerankers",
+}
+"""Folders of the cache, and what they hold: made by rusbeir, which can make it again. Users put models in others."""
 
 _POLL_SECONDS = 0.2
 _SILENT_SECONDS = 1.0

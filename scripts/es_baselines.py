@@ -11,5 +11,7 @@ from rusbeir.cli.main import main
 PAPER = ["bench", "--engine", "elasticsearch", "--system", "bm25(profile=rusbeir-paper)"]
 
 if __name__ == "__main__":
+    if {"-h", "--help"} & set(sys.argv):
+        print(__doc__, "\nIt sets: rusbeir", *PAPER, "\n")
     sys.argv[1:1] = PAPER
     main()

@@ -42,7 +42,7 @@ def check(
 ) -> None:
     """Check every segment of a port, translate it back, and write qa/report.json and qa/report.html into it.
 
-    Example: rusbeir audit check scifact-es --back-translator apertium --gate 'chrf>=55,flagged<=2%'
+    Example: rusbeir audit check mini-es --back-translator apertium
     """
     from rusbeir.audit import check_port
     from rusbeir.audit.gates import parse_gates
@@ -145,7 +145,7 @@ def score(
 ) -> None:
     """Score and check plain files of translations: BLEU, chrF, chrF++ and TER as computed by sacrebleu.
 
-    Example: rusbeir audit score --source src.en --hyp online.ru --ref ref.ru --lang ru
+    Example: rusbeir audit score --hyp online.ru --ref ref.ru --lang ru
     """
     from rusbeir import __version__
     from rusbeir.audit.gates import collect_line_figures, find_failed_gates, parse_gates, refuse_unknown

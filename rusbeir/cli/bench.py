@@ -49,7 +49,7 @@ def bench(
 
     A star marks the best of several systems. A system that fails costs its own row only; the exit code is then 1.
 
-    Example: rusbeir bench xquad/ru --system 'bm25(profile=rusbeir-paper)' --json
+    Example: rusbeir bench xquad/ru --system 'bm25(profile=rusbeir-paper)'
     """
     from rusbeir.evaluation import DEFAULT_MEASURES, check_measures
     from rusbeir.experiment import ROWS, bench_all

@@ -27,8 +27,9 @@ def info(as_json: options.Json = False) -> None:
     if as_json:
         output.print_json({"folder": str(folder), "bytes": parts})
         return
-    output.print_table(["part", "bytes"], [[name, f"{size:,}"] for name, size in parts.items()], right=["bytes"])
-    output.note(f"{folder}: {sum(parts.values()):,} bytes")
+    rows = [[name, f"{size / 1e6:,.1f}", CACHE_PARTS.get(name, "")] for name, size in parts.items()]
+    output.print_table(["part", "MB", "what"], rows, right=["MB"])
+    output.note(f"{folder}: {sum(parts.values()) / 1e6:,.1f} MB")
 
 
 @app.command()

@@ -16,7 +16,7 @@ app = typer.Typer(
 
 @app.callback()
 def languages(context: typer.Context, analyzers: options.Analyzers = None, as_json: options.Json = False) -> None:
-    """List the languages with their profiles.
+    """List the languages with their profiles, and what the default profile takes words to.
 
     Example: rusbeir languages
     """
@@ -26,22 +26,22 @@ def languages(context: typer.Context, analyzers: options.Analyzers = None, as_js
     from rusbeir.errors import RusbeirError
 
     rows: list[dict[str, Any]] = []
+    table: list[list[str]] = []
     for code, path in language_files().items():
         row: dict[str, Any] = {"language": code, "name": "", "profiles": {}, "path": str(path), "error": None}
         try:
             language = read_language(code)
             signatures = {name: recipe.signature for name, recipe in language.profiles.items()}
             row |= {"name": language.name, "profiles": signatures}
+            recipe = language.profiles["default"]
+            table.append([code, language.name, ", ".join(signatures), recipe.lemmas, recipe.stemmer, recipe.stop.name])
         except RusbeirError as error:
             row["error"] = str(error)
         rows.append(row)
     if as_json:
         output.print_json(rows)
         return
-    output.print_table(
-        ["language", "name", "profiles"],
-        [[row["language"], row["name"], ", ".join(row["profiles"])] for row in rows if not row["error"]],
-    )
+    output.print_table(["language", "name", "profiles", "lemmas", "stemmer", "stop words"], table)
     for row in rows:
         if row["error"]:
             output.note(f"{row['language']} cannot be used: {row['error']}")

@@ -67,7 +67,7 @@ def port(
 
     It can be killed at any moment: the same command resumes it, and what was translated is never lost.
 
-    Example: rusbeir port xquad/en --to ru --translator memory --memory pairs.tsv --out xquad-ru
+    Example: rusbeir port mini/en --to es --translator apertium --out mini-es
     """
     from rusbeir.errors import BadInput
     from rusbeir.translation.backends import names

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
+from rusbeir.cli.main import app
 from rusbeir.errors import missing_extra
 
 
@@ -50,6 +53,20 @@ def test_an_incomplete_call_shows_a_complete_one(rusbeir, arguments, parts):
     assert outcome.code == 2
     assert len(outcome.err.splitlines()) == 1
     assert [part for part in parts if part not in outcome.err] == []
+
+
+def commands(command, name="rusbeir"):
+    yield name, command
+    for verb, below in getattr(command, "commands", {}).items():
+        yield from commands(below, f"{name} {verb}")
+
+
+@pytest.mark.parametrize(("name", "command"), list(commands(get_command(app))), ids=lambda value: str(value)[:30])
+def test_examples_are_on_one_line(name, command):
+    """At 80 columns; in a broken one, an option of the example looks like one of the verb's options."""
+    context = command.make_context(name, [], resilient_parsing=True, max_content_width=80, terminal_width=80)
+    for example in re.findall("Example: .*", command.help or ""):
+        assert example in command.get_help(context)
 
 
 @pytest.mark.parametrize(
