@@ -49,6 +49,8 @@ class SystemScore:
     n_tied: int
     seconds: Mapping[str, float]
     bytes: Mapping[str, int]
+    cost: float | None = None
+    """The money that was paid to measure it; None where nothing was paid, or no price was named."""
     published: float | None = None
     """What a paper printed for this system on this dataset, as a fraction; None where nothing is known."""
 
@@ -233,6 +235,7 @@ def _compare_dataset(
                 n_tied=int(one.row["n_tied"]),
                 seconds=dict(one.row["seconds"]),
                 bytes=dict(one.row["bytes"]),
+                cost=one.row.get("cost"),
                 published=published_value(paper, measure, one.dataset, str(one.row["system"])) if paper else None,
             )
             for place, one in enumerate(group)
@@ -302,6 +305,7 @@ def _average(groups: Sequence[Sequence[Result]], samples: int, seed: int) -> tup
                         n_tied=sum(int(group[place].row["n_tied"]) for group in picked),
                         seconds=_sum([group[place].row["seconds"] for group in picked]),
                         bytes=_largest([group[place].row["bytes"] for group in picked]),
+                        cost=sum(group[place].row.get("cost", 0) for group in picked) or None,
                     )
                     for rank, place in enumerate(order, 1)
                 ),

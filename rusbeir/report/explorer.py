@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rusbeir.analysis import Analyzer
-from rusbeir.datasets import read_run
-from rusbeir.errors import BadInput, UnknownName
-from rusbeir.report.results import Result
+from rusbeir.errors import UnknownName
+from rusbeir.report.results import Result, read_run_of
 from rusbeir.types import Dataset, Progress
 
 HITS = 10
@@ -40,7 +37,7 @@ def explore(dataset: Dataset, results: Sequence[Result], source: Dataset | None,
     source is the dataset that this one is a port of; its texts are shown next to the translation. Raises BadInput
     where a run file is gone.
     """
-    runs = [_read_run(one) for one in results]
+    runs = [read_run_of(one) for one in results]
     query_ids = list(results[0].scores)
     notes = []
     if len(query_ids) > MAX_QUERIES:
@@ -82,19 +79,6 @@ def explore(dataset: Dataset, results: Sequence[Result], source: Dataset | None,
     else:
         data |= _terms(analyzer, dataset, query_ids, documents, notes, progress)
     return Explored(data=data, note="; ".join(notes))
-
-
-def _read_run(result: Result) -> Mapping[str, Mapping[str, float]]:
-    name = Path(str(result.row["run"]))
-    path = next((p for p in (result.folder / "runs" / name.name, name) if p.is_file()), None)
-    if path is None:
-        raise BadInput(
-            f"The run of {result.label} on {result.dataset} is gone ({name}). Measure it with `rusbeir bench --force`."
-        )
-    try:
-        return read_run(path)
-    except (OSError, gzip.BadGzipFile) as error:
-        raise BadInput(f"{path}: the run cannot be read ({error}).") from error
 
 
 def _first(run: Mapping[str, Mapping[str, float]], query_id: str) -> list[tuple[str, float]]:

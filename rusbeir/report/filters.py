@@ -13,8 +13,9 @@ import orjson
 
 from rusbeir.datasets import load
 from rusbeir.errors import BadInput, RusbeirError, unknown
-from rusbeir.report.results import Result
-from rusbeir.types import Dataset
+from rusbeir.evaluation import evaluate
+from rusbeir.report.results import Result, read_run_of
+from rusbeir.types import Dataset, Qrels
 
 Value: TypeAlias = float | str
 
@@ -69,10 +70,10 @@ def parse_filter(text: str) -> tuple[Condition, ...]:
 
 
 def filter_results(results: Sequence[Result], where: str, folders: Sequence[Path]) -> list[Result]:
-    """The results for which the filter holds, each with the scores of only those queries for which it holds.
+    """The results for which the filter holds, each with the scores and counts of the queries for which it holds.
 
-    Conditions on queries need the dataset: by its registered name, or among the folders, found by its fingerprint.
-    Raises BadInput where nothing is left, or where a dataset is not at hand.
+    Conditions on queries need the dataset, by its registered name or among the folders, found by its fingerprint, and
+    the runs, of which the counts are made. Raises BadInput where nothing is left, or where one of them is not at hand.
     """
     conditions = parse_filter(where)
     kept = [
@@ -81,22 +82,29 @@ def filter_results(results: Sequence[Result], where: str, folders: Sequence[Path
     per_query = [c for c in conditions if c.field not in RESULT_FIELDS]
     if per_query:
         passing = {
-            fingerprint: {query_id for query_id, facts in found if all(c.holds(facts[c.field]) for c in per_query)}
-            for fingerprint, found in _facts_of(kept, per_query, folders)
+            fingerprint: {q: qrels[q] for q, facts in found if all(c.holds(facts[c.field]) for c in per_query)}
+            for fingerprint, qrels, found in _facts_of(kept, per_query, folders)
         }
-        kept = [
-            replace(one, scores={query_id: v for query_id, v in one.scores.items() if query_id in ids})
-            for one in kept
-            if (ids := passing[str(one.row["fingerprint"])])
-        ]
+        kept = [_keep(one, qrels) for one in kept if (qrels := passing[str(one.row["fingerprint"])])]
     if not kept:
         raise BadInput(f"--where {where!r} leaves no query of any result.")
     return kept
 
 
+def _keep(one: Result, qrels: Qrels) -> Result:
+    """The result on these of its queries."""
+    counts = evaluate(qrels, read_run_of(one), list(one.row["measures"]))
+    return replace(
+        one,
+        scores={query_id: value for query_id, value in one.scores.items() if query_id in qrels},
+        row={**one.row, "n_zero_hit": counts.n_zero_hit, "n_tied": counts.n_tied},
+    )
+
+
 def _facts_of(
     results: Sequence[Result], conditions: Sequence[Condition], folders: Sequence[Path]
-) -> Iterator[tuple[str, list[tuple[str, Mapping[str, float]]]]]:
+) -> Iterator[tuple[str, Qrels, list[tuple[str, Mapping[str, float]]]]]:
+    """Of each dataset: its fingerprint, its judgements, and the values of the fields for each of its queries."""
     needs_port = any(c.field in PORT_FIELDS for c in conditions)
     given = {(dataset := load(folder)).fingerprint: (dataset, folder) for folder in folders}
     for fingerprint, name in {str(one.row["fingerprint"]): one.dataset for one in results}.items():
@@ -104,6 +112,7 @@ def _facts_of(
         quality = _port_quality(folder, name) if needs_port else {}
         yield (
             fingerprint,
+            dataset.qrels,
             [
                 (
                     query_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,8 +11,10 @@ from typing import Any
 
 import orjson
 
+from rusbeir.datasets import read_run
 from rusbeir.errors import BadInput, unknown
 from rusbeir.experiment import ROWS, read_rows
+from rusbeir.types import Run
 
 _DEPTH = re.compile(r"\|k:(\d+)$")
 
@@ -71,8 +74,10 @@ def _rows(folder: Path) -> list[dict[str, Any]]:
             key = tuple(str(row[name]) for name in ("dataset", "split", "system", "signature", "fingerprint"))
         except (KeyError, TypeError):
             raise BadInput(f"{folder / ROWS}:{number}: not a result row of rusbeir. Remove the line.") from None
-        newest.pop(key, None)
-        newest[key] = row
+        older = newest.pop(key, {})
+        # What was in the cache when it was measured again was paid for before.
+        paid = {"cost": older["cost"] + row.get("cost", 0)} if "cost" in older else {}
+        newest[key] = row | paid
     # Rows of one recipe are repeats, of which the last counts; two recipes under one name are told apart later.
     seen: dict[tuple[str, ...], dict[str, Any]] = {}
     for row in newest.values():
@@ -116,6 +121,20 @@ def _result(folder: Path, row: dict[str, Any], measure: str) -> Result:
             "Measure the system again with `rusbeir bench --force`."
         ) from None
     return Result(folder=folder, label=str(row["system"]), row=row, scores=scores)
+
+
+def read_run_of(result: Result) -> Run:
+    """The run of a result. Raises BadInput where its file is gone or cannot be read."""
+    name = Path(str(result.row["run"]))
+    path = next((p for p in (result.folder / "runs" / name.name, name) if p.is_file()), None)
+    if path is None:
+        raise BadInput(
+            f"The run of {result.label} on {result.dataset} is gone ({name}). Measure it with `rusbeir bench --force`."
+        )
+    try:
+        return read_run(path)
+    except (OSError, gzip.BadGzipFile) as error:
+        raise BadInput(f"{path}: the run cannot be read ({error}).") from error
 
 
 def _label_engines(results: Sequence[Result]) -> list[Result]:

@@ -21,6 +21,7 @@ from rusbeir.errors import BadInput, RusbeirError, require
 from rusbeir.report.comparison import Comparison, DatasetComparison, SystemScore, compare_results
 from rusbeir.report.explorer import Explored, explore
 from rusbeir.report.results import Result, read_results
+from rusbeir.report.tables import format_cost
 from rusbeir.storage import atomic_file
 from rusbeir.text import digest, slug
 from rusbeir.types import Dataset, Progress, silent
@@ -128,7 +129,7 @@ def _environment() -> Any:
         )
 
     made.globals |= {"read": read, "inert": inert, "interval": _interval, "scatter": _scatter}
-    made.filters |= {"points": lambda value: f"{100 * value:.2f}", "count": lambda n: f"{n:,}"}
+    made.filters |= {"points": lambda value: f"{100 * value:.2f}", "count": lambda n: f"{n:,}", "cost": format_cost}
     return made
 
 
@@ -140,9 +141,14 @@ def _interval(score: SystemScore, systems: Sequence[SystemScore], width: int = 1
     return tuple(round(4 + (width - 8) * (end - low) / span, 1) for end in ends)  # type: ignore[return-value]
 
 
-def _scatter(dataset: DatasetComparison, width: int = 420, height: int = 220) -> list[tuple[float, float, SystemScore]]:
-    """(x, y, system) of effectiveness against search time per query on a logarithmic scale."""
-    cost = [math.log10(max(one.seconds.get("search", 0.0), 1e-3) / dataset.n_queries) for one in dataset.systems]
+def _scatter(
+    dataset: DatasetComparison, money: bool = False, width: int = 420, height: int = 220
+) -> list[tuple[float, float, SystemScore]]:
+    """(x, y, system) of effectiveness against search time per query on a logarithmic scale, or against money."""
+    cost = [
+        (one.cost or 0.0) if money else math.log10(max(one.seconds.get("search", 0.0), 1e-3) / dataset.n_queries)
+        for one in dataset.systems
+    ]
     means = [one.mean for one in dataset.systems]
     wide, high = max(cost) - min(cost) or 1.0, max(means) - min(means) or 1.0
     return [

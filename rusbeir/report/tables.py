@@ -11,7 +11,7 @@ from rusbeir.report.comparison import Comparison, Pair, SystemScore
 
 HEADER = (
     "dataset", "language", "system", "mean", "low", "high", "rank", "best rank", "worst rank", "best group", "queries",
-    "no hit", "tied", "index s", "query s", "index bytes", "peak bytes", "published",
+    "no hit", "tied", "index s", "query s", "index bytes", "peak bytes", "cost", "published",
 )  # fmt: skip
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -40,7 +40,7 @@ def _row(dataset: str, language: str, score: SystemScore, n_queries: int | None)
     return [
         dataset, language, score.system, score.mean, *score.interval, score.rank, *ranks, score.best_group, n_queries,
         score.n_zero_hit, score.n_tied, seconds, score.seconds.get("search"), score.bytes.get("index"),
-        score.bytes.get("peak_rss"), score.published,
+        score.bytes.get("peak_rss"), score.cost, score.published,
     ]  # fmt: skip
 
 
@@ -98,7 +98,9 @@ def grid(comparison: Comparison) -> tuple[list[str], list[str], dict[tuple[str, 
 def score_table(systems: Sequence[SystemScore]) -> tuple[list[str], list[list[str]]]:
     """Header and cells of one dataset's systems for a terminal; measures x100."""
     published = any(score.published is not None for score in systems)
+    paid = any(score.cost is not None for score in systems)
     header = ["", "system", "mean", "95 %", "ranks", "no hit", "tied", "index s", "query s", "MB", "peak MB"]
+    header += ["cost"] if paid else []
     if published:
         header.insert(3, "paper")
     rows = []
@@ -117,6 +119,8 @@ def score_table(systems: Sequence[SystemScore]) -> tuple[list[str], list[list[st
             f"{score.bytes.get('index', 0) / 1e6:.1f}",
             f"{score.bytes['peak_rss'] / 1e6:.0f}" if "peak_rss" in score.bytes else "",
         ]
+        if paid:
+            cells.append(format_cost(score.cost))
         if published:
             cells.insert(3, "" if score.published is None else f"{100 * score.published:.2f}")
         rows.append(cells)
@@ -141,6 +145,15 @@ def pair_table(pairs: Sequence[Pair]) -> tuple[list[str], list[list[str]]]:
         for pair in pairs
     ]
     return header, rows
+
+
+def format_cost(cost: float | None) -> str:
+    """Money with two decimals, or two digits where it is less than 0.1; "" for None.
+
+    >>> [format_cost(cost) for cost in (12.345, 0.000123, None)]
+    ['12.35', '0.00012', '']
+    """
+    return "" if cost is None else f"{cost:.2f}" if cost >= 0.1 else f"{cost:.2g}"
 
 
 def _bold(score: SystemScore | None, frame: str) -> str:

@@ -192,22 +192,59 @@ def test_latex_and_markdown_take_any_name(results):
 
 
 @pytest.mark.parametrize(
-    ("where", "n", "why"),
+    ("where", "why"),
     [
-        ("query.words<=4", 4, "short questions"),
-        ("query.words<=4 and query.relevant>=1", 4, "every judged query has one"),
-        ("language==ru", 82, "all"),
+        ("query.words<=4", "short questions"),
+        ("query.words<=4 and query.relevant>=1", "every judged query has one"),
+        ("language==ru", "all"),
     ],
 )
-def test_filters_need_no_new_search(tmp_path, where, n, why):
+def test_filters_need_no_new_search(tmp_path, where, why):
     import rusbeir
 
     dataset = rusbeir.load("mini/ru")
     for system in ("bm25", "bm25(profile=raw)"):
         rusbeir.bench(dataset, system, out=tmp_path)
-    short = sum(len(text.split()) <= 4 for text in dataset.queries.values())
     found = compare(tmp_path, where=where)
-    assert found.datasets[0].n_queries == (short if "words" in where else n), why
+    chosen = [q for q, text in dataset.queries.items() if len(text.split()) <= 4 or "words" not in where]
+    assert found.datasets[0].n_queries == len(chosen), why
+    for score in found.datasets[0].systems:
+        run = rusbeir.search(dataset, score.system, k=100)
+        counts = rusbeir.evaluate({q: dataset.qrels[q] for q in chosen}, run)
+        assert (score.n_zero_hit, score.n_tied) == (counts.n_zero_hit, counts.n_tied), why
+
+
+def test_a_filter_of_queries_needs_the_runs(tmp_path):
+    """How many of the chosen queries have no hits is counted in them."""
+    import rusbeir
+
+    for system in ("bm25", "bm25(profile=raw)"):
+        rusbeir.bench("mini/ru", system, out=tmp_path)
+    next((tmp_path / "runs").iterdir()).unlink()
+    with pytest.raises(BadInput, match=r"^The run of bm25.* on mini/ru is gone .*`rusbeir bench --force`\.$"):
+        compare(tmp_path, where="query.words<=4")
+    assert compare(tmp_path, where="language==ru").datasets[0].n_queries == 82
+
+
+def test_what_was_paid_adds_up_over_the_runs_of_a_row(results):
+    """A second run finds the answers in the cache; that does not make the system free."""
+    folder = results({"a": [0.1, 0.2], "b": [0.3, 0.4]})
+    results({"a": [0.1, 0.2]}, cost=0.5)
+    results({"a": [0.1, 0.2]}, cost=0.25)
+    results({"a": [0.1, 0.2]})
+    found = compare(folder)
+    assert {s.system: s.cost for s in found.datasets[0].systems} == {"a": 0.75, "b": None}
+    header, rows = tables.score_table(found.datasets[0].systems)
+    assert [(row[1], row[header.index("cost")]) for row in rows] == [("b", ""), ("a", "0.75")]
+    assert "cost" not in tables.score_table([s for s in found.datasets[0].systems if s.cost is None])[0]
+    read = list(csv.DictReader(io.StringIO(tables.to_csv(found))))
+    assert {row["system"]: row["cost"] for row in read} == {"a": "0.75", "b": ""}
+
+
+def test_results_of_two_versions_are_refused(results):
+    results({"bm25": [0.1, 0.2]}, signature="bm25|v:0.1.0|k:100", version="0.1.0")
+    with pytest.raises(BadInput, match=r"two recipes, v:0\.1\.0 and v:0\.2\.0\. Keep the rows of one"):
+        compare(results({"bm25": [0.1, 0.2]}, signature="bm25|v:0.2.0|k:100", version="0.2.0"))
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,11 @@ def site(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     for name in ("mini/ru", "mini/en"):
         dataset = rusbeir.load(name)
-        for system in ("bm25", "bm25(profile=raw)", "bm25(profile=snowball)"):
+        for system in ("bm25", "bm25(profile=raw)", "minmax(bm25(profile=snowball),bm25(profile=raw),depth=50)"):
             rusbeir.bench(dataset, system, out=folder / "results")
+    rows = folder / "results" / "rows.jsonl"
+    paid = rows.read_text(encoding="utf-8").replace('"bytes":', '"cost":0.0123,"bytes":', 1)
+    rows.write_text(paid, encoding="utf-8")
     write_site([folder / "results"], folder / "site")
     return folder / "site"
 
@@ -140,6 +143,17 @@ def test_leaderboards_are_sorted_and_shaded(site, chromium):
     table.locator("th button").first.click()
     assert table.locator("tbody tr td.system").all_inner_texts() == sorted(names, reverse=True)
     page.close()
+
+
+def test_money_is_shown_where_some_was_paid(site, chromium):
+    paid, unpaid = (open_page(chromium, dataset_page(site, name)) for name in ("mini-ru", "mini-en"))
+    header = paid.locator("table").first.locator("th").all_inner_texts()
+    assert header[-1] == "cost"
+    assert sorted(paid.locator("table").first.locator("td:last-child").all_inner_texts()) == ["", "", "0.012"]
+    assert paid.locator("figure").count() == 2
+    assert "0.012 paid" in " ".join(paid.locator("figure").nth(1).locator("title").all_text_contents())
+    assert "cost" not in unpaid.locator("table").first.locator("th").all_inner_texts()
+    assert unpaid.locator("figure").count() == 1
 
 
 def test_a_port_shows_its_source(tmp_path, chromium):
