@@ -2,6 +2,15 @@
 
 from rusbeir.analysis.analyzer import Analyzer, empty_warning
 from rusbeir.analysis.chain import Token
-from rusbeir.analysis.recipes import Language, Recipe, language_files, read_language
+from rusbeir.analysis.recipes import Language, Recipe, language_files, read_language, read_profiles
 
-__all__ = ["Analyzer", "Language", "Recipe", "Token", "empty_warning", "language_files", "read_language"]
+__all__ = [
+    "Analyzer",
+    "Language",
+    "Recipe",
+    "Token",
+    "empty_warning",
+    "language_files",
+    "read_language",
+    "read_profiles",
+]

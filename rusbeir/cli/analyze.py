@@ -29,7 +29,7 @@ def analyze(
         output.print_json(
             {
                 "signature": analyzer.signature,
-                "terms": [token.term for token in tokens if not token.dropped],
+                "terms": [term for token in tokens for term in token.term.split()],
                 "tokens": [token._asdict() for token in tokens],
             }
         )

@@ -39,7 +39,7 @@ def test_contract(code, profile):
     assert all(term and not re.search(r"\s", term) for terms in one_by_one for term in terms)
     assert list(analyzer.analyze_many(TEXTS)) == one_by_one
     assert list(Analyzer(code, profile).analyze_lines(iter(TEXTS))) == [" ".join(terms) for terms in one_by_one]
-    explained = [[token.term for token in analyzer.explain(text) if token.dropped is None] for text in TEXTS]
+    explained = [" ".join(token.term for token in analyzer.explain(text)).split() for text in TEXTS]
     assert explained == one_by_one
     assert re.fullmatch(rf"lang:{code}\|\S+", analyzer.signature)
 
@@ -59,6 +59,8 @@ def test_signatures_tell_recipes_apart():
         ("case", "fold"),
         ("fold", ("yo",)),
         ("tokens", "uax29"),
+        ("elision", ("l",)),
+        ("apostrophe", "cut"),
         ("possessive", True),
         ("numbers", "drop"),
         ("min_chars", 2),
@@ -67,12 +69,19 @@ def test_signatures_tell_recipes_apart():
         ("stop", StopList("nltk-russian", frozenset({"и"}))),
         ("stop_extra", ("такой",)),
         ("stop_match", "both"),
+        ("keep_only_stop_words", True),
+        ("compounds", "simplemma"),
         ("stemmer", "porter"),
         ("stem", "surface"),
+        ("stem_min_chars", 4),
+        ("term_fold", ("accents",)),
+        ("terms", "both"),
+        ("gram_chars", 3),
     ],
 )
 def test_each_setting_shows_in_the_signature(setting, value):
-    assert Recipe(language="ru", **{setting: value}).signature != Recipe(language="ru").signature
+    base = {"terms": "grams"} if setting == "gram_chars" else {}
+    assert Recipe(language="ru", **base, **{setting: value}).signature != Recipe(language="ru", **base).signature
 
 
 def test_every_setting_is_covered_by_the_row_above():
@@ -178,10 +187,15 @@ def test_unknown_names(language, profile, says):
 @pytest.mark.parametrize(
     ("toml", "says"),
     [
-        ('name = "X"\nstopwords = "nltk-german"', "snowball is missing"),
-        ('name = "X"\nstopwords = "nltk-german"\nsnowball = "german"\nx = 1', "unknown key 'x'"),
-        ('name = "X"\nstopwords = "nope"\nsnowball = "german"', "stop cannot be 'nope'"),
-        ('name = "X"\nstopwords = "nltk-german"\nsnowball = "klingon"', "stemmer cannot be 'snowball:klingon'"),
+        ('stopwords = "nltk-german"', "name is missing"),
+        ("name = 1", "xx.toml:1: name cannot be 1"),
+        ('name = "X"\nstopwords = "nltk-german"\nsnowball = "german"\nx = 1', "xx.toml:4: unknown key 'x'"),
+        ('name = "X"\nstopwords = "nope"\nsnowball = "german"', "xx.toml:2: stop cannot be 'nope'"),
+        ('name = "X"\nlemmas = "nope"', "xx.toml:2: lemmas cannot be 'nope'. Values: none, pymorphy3"),
+        ('name = "X"\nsnowball = "klingon"', "xx.toml:2: stemmer cannot be 'snowball:klingon'"),
+        ('name = "X"\n[profiles.a]\ninherits = "b"', "xx.toml:3, profile 'a': inherits cannot be 'b'"),
+        ('name = "X"\n[profiles.a]\ninherits = "b"\n[profiles.b]\ninherits = "a"', "inherits cannot be 'a'"),
+        ('name = "X"\n[profiles.a]\n\ngram_chars = 0', "xx.toml:4, profile 'a': gram_chars cannot be 0"),
         ('name = "X"\nstopwords = "nltk-german"\nsnowball = "german"\n[profiles.a]\nstep = "x"', "unknown key 'step'"),
         ('name = "X"\nstopwords = "nltk-german"\nsnowball = "german"\n[profiles.a]\nmin_chars = "x"', "min_chars"),
         (

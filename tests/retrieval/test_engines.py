@@ -69,7 +69,7 @@ def test_from_stage(text, language, value, why):
 
 
 REFUSED = [
-    ("bm25(k3=1)", "bm25 has no option 'k3'. Available: profile, k1, b, fields, tie_breaker, lengths."),
+    ("bm25(k3=1)", "bm25 has no option 'k3'. Available: profile, k1, b, fields, tie_breaker, gram_weight, lengths."),
     ("bm25(0.9)", "bm25 takes options only, such as k1=0.9, not 0.9."),
     ("bm25(k1=-1)", "bm25 needs k1 to be a number from 0 up, not -1."),
     ("bm25(k1=high)", "bm25 needs k1 to be a number from 0 up, not high."),
@@ -90,7 +90,7 @@ def test_bad_options(text, message):
 
 def test_profiles_are_complete():
     for name, recipe in bm25.profiles().items():
-        assert set(recipe) <= {"analysis", "k1", "b", "fields", "tie_breaker", "lengths"}, name
+        assert set(recipe) <= {"analysis", "k1", "b", "fields", "tie_breaker", "gram_weight", "lengths"}, name
         assert isinstance(recipe["analysis"], str) or "other" in recipe["analysis"], name
 
 

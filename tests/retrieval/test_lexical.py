@@ -18,7 +18,8 @@ from tests.support.stubs import Docs, retriever
 
 every_engine = pytest.mark.parametrize("engine", sorted(ENGINES), indirect=True)
 
-VOCABULARY = [f"w{number}" for number in range(120)]
+VOCABULARY = [f"w{number}" if number % 3 else f"~w{number}" for number in range(120)]
+"""A third are grams, which have fields of their own where the BM25 says so, and else are terms like others."""
 WEIGHTS = [1 / (rank + 1) for rank in range(120)]
 
 
@@ -44,6 +45,7 @@ class Exact:
 
     def __init__(self, docs: Docs, bm25: Bm25, engine: str) -> None:
         self._bm25 = bm25
+        self._rows = len(docs)
         exact = engine == "bm25s" and bm25.lengths != "lucene"
         self._length = exact_bm25.exact_length if exact else exact_bm25.lucene_length
         self._factor = 1.0 if engine == "bm25s" else bm25.k1 + 1
@@ -51,16 +53,28 @@ class Exact:
             fields = [[f"{doc.title} {doc.text}" for doc in docs]]
         else:
             fields = [[doc.title for doc in docs], [doc.text for doc in docs]]
-        self._fields = [exact_bm25.Field([text.split() for text in texts]) for texts in fields]
+        self._parts = [(1.0, [exact_bm25.Field([text.split() for text in texts]) for texts in fields])]
+        if bm25.gram_weight:
+            self._parts = [
+                (weight, [exact_bm25.Field([pick(text.split(), grams) for text in texts]) for texts in fields])
+                for weight, grams in ((1.0, False), (bm25.gram_weight, True))
+            ]
 
     def scores(self, query: list[str]) -> list[float]:
-        by_field = [
-            field.scores(query, k1=self._bm25.k1, b=self._bm25.b, length=self._length, factor=self._factor)
-            for field in self._fields
-        ]
-        if len(by_field) == 1:
-            return by_field[0]
-        return exact_bm25.combine(self._bm25.fields, self._bm25.tie_breaker, *by_field)
+        total = [0.0] * self._rows
+        for weight, fields in self._parts:
+            scores, *others = [
+                field.scores(query, k1=self._bm25.k1, b=self._bm25.b, length=self._length, factor=self._factor)
+                for field in fields
+            ]
+            if others:
+                scores = exact_bm25.combine(self._bm25.fields, self._bm25.tie_breaker, scores, *others)
+            total = [sum_ + weight * score for sum_, score in zip(total, scores, strict=True)]
+        return total
+
+
+def pick(terms: list[str], grams: bool) -> list[str]:
+    return [term for term in terms if term.startswith("~") == grams]
 
 
 def equal(score: float, exact: float) -> bool:
@@ -85,6 +99,8 @@ RECIPES = [
     Bm25(k1=0.9, b=0.4),
     Bm25(k1=0.9, b=0.4, fields="sum"),
     Bm25(k1=0.0, b=1.0),
+    Bm25(gram_weight=0.2),
+    Bm25(gram_weight=0.2, fields="best_fields", tie_breaker=0.5),
 ]
 
 

@@ -125,18 +125,17 @@ class ElasticSearcher:
         """
         ordered = sorted(terms)
         parts = [ordered[start : start + _TERMS_PER_PART] for start in range(0, len(ordered), _TERMS_PER_PART)]
-        by_field: list[dict[int, float]] = [defaultdict(float) for _ in self.bm25.field_names]
-        for name, sums in zip(self.bm25.field_names, by_field, strict=True):
-            for part in parts:
-                for rows, scores in self._fetch_all(name, part):
-                    for row, score in zip(rows, scores, strict=True):
-                        sums[row] += score
-        total = dict(by_field[0])
         tie = self.bm25.tie_breaker if self.bm25.fields == "best_fields" else 1.0
-        for other in by_field[1:]:
-            for row in total.keys() | other.keys():
-                scored = sorted((total.get(row, 0.0), other.get(row, 0.0)))
-                total[row] = scored[1] + tie * scored[0]
+        total: dict[int, float] = defaultdict(float)
+        for names, weight in self.bm25.parts:
+            by_row: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0])
+            for place, name in enumerate(names):
+                for part in parts:
+                    for rows, scores in self._fetch_all(name, part):
+                        for row, score in zip(rows, scores, strict=True):
+                            by_row[row][place] += score
+            for row, scored in by_row.items():
+                total[row] += weight * (max(scored) + tie * (sum(scored) - max(scored)))
         best = heapq.nsmallest(k, total.items(), key=lambda hit: (-hit[1], hit[0]))
         return [row for row, _ in best], [float(score) for _, score in best]
 
@@ -152,17 +151,17 @@ class ElasticSearcher:
             body["search_after"] = [scores[-1], rows[-1]]
 
     def _build_query(self, terms: Sequence[str]) -> dict[str, Any]:
-        line = _line(terms)
+        parts = [self._build_part(_line(terms), names, weight) for names, weight in self.bm25.parts]
+        return {"query": parts[0] if len(parts) == 1 else {"bool": {"should": parts}}}
+
+    def _build_part(self, line: str, names: Sequence[str], weight: float) -> dict[str, Any]:
+        query: dict[str, Any] = {"query": line, **({} if weight == 1 else {"boost": weight})}
         if self.bm25.fields == "flat":
-            return {"query": {"match": {"text": {"query": line}}}}
-        query: dict[str, Any] = {
-            "query": line,
-            "fields": list(self.bm25.field_names),
-            "type": _TYPES[self.bm25.fields],
-        }
+            return {"match": {names[0]: query}}
+        query |= {"fields": list(names), "type": _TYPES[self.bm25.fields]}
         if self.bm25.fields == "best_fields":
             query["tie_breaker"] = self.bm25.tie_breaker
-        return {"query": {"multi_match": query}}
+        return {"multi_match": query}
 
 
 def _line(terms: Sequence[str]) -> str:

@@ -18,7 +18,10 @@ Lengths = Literal["lucene", "exact"]
 _CHOICES: dict[str, tuple[str, ...]] = {"fields": get_args(Fields), "lengths": get_args(Lengths)}
 SERVER = "server"
 """The analysis that is left to Elasticsearch."""
-_OPTIONS = ("profile", "k1", "b", "fields", "tie_breaker", "lengths")
+_OPTIONS = ("profile", "k1", "b", "fields", "tie_breaker", "gram_weight", "lengths")
+GRAM_FIELD = "_grams"
+"""Ends the name of the field that holds the grams of another."""
+DEFAULT_GRAM_WEIGHT = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,12 +29,16 @@ class Bm25:
     """BM25 as Lucene computes it, over title and text as one field or as two.
 
     best_fields: the better field's score plus tie_breaker times the other's; sum: both added.
+    Where an analysis makes grams as well as words, the grams have fields of their own; the score is that of the words
+    plus gram_weight times that of the grams.
     """
 
     k1: float = 1.2
     b: float = 0.75
     fields: Fields = "flat"
     tie_breaker: float = 0.5
+    gram_weight: float = 0.0
+    """0: there are no grams."""
     analysis: str = "default"
     """A profile of the language's analyzer; `server:<language>` where the server analyses."""
     lengths: Lengths | None = None
@@ -44,15 +51,26 @@ class Bm25:
         return language if kind == SERVER else None
 
     @property
-    def field_names(self) -> tuple[str, ...]:
+    def text_fields(self) -> tuple[str, ...]:
         return ("text",) if self.fields == "flat" else ("title", "text")
+
+    @property
+    def parts(self) -> tuple[tuple[tuple[str, ...], float], ...]:
+        """The fields that are scored together, and the weight of their score."""
+        grams = tuple(name + GRAM_FIELD for name in self.text_fields)
+        return ((self.text_fields, 1.0), (grams, self.gram_weight)) if self.gram_weight else ((self.text_fields, 1.0),)
+
+    @property
+    def field_names(self) -> tuple[str, ...]:
+        return tuple(name for names, _ in self.parts for name in names)
 
     @property
     def signature(self) -> str:
         fields: str = self.fields
         if fields == "best_fields":
             fields = f"best_fields:{self.tie_breaker}"
-        return f"bm25|k1:{self.k1}|b:{self.b}|fields:{fields}"
+        grams = f"|grams:{self.gram_weight}" if self.gram_weight else ""
+        return f"bm25|k1:{self.k1}|b:{self.b}|fields:{fields}{grams}"
 
 
 @cache

@@ -103,13 +103,13 @@ class Bm25sEngine:
 
     def open(self, folder: Path, bm25: Bm25) -> Bm25sSearcher:
         stats = orjson.loads((folder / _STATS).read_bytes())
-        fields = tuple(
-            Bm25sField(
+        fields = {
+            name: Bm25sField(
                 index=bm25s.BM25.load(folder / name, mmap=True, show_progress=False),
                 rows=np.load(folder / name / "rows.npy", mmap_mode="r"),
             )
             for name in stats["fields"]
-        )
+        }
         return Bm25sSearcher(fields=fields, rows=stats["rows"], bm25=bm25)
 
 
@@ -137,7 +137,7 @@ class Bm25sField:
 class Bm25sSearcher:
     """An open bm25s index."""
 
-    fields: tuple[Bm25sField, ...]
+    fields: dict[str, Bm25sField]
     rows: int
     bm25: Bm25
 
@@ -145,16 +145,14 @@ class Bm25sSearcher:
         return [self._hits(terms, k) for terms in queries]
 
     def _hits(self, terms: Sequence[str], k: int) -> Hits:
-        if not self.fields:
-            return [], []
-        by_field = [field.scores(terms, self.rows) for field in self.fields]
-        total = by_field[0]
-        for other in by_field[1:]:
-            if self.bm25.fields == "best_fields":
-                best, rest = np.maximum(total, other), np.minimum(total, other)
-                total = best + np.float32(self.bm25.tie_breaker) * rest
-            else:
-                total = total + other
+        total = np.zeros(self.rows, dtype=np.float32)
+        for names, weight in self.bm25.parts:
+            by_field = [self.fields[name].scores(terms, self.rows) for name in names if name in self.fields]
+            if len(by_field) > 1 and self.bm25.fields == "best_fields":
+                best, rest = np.maximum(*by_field), np.minimum(*by_field)
+                by_field = [best + np.float32(self.bm25.tie_breaker) * rest]
+            for scores in by_field:
+                total += scores if weight == 1 else np.float32(weight) * scores
         matching = np.flatnonzero(total > 0)
         found = total[matching]
         if len(matching) > k:

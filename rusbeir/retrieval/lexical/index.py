@@ -15,6 +15,7 @@ from typing import Protocol
 import orjson
 
 from rusbeir.analysis import empty_warning
+from rusbeir.analysis.chain import GRAM
 from rusbeir.errors import BackendError, BadInput, RusbeirError
 from rusbeir.processes import cpu_count
 from rusbeir.retrieval.lexical.bm25 import Bm25
@@ -75,7 +76,7 @@ def build(
     started = time.perf_counter()
     with atomic_folder(folder) as temporary:
         with DocIdWriter(temporary) as ids:
-            stream = _TermStream(corpus, analyzer, len(bm25.field_names), progress, ids)
+            stream = _TermStream(corpus, analyzer, bm25, progress, ids)
             remote_bytes = 0
             if isinstance(engine, RemoteEngine):
                 remote_bytes = engine.load(temporary, stream.rows(), bm25, key)
@@ -132,7 +133,7 @@ class _TermStream:
 
     corpus: Corpus
     analyzer: LineAnalyzer
-    n_fields: int
+    bm25: Bm25
     progress: Progress
     ids: DocIdWriter
     analyse_seconds: float = 0.0
@@ -143,7 +144,12 @@ class _TermStream:
     def rows(self) -> Iterator[Terms]:
         total = len(self.corpus)
         lines = self.analyzer.analyze_lines(self._texts())
-        rows = zip(*[lines] * self.n_fields, strict=True)
+        rows: Iterator[tuple[str, ...]] = zip(*[lines] * len(self.bm25.text_fields), strict=True)
+        if self.bm25.gram_weight:
+            rows = (
+                (*(_select(line, grams=False) for line in row), *(_select(line, grams=True) for line in row))
+                for row in rows
+            )
         clock = time.perf_counter
         done = 0
         started = clock()
@@ -163,11 +169,15 @@ class _TermStream:
         for doc in self.corpus:
             self.ids.add(doc.doc_id)
             self.pending.append(doc.doc_id)
-            if self.n_fields == 1:
+            if self.bm25.fields == "flat":
                 yield f"{doc.title} {doc.text}" if doc.title else doc.text
             else:
                 yield doc.title
                 yield doc.text
+
+
+def _select(line: str, *, grams: bool) -> str:
+    return " ".join([term for term in line.split(" ") if term.startswith(GRAM) == grams])
 
 
 @contextlib.contextmanager

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rusbeir import __version__
-from rusbeir.analysis import Analyzer, empty_warning, read_language
+from rusbeir.analysis import Analyzer, empty_warning, read_language, read_profiles
 from rusbeir.errors import unknown
 from rusbeir.retrieval.lexical import bm25, engines, index
 from rusbeir.retrieval.lexical.index import LineAnalyzer
@@ -68,16 +68,21 @@ class Bm25System:
 def from_stage(stage: Stage, language: str, engine: str) -> Bm25System:
     """The BM25 system of a stage."""
     asked = bm25.from_stage(stage, language=language)
-    chosen, note = engines.choose(engine, asked)
     analyzer: LineAnalyzer
     if asked.server_language:
         from rusbeir.retrieval.elasticsearch.mappings import ServerAnalyzer
 
         analyzer = ServerAnalyzer(asked.server_language)
     else:
-        known = read_language(language).profiles
+        known = read_profiles(language)
         if asked.analysis not in known:
+            known = read_language(language).profiles
             names = [name for name in (*bm25.profiles(), *known) if name != asked.analysis]
             raise unknown("profile", asked.analysis, names, listing="rusbeir languages")
         analyzer = Analyzer(language, asked.analysis)
+        if analyzer.recipe.terms != "both":
+            asked = replace(asked, gram_weight=0.0)
+        elif "gram_weight" not in dict(stage.options):
+            asked = replace(asked, gram_weight=bm25.DEFAULT_GRAM_WEIGHT)
+    chosen, note = engines.choose(engine, asked)
     return Bm25System(name=str(stage), bm25=asked, analyzer=analyzer, chosen=chosen, note=note)

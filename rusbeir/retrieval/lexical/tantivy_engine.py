@@ -224,23 +224,23 @@ class TantivySearcher:
     def _ranking(self, terms: Sequence[str], k: int) -> Hits:
         counts = Counter(term[:MAX_TERM_CHARS] for term in terms)
         del counts[FILLER]
-        fields = [
-            self._clauses(name, present, counts)
-            for name, present in zip(self.bm25.field_names, self.documents, strict=True)
-            if present
+        documents = dict(zip(self.bm25.field_names, self.documents, strict=True))
+        parts = [
+            [self._clauses(name, documents[name], counts, weight) for name in names if documents[name]]
+            for names, weight in self.bm25.parts
         ]
         if self.first_rows is not None:
-            return self._hits(fields, k)
+            return self._hits(parts, k)
         # Which documents of equal score are in at the cut-off must not depend on the layout of the index.
         limit = k + 1
-        rows, scores = self._hits(fields, limit)
+        rows, scores = self._hits(parts, limit)
         while len(rows) == limit and scores[-1] == scores[k - 1]:
             limit *= 4
-            rows, scores = self._hits(fields, limit)
+            rows, scores = self._hits(parts, limit)
         order = np.lexsort((rows, np.negative(scores)))[:k].tolist()
         return [rows[place] for place in order], [scores[place] for place in order]
 
-    def _clauses(self, name: str, present: int, counts: Counter[str]) -> list[_Clause]:
+    def _clauses(self, name: str, present: int, counts: Counter[str], weight: float) -> list[_Clause]:
         clauses = []
         for term, count in counts.items():
             having = self.searcher.doc_freq(name, term)
@@ -248,18 +248,22 @@ class TantivySearcher:
                 continue
             query = tantivy.Query.term_query(self.schema, name, term, index_option="freq")
             idf = _idf(present, having)
-            boost = count * idf / _idf(self.total, having)
+            boost = weight * count * idf / _idf(self.total, having)
             if boost != 1.0:
                 query = tantivy.Query.boost_query(query, boost)
-            clauses.append(_Clause(query, count * idf * (TANTIVY_K1 + 1), having > _COMMON * self.total))
+            clauses.append(_Clause(query, weight * count * idf * (TANTIVY_K1 + 1), having > _COMMON * self.total))
         return clauses
 
-    def _hits(self, fields: list[list[_Clause]], limit: int) -> tuple[list[Any], list[float]]:
-        if self.bm25.fields == "best_fields" and len(fields) > 1:
-            query = tantivy.Query.disjunction_max_query(list(map(_any_of, fields)), self.bm25.tie_breaker)
-            found = self.searcher.search(query, limit, count=False).hits
+    def _hits(self, parts: list[list[list[_Clause]]], limit: int) -> tuple[list[Any], list[float]]:
+        if self.bm25.fields == "best_fields" and any(len(fields) > 1 for fields in parts):
+            best = [
+                tantivy.Query.disjunction_max_query(list(map(_any_of, fields)), self.bm25.tie_breaker)
+                for fields in parts
+            ]
+            query = tantivy.Query.boolean_query([(tantivy.Occur.Should, part) for part in best])
+            found = self.searcher.search(query if len(best) > 1 else best[0], limit, count=False).hits
         else:
-            found = self._best([clause for clauses in fields for clause in clauses], limit)
+            found = self._best([clause for fields in parts for clauses in fields for clause in clauses], limit)
         scores = [score for score, _ in found]
         if self.first_rows is None:
             return self.searcher.fast_field_values(ROW, [address for _, address in found]), scores

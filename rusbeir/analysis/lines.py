@@ -1,0 +1,73 @@
+"""Test lines: what a linguist expects of a language's default profile, one expectation a line of a TSV file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from rusbeir.analysis.analyzer import Analyzer
+from rusbeir.analysis.chain import load_chain
+from rusbeir.errors import BadInput
+
+HEADER = "kind\ttext\texpected\tnote"
+KNOWN_FAILURE = "xfail-"
+"""Before a kind: the line is known to fail, and must, so that the list remains honest."""
+KINDS = ("lemmas", "terms", "same", "differ", "empty")
+"""lemmas: the lemmas of the kept tokens of the text are those expected. terms: its terms are. same, differ: the text
+has the terms of what is expected, or none of them. empty: the text consists of stop words and signs."""
+
+
+class Line(NamedTuple):
+    """One line of such a file."""
+
+    kind: str
+    text: str
+    expected: str
+    note: str
+
+    def failure(self, language: str) -> str | None:
+        """What is found instead of what the line expects; None where it holds."""
+        analyzer = Analyzer(language)
+        kind = self.kind.removeprefix(KNOWN_FAILURE)
+        found = analyzer.analyze(self.text)
+        if kind == "lemmas":
+            found = [token.lemma for token in analyzer.explain(self.text) if token.dropped is None]
+            holds = found == self.expected.split()
+        elif kind == "terms":
+            holds = found == self.expected.split()
+        elif kind == "same":
+            holds = bool(found) and found == analyzer.analyze(self.expected)
+        elif kind == "differ":
+            holds = not set(found) & set(analyzer.analyze(self.expected))
+        else:
+            found = load_chain(replace(analyzer.recipe, keep_only_stop_words=False)).terms(self.text)
+            holds = not found
+        if self.kind.startswith(KNOWN_FAILURE):
+            return "holds, so remove xfail-" if holds else None
+        return None if holds else " ".join(found) or "nothing"
+
+
+def read_lines(path: Path) -> list[Line]:
+    """The lines of the file. Raises BadInput, with the number of the line, where one is wrong or comes twice."""
+    try:
+        header, *rows = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{path}: {error}. Test lines are a TSV file in UTF-8 with the header {HEADER!r}.") from error
+    if header != HEADER:
+        raise BadInput(f"{path}:1: the header is {header!r}, not {HEADER!r}.")
+    found: dict[tuple[str, str], Line] = {}
+    for number, row in enumerate(rows, start=2):
+        if not row or row.startswith("#"):
+            continue
+        cells = row.split("\t")
+        if len(cells) != len(Line._fields):
+            raise BadInput(f"{path}:{number}: {len(cells)} columns instead of {len(Line._fields)}.")
+        line = Line(*cells)
+        if line.kind.removeprefix(KNOWN_FAILURE) not in KINDS:
+            raise BadInput(
+                f"{path}:{number}: no kind {line.kind!r}. Kinds: {', '.join(KINDS)}, each after xfail-, too."
+            )
+        if not line.note or found.setdefault((line.text, line.expected), line) is not line:
+            raise BadInput(f"{path}:{number}: {'comes twice' if line.note else 'a note is missing'}.")
+    return list(found.values())
