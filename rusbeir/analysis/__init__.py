@@ -2,7 +2,7 @@
 
 from rusbeir.analysis.analyzer import Analyzer, empty_warning
 from rusbeir.analysis.chain import Token
-from rusbeir.analysis.recipes import Language, Recipe, language_files, read_language, read_profiles
+from rusbeir.analysis.recipes import Language, Recipe, language_files, read_language
 
 __all__ = [
     "Analyzer",
@@ -12,5 +12,4 @@ __all__ = [
     "empty_warning",
     "language_files",
     "read_language",
-    "read_profiles",
 ]

@@ -52,7 +52,7 @@ class Chain:
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
         self._fold = folding.make_fold(recipe.normalise, recipe.case, recipe.fold)
-        self._tokenise = tokenisers.load_tokeniser(recipe.tokens)
+        self._tokenise = tokenisers.RULES.get(recipe.tokens) or tokenisers.load_segmenter(recipe.tokens)
         if recipe.elision or recipe.apostrophe != "split":
             self._tokenise = tokenisers.around_apostrophes(self._tokenise, recipe.elision, recipe.apostrophe)
         self._stem = stemmers.load_stemmer(recipe.stemmer)

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -118,9 +118,13 @@ class Recipe:
             stop = f"{slug(self.stop.name.split('-')[0])}{len(self.stop.words)}"
             stop += f"+{len(self.stop_extra)}" if self.stop_extra else ""
             stop += "." + hashlib.sha256("\n".join(sorted(stop_words)).encode()).hexdigest()[:6]
+        stemmer = self.stemmer.replace(":", "-") + (f"-{version('PyStemmer')}" if ":" in self.stemmer else "")
+        tokens = "" if self.tokens == "python-word" else f"-regex-{version('regex')}"
+        if self.tokens in tokenisers.SEGMENTERS:
+            tokens = f"-{tokenisers.describe_segmenter(self.tokens)}"
         parts = [
             f"lang:{self.language}",
-            f"tok:{tokenisers.describe_tokeniser(self.tokens)}",
+            f"tok:{self.tokens}{tokens}",
             f"norm:{self.normalise}",
             f"case:{self.case}",
             f"fold:{'+'.join(self.fold) or 'none'}",
@@ -132,7 +136,7 @@ class Recipe:
             f"lem:{lemmas.describe_lexicon(self.lemmas, self.language)}"
             + (f"@{self.lemma_min_chars}" if self.lemma_min_chars > 1 else ""),
             f"compounds:{lemmas.describe_lexicon(self.compounds, self.language)}" if self.compounds != "none" else "",
-            f"stem:{stemmers.describe_stemmer(self.stemmer)}"
+            f"stem:{stemmer}"
             + ("@surface" if self.stem == "surface" else "")
             + (f"@{self.stem_min_chars}" if self.stem_min_chars > 1 else ""),
             f"termfold:{'+'.join(self.term_fold)}" if self.term_fold else "",
@@ -205,56 +209,26 @@ def read_language(code: str) -> Language:
         raise BadInput(f"{path}: profiles are tables, such as [profiles.default].")
     base = _read_toml(data_folder("analyzers") / f"{BASE}.toml")["profiles"]
     settings = {profile: {**base.get(profile, {}), **own.get(profile, {})} for profile in dict.fromkeys([*base, *own])}
-    profiles = {
-        profile: _make_recipe(path, profile, _inherit(path, profile, settings), {**_NO_NAMES, **table})
-        for profile in settings
-    }
+    profiles = {profile: _make_recipe(path, profile, settings, {**_NO_NAMES, **table}) for profile in settings}
     return Language(code=code, name=table["name"], why=table.get("why", ""), path=path, profiles=profiles)
 
 
 _NO_NAMES = dict.fromkeys(("stopwords", "snowball", "lemmas"), "none")
 
 
-def read_profiles(language: str) -> Mapping[str, Recipe]:
-    """The recipes of the language; where it has no language file, those that need none.
-
-    >>> sorted(read_profiles("xx"))
-    ['raw', 'unicode']
-    """
-    if language in language_files():
-        return read_language(language).profiles
-    path = data_folder("analyzers") / f"{BASE}.toml"
-    base = _read_toml(path)["profiles"]
-    return {
-        profile: replace(_make_recipe(path, profile, base[profile], _NO_NAMES), language=language)
-        for profile in FILELESS
-    }
-
-
 def read_recipe(language: str, profile: str) -> Recipe:
-    """The recipe of that profile. Raises UnknownName where the language has no such profile, and as read_language."""
-    profiles = read_profiles(language)
+    """The recipe of that profile. Raises UnknownName where the language has no such profile, and as read_language.
+
+    >>> read_recipe("xx", "unicode").language
+    'xx'
+    """
+    if profile in FILELESS and language not in language_files():
+        path = data_folder("analyzers") / f"{BASE}.toml"
+        return replace(_make_recipe(path, profile, _read_toml(path)["profiles"], _NO_NAMES), language=language)
+    profiles = read_language(language).profiles
     if profile not in profiles:
-        known = read_language(language).profiles
-        raise unknown("profile", profile, known, of=f"language {language!r}", listing="rusbeir languages")
+        raise unknown("profile", profile, profiles, of=f"language {language!r}", listing="rusbeir languages")
     return profiles[profile]
-
-
-def _inherit(path: Path, profile: str, settings: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """The settings of the profile over those of the profiles that it inherits."""
-    found: dict[str, Any] = {}
-    seen: list[str] = []
-    while profile:
-        seen.append(profile)
-        found = {**settings[profile], **found}
-        parent = found.pop("inherits", "")
-        if parent and (parent not in settings or parent in seen):
-            raise BadInput(
-                f"{_place(path, 'inherits', profile)}: inherits cannot be {parent!r}. "
-                f"Values: {', '.join(sorted(settings.keys() - set(seen)))}."
-            )
-        profile = parent
-    return found
 
 
 def _place(path: Path, key: str, profile: str = "") -> str:
@@ -294,7 +268,15 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise BadInput(f"{path}: {error}. A language file is TOML in UTF-8.") from error
 
 
-def _make_recipe(path: Path, profile: str, settings: Mapping[str, Any], names: Mapping[str, str]) -> Recipe:
+def _make_recipe(path: Path, profile: str, profiles: Mapping[str, dict[str, Any]], names: Mapping[str, str]) -> Recipe:
+    settings = dict(profiles[profile])
+    line = [profile]
+    while parent := settings.pop("inherits", ""):
+        if parent not in profiles or parent in line:
+            others = ", ".join(sorted(profiles.keys() - set(line)))
+            raise BadInput(f"{_place(path, 'inherits', line[-1])}: inherits cannot be {parent!r}. Values: {others}.")
+        settings = {**profiles[parent], **settings}
+        line.append(parent)
     default = Recipe(language=path.stem)
     known = {field.name: getattr(default, field.name) for field in fields(Recipe) if field.name != "language"}
     known["stop"] = default.stop.name

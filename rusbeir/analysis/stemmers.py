@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from importlib.metadata import version
 from typing import TypeAlias, cast
 
 import Stemmer
@@ -24,15 +23,6 @@ def load_stemmer(name: str) -> Stem:
         return list
     # Terms are cached where the stemmer is used; a second cache would only cost memory.
     return cast(Stem, Stemmer.Stemmer(name.removeprefix(SNOWBALL), 0).stemWords)
-
-
-def describe_stemmer(name: str) -> str:
-    """The name with the version of the library, for signatures.
-
-    >>> describe_stemmer("none")
-    'none'
-    """
-    return f"{name.replace(':', '-')}-{version('PyStemmer')}" if name.startswith(SNOWBALL) else name
 
 
 _DOUBLE_SUFFIXES = {

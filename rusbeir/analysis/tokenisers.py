@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib.metadata import version
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -128,37 +127,29 @@ SEGMENTERS: Mapping[str, Segmenter] = {
     "kiwi": Segmenter(load=_kiwi, packages=("kiwipiepy", "kiwipiepy-model"), extra="ko"),
     "pythainlp": Segmenter(load=_pythainlp, packages=("pythainlp",), extra="th"),
 }
-_RULES: Mapping[str, Tokenise] = {
+RULES: Mapping[str, Tokenise] = {
     "words": words,
     "python-word": python_word,
     "uax29": uax29,
     "unicode": unicode,
 }
-TOKENISERS = (*_RULES, *SEGMENTERS)
+TOKENISERS = (*RULES, *SEGMENTERS)
 """The names that a recipe can give for its tokens."""
 
 
 @cache
-def load_tokeniser(name: str) -> Tokenise:
-    """The tokeniser of that name. Raises MissingExtra where the package of a segmenter is not installed."""
-    if name not in SEGMENTERS:
-        return _RULES[name]
-    describe_tokeniser(name)
+def load_segmenter(name: str) -> Tokenise:
+    """The segmenter of that name. Raises MissingExtra where its package is not installed."""
     segment = SEGMENTERS[name].load(SEGMENTERS[name].extra)
     # Whatever the segmenter calls a word is cut as a word, so that no sign becomes a term.
     return lambda text: [word for token in segment(text) for word in words(token)]
 
 
-@cache
-def describe_tokeniser(name: str) -> str:
-    """The name with the versions of what decides the tokens, for signatures; raises as load_tokeniser."""
-    if name == "python-word":
-        return name
-    if name not in SEGMENTERS:
-        return f"{name}-regex-{version('regex')}"
+def describe_segmenter(name: str) -> str:
+    """The versions of what decides the tokens, for signatures; raises as load_segmenter."""
     segmenter = SEGMENTERS[name]
-    purpose = f"The analysis of {segmenter.extra!r}"
-    return f"{name}-" + "+".join(require_version(package, purpose, segmenter.extra) for package in segmenter.packages)
+    purpose = f"The analyzer of {segmenter.extra!r}"
+    return "+".join(require_version(package, purpose, segmenter.extra) for package in segmenter.packages)
 
 
 APOSTROPHES = "'’ʼ＇"

@@ -51,14 +51,11 @@ class Bm25:
         return language if kind == SERVER else None
 
     @property
-    def text_fields(self) -> tuple[str, ...]:
-        return ("text",) if self.fields == "flat" else ("title", "text")
-
-    @property
     def parts(self) -> tuple[tuple[tuple[str, ...], float], ...]:
-        """The fields that are scored together, and the weight of their score."""
-        grams = tuple(name + GRAM_FIELD for name in self.text_fields)
-        return ((self.text_fields, 1.0), (grams, self.gram_weight)) if self.gram_weight else ((self.text_fields, 1.0),)
+        """The fields that are scored together, and the weight of their score: those of words, then those of grams."""
+        words: tuple[str, ...] = ("text",) if self.fields == "flat" else ("title", "text")
+        grams = tuple(name + GRAM_FIELD for name in words)
+        return ((words, 1.0), (grams, self.gram_weight)) if self.gram_weight else ((words, 1.0),)
 
     @property
     def field_names(self) -> tuple[str, ...]:

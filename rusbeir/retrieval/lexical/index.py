@@ -144,7 +144,7 @@ class _TermStream:
     def rows(self) -> Iterator[Terms]:
         total = len(self.corpus)
         lines = self.analyzer.analyze_lines(self._texts())
-        rows: Iterator[tuple[str, ...]] = zip(*[lines] * len(self.bm25.text_fields), strict=True)
+        rows: Iterator[tuple[str, ...]] = zip(*[lines] * len(self.bm25.parts[0][0]), strict=True)
         if self.bm25.gram_weight:
             rows = (
                 (*(_select(line, grams=False) for line in row), *(_select(line, grams=True) for line in row))

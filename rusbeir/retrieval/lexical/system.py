@@ -7,8 +7,8 @@ import shutil
 from dataclasses import dataclass, replace
 
 from rusbeir import __version__
-from rusbeir.analysis import Analyzer, empty_warning, read_language, read_profiles
-from rusbeir.errors import unknown
+from rusbeir.analysis import Analyzer, empty_warning, read_language
+from rusbeir.errors import UnknownName, unknown
 from rusbeir.retrieval.lexical import bm25, engines, index
 from rusbeir.retrieval.lexical.index import LineAnalyzer
 from rusbeir.retrieval.spec import Stage
@@ -74,12 +74,12 @@ def from_stage(stage: Stage, language: str, engine: str) -> Bm25System:
 
         analyzer = ServerAnalyzer(asked.server_language)
     else:
-        known = read_profiles(language)
-        if asked.analysis not in known:
+        try:
+            analyzer = Analyzer(language, asked.analysis)
+        except UnknownName:
             known = read_language(language).profiles
             names = [name for name in (*bm25.profiles(), *known) if name != asked.analysis]
-            raise unknown("profile", asked.analysis, names, listing="rusbeir languages")
-        analyzer = Analyzer(language, asked.analysis)
+            raise unknown("profile", asked.analysis, names, listing="rusbeir languages") from None
         if analyzer.recipe.terms != "both":
             asked = replace(asked, gram_weight=0.0)
         elif "gram_weight" not in dict(stage.options):
