@@ -32,7 +32,7 @@ CASES: Mapping[str, Fold] = {
 }
 
 _MARKS = regex.compile(r"(?<=[\p{Latin}\p{Greek}\p{M}])\p{Mn}+")
-_STROKES = str.maketrans("đłøħŧıĐŁØĦŦ", "dlohtiDLOHT")
+_STROKES = str.maketrans({**dict(zip("đłøħŧıĐŁØĦŦ", "dlohtiDLOHT", strict=True)), "œ": "oe", "æ": "ae"})
 _DIGIT = regex.compile(r"(?![0-9])\p{Nd}")
 _ARABIC_MARKS = regex.compile("[\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]+")
 _ARABIC = str.maketrans("أإآٱ", "اااا")
@@ -41,11 +41,20 @@ _PERSIAN = str.maketrans({"ي": "ی", "ى": "ی", "ك": "ک", "ة": "ه", "ۀ": 
 _ROMANIAN = str.maketrans("şţŞŢ", "șțȘȚ")
 _NUKTA = regex.compile(r"\p{InSC=Nukta}")
 _CANDRABINDU = {ord(mark): chr(ord(mark) + 1) for mark in "\u0901\u0981\u0a01\u0a81\u0b01\u0c01\u0c81\u0d01"}
+_NASALS = regex.compile("ङ्(?=[कखगघ])|ञ्(?=[चछजझ])|ण्(?=[टठडढ])|न्(?=[तथदध])|म्(?=[पफबभ])")
+_ARMENIAN_MARKS = regex.compile("[\u055b\u055c\u055e]")
+_L_MIDDLE_DOT_L = regex.compile("(?<=l)[·•‧∙⋅](?=l)", regex.IGNORECASE)
+_VIETNAMESE_TONES = regex.compile(r"(?<!q)(?:o[àáảãạèéẻẽẹ]|u[ỳýỷỹỵ])(?!\p{L})")
 _SERBIAN = {
     ord(cyrillic): latin
     for letters in ("аa бb вv гg дd ђđ еe жž зz иi јj кk лl љlj мm нn њnj оo пp рr сs тt ћć уu фf хh цc чč џdž шš",)
     for cyrillic, latin in ((pair[0], pair[1:]) for pair in [*letters.split(), *letters.title().split()])
 }
+
+
+def _move_tone(found: regex.Match[str]) -> str:
+    first, (second, tone) = found[0][0], unicodedata.normalize("NFD", found[0][1])
+    return unicodedata.normalize("NFC", first + tone + second)
 
 
 def _fold_accents(text: str) -> str:
@@ -65,7 +74,10 @@ FOLDS: Mapping[str, Fold] = {
     "persian": lambda text: _ARABIC_MARKS.sub("", text).translate(_PERSIAN),
     "romanian": lambda text: text.translate(_ROMANIAN),
     "serbian": lambda text: text.translate(_SERBIAN),
-    "indic": lambda text: _NUKTA.sub("", text).translate(_CANDRABINDU),
+    "indic": lambda text: _NASALS.sub("ं", _NUKTA.sub("", text).translate(_CANDRABINDU)),
+    "armenian": lambda text: _ARMENIAN_MARKS.sub("", text).replace("և", "եվ").replace("եւ", "եվ"),
+    "catalan": lambda text: _L_MIDDLE_DOT_L.sub("", text),
+    "vietnamese": lambda text: _VIETNAMESE_TONES.sub(_move_tone, text),
 }
 """invisible: removes soft hyphens, zero-width and direction characters.
 stress: removes acute and grave marks from Cyrillic vowels; й and ё are kept.
@@ -77,7 +89,10 @@ arabic-endings: ة becomes ه, and ى becomes ي. For terms: stemmers know both 
 persian: Arabic ي and ك become ی and ک, ۀ and ة become ه, hamza is dropped; vowel signs and tatweel are removed.
 romanian: ş and ţ with cedillas become ș and ț with commas.
 serbian: Cyrillic becomes Gaj's Latin alphabet.
-indic: removes nuktas; a candrabindu becomes an anusvara."""
+indic: removes nuktas; a candrabindu, or a nasal before a consonant of its place, becomes an anusvara: हिन्दी, हिंदी.
+armenian: removes stress, exclamation and question marks, which are written inside a word; և becomes եվ, as in capitals.
+catalan: col·legi becomes collegi.
+vietnamese: the tone of a final oa, oe and uy is written on the first letter: hoà becomes hòa."""
 
 
 def make_fold(normalise: str, case: str, folds: Sequence[str]) -> Fold:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -111,14 +111,17 @@ def _kiwi(extra: str) -> Tokenise:
     kept = ("N", "V", "M", "XR", "SL", "SH", "SN", "W", "U")
 
     def segment(text: str) -> list[str]:
-        return [token.form for token in tokenize(text) if token.tag.startswith(kept) and token.tag not in ("VCP", "VX")]
+        found = tokenize(text)
+        forms = [token.form for token in found if token.tag.startswith(kept) and token.tag not in ("VCP", "VX")]
+        return forms or [token.form for token in found]
 
     return segment
 
 
 def _pythainlp(extra: str) -> Tokenise:
     tokenize = require("pythainlp.tokenize", "Thai analysis", extra).word_tokenize
-    return partial(tokenize, engine="newmm", keep_whitespace=False)
+    # NFKC takes ำ apart, which dictionaries have as one letter.
+    return lambda text: list(tokenize(text.replace("\u0e4d\u0e32", "\u0e33"), engine="newmm", keep_whitespace=False))
 
 
 SEGMENTERS: Mapping[str, Segmenter] = {
