@@ -7,18 +7,16 @@ import dataclasses
 import importlib
 import importlib.util
 import inspect
-import json
 import os
 import re
-import subprocess
 import sys
-import tomllib
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-REPOSITORY = Path(__file__).parent.parent
+from tests.support.pages import REPOSITORY, read_blocks, run_block
+
 PAGES = [
     REPOSITORY / "README.md",
     REPOSITORY / "CONTRIBUTING.md",
@@ -26,25 +24,13 @@ PAGES = [
 ]
 
 
-class Block(NamedTuple):
-    page: Path
-    line: int
-    kind: str
-    code: str
-
-
-def blocks() -> list[Block]:
-    found = []
-    for page in PAGES:
-        text = page.read_text(encoding="utf-8")
-        for match in re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
-            line = text.count("\n", 0, match.start()) + 1
-            found.append(Block(page, line, match[1], match[2]))
-    return found
-
-
-def _name(block: Block) -> str:
-    return f"{block.page.relative_to(REPOSITORY)}:{block.line}"
+CHANGES = {
+    # The targets of make are run by CI itself; here it is enough that they exist.
+    r"^make ": f"make --dry-run --directory {REPOSITORY} ",
+    # The node of a fixture is there in place of the one in a container; packages are installed by tests/test_paths.py.
+    r"^(docker compose|pip install) .*": ":",
+    r"^python scripts/": f"python {REPOSITORY}/scripts/",
+}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -52,46 +38,10 @@ def test_blocks_of_a_page(page, shared_data, tmp_path, request):
     """A page's blocks run in order in one folder, as a reader would type them."""
     if page.name == "elasticsearch.md":
         request.getfixturevalue("elasticsearch")
-    for block in blocks():
-        if block.page == page:
-            run(block, tmp_path, shared_data)
-
-
-def run(block: Block, folder: Path, data: Path) -> None:
-    if block.kind == "bash":
-        # The targets of make are run by CI itself; here it is enough that they exist.
-        script = re.sub(r"^make ", f"make --dry-run --directory {REPOSITORY} ", block.code, flags=re.MULTILINE)
-        # The node of a fixture stands for the one in a container, and for the package that it was installed with.
-        script = re.sub(r"^(docker compose|pip install) .*", ":", script, flags=re.MULTILINE)
-        script = re.sub(r"^python scripts/", f"python {REPOSITORY}/scripts/", script, flags=re.MULTILINE)
-        environment = os.environ | {
-            "RUSBEIR_DATA": str(data),
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        }
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", script],
-            cwd=folder, env=environment, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, f"{_name(block)}: {done.stderr}"
-    elif block.kind == "python":
-        environment = os.environ | {"RUSBEIR_DATA": str(data)}
-        done = subprocess.run(
-            [sys.executable, "-c", block.code],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, f"{_name(block)}: {done.stderr}"
-        shown = re.findall(r"# → (.*)", block.code)
-        assert [line for line in shown if line not in done.stdout] == [], f"{_name(block)} printed {done.stdout}"
-    elif block.kind == "toml":
-        tomllib.loads(block.code)
-    elif block.kind == "json":
-        json.loads(block.code)
-    else:
-        assert block.kind == "text", f"{_name(block)}: a block says what it is: bash, python, toml, json or text"
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"RUSBEIR_DATA": str(shared_data), "PATH": path}
+    for block in read_blocks(page):
+        run_block(block, tmp_path, environment, CHANGES)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
