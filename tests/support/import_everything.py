@@ -1,4 +1,4 @@
-"""Import every module of rusbeir, with stand-ins for compiled packages and those that need them; parse some measures."""
+"""Import every module of rusbeir, with stand-ins for compiled packages and those that need them; parse measures."""
 
 import importlib
 import importlib.abc
