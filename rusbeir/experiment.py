@@ -124,7 +124,7 @@ def bench(
             where = f"The rows of the others are in {out / ROWS}. " if rows else ""
             raise BackendError(f"{len(failed)} of {len(system)} systems failed. {where}{reasons}") from failed[0].error
         return rows
-    dataset, (resolved,) = _resolve_on(dataset, [system], k, engine, language, split, progress, accept_difference)
+    dataset, (resolved,) = resolve_on(dataset, [system], k, engine, language, split, progress, accept_difference)
     card = dataset.card
     signature = f"{resolved.signature}|k:{k}"
     if not force and (row := _present(out, dataset, resolved.name, signature, names)):
@@ -211,7 +211,7 @@ def bench_all(
     planned = [
         (dataset, system)
         for one in datasets
-        for dataset, resolved in [_resolve_on(one, specs, k, engine, language, split, progress, accept_difference)]
+        for dataset, resolved in [resolve_on(one, specs, k, engine, language, split, progress, accept_difference)]
         for system in resolved
     ]
     rows: list[ResultRow] = []
@@ -239,7 +239,7 @@ def bench_all(
     return rows, failed
 
 
-def _resolve_on(
+def resolve_on(
     dataset: str | Path | Dataset,
     systems: Sequence[SystemLike],
     k: int,
@@ -342,7 +342,7 @@ def search(
     """
     if isinstance(queries, str):
         queries = {queries: queries}
-    dataset, (resolved,) = _resolve_on(dataset, [system], k, engine, language, split, progress)
+    dataset, (resolved,) = resolve_on(dataset, [system], k, engine, language, split, progress)
     budget = CharBudget(Path(out), budget_chars) if budget_chars is not None else None
     settings = RunSettings(progress=progress, budget=budget)
     ready = resolved.prepare(dataset.corpus, dataset.fingerprint, settings)

@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parent.parent / "rusbeir"
 FLOORS = [
     {"types", "errors", "text", "notebook"},
     {"storage"},
-    {"processes"},
+    {"processes", "languages"},
     {"analysis", "datasets", "jobs"},
     {"translation", "retrieval", "evaluation"},
     {"experiment", "tuning"},

@@ -2,7 +2,7 @@
 
 from rusbeir.analysis.analyzer import Analyzer, empty_warning
 from rusbeir.analysis.chain import Token
-from rusbeir.analysis.recipes import Language, Recipe, language_files, read_language
+from rusbeir.analysis.recipes import Language, Recipe, find_language, language_files, read_language
 
 __all__ = [
     "Analyzer",
@@ -10,6 +10,7 @@ __all__ = [
     "Recipe",
     "Token",
     "empty_warning",
+    "find_language",
     "language_files",
     "read_language",
 ]

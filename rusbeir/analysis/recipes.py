@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rusbeir.analysis import folding, lemmas, stemmers, tokenisers
-from rusbeir.errors import BadInput, unknown
+from rusbeir.errors import BadInput, UnknownName, unknown
+from rusbeir.languages import read_language_tag
 from rusbeir.storage import data_folder
 from rusbeir.text import slug
 
@@ -42,6 +43,13 @@ FILELESS = ("raw", "unicode")
 
 LANGUAGE_KEYS = ("name", "why", "stopwords", "snowball", "lemmas")
 """What a language file says in addition to its profiles, all of it text. The last three replace {key} in profiles."""
+
+
+WITHOUT_FILE = (
+    "Any language can be searched by bm25(profile=unicode) and by dense systems, such as dense(multilingual-e5-small). "
+    f"A language file of your own is found in the folder that {FOLDERS_VARIABLE} or --analyzers names."
+)
+"""What there is for a language without an analyzer."""
 
 
 class StopList(NamedTuple):
@@ -178,6 +186,17 @@ def language_files() -> Mapping[str, Path]:
     return dict(sorted(found.items()))
 
 
+def find_language(text: str) -> str:
+    """The tag that is meant, as read_language_tag reads it; without a region that has no language file of its own.
+
+    >>> [find_language(text) for text in ("RU", "Russian", "ru-RU", "zh-Hans", "kk")]
+    ['ru', 'ru', 'ru', 'zh-Hans', 'kk']
+    """
+    tag, files = read_language_tag(text), language_files()
+    primary, _, region = tag.partition("-")
+    return primary if len(region) == 2 and tag not in files and primary in files else tag
+
+
 def read_language(code: str) -> Language:
     """The language of that code, from its file alone.
 
@@ -187,13 +206,11 @@ def read_language(code: str) -> Language:
     ['blend', 'default', 'grams', 'raw', 'rusbeir-paper', 'snowball', 'unicode']
     """
     path = next((path for path in _find_files() if path.stem == code), None)
+    if path is None and (meant := find_language(code)) != code:
+        return read_language(meant)
     if path is None:
-        error = unknown("language", code, language_files(), listing="rusbeir languages")
-        error.args = (
-            f"{error} Any language can be searched without a language file by bm25(profile=unicode); "
-            f"`rusbeir languages new {code}` starts a file.",
-        )
-        raise error
+        known = unknown("language", code, language_files(), listing="rusbeir languages")
+        raise UnknownName(f"{known} {WITHOUT_FILE} `rusbeir languages new {code}` starts one: docs/add-a-language.md.")
     if not re.fullmatch("[a-z]{2,3}(-[A-Za-z0-9]{1,8})*", code):
         raise BadInput(f"{path}: a language file is named after the BCP 47 code of its language, as kk.toml.")
     table = _read_toml(path)
@@ -222,7 +239,7 @@ def read_recipe(language: str, profile: str) -> Recipe:
     >>> read_recipe("xx", "unicode").language
     'xx'
     """
-    if profile in FILELESS and language not in language_files():
+    if profile in FILELESS and (language := find_language(language)) not in language_files():
         path = data_folder("analyzers") / f"{BASE}.toml"
         return replace(_make_recipe(path, profile, _read_toml(path)["profiles"], _NO_NAMES), language=language)
     profiles = read_language(language).profiles

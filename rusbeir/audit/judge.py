@@ -32,8 +32,8 @@ from rusbeir.jobs import (
     TaskQueue,
     Throttle,
 )
+from rusbeir.languages import english_name
 from rusbeir.storage import atomic_file, data_folder
-from rusbeir.translation.languages import english_name
 from rusbeir.translation.port.runner import Tell, run_to_end
 from rusbeir.types import Progress, silent
 

@@ -20,8 +20,8 @@ from rusbeir.audit.sampling import draw_sample
 from rusbeir.datasets.formats.files import open_file
 from rusbeir.datasets.formats.records import Place
 from rusbeir.errors import BadInput, require
+from rusbeir.languages import english_name
 from rusbeir.storage import atomic_file
-from rusbeir.translation.languages import english_name
 from rusbeir.types import Progress, silent
 
 FOLDER, KEY = "sheets", "key.json"

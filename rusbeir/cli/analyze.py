@@ -11,7 +11,15 @@ from rusbeir.cli import options, output
 
 def analyze(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The text to analyse.")],
-    lang: Annotated[str, typer.Option("--lang", help="Language (BCP 47).", autocompletion=options.complete_languages)],
+    lang: Annotated[
+        str,
+        typer.Option(
+            "--lang",
+            callback=options.read_language_tag,
+            help="Language (BCP 47).",
+            autocompletion=options.complete_languages,
+        ),
+    ],
     profile: Annotated[str, typer.Option("--profile", help="A profile of the language.")] = "default",
     explain: Annotated[bool, typer.Option("--explain", help="Show each token at every step.")] = False,
     analyzers: options.Analyzers = None,

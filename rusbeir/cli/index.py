@@ -25,15 +25,14 @@ def index(
 
     Example: rusbeir index xquad/ru --system 'bm25(profile=rusbeir-paper)'
     """
-    from rusbeir.datasets import load
+    from rusbeir.experiment import resolve_on
     from rusbeir.jobs import CharBudget
-    from rusbeir.retrieval import RunSettings, resolve
+    from rusbeir.retrieval import RunSettings
 
     engine = options.engine_at(engine, es_url)
     with output.progress() as progress:
         settings = RunSettings(progress=progress, budget=CharBudget(out, budget_chars) if budget_chars else None)
-        loaded = load(dataset, language=lang, split=split, progress=progress)
-        resolved = resolve(system, language=loaded.card.language, engine=engine)
+        loaded, (resolved,) = resolve_on(dataset, [system], 1, engine, lang, split, progress)
         ready = resolved.prepare(loaded.corpus, loaded.fingerprint, settings)
     document = {
         "dataset": loaded.card.name,

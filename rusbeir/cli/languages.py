@@ -49,7 +49,12 @@ def languages(context: typer.Context, analyzers: options.Analyzers = None, as_js
 
 @app.command()
 def mapping(
-    language: Annotated[str, typer.Argument(metavar="LANGUAGE", autocompletion=options.complete_languages)],
+    language: Annotated[
+        str,
+        typer.Argument(
+            metavar="LANGUAGE", callback=options.read_language_tag, autocompletion=options.complete_languages
+        ),
+    ],
     client: Annotated[
         bool, typer.Option("--client", help="For terms that rusbeir made, instead of the server's own analyzer.")
     ] = False,

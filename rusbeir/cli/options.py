@@ -43,21 +43,10 @@ Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON do
 
 
 def read_language_tag(text: str | None) -> str | None:
-    """The tag that a user means: RU and Russian are ru; so is ru-RU, where only ru has an analyzer.
+    """The tag that a user means, as find_language reads it."""
+    from rusbeir.analysis import find_language
 
-    >>> [read_language_tag(text) for text in ("RU", "Russian", "ru-RU", "zh-Hans", "kk")]
-    ['ru', 'ru', 'ru', 'zh-Hans', 'kk']
-    """
-    if not text:
-        return text
-    from rusbeir.analysis import language_files
-    from rusbeir.translation.languages import english_name, iso639_1
-
-    names = {english_name(code).lower(): code for code in iso639_1()}
-    primary, *rest = names.get(text.lower(), text).replace("_", "-").split("-")
-    tag = "-".join([primary.lower(), *rest])
-    is_region = len(rest) == 1 and len(rest[0]) == 2
-    return primary.lower() if is_region and tag not in (files := language_files()) and primary.lower() in files else tag
+    return find_language(text) if text else text
 
 
 Lang: TypeAlias = Annotated[

@@ -29,15 +29,14 @@ def search(
 
     Example: rusbeir search xquad/ru "Кто выиграл Супербоул 50?" -k 3
     """
-    from rusbeir.datasets import load
+    from rusbeir.experiment import resolve_on
     from rusbeir.jobs import CharBudget
-    from rusbeir.retrieval import RunSettings, resolve
+    from rusbeir.retrieval import RunSettings
 
     engine = options.engine_at(engine, es_url)
     with output.progress() as progress:
         settings = RunSettings(progress=progress, budget=CharBudget(out, budget_chars) if budget_chars else None)
-        loaded = load(dataset, language=lang, split=split, progress=progress)
-        resolved = resolve(system, language=loaded.card.language, engine=engine)
+        loaded, (resolved,) = resolve_on(dataset, [system], k, engine, lang, split, progress)
         ready = resolved.prepare(loaded.corpus, loaded.fingerprint, settings)
     found = ready.retriever.search({"q": query}, k)["q"]
     hits = [

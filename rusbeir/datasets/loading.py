@@ -17,6 +17,7 @@ from rusbeir.datasets.formats.records import Extra, Place, document_line, refuse
 from rusbeir.datasets.formats.trec import collect
 from rusbeir.datasets.registry import RegistryEntry, find_entry, get_entry
 from rusbeir.errors import BadInput
+from rusbeir.languages import read_language_tag
 from rusbeir.storage import atomic_file, cache_folder
 from rusbeir.text import digest
 from rusbeir.types import Card, Dataset, Progress, Qrels, silent
@@ -149,6 +150,7 @@ def open_reader(
     Files are found or fetched; content is not read. Raises UnknownName or BadInput if there is nothing to read.
     """
     name = str(name_or_path)
+    language = language and read_language_tag(language)
     if isinstance(name_or_path, str) and (entry := find_entry(name)):
         return _open_entry(entry, language, split, download, progress)
     path, view = _split_view(name)
@@ -203,6 +205,8 @@ def _open_path(
     _refuse_conflict(f"{path / CARD}", "--lang", known.get("language"), language)
     _refuse_conflict(f"{path / CARD}", "--split", known.get("split"), split)
     language = known.get("language") or language
+    if language and not language.islower():
+        language = read_language_tag(language)
     if not language:
         raise BadInput(f"{path} has no card.json that names its language. Name it with --lang, as in --lang ru.")
     options = {"view": view} if view else {}
@@ -234,6 +238,8 @@ def _split_view(name: str) -> tuple[Path | None, str | None]:
 
 
 def _refuse_conflict(where: str, option: str, known: str | None, asked: str | None) -> None:
-    if known and asked and known != asked:
+    # A region narrows a language down; it does not contradict it.
+    same = (asked, asked.partition("-")[0]) if asked and option == "--lang" else (asked,)
+    if known and asked and known not in same:
         what = "language" if option == "--lang" else "split"
         raise BadInput(f"{where} says that the {what} is {known!r}, not {asked!r}: omit {option}.")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import TypeAlias
 
+from rusbeir.analysis import find_language
 from rusbeir.errors import BadInput, unknown
 from rusbeir.retrieval.run_cache import CachedSystem
 from rusbeir.retrieval.spec import Spec, Stage, as_spec
@@ -59,6 +60,8 @@ def resolve(spec: Spec | str, *, language: str, engine: str = "auto", self_suffi
     if engine != "auto":
         # Also for a system that has no use for an engine: a wrong name is a mistake.
         engines.load(engine)
+    if len(language) != 2 or not language.islower():
+        language = find_language(language)
     spec = as_spec(spec)
     suffixes = tuple(self_suffixes)
     system: System | None = None

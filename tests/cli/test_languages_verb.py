@@ -49,3 +49,21 @@ def test_the_option_names_a_folder(arguments, rusbeir, beir, tmp_path, monkeypat
         assert (outcome.code, "No language 'eo'" in outcome.err) == (2, True)
     outcome = rusbeir(*arguments, *split, "--analyzers", "mine")
     assert (outcome.code, "Esperanto" in outcome.out or arguments != ["languages"]) == (0, True), outcome.err
+
+
+@pytest.mark.parametrize("spelling", ["ru", "RU", "Russian", "ru-RU", "ru_RU"])
+def test_the_command_line_understands_every_spelling(rusbeir, spelling):
+    assert rusbeir("analyze", "--lang", spelling, "мамы").out == "мам\n"
+    assert '"mini/ru"' in rusbeir("datasets", "--lang", spelling, "--json").out
+    assert '"russian"' in rusbeir("languages", "mapping", spelling).out
+
+
+@pytest.mark.parametrize("arguments", [["bench"], ["search", "x"], ["index"]])
+def test_a_language_without_an_analyzer_is_said_before_a_download(rusbeir, monkeypatch, arguments):
+    """xquad/tr was fetched first, and then only other languages were suggested."""
+    asked = []
+    monkeypatch.setattr("rusbeir.datasets.loading.fetch_entry", lambda *given, **options: asked.append(given))
+    done = rusbeir(arguments[0], "xquad/tr", *arguments[1:])
+    assert (done.code, done.out, asked) == (2, "", [])
+    assert "No language 'tr'" in done.err
+    assert all(word in done.err for word in ("dense(multilingual-e5-small)", "--analyzers", "docs/add-a-language.md"))

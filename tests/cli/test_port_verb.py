@@ -151,7 +151,7 @@ BAD = [
     ({"small/corpus.jsonl": '{"_id": "d1", "text": "x"}\n' * 2}, MEMORY, 2, ["corpus.jsonl:2", "d1"], "duplicate ids"),
     ({"small/corpus.jsonl": b'{"_id": "d1", "text": "\xff"}\n'}, MEMORY, 2, ["corpus.jsonl:1", "UTF-8"], "not UTF-8"),
     ({}, ["--to", "kz", *MEMORY[2:]], 2, ["No language 'kz'", " kk,", "BCP 47"], "unknown language"),
-    ({}, ["--to", "russian", *MEMORY[2:]], 2, ["No language 'russian'", "Did you mean 'ru'?"], "a name, not a code"),
+    ({}, ["--to", "rusian", *MEMORY[2:]], 2, ["No language 'rusian'", "Did you mean 'ru'?"], "a misspelt name"),
     ({}, ["--to", "en", *MEMORY[2:]], 2, ["already in 'en'"], "the source's language"),
     ({"out/notes.txt": "mine"}, MEMORY, 2, ["out contains files but no port"], "a folder of something else"),
     ({"out": "mine"}, MEMORY, 2, ["out is a file"], "a file for a folder"),

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from rusbeir.errors import BadInput, require
 from rusbeir.jobs import Limits
+from rusbeir.languages import iso639_3
 from rusbeir.translation.backends import ctranslate2_models
 from rusbeir.translation.backends.common import ask_sendable, forbid_retry, judge_answer
 from rusbeir.translation.backends.ctranslate2_models import ModelFolder, ModelSource
 from rusbeir.translation.backends.registry import codes_of
-from rusbeir.translation.languages import iso639_3
 from rusbeir.translation.translator import Capacity, Failure, Outcome
 
 _END = "</s>"

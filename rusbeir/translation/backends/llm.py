@@ -14,12 +14,12 @@ from typing import Any, TypeAlias
 
 from rusbeir.errors import BadInput, missing_extra
 from rusbeir.jobs import Answer, Limits, Llm, Rejected, Usage
+from rusbeir.languages import english_name
 from rusbeir.storage import data_folder
 from rusbeir.text import shorten
 from rusbeir.translation.backends.common import PerLoop, ask_sendable, judge_answer, one_by_one
 from rusbeir.translation.backends.registry import preset
 from rusbeir.translation.checks.checks import CHECKS, FAILURES, Segment, failure
-from rusbeir.translation.languages import english_name
 from rusbeir.translation.translator import Capacity, Failure, Outcome
 
 Judge: TypeAlias = Callable[[Segment], Failure | None]

@@ -13,9 +13,9 @@ from rusbeir.datasets.registry import find_entry
 from rusbeir.datasets.writing import name_qrels_file
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.jobs import Budget, Journal, Task
+from rusbeir.languages import parse_target_language
 from rusbeir.storage import atomic_file
 from rusbeir.translation.backends import TranslatorOptions, make
-from rusbeir.translation.languages import parse_target_language
 from rusbeir.translation.port import output
 from rusbeir.translation.port.fields import FIELDS, Material, parse_fields, sample_documents
 from rusbeir.translation.port.folder import (

@@ -8,9 +8,10 @@ import pytest
 
 from rusbeir.errors import BadInput, MissingExtra, UnknownName
 from rusbeir.jobs import Limits
+from rusbeir.languages import english_name
 from rusbeir.translation.backends import make, preset
 from rusbeir.translation.backends.registry import codes_of
-from rusbeir.translation.languages import Codes, english_name
+from rusbeir.translation.languages import Codes
 from rusbeir.translation.translator import Failure
 from tests.support.asking import ask, make_one
 

@@ -1,0 +1,114 @@
+"""Languages by their BCP 47 tags: which exist, how people spell them, and their names."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+from rusbeir.errors import BadInput, UnknownName
+from rusbeir.storage import data_folder
+
+_TAG = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
+
+
+def read_language_tag(text: str) -> str:
+    """The tag that is meant: RU, Russian and ru are ru; a tag that cannot be understood stays as it is.
+
+    >>> [read_language_tag(text) for text in ("RU", "russian", "ru_RU", "zh-Hans", "kk", "??")]
+    ['ru', 'ru', 'ru-RU', 'zh-Hans', 'kk', '??']
+    """
+    if _TAG.fullmatch(text):
+        return text
+    names = {english_name(code).lower(): code for code in iso639_1()}
+    primary, *rest = names.get(text.strip().lower(), text.strip()).replace("_", "-").split("-")
+    tag = "-".join([primary.lower(), *rest])
+    return tag if _TAG.fullmatch(tag) else text
+
+
+def parse_target_language(tag: str, source: str) -> str:
+    """The tag. Raises UnknownName for a tag that BCP 47 does not have, BadInput for the source's own.
+
+    >>> parse_target_language("pt-BR", "en")
+    'pt-BR'
+    """
+    if not _TAG.fullmatch(tag):
+        tag = read_language_tag(tag)
+    primary = tag.partition("-")[0]
+    if not _TAG.fullmatch(tag) or (len(primary) == 2 and primary not in _iso639()):
+        names = {english_name(code).lower(): code for code in _iso639()}
+        near = difflib.get_close_matches(tag.lower(), names, n=1, cutoff=0.8)
+        hint = f" Did you mean {names[near[0]]!r}?" if near else ""
+        raise UnknownName(
+            f"No language {tag!r}.{hint} Languages are named by BCP 47, such as pt-BR or zh-Hans. Two-letter tags: "
+            f"{', '.join(sorted(_iso639()))}."
+        )
+    if tag == source:
+        raise BadInput(f"The dataset is already in {source!r}. Name another language with --to.")
+    return tag
+
+
+# Scripts that say nothing new: what a language is written in when its tag names none.
+_OWN_SCRIPT = {
+    "be": "cyrl", "bg": "cyrl", "el": "grek", "en": "latn", "es": "latn", "de": "latn", "fr": "latn", "he": "hebr",
+    "hi": "deva", "hy": "armn", "it": "latn", "ja": "jpan", "ka": "geor", "kk": "cyrl", "ko": "kore", "ky": "cyrl",
+    "mk": "cyrl", "mn": "cyrl", "pl": "latn", "pt": "latn", "ru": "cyrl", "sr": "cyrl", "tg": "cyrl", "tr": "latn",
+    "tt": "cyrl", "uk": "cyrl", "uz": "latn",
+}  # fmt: skip
+
+
+def list_broader_tags(tag: str, *, any_script: bool) -> Iterator[str]:
+    """The tag in lower case, then without its last part, and so on; a script that matters is not dropped.
+
+    >>> list(list_broader_tags("pt-BR", any_script=False)), list(list_broader_tags("sr-Latn", any_script=False))
+    (['pt-br', 'pt'], ['sr-latn'])
+    """
+    parts = tag.lower().replace("_", "-").split("-")
+    while parts:
+        yield "-".join(parts)
+        dropped = parts.pop()
+        if (
+            not any_script
+            and len(dropped) == 4
+            and dropped.isalpha()
+            and _OWN_SCRIPT.get(parts[0] if parts else "") != dropped
+        ):
+            return
+
+
+def english_name(tag: str) -> str:
+    """What a prompt calls a language; the tag itself where it has no name there.
+
+    >>> english_name("ru-RU"), english_name("tlh")
+    ('Russian', 'tlh')
+    """
+    return next(
+        (_names()[candidate] for candidate in list_broader_tags(tag, any_script=False) if candidate in _names()), tag
+    )
+
+
+@cache
+def _names() -> Mapping[str, str]:
+    with (data_folder("translation") / "prompts" / "languages.toml").open("rb") as file:
+        return tomllib.load(file)
+
+
+def iso639_3(tag: str) -> str:
+    """The three-letter code of a language; the tag itself where it has no two-letter one.
+
+    >>> iso639_3("ru"), iso639_3("ace")
+    ('rus', 'ace')
+    """
+    return str(_iso639().get(tag, tag))
+
+
+def iso639_1() -> tuple[str, ...]:
+    """The two-letter codes of languages."""
+    return tuple(_iso639())
+
+
+@cache
+def _iso639() -> dict[str, str]:
+    return tomllib.loads((data_folder("translation") / "iso639.toml").read_text(encoding="utf-8"))

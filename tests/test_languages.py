@@ -1,0 +1,42 @@
+"""Every place that takes a language understands how people spell it, and says early what has no analyzer."""
+
+from __future__ import annotations
+
+import pytest
+
+import rusbeir
+from rusbeir.analysis import read_language
+from rusbeir.datasets import load
+from rusbeir.errors import RusbeirError, UnknownName
+from rusbeir.languages import parse_target_language, read_language_tag
+from rusbeir.retrieval import resolve
+
+SPELLINGS = ["ru", "RU", "Russian", "russian", "ru-RU", "ru_RU", " ru "]
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_python_understands_every_spelling(spelling, tmp_path):
+    assert rusbeir.Analyzer(spelling).analyze("мамы") == ["мам"]
+    assert resolve("bm25", language=spelling).signature == resolve("bm25", language="ru").signature
+    assert load("mini/ru", language=spelling).card.language == "ru"
+    made = rusbeir.Dataset.of([{"_id": "d", "text": "мама"}], {"q": "мамы"}, {"q": {"d": 1}}, language=spelling)
+    assert rusbeir.bench(made, out=tmp_path)["measures"]["nDCG@10"] == 1
+
+
+@pytest.mark.parametrize(
+    ("spelling", "tag"), [("Kazakh", "kk"), ("PT-BR", "pt-BR"), ("German", "de"), ("zh_Hans", "zh-Hans")]
+)
+def test_a_port_goes_into_any_spelling(spelling, tag):
+    assert parse_target_language(spelling, "en") == tag
+
+
+@pytest.mark.parametrize("text", ["", "??", "../ru", "base", "Klingon", "r", "русский"])
+def test_what_is_not_a_language_stays_as_it_is(text):
+    assert read_language_tag(text) == text
+    with pytest.raises(UnknownName):
+        read_language(text)
+
+
+def test_another_language_than_the_registered_one_is_refused():
+    with pytest.raises(RusbeirError, match="says that the language is 'ru', not 'en'"):
+        load("mini/ru", language="English")
