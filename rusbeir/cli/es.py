@@ -31,7 +31,7 @@ def list_(es_url: options.EsUrl = None, as_json: options.Json = False) -> None:
                 row["name"],
                 _number(row["documents"]),
                 _number(row["bytes"]),
-                "published" if row["published"] else "loading",
+                "closed" if row["closed"] else "published" if row["published"] else "loading",
                 row["signature"],
             ]
             for row in rows

@@ -39,7 +39,7 @@ ANSWERS = [
 @pytest.mark.parametrize(("status", "document", "product", "parts"), ANSWERS)
 def test_what_may_answer(status, document, product, parts):
     with answering(status, document, product) as url, pytest.raises(BackendError) as error:
-        _ = connection.connect(url).info
+        _ = connection.connect(url).version
     assert all(part in str(error.value) for part in parts), str(error.value)
     assert "\n" not in str(error.value)
 
@@ -102,7 +102,7 @@ def test_addresses_that_are_accepted(written, asked):
 
 def test_ipv6():
     with pytest.raises(BackendError, match=r"No Elasticsearch answers at http://\[::1\]:9 "):
-        _ = connection.connect("http://[::1]:9").info
+        _ = connection.connect("http://[::1]:9").version
 
 
 def test_patience_begins_with_the_first_failure(monkeypatch):
@@ -135,7 +135,7 @@ def test_patience_ends(monkeypatch):
 def test_where_nothing_answers(monkeypatch):
     monkeypatch.setenv("RUSBEIR_ES_URL", "http://127.0.0.1:9")
     with pytest.raises(BackendError, match=r"No Elasticsearch answers at http://127\.0\.0\.1:9 .*docker compose up -d"):
-        _ = connection.connect().info
+        _ = connection.connect().version
 
 
 TROUBLE = [
@@ -156,13 +156,13 @@ def test_a_secured_server(elasticsearch, tmp_path, monkeypatch, key, expired, ca
         if ca:
             monkeypatch.setenv("ES_CA_CERTS", str(tmp_path / "ca.pem"))
         with pytest.raises(BackendError) as error:
-            _ = connection.connect(url.replace("https", scheme)).info
+            _ = connection.connect(url.replace("https", scheme)).version
     assert all(part in str(error.value) for part in parts), str(error.value)
 
 
 def test_tls_to_a_server_that_speaks_none(elasticsearch):
     with pytest.raises(BackendError, match=r"uses plain HTTP\. Write http://"):
-        _ = connection.connect(elasticsearch.url.replace("http", "https")).info
+        _ = connection.connect(elasticsearch.url.replace("http", "https")).version
 
 
 LOGGED = """

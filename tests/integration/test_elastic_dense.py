@@ -63,6 +63,7 @@ def test_an_index_that_lost_documents_is_not_searched(elasticsearch, fresh_cache
     damaged = system(elasticsearch.url, "es-flat")
     search(damaged)
     name = next(row["name"] for row in indexes.list_indexes(damaged.server) if row["signature"] == damaged.signature)
+    damaged.server.ask("PUT", f"/{indexes.index_of(name)}/_settings", {"index.blocks.write": None})
     damaged.server.ask("DELETE", f"/{indexes.index_of(name)}/_doc/7?refresh=true")
     with pytest.raises(BackendError, match=r"1,499 documents instead of 1,500.*rusbeir es drop"):
         search(damaged)

@@ -195,10 +195,8 @@ def test_a_name_that_others_have(server, tmp_path, index, body, line):
 
 
 def test_a_name_of_ours_with_another_recipe(server, tmp_path):
-    held = begin(server, name_of(tmp_path / "index"), tmp_path / "another")
-    with pytest.raises(
-        BackendError, match=rf"has signature .*another, not .*index\. It is left alone; .*drop {held.name}"
-    ):
+    begin(server, name_of(tmp_path / "index"), tmp_path / "another")
+    with pytest.raises(BackendError, match=r"has signature .*another, not .*index\. It is left alone; rename it"):
         build(tmp_path / "index", DOCS, ENGINE)
 
 
@@ -226,12 +224,12 @@ def test_drop_removes_only_what_is_ours(server, tmp_path):
 
 
 def test_a_clone_is_not_what_it_was_cloned_from(server, tmp_path):
-    """It has the _meta of ours; the index that is named as one of ours would be is somebody's."""
+    """It has the _meta of ours, and may have a name such as ours; it is somebody's."""
     build(tmp_path / "index", DOCS[:10], ENGINE)
     index = indexes.index_of(name_of(tmp_path / "index"))
     server.ask("PUT", f"/{index}/_settings", {"index.blocks.write": True})
     server.ask("POST", f"/{index}/_clone/rusbeir-mycopy")
-    server.ask("PUT", "/rusbeir-mycopy-1", {})
+    server.ask("POST", f"/{index}/_clone/rusbeir-mycopy-1")
     try:
         assert "rusbeir-mycopy" not in [row["name"] for row in indexes.list_indexes(server)]
         for name in ("rusbeir-mycopy", "rusbeir-mycopy-1"):
@@ -290,9 +288,43 @@ def test_a_dropped_index_is_built_again(elasticsearch, tmp_path, monkeypatch):
 def test_documents_that_went_missing(server, tmp_path):
     build(tmp_path / "index", DOCS, ENGINE)
     name = name_of(tmp_path / "index")
+    server.ask("PUT", f"/{name}-1/_settings", {"index.blocks.write": None})
     server.ask("DELETE", f"/{name}-1/_doc/7?refresh=true")
     with pytest.raises(BackendError, match=rf"has 2,499 documents instead of 2,500\. Remove it .*es drop {name}"):
         open_built(tmp_path / "index", ENGINE)
+
+
+def test_nobody_replaces_a_document_of_a_published_index(server, tmp_path):
+    build(tmp_path / "index", DOCS, ENGINE)
+    with pytest.raises(BackendError, match="published the index"):
+        server.ask("PUT", f"/{name_of(tmp_path / 'index')}-1/_doc/7", {"doc_id": "d7", "row": 7, "text": "other"})
+
+
+def test_an_index_removed_while_it_is_loaded_is_not_made_again(server, tmp_path):
+    held = begin(server, name_of(tmp_path / "index"), tmp_path / "index")
+
+    def documents():
+        yield from sources(1_500)
+        server.ask("DELETE", f"/{held.index}")
+        yield from (("more", fields) for _, fields in sources(2_500)[1_500:])
+
+    with pytest.raises(BackendError, match=rf"lost the index {held.index} while it was loaded.*same command again"):
+        bulk.load(server, held.index, documents())
+    assert server.ask("GET", f"/{held.index}", allow=(404,)) is None
+    build(tmp_path / "index", DOCS, ENGINE)
+    assert loaded(server, held.name) == (len(DOCS), 0)
+
+
+def test_a_closed_index_is_listed_and_can_be_removed(server, tmp_path):
+    build(tmp_path / "index", DOCS[:10], ENGINE)
+    name = name_of(tmp_path / "index")
+    server.ask("POST", f"/{name}-1/_close")
+    with pytest.raises(BackendError, match=rf"has closed the index {name}-1\. Open it: POST /{name}-1/_open"):
+        open_built(tmp_path / "index", ENGINE)
+    (row,) = [row for row in indexes.list_indexes(server) if row["name"] == name]
+    assert (row["closed"], row["documents"]) == (True, None)
+    indexes.drop(server, name)
+    assert server.ask("GET", f"/{name}-1", allow=(404,)) is None
 
 
 WHOLE = {"total": 3, "successful": 3, "failed": 0}

@@ -7,18 +7,21 @@ in blocks of fixed rows; a block whose documents are all there is not sent again
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 import orjson
 
 from rusbeir.errors import BackendError
-from rusbeir.retrieval.elasticsearch import connection
+from rusbeir.retrieval.elasticsearch import connection, indexes
 from rusbeir.retrieval.elasticsearch.connection import Server, Unavailable
+from rusbeir.retrieval.elasticsearch.diagnose import find_disks
 from rusbeir.retrieval.elasticsearch.mappings import ROW
 
 logger = logging.getLogger(__name__)
@@ -27,6 +30,8 @@ BLOCK_ROWS = 1_000
 _BATCH_BYTES = 4_000_000
 _THREADS = 4
 _ALREADY_THERE = 409
+_SHARD_SECONDS = 10
+"""How long a new index may take to find a place on a node."""
 _MAX_BUCKETS = 60_000
 """Servers return at most 65,536 buckets per answer."""
 
@@ -59,8 +64,10 @@ class _Batch:
 def load(server: Server, index: str, documents: Iterable[Source]) -> int:
     """Load the documents; returns their number once all of them are on the server and searchable.
 
-    A few batches are in memory at a time. Raises BackendError naming the document that the server refuses.
+    A few batches are in memory at a time. Raises BackendError naming the document that the server refuses, or the disk
+    that leaves no room for the index.
     """
+    _refuse_full_disks(server, index)
     done = _find_whole_blocks(server, index)
     if done:
         logger.warning("%s holds %s documents already; resuming there.", index, f"{len(done) * BLOCK_ROWS:,}")
@@ -80,14 +87,19 @@ def load(server: Server, index: str, documents: Iterable[Source]) -> int:
             for future in sent:
                 future.cancel()
     connection.retry(lambda: server.ask("POST", f"/{index}/_refresh"))
-    held = connection.retry(lambda: server.ask("GET", f"/{index}/_count"))
-    if held["_shards"]["failed"] or held["count"] != count:
-        raise BackendError(
-            f"{server.address} holds {held['count']:,} documents in {index} instead of {count:,}: "
-            "another corpus was loaded under this name, or documents were lost with a node. "
-            f"Remove it with `rusbeir es drop {index}`; it is then loaded again."
-        )
+    indexes.check_count(server, index, count, " Another corpus was loaded under this name, or a node lost documents.")
     return count
+
+
+def _refuse_full_disks(server: Server, index: str) -> None:
+    """Raise BackendError where the shards of the index find no node, and disks are full."""
+    health = f"/_cluster/health/{index}?wait_for_status=yellow&timeout={_SHARD_SECONDS}s"
+    if connection.retry(lambda: server.ask("GET", health, allow=(403, 408))) is not None:
+        return
+    with contextlib.suppress(*connection.UNREADABLE):
+        for disk in find_disks(server):
+            if disk.status in {"warning", "bad"}:
+                raise BackendError(f"{server.address} has no room for the index {index}: {disk.found}. {disk.remedy}")
 
 
 def _make_batches(documents: Iterable[Source], done: set[int]) -> Iterator[tuple[_Batch, int]]:
@@ -108,25 +120,33 @@ def _make_batches(documents: Iterable[Source], done: set[int]) -> Iterator[tuple
 def _find_whole_blocks(server: Server, index: str) -> set[int]:
     """Numbers of the blocks of which every document has arrived."""
     connection.retry(lambda: server.ask("POST", f"/{index}/_refresh"))
-    last = _aggregate(server, index, {"max": {"field": ROW}})["value"]
+    last = _aggregate(
+        server, index, {"max": {"field": ROW}}, lambda found: None if found["value"] is None else int(found["value"])
+    )
     whole: set[int] = set()
     if last is None:
         return whole
-    for start in range(0, int(last) + 1, _MAX_BUCKETS * BLOCK_ROWS):
+    for start in range(0, last + 1, _MAX_BUCKETS * BLOCK_ROWS):
         end = start + _MAX_BUCKETS * BLOCK_ROWS
         histogram = {"histogram": {"field": ROW, "interval": BLOCK_ROWS, "min_doc_count": 1}}
         within = {"range": {ROW: {"gte": start, "lt": end}}}
-        buckets = _aggregate(server, index, histogram, within)["buckets"]
-        whole |= {int(bucket["key"]) // BLOCK_ROWS for bucket in buckets if bucket["doc_count"] == BLOCK_ROWS}
+        whole |= _aggregate(server, index, histogram, _read_whole, within)
     return whole
 
 
-def _aggregate(server: Server, index: str, aggregation: dict[str, Any], query: Any = None) -> dict[str, Any]:
+def _read_whole(found: Any) -> set[int]:
+    return {int(bucket["key"]) // BLOCK_ROWS for bucket in found["buckets"] if bucket["doc_count"] == BLOCK_ROWS}
+
+
+def _aggregate(
+    server: Server, index: str, aggregation: dict[str, Any], read: Callable[[Any], Any], query: Any = None
+) -> Any:
+    """What read finds in the answer to one aggregation."""
     body = {"size": 0, "aggs": {"a": aggregation}, **({"query": query} if query else {})}
     path = f"/{index}/_search?allow_partial_search_results=false"
-    answer = connection.retry(lambda: server.ask("POST", path, body))
-    found: dict[str, Any] = answer["aggregations"]["a"]
-    return found
+    return connection.retry(
+        lambda: server.ask("POST", path, body, read=lambda answer: read(answer["aggregations"]["a"]))
+    )
 
 
 def _send(server: Server, index: str, batch: _Batch) -> None:
@@ -135,27 +155,35 @@ def _send(server: Server, index: str, batch: _Batch) -> None:
 
     def send_waiting() -> None:
         nonlocal waiting
-        answer = server.ask("POST", f"/{index}/_bulk?timeout=30s&filter_path=errors,items.*.status,items.*.error",
-                            b"".join(waiting.lines), content="ndjson", allow=(413,))  # fmt: skip
-        if answer is None:
+        # The alias vanishes with the index, which is thus never made again by a document, without its mapping.
+        options = "require_alias=true&timeout=30s&filter_path=items.*.status,items.*.error"
+        path = f"/{indexes.loading_alias(index)}/_bulk?{options}"
+        read = partial(_read_refused, len(waiting.lines))
+        refused = server.ask("POST", path, b"".join(waiting.lines), content="ndjson", allow=(413,), read=read)
+        if refused is None:
             _send_halves(server, index, waiting)
             return
-        if not answer["errors"]:
-            return
-        busy, reason = [], ""
-        for place, item in enumerate(answer["items"]):
-            result = item["create"]
-            if "error" in result and result["status"] != _ALREADY_THERE:
-                reason = connection.reason_of(result)
-                if not _is_temporary(result):
-                    raise _refusal(server, waiting.doc_ids[place], result)
-                busy.append(place)
-        if not busy:
-            return
-        waiting = waiting.part(busy)
-        raise Unavailable(f"{server.address} did not take {len(busy):,} documents for {index}: {reason}")
+        for place, result in refused:
+            if not _is_temporary(result):
+                raise _refusal(server, index, waiting.doc_ids[place], result)
+        if refused:
+            waiting = waiting.part(place for place, _ in refused)
+            reason = connection.reason_of(refused[-1][1])
+            raise Unavailable(f"{server.address} did not take {len(refused):,} documents for {index}: {reason}")
 
     connection.retry(send_waiting)
+
+
+def _read_refused(count: int, answer: Any) -> list[tuple[int, dict[str, Any]]]:
+    """(place, result) of each of so many documents that was refused; those that are there already were not."""
+    results = [dict(item["create"]) for item in answer["items"]]
+    if len(results) != count:
+        raise ValueError(f"{len(results)} results for {count} documents")
+    return [
+        (place, result)
+        for place, result in enumerate(results)
+        if "error" in result and int(result["status"]) != _ALREADY_THERE
+    ]
 
 
 def _send_halves(server: Server, index: str, batch: _Batch) -> None:
@@ -175,8 +203,13 @@ def _is_temporary(result: dict[str, Any]) -> bool:
     return result["status"] in connection.BUSY and not blocked
 
 
-def _refusal(server: Server, doc_id: str, result: dict[str, Any]) -> BackendError:
+def _refusal(server: Server, index: str, doc_id: str, result: dict[str, Any]) -> BackendError:
     reason = connection.reason_of(result)
+    if connection.kind_of(result) == "index_not_found_exception":
+        return BackendError(
+            f"{server.address} lost the index {index} while it was loaded: somebody removed it. "
+            "Run the same command again; it is then loaded from the start."
+        )
     if connection.kind_of(result) == connection.BLOCKED:
         return BackendError(connection.describe_block(server.address, reason))
     return BackendError(f"{server.address} refuses document {doc_id!r} ({result['status']}): {reason}")

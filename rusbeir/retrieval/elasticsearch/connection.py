@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import logging
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -17,6 +18,8 @@ from rusbeir.text import shorten
 
 T = TypeVar("T")
 
+logger = logging.getLogger(__name__)
+
 URL = "RUSBEIR_ES_URL"
 """The variable read where no address is given: URLs of the nodes, separated by commas."""
 DEFAULT_URL = "http://127.0.0.1:9200"
@@ -30,6 +33,8 @@ _MAJORS = (8, 9)
 _HOST = re.compile(r"[\w-]{1,63}(\.[\w-]{1,63})*\.?|[0-9a-f.]*:[0-9a-f:.]*")
 """A name or an IPv6 address."""
 _MAX_REASON_CHARS = 300
+UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+"""What reading an answer raises that has not the shape of Elasticsearch's."""
 BUSY = {429, 502, 503, 504}
 BLOCKED = "cluster_block_exception"
 """With 503 of a cluster that has no master yet, else of an index that may not be written."""
@@ -52,21 +57,22 @@ class Server:
         return ",".join(self.urls)
 
     @cached_property
-    def info(self) -> Mapping[str, Any]:
-        """The answer to `GET /`; {} where the credentials do not allow the request.
+    def version(self) -> str:
+        """`8.18.0`, or '' where the server does not tell, or the credentials do not allow the question.
 
         Raises BackendError where nothing answers, or where the server is too old or not Elasticsearch.
         """
-        found: Mapping[str, Any] = self.ask("GET", "/", allow=(403, 404)) or {}
-        number = found.get("version", {}).get("number", "")
-        if number and int(number.split(".")[0]) not in _MAJORS:
-            raise BackendError(f"{self.address} is Elasticsearch {number}; rusbeir works with 8.x and 9.x. Upgrade it.")
-        return found
 
-    @property
-    def version(self) -> str:
-        """`8.18.0`, or '' where the server does not tell."""
-        return str(self.info.get("version", {}).get("number", ""))
+        def read(answer: Any) -> str:
+            number = str(answer.get("version", {}).get("number", ""))
+            if number and int(number.split(".")[0]) not in _MAJORS:
+                number = shorten(number, 20)
+                raise BackendError(
+                    f"{self.address} is Elasticsearch {number}; rusbeir works with 8.x and 9.x. Upgrade it."
+                )
+            return number
+
+        return self.ask("GET", "/", allow=(403, 404), read=read) or ""
 
     @property
     def release(self) -> str:
@@ -74,11 +80,18 @@ class Server:
         return "-".join(("elasticsearch", *filter(None, [".".join(self.version.split(".")[:2])])))
 
     def ask(
-        self, method: str, path: str, body: Any = None, *, allow: tuple[int, ...] = (), content: str = "json"
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        allow: tuple[int, ...] = (),
+        content: str = "json",
+        read: Callable[[Any], Any] = lambda answer: answer,
     ) -> Any:
-        """The parsed answer; None for a status in `allow`.
+        """What read finds in the parsed answer; None for a status in `allow`.
 
-        Raises Unavailable where the same request may succeed later, else BackendError.
+        Raises Unavailable where the same request may succeed later, else BackendError, also where read fails.
         """
         from elastic_transport import TransportError
         from elasticsearch import ApiError
@@ -87,13 +100,19 @@ class Server:
         if body is not None:
             headers["content-type"] = "application/json" if content == "json" else "application/x-ndjson"
         try:
-            return self.client.perform_request(method, path, headers=headers, body=body).body
+            return read(self.client.perform_request(method, path, headers=headers, body=body).body)
+        except UNREADABLE as error:
+            raise self._unexpected(f"{method} {path.partition('?')[0]}: {type(error).__name__} {error}") from error
         except ApiError as error:
             if error.status_code in allow:
                 return None
             raise self._refusal(error) from error
         except TransportError as error:
             raise self._unreachable(error) from error
+
+    def _unexpected(self, detail: str) -> BackendError:
+        said = shorten(_hide_credentials(detail), _MAX_REASON_CHARS)
+        return BackendError(f"{self.address} does not answer as Elasticsearch does ({said}). Check the URL.")
 
     def _refusal(self, error: Any) -> BackendError:
         from elasticsearch import UnsupportedProductError
@@ -106,6 +125,9 @@ class Server:
             if not os.environ.get(API_KEY) and os.environ.get(USER):
                 given = f"{USER} or {PASSWORD} is wrong"
             return BackendError(f"{self.address} rejects the credentials (401): {given}.")
+        if kind == "index_closed_exception":
+            name = shorten(str(error.body["error"].get("index", "")), 100)
+            return BackendError(f"{self.address} has closed the index {name}. Open it: POST /{name}/_open.")
         if kind == BLOCKED and status != 503:
             return BackendError(describe_block(self.address, reason))
         if status == 403:
@@ -123,7 +145,7 @@ class Server:
         if isinstance(error, ConnectionTimeout):
             return Unavailable(f"{self.address} did not answer in time ({REQUEST_SECONDS} s). Is it overloaded?")
         if isinstance(error, SerializationError):
-            return BackendError(f"{self.address} does not answer as Elasticsearch does. Check the URL.")
+            return self._unexpected(text)
         reason = shorten(text, _MAX_REASON_CHARS)
         return Unavailable(
             f"No Elasticsearch answers at {self.address} ({reason}). Start one (`docker compose up -d`), or name "
@@ -148,6 +170,8 @@ def retry(work: Callable[[], T]) -> T:
     failed: list[float] = []
 
     def stop(state: RetryCallState) -> bool:
+        if not failed and state.outcome:
+            logger.warning("%s Asking again for up to %d s.", state.outcome.exception(), RETRY_SECONDS)
         # The work itself may take long: the time counts from its first failure.
         failed.append(state.outcome_timestamp or 0.0)
         return failed[-1] - failed[0] >= RETRY_SECONDS
@@ -165,7 +189,8 @@ def reason_of(body: Any) -> str:
     """Why the server refused, in its own words, innermost cause first; one line."""
     error = body.get("error", body) if isinstance(body, Mapping) else body
     if isinstance(error, Mapping):
-        causes = [error, *error.get("root_cause", [])]
+        roots = error.get("root_cause")
+        causes = [error, *(root for root in (roots if isinstance(roots, list) else []) if isinstance(root, Mapping))]
         while isinstance(causes[-1].get("caused_by"), Mapping):
             causes.append(causes[-1]["caused_by"])
         reasons = [str(cause["reason"]) for cause in reversed(causes) if cause.get("reason")]
@@ -195,6 +220,8 @@ def describe_block(address: str, reason: str) -> str:
             f"{address} has made the index read-only ({reason}). Free disk space on its nodes; it lifts the block "
             "itself below the high watermark, and the same command then resumes."
         )
+    if "index write (api)" in reason:
+        return f"{address} has published the index, loaded by another process ({reason}). Run the same command again."
     return f"{address} blocks the index: {reason}"
 
 

@@ -45,11 +45,18 @@ def examine(server: Server) -> Iterator[Diagnosis]:
     except BackendError as error:
         yield Diagnosis("version", "bad", server.address, str(error))
         return
-    yield _licence(server)
-    yield _health(server)
-    yield from _disks(server)
-    yield _analysis(server)
-    yield _rights(server)
+    for what, check in (
+        ("licence", _licence),
+        ("health", _health),
+        ("disk", find_disks),
+        ("analyzers", _analysis),
+        ("rights", _rights),
+    ):
+        try:
+            found = check(server)
+        except connection.UNREADABLE:
+            found = Diagnosis(what, "unknown", "the server answers what Elasticsearch does not", "Check the URL.")
+        yield from [found] if isinstance(found, Diagnosis) else found
 
 
 def _credentials(server: Server) -> Diagnosis:
@@ -100,36 +107,36 @@ def _health(server: Server) -> Diagnosis:
     return Diagnosis("health", "good", found)
 
 
-def _disks(server: Server) -> Iterator[Diagnosis]:
+def find_disks(server: Server) -> list[Diagnosis]:
+    """A Diagnosis of the disk of each node, by the server's own watermarks."""
     answer = _ask(server, "/_nodes/stats/fs")
     if answer is None:
-        yield Diagnosis("disk", "unknown", "these credentials may not ask", "Allow them the cluster privilege monitor.")
-        return
+        return [
+            Diagnosis("disk", "unknown", "these credentials may not ask", "Allow them the cluster privilege monitor.")
+        ]
     settings = _disk_settings(server)
-    for node in answer["nodes"].values():
-        total = node.get("fs", {}).get("total", {})
-        size, free = total.get("total_in_bytes", 0), total.get("available_in_bytes", 0)
-        if size <= 0:
-            yield Diagnosis("disk", "unknown", f"{node['name']} does not tell", "Look at its disk yourself.")
-            continue
-        used = 1 - free / size
-        found = f"{node['name']}: {free / 1e9:,.1f} GB free, {used:.0%} used"
-        low, high, flood = (_limit(settings, name, size) for name in _WATERMARKS)
-        if used < low:
-            yield Diagnosis("disk", "good", found)
-        elif settings.get("threshold_enabled") == "false":
-            yield Diagnosis("disk", "warning", found, "Free space: its watermarks are off, so nothing keeps some free.")
-        elif used < flood:
-            remedy = (
-                f"Free space: from {100 * low:.4g} % on it takes no new replicas, "
-                f"from {100 * high:.4g} % on no new shards."
-            )
-            yield Diagnosis("disk", "warning", found, remedy)
-        else:
-            remedy = (
-                f"Free space: from {100 * flood:.4g} % on (the flood-stage watermark) its indexes become read-only."
-            )
-            yield Diagnosis("disk", "bad", found, remedy)
+    return [_judge_disk(node, settings) for node in answer["nodes"].values()]
+
+
+def _judge_disk(node: Mapping[str, Any], settings: Mapping[str, str]) -> Diagnosis:
+    total = node.get("fs", {}).get("total", {})
+    size, free = total.get("total_in_bytes", 0), total.get("available_in_bytes", 0)
+    if size <= 0:
+        return Diagnosis("disk", "unknown", f"{node['name']} does not tell", "Look at its disk yourself.")
+    used = 1 - free / size
+    found = f"{node['name']}: {free / 1e9:,.1f} GB free, {used:.0%} used"
+    low, high, flood = (_limit(settings, name, size) for name in _WATERMARKS)
+    if used < low:
+        return Diagnosis("disk", "good", found)
+    if settings.get("threshold_enabled") == "false":
+        return Diagnosis("disk", "warning", found, "Free space: its watermarks are off, so nothing keeps some free.")
+    if used < flood:
+        remedy = (
+            f"Free space: from {100 * low:.4g} % on it takes no new replicas, from {100 * high:.4g} % on no new shards."
+        )
+        return Diagnosis("disk", "warning", found, remedy)
+    remedy = f"Free space: from {100 * flood:.4g} % on (the flood-stage watermark) its indexes become read-only."
+    return Diagnosis("disk", "bad", found, remedy)
 
 
 def _disk_settings(server: Server) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -64,8 +65,13 @@ class ElasticEngine:
             indexes.publish(server, held)
         pointer = {"name": name, "uuid": held.uuid, "documents": documents}
         (folder / _POINTER).write_bytes(orjson.dumps(pointer))
-        sizes = server.ask("GET", f"/{held.index}/_stats/store", allow=(403,))
-        return int(sizes["_all"]["primaries"]["store"]["size_in_bytes"]) if sizes else 0
+        size: int | None = server.ask(
+            "GET",
+            f"/{held.index}/_stats/store",
+            allow=(403,),
+            read=lambda sizes: int(sizes["_all"]["primaries"]["store"]["size_in_bytes"]),
+        )
+        return size or 0
 
     def is_loaded(self, folder: Path) -> bool:
         try:
@@ -116,7 +122,7 @@ class ElasticSearcher:
             if len(queries) == 1:
                 return [self._search_in_parts(queries[0], k)]
             return [hits for terms in queries for hits in self.search([terms], k)]
-        return [hits_of(answer) for answer in found]
+        return found
 
     def _search_in_parts(self, terms: Sequence[str], k: int) -> Hits:
         """The hits of a query with more terms than the server takes at once: searched in parts and added up here.
@@ -144,7 +150,7 @@ class ElasticSearcher:
         query = {"match": {field: {"query": _line(terms)}}}
         body: dict[str, Any] = {"query": query, **SHAPE, "size": _HITS_PER_PAGE}
         while True:
-            rows, scores = hits_of(answers(self.server, self.index, [body], 1)[0])
+            rows, scores = answers(self.server, self.index, [body], 1)[0]
             yield rows, scores
             if len(rows) < _HITS_PER_PAGE:
                 return
@@ -177,12 +183,12 @@ SHAPE: Mapping[str, Any] = {
 """Equal scores come by row; of a hit nothing but score and row is sent, both in its sort values."""
 
 
-def answers(server: Server, index: str, bodies: Sequence[Mapping[str, Any]], batch: int) -> list[dict[str, Any]]:
-    """The answer to each search, in order, by msearch; only whole ones.
+def answers(server: Server, index: str, bodies: Sequence[Mapping[str, Any]], batch: int) -> list[Hits]:
+    """The hits of each search, in order, by msearch; only whole answers.
 
     A search that failed for want of a node or of time is asked again; BackendError where that does not help.
     """
-    found: dict[int, dict[str, Any]] = {}
+    found: dict[int, Hits] = {}
 
     def ask_missing() -> None:
         missing = [place for place in range(len(bodies)) if place not in found]
@@ -190,12 +196,12 @@ def answers(server: Server, index: str, bodies: Sequence[Mapping[str, Any]], bat
         for start in range(0, len(missing), batch):
             places = missing[start : start + batch]
             for place, answer in zip(places, _msearch(server, index, [bodies[p] for p in places]), strict=True):
-                trouble_here = _find_trouble(server, answer)
-                if trouble_here is None:
+                if not isinstance(answer, BackendError):
                     found[place] = answer
-                elif not isinstance(trouble_here, Unavailable):
-                    raise trouble_here
-                trouble = trouble or trouble_here
+                elif isinstance(answer, Unavailable):
+                    trouble = trouble or answer
+                else:
+                    raise answer
         if trouble is not None:
             raise trouble
 
@@ -203,22 +209,32 @@ def answers(server: Server, index: str, bodies: Sequence[Mapping[str, Any]], bat
     return [found[place] for place in range(len(bodies))]
 
 
-def hits_of(answer: Mapping[str, Any]) -> Hits:
-    """Rows and scores of an answer whose hits were sorted by score and row."""
-    pairs = [hit["sort"] for hit in answer.get("hits", {}).get("hits", ())]
-    return [row for _, row in pairs], [float(score) for score, _ in pairs]
-
-
-def _msearch(server: Server, index: str, bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _msearch(server: Server, index: str, bodies: Sequence[Mapping[str, Any]]) -> list[Hits | BackendError]:
+    """The hits of each search, or why its answer is incomplete."""
     header = orjson.dumps(
         {"index": index, "search_type": "dfs_query_then_fetch", "allow_partial_search_results": False}
     )
     lines = b"".join(header + b"\n" + orjson.dumps(body) + b"\n" for body in bodies)
-    answer = server.ask("POST", f"/_msearch?filter_path={_WANTED}", lines, content="ndjson")
-    responses: list[dict[str, Any]] = answer["responses"]
-    if len(responses) != len(bodies):
-        raise BackendError(f"{server.address} answered {len(responses)} of {len(bodies)} searches.")
+
+    def read(answer: Any) -> list[Hits | BackendError]:
+        found = [_find_trouble(server, response) or _read_hits(response) for response in answer["responses"]]
+        if len(found) != len(bodies):
+            raise ValueError(f"{len(found)} answers to {len(bodies)} searches")
+        return found
+
+    responses: list[Hits | BackendError] = server.ask(
+        "POST", f"/_msearch?filter_path={_WANTED}", lines, content="ndjson", read=read
+    )
     return responses
+
+
+def _read_hits(answer: Mapping[str, Any]) -> Hits:
+    """Rows and scores of an answer whose hits were sorted by score and row."""
+    pairs = [hit["sort"] for hit in answer.get("hits", {}).get("hits", ())]
+    rows, scores = [row for _, row in pairs], [float(score) for score, _ in pairs]
+    if not all(type(row) is int and row >= 0 for row in rows) or not all(map(math.isfinite, scores)):
+        raise ValueError("a hit without a row or a score")
+    return rows, scores
 
 
 def _find_trouble(server: Server, answer: Mapping[str, Any]) -> BackendError | None:
@@ -233,7 +249,7 @@ def _find_trouble(server: Server, answer: Mapping[str, Any]) -> BackendError | N
         passing = answer.get("status") in connection.BUSY
         kind = Unavailable if passing else BackendError
         return kind(f"{server.address} could not search ({answer.get('status')}): {reason}")
-    shards = answer.get("_shards", {})
+    shards = {name: int(count) for name, count in answer.get("_shards", {}).items()}
     if answer.get("timed_out") or shards.get("failed") or shards.get("successful") != shards.get("total"):
         return Unavailable(
             f"{server.address} answered from {shards.get('successful')} of {shards.get('total')} shards"

@@ -1,7 +1,8 @@
 """Rusbeir's indexes on a server: created under a name of their key, published by alias, listed, dropped.
 
 The index is NAME-1 and its alias NAME. The alias appears in one step, when everything is loaded; until then
-nothing searches it. The mapping's _meta marks an index as rusbeir's; nothing else is ever written or removed.
+nothing searches it. Documents are written through NAME-1-load, an alias, too. A published index takes no more
+documents. The mapping's _meta marks an index as rusbeir's; nothing else is ever written or removed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from rusbeir.errors import BackendError, unknown
 from rusbeir.retrieval.elasticsearch import connection
 from rusbeir.retrieval.elasticsearch.connection import Server
 from rusbeir.retrieval.lexical.engines import IndexKey
+from rusbeir.text import digest, shorten
 
 PREFIX = "rusbeir-"
 _META = "rusbeir"
@@ -45,19 +47,31 @@ def index_of(name: str) -> str:
     return f"{name}-1"
 
 
+def loading_alias(index: str) -> str:
+    """The alias that documents are written through. A write to an alias that is gone makes no index."""
+    return f"{index}-load"
+
+
 def find(server: Server, name: str) -> ServerIndex | None:
     """The index of rusbeir with that name; None where the name is free.
 
     Raises BackendError where something else has it.
     """
-    found = connection.retry(lambda: server.ask("GET", f"/{quote(name)},{index_of(name)}?ignore_unavailable=true"))
-    others = [other for other in found if other != index_of(name)]
-    if others:
-        raise BackendError(
-            f"{server.address} has {name} as {'an index' if name in others else f'an alias of {others[0]}'} that "
-            "rusbeir did not make. It is left alone; rename it, or use another server."
-        )
-    return _read_index(server, index_of(name), found[index_of(name)]) if found else None
+
+    def read(answer: Any) -> ServerIndex | None:
+        found = dict(answer)
+        others = [other for other in found if other != index_of(name)]
+        if others:
+            what = "an index" if name in others else f"an alias of {shorten(others[0], 100)}"
+            raise BackendError(
+                f"{server.address} has {name} as {what} that rusbeir did not make. "
+                "It is left alone; rename it, or use another server."
+            )
+        return _read_index(server, index_of(name), found[index_of(name)]) if found else None
+
+    path = f"/{quote(name)},{index_of(name)}?ignore_unavailable=true"
+    held: ServerIndex | None = connection.retry(lambda: server.ask("GET", path, read=read))
+    return held
 
 
 def create(server: Server, name: str, key: IndexKey, body: Mapping[str, Any]) -> ServerIndex:
@@ -67,8 +81,12 @@ def create(server: Server, name: str, key: IndexKey, body: Mapping[str, Any]) ->
     """
     held = find(server, name)
     if held is None:
-        nodes = connection.retry(lambda: server.ask("GET", "/_cluster/health", allow=(403, 404))) or {}
-        shards = max(1, min(_MAX_SHARDS, nodes.get("number_of_data_nodes", 1)))
+
+        def read(health: Any) -> int:
+            return int(health.get("number_of_data_nodes", 1))
+
+        nodes = connection.retry(lambda: server.ask("GET", "/_cluster/health", allow=(403, 404), read=read)) or 1
+        shards = max(1, min(_MAX_SHARDS, nodes))
         meta = {"signature": key.signature, "fingerprint": key.fingerprint, "version": __version__}
         document = {
             "settings": {**body["settings"], **_LOADING, "number_of_shards": shards},
@@ -87,53 +105,79 @@ def create(server: Server, name: str, key: IndexKey, body: Mapping[str, Any]) ->
     ):
         if found != asked:
             raise BackendError(
-                f"{held.index} on {server.address} has {part} {found}, not {asked}. "
-                f"It is left alone; `rusbeir es drop {name}` removes it."
+                f"{held.index} on {server.address} has {part} {shorten(found)}, not {asked}. "
+                "It is left alone; rename it, or use another server."
             )
+    if not held.published:
+        _add_alias(server, held.index, loading_alias(held.index))
     return held
 
 
 def publish(server: Server, held: ServerIndex) -> None:
-    """Let the index serve: replicas where there are nodes for them, refresh as usual, and its alias, in this order."""
+    """Let the index serve: replicas where there are nodes for them, refresh as usual, its alias, and no more writes."""
     connection.retry(lambda: server.ask("PUT", f"/{held.index}/_settings", {"index": _SERVING}))
     # Replicas are worth a short wait, not a failure: a node may be away.
     health = f"/_cluster/health/{held.index}?wait_for_status=green&timeout=30s"
     connection.retry(lambda: server.ask("GET", health, allow=(403, 408)))
-    action = {"add": {"index": held.index, "alias": held.name}}
-    connection.retry(lambda: server.ask("POST", "/_aliases", {"actions": [action]}))
+    _add_alias(server, held.index, held.name)
+    # Last: until then a load that was killed has to go on. Nobody replaces a document unnoticed.
+    connection.retry(lambda: server.ask("PUT", f"/{held.index}/_settings", {"index": {"blocks.write": True}}))
 
 
-def check_count(server: Server, name: str, documents: int) -> None:
-    """Raise BackendError where a published index no longer has that many documents."""
-    found = connection.retry(lambda: server.ask("GET", f"/{name}/_count"))
-    if found["count"] != documents or found["_shards"]["failed"]:
+def _add_alias(server: Server, index: str, alias: str) -> None:
+    actions = [{"add": {"index": index, "alias": alias}}]
+    connection.retry(lambda: server.ask("POST", "/_aliases", {"actions": actions}))
+
+
+def check_count(server: Server, name: str, documents: int, why: str = "") -> None:
+    """Raise BackendError, which may say why, where an index has not that many documents."""
+
+    def read(answer: Any) -> tuple[int, int]:
+        return int(answer["count"]), int(answer["_shards"]["failed"])
+
+    count, failed = connection.retry(lambda: server.ask("GET", f"/{name}/_count", read=read))
+    if count != documents or failed:
         raise BackendError(
-            f"{name} on {server.address} has {found['count']:,} documents instead of {documents:,}. "
+            f"{name} on {server.address} has {count:,} documents instead of {documents:,}.{why} "
             f"Remove it with `rusbeir es drop {name}`; it is then loaded again."
         )
 
 
 def list_indexes(server: Server) -> list[dict[str, Any]]:
-    """Rusbeir's indexes on the server: name, documents, bytes, whether published, and the key."""
-    found = server.ask("GET", f"/{PREFIX}*?expand_wildcards=open")
-    sizes = server.ask("GET", f"/{PREFIX}*/_stats/docs,store", allow=(403,)) or {"indices": {}}
-    rows = []
-    for index, body in sorted(found.items()):
-        # A clone of an index of rusbeir has its _meta, too.
-        if index != index_of(index.removesuffix("-1")) or _meta(body) is None:
-            continue
-        held = _read_index(server, index, body)
-        primaries = sizes["indices"].get(index, {}).get("primaries", {})
-        rows.append(
-            {
-                "name": held.name,
-                "published": held.published,
-                "documents": primaries.get("docs", {}).get("count"),
-                "bytes": primaries.get("store", {}).get("size_in_bytes"),
-                "signature": held.signature,
-                "fingerprint": held.fingerprint,
-            }
-        )
+    """Rusbeir's indexes on the server: name, documents, bytes, whether published, whether closed, and the key."""
+
+    def read_sizes(answer: Any) -> dict[str, tuple[int, int]]:
+        primaries = {index: body["primaries"] for index, body in answer["indices"].items()}
+        return {
+            index: (int(body["docs"]["count"]), int(body["store"]["size_in_bytes"]))
+            for index, body in primaries.items()
+        }
+
+    def read(found: Any) -> list[dict[str, Any]]:
+        rows = []
+        for index, body in sorted(found.items()):
+            if index != index_of(index.removesuffix("-1")) or _meta(body) is None:
+                continue
+            held = _read_index(server, index, body)
+            # A clone of an index of rusbeir has its _meta, too, under another name than that of its key.
+            if not held.name.endswith(f"-{digest(held.signature, held.fingerprint, chars=12)}"):
+                continue
+            documents, size = sizes.get(index, (None, None))
+            rows.append(
+                {
+                    "name": held.name,
+                    "published": held.published,
+                    "closed": str(body["settings"]["index"].get("verified_before_close")) == "true",
+                    "documents": documents,
+                    "bytes": size,
+                    "signature": held.signature,
+                    "fingerprint": held.fingerprint,
+                }
+            )
+        return rows
+
+    sizes = server.ask("GET", f"/{PREFIX}*/_stats/docs,store", allow=(403,), read=read_sizes) or {}
+    rows: list[dict[str, Any]] = server.ask("GET", f"/{PREFIX}*?expand_wildcards=open,closed", read=read)
     return rows
 
 
@@ -153,7 +197,9 @@ def drop(server: Server, *names: str) -> None:
 def _meta(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """What `create` wrote into the mapping; None where rusbeir did not make the index."""
     meta = body["mappings"].get("_meta", {}).get(_META)
-    return meta if isinstance(meta, Mapping) and meta.keys() >= {"signature", "fingerprint"} else None
+    if not isinstance(meta, Mapping) or not meta.keys() >= {"signature", "fingerprint"}:
+        return None
+    return meta if f"{meta['signature']}{meta['fingerprint']}".isprintable() else None
 
 
 def _read_index(server: Server, index: str, body: Mapping[str, Any]) -> ServerIndex:
@@ -168,6 +214,6 @@ def _read_index(server: Server, index: str, body: Mapping[str, Any]) -> ServerIn
         name=name,
         uuid=body["settings"]["index"]["uuid"],
         published=name in body.get("aliases", {}),
-        signature=meta["signature"],
-        fingerprint=meta["fingerprint"],
+        signature=str(meta["signature"]),
+        fingerprint=str(meta["fingerprint"]),
     )

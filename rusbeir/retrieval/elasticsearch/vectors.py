@@ -19,7 +19,7 @@ from rusbeir.retrieval.dense.encoded_corpus import EncodedCorpus
 from rusbeir.retrieval.dense.encoder import Vectors
 from rusbeir.retrieval.elasticsearch import bulk, connection, indexes, mappings
 from rusbeir.retrieval.elasticsearch.connection import Server
-from rusbeir.retrieval.elasticsearch.engine import SHAPE, ElasticSearcher, answers, hits_of
+from rusbeir.retrieval.elasticsearch.engine import SHAPE, ElasticSearcher, answers
 from rusbeir.retrieval.lexical.bm25 import Bm25
 from rusbeir.retrieval.lexical.engines import AT, Hits, IndexKey, Terms
 from rusbeir.types import Progress
@@ -135,8 +135,7 @@ class VectorSearcher:
         found: list[Hits] = []
         for start in range(0, len(queries), _QUERIES_PER_REQUEST):
             asked = [_build_body(query, k, wide) for query in queries[start : start + _QUERIES_PER_REQUEST]]
-            answered = answers(self.server, self.index, asked, len(asked))
-            found += [_inner_products(hits_of(answer)) for answer in answered]
+            found += map(_inner_products, answers(self.server, self.index, asked, len(asked)))
         return found
 
 
