@@ -61,7 +61,10 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
                 self.send_header("Content-Range", f"bytes {start}-{len(served.content) - 1}/{len(served.content)}")
             if served.tag:
                 self.send_header("ETag", served.tag)
-            self.send_header("Content-Length", str(len(body)))
+            if turn == "untold":
+                self.close_connection = True
+            else:
+                self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             body = bytes(len(body)) if turn == "wrong" else body
             self.wfile.write(body[: int(argument)] if turn in ("cut", "stall") else body)
@@ -248,3 +251,14 @@ def test_two_processes_share_one_download(server: Server, tmp_path: Path):
     assert target.read_bytes() == CONTENT
     assert sorted(file.name for file in target.parent.iterdir()) == ["data.zip"]
     assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(("told", "message"), [(True, "has 300,000 bytes, more than the 299,999"), (False, "has more")])
+def test_a_file_of_absurd_length_is_not_received(
+    told: bool, message: str, server: Server, fetch: Fetch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(download_module, "MAX_BYTES", len(CONTENT) - 1)
+    server.turns = ["all" if told else "untold"]
+    with pytest.raises(BackendError, match=rf"the server's file {message}.* of any dataset\). Try again, or"):
+        fetch()
+    assert list(tmp_path.rglob("*.part")) == []

@@ -28,6 +28,8 @@ _WAIT_SECONDS = (0.5, 1.0, 2.0, 4.0)
 _CHUNK_BYTES = 1 << 13
 """The most that a cut connection can cost; an incomplete chunk is lost."""
 _REPORT_BYTES = 1 << 20
+MAX_BYTES = 32 << 30
+"""Of one file: several times the largest that is registered. A server that never ends does not fill the disk."""
 _TEMPORARY_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 _HUB = "https://huggingface.co/"
 
@@ -158,6 +160,8 @@ class _Part:
         length = response.headers.get("Content-Length", "")
         total = done + int(length) if length.isdigit() and "Content-Encoding" not in response.headers else None
         stage = f"downloading {self.path.name.removesuffix('.part')}"
+        if (total or 0) > MAX_BYTES:
+            raise _Failed(f"the server's file has {total:,} bytes, more than the {MAX_BYTES:,} of any dataset")
         # If-Range takes a strong tag or a date.
         tag = str(response.headers.get("ETag", ""))
         if not tag or tag.startswith("W/"):
@@ -167,6 +171,9 @@ class _Part:
             for chunk in response.iter_content(_CHUNK_BYTES):
                 file.write(chunk)
                 done += len(chunk)
+                if done > MAX_BYTES:
+                    self.discard()
+                    raise _Failed(f"the server's file has more than the {MAX_BYTES:,} bytes of any dataset")
                 if done % _REPORT_BYTES < len(chunk):
                     self.progress(stage, done, total)
             file.flush()

@@ -24,6 +24,8 @@ from rusbeir.storage import atomic_file, cache_folder
 from rusbeir.text import digest
 
 _BUFFER_BYTES = 1 << 18
+MAX_UNPACKED_BYTES, MAX_RATIO = 64 << 20, 100
+"""What a packed file may unpack to: so many bytes, or so many times its size. Texts shrink to a third or a tenth."""
 
 
 class Bundle(Protocol):
@@ -111,7 +113,10 @@ class Zip:
         # An open member keeps the archive's file open.
         with zipfile.ZipFile(self.path) as archive:
             try:
-                return archive.open(name)
+                packed = archive.getinfo(name).compress_size
+                return io.BufferedReader(
+                    _Unpacked(archive.open(name), f"{self.path}:{name}", lambda: packed), _BUFFER_BYTES
+                )
             except RuntimeError as error:
                 raise BadInput(f"{self.path}: cannot unpack {name!r} ({error}); pack it again.") from error
 
@@ -127,12 +132,11 @@ def _stream(label: str, name: str, opener: Callable[[], IO[bytes]]) -> Iterator[
         with contextlib.ExitStack() as stack:
             file: Any = stack.enter_context(opener())
             if name.endswith(".gz"):
-                file = stack.enter_context(gzip.GzipFile(fileobj=file))
-            if not isinstance(file, io.BufferedReader):
-                # A buffer makes reading the lines of a GzipFile or of a zip's member several times as fast.
-                file = io.BufferedReader(file, _BUFFER_BYTES)
+                unpacked = stack.enter_context(gzip.GzipFile(fileobj=file))
+                # A buffer makes reading lines several times as fast.
+                file = io.BufferedReader(_Unpacked(unpacked, label, file.tell), _BUFFER_BYTES)
             if file.peek(len(codecs.BOM_UTF8)).startswith(codecs.BOM_UTF8):
-                file.seek(len(codecs.BOM_UTF8))
+                file.read(len(codecs.BOM_UTF8))
             yield file
     except (zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError, NotImplementedError) as error:
         raise BadInput(f"{label}: cannot be unpacked ({error}); copy or download it again.") from error
@@ -142,6 +146,35 @@ def _stream(label: str, name: str, opener: Callable[[], IO[bytes]]) -> Iterator[
         raise BadInput(f"{label} is a folder; give a file.") from error
     except OSError as error:
         raise BackendError(f"Cannot read {label}: {error.strerror or error}.") from error
+
+
+class _Unpacked(io.RawIOBase):
+    """What a packed file unpacks to, as long as that is in proportion: a few bytes may unpack to terabytes."""
+
+    def __init__(self, file: IO[bytes] | gzip.GzipFile, label: str, packed: Callable[[], int]) -> None:
+        self._file, self._label, self._packed = file, label, packed
+        self._done = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._done
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        self._done += len(data)
+        if self._done > MAX_UNPACKED_BYTES and self._done > MAX_RATIO * self._packed():
+            raise BadInput(
+                f"{self._label} unpacks to more than {MAX_RATIO} times its size, as no dataset does: do not trust it. "
+                "If it is right, unpack it yourself."
+            )
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 def _refuse_escape(path: Path, name: str) -> None:
