@@ -45,15 +45,16 @@ _NASALS = regex.compile("ङ्(?=[कखगघ])|ञ्(?=[चछजझ])|ण�
 _ARMENIAN_MARKS = regex.compile("[\u055b\u055c\u055e]")
 _L_MIDDLE_DOT_L = regex.compile("(?<=l)[·•‧∙⋅](?=l)", regex.IGNORECASE)
 _VIETNAMESE_TONES = regex.compile(r"(?<!q)(?:o[àáảãạèéẻẽẹ]|u[ỳýỷỹỵ])(?!\p{L})")
-_SERBIAN = {
-    ord(cyrillic): latin
-    for letters in ("аa бb вv гg дd ђđ еe жž зz иi јj кk лl љlj мm нn њnj оo пp рr сs тt ћć уu фf хh цc чč џdž шš",)
-    for cyrillic, latin in ((pair[0], pair[1:]) for pair in [*letters.split(), *letters.title().split()])
-}
+_LATIN_OF_SERBIAN = (
+    "аa бb вv гg дd ђđ еe жž зz иi јj кk лl љlj мm нn њnj оo пp рr сs тt ћć уu фf хh цc чč џdž шš АA БB ВV ГG ДD ЂĐ ЕE "
+    "ЖŽ ЗZ ИI ЈJ КK ЛL ЉLj МM НN ЊNj ОO ПP РR СS ТT ЋĆ УU ФF ХH ЦC ЧČ ЏDž ШŠ"
+)
+_SERBIAN = {ord(pair[0]): pair[1:] for pair in _LATIN_OF_SERBIAN.split()}
 
 
 def _move_tone(found: regex.Match[str]) -> str:
-    first, (second, tone) = found[0][0], unicodedata.normalize("NFD", found[0][1])
+    first, second = found[0]
+    second, tone = tuple(unicodedata.normalize("NFD", second))
     return unicodedata.normalize("NFC", first + tone + second)
 
 

@@ -210,6 +210,40 @@ def load_lemmatiser(name: str, language: str) -> Lemmatise:
     return LEXICONS[name].load(language)
 
 
+MIN_PART_CHARS = 4
+"""The words of a compound have at least as many letters: shorter ones are found by chance."""
+
+
 def split_compound(language: str, word: str) -> list[str]:
-    """The words that a compound consists of; [] for other words."""
+    """The lemmas of the words that a compound consists of; [] for other words.
+
+    The parts get the lemmas that they have as single words, which then find them. Of the places where both parts are in
+    simplemma's dictionary the one nearest to the middle is taken.
+
+    >>> split_compound("de", "bundesregierungschef")
+    ['bund', 'regierung', 'chef']
+    """
+    if len(word) < 2 * MIN_PART_CHARS or not word.isalpha():
+        return []
+    known, lemmatise = _compound_parts(language), load_lemmatiser("simplemma", language)
+    write = str.capitalize if language in _CAPITAL_NOUNS else str
+    middle = len(word) / 2
+    for place in sorted(range(MIN_PART_CHARS, len(word) - MIN_PART_CHARS + 1), key=lambda place: abs(place - middle)):
+        parts = word[:place], word[place:]
+        if parts[1] not in _SUFFIXES and all(write(part) in known for part in parts):
+            return [one for part in parts for one in split_compound(language, part) or [lemmatise(part).casefold()]]
     return []
+
+
+_CAPITAL_NOUNS = ("de", "lb")
+"""Languages whose nouns, and so the parts of compounds, the dictionary has with a capital."""
+_SUFFIXES = ("schaft", "schap", "skap")
+"""Ends of derived words, such as Gesellschaft, that are also words."""
+
+
+@cache
+def _compound_parts(language: str) -> Mapping[str, Any]:
+    """The words of simplemma's dictionary."""
+    factory = import_module("simplemma.strategies.dictionaries.dictionary_factory").DefaultDictionaryFactory()
+    words: Mapping[str, Any] = factory.get_dictionary(_SIMPLEMMA_CODES.get(language, language))
+    return words

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import unicodedata
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 
 from rusbeir.analysis import Analyzer, Token, empty_warning, language_files, read_language
 from rusbeir.analysis.chain import Chain, load_chain
+from rusbeir.analysis.folding import FOLDS
+from rusbeir.analysis.lemmas import split_compound
 from rusbeir.analysis.recipes import Recipe
 
 ALL = [(code, profile) for code in language_files() for profile in read_language(code).profiles]
@@ -174,3 +177,64 @@ def test_alarm(kind, n_empty, n_total, warns):
     warning = empty_warning(kind, n_empty, n_total)
     assert (warning is not None) == warns
     assert warning is None or (kind in warning and "\n" not in warning)
+
+
+@pytest.mark.parametrize(
+    ("fold", "text", "folded"),
+    [
+        ("accents", "cœur façade Łódź ή йё", "coeur facade Lodz η йё"),
+        ("digits", "١٢٣ ४५ 6", "123 45 6"),
+        ("arabic", "أَحْمَد آل مدرســة", "احمد ال مدرسة"),
+        ("arabic-endings", "مدرسة مصطفى", "مدرسه مصطفي"),
+        ("persian", "كتابي", "کتابی"),
+        ("romanian", "Ştiinţă", "Știință"),
+        ("serbian", "Љубав Њујорк џак", "Ljubav Njujork džak"),
+        ("indic", "हिन्दी पाँच क़लम", "हिंदी पांच कलम"),
+        ("armenian", "ի՞նչ և", "ինչ եվ"),
+        ("catalan", "col·legi", "collegi"),
+        ("vietnamese", "hoà khoẻ thuý quý hoàn", "hòa khỏe thúy quý hoàn"),
+    ],
+)
+def test_folds(fold, text, folded):
+    assert FOLDS[fold](unicodedata.normalize("NFC", text)) == folded
+
+
+@pytest.mark.parametrize(
+    ("settings_", "text", "terms"),
+    [
+        ({"case": "turkish"}, "IŞIK İstanbul", ["ışık", "istanbul"]),
+        ({"apostrophe": "cut"}, "Ankara’da İzmir'in O'nun", ["Ankara", "İzmir", "O", "nun"]),
+        ({"apostrophe": "keep"}, "м’ясо 'слово' п'ять", ["м'ясо", "слово", "п'ять"]),
+        ({"elision": ("l", "dell"), "case": "lower"}, "L'eau dell’anno l", ["eau", "anno", "l"]),
+        ({"tokens": "unicode"}, "机器学习 and ภาษา", ["机器", "器学", "学习", "and", "ภาษ", "าษา"]),
+        ({"tokens": "unicode"}, "書 カタカナ 한국어", ["書", "カタ", "タカ", "カナ", "한국어"]),
+        ({"terms": "grams"}, "дом и", ["~_дом", "~дом_", "~_и_"]),
+        ({"terms": "both", "gram_chars": 3, "stop_extra": ("и",)}, "и он", ["он", "~_он", "~он_"]),
+        ({"term_fold": ("accents",), "stop_extra": ("même",)}, "même meme né", ["ne"]),
+        ({"stemmer": "snowball:russian", "stem_min_chars": 4}, "море морями", ["море", "морями"]),
+        ({"stop_extra": ("the", "who"), "keep_only_stop_words": True}, "the who", ["the", "who"]),
+        ({"stop_extra": ("the", "who"), "keep_only_stop_words": True}, "the band", ["band"]),
+    ],
+)
+def test_settings(settings_, text, terms):
+    chain = Chain(Recipe(language="xx", **settings_))
+    assert chain.terms(text) == terms
+    assert chain.lines(["", text, "..."]) == ["", " ".join(terms), ""]
+    assert " ".join(token.term for token in chain.explain(text)).split() == terms
+
+
+@pytest.mark.parametrize(
+    ("word", "parts"),
+    [
+        ("bundesregierungschef", ["bund", "regierung", "chef"]),
+        ("regierungschef", ["regierung", "chef"]),
+        ("gesellschaft", []),
+        ("universität", []),
+        ("computer", []),
+        ("haus", []),
+    ],
+)
+def test_german_compounds(word, parts):
+    assert split_compound("de", word) == parts
+    if parts:
+        assert set(Analyzer("de").analyze(parts[-1])) <= set(Analyzer("de").analyze(word))
