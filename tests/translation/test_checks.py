@@ -113,6 +113,11 @@ LONG_ES = "Los Panthers terminaron la temporada regular con un récord que nadie
         ("lost-numbers", "1.1 × 1011 tonnes", "1,1 × 10", "ru", True, "without its exponent"),
         ("lost-numbers", "a 1990s song", "песня 1990-х", "ru", False, "within a word"),
         ("lost-numbers", "none", "нет 15", "ru", False, "the source has none"),
+        ("control", LONG_EN, f"{LONG_RU}\x00", "ru", True, "NUL"),
+        ("control", LONG_EN, f"\x1b[2J{LONG_RU}", "ru", True, "an escape sequence clears the screen"),
+        ("control", LONG_EN, f"\u202e{LONG_RU}", "ru", True, "the text is shown backwards"),
+        ("control", f"{LONG_EN}\x1b", f"{LONG_RU}\x1b", "ru", False, "the source has it, too"),
+        ("control", LONG_EN, f"{LONG_RU}\r\n\tДа.", "ru", False, "white space"),
     ],
 )  # fmt: skip
 def test_checks(name: str, source: str, answer: str, target: str, flagged: bool, reason: str):

@@ -31,6 +31,7 @@ _SENTENCE_ENDS = frozenset(".!?…。！？।॥؟۔։។။:;：；")
 _UNPUNCTUATED = frozenset({"th", "lo"})
 _CHARS_PER_LETTER = {"zh": 3.0, "yue": 3.0, "ja": 2.2, "ko": 1.8}
 _VERBATIM = frozenset({"url", "email", "doi", "identifier", "latex", "code", "path"})
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _SHORT = 0.3
 _COPY_SHARE = 0.9
 _SHOWN_CHARS = 60
@@ -172,6 +173,12 @@ def lost_spans(segment: Segment) -> Flag | None:
     return Flag("lost-spans", ", ".join(_quote(text) for text in lost[:5])) if lost else None
 
 
+def control(segment: Segment) -> Flag | None:
+    """A Flag that names the characters which control a terminal or reverse the text, and which the source lacks."""
+    found = sorted(set(_CONTROL.findall(segment.answer)) - set(segment.source))
+    return Flag("control", ", ".join([f"U+{ord(char):04X}" for char in found[:10]])) if found else None
+
+
 CHECKS: Mapping[str, Check] = {
     "empty": empty,
     "untranslated": untranslated,
@@ -183,6 +190,7 @@ CHECKS: Mapping[str, Check] = {
     "truncated": truncated,
     "lost-numbers": lost_numbers,
     "lost-spans": lost_spans,
+    "control": control,
 }
 """The checks by the names of their flags."""
 

@@ -37,7 +37,7 @@ def describe_wrong_script(source: str, answer: str, language: str) -> str | None
     foreign, own = _letter_patterns(names)
     if foreign.search(answer) and (found := set("".join(foreign.findall(answer))) - set(source)):
         return f"{''.join(sorted(found))[:20]!r} in a text in {', '.join(names)}"
-    if _is_mostly(own, answer):
+    if 2 * sum(map(len, own.findall(answer))) >= len(answer):
         return None
     known = set(source.split())
     fresh = " ".join([word for word in answer.split() if word not in known])
@@ -55,10 +55,10 @@ def describe_wrong_language(source: str, answer: str, source_language: str, targ
     translation/llm_phrases. Where none of the others is written in the target's script, an answer in that script is
     not examined further.
     """
-    if _is_alone_in_script(source_language, target_language) and _is_mostly(
-        _letter_patterns(scripts_of(target_language))[1], answer
-    ):
-        return None
+    if _is_alone_in_script(source_language, target_language):
+        own = _letter_patterns(scripts_of(target_language))[1]
+        if 2 * sum(map(len, own.findall(answer))) >= len(answer):
+            return None
     target = _ALIASES.get(target_language, target_language)
     known = set(_LETTERS.findall(source))
     fresh = " ".join(word for word in _LETTERS.findall(answer) if word not in known)
@@ -79,11 +79,6 @@ def scripts_of(language: str) -> tuple[str, ...]:
         return ("Latin",)
     with (data_folder("translation") / "scripts.toml").open("rb") as file:
         return tuple(tomllib.load(file).get(code.lower(), ()))
-
-
-def _is_mostly(letters: re.Pattern[str], answer: str) -> bool:
-    """Whether at least half of the characters are such letters."""
-    return 2 * sum(map(len, letters.findall(answer))) >= len(answer)
 
 
 @cache
