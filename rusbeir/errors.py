@@ -18,9 +18,15 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from rusbeir.text import make_line
+
 
 class RusbeirError(Exception):
-    """The base of all of them. The message is one readable line."""
+    """The base of all of them."""
+
+    def __str__(self) -> str:
+        """The message as one printable line, whatever names and ids of a file it quotes."""
+        return make_line(super().__str__())
 
 
 class UnknownName(RusbeirError, LookupError):

@@ -16,6 +16,7 @@ import orjson
 
 from rusbeir import __version__
 from rusbeir.datasets import load, write_run
+from rusbeir.datasets.formats.records import read_jsonl
 from rusbeir.datasets.registry import find_entry
 from rusbeir.errors import BackendError, BadInput, RusbeirError
 from rusbeir.evaluation import DEFAULT_MEASURES, check_measures, deepest, evaluate
@@ -24,8 +25,8 @@ from rusbeir.retrieval import ChecksAvailability, LimitsDepth, RunSettings, Spec
 from rusbeir.retrieval.run_cache import search_without_self
 from rusbeir.retrieval.system import check_available
 from rusbeir.storage import append_line, atomic_file
-from rusbeir.text import digest, shorten, slug
-from rusbeir.types import Dataset, Progress, Queries, Run, SpacedIds, silent
+from rusbeir.text import digest, slug
+from rusbeir.types import Dataset, Progress, Queries, Run, silent
 
 ResultRow: TypeAlias = dict[str, Any]
 """A result row: one JSON object, as docs/json.md describes it."""
@@ -33,6 +34,12 @@ ResultRow: TypeAlias = dict[str, Any]
 logger = logging.getLogger(__name__)
 
 ROWS = "rows.jsonl"
+_WORDS = ("dataset", "language", "split", "system", "engine", "signature", "fingerprint", "run", "per_query")
+_ROW = {
+    **dict.fromkeys(_WORDS, str), "measures": {str: float}, "n_zero_hit": int, "n_tied": int,
+    "seconds": {str: float}, "bytes": {str: int}, "cost?": float,
+}  # fmt: skip
+"""What rusbeir reads of a result row."""
 TOLERATED_ZERO_HIT = 0.05
 """The share of queries without results above which a row is warned of."""
 UNCUT_DEPTH = 1000
@@ -132,7 +139,7 @@ def bench(
 
     if isinstance(resolved, ChecksAvailability):
         resolved.check_available()
-    _refuse_spaced_ids(dataset)
+    dataset.refuse_spaced_ids()
     budget = CharBudget(out, budget_chars) if budget_chars is not None else None
     settings = RunSettings(progress=progress, force=force, budget=budget)
     ready = resolved.prepare(dataset.corpus, dataset.fingerprint, settings)
@@ -281,7 +288,15 @@ def _describe_spending(clients: Sequence[Llm]) -> dict[str, Any]:
 
 
 def _count_missing(dataset: Dataset) -> int:
-    """The judgements of documents that the corpus lacks; warned of, since no system can find those documents."""
+    """The judgements of documents that the corpus lacks; warned of, since no system can find those documents.
+
+    Also warns of queries without a text.
+    """
+    if blank := [query_id for query_id, text in dataset.queries.items() if not text.strip()]:
+        logger.warning(
+            "%s: %s of %s queries have no text, such as %r; `rusbeir datasets validate` lists them.",
+            dataset.card.name, f"{len(blank):,}", f"{len(dataset.queries):,}", blank[0],
+        )  # fmt: skip
     judged = Counter(doc_id for grades in dataset.qrels.values() for doc_id in grades)
     missing = 0
     for doc_id, n in judged.items():
@@ -295,18 +310,6 @@ def _count_missing(dataset: Dataset) -> int:
             dataset.card.name, f"{missing:,}", f"{judged.total():,}",
         )  # fmt: skip
     return missing
-
-
-def _refuse_spaced_ids(dataset: Dataset) -> None:
-    """Raise BadInput, before anything is searched, for an id that the run's file in TREC's format cannot hold."""
-    spaced = next((query_id for query_id in dataset.queries if query_id.split() != [query_id]), "")
-    if not spaced and isinstance(dataset.corpus, SpacedIds):
-        spaced = dataset.corpus.spaced_id
-    if spaced:
-        raise BadInput(
-            f"{dataset.card.name}: the id {shorten(repr(spaced))} has white space, which a run in TREC's format cannot "
-            "hold. Replace it in the corpus, the queries and the qrels."
-        )
 
 
 def _warn_of_cut(system: str, depth: int, names: Sequence[str], documents: int) -> None:
@@ -351,16 +354,14 @@ def search(
 
 
 def read_rows(out: str | Path = "results") -> Iterator[ResultRow]:
-    """The rows of a results folder in the order they were made; none where it has no rows."""
+    """The rows of a results folder in the order they were made; none where it has no rows.
+
+    Raises BadInput, with the line, for one that is not a result row.
+    """
     path = Path(out) / ROWS
     if not path.exists():
         return
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                yield orjson.loads(line)
-            except orjson.JSONDecodeError as error:
-                raise BadInput(f"{path}:{number}: not a result row ({error}). Remove the line.") from None
+    yield from read_jsonl(path, _ROW, "Remove the line.")
 
 
 def _present(out: Path, dataset: Dataset, system: str, signature: str, names: Sequence[str]) -> ResultRow | None:

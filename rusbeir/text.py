@@ -11,6 +11,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 SHORT_CHARS = 200
+LINE_CHARS = 1000
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
@@ -23,6 +24,23 @@ def shorten(text: str, max_chars: int = SHORT_CHARS) -> str:
     # Only the head is normalised: a message may quote a text of megabytes.
     line = " ".join(text[: 4 * max_chars].split())
     return line if len(line) <= max_chars and len(text) <= 4 * max_chars else line[: max_chars - 1] + "…"
+
+
+def make_line(message: str) -> str:
+    """The message as one printable line of at most LINE_CHARS characters; its middle is left out.
+
+    What a terminal would obey, such as an escape, is written as Python writes it in a string.
+
+    >>> make_line("a\\x1b[2J\\n b")
+    'a\\\\x1b[2J b'
+    """
+    if len(message) > 4 * LINE_CHARS:
+        # It may quote an id of megabytes; file and remedy are at its ends.
+        message = f"{message[: 2 * LINE_CHARS]} … {message[-2 * LINE_CHARS :]}"
+    words = " ".join(message.split())
+    line = words if words.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in words)
+    half = (LINE_CHARS - 3) // 2
+    return line if len(line) <= LINE_CHARS else f"{line[:half]} … {line[-half:]}"
 
 
 def has_control(text: str) -> bool:

@@ -202,6 +202,17 @@ class Dataset:
     __repr__ = describe_dataset
     _repr_html_ = dataset_html
 
+    def refuse_spaced_ids(self) -> None:
+        """Raise BadInput for an id that has white space, which runs and qrels in TREC's formats cannot hold."""
+        spaced = next((query_id for query_id in self.queries if query_id.split() != [query_id]), "")
+        if not spaced and isinstance(self.corpus, SpacedIds):
+            spaced = self.corpus.spaced_id
+        if spaced:
+            raise BadInput(
+                f"{self.card.name}: the id {shorten(repr(spaced))} has white space, which TREC's formats cannot hold. "
+                "Replace it in the corpus, the queries and the qrels."
+            )
+
     @property
     def fingerprint(self) -> str:
         """The sha256 (hex) of the content, equal for the same content in any format.

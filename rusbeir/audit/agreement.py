@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from rusbeir import __version__
 from rusbeir.audit.aligned import QA
 from rusbeir.audit.judge import DIMENSIONS, SCALE, VERDICTS
 from rusbeir.audit.sheets import FOLDER, KEY, Sheet, read_sheet
+from rusbeir.datasets.formats.records import read_json, read_jsonl
 from rusbeir.errors import BadInput, require
 
 BOOTSTRAPS = 1000
@@ -156,7 +156,8 @@ def _read_key(path: Path, needed: bool) -> dict[str, Any]:
                 f"{path} does not exist. `rusbeir audit sheet` writes it together with the sheets; give their port."
             )
         return {}
-    key: dict[str, Any] = orjson.loads(path.read_bytes())
+    shape = {"items": {str: {"kind?": str, "id?": str}}, "duplicates?": {str: str}}
+    key: dict[str, Any] = read_json(path, shape, "Restore the file that `rusbeir audit sheet` wrote with the sheets.")
     return key
 
 
@@ -181,7 +182,8 @@ def _repeated(scores: Scores, twice: Mapping[str, str]) -> tuple[Scores, Scores]
 def _read_verdicts(path: Path) -> Scores:
     if not path.exists():
         return {}
-    rows = [orjson.loads(line) for line in path.read_bytes().splitlines()]
+    shape = {"item": str, "scores": ({name: {*SCALE} for name in DIMENSIONS}, None)}
+    rows = read_jsonl(path, shape, "Run `rusbeir audit judge` again; answers that it has are not paid for twice.")
     return {row["item"]: {name: row["scores"][name] for name in DIMENSIONS} for row in rows if row["scores"]}
 
 

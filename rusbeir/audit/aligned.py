@@ -29,7 +29,7 @@ QA = "qa"
 BATCH_RECORDS = 100
 _LINE = re.compile(r"[^\n]+|\n+")
 _LETTER = re.compile(r"[^\W\d_]")
-_SAMPLE = re.compile(r"(\d+) \(seed (-?\d+)\)")
+_SAMPLE = re.compile(r"(\d{1,18}) \(seed (-?\d{1,18})\)", re.ASCII)
 
 
 class Part(NamedTuple):
@@ -154,7 +154,7 @@ def open_port(
         raise BadInput(f"{folder} is not a folder. Give the folder of a port.")
     refuse_links(folder)
     provenance = read_card(folder).get("provenance", {})
-    origin: dict[str, Any] = provenance.get("source", {}) if isinstance(provenance.get("source"), dict) else {}
+    origin: dict[str, Any] = found if isinstance(found := provenance.get("source"), dict) else {}
     recorded = read_source_path(folder)
     if not (source or recorded or origin.get("name")):
         raise BadInput(f"{folder} is not a port: no card.json in it names a source. Give the source with --source.")

@@ -14,6 +14,7 @@ import orjson
 from rusbeir import __version__
 from rusbeir.audit.aligned import QA, AlignedPort, open_port
 from rusbeir.audit.report import SEGMENTS, read_report
+from rusbeir.datasets.formats.records import read_json, read_jsonl
 from rusbeir.datasets.loading import load_with_metadata
 from rusbeir.errors import BadInput, unknown
 from rusbeir.storage import atomic_file
@@ -23,6 +24,12 @@ from rusbeir.translation.port.output import publish
 from rusbeir.types import Card, Dataset, Progress, Qrels, silent
 
 PLAN = "cleaning.json"
+_SEGMENT = {"kind": str, "id": str, "field": str, "source": str, "translation": str, "flags": {str: str}}
+_REPAIR = {"kind": {"document", "query"}, "id": str, "field": {"title", "text", "query"}, "before": str, "after": str}
+_PLAN = {
+    "fingerprint": str, "flags": [str], "share": float, "before": {str: int}, "after": {str: int},
+    "documents": [{"id": str}], "queries": [{"id": str}], "repaired": [_REPAIR],
+}  # fmt: skip
 DROPPING = (*FAILURES, "repetition", "length")
 """The flags whose texts are removed by default. A text flagged "chat-prefix" is repaired instead."""
 SHARE = 0.2
@@ -97,7 +104,8 @@ def apply_cleaning(
     path, out = port.folder / QA / PLAN, Path(out)
     if not path.exists():
         raise BadInput(f"{folder} has no cleaning plan. Make one with `rusbeir audit clean {folder}`.")
-    plan = orjson.loads(path.read_bytes())
+    again = f"Make a new plan with `rusbeir audit clean {folder}`."
+    plan = read_json(path, _PLAN, again)
     if plan["fingerprint"] != port.dataset.fingerprint:
         raise BadInput(f"{path} was made before the port changed. Check the port again, and make a new plan.")
     if out.exists():
@@ -111,7 +119,10 @@ def apply_cleaning(
     qrels = _filter_qrels(port.dataset.qrels, removed, dropped)
     repairs: dict[str, str] = {}
     for row in plan["repaired"]:
-        text = _text_of(port.dataset, row)
+        try:
+            text = _text_of(port.dataset, row)
+        except KeyError:
+            raise BadInput(f"{path} repairs the {row['kind']} {row['id']!r}, which the port lacks. {again}") from None
         repairs[text] = repairs.get(text, text).replace(row["before"], row["after"], 1)
     cleaned = replace(port.dataset, corpus=Sample(port.dataset.corpus, kept), queries=queries, qrels=qrels)
 
@@ -133,8 +144,7 @@ def apply_cleaning(
 
 
 def _read_segments(port: AlignedPort) -> Iterator[dict[str, Any]]:
-    with (port.folder / QA / SEGMENTS).open("rb") as file:
-        yield from map(orjson.loads, file)
+    return read_jsonl(port.folder / QA / SEGMENTS, _SEGMENT, f"Run `rusbeir audit check {port.folder}` again.")
 
 
 def _follow(dataset: Dataset, removed: set[str], queries: list[dict[str, Any]]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from rusbeir.audit.reference import compare_port, open_reference
 from rusbeir.audit.retrieval_round_trip import RoundTrip, open_round_trip
 from rusbeir.audit.scores import Level
 from rusbeir.audit.segment_checks import CHECKS, AuditCheck, CheckedTexts, ReportsFigures, prepare_checks
+from rusbeir.datasets.formats.records import read_json
 from rusbeir.errors import BadInput, require
 from rusbeir.storage import atomic_file
 from rusbeir.translation.backends import TranslatorOptions
@@ -211,11 +212,10 @@ def read_report(port: AlignedPort) -> dict[str, Any]:
     path = port.folder / QA / REPORT
     if not path.exists():
         raise BadInput(f"{port.folder} has not been checked yet. Run `rusbeir audit check {port.folder}` first.")
-    report: dict[str, Any] = orjson.loads(path.read_bytes())
+    again = f"Run `rusbeir audit check {port.folder}` again."
+    report: dict[str, Any] = read_json(path, {"fingerprint": str, "flags": dict}, again)
     if report["fingerprint"] != port.dataset.fingerprint:
-        raise BadInput(
-            f"{port.folder} has changed since it was checked. Run `rusbeir audit check {port.folder}` again."
-        )
+        raise BadInput(f"{port.folder} has changed since it was checked. {again}")
     return report
 
 

@@ -10,14 +10,16 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
-import orjson
 
 from rusbeir.audit.aligned import QA, AlignedPort, Record
 from rusbeir.audit.report import TEXTS, read_report
+from rusbeir.datasets.formats.records import read_jsonl
 from rusbeir.errors import BadInput
 
 LENGTHS, DECILES = 4, 10
 """Texts of each kind are divided into this many equal parts by length and by chrF."""
+
+_TEXT = {"kind": {"document", "query"}, "id": str, "chars": int, "flags": [str], "chrF?": float}
 
 
 class Stratum(NamedTuple):
@@ -88,11 +90,8 @@ def _join_fields(record: Record) -> tuple[str, str]:
 
 
 def _read_texts(port: AlignedPort) -> Iterator[dict[str, Any]]:
-    with (port.folder / QA / TEXTS).open("rb") as file:
-        for line in file:
-            row = orjson.loads(line)
-            if row["chars"]:
-                yield row
+    again = f"Run `rusbeir audit check {port.folder}` again."
+    return (row for row in read_jsonl(port.folder / QA / TEXTS, _TEXT, again) if row["chars"])
 
 
 def _stratify(rows: Sequence[dict[str, Any]]) -> Iterator[Stratum]:

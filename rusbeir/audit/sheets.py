@@ -6,7 +6,6 @@ import csv
 import hashlib
 import importlib
 import io
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +21,7 @@ from rusbeir.datasets.formats.records import Place
 from rusbeir.errors import BadInput, require
 from rusbeir.languages import english_name
 from rusbeir.storage import atomic_file
+from rusbeir.text import shorten
 from rusbeir.types import Progress, silent
 
 FOLDER, KEY = "sheets", "key.json"
@@ -267,5 +267,6 @@ def _read_xlsx(path: Path) -> Iterator[tuple[int, list[Any]]]:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
         for number, row in enumerate(book.active.iter_rows(values_only=True), 1):
             yield number, ["" if cell is None else cell for cell in row]
-    except (OSError, ValueError, KeyError, AttributeError, zipfile.BadZipFile) as error:
-        raise BadInput(f"{path} cannot be read as XLSX ({error}).") from error
+    except Exception as error:  # whatever openpyxl and its parsers of XML raise for a broken file
+        reason = shorten(str(error)) or type(error).__name__
+        raise BadInput(f"{path} cannot be read as XLSX ({reason}). Save it again, or as CSV UTF-8.") from error

@@ -48,4 +48,4 @@ def analyze(
         )
         output.note(analyzer.signature)
     else:
-        typer.echo(" ".join(analyzer.analyze(text)))
+        output.echo(" ".join(analyzer.analyze(text)))

@@ -92,7 +92,7 @@ def sheet(
         output.print_json({"sheets": [str(path) for path in paths]})
         return
     for path in paths:
-        typer.echo(str(path))
+        output.echo(str(path))
     output.note(
         f"{len(paths)} files written. Give each rater one; when filled in: rusbeir audit agree SHEETS --port {folder}"
     )

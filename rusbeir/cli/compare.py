@@ -58,19 +58,19 @@ def compare(
             sys.stdout.write(write(comparison))
             return
     for line in comparison.conclusion:
-        typer.echo(line)
+        output.echo(line)
     for dataset in comparison.datasets:
-        typer.echo(f"\n{dataset.dataset}, {dataset.n_queries:,} queries, {comparison.measure} ×100")
+        output.echo(f"\n{dataset.dataset}, {dataset.n_queries:,} queries, {comparison.measure} ×100")
         _print(*tables.score_table(dataset.systems))
         if pairs:
             _print(*tables.pair_table(dataset.pairs))
     for average in comparison.languages:
         if len(average.datasets) > 1:
-            typer.echo(
+            output.echo(
                 f"\nmean over {len(average.datasets)} datasets in {average.language}: {', '.join(average.datasets)}"
             )
             _print(*tables.score_table(average.systems))
-    typer.echo("* not shown to be worse than the best. Intervals: 95 %; tests: sign flips, MaxT over all pairs, 5 %.")
+    output.echo("* not shown to be worse than the best. Intervals: 95 %; tests: sign flips, MaxT over all pairs, 5 %.")
 
 
 def _print(header: list[str], rows: list[list[str]]) -> None:

@@ -123,7 +123,7 @@ def fetch(
         output.print_json(paths)
         return
     for path in paths.values():
-        typer.echo(path)
+        output.echo(path)
 
 
 @app.command()
@@ -145,8 +145,7 @@ def validate(
         output.print_json({"dataset": dataset, "errors": errors, "findings": [one._asdict() for one in findings]})
     else:
         for finding in findings:
-            where = f"{finding.file}:{finding.line}" if finding.line else finding.file
-            typer.echo(f"{finding.level}: {where}: {finding.message}")
+            output.echo(finding)
         output.note(f"{dataset}: {errors} errors, {warnings} warnings")
     if errors:
         raise typer.Exit(1)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
-
 from rusbeir.cli import options, output
 
 
@@ -48,4 +46,4 @@ def index(
         output.print_json(document)
         return
     output.note(f"{len(loaded.corpus):,} documents, {ready.index_bytes:,} bytes: {resolved.signature}")
-    typer.echo(ready.path)
+    output.echo(ready.path)

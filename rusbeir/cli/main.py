@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
@@ -25,9 +25,8 @@ from rusbeir.cli.report import report
 from rusbeir.cli.reproduce import reproduce
 from rusbeir.cli.search import search
 from rusbeir.cli.tune import tune
-from rusbeir.errors import BackendError, RusbeirError
-
-MAX_LINE_CHARS = 2000
+from rusbeir.errors import BackendError, BadInput, RusbeirError
+from rusbeir.text import make_line
 
 logger = logging.getLogger("rusbeir")
 
@@ -71,7 +70,7 @@ def root(
     if verbose:
         handler = logging.StreamHandler(sys.stderr)
         handler.addFilter(lambda record: record.levelno < logging.WARNING)
-        handler.setFormatter(logging.Formatter("rusbeir: debug: %(message)s"))
+        handler.setFormatter(_LineFormatter("rusbeir: debug: %(message)s"))
         logger.addHandler(handler)
 
 
@@ -82,6 +81,9 @@ def main() -> None:
     """
     _send_warnings_to_stderr()
     try:
+        for argument in sys.argv:
+            if os.fsencode(argument).decode("utf-8", "ignore") != argument:
+                raise BadInput(f"{argument!r} is not UTF-8, as paths in rows and cards must be. Rename the file.")
         with interrupt.stop_soon():
             code = app(standalone_mode=False, prog_name="rusbeir")
             if code == interrupt.EXIT_CODE:
@@ -101,11 +103,11 @@ def main() -> None:
             message += f" (more: {verb.command_path} --help)"
         elif verb and verb.parent and any(option in message.split() for option in ("--quiet", "--verbose")):
             message += " Write it before the verb, as in: rusbeir --quiet bench mini/ru"
-        note(f"rusbeir: {_one_line(message)}")
+        note(f"rusbeir: {make_line(message)}")
         sys.exit(error.exit_code)
     except RusbeirError as error:
         logger.debug("the traceback of the error below", exc_info=True)
-        note(f"rusbeir: {_one_line(str(error))}")
+        note(f"rusbeir: {error}")
         sys.exit(1 if isinstance(error, BackendError) else 2)
     except BrokenPipeError:
         # The program that read the output has closed it (as `| head` does): there is nobody to tell.
@@ -121,17 +123,17 @@ def _send_warnings_to_stderr() -> None:
     """Print the package's warnings, one plain line each; logs of other libraries are left alone."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.WARNING)
-    handler.setFormatter(logging.Formatter("rusbeir: warning: %(message)s"))
+    handler.setFormatter(_LineFormatter("rusbeir: warning: %(message)s"))
     logger.handlers = [handler]
     logger.propagate = False
 
 
-def _one_line(message: str) -> str:
-    """The message as one printable line of at most MAX_LINE_CHARS characters; its middle is left out."""
-    if len(message) > MAX_LINE_CHARS:
-        # It may quote an id of megabytes; file and remedy are at its ends.
-        message = f"{message[: 2 * MAX_LINE_CHARS]} … {message[-2 * MAX_LINE_CHARS :]}"
-    words = " ".join(message.split())
-    line = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in words)
-    half = (MAX_LINE_CHARS - 3) // 2
-    return line if len(line) <= MAX_LINE_CHARS else f"{line[:half]} … {line[-half:]}"
+class _LineFormatter(logging.Formatter):
+    """A record as one printable line, with its traceback: both may quote names, ids and answers from elsewhere."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        record.message = make_line(record.message)
+        return super().formatMessage(record)
+
+    def formatException(self, ei: Any) -> str:
+        return output.escape(super().formatException(ei))

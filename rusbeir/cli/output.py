@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,21 @@ MIN_SHORTENED = 20
 MIN_FOLDED = 24
 """Words are not broken in columns of text, unless they are longer."""
 MIN_CELL = 8
+_NOT_IN_JSON = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def escape(text: str, *, keep: str = "\n") -> str:
+    """The text with escapes such as \\x1b in place of what a terminal would obey, or cannot show.
+
+    Ids, names and texts come from files of strangers. keep are characters that are left as they are.
+
+    >>> escape("a\\x1b[2J")
+    'a\\\\x1b[2J'
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in keep else ascii(char)[1:-1] for char in text)
+
 
 quiet = False
 """Whether --quiet is given: no progress and no notes."""
@@ -27,14 +43,21 @@ quiet = False
 
 def print_json(document: Any) -> None:
     """Print one JSON document on stdout."""
-    sys.stdout.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
+    text = orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
+    # JSON itself escapes the rest.
+    sys.stdout.write(_NOT_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+
+
+def echo(line: object) -> None:
+    """Print one line of a result on stdout."""
+    sys.stdout.write(escape(str(line)) + "\n")
 
 
 def note(message: str) -> None:
     """Print one line for a person on stderr; with --quiet only what begins with "rusbeir:", such as an error."""
     if quiet and not message.startswith("rusbeir:"):
         return
-    sys.stderr.write(message + "\n")
+    sys.stderr.write(escape(message) + "\n")
     sys.stderr.flush()
 
 
@@ -56,6 +79,7 @@ def print_table(
     from rich.console import Console
     from rich.table import Table
 
+    rows = [[escape(cell) for cell in row] for row in rows]
     # Two words above numbers are two lines.
     columns = [
         [name.replace(" ", "\n") if name in right else name, *(row[place] for row in rows)]
@@ -138,7 +162,7 @@ def _show_bars() -> Iterator[Progress]:
             return Text(f"{task.speed:,.0f}/s" if task.speed else "")
 
     bars = Bars(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         Rate(),
@@ -150,7 +174,7 @@ def _show_bars() -> Iterator[Progress]:
 
     def report(stage: str, done: int, total: int | None) -> None:
         if stage not in tasks:
-            tasks[stage] = bars.add_task(stage, total=total)
+            tasks[stage] = bars.add_task(escape(stage, keep=""), total=total)
         bars.update(tasks[stage], completed=done, total=total)
 
     with bars:

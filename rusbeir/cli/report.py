@@ -35,5 +35,5 @@ def report(
         output.print_json({"index": str(out / "index.html"), **comparison.to_dict()})
         return
     for line in comparison.conclusion:
-        typer.echo(line)
-    typer.echo(f"Open {out / 'index.html'}")
+        output.echo(line)
+    output.echo(f"Open {out / 'index.html'}")

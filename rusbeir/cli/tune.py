@@ -49,7 +49,7 @@ def tune(
     if as_json:
         output.print_json(asdict(tuned))
         return
-    typer.echo(tuned.system)
+    output.echo(tuned.system)
     output.note(
         f"{tuned.measure} on held-out queries {100 * tuned.held_out:.2f}, with equal weights {100 * tuned.equal:.2f}; "
         f"weights by fold: {', '.join(':'.join(f'{weight:g}' for weight in fold) for fold in tuned.folds)}"

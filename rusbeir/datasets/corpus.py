@@ -13,16 +13,18 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from rusbeir.datasets.formats.files import file_key, open_file
+from rusbeir.datasets.formats.files import checksum_of, compute_checksum, file_key, open_file
 from rusbeir.datasets.formats.records import Extra, Place, parse_record, read_documents, refuse
-from rusbeir.errors import BackendError, BadInput
+from rusbeir.errors import BackendError, BadInput, RusbeirError
 from rusbeir.notebook import BrowsableCorpus, place_in
 from rusbeir.storage import atomic_folder, cache_folder
 from rusbeir.text import digest
 from rusbeir.types import Doc, Progress, canonical_line, silent
 
 _KEYS = frozenset({"_id", "title", "text"})
-_INDEX_VERSION = "3"
+_META = "meta.json"
+_ARRAYS = ("offsets", "hashes", "rows")
+_INDEX_VERSION = "4"
 """Raised when the files of an index change, so that indexes of an older version are not used."""
 
 
@@ -37,9 +39,9 @@ class JsonlCorpus(BrowsableCorpus):
         self.ignore_titles = ignore_titles
         self._index_folder = index_folder
         self._offsets, self._hashes, self._rows = (
-            np.load(index_folder / f"{name}.npy", mmap_mode="r") for name in ("offsets", "hashes", "rows")
+            np.load(index_folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS
         )
-        meta = orjson.loads((index_folder / "meta.json").read_bytes())
+        meta = orjson.loads((index_folder / _META).read_bytes())
         self.sha256: str = meta["sha256"]
         self.spaced_id: str = meta["spaced_id"]
         """The first document id that has white space, which TREC's formats cannot hold; "" if there is none."""
@@ -130,6 +132,16 @@ def open_corpus(
             locate=locate or (lambda row: _line_of(path, row)),
             progress=progress,
         )
+    try:
+        meta = orjson.loads((folder / _META).read_bytes())
+        arrays = [checksum_of(folder / f"{name}.npy") for name in _ARRAYS]
+        if digest(meta["sha256"], meta["spaced_id"], *arrays) != meta["check"]:
+            raise ValueError("it has changed since it was written")
+    except (KeyError, OSError, RusbeirError, TypeError, ValueError) as error:
+        raise BackendError(
+            f"The index of {path} in {folder} is damaged ({error}). Remove it with `rusbeir cache clear corpora`; it "
+            "is then made again."
+        ) from error
     return JsonlCorpus(path, folder, ignore_titles=ignore_titles)
 
 
@@ -185,9 +197,12 @@ def build_index(
     if len(same := np.flatnonzero(ordered[1:] == ordered[:-1])):
         _refuse_repeats(path, starts, [(int(order[i + 1]), int(order[i])) for i in same], locate)
     with atomic_folder(folder) as new:
-        for name, values in (("offsets", starts), ("hashes", ordered), ("rows", order)):
+        for name, values in zip(_ARRAYS, (starts, ordered, order), strict=True):
             np.save(new / f"{name}.npy", values)
-        (new / "meta.json").write_bytes(orjson.dumps({"sha256": content.hexdigest(), "spaced_id": spaced_id}))
+        arrays = [compute_checksum(new / f"{name}.npy", "sha256") for name in _ARRAYS]
+        sha256 = content.hexdigest()
+        meta = {"sha256": sha256, "spaced_id": spaced_id, "check": digest(sha256, spaced_id, *arrays)}
+        (new / _META).write_bytes(orjson.dumps(meta))
     progress(f"indexing {path.name}", total, total)
 
 

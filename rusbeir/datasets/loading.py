@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
@@ -212,7 +213,8 @@ def _open_path(
     options = {"view": view} if view else {}
     request = ReadRequest(path=path, language=language, split=known.get("split") or split, view=view, options=options)
     reader: DatasetReader = resolve_name(kind.open)(request)
-    name = known.get("name") or path.resolve().name.split(".")[0]
+    # A name in another encoding than UTF-8 could not be written to a row.
+    name = known.get("name") or os.fsencode(path.resolve().name.split(".")[0]).decode("utf-8", "replace")
     card = Card(
         name=f"{name}/{view}" if view else name,
         language=language,

@@ -104,16 +104,23 @@ def read_entries(path: Path) -> Mapping[str, RegistryEntry]:
     entries: dict[str, RegistryEntry] = {}
     seen: set[str] = set()
     for file in sorted(path.glob("*.toml")) if path.is_dir() else [path]:
-        tables = tomllib.loads(file.read_text(encoding="utf-8"))
-        for download in tables["file"]:
-            views = download.pop("views", [{}])
-            for view in views:
-                entry = _make_entry(file.name, tables.get("family", {}), download, view)
+        try:
+            tables = tomllib.loads(file.read_text(encoding="utf-8"))
+            levels = [
+                (tables.get("family", {}), download, view)
+                for download in tables["file"]
+                for view in download.pop("views", [{}])
+            ]
+            for entry in [_make_entry(file.name, *three) for three in levels]:
                 for name in (entry.name, *entry.aliases):
                     if name in seen:
                         raise BadInput(f"{path}: the name {name!r} is repeated; names and aliases must be unique.")
                     seen.add(name)
                 entries[entry.name] = entry
+        except BadInput:
+            raise
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+            raise BadInput(f"{file}: not a file of the registry ({error!r}). Compare it with {_FOLDER}.") from error
     return MappingProxyType(entries)
 
 

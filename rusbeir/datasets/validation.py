@@ -15,6 +15,7 @@ from rusbeir.datasets.formats.reader import DatasetReader
 from rusbeir.datasets.formats.records import Place
 from rusbeir.datasets.loading import COUNTS, Expected, open_reader
 from rusbeir.errors import BadInput
+from rusbeir.text import make_line
 from rusbeir.types import Card, Progress, canonical_line, fingerprint, silent
 
 SHOWN_PER_KIND = 20
@@ -37,7 +38,7 @@ class Finding(NamedTuple):
 
     def __str__(self) -> str:
         place = self.file if self.line is None else f"{self.file}:{self.line}"
-        return f"{self.level}: {place}: {self.message}"
+        return make_line(f"{self.level}: {place}: {self.message}")
 
 
 def validate(
@@ -92,7 +93,7 @@ class _Notes:
         self._n[level, place.file, kind] += 1
         if self._n[level, place.file, kind] <= SHOWN_PER_KIND:
             message = f"{place.within}: {message}" if place.within else message
-            self._found.append(Finding(level, place.file, place.line, message))
+            self._found.append(Finding(level, place.file, place.line, make_line(message)))
 
 
 class _Validation:

@@ -72,6 +72,8 @@ def evaluate(qrels: Qrels, run: Run, measures: str | Sequence[str] = DEFAULT_MEA
     )
 
 
+# A score beyond single precision is infinite for trec_eval, too.
+@np.errstate(over="ignore")
 def _find_tied_queries(qrels: Qrels, run: Run, names: Sequence[str]) -> set[str]:
     """The queries of which some measure differs between the best and the worst order of hits with equal scores.
 

@@ -212,7 +212,9 @@ def _compute_others(qrels: Qrels, run: Run, measures: Sequence[Any]) -> Iterator
     ranked: dict[str, dict[str, float]] = {}
     for number, (query_id, grades) in enumerate(qrels.items()):
         # trec_eval keeps scores in single precision.
-        by_rank = sorted(((np.float32(score), doc_id) for doc_id, score in run.get(query_id, {}).items()), reverse=True)
+        with np.errstate(over="ignore"):
+            scores = [(np.float32(score), doc_id) for doc_id, score in run.get(query_id, {}).items()]
+        by_rank = sorted(scores, reverse=True)
         ranking = [doc_id for _, doc_id in by_rank]
         doc_numbers = {doc_id: str(place) for place, doc_id in enumerate(dict.fromkeys([*ranking, *grades]))}
         grades_of[str(number)] = {doc_numbers[doc_id]: max(grade, 0) for doc_id, grade in grades.items()}

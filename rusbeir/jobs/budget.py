@@ -31,9 +31,12 @@ class Budget:
         self.chars = chars
         self.cost = cost
         self._journal = journal
-        self.spent_chars = int(journal.get_meta("spent chars") or 0)
-        """Characters spent in this run and those before."""
-        self._spent_units = int(journal.get_meta("spent cost") or 0)
+        try:
+            self.spent_chars = int(journal.get_meta("spent chars") or 0)
+            """Characters spent in this run and those before."""
+            self._spent_units = int(journal.get_meta("spent cost") or 0)
+        except ValueError as error:
+            raise BadInput(f"{journal.path} is damaged: what was spent is not a number. Restore a copy.") from error
 
     @property
     def spent_cost(self) -> float:
@@ -43,7 +46,9 @@ class Budget:
     def fits(self, chars: int, cost: float) -> bool:
         """Whether reserve would accept this request."""
         within_chars = self.chars is None or self.spent_chars + chars <= self.chars
-        return within_chars and (self.cost is None or self._spent_units + _units(cost) <= _units(self.cost))
+        return within_chars and (
+            self.cost is None or self._spent_units + round(cost * _UNITS) <= round(self.cost * _UNITS)
+        )
 
     def reserve(self, chars: int, cost: float) -> None:
         """Count a request as spent, before it is sent.
@@ -53,12 +58,14 @@ class Budget:
         if self.chars is not None:
             _refuse_beyond(self.chars, self.spent_chars, chars, 1, "characters", "--budget-chars")
         if self.cost is not None:
-            _refuse_beyond(_units(self.cost), self._spent_units, _units(cost), _UNITS, "in money", "--budget-cost")
+            _refuse_beyond(
+                round(self.cost * _UNITS), self._spent_units, round(cost * _UNITS), _UNITS, "in money", "--budget-cost"
+            )
         self.correct(chars=chars, cost=cost)
 
     def correct(self, *, chars: int = 0, cost: float = 0.0) -> None:
         """Count what a request took in addition to its reservation; negative where it took less."""
-        chars, units = max(self.spent_chars + chars, 0), max(self._spent_units + _units(cost), 0)
+        chars, units = max(self.spent_chars + chars, 0), max(self._spent_units + round(cost * _UNITS), 0)
         self._journal.set_meta({"spent chars": str(chars), "spent cost": str(units)})
         self.spent_chars, self._spent_units = chars, units
 
@@ -84,10 +91,6 @@ def _refuse_beyond(budget: int, spent: int, need: int, scale: int, unit: str, op
             f"The budget of {show(budget)} {unit} is reached: {show(spent)} are spent and the next request takes "
             f"{show(need)}. Everything finished is saved. Give a larger {option} to continue."
         )
-
-
-def _units(cost: float) -> int:
-    return round(cost * _UNITS)
 
 
 SPENDING_FILE = "spending.sqlite"

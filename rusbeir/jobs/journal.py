@@ -243,8 +243,14 @@ def _bindable(value: Any) -> Any:
 
 
 def text_of(value: str | bytes) -> str:
-    """The string that a column holds, from either of its two forms."""
-    return value if isinstance(value, str) else value.decode("utf-8", "surrogatepass")
+    """The string that a column holds, from either of its two forms. Raises BadInput for the number of a damaged row."""
+    try:
+        return value if isinstance(value, str) else value.decode("utf-8", "surrogatepass")
+    except (AttributeError, UnicodeDecodeError) as error:
+        raise BadInput(
+            f"The journal is damaged: where a text was, it has {shorten(repr(value), 40)}. Move it away to start over, "
+            "or restore a copy."
+        ) from error
 
 
 class Task(NamedTuple):

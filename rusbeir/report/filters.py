@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import orjson
-
 from rusbeir.datasets import load
+from rusbeir.datasets.formats.records import read_jsonl
 from rusbeir.errors import BadInput, RusbeirError, unknown
 from rusbeir.evaluation import evaluate
 from rusbeir.report.results import Result, read_run_of
@@ -26,6 +25,7 @@ PORT_FIELDS = ("port.chrf", "port.flags")
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le, ">=": operator.ge, "==": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt,
 }  # fmt: skip
+_TEXT = {"kind": str, "id": str, "flags": [str], "chrF?": float}
 _CONDITION = re.compile(r"\s*([a-z.]+)\s*(<=|>=|==|!=|<|>)\s*(.+?)\s*")
 
 
@@ -145,8 +145,7 @@ def _port_quality(folder: Path | None, name: str) -> dict[str, dict[str, float]]
             f"--where port.… needs the audit of {name}: name the port's folder with --data, after "
             "`rusbeir audit check FOLDER --back-translator …`."
         )
-    with path.open("rb") as file:
-        rows = [orjson.loads(line) for line in file]
+    rows = read_jsonl(path, _TEXT, f"Run `rusbeir audit check {folder}` again.")
     return {
         row["id"]: {"port.chrf": float(row.get("chrF", "nan")), "port.flags": float(len(row["flags"]))}
         for row in rows

@@ -69,11 +69,8 @@ def read_results(folders: Iterable[str | Path], measure: str) -> list[Result]:
 
 def _rows(folder: Path) -> list[dict[str, Any]]:
     newest: dict[tuple[str, ...], dict[str, Any]] = {}
-    for number, row in enumerate(read_rows(folder), 1):
-        try:
-            key = tuple(str(row[name]) for name in ("dataset", "split", "system", "signature", "fingerprint"))
-        except (KeyError, TypeError):
-            raise BadInput(f"{folder / ROWS}:{number}: not a result row of rusbeir. Remove the line.") from None
+    for row in read_rows(folder):
+        key = tuple(str(row[name]) for name in ("dataset", "split", "system", "signature", "fingerprint"))
         older = newest.pop(key, {})
         # What was in the cache when it was measured again was paid for before.
         paid = {"cost": older["cost"] + row.get("cost", 0)} if "cost" in older else {}

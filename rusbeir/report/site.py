@@ -92,9 +92,10 @@ def _explore(
 
 def _source_of(dataset: Dataset) -> Dataset | None:
     """What a port was made of, where it can be loaded by its name."""
-    origin = dataset.card.provenance.get("source", {})
+    origin = dataset.card.provenance.get("source")
+    name = origin.get("name") if isinstance(origin, dict) else None
     try:
-        return load(origin["name"], split=dataset.card.split, download=False) if origin.get("name") else None
+        return load(name, split=dataset.card.split, download=False) if name else None
     except RusbeirError:
         return None
 

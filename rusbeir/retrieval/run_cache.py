@@ -13,6 +13,9 @@ from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System, ch
 from rusbeir.storage import atomic_file, cache_folder
 from rusbeir.types import Corpus, Queries, Retriever, Run
 
+_FORMAT = 2
+"""Raised when the files change, so that those of an older version are not used."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class CachedSystem:
@@ -67,12 +70,14 @@ class CachedRetriever:
         Raises BackendError where the file in the cache is damaged.
         """
         suffixes = self.system.self_suffixes
-        recipe = [self.system.signature, self.fingerprint, suffixes, k, list(queries.items())]
+        recipe = [_FORMAT, self.system.signature, self.fingerprint, suffixes, k, list(queries.items())]
         path = cache_folder() / "runs" / f"{hashlib.sha256(orjson.dumps(recipe)).hexdigest()[:32]}.jsonl"
         if path.exists() and not self.force:
             try:
-                with path.open("rb") as file:
-                    return dict(orjson.loads(line) for line in file)
+                check, _, lines = path.read_bytes().partition(b"\n")
+                if hashlib.sha256(lines).hexdigest().encode() != check:
+                    raise ValueError("it has changed since it was written")
+                return dict(map(orjson.loads, lines.splitlines()))
             except (OSError, ValueError) as error:
                 raise BackendError(
                     f"The run {path} is damaged ({error}). Remove it: `rusbeir cache clear runs`."
@@ -80,7 +85,8 @@ class CachedRetriever:
         run = search_without_self(self.retriever, queries, k, suffixes)
         with atomic_file(path) as file:
             # Not as TREC: its order of equal scores would be lost, and with it the ranks that rrf adds.
-            file.writelines(orjson.dumps((query_id, hits)) + b"\n" for query_id, hits in run.items())
+            lines = b"".join(orjson.dumps((query_id, hits)) + b"\n" for query_id, hits in run.items())
+            file.write(hashlib.sha256(lines).hexdigest().encode() + b"\n" + lines)
         return run
 
 

@@ -310,7 +310,7 @@ def test_completion(words, offered):
 
 def test_progress_without_a_terminal_is_plain_lines(capfd, monkeypatch):
     clock = iter(range(0, 1000, 6))
-    monkeypatch.setattr(output.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))
     with output.progress() as report:
         for done in range(0, 50, 10):
             report("index", done, 100)

@@ -269,4 +269,4 @@ def test_memory_does_not_grow_with_the_table(tmp_path: Path):
 )
 def test_a_readme_with_a_broken_head_is_told_in_one_line(head):
     with pytest.raises(BadInput, match=r"README\.md: its configurations cannot be read"):
-        hub_layout.read_configs(f"---\n{head}\n---\n")
+        hub_layout.read_configs(f"---\n{head}\n---\n".encode())

@@ -370,3 +370,9 @@ def test_names_are_parsed_without_what_python_3_14_removed():
 def test_no_queries():
     with pytest.raises(BadInput, match="no query"):
         evaluate({}, {})
+
+
+def test_scores_beyond_single_precision_tie_without_a_warning():
+    """trec_eval reads them as infinite."""
+    run = {"q1": {"d1": 2e40, "d2": 3e40}}
+    assert evaluate({"q1": {"d1": 1, "d2": 0}}, run, ["nDCG@1", "Judged@1"]).n_tied == 1

@@ -35,7 +35,8 @@ def results(tmp_path: Path) -> Callable[..., Path]:
                 "signature": f"{system}|v:1|k:100", "fingerprint": "f" * 64,
                 "measures": {"nDCG@10": float(np.mean(values))}, "n_zero_hit": 0, "n_tied": 1,
                 "seconds": {"analyse": 1.0, "index": 2.0, "search": 0.5, "evaluate": 0.1},
-                "bytes": {"index": 1_000_000, "peak_rss": 2_000_000}, "per_query": str(path), "version": "1",
+                "bytes": {"index": 1_000_000, "peak_rss": 2_000_000}, "run": "runs/a.run.gz",
+                "per_query": str(path), "version": "1",
             } | changes  # fmt: skip
             with (folder / "rows.jsonl").open("a") as file:
                 file.write(json.dumps(row) + "\n")
@@ -157,7 +158,7 @@ def test_two_recipes_under_one_name_are_refused(results):
 def test_a_folder_that_holds_something_else(tmp_path, content):
     if content:
         (tmp_path / "rows.jsonl").write_text(content)
-    with pytest.raises(BadInput, match=r"has no rows\.jsonl|rows\.jsonl:1: not a result row"):
+    with pytest.raises(BadInput, match=r"has no rows\.jsonl|rows\.jsonl:1: this is not what rusbeir writes"):
         compare(tmp_path)
 
 

@@ -119,7 +119,7 @@ def _fetch(
     root = None
     if _README in names:
         readme = Path(hub.hf_hub_download(repository.name, _README, **where))
-        root, configs = readme.parent, read_configs(readme.read_text(encoding="utf-8"))
+        root, configs = readme.parent, read_configs(readme.read_bytes())
     files = Layout(names=names, configs=configs).parts(roles, entry.split, entry.options)
     wanted = sorted({file for part in files.values() for file in part})
     bar = _make_bar(f"downloading {repository.name}", progress)

@@ -27,6 +27,7 @@ from rusbeir.datasets.formats.records import (
     Judgement,
     Place,
     Query,
+    find_misfit,
     parse_json,
     read_documents,
     read_queries,
@@ -36,7 +37,17 @@ from rusbeir.errors import BadInput, unknown
 from rusbeir.types import Card, Doc
 
 CARD = "card.json"
-_CARD_STRINGS = ("name", "language", "split", "fingerprint", "licence", "source", "revision")
+_CARD = {
+    **{f"{key}?": str for key in ("name", "language", "split", "fingerprint", "licence", "source", "revision")},
+    **{f"{key}?": int for key in ("n_docs", "n_queries", "n_qrels")},
+    "ignore_titles?": bool,
+    "self_suffixes?": [str],
+    "provenance?": {
+        "source?": ({"name?": str, "language?": str, "fingerprint?": str}, str),
+        "settings?": {str: str},
+        "translators?": [{"signature": str}],
+    },
+}
 _HUMAN = "human"
 _MIXED = "mixed"
 
@@ -177,17 +188,10 @@ def read_card(path: Path) -> dict[str, Any]:
         data = file.read()
     where = f"{bundle.label}{CARD}"
     card = parse_json(data, where)
-    if not isinstance(card, dict):
-        raise BadInput(f"{where}: a card must be a JSON object.")
-    for key in _CARD_STRINGS:
-        if not isinstance(card.get(key, ""), str):
-            raise BadInput(f"{where}: {key!r} must be a string.")
-    if not isinstance(card.get("ignore_titles", False), bool) or not isinstance(card.get("provenance", {}), dict):
-        raise BadInput(f"{where}: 'ignore_titles' must be true or false, and 'provenance' an object.")
-    suffixes = card.get("self_suffixes", [])
-    if not isinstance(suffixes, list) or not all(isinstance(suffix, str) for suffix in suffixes):
-        raise BadInput(f"{where}: 'self_suffixes' must be a list of strings.")
-    return card
+    if misfit := find_misfit(card, _CARD):
+        raise BadInput(f"{where}: not a card ({misfit}). Correct it or remove it; docs/json.md describes its keys.")
+    known: dict[str, Any] = card
+    return known
 
 
 def describe(card: Card, fingerprint: str, **counts: int) -> dict[str, Any]:

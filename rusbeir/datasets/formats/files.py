@@ -10,6 +10,8 @@ import contextlib
 import gzip
 import hashlib
 import io
+import lzma
+import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -26,6 +28,7 @@ from rusbeir.text import digest
 _BUFFER_BYTES = 1 << 18
 MAX_UNPACKED_BYTES, MAX_RATIO = 64 << 20, 100
 """What a packed file may unpack to: so many bytes, or so many times its size. Texts shrink to a third or a tenth."""
+_CHECKSUM = re.compile(rb"[0-9a-f]{32}|[0-9a-f]{64}")
 
 
 class Bundle(Protocol):
@@ -138,7 +141,7 @@ def _stream(label: str, name: str, opener: Callable[[], IO[bytes]]) -> Iterator[
             if file.peek(len(codecs.BOM_UTF8)).startswith(codecs.BOM_UTF8):
                 file.read(len(codecs.BOM_UTF8))
             yield file
-    except (zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError, NotImplementedError) as error:
         raise BadInput(f"{label}: cannot be unpacked ({error}); copy or download it again.") from error
     except FileNotFoundError as error:
         raise BadInput(f"No file {label}.") from error
@@ -211,10 +214,11 @@ def compute_checksum(path: Path, algorithm: str) -> str:
 def checksum_of(path: Path, algorithm: str = "sha256") -> str:
     """The sha256 or md5 (hex) of the file's bytes; kept in the cache until the file changes."""
     known = cache_folder() / "checksums" / f"{file_key(path)}.{algorithm}"
-    if known.is_file():
-        return known.read_text(encoding="ascii")
+    if known.is_file() and _CHECKSUM.fullmatch(kept := known.read_bytes()):
+        return kept.decode()
     found = compute_checksum(path, algorithm)
-    with atomic_file(known) as out:
+    # A cache that cannot be written serves to read.
+    with contextlib.suppress(BackendError), atomic_file(known) as out:
         out.write(found.encode("ascii"))
     return found
 
@@ -234,7 +238,8 @@ def verify_file(
     """
     if sha256 or md5:
         kind, expected = ("sha256", sha256) if sha256 else ("md5", md5)
-        if (found := checksum(file, kind)) != expected:
+        # Of two that differ, the kept one may be damaged.
+        if checksum(file, kind) != expected and (found := compute_checksum(file, kind)) != expected:
             raise BadInput(
                 f"{file} is not the file that {dataset} is made of: expected {kind} {expected}, found {found}. "
                 "Remove it or replace it."

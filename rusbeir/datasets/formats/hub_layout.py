@@ -111,19 +111,20 @@ def read_layout(folder: Path) -> Layout:
     """The layout of a folder on disk."""
     names = frozenset(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
     readme = folder / "README.md"
-    return Layout(names=names, configs=read_configs(readme.read_text(encoding="utf-8")) if readme.is_file() else {})
+    return Layout(names=names, configs=read_configs(readme.read_bytes()) if readme.is_file() else {})
 
 
-def read_configs(readme: str) -> Configs:
+def read_configs(readme: bytes) -> Configs:
     """The configurations in the YAML head of a README.md; {} if it has none."""
-    head = re.match(r"---\n(.*?)\n---", readme, re.DOTALL)
+    # Prose in another encoding does no harm.
+    head = re.match(r"---\n(.*?)\n---", readme.decode("utf-8", "replace").replace("\r\n", "\n"), re.DOTALL)
     if not head or "configs:" not in head[1]:
         return {}
     yaml = require("yaml", "Reading the configurations of a README.md", "hf")
     try:
         listed = yaml.safe_load(head[1]).get("configs") or []
         return {str(entry["config_name"]): _data_files(entry.get("data_files")) for entry in listed}
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError) as error:
+    except (yaml.YAMLError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise BadInput(
             f"README.md: its configurations cannot be read ({shorten(str(error))}). Mend its head."
         ) from error

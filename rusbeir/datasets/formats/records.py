@@ -1,7 +1,8 @@
 """Records of BEIR-like JSONL files, read line by line, with one parser for loading and for validating.
 
 A reader is given a Complain. Loading passes `refuse`, which raises at the first problem; validation passes one that
-notes the problem and continues.
+notes the problem and continues. Files that rusbeir itself writes are read with a Shape, which they fit unless they are
+damaged.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
+from rusbeir.datasets.formats.files import open_file
 from rusbeir.errors import BadInput
 from rusbeir.text import has_control, shorten
 from rusbeir.types import Doc
@@ -204,3 +207,77 @@ def not_utf8(place: Place, line: bytes) -> tuple[str, Place, str] | None:
         byte = f"byte 0x{line[error.start]:02x} at {error.start + 1}"
         return "utf-8", place, f"the line is not UTF-8 ({byte}); convert the file to UTF-8"
     return None
+
+
+Shape: TypeAlias = Any
+"""What a value must be: a type (float also stands for integers), a set of the possible values, [shape] for a list,
+{key: shape} for an object, {str: shape} for an object with any keys, or a tuple of shapes, of which one must fit.
+
+A key that ends in "?" may be missing. Other keys than those of the shape are ignored.
+"""
+
+_KINDS = {
+    str: "a string", int: "an integer", float: "a number", bool: "true or false", list: "a list", dict: "an object",
+    type(None): "null",
+}  # fmt: skip
+
+
+def find_misfit(value: Any, shape: Shape, name: str = "the value") -> str:
+    """What does not fit the shape, in words; "" if all of the value fits.
+
+    >>> find_misfit({"flags": ["length", 5]}, {"flags": [str], "chrF?": float})
+    'flags.1 is 5, not a string'
+    """
+    inside = "" if name == "the value" else f"{name}."
+    if isinstance(shape, tuple):
+        misfits = [find_misfit(value, one, name) for one in shape]
+        return "" if "" in misfits else misfits[0]
+    if isinstance(shape, list) and isinstance(value, list):
+        found = (find_misfit(one, shape[0], f"{inside}{place}") for place, one in enumerate(value))
+        return next(filter(None, found), "")
+    if isinstance(shape, dict) and isinstance(value, dict):
+        if str in shape:
+            found = (find_misfit(one, shape[str], f"{inside}{key}") for key, one in value.items())
+            return next(filter(None, found), "")
+        for key, one in shape.items():
+            known = key.removesuffix("?")
+            if known in value:
+                if misfit := find_misfit(value[known], one, f"{inside}{known}"):
+                    return misfit
+            elif known == key:
+                return f"{inside}{known} is missing"
+        return ""
+    if isinstance(shape, set):
+        fits = isinstance(value, (str, int)) and not isinstance(value, bool) and value in shape
+        wanted = f"one of {', '.join(sorted(map(str, shape)))}"
+    else:
+        kind = shape if isinstance(shape, type) else type(shape)
+        fits = isinstance(value, (int, float) if kind is float else kind)
+        # In Python, true is an integer.
+        fits = fits and (kind is bool or not isinstance(value, bool))
+        wanted = _KINDS[kind]
+    return "" if fits else f"{name} is {shorten(repr(value), 60)}, not {wanted}"
+
+
+def read_json(path: Path, shape: Shape, remedy: str) -> Any:
+    """The value of a JSON file. Raises BadInput, ending in the remedy, where the file or its shape is damaged."""
+    with open_file(path) as file:
+        return _parse(file.read(), shape, str(path), remedy)
+
+
+def read_jsonl(path: Path, shape: Shape, remedy: str) -> Iterator[Any]:
+    """The values of the lines of a JSONL file. Raises as read_json, with the line."""
+    with open_file(path) as file:
+        for number, line in enumerate(file, 1):
+            yield _parse(line, shape, str(Place(str(path), number)), remedy)
+
+
+def _parse(data: bytes, shape: Shape, where: str, remedy: str) -> Any:
+    try:
+        value = orjson.loads(data)
+        misfit = find_misfit(value, shape)
+    except orjson.JSONDecodeError as error:
+        misfit = f"not JSON, {error.msg}"
+    if misfit:
+        raise BadInput(f"{where}: this is not what rusbeir writes ({misfit}). {remedy}")
+    return value

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import logging
 import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -133,7 +134,7 @@ def _rows(file: Path, columns: tuple[Column, ...], complain: Complain) -> Iterat
     if name.endswith((".tsv", ".tsv.gz")):
         return _tsv_rows(file, columns, complain)
     if name.endswith(".csv"):
-        return _csv_rows(file)
+        return _csv_rows(file, complain)
     return _json_rows(file, columns, complain)
 
 
@@ -173,18 +174,25 @@ def _tsv_rows(file: Path, columns: tuple[Column, ...], complain: Complain) -> It
                 yield place, dict(zip(header, fields, strict=True))
 
 
-def _csv_rows(file: Path) -> Iterator[tuple[Place, Record]]:
+def _csv_rows(file: Path, complain: Complain) -> Iterator[tuple[Place, Record]]:
     with open_file(file) as data, io.TextIOWrapper(data, encoding="utf-8", newline="") as text:
         lines = csv.DictReader(text, strict=True)
         try:
             for record in lines:
-                yield Place(str(file), lines.line_num), record
+                place = Place(str(file), lines.line_num)
+                # The cells behind the last column are under the key None, and cells that are missing are None.
+                if None in record or None in record.values():
+                    complain("columns", place, f"the line does not have {len(lines.fieldnames or ())} columns")
+                else:
+                    yield place, record
         except (csv.Error, UnicodeDecodeError) as error:
             raise BadInput(f"{file}:{lines.line_num}: not CSV in UTF-8 ({error}).") from error
 
 
 def _arrow_rows(file: Path, columns: tuple[Column, ...]) -> Iterator[tuple[Place, Record]]:
     datasets = require("datasets", f"Reading {file.name}", "hf")
+    # The library logs what it cannot read, and raises it.
+    datasets.logging.set_verbosity(logging.CRITICAL)
     with _rewording(file):
         if file.suffix == ".arrow":
             table = datasets.Dataset.from_file(str(file))

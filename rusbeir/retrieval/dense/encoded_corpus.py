@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from array import array
@@ -111,7 +112,7 @@ def encode(
     count_truncated = encoder.count_truncated if isinstance(encoder, ReportsTruncation) else None
     with (
         atomic_folder(folder) as temporary,
-        DocIdWriter(temporary) as ids,
+        contextlib.closing(DocIdWriter(temporary)) as ids,
         (temporary / _ROWS).open("wb") as row_file,
         (temporary / _OWNERS).open("wb") as owner_file,
     ):

@@ -31,10 +31,7 @@ class DocIdWriter:
         self._end += self._blob.write(doc_id.encode())
         self._offsets.write(self._end.to_bytes(8, sys.byteorder))
 
-    def __enter__(self) -> DocIdWriter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         with self._blob, self._offsets:
             pass
 

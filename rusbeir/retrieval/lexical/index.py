@@ -16,6 +16,7 @@ import orjson
 
 from rusbeir.analysis import empty_warning
 from rusbeir.analysis.chain import GRAM
+from rusbeir.datasets.formats.files import checksum_of, compute_checksum
 from rusbeir.errors import BackendError, BadInput, RusbeirError
 from rusbeir.processes import cpu_count
 from rusbeir.retrieval.lexical.bm25 import Bm25
@@ -54,8 +55,8 @@ class Built:
     index_seconds: float
     bytes: int
     """Of the files, and of the index on a server."""
-    files: dict[str, int]
-    """File name -> bytes, by which a truncated or missing file is noticed."""
+    files: dict[str, str]
+    """File name -> sha256, by which a damaged or missing file is noticed."""
 
 
 def build(
@@ -75,7 +76,7 @@ def build(
         raise BadInput("The corpus is empty: there is nothing to index.")
     started = time.perf_counter()
     with atomic_folder(folder) as temporary:
-        with DocIdWriter(temporary) as ids:
+        with contextlib.closing(DocIdWriter(temporary)) as ids:
             stream = _TermStream(corpus, analyzer, bm25, progress, ids)
             remote_bytes = 0
             if isinstance(engine, RemoteEngine):
@@ -83,18 +84,14 @@ def build(
             else:
                 engine.build(temporary, stream.rows(), bm25)
         seconds = time.perf_counter() - started
-        files = {
-            str(path.relative_to(temporary)): path.stat().st_size
-            for path in sorted(temporary.rglob("*"))
-            if path.is_file()
-        }
+        paths = [path for path in sorted(temporary.rglob("*")) if path.is_file()]
         built = Built(
             documents=ids.count,
             empty_documents=stream.empty,
             analyse_seconds=stream.analyse_seconds,
             index_seconds=seconds - stream.analyse_seconds,
-            bytes=sum(files.values()) + remote_bytes,
-            files=files,
+            bytes=sum(path.stat().st_size for path in paths) + remote_bytes,
+            files={str(path.relative_to(temporary)): compute_checksum(path, "sha256") for path in paths},
         )
         document = {"recipe": asdict(key), "built": asdict(built)}
         (temporary / RECIPE).write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
@@ -117,12 +114,11 @@ def open_index(
         if is_ != asked:
             raise BadInput(f"The index {folder} has {part} {is_}, but {asked} was asked for. Build its own.")
     with _reporting_damage(folder):
-        for name, size in built.files.items():
-            path = folder / name
-            if not path.is_file():
+        for name, sha256 in built.files.items():
+            if not (folder / name).is_file():
                 raise ValueError(f"{name} is missing")
-            if path.stat().st_size != size:
-                raise ValueError(f"{name} has {path.stat().st_size} bytes instead of {size}")
+            if checksum_of(folder / name) != sha256:
+                raise ValueError(f"{name} has changed since it was written")
         searcher, ids = engine.open(folder, bm25), DocIds(folder)
     return LexicalRetriever(signature=key.signature, analyzer=analyzer, searcher=searcher, doc_ids=ids), built
 
@@ -187,7 +183,7 @@ def _reporting_damage(folder: Path, why: str = "") -> Iterator[None]:
         yield
     except RusbeirError:
         raise
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (AttributeError, OSError, ValueError, KeyError, TypeError) as error:
         line = " ".join((why or str(error)).split())
         raise BackendError(
             f"The index {folder} is damaged ({line}). "

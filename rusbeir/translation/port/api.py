@@ -278,10 +278,12 @@ def load_material(
 ) -> Material:
     """The dataset with what a port needs of it: the fields to translate, and the metadata of its queries."""
     chosen = parse_fields(",".join(fields))
-    if isinstance(dataset, Dataset):
-        return Material(dataset=dataset, fields=chosen)
-    loaded, metadata = load_with_metadata(dataset, language=language, split=split, progress=progress)
-    return Material(dataset=loaded, fields=chosen, query_metadata=metadata)
+    metadata: Mapping[str, Mapping[str, Any]] = {}
+    if not isinstance(dataset, Dataset):
+        dataset, metadata = load_with_metadata(dataset, language=language, split=split, progress=progress)
+    # As bench does: better now than when all is translated.
+    dataset.refuse_spaced_ids()
+    return Material(dataset=dataset, fields=chosen, query_metadata=metadata)
 
 
 def make_entries(

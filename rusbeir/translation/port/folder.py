@@ -143,4 +143,8 @@ def read_cuts(path: Path) -> Iterator[list[int]]:
     """The lengths of each text's pieces."""
     with open_file(path) as file:
         for line in file:
-            yield list(map(int, line.split()))
+            try:
+                lengths = list(map(int, line.split()))
+            except ValueError as error:
+                raise BadInput(f"{path} is damaged. Remove it, and the texts are cut again.") from error
+            yield lengths

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import orjson
 
+from rusbeir.errors import BadInput
 from rusbeir.jobs import Journal, Task, TaskQueue, task_key
 from rusbeir.text import batched
 from rusbeir.translation.backends.python import PREFIX
@@ -173,10 +174,16 @@ def dump_entries(entries: Sequence[TranslatorEntry]) -> str:
 def read_entries(text: str) -> tuple[TranslatorEntry, ...]:
     """The entries that dump_entries wrote; none of the translators is at hand."""
     entries = []
-    for row in orjson.loads(text):
-        capacity = Capacity(**{**row["capacity"], "levels": tuple(row["capacity"]["levels"])})
-        entry = TranslatorEntry.known_by(row["name"], row["signature"], capacity)
-        entries.append(replace(entry, about=row.get("about", entry.about)))
+    try:
+        for row in orjson.loads(text):
+            capacity = Capacity(**{**row["capacity"], "levels": tuple(row["capacity"]["levels"])})
+            entry = TranslatorEntry.known_by(row["name"], row["signature"], capacity)
+            entries.append(replace(entry, about=row.get("about", entry.about)))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise BadInput(
+            f"The journal is damaged: it does not name its translators ({error!r}). Move it away to start over, or "
+            "restore a copy."
+        ) from error
     return tuple(entries)
 
 

@@ -66,7 +66,8 @@ class Runner:
                 if not running:
                     return
                 finished, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                settled += sum(task.result() for task in finished)
+                # Of several that failed at once, gather takes notice of all.
+                settled += sum(await asyncio.gather(*finished))
                 self.progress(f"{step.entry.name}: {step.level}s", settled, size.tasks)
         except asyncio.CancelledError:
             for task in running:

