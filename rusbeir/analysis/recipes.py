@@ -281,7 +281,7 @@ def _find_files() -> Iterator[Path]:
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, RecursionError, ValueError) as error:
         raise BadInput(f"{path}: {error}. A language file is TOML in UTF-8.") from error
 
 

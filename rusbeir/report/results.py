@@ -107,9 +107,9 @@ def _result(folder: Path, row: dict[str, Any], measure: str) -> Result:
             f"Run `rusbeir bench` again with -m {measure}."
         )
     path = Path(str(row["per_query"]))
-    # A folder that was moved still holds the file next to its rows.
-    path = next((p for p in (folder / "per_query" / path.name, path) if p.is_file()), path)
     try:
+        # A folder that was moved still holds the file next to its rows.
+        path = next((p for p in (folder / "per_query" / path.name, path) if p.is_file()), path)
         table = orjson.loads(path.read_bytes())
         scores = {str(query_id): float(values[measure]) for query_id, values in table.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
