@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks import run, walks
+from benchmarks import hostile, run, walks
 from rusbeir.report.reproduce import published_figures, reproduce
 
 HERE = Path(__file__).parent
@@ -115,6 +115,11 @@ def speed_figures() -> list[tuple[str, str, str, str, bool]]:
     return _bounded("run", found)
 
 
+def memory_figures() -> list[tuple[str, str, str, str, bool]]:
+    """The same for the memory that a hostile server can take."""
+    return _bounded("hostile", hostile.rows())
+
+
 def structure_figures() -> list[tuple[str, str, str, str, bool]]:
     """The same for the size of the code, and for how much of it a first use passes."""
     return _bounded("walks", walks.rows())
@@ -135,12 +140,12 @@ def _words(value: float, wanted: dict[str, Any]) -> tuple[str, str, bool]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="leave out speed, memory, structure and what is slow")
+    parser.add_argument("--quick", action="store_true", help="leave out speed, structure and what is slow")
     quick = parser.parse_args().quick
     run.find_data()
     slow = [] if quick else [*structure_figures(), *speed_figures()]
     with tempfile.TemporaryDirectory() as out:
-        rows = figures(out, quick=quick) + published(out, quick=quick) + slow
+        rows = figures(out, quick=quick) + published(out, quick=quick) + memory_figures() + slow
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     for row in rows:
         cells = "  ".join(row[column].ljust(widths[column]) for column in range(4))
