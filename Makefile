@@ -28,7 +28,7 @@ bench: .venv/bench
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11) and "rusbeir needs Python 3.11 or newer; set PYTHON=")'
 	@echo "installing rusbeir into .venv ..."
-	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[demo]'
+	@$(BIN)/pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt --editable '.[demo]'
 	@touch $@
 
 .venv/dev: .venv/core

@@ -5,6 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -45,12 +49,13 @@ def demo(out: options.Out = Path("results/demo"), as_json: options.Json = False)
     from rusbeir.experiment import bench
 
     name = "xquad/ru" if os.environ.get("RUSBEIR_DATA") else "mini/ru"
-    with output.progress() as progress:
+    with output.progress() as progress, ThreadPoolExecutor(1) as pool:
+        # The models of the port and of the vectors use one processor each.
+        ported = pool.submit(lambda: (port_mini(out, progress), audit_ports(out, progress)))
         dataset = load(name, progress=progress)
         lexical = [bench(dataset, system, out=out, progress=progress) for system in SYSTEMS]
         rows = lexical + [bench(dataset, system, out=out, progress=progress) for system in _dense_systems(name)]
-        report = port_mini(out, progress)
-        audits = audit_ports(out, progress)
+        report, audits = ported.result()
         comparison, page = compare_systems(out, dataset, progress)
     gains = _find_gains(lexical[0], lexical[-1], n=5)
     if as_json:
@@ -87,7 +92,7 @@ def _print_scores(dataset: Dataset, rows: list[dict[str, Any]]) -> None:
             "nDCG@10",
             "AP@10",
             "R@10",
-            "queries with nothing relevant in the top 10",
+            "none relevant of 10",
         ],
         [
             [
@@ -98,7 +103,7 @@ def _print_scores(dataset: Dataset, rows: list[dict[str, Any]]) -> None:
             ]
             for row, n in zip(rows, missed, strict=True)
         ],
-        right=["nDCG@10", "AP@10", "R@10"],
+        right=["nDCG@10", "AP@10", "R@10", "none relevant of 10"],
         shortened=["system"],
     )
 
@@ -169,13 +174,20 @@ def _format_matches(found: dict[str, list[str]]) -> str:
     return "; ".join(word if forms == [word] else f"{word} = {', '.join(forms[:3])}" for word, forms in found.items())
 
 
+def _wrap(line: str) -> str:
+    """The line in lines of at most 100 characters; the second and further ones are indented."""
+    return "\n".join(textwrap.wrap(line, 100, subsequent_indent="      ")) + line[len(line.rstrip("\n")) :]
+
+
 def _print_next(out: Path, rows: list[dict[str, Any]]) -> None:
     typer.echo(f"Rows: {out / 'rows.jsonl'}; runs: {Path(rows[0]['run']).parent}{os.sep}\n")
     typer.echo("Next:")
-    typer.echo(f"  compare    rusbeir compare {out} --pairs   (docs/compare.md)")
-    typer.echo("  evaluate   rusbeir bench mini/ru --system 'bm25(profile=rusbeir-paper)' --json")
-    typer.echo("  a language rusbeir analyze --lang ru 'Мамы мыли рамы' --explain   (docs/add-a-language.md)")
-    typer.echo("  port       rusbeir port mini/en --to ru --translator google --out mini-ru --dry-run   (docs/port.md)")
+    if shutil.which("rusbeir") is None:
+        typer.echo(f"  first      source {Path(sys.prefix) / 'bin' / 'activate'}")
+    typer.echo(f"  compare    rusbeir compare {out} --pairs # docs/compare.md")
+    typer.echo("  evaluate   rusbeir bench mini/ru --system 'bm25(profile=rusbeir-paper)' # docs/evaluate.md")
+    typer.echo("  a language rusbeir analyze --lang ru 'Мамы мыли рамы' --explain # docs/add-a-language.md")
+    typer.echo("  port       rusbeir port mini/en --to ru --translator google --out mini-ru --dry-run # docs/port.md")
 
 
 def compare_systems(out: Path, dataset: Dataset, progress: Progress) -> tuple[Comparison, Path | None]:
@@ -196,7 +208,7 @@ def print_comparison(comparison: Comparison, page: Path | None) -> None:
 
     typer.echo("Which differences are real:\n")
     for dataset, line in zip(comparison.datasets, comparison.conclusion, strict=True):
-        typer.echo(line)
+        typer.echo(_wrap(line))
         header, cells = score_table(dataset.systems)
         output.print_table(header[:6], [row[:6] for row in cells], right=header[2:6], shortened=["system"])
     typer.echo("* not shown to be worse than the best.")
@@ -248,9 +260,9 @@ def print_audits(reports: list[dict[str, Any]]) -> None:
         )
         typer.echo("  the worst segments:")
         for row in report["worst"][:SHOWN_SEGMENTS]:
-            typer.echo(f"    {row['source']}")
-            typer.echo(f"      {report['languages'][1]}    {row['translation']}")
-            typer.echo(f"      back  {row['back']}   (chrF {row['chrF']:.0f})")
+            typer.echo(_wrap(f"    {row['source']}"))
+            typer.echo(_wrap(f"      {report['languages'][1]}    {row['translation']}"))
+            typer.echo(_wrap(f"      back  {row['back']}   (chrF {row['chrF']:.0f})"))
         typer.echo(f"  the whole report: {Path(report['folder']) / 'qa' / 'report.html'}\n")
 
 
@@ -291,7 +303,7 @@ def print_port(report: dict[str, Any] | None) -> None:
         typer.echo("To see a port into Portuguese, on this machine: pip install 'rusbeir[demo]'\n")
     else:
         typer.echo(
-            f"Ported into Portuguese on this machine: {report['n_docs']} documents and {report['n_queries']} queries, "
+            f"Ported into Portuguese on this machine: {report['n_docs']} documents and {report['n_queries']} queries,\n"
             f"{report['segments']} segments, {report['flagged']} flagged, in {report['out']}."
         )
         typer.echo(
@@ -299,8 +311,8 @@ def print_port(report: dict[str, Any] | None) -> None:
         )
         with Path(report["pairs"]).open(encoding="utf-8") as lines:
             for pair in map(json.loads, islice(lines, SHOWN_SEGMENTS)):
-                typer.echo(f"  en  {pair['source']}")
-                typer.echo(f"  pt  {pair['target']}\n")
+                typer.echo(_wrap(f"  en  {pair['source']}"))
+                typer.echo(_wrap(f"  pt  {pair['target']}\n"))
     typer.echo("To port to Russian: rusbeir port mini/en --to ru --out mini-ru, and one of these. With --dry-run it")
     typer.echo("says what it takes and sends nothing.")
     typer.echo(RUSSIAN)
