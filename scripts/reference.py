@@ -1,4 +1,7 @@
-"""Write docs/cli.md and docs/api.md from the program itself: `python scripts/reference.py`; a test compares."""
+"""Write docs/cli.md, docs/api.md and the table of docs/languages.md from the program: `python scripts/reference.py`.
+
+A test compares.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,9 @@ from typing import Any, ForwardRef, is_typeddict
 
 import typer
 
+from rusbeir.analysis import language_files, read_language
+from rusbeir.analysis.recipes import Recipe
+from rusbeir.analysis.tokenisers import SEGMENTERS
 from rusbeir.cli.main import app
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -168,7 +174,48 @@ def _default(value: Any, owner: Any) -> Any:
     return _Text("...") if unnamed else value
 
 
-PAGES = {"cli.md": cli_page, "api.md": api_page}
+TABLE_START = "<!-- table by scripts/reference.py -->\n"
+TABLE_END = "<!-- end of the table -->\n"
+
+
+def languages_page() -> str:
+    """docs/languages.md, with the table of languages as analyzers/ has them now."""
+    page = (DOCS / "languages.md").read_text(encoding="utf-8")
+    before, _, rest = page.partition(TABLE_START)
+    rows = [
+        "| | language | words | before | lemmas, stems | after | stop words | why |",
+        "|---|---|---|---|---|---|---|---|",
+        *(f"| {' | '.join(_language_cells(code))} |" for code in language_files()),
+    ]
+    return before + TABLE_START + "\n" + "\n".join(rows) + "\n\n" + TABLE_END + rest.partition(TABLE_END)[2]
+
+
+def _language_cells(code: str) -> Iterator[str]:
+    language = read_language(code)
+    recipe = language.profiles["default"]
+    yield f"`{code}`"
+    yield language.name
+    segmenter = SEGMENTERS.get(recipe.tokens)
+    yield f"{recipe.tokens}, `rusbeir[{segmenter.extra}]`" if segmenter else recipe.tokens
+    yield ", ".join(_before(recipe))
+    yield ", ".join(name for name in (recipe.lemmas, recipe.stemmer) if name != "none")
+    yield ", ".join(recipe.term_fold)
+    yield f"{recipe.stop.name} ({len(recipe.stop.words)})" if recipe.stop.words else ""
+    yield language.why.replace("|", "\\|")
+
+
+def _before(recipe: Recipe) -> Iterator[str]:
+    """What is done to text in addition to NFKC, case folding and the removal of invisible characters."""
+    yield from (fold for fold in recipe.fold if fold != "invisible")
+    if recipe.case != "fold":
+        yield f"case {recipe.case}"
+    if recipe.elision:
+        yield "elision"
+    if recipe.apostrophe != "split":
+        yield f"apostrophe {recipe.apostrophe}"
+
+
+PAGES = {"cli.md": cli_page, "api.md": api_page, "languages.md": languages_page}
 
 
 def main() -> None:

@@ -99,7 +99,8 @@ def _fugashi(extra: str) -> Tokenise:
     dropped = {"助詞", "助動詞", "補助記号", "空白"}
 
     def segment(text: str) -> list[str]:
-        found = ((str(node.surface), node.feature) for node in tag(text))
+        # MeCab takes a NUL for the end of the text.
+        found = ((str(node.surface), node.feature) for node in tag(text.replace("\0", " ")))
         return [feature.orthBase or surface for surface, feature in found if feature.pos1 not in dropped]
 
     return segment

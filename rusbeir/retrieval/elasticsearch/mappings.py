@@ -112,6 +112,8 @@ STOCK = {
     "zh": "cjk",
 }  # fmt: skip
 """Language -> the analyzer that every Elasticsearch has for it."""
+LACKING_STEMMERS = ("czech", "esperanto", "nepali", "persian", "polish", "sesotho", "tamil", "yiddish")
+"""Snowball algorithms that the server's stemmer filter knows under no name."""
 OWN = "language"
 """The name of an analyzer that rusbeir defines because the server has none."""
 
@@ -119,7 +121,8 @@ OWN = "language"
 def analyzer_of(language: str) -> tuple[str, dict[str, Any]]:
     """The name of the analyzer, and the settings that define it; {} where the server has it anyway.
 
-    Else: words, in lower case, without rusbeir's stop words, stemmed as analyzers/<language>.toml stems them.
+    Else: words, in lower case, without rusbeir's stop words, stemmed as analyzers/<language>.toml stems them where
+    the server can.
     """
     if language in STOCK:
         return STOCK[language], {}
@@ -130,7 +133,7 @@ def analyzer_of(language: str) -> tuple[str, dict[str, Any]]:
     filters: dict[str, Any] = {"stop_words": {"type": "stop", "stopwords": sorted(recipe.stop.words)}}
     names = ["lowercase", "stop_words"]
     kind, _, algorithm = recipe.stemmer.partition(":")
-    if kind == "snowball":
+    if kind == "snowball" and algorithm not in LACKING_STEMMERS:
         filters["stem"] = {"type": "stemmer", "language": algorithm}
         names.append("stem")
     return OWN, {
