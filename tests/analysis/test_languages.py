@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rusbeir.analysis import language_files
+from rusbeir.analysis import language_files, read_language
 from rusbeir.analysis.lines import HEADER, read_lines
 from rusbeir.errors import BadInput, MissingExtra
 
@@ -30,10 +30,10 @@ def test_line(code, line):
     assert failure is None, line.note
 
 
-@pytest.mark.parametrize("code", FILES)
-def test_a_list_is_long(code):
-    assert code in language_files()
+@pytest.mark.parametrize("code", language_files())
+def test_a_language_has_lines_and_says_why(code):
     assert len(FILES[code]) >= MANY.get(code, FEW)
+    assert 0 < len(read_language(code).why) <= 240
 
 
 @pytest.mark.parametrize(
