@@ -1,7 +1,8 @@
 """Print every claimed figure, expected and measured: `make figures` (all), `make figures-quick` (no speed).
 
 Figures of effectiveness are in figures.toml and come from the command line itself; figures of speed and memory
-come from run.py, those of the code's structure from walks.py. Exit code 1 where one does not hold.
+come from run.py, those of the code's structure from walks.py, those of mutated inputs from fuzz.py. Exit code 1 where
+one does not hold.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks import hostile, run, walks
+from benchmarks import fuzz, hostile, run, walks
 from rusbeir.report.reproduce import published_figures, reproduce
 
 HERE = Path(__file__).parent
@@ -121,8 +122,8 @@ def memory_figures() -> list[tuple[str, str, str, str, bool]]:
 
 
 def structure_figures() -> list[tuple[str, str, str, str, bool]]:
-    """The same for the size of the code, and for how much of it a first use passes."""
-    return _bounded("walks", walks.rows())
+    """The same for the size of the code, for how much of it a first use passes, and for mutated inputs."""
+    return _bounded("walks", walks.rows()) + _bounded("fuzz", fuzz.rows())
 
 
 def _bounded(module: str, found: list[dict[str, Any]]) -> list[tuple[str, str, str, str, bool]]:
