@@ -16,7 +16,7 @@ SPELLINGS = ["ru", "RU", "Russian", "russian", "ru-RU", "ru_RU", " ru "]
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_python_understands_every_spelling(spelling, tmp_path):
-    assert rusbeir.Analyzer(spelling).analyze("мамы") == ["мам"]
+    assert rusbeir.Analyzer(spelling).signature == rusbeir.Analyzer("ru").signature
     assert resolve("bm25", language=spelling).signature == resolve("bm25", language="ru").signature
     assert load("mini/ru", language=spelling).card.language == "ru"
     made = rusbeir.Dataset.of([{"_id": "d", "text": "мама"}], {"q": "мамы"}, {"q": {"d": 1}}, language=spelling)

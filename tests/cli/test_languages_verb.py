@@ -53,7 +53,7 @@ def test_the_option_names_a_folder(arguments, rusbeir, beir, tmp_path, monkeypat
 
 @pytest.mark.parametrize("spelling", ["ru", "RU", "Russian", "ru-RU", "ru_RU"])
 def test_the_command_line_understands_every_spelling(rusbeir, spelling):
-    assert rusbeir("analyze", "--lang", spelling, "мамы").out == "мам\n"
+    assert rusbeir("analyze", "--lang", spelling, "мамы").out == rusbeir("analyze", "--lang", "ru", "мамы").out != ""
     assert '"mini/ru"' in rusbeir("datasets", "--lang", spelling, "--json").out
     assert '"russian"' in rusbeir("languages", "mapping", spelling).out
 
