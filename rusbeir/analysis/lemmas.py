@@ -162,12 +162,12 @@ def _pymorphy3_nouns(language: str) -> Lemmatise:
     return lemmatise
 
 
-_SIMPLEMMA_CODES = {"bs": "hbs", "hr": "hbs", "no": "nb", "sr": "hbs", "fil": "tl"}
+SIMPLEMMA_CODES = {"bs": "hbs", "hr": "hbs", "no": "nb", "sr": "hbs", "fil": "tl"}
 
 
 def _simplemma(language: str) -> Lemmatise:
     lemmatizer = import_module("simplemma").Lemmatizer(cache_max_size=1)
-    code = _SIMPLEMMA_CODES.get(language, language)
+    code = SIMPLEMMA_CODES.get(language, language)
 
     def lemmatise(word: str) -> str:
         # A few entries are phrases, but words are indexed.
@@ -245,5 +245,5 @@ _SUFFIXES = ("schaft", "schap", "skap")
 def _compound_parts(language: str) -> Mapping[str, Any]:
     """The words of simplemma's dictionary."""
     factory = import_module("simplemma.strategies.dictionaries.dictionary_factory").DefaultDictionaryFactory()
-    words: Mapping[str, Any] = factory.get_dictionary(_SIMPLEMMA_CODES.get(language, language))
+    words: Mapping[str, Any] = factory.get_dictionary(SIMPLEMMA_CODES.get(language, language))
     return words

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -46,6 +49,31 @@ class Line(NamedTuple):
         if self.kind.startswith(KNOWN_FAILURE):
             return "holds, so remove xfail-" if holds else None
         return None if holds else " ".join(found) or "nothing"
+
+
+RESPELLINGS: Mapping[str, Callable[[str], str]] = {
+    "decomposed": lambda text: unicodedata.normalize("NFD", text),
+    "soft hyphens": lambda text: re.sub(r"(?<=[^\W\d_])(?=[^\W\d_])", "\u00ad", text),
+    "full width": lambda text: "".join(chr(ord(sign) + 0xFEE0) if "0" <= sign <= "z" else sign for sign in text),
+}
+"""How else a text can be written: none may change its terms."""
+
+
+def check_lines(language: str, lines: Sequence[Line]) -> list[dict[str, str]]:
+    """The lines that fail, and those whose terms change with another spelling of the same characters."""
+    analyzer = Analyzer(language)
+    found = [
+        {"check": line.kind, "text": line.text, "expected": line.expected, "found": failure}
+        for line in lines
+        if (failure := line.failure(language))
+    ]
+    for line in lines:
+        expected = analyzer.analyze(line.text)
+        for name, respell in RESPELLINGS.items():
+            if (terms := analyzer.analyze(respell(line.text))) != expected:
+                texts = {"text": line.text, "expected": " ".join(expected), "found": " ".join(terms)}
+                found.append({"check": name, **texts})
+    return found
 
 
 def read_lines(path: Path) -> list[Line]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -69,3 +70,57 @@ def mapping(
     from rusbeir.retrieval.elasticsearch.mappings import for_people
 
     output.print_json(for_people(language, profile, client=client))
+
+
+@app.command()
+def new(
+    code: Annotated[str, typer.Argument(metavar="CODE", help="Its BCP 47 code, such as eo.")],
+    folder: Annotated[Path, typer.Option("--folder", help="Where the two files are written.")] = Path("my-languages"),
+    corpus: Annotated[
+        Path | None,
+        typer.Option("--corpus", help="Text in the language: its commonest words may be stop words."),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Start a language: write its language file, test lines and, from --corpus, candidates for a stop list.
+
+    Example: rusbeir languages new eo
+    """
+    from rusbeir.analysis.skeleton import write_skeleton
+
+    written = write_skeleton(code, folder, corpus)
+    if as_json:
+        output.print_json({"language": code, "written": [str(path) for path in written]})
+        return
+    for path in written:
+        typer.echo(path)
+    output.note(f"Next: edit them; then rusbeir languages check {code} --analyzers {folder}")
+
+
+@app.command()
+def check(
+    code: Annotated[str, typer.Argument(metavar="CODE", autocompletion=options.complete_languages)],
+    lines: Annotated[
+        Path | None, typer.Option("--lines", help="Test lines; <code>.tsv next to the language file if not given.")
+    ] = None,
+    analyzers: options.Analyzers = None,
+    as_json: options.Json = False,
+) -> None:
+    """Check a language's test lines, and that their spelling by other characters changes no term; exits 1 on a failure.
+
+    Example: rusbeir languages check eo --analyzers my-languages
+    """
+    from rusbeir.analysis import read_language
+    from rusbeir.analysis.lines import check_lines, read_lines
+
+    path = lines or read_language(code).path.with_suffix(".tsv")
+    read = read_lines(path)
+    failures = check_lines(code, read)
+    if as_json:
+        output.print_json({"language": code, "lines": len(read), "failures": failures})
+    else:
+        for failure in failures:
+            typer.echo(f"{failure['check']}: {failure['text']} -> {failure['found']}; expected {failure['expected']}")
+        typer.echo(f"{len(read)} lines of {path}: {len(failures)} failures")
+    if failures:
+        raise typer.Exit(1)

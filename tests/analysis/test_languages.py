@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rusbeir.analysis import language_files, read_language
-from rusbeir.analysis.lines import HEADER, read_lines
+from rusbeir.analysis import Analyzer, language_files, read_language
+from rusbeir.analysis.lines import HEADER, Line, check_lines, read_lines
+from rusbeir.analysis.skeleton import write_skeleton
 from rusbeir.errors import BadInput, MissingExtra
 
 FOLDER = Path(__file__).parent.parent / "languages"
@@ -75,3 +76,29 @@ def test_a_wrong_file_says_what_is_wrong(content, says, tmp_path):
     path.write_text(content, encoding="utf-8")
     with pytest.raises(BadInput, match=says):
         read_lines(path)
+
+
+def test_a_check_respells_the_lines():
+    assert check_lines("ru", [Line("same", "Водяны\u0301е ёлки 10", "водяная елка 10", "why")]) == []
+    (failure,) = check_lines("ru", [Line("same", "стол", "стул", "why")])
+    assert failure == {"check": "same", "text": "стол", "expected": "стул", "found": "стол"}
+
+
+def test_a_skeleton_is_a_language(tmp_path, monkeypatch):
+    (tmp_path / "text.txt").write_text("la hundo kaj la kato kaj la birdo", encoding="utf-8")
+    written = write_skeleton("eo", tmp_path / "mine", tmp_path / "text.txt")
+    assert [path.name for path in written] == ["eo.toml", "eo.tsv", "eo-candidates.txt"]
+    monkeypatch.setenv("RUSBEIR_ANALYZERS", str(tmp_path / "mine"))
+    recipe = Analyzer("eo").recipe
+    assert (recipe.stemmer, recipe.lemmas) == ("snowball:esperanto", "simplemma")
+    assert {"la", "kaj"} <= recipe.stop.words
+    assert read_lines(tmp_path / "mine" / "eo.tsv") == []
+    with pytest.raises(BadInput, match=r"eo\.toml exists already"):
+        write_skeleton("eo", tmp_path / "mine")
+
+
+def test_a_skeleton_of_a_language_that_no_package_knows(tmp_path, monkeypatch):
+    write_skeleton("tlh", tmp_path)
+    monkeypatch.setenv("RUSBEIR_ANALYZERS", str(tmp_path))
+    assert Analyzer("tlh").analyze("tlhIngan Hol") == ["tlhingan", "hol"]
+    assert Analyzer("tlh", "blend").analyze("Hol") == ["hol", "~_hol", "~hol_"]
