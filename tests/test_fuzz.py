@@ -32,7 +32,6 @@ def test_a_mutated_input_is_read_or_refused_in_one_line(parser: Parser, tmp_path
         gc.collect()
     assert outcome.wrong == {}, {fault: data[:300] for fault, data in outcome.examples.items()}
     assert outcome.inputs == n
-    assert outcome.refused > 0
 
 
 @pytest.mark.parametrize(

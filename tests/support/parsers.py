@@ -593,7 +593,7 @@ PARSERS = [
     Parser(name="result rows", prepare=_rows, share=0.2),
     Parser(name="per-query scores", prepare=_per_query, share=0.5),
     Parser(name="registry TOML", prepare=_file("r.toml", [REGISTRY], mutate_toml, _registry)),
-    Parser(name="language TOML", prepare=_file("test.toml", [LANGUAGE], mutate_toml, _language), share=0.05),
+    Parser(name="language TOML", prepare=_file("eo.toml", [LANGUAGE], mutate_toml, _language), share=0.05),
     Parser(name="sheet CSV", prepare=_sheet("csv"), share=0.02),
     Parser(name="sheet XLSX", prepare=_sheet("xlsx"), share=0.1),
     Parser(name="hub README", prepare=_hub("README.md", README, mutate_bytes), share=0.05),
