@@ -556,7 +556,8 @@ def _cached(pattern: str, mutate: Mutate) -> Callable[[Path], Prepared]:
         def read(data: bytes) -> object:
             place, _, content = data.partition(b"\n")
             path = chosen[int(place)]
-            # Times and inode stay: it is not the source that changes.
+            # A new file: an index that is still open has the old one mapped.
+            path.unlink(missing_ok=True)
             path.write_bytes(content)
             try:
                 return search()
@@ -566,6 +567,7 @@ def _cached(pattern: str, mutate: Mutate) -> Callable[[Path], Prepared]:
                 for other, kept in files.items():
                     if not other.exists() or other.read_bytes() != kept:
                         other.parent.mkdir(parents=True, exist_ok=True)
+                        other.unlink(missing_ok=True)
                         other.write_bytes(kept)
 
         return numbered, changed, read
