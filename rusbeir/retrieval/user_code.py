@@ -7,7 +7,6 @@ earlier version is taken for this one's.
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import inspect
 import math
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 from rusbeir.errors import BackendError, BadInput, RusbeirError
@@ -27,6 +26,7 @@ from rusbeir.retrieval.resolve import ENTRY_POINTS, PYTHON
 from rusbeir.retrieval.spec import Spec, Stage, Value
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
 from rusbeir.types import Corpus, Queries, Retriever, Run
+from rusbeir.user_sources import digest_sources
 
 _READ: Mapping[str, Callable[[Any], Any]] = {
     "truncation": str,
@@ -35,7 +35,6 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "pointwise": bool,
 }
 """How an attribute, or the answer of a method, is read; others are left as they are."""
-_INSTALLED = "site-packages"
 
 
 def load_encoder(name: str, options: Mapping[str, Value]) -> Encoder:
@@ -96,7 +95,7 @@ class _Factory:
         if not callable(call):
             raise BadInput(f"{name}: {module_name} has no function {attribute!r}.")
         given = [f"{key}:{value}" for key, value in options.items()]
-        signature = "|".join([name, f"source:{_digest_sources(module)}", *given])
+        signature = "|".join([name, f"source:{digest_sources(module)}", *given])
         return cls(name=name, call=call, options=options, signature=signature)
 
     def bind(self, *args: Any) -> Callable[[], Any]:
@@ -235,39 +234,3 @@ def _failure(name: str, when: str, error: Exception) -> BackendError:
     where = f" in {Path(frames[-1].filename).name}:{frames[-1].lineno}" if theirs else ""
     said = " ".join(str(error).split())
     return BackendError(f"{name} fails when it {when}: {type(error).__name__}: {said}{where}.")
-
-
-def _digest_sources(module: ModuleType) -> str:
-    """A digest of the module's source and of the modules in its folder or package that it names things from."""
-    top = _find_source(sys.modules[module.__name__.partition(".")[0]]) or _find_source(module)
-    if top is None:
-        return "unknown"
-    # A single module in site-packages has neighbours that are not the user's.
-    home = None if top.name != "__init__.py" and top.parent.name == _INSTALLED else top.parent
-    sources: dict[Path, bytes] = {}
-    waiting = [module]
-    while waiting:
-        one = waiting.pop()
-        path = _find_source(one)
-        if path is None or path in sources:
-            continue
-        sources[path] = path.read_bytes()
-        named = [value if inspect.ismodule(value) else inspect.getmodule(value) for value in vars(one).values()]
-        waiting += [other for other in named if other is not None and home is not None and _is_users(home, other)]
-    return hashlib.sha256(b"\0".join(sources[path] for path in sorted(sources))).hexdigest()[:12]
-
-
-def _is_users(home: Path, module: ModuleType) -> bool:
-    """Whether the module is below home, but neither in an environment there nor part of rusbeir."""
-    path = _find_source(module)
-    if path is None or home not in path.parents or module.__name__.partition(".")[0] == "rusbeir":
-        return False
-    return _INSTALLED not in path.relative_to(home).parts
-
-
-def _find_source(module: ModuleType) -> Path | None:
-    try:
-        file = inspect.getsourcefile(module)
-    except TypeError:
-        return None
-    return Path(file) if file else None

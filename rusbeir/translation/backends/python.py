@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,6 +15,7 @@ from rusbeir.jobs import Limits, Transient
 from rusbeir.text import shorten
 from rusbeir.translation.backends.common import ask_sendable, judge_answer
 from rusbeir.translation.translator import Capacity, Discloses, Failure, Outcome, Translation
+from rusbeir.user_sources import digest_sources
 
 PREFIX = "python:"
 """Begins the name of any importable function or class: python:module.function."""
@@ -21,7 +23,10 @@ PREFIX = "python:"
 
 @runtime_checkable
 class Signed(Protocol):
-    """A function with an attribute that says what decides its texts, such as a model and its revision."""
+    """A function with an attribute that says what decides its texts, such as a model and its revision.
+
+    Without it, the digest of its source code decides: an edited function is another translator.
+    """
 
     signature: str
 
@@ -49,10 +54,12 @@ class PythonFunction:
     capacity: Capacity
     description: str
     """What is known of it where the function says nothing."""
+    code: str
+    """The digest of its source code, which signs a function that is not Signed."""
 
     @property
     def signature(self) -> str:
-        own = "".join(self.function.signature.split()) if isinstance(self.function, Signed) else ""
+        own = "".join(self.function.signature.split()) if isinstance(self.function, Signed) else f"source:{self.code}"
         return "|".join(filter(None, (f"{PREFIX}{self.path}", own)))
 
     @property
@@ -90,10 +97,17 @@ def wrap(
     function: Callable[..., Any], path: str, *, limits: Limits, capacity: Capacity, description: str
 ) -> Callable[..., PythonFunction]:
     """What makes a translator of the function, which is at that path; its own limits and capacity come first."""
+    module = sys.modules[path.rpartition(".")[0]]
     if isinstance(function, Bounded):
         limits, capacity = function.limits, function.capacity
     return partial(
-        PythonFunction, function=function, path=path, limits=limits, capacity=capacity, description=description
+        PythonFunction,
+        function=function,
+        path=path,
+        limits=limits,
+        capacity=capacity,
+        description=description,
+        code=digest_sources(module),
     )
 
 

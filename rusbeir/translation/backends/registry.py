@@ -36,7 +36,7 @@ GROUP = "rusbeir.translators"
 """The entry points by which an installed package adds translators."""
 _LIMITS = frozenset(field.name for field in fields(Limits))
 _PAIR = frozenset({"source", "target"})
-_SET_HERE = frozenset({"name", "function", "path", "limits", "capacity", "judge", "usage"})
+_SET_HERE = frozenset({"name", "function", "path", "limits", "capacity", "judge", "usage", "description", "code"})
 
 
 class TranslatorOptions(TypedDict, total=False):

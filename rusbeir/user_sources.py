@@ -1,0 +1,47 @@
+"""The source code of the user's own functions, as a part of the signatures of what they compute."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import sys
+from pathlib import Path
+from types import ModuleType
+
+_INSTALLED = "site-packages"
+
+
+def digest_sources(module: ModuleType) -> str:
+    """A digest of the module's source and of the modules in its folder or package that it names things from."""
+    top = _find_source(sys.modules[module.__name__.partition(".")[0]]) or _find_source(module)
+    if top is None:
+        return "unknown"
+    # A single module in site-packages has neighbours that are not the user's.
+    home = None if top.name != "__init__.py" and top.parent.name == _INSTALLED else top.parent
+    sources: dict[Path, bytes] = {}
+    waiting = [module]
+    while waiting:
+        one = waiting.pop()
+        path = _find_source(one)
+        if path is None or path in sources:
+            continue
+        sources[path] = path.read_bytes()
+        named = [value if inspect.ismodule(value) else inspect.getmodule(value) for value in vars(one).values()]
+        waiting += [other for other in named if other is not None and home is not None and _is_users(home, other)]
+    return hashlib.sha256(b"\0".join(sources[path] for path in sorted(sources))).hexdigest()[:12]
+
+
+def _is_users(home: Path, module: ModuleType) -> bool:
+    """Whether the module is below home, but neither in an environment there nor part of rusbeir."""
+    path = _find_source(module)
+    if path is None or home not in path.parents or module.__name__.partition(".")[0] == "rusbeir":
+        return False
+    return _INSTALLED not in path.relative_to(home).parts
+
+
+def _find_source(module: ModuleType) -> Path | None:
+    try:
+        file = inspect.getsourcefile(module)
+    except TypeError:
+        return None
+    return Path(file) if file else None
