@@ -121,7 +121,7 @@ def _memory(n_docs: int) -> list[Row]:
             found.append(_row(what, "peak MB", _peak_bytes(kills.command(source, out, *INSTANT)) / 2**20, at_most=400))
             if size < n_docs:
                 continue
-            with sqlite3.connect(out / "journal.sqlite") as journal:
+            with sqlite3.connect(out / "work" / "journal.sqlite") as journal:
                 journal.execute("UPDATE standing SET state = 'retry' WHERE task = (SELECT max(task) FROM standing)")
             started = time.monotonic()
             # The budget, which is spent, refuses the request at the moment in which it would leave.

@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 import contextlib
-import pickle
 import re
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from rusbeir.datasets import load
 from rusbeir.datasets.formats.beir import read_card
+from rusbeir.datasets.loading import ALL_SPLITS, load_splits, take_split
 from rusbeir.datasets.registry import find_entry
-from rusbeir.errors import BadInput, UnknownName
+from rusbeir.errors import BadInput, UnknownName, unknown
 from rusbeir.jobs import Journal
-from rusbeir.storage import cannot_write, refuse_links
-from rusbeir.text import batched
+from rusbeir.storage import refuse_links
+from rusbeir.text import batched, digest
 from rusbeir.translation.port.fields import FIELDS, sample_documents
-from rusbeir.translation.port.folder import JOURNAL, LAYOUT, apply_cuts, read_cuts, read_source_path
+from rusbeir.translation.port.folder import (
+    JOURNAL,
+    LAYOUT,
+    QUERY_LAYOUT,
+    apply_cuts,
+    find_work,
+    read_cuts,
+    read_source_path,
+)
 from rusbeir.translation.port.plan import Plan, read_entries
 from rusbeir.translation.segments.segment import Piece
-from rusbeir.types import Dataset, Doc, Progress, silent
+from rusbeir.types import Dataset, Doc, Progress, Qrels, silent
 
 QA = "qa"
 """The folder of a port in which the audit writes."""
 BATCH_RECORDS = 100
+_KIND = itemgetter(0)
 _LINE = re.compile(r"[^\n]+|\n+")
 _LETTER = re.compile(r"[^\W\d_]")
 _SAMPLE = re.compile(r"(\d{1,18}) \(seed (-?\d{1,18})\)", re.ASCII)
@@ -72,12 +81,18 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class AlignedPort:
-    """A ported dataset and its source, which has no more documents than were ported."""
+    """A ported dataset and its source, which has no more documents than were ported, with the queries of all splits."""
 
     folder: Path
     source: Dataset
     dataset: Dataset
+    splits: dict[str, Qrels]
+    """split -> its judgements in the port."""
+    split: str
+    """The one on which retrieval is measured."""
     settings: dict[str, str]
+    place: str | Path
+    """The name or the path of the source."""
 
     @property
     def languages(self) -> tuple[str, str]:
@@ -89,17 +104,18 @@ class AlignedPort:
 
         Texts are cut as the journal of the port says while it matches them, else into lines, else not at all.
         """
-        path, layout = self.folder / JOURNAL, self.folder / LAYOUT
+        work = find_work(self.folder)
         with contextlib.ExitStack() as stack:
             segmenter = None
-            if path.exists() and layout.exists():
-                journal = stack.enter_context(Journal.open(path, {}))
+            if (work / JOURNAL).exists() and (work / LAYOUT).exists():
+                journal = stack.enter_context(Journal.open(work / JOURNAL, {}))
                 if entries := read_entries(journal.get_meta("translators") or "[]"):
                     plan = Plan(language=self.source.card.language, glossary=None, entries=entries)
-                    segmenter = _Segmenter(journal, plan, layout, read_cuts(layout))
-            for page in batched(self.texts(), BATCH_RECORDS):
+                    segmenter = _Segmenter(journal, plan, work, read_cuts(work / LAYOUT))
+            for page in chain.from_iterable(batched(group, BATCH_RECORDS) for _, group in groupby(self.texts(), _KIND)):
                 texts = [source for _, _, fields in page for _, source, _ in fields]
-                cuts: Iterator[Sequence[Part]] = iter(segmenter.cut(texts) if segmenter else [()] * len(texts))
+                known = segmenter.cut(page[0][0], texts) if segmenter else None
+                cuts = iter(known or [[]] * len(texts))
                 for kind, record_id, fields in page:
                     aligned = [(name, source, translation, next(cuts)) for name, source, translation in fields]
                     ported = tuple(
@@ -111,7 +127,7 @@ class AlignedPort:
                         yield Record(kind, record_id, ported)
 
     def texts(self) -> Iterator[tuple[str, str, list[tuple[str, str, str | None]]]]:
-        """(kind, id, [(field, source, translation or None)]), one source text for each line of the layout file.
+        """(kind, id, [(field, source, translation or None)]), documents first, in the order of the layouts.
 
         None stands for the texts of documents and queries that are not in the port.
         """
@@ -158,11 +174,22 @@ def open_port(
     recorded = read_source_path(folder)
     if not (source or recorded or origin.get("name")):
         raise BadInput(f"{folder} is not a port: no card.json in it names a source. Give the source with --source.")
-    dataset = load(folder, language=language, split=split, progress=progress)
+    port = load_splits(folder, language=language, split=ALL_SPLITS, all_queries=True, progress=progress)
+    dataset = port.dataset
+    if split is None:
+        split = "test" if "test" in port.qrels else next(iter(port.qrels))
+    elif split not in port.qrels:
+        raise unknown("split", split, port.qrels)
     place = source or recorded or origin["name"]
     try:
-        original = load(
-            place, language=_find_language(place, origin.get("language")), split=dataset.card.split, progress=progress
+        original = load_splits(
+            place,
+            language=_find_language(place, origin.get("language")),
+            split=split,
+            also=port.qrels,
+            # The pieces of queries that an earlier version cut are in the order of its queries.
+            all_queries=dataset.queries.keys() > dataset.qrels.keys(),
+            progress=progress,
         )
     except (BadInput, UnknownName) as error:
         if source is None and recorded is not None:
@@ -176,18 +203,23 @@ def open_port(
             f"{folder} is a port of {origin['name']!r}, but there is no dataset of that name here. "
             "Give the source with --source."
         ) from error
-    if origin.get("fingerprint", original.fingerprint) != original.fingerprint:
-        raise BadInput(
-            f"{folder} was not made from {place}: its card records the source fingerprint "
-            f"{origin['fingerprint'][:12]}…, this dataset has {original.fingerprint[:12]}…. "
-            "Give the right source with --source."
-        )
+    fingerprints = origin.get("splits") or {name: origin.get("fingerprint") for name in original.qrels}
+    for name, qrels in original.qrels.items():
+        found = take_split(original.dataset, name, qrels).fingerprint
+        if (expected := fingerprints.get(name) or found) != found:
+            raise BadInput(
+                f"{folder} was not made from {place}: its card records the source fingerprint {expected[:12]}… of the "
+                f"split {name!r}, this dataset has {found[:12]}…. Give the right source with --source."
+            )
     settings = provenance.get("settings", {})
-    if found := _SAMPLE.fullmatch(settings.get("sample", "all")):
-        original = sample_documents(original, int(found[1]), int(found[2]))
-    if not original.queries.keys() & dataset.queries.keys():
-        raise BadInput(f"{folder} is not a port of {original.card.name}: they have no query id in common.")
-    return AlignedPort(folder=folder, source=original, dataset=dataset, settings=settings)
+    whole = original.dataset
+    if sampled := _SAMPLE.fullmatch(settings.get("sample", "all")):
+        whole = sample_documents(whole, int(sampled[1]), int(sampled[2]))
+    if not whole.queries.keys() & dataset.queries.keys():
+        raise BadInput(f"{folder} is not a port of {whole.card.name}: they have no query id in common.")
+    return AlignedPort(
+        folder=folder, source=whole, dataset=dataset, splits=port.qrels, split=split, settings=settings, place=place
+    )
 
 
 def _find_language(place: str | Path, recorded: str | None) -> str | None:
@@ -209,18 +241,27 @@ class _Segmenter:
 
     journal: Journal
     plan: Plan
-    layout: Path
-    cuts: Iterator[list[int]] | None
+    work: Path
+    documents: Iterator[tuple[str, list[int]]]
+    queries: dict[str, list[int]] | None = None
+    usable: bool = True
 
-    def cut(self, texts: Sequence[str]) -> list[list[Part]]:
-        """The parts of each text, with the translations in the journal; [] for each where the layout does not match."""
-        if self.cuts is None:
-            return [[] for _ in texts]
+    def cut(self, kind: str, texts: Sequence[str]) -> list[list[Part]] | None:
+        """The parts of each text, with the translations in the journal; None where the layout does not match."""
+        if not self.usable:
+            return None
+        path = self.work / (LAYOUT if kind == "document" else QUERY_LAYOUT)
         try:
-            cuts = list(apply_cuts(self.cuts, texts, self.layout))
+            # An earlier version had the queries behind the documents.
+            if kind == "document" or not path.exists():
+                lines = (lengths for _, lengths in self.documents)
+            else:
+                self.queries = self.queries or dict(read_cuts(path))
+                lines = (self.queries.get(digest(text), []) for text in texts)
+            cuts = list(apply_cuts(lines, texts, path))
         except BadInput:
-            self.cuts = None
-            return [[] for _ in texts]
+            self.usable = False
+            return None
         sent = list(dict.fromkeys(text for pieces in cuts for text, is_sent in pieces if is_sent))
         joined = self.plan.joined(self.journal, [[Piece(text, True)] for text in sent], keep=True)
         answers = dict(zip(sent, joined, strict=True))
@@ -238,53 +279,3 @@ def _align(source: str, translation: str, parts: Sequence[Part]) -> tuple[Part, 
     if [line.isspace() for line in lines] != [line.isspace() for line in others]:
         lines, others = [source], [translation]
     return tuple(Part(*pair, bool(_LETTER.search(pair[0]))) for pair in zip(lines, others, strict=True))
-
-
-@dataclass(frozen=True)
-class RecordFile:
-    """The records of a port, read once and kept in a file, from which all later steps read them."""
-
-    file: IO[bytes]
-    end: int
-    n_segments: int
-
-    def batches(self) -> Iterator[list[Record]]:
-        """The records in lists of BATCH_RECORDS; several readers do not disturb one another."""
-        place = 0
-        while place < self.end:
-            self.file.seek(place)
-            batch = pickle.load(self.file)
-            place = self.file.tell()
-            yield batch
-
-    def pairs(self) -> Iterator[tuple[str, str]]:
-        """(source, translation) of each segment."""
-        for batch in self.batches():
-            for record in batch:
-                for part in record.segments:
-                    yield part.source, part.translation
-
-
-@contextlib.contextmanager
-def keep_records(records: Iterable[Record], folder: Path, progress: Progress) -> Iterator[RecordFile]:
-    """Read the records into a temporary file in the folder.
-
-    The file has no name: it is gone at the end of the block, and when the process is killed. Raises BackendError where
-    it cannot be written.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 (a block around the rest follows)
-    except OSError as error:
-        raise cannot_write(folder, error) from error
-    with file:
-        n_segments = 0
-        for batch in batched(records, BATCH_RECORDS):
-            try:
-                pickle.dump(batch, file, pickle.HIGHEST_PROTOCOL)
-                file.flush()
-            except OSError as error:
-                raise cannot_write(folder, error) from error
-            n_segments += sum(len(record.segments) for record in batch)
-            progress("read segments", n_segments, None)
-        yield RecordFile(file, file.tell(), n_segments)

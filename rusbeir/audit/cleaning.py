@@ -15,11 +15,13 @@ from rusbeir import __version__
 from rusbeir.audit.aligned import QA, AlignedPort, open_port
 from rusbeir.audit.report import SEGMENTS, read_report
 from rusbeir.datasets.formats.records import read_json, read_jsonl
-from rusbeir.datasets.loading import load_with_metadata
+from rusbeir.datasets.loading import ALL_SPLITS, load_splits
+from rusbeir.datasets.registry import find_entry
 from rusbeir.errors import BadInput, unknown
 from rusbeir.storage import atomic_file
 from rusbeir.translation.checks.checks import FAILURES, Segment, without_remarks
 from rusbeir.translation.port.fields import Material, Sample
+from rusbeir.translation.port.folder import write_source_path
 from rusbeir.translation.port.output import publish
 from rusbeir.types import Card, Dataset, Progress, Qrels, silent
 
@@ -132,14 +134,16 @@ def apply_cleaning(
         "cleaned": {"made_by": f"rusbeir {__version__}, audit clean", "repaired": len(plan["repaired"]), **note},
     }
     card = replace(port.dataset.card, provenance=provenance)
-    _, metadata = load_with_metadata(port.folder, split=port.dataset.card.split)
+    metadata = load_splits(port.folder, split=ALL_SPLITS, all_queries=True).metadata
     publish(
         out,
-        Material(dataset=cleaned, query_metadata=metadata),
-        lambda texts: [repairs.get(text, text) for text in texts],
+        Material(dataset=cleaned, splits=port.splits, query_metadata=metadata),
+        lambda kind, texts: [repairs.get(text, text) for text in texts],
         card,
         progress,
     )
+    if find_entry(str(port.place)) is None:
+        write_source_path(out, Path(port.place))
     return card
 
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import pickle
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import IO, Any, NamedTuple
 
 import orjson
 
 from rusbeir.audit import scores
-from rusbeir.audit.aligned import Part, Record, RecordFile
+from rusbeir.audit.aligned import BATCH_RECORDS, Part, Record
 from rusbeir.audit.ngrams import Ints
 from rusbeir.audit.segment_checks import CheckedSegment, Finder, find_flags
 from rusbeir.jobs import Journal
 from rusbeir.processes import cpu_count, in_order
+from rusbeir.storage import cannot_write
+from rusbeir.text import batched
 from rusbeir.translation.checks.checks import Flag, Segment
 from rusbeir.translation.port.plan import Plan
 from rusbeir.types import Progress
@@ -178,3 +184,53 @@ def _segment_row(record: Record, field: str, part: Part, flags: Sequence[Flag]) 
 
 def _dump(row: dict[str, Any]) -> bytes:
     return orjson.dumps(row) + b"\n"
+
+
+@dataclass(frozen=True)
+class RecordFile:
+    """The records of a port, read once and kept in a file, from which all later steps read them."""
+
+    file: IO[bytes]
+    end: int
+    n_segments: int
+
+    def batches(self) -> Iterator[list[Record]]:
+        """The records in lists of BATCH_RECORDS; several readers do not disturb one another."""
+        place = 0
+        while place < self.end:
+            self.file.seek(place)
+            batch = pickle.load(self.file)
+            place = self.file.tell()
+            yield batch
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """(source, translation) of each segment."""
+        for batch in self.batches():
+            for record in batch:
+                for part in record.segments:
+                    yield part.source, part.translation
+
+
+@contextlib.contextmanager
+def keep_records(records: Iterable[Record], folder: Path, progress: Progress) -> Iterator[RecordFile]:
+    """Read the records into a temporary file in the folder.
+
+    The file has no name: it is gone at the end of the block, and when the process is killed. Raises BackendError where
+    it cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 (a block around the rest follows)
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+    with file:
+        n_segments = 0
+        for batch in batched(records, BATCH_RECORDS):
+            try:
+                pickle.dump(batch, file, pickle.HIGHEST_PROTOCOL)
+                file.flush()
+            except OSError as error:
+                raise cannot_write(folder, error) from error
+            n_segments += sum(len(record.segments) for record in batch)
+            progress("read segments", n_segments, None)
+        yield RecordFile(file, file.tell(), n_segments)

@@ -17,9 +17,9 @@ import orjson
 
 from rusbeir import __version__
 from rusbeir.audit import scores
-from rusbeir.audit.aligned import QA, AlignedPort, keep_records, open_port
+from rusbeir.audit.aligned import QA, AlignedPort, open_port
 from rusbeir.audit.gates import LEVELS, Gate, apply_gates, list_figures, refuse_unknown
-from rusbeir.audit.measurement import BackTranslations, Measured, Measurer, measure
+from rusbeir.audit.measurement import BackTranslations, Measured, Measurer, keep_records, measure
 from rusbeir.audit.reference import compare_port, open_reference
 from rusbeir.audit.retrieval_round_trip import RoundTrip, open_round_trip
 from rusbeir.audit.scores import Level
@@ -142,6 +142,7 @@ def _describe(port: AlignedPort, back: BackTranslations | None) -> dict[str, Any
         "folder": str(port.folder),
         "fingerprint": port.dataset.fingerprint,
         "source": port.source.card.name,
+        "splits": list(port.splits),
         "languages": port.languages,
         "translators": [row["signature"] for row in card.provenance.get("translators", [])],
         "back_translators": [entry.signature for entry in back.plan.entries] if back else [],

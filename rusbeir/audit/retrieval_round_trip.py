@@ -18,6 +18,7 @@ from rusbeir.audit.measurement import Measured
 from rusbeir.datasets import load
 from rusbeir.datasets.formats.beir import CARD, card_bytes
 from rusbeir.datasets.formats.records import document_line, query_line
+from rusbeir.datasets.loading import take_split
 from rusbeir.datasets.writing import name_qrels_file, qrels_lines
 from rusbeir.errors import UnknownName
 from rusbeir.experiment import bench
@@ -130,7 +131,10 @@ class RoundTrip:
 @contextlib.contextmanager
 def open_round_trip(port: AlignedPort) -> Iterator[RoundTrip]:
     """A round trip to which all measured records are added; its dataset in qa/round-trip/back appears at the end."""
-    source, ported = port.source, port.dataset
+    qrels = port.splits[port.split]
+    known = {query_id: grades for query_id in qrels if (grades := port.source.qrels.get(query_id)) is not None}
+    source, ported = take_split(port.source, port.split, known), take_split(port.dataset, port.split, qrels)
+    port = replace(port, source=source, dataset=ported)
     folder = port.folder / QA / FOLDER / "back"
     shutil.rmtree(folder, ignore_errors=True)
     relevant = frozenset(doc_id for grades in ported.qrels.values() for doc_id, grade in grades.items() if grade > 0)

@@ -29,7 +29,9 @@ def check(
     ] = None,
     source: Source = None,
     lang: options.Lang = None,
-    split: options.Split = None,
+    split: Annotated[
+        str | None, typer.Option("--split", help="Split on which retrieval is measured; default: test, or the first.")
+    ] = None,
     gate: Gate = None,
     no_round_trip: Annotated[bool, typer.Option("--no-round-trip", help="Do not measure retrieval.")] = False,
     llm: options.Llm = None,

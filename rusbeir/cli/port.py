@@ -28,7 +28,10 @@ def port(
         ),
     ] = None,
     lang: options.Lang = None,
-    split: options.Split = None,
+    split: Annotated[
+        str | None, typer.Option("--split", help="A split of a path, to port or to add; default: all of them.")
+    ] = None,
+    all_queries: Annotated[bool, typer.Option("--all-queries", help="Also port queries that no split judges.")] = False,
     fields: Annotated[str | None, typer.Option("--fields", help="What to translate: title,text,query.")] = None,
     sample: Annotated[
         int | None, typer.Option("--sample", min=1, help="Only this many documents, judged ones first.")
@@ -88,6 +91,7 @@ def port(
         "translator": translator,
         "language": lang,
         "split": split,
+        "all_queries": all_queries,
         "fields": tuple((fields or ",".join(FIELDS)).split(",")),
         "sample": sample,
         "seed": seed,

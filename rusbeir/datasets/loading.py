@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from rusbeir.datasets.corpus import JsonlCorpus, open_corpus
 from rusbeir.datasets.fetching.fetch import fetch_entry
@@ -16,7 +16,7 @@ from rusbeir.datasets.formats.files import checksum_of
 from rusbeir.datasets.formats.reader import FORMATS, DatasetReader, ReadRequest, find_format
 from rusbeir.datasets.formats.records import Extra, Place, document_line, refuse
 from rusbeir.datasets.formats.trec import collect
-from rusbeir.datasets.registry import RegistryEntry, find_entry, get_entry
+from rusbeir.datasets.registry import RegistryEntry, find_entry, get_entry, read_registry
 from rusbeir.errors import BadInput
 from rusbeir.languages import read_language_tag
 from rusbeir.storage import atomic_file, cache_folder
@@ -26,6 +26,9 @@ from rusbeir.types import Card, Dataset, Progress, Qrels, silent
 COUNTS = ("n_docs", "n_queries", "n_qrels")
 Expected: TypeAlias = Mapping[str, Any]
 """What an entry or a card says about the content: counts by the names in COUNTS, a fingerprint; all optional."""
+
+ALL_SPLITS = "all"
+"""The split that stands for all of a dataset."""
 
 _REPORT_EVERY = 10_000
 _COPY_VERSION = "2"
@@ -44,23 +47,23 @@ def load(
 ) -> Dataset:
     """The dataset of a registered name or alias, or at a path, which may end in a view: squad.json/sentences.
 
-    A path's language and split come from its card.json, else from the arguments; the split may be omitted if there is
-    only one. With download=False nothing is fetched. A registered dataset whose counts differ from those registered
-    is refused, or with accept_difference renamed: "mini/ru (differs)". Raises UnknownName, or BadInput with file and
-    line, or with what to put where.
+    A path's language comes from its card.json, else from the argument; its split from the argument, else from the card,
+    and may be omitted if there is only one. The split "all" joins the queries and judgements of all splits. With
+    download=False nothing is fetched. A registered dataset whose counts differ from those registered is refused, or
+    with accept_difference renamed: "mini/ru (differs)". Raises UnknownName, or BadInput with file and line, or with
+    what to put where.
 
     >>> load("xquad/ru").corpus["0-0"].text[1:15]  # doctest: +SKIP
     'Защита Пэнтерс'
     """
-    dataset, _ = load_with_metadata(
+    return load_splits(
         name_or_path,
         language=language,
         split=split,
         download=download,
         accept_difference=accept_difference,
         progress=progress,
-    )
-    return dataset
+    ).dataset
 
 
 def load_qrels(
@@ -75,44 +78,86 @@ def load_qrels(
     return collect(reader.judgements(refuse))
 
 
-def load_with_metadata(
+class LoadedSplits(NamedTuple):
+    """A dataset with the judgements of each of its splits."""
+
+    dataset: Dataset
+    """With the queries and judgements of all these splits; its card's split is ALL_SPLITS where they are several."""
+    qrels: dict[str, Qrels]
+    """split -> its judgements."""
+    metadata: dict[str, Extra]
+    """query id -> the extra keys of its record, for queries that have any; documents: JsonlCorpus.whole."""
+
+
+def take_split(dataset: Dataset, split: str, qrels: Qrels) -> Dataset:
+    """The dataset with the queries that these judgements of one split judge."""
+    queries = {query_id: dataset.queries[query_id] for query_id in qrels}
+    return dataclasses.replace(
+        dataset, queries=queries, qrels=qrels, card=dataclasses.replace(dataset.card, split=split)
+    )
+
+
+def load_splits(
     name_or_path: str | Path,
     *,
     language: str | None = None,
     split: str | None = None,
+    also: Collection[str] = (),
+    all_queries: bool = False,
     download: bool = True,
     accept_difference: bool = False,
     progress: Progress = silent,
-) -> tuple[Dataset, dict[str, Extra]]:
-    """The dataset, as `load`, and query id -> the extra keys of its record, for queries that have any.
+) -> LoadedSplits:
+    """The dataset, as `load`, and its splits: the one asked for and, of `also`, those that the dataset has.
 
-    Those of the documents come from JsonlCorpus.whole.
+    The splits of a registered dataset that has a name for each, such as beir/scifact, can be loaded together as well.
+    Queries are in the order of their file. With all_queries, those that no split judges are among them.
     """
-    reader, card, expected = open_reader(
-        name_or_path, language=language, split=split, download=download, progress=progress
-    )
+    registered = isinstance(name_or_path, str) and find_entry(name_or_path) is not None
+    places: Sequence[tuple[str | Path, str | None]] = [(name_or_path, None if split == ALL_SPLITS else split)]
+    if not registered and (split == ALL_SPLITS or (split and also)):
+        places = _find_splits(name_or_path, split, also) or places
+    opened = [
+        open_reader(place, language=language, split=one, download=download, progress=progress) for place, one in places
+    ]
+    reader, card, _ = opened[0]
+    if any((one.corpus_files, one.recipe) != (reader.corpus_files, reader.recipe) for one, *_ in opened):
+        names = ", ".join(one.split for one, *_ in opened)
+        raise BadInput(f"{name_or_path} has the splits {names}, of different documents: choose one with --split.")
     corpus = _open_documents(reader, card.ignore_titles, progress)
-    qrels = collect(reader.judgements(refuse))
+    splits: dict[str, Qrels] = {one.split: collect(one.judgements(refuse)) for one, *_ in opened}
+    qrels, *others = splits.values()
+    for judged in others:
+        qrels = {**qrels, **{query_id: {**qrels.get(query_id, {}), **judged[query_id]} for query_id in judged}}
+    if len(splits) > 1:
+        name = card.name if places[0][0] == name_or_path else str(name_or_path)
+        card = dataclasses.replace(card, name=name, split=ALL_SPLITS)
     queries: dict[str, str] = {}
     metadata: dict[str, Extra] = {}
     file = str(reader.corpus_files[0])
-    for place, query, extra in reader.queries(refuse):
-        file = place.file
-        if query.query_id not in qrels:
-            continue
-        if query.query_id in queries:
-            refuse("repeat", place, f"the query id {query.query_id!r} is repeated; ids must be unique")
-        queries[query.query_id] = query.text
-        if extra:
-            metadata[query.query_id] = extra
-    if not queries:
-        raise BadInput(f"{file}: none of its queries is judged in the split {reader.split!r}.")
+    for one, *_ in opened:
+        if queries and not all_queries and qrels.keys() <= queries.keys():
+            break  # All splits have the same file of queries.
+        seen = set()
+        for place, query, extra in one.queries(refuse):
+            file = place.file
+            if query.query_id not in qrels and not all_queries:
+                continue
+            if query.query_id in seen:
+                refuse("repeat", place, f"the query id {query.query_id!r} is repeated; ids must be unique")
+            seen.add(query.query_id)
+            queries.setdefault(query.query_id, query.text)
+            if extra:
+                metadata.setdefault(query.query_id, extra)
+    if queries.keys().isdisjoint(qrels):
+        raise BadInput(f"{file}: none of its queries is judged in the split {', '.join(splits)!r}.")
     if missing := [query_id for query_id in qrels if query_id not in queries]:
-        n = len(missing)
-        raise BadInput(f"{file}: {n} judged queries of the split have no text, such as {missing[0]!r}.")
-    if isinstance(name_or_path, str) and find_entry(name_or_path):
-        counts = zip(COUNTS, (len(corpus), len(queries), sum(map(len, qrels.values()))), strict=True)
-        differences = [f"{key} is {n:,}, not {expected[key]:,}" for key, n in counts if expected.get(key, n) != n]
+        raise BadInput(f"{file}: {len(missing)} judged queries of the split have no text, such as {missing[0]!r}.")
+    if registered or places[0][0] != name_or_path:
+        differences: list[str] = []
+        for (_, _, expected), judged in zip(opened, splits.values(), strict=True):
+            counts = zip(COUNTS, (len(corpus), len(judged), sum(map(len, judged.values()))), strict=True)
+            differences += [f"{key} is {n:,}, not {expected[key]:,}" for key, n in counts if expected.get(key, n) != n]
         marked = f"{card.name} (differs)"
         if differences and not accept_difference:
             raise BadInput(
@@ -120,7 +165,23 @@ def load_with_metadata(
                 f"{marked!r}: bench --accept-difference, or load(…, accept_difference=True)."
             )
         card = dataclasses.replace(card, name=marked) if differences else card
-    return Dataset(corpus=corpus, queries=queries, qrels=qrels, card=card), metadata
+    return LoadedSplits(Dataset(corpus=corpus, queries=queries, qrels=qrels, card=card), splits, metadata)
+
+
+def _find_splits(name_or_path: str | Path, split: str, also: Collection[str]) -> list[tuple[str | Path, str | None]]:
+    """What to open, with its split, for each split asked for; [] for one alone and for a split that is not known."""
+    path, view = split_view(str(name_or_path))
+    known: dict[str, tuple[str | Path, str | None]] = {}
+    if path is not None:
+        kind = find_format(path)
+        names = resolve_name(kind.splits)(path, view) if kind and kind.splits else ()
+        known = {name: (name_or_path, name) for name in names}
+    elif isinstance(name_or_path, str):
+        entries = [entry for entry in read_registry().values() if entry.name == f"{name_or_path}/{entry.split}"]
+        known = {entry.split: (entry.name, None) for entry in entries}
+    if split not in (ALL_SPLITS, *known):
+        return []
+    return [place for name, place in known.items() if split in (ALL_SPLITS, name) or name in also]
 
 
 def _open_documents(reader: DatasetReader, ignore_titles: bool, progress: Progress) -> JsonlCorpus:
@@ -154,7 +215,7 @@ def open_reader(
     language = language and read_language_tag(language)
     if isinstance(name_or_path, str) and (entry := find_entry(name)):
         return _open_entry(entry, language, split, download, progress)
-    path, view = _split_view(name)
+    path, view = split_view(name)
     if path is not None:
         return _open_path(path, view, language, split)
     if isinstance(name_or_path, Path) or name.startswith((".", "/", "~")) or name.endswith(_PATH_ENDINGS):
@@ -204,14 +265,13 @@ def _open_path(
         )
     known = read_card(path)
     _refuse_conflict(f"{path / CARD}", "--lang", known.get("language"), language)
-    _refuse_conflict(f"{path / CARD}", "--split", known.get("split"), split)
     language = known.get("language") or language
     if language and not language.islower():
         language = read_language_tag(language)
     if not language:
         raise BadInput(f"{path} has no card.json that names its language. Name it with --lang, as in --lang ru.")
     options = {"view": view} if view else {}
-    request = ReadRequest(path=path, language=language, split=known.get("split") or split, view=view, options=options)
+    request = ReadRequest(path=path, language=language, split=split or known.get("split"), view=view, options=options)
     reader: DatasetReader = resolve_name(kind.open)(request)
     # A name in another encoding than UTF-8 could not be written to a row.
     name = known.get("name") or os.fsencode(path.resolve().name.split(".")[0]).decode("utf-8", "replace")
@@ -223,10 +283,11 @@ def _open_path(
         self_suffixes=tuple(known.get("self_suffixes", ())),
         **{key: known[key] for key in ("licence", "source", "revision", "provenance") if key in known},
     )
-    return reader, card, {} if view else {key: known[key] for key in (*COUNTS, "fingerprint") if key in known}
+    told = () if view else (*COUNTS, "fingerprint") if reader.split == known.get("split", reader.split) else COUNTS[:1]
+    return reader, card, {key: known[key] for key in told if key in known}
 
 
-def _split_view(name: str) -> tuple[Path | None, str | None]:
+def split_view(name: str) -> tuple[Path | None, str | None]:
     """The path and the view that follows it, if any; None if there is no such path."""
     try:
         path = Path(name).expanduser()

@@ -87,7 +87,8 @@ class Journal:
                 _prepare(db, path)
             journal = cls(path, db)
             stored = {text_of(name): text_of(value) for name, value in journal.read("SELECT * FROM meta")}
-            if not stored:
+            # A kill may have come between the first note and these.
+            if stored.keys() <= {"begun"}:
                 journal.set_meta({"begun": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **meta})
             elif changes := [
                 f"{name} was {_quote(stored[name]) if name in stored else 'not set'} and is now {_quote(value)}"

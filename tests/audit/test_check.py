@@ -93,9 +93,9 @@ def test_the_port_is_read_once(make_port, back_translator, monkeypatch):
 
     monkeypatch.setattr(Journal, "open", open_journal)
     check_port(folder, source=folder.parent / "small", back_translator=back_translator, processes=1)
-    assert opened == ["journal.sqlite", "qa/back/journal.sqlite"]
+    assert opened == ["work/journal.sqlite", "qa/back/work/journal.sqlite"]
     # Only the journal is written, no dataset of segments.
-    assert {path.name for path in (folder / "qa" / "back").iterdir()} <= {
+    assert {path.name for path in (folder / "qa" / "back" / "work").iterdir()} <= {
         "journal.sqlite",
         "journal.sqlite.lock",
         "port.lock",
@@ -154,7 +154,7 @@ def test_segments(make_port):
             assert "".join(part.translation for part in field.parts) == field.translation
     assert [part.source for part in found[0].segments][1:] == ["Ice melts. Snow falls.", "Bear 5 kg", "Wolf 7 kg"]
     # Without the journal, segments are lines.
-    shutil.move(folder / "journal.sqlite", folder / "gone")
+    shutil.move(folder / "work" / "journal.sqlite", folder / "gone")
     assert [part.source for part in next(port.records()).segments][1:] == [
         "Ice melts. Snow falls.",
         "- Bear 5 kg",
@@ -176,10 +176,10 @@ def test_what_is_not_a_port(tmp_path, make_port):
         check_port(tmp_path / "nowhere")
     with pytest.raises(BadInput, match="is not a port: no card"):
         check_port(tmp_path / "small")
-    (folder / "source.txt").write_text(str(tmp_path / "moved"))
+    (folder / "work" / "source.txt").write_text(str(tmp_path / "moved"))
     with pytest.raises(BadInput, match=r"port of 'moved', but its source cannot be read: .* Give the source with"):
         check_port(folder)
-    (folder / "source.txt").unlink()
+    (folder / "work" / "source.txt").unlink()
     with pytest.raises(BadInput, match=r"no dataset of that name here\. Give the source with --source"):
         check_port(folder)
     with pytest.raises(BadInput, match="was not made from mini/en"):

@@ -235,10 +235,8 @@ def test_a_folder_of_another_port(rusbeir, small, change, parts):
 
 def test_a_source_that_was_changed(rusbeir, small):
     assert rusbeir("port", small, *MEMORY).code == 0
-    with (small / "queries.jsonl").open("a") as file:
-        file.write('{"_id": "q3", "text": "hare"}\n')
-    with (small / "qrels" / "test.tsv").open("a") as file:
-        file.write("q3\td2\t1\n")
+    with (small / "corpus.jsonl").open("a") as file:
+        file.write('{"_id": "d9", "text": "Hare"}\n')
     outcome = rusbeir("port", small, *MEMORY)
     assert outcome.code == 2
-    assert one_line(outcome.err, ["source fingerprint was"])
+    assert one_line(outcome.err, ["corpus was"])

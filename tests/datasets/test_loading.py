@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rusbeir.datasets import load, validate
-from rusbeir.datasets.loading import load_with_metadata
+from rusbeir.datasets.loading import load_splits
 from rusbeir.errors import BackendError, BadInput, RusbeirError, UnknownName
 from rusbeir.types import Doc
 
@@ -86,7 +86,7 @@ ODD_QUERIES = '{"_id": "q1", "text": "мост", "Gemini": NaN}\n{"_id": "q2", "
 
 def test_json_that_only_python_reads_is_loaded_and_written_back_as_json(samples):
     path = samples.beir({"corpus.jsonl": ODD_CORPUS, "queries.jsonl": ODD_QUERIES})
-    dataset, metadata = load_with_metadata(path, language="ru")
+    dataset, _, metadata = load_splits(path, language="ru")
     assert [doc.text for doc in dataset.corpus] == ["Мост\t.", "a", "b"]
     assert dict(dataset.queries) == {"q1": "мост", "q2": "ёж\x01"}
     assert metadata == {"q1": {"Gemini": None}, "q2": {"k": {"l": None}}}
@@ -127,7 +127,7 @@ Q1 = "q1\td1\t1\n"
         (TWO_SPLITS, {"language": "ru"}, BadInput, "has the splits dev, test: choose one with --split"),
         ({}, {"language": "ru", "split": "tset"}, UnknownName, "No split 'tset'. Did you mean 'test'"),
         ({"card.json": json.dumps(CARD)}, {"language": "en"}, BadInput, "language is 'ru', not 'en': omit --lang"),
-        ({"card.json": json.dumps(CARD)}, {"split": "dev"}, BadInput, "split is 'test', not 'dev': omit --split"),
+        ({"card.json": json.dumps(CARD)}, {"split": "dev"}, UnknownName, "No split 'dev'. Available: test"),
         ({"card.json": "{"}, {}, BadInput, "card.json:1: not JSON"),
         ({"card.json": "[]"}, {}, BadInput, r"not a card \(the value is \[\], not an object\)"),
         ({"card.json": '{"language": 1}'}, {}, BadInput, r"card.json: not a card \(language is 1, not a string\)"),

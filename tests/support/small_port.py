@@ -77,6 +77,7 @@ QUERIES: list[dict[str, Any]] = [
     {"_id": "q1", "text": "ice melts", "metadata": {"b": 2}},
     {"_id": "q2", "text": "mountain lake morning"},
 ]
+MORE_QUERIES = [{"_id": "q3", "text": "snow falls"}, {"_id": "q4", "text": "hare night"}]
 QRELS = "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td3\t0\nq2\td3\t1\n"
 
 
@@ -101,3 +102,11 @@ def dataset_bytes(folder: Path) -> dict[str, bytes]:
     names = ["corpus.jsonl", "queries.jsonl", "card.json", "qa/summary.json", "qa/failures.jsonl", "qa/flagged.jsonl"]
     files = [folder / name for name in names] + sorted((folder / "qrels").iterdir())
     return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+
+
+def add_split(folder: Path) -> Path:
+    """Add the split train, with a query of its own and one of test, and a query of no split."""
+    with (folder / "queries.jsonl").open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in MORE_QUERIES)
+    (folder / "qrels" / "train.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td3\t1\nq3\td1\t1\n")
+    return folder

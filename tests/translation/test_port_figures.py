@@ -88,7 +88,7 @@ def test_segments_through_a_server_that_fails(name, options, tmp_path, monkeypat
     assert min(faults.values()) > 0
     assert 0.15 < sum(faults.values()) / server.requests < 0.25
     assert report["retries"] > 0
-    with Journal.open(tmp_path / "out" / "journal.sqlite", {}) as journal:
+    with Journal.open(tmp_path / "out" / "work" / "journal.sqlite", {}) as journal:
         noted = journal.read("SELECT state, count(*) FROM attempt GROUP BY state")
     sys.stdout.write(  # shown by pytest -s
         f"\n{name}: {server.requests} requests, {sum(faults.values())} faults {faults}, {report['retries']} retries, "

@@ -23,6 +23,19 @@ def test_killed_ports_end_with_the_same_bytes(tmp_path):
     assert outcome.differing == 0
 
 
+def test_killed_ports_of_several_splits(tmp_path):
+    source = port_data.write_corpus(tmp_path / "source", 400)
+    header, *lines = (source / "qrels" / "test.tsv").read_text().splitlines(keepends=True)
+    for split, left in (("test", lines[::2]), ("train", lines[1::2])):
+        (source / "qrels" / f"{split}.tsv").write_text("".join([header, *left]))
+    options = ["--to", "ru", "--translator", "python:benchmarks.port_data.slow"]
+    outcome = kills.kill_and_go_on(source, tmp_path, options, kills=3, seed=2)
+    assert (outcome.kills, outcome.differing) == (3, 0)
+    kills.finish(kills.command(source, tmp_path / "added", *options, "--split", "test"))
+    kills.finish(kills.command(source, tmp_path / "added", *options, "--split", "train"))
+    assert kills.content(tmp_path / "added") == kills.content(tmp_path / "alone")
+
+
 def test_killed_ports_with_apertium(tmp_path, shared_data, needs):
     needs("apertium", shutil.which("apertium") is not None, "apt-get install apertium-eng-spa")
     options = ["--to", "es", "--translator", "apertium", "--keep-untranslated", "--sample", "150"]

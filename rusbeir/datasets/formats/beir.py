@@ -128,12 +128,7 @@ class BeirReader:
 
 
 def _open_bundled(request: ReadRequest, bundle: Bundle, corpora: Mapping[str, str], *, recipe: str) -> BeirReader:
-    files = (PurePosixPath(name) for name in sorted(bundle.names))
-    splits = {
-        file.name.split(".tsv")[0]: str(file)
-        for file in files
-        if str(file.parent) == "qrels" and file.name.endswith((".tsv", ".tsv.gz"))
-    }
+    splits = list_splits(request.path, request.view, request.options.get("within", ""))
     if not splits:
         raise BadInput(f"{request.path} has no qrels/<split>.tsv; a dataset needs judgements.")
     if request.split is None and len(splits) > 1:
@@ -154,6 +149,17 @@ def _open_bundled(request: ReadRequest, bundle: Bundle, corpora: Mapping[str, st
         corpus_files=paths,
         plain_corpus=paths[0] if plain else None,
     )
+
+
+def list_splits(path: Path, view: str | None, within: str = "") -> dict[str, str]:
+    """The splits at the path, which are those of every view: split -> its file of judgements."""
+    bundle = open_bundle(path, within)
+    files = (PurePosixPath(name) for name in sorted(bundle.names if bundle else ()))
+    return {
+        file.name.split(".tsv")[0]: str(file)
+        for file in files
+        if str(file.parent) == "qrels" and file.name.endswith((".tsv", ".tsv.gz"))
+    }
 
 
 def open_bundle(path: Path, within: str = "") -> Bundle | None:

@@ -39,7 +39,7 @@ def is_hub(path: Path) -> bool:
 
 def open_hub(request: ReadRequest) -> HubReader:
     """The dataset in the folders. Raises BadInput or UnknownName for a part or a split that is not there."""
-    roots = (request.path, *(request.also or _find_judgements(request)))
+    roots = (request.path, *(request.also or _find_judgements(request.path, request.split)))
     split = request.split or _only_split(roots, request)
     parts: dict[str, tuple[Path, ...]] = {}
     for root in roots:
@@ -85,10 +85,16 @@ class HubReader:
         return tables.read_judgements(self.qrels_files, complain)
 
 
-def _find_judgements(request: ReadRequest) -> tuple[Path, ...]:
+def list_splits(path: Path, view: str | None) -> list[str]:
+    """The names of the splits in the folder, or in the one with its judgements."""
+    found = (read_layout(root).by_split("qrels", view) for root in (path, *_find_judgements(path, None)))
+    return next((sorted(by_split) for by_split in found if by_split), [])
+
+
+def _find_judgements(folder: Path, split: str | None) -> tuple[Path, ...]:
     """The sibling folder in which BEIR and AIR-Bench put the judgements of that folder."""
-    path = request.path.resolve()
-    names = (f"{path.name}-qrels", f"qrels-{path.name}-{request.split or 'dev'}")
+    path = folder.resolve()
+    names = (f"{path.name}-qrels", f"qrels-{path.name}-{split or 'dev'}")
     return tuple(path.parent / name for name in names if (path.parent / name).is_dir())
 
 

@@ -78,6 +78,8 @@ class Format:
     """Takes a ReadRequest and returns a DatasetReader. Raises BadInput or UnknownName."""
     claims: str = ""
     """Takes a Path and tells whether it is in this format; empty if no path can be recognised."""
+    splits: str = ""
+    """Takes a Path and a view or None, and returns the names of the splits; empty where a path has only one."""
     ignore_titles: bool = False
     """Whether a path of this format is read without titles if no card says otherwise."""
     parts: tuple[str, ...] = ("corpus", "queries", "qrels")
@@ -85,10 +87,16 @@ class Format:
 
 
 _HERE = "rusbeir.datasets.formats"
+_BEIR_SPLITS = f"{_HERE}.beir:list_splits"
 FORMATS = {
-    "hub": Format(claims=f"{_HERE}.hub:is_hub", open=f"{_HERE}.hub:open_hub"),
-    "beir": Format(claims=f"{_HERE}.beir:is_beir", open=f"{_HERE}.beir:open_beir"),
-    "cocktail": Format(claims=f"{_HERE}.beir:is_cocktail", open=f"{_HERE}.beir:open_cocktail", ignore_titles=True),
+    "hub": Format(claims=f"{_HERE}.hub:is_hub", open=f"{_HERE}.hub:open_hub", splits=f"{_HERE}.hub:list_splits"),
+    "beir": Format(claims=f"{_HERE}.beir:is_beir", open=f"{_HERE}.beir:open_beir", splits=_BEIR_SPLITS),
+    "cocktail": Format(
+        claims=f"{_HERE}.beir:is_cocktail",
+        open=f"{_HERE}.beir:open_cocktail",
+        splits=_BEIR_SPLITS,
+        ignore_titles=True,
+    ),
     "squad": Format(claims=f"{_HERE}.squad:is_squad", open=f"{_HERE}.squad:open_squad"),
     "pairs": Format(open=f"{_HERE}.question_passage:open_pairs", parts=("pairs",)),
 }

@@ -3,36 +3,37 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias, Unpack
+from typing import IO, Any, TypeAlias, Unpack
 
-from rusbeir.datasets.loading import load_with_metadata
+from rusbeir.datasets.loading import take_split
 from rusbeir.datasets.registry import find_entry
 from rusbeir.datasets.writing import name_qrels_file
-from rusbeir.errors import BackendError, BadInput
+from rusbeir.errors import BackendError
 from rusbeir.jobs import Budget, Journal, Task
-from rusbeir.languages import parse_target_language
 from rusbeir.storage import atomic_file
-from rusbeir.translation.backends import TranslatorOptions, make
+from rusbeir.text import digest
+from rusbeir.translation.backends import TranslatorOptions
 from rusbeir.translation.port import output
-from rusbeir.translation.port.fields import FIELDS, Material, parse_fields, sample_documents
+from rusbeir.translation.port.fields import FIELDS, Material, load_material, sample_documents
 from rusbeir.translation.port.folder import (
+    CORPUS,
     LAYOUT,
+    QUERY_LAYOUT,
+    WORK,
     apply_cuts,
-    encode_cut,
     open_port_folder,
     read_cuts,
     read_translator_names,
     write_source_path,
 )
 from rusbeir.translation.port.output import ported_card
-from rusbeir.translation.port.plan import Plan, TranslatorEntry
+from rusbeir.translation.port.plan import Plan, Translators, make_entries
 from rusbeir.translation.port.runner import Tell, run_to_end, translate_pending
 from rusbeir.translation.segments.glossary import Glossary, read_glossary
 from rusbeir.translation.tm.pairs import write_pairs
-from rusbeir.translation.translator import ChecksPair, Translator
 from rusbeir.types import Card, Dataset, Progress, silent
 
 PROGRESS_EVERY = 1000
@@ -49,10 +50,6 @@ class Incomplete(BackendError):
         self.report = report
 
 
-Translators: TypeAlias = Translator | Sequence["Translators"]
-"""One translator, or several that are tried in turn; sequences may be nested."""
-
-
 def port(
     dataset: str | Path | Dataset,
     *,
@@ -61,6 +58,7 @@ def port(
     translator: str | Translators | None = "memory",
     language: str | None = None,
     split: str | None = None,
+    all_queries: bool = False,
     fields: Sequence[str] = FIELDS,
     sample: int | None = None,
     seed: int = 0,
@@ -76,6 +74,8 @@ def port(
 ) -> Report:
     """Translate a dataset into the folder out, and return a report (docs/port.md).
 
+    A path, or a name such as beir/scifact, is ported with all its splits, or with the split asked for and those that
+    the port in out has already. Queries that no split judges are left out, unless all_queries.
     Whatever was translated before by these translators into this folder is not asked for again. The options are
     those of the translators (memory=, model=, llm=, …); translator None means those of the port in out,
     which is resumed. retry_failed asks again for what has failed; with keep_untranslated, texts that came
@@ -86,9 +86,18 @@ def port(
 
     >>> rusbeir.port("xquad/en", to="ru", translator="memory", memory="pairs.tsv", out="out")  # doctest: +SKIP
     """
-    source = load_material(dataset, language=language, split=split, fields=fields, progress=progress)
+    source = load_material(
+        dataset,
+        language=language,
+        split=split,
+        also={path.stem for path in Path(out).glob("qrels/*.tsv")},
+        all_queries=all_queries,
+        fields=fields,
+        progress=progress,
+    )
     card = source.dataset.card
-    name_qrels_file(card.split)  # A split that cannot be written is refused before anything is paid.
+    for name in source.splits:
+        name_qrels_file(name)  # A split that cannot be written is refused before anything is paid.
     material = source if sample is None else replace(source, dataset=sample_documents(source.dataset, sample, seed))
     if translator is None:
         translator = ",".join(read_translator_names(Path(out)))
@@ -99,20 +108,26 @@ def port(
         "sample": "all" if sample is None else f"{sample} (seed {seed})",
         "glossary": terms.signature if terms else "none",
     }
+    fingerprints = {name: take_split(source.dataset, name, qrels).fingerprint for name, qrels in source.splits.items()}
     meta = {
         "source": card.name,
-        "source fingerprint": source.dataset.fingerprint,
+        CORPUS: replace(source.dataset, queries={}, qrels={}).fingerprint,
         "from": card.language,
         "to": to,
         **settings,
+        # Which documents are drawn depends on the judgements.
+        **({} if sample is None else {"splits": ",".join(source.splits)}),
     }
-    with open_port_folder(Path(out), meta, given, more=retry_failed) as (journal, chain):
+    with open_port_folder(Path(out), meta, given, more=retry_failed, formerly=fingerprints.values()) as (
+        journal,
+        chain,
+    ):
         if isinstance(dataset, Path) or (isinstance(dataset, str) and not find_entry(dataset)):
             write_source_path(Path(out), Path(dataset))
         return PortJob(
             material=material,
             source=card,
-            source_fingerprint=source.dataset.fingerprint,
+            source_fingerprints=fingerprints,
             target=to,
             plan=Plan(language=card.language, glossary=terms, entries=chain),
             settings=settings,
@@ -163,8 +178,8 @@ class PortJob:
 
     material: Material
     source: Card
-    source_fingerprint: str
-    """Of the whole dataset, as the card is, where the material is a sample."""
+    source_fingerprints: Mapping[str, str]
+    """split -> that of the whole dataset, as the card is, where the material is a sample."""
     target: str
     plan: Plan
     settings: Mapping[str, str]
@@ -198,6 +213,7 @@ class PortJob:
             "from": self.source.language,
             "to": self.target,
             "split": self.source.split,
+            "splits": list(self.source_fingerprints),
             "translators": [entry.signature for entry in self.plan.entries],
             **{name: found[name] for name in ("segments", "translated", "kept", "missing", "flagged")},
             "passes": found["passes"],
@@ -212,29 +228,33 @@ class PortJob:
         return {**report, **self._publish(found)}
 
     def _cut(self) -> None:
-        """Put the units of all texts into the journal, once, and write down in LAYOUT how each text was cut."""
-        path = self.out / LAYOUT
-        if self.journal.get_meta("cut") and path.exists():
-            return
-        first = self.plan.steps[0]
-        total = len(self.material.dataset.corpus) + len(self.material.dataset.queries)
-        with atomic_file(path) as file:
-
-            def tasks() -> Iterator[Task]:
-                for n, text in enumerate(self.material.texts()):
-                    if n % PROGRESS_EVERY == 0:
-                        self.progress("cut texts", n, None)
-                    pieces = self.plan.cut(text, first)
-                    file.write(encode_cut(pieces))
-                    for piece, sent in pieces:
-                        if sent:
-                            yield Task.of(first.kind, piece)
-
-            self.journal.add(tasks())
+        """Put the units of texts that are new into the journal, and write down in the layouts how each was cut."""
+        work, first = self.out / WORK, self.plan.steps[0]
         # What later steps were given before was cut from other units.
         later = {f"cut {step.number}": "" for step in self.plan.steps[1:]}
-        self.journal.set_meta({"cut": "yes", **later})
-        self.progress("cut texts", total, total)
+
+        def tasks(file: IO[bytes], texts: Iterable[str], name: Callable[[str], str]) -> Iterator[Task]:
+            for n, text in enumerate(texts):
+                if n % PROGRESS_EVERY == 0:
+                    self.progress("cut texts", n, None)
+                pieces = self.plan.cut(text, first)
+                lengths = " ".join([str(len(piece) if sent else -len(piece)) for piece, sent in pieces])
+                file.write(f"{name(text)}{lengths}\n".encode())
+                for piece, sent in pieces:
+                    if sent:
+                        yield Task.of(first.kind, piece)
+
+        if not (self.journal.get_meta("cut") and (work / LAYOUT).exists()):
+            with atomic_file(work / LAYOUT) as file:
+                self.journal.add(tasks(file, self.material.document_texts(), lambda text: ""))
+            self.journal.set_meta({"cut": "yes", **later})
+        path = work / QUERY_LAYOUT
+        known = dict(read_cuts(path)) if path.exists() else {}
+        if new := [text for text in dict.fromkeys(self.material.query_texts()) if digest(text) not in known]:
+            with atomic_file(path) as file:
+                file.write(path.read_bytes() if known else b"")
+                self.journal.add(tasks(file, new, lambda text: f"{digest(text)}\t"))
+                self.journal.set_meta(later)
 
     def _what_is_missing(self, found: Mapping[str, Any]) -> str:
         last = found["passes"][-1]
@@ -249,10 +269,16 @@ class PortJob:
 
     def _publish(self, found: Mapping[str, Any]) -> Report:
         """Write the dataset; its name, fingerprint, licence and counts."""
-        lengths = read_cuts(self.out / LAYOUT)
+        work = self.out / WORK
+        documents = (lengths for _, lengths in read_cuts(work / LAYOUT))
+        queries = dict(read_cuts(work / QUERY_LAYOUT)) if (work / QUERY_LAYOUT).exists() else {}
 
-        def translate(texts: Sequence[str]) -> list[str]:
-            cuts = list(apply_cuts(lengths, texts, self.out / LAYOUT))
+        def translate(kind: str, texts: Sequence[str]) -> list[str]:
+            if kind == "document":
+                cuts = list(apply_cuts(documents, texts, work / LAYOUT))
+            else:
+                lengths = (queries.get(digest(text), []) for text in texts)
+                cuts = list(apply_cuts(lengths, texts, work / QUERY_LAYOUT))
             answers = self.plan.joined(self.journal, cuts, keep=found["kept"] > 0)
             present = [answer for answer in answers if answer is not None]
             if len(present) < len(answers):
@@ -261,66 +287,8 @@ class PortJob:
                 )
             return present
 
-        card = ported_card(self.source, self.source_fingerprint, self.target, self.plan.entries, self.settings, found)
+        card = ported_card(self.source, self.source_fingerprints, self.target, self.plan.entries, self.settings, found)
         fingerprint = output.publish(self.out, self.material, translate, card, self.progress)
         dataset = self.material.dataset
         counts = {"n_docs": len(dataset.corpus), "n_queries": len(dataset.queries)}
         return {"name": card.name, "fingerprint": fingerprint, "licence": card.licence, **counts}
-
-
-def load_material(
-    dataset: str | Path | Dataset,
-    *,
-    language: str | None = None,
-    split: str | None = None,
-    fields: Sequence[str] = FIELDS,
-    progress: Progress = silent,
-) -> Material:
-    """The dataset with what a port needs of it: the fields to translate, and the metadata of its queries."""
-    chosen = parse_fields(",".join(fields))
-    metadata: Mapping[str, Mapping[str, Any]] = {}
-    if not isinstance(dataset, Dataset):
-        dataset, metadata = load_with_metadata(dataset, language=language, split=split, progress=progress)
-    # As bench does: better now than when all is translated.
-    dataset.refuse_spaced_ids()
-    return Material(dataset=dataset, fields=chosen, query_metadata=metadata)
-
-
-def make_entries(
-    translator: str | Translators,
-    source: str,
-    target: str,
-    options: TranslatorOptions,
-    *,
-    checked: bool = True,
-) -> tuple[TranslatorEntry, ...]:
-    """The translators, in order, with the names that messages and the journal use; checked: ready for that pair."""
-    parse_target_language(target, source)
-    if isinstance(translator, str):
-        names = [name.strip() for name in translator.split(",")]
-        made = make(translator, source=source, target=target, **options)
-    elif options:
-        raise BadInput(f"The option {next(iter(options))!r} is for translators given by name; set it on the object.")
-    else:
-        made = tuple(_flatten(translator))
-        names = [""] * len(made)
-    if checked:
-        for one in made:
-            if isinstance(one, ChecksPair):
-                one.check(source, target)
-    entries = tuple(TranslatorEntry.of(one, name) for one, name in zip(made, names, strict=True))
-    if not entries or len({entry.signature for entry in entries}) < len(entries):
-        raise BadInput("translator= must contain at least one translator, and each only once.")
-    return entries
-
-
-def _flatten(translators: Translators) -> Iterator[Translator]:
-    if isinstance(translators, str):
-        raise BadInput(
-            f"translator= contains the name {translators!r} among objects: pass make({translators!r}) in its place."
-        )
-    if not isinstance(translators, Sequence):
-        yield translators
-        return
-    for one in translators:
-        yield from _flatten(one)

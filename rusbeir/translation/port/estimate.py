@@ -8,7 +8,7 @@ import time
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple, Unpack
 
@@ -16,9 +16,9 @@ import numpy as np
 
 from rusbeir.datasets.corpus import hash_id
 from rusbeir.translation.backends import TranslatorOptions
-from rusbeir.translation.port.api import PROGRESS_EVERY, Translators, load_material, make_entries
-from rusbeir.translation.port.fields import FIELDS, Material, sample_documents
-from rusbeir.translation.port.plan import Plan, TranslatorEntry
+from rusbeir.translation.port.api import PROGRESS_EVERY
+from rusbeir.translation.port.fields import FIELDS, Material, load_material, sample_documents
+from rusbeir.translation.port.plan import Plan, TranslatorEntry, Translators, make_entries
 from rusbeir.translation.port.runner import run_to_end
 from rusbeir.translation.segments.glossary import Glossary, read_glossary
 from rusbeir.translation.translator import ChecksPair, Closes
@@ -110,6 +110,7 @@ def estimate_port(
     language: str | None = None,
     split: str | None = None,
     fields: Sequence[str] = FIELDS,
+    all_queries: bool = False,
     sample: int | None = None,
     seed: int = 0,
     glossary: str | Path | None = None,
@@ -120,7 +121,9 @@ def estimate_port(
 
     Needs no credentials. Raises what port raises for the dataset, the languages and the options.
     """
-    material = load_material(dataset, language=language, split=split, fields=fields, progress=progress)
+    material = load_material(
+        dataset, language=language, split=split, all_queries=all_queries, fields=fields, progress=progress
+    )
     if sample is not None:
         material = replace(material, dataset=sample_documents(material.dataset, sample, seed))
     given = make_entries(translator, material.dataset.card.language, to, options, checked=False)
@@ -133,7 +136,7 @@ def _measured(material: Material, plan: Plan, progress: Progress) -> tuple[Volum
     hashes, lengths = array("Q"), array("L")
     first: list[str] = []
     texts = 0
-    for texts, text in enumerate(material.texts(), 1):
+    for texts, text in enumerate(chain(material.document_texts(), material.query_texts()), 1):
         if texts % PROGRESS_EVERY == 0:
             progress("count segments", texts, None)
         for piece, sent in plan.cut(text, plan.steps[0]):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from rusbeir.datasets import JsonlCorpus
+from rusbeir.datasets.loading import ALL_SPLITS, load_splits
 from rusbeir.errors import BadInput
-from rusbeir.types import Corpus, Dataset, Doc
+from rusbeir.types import Corpus, Dataset, Doc, Progress, Qrels, silent
 
 FIELDS = ("title", "text", "query")
 
@@ -40,19 +42,17 @@ class Material:
     """A dataset, what is translated of it, and what is copied unchanged."""
 
     dataset: Dataset
+    """With the queries of all its splits, and with all judgements that are to be written."""
+    splits: Mapping[str, Qrels]
+    """split -> its judgements, perhaps more than those of the dataset."""
     fields: tuple[str, ...] = FIELDS
     query_metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """query id -> the keys of its record other than _id and text."""
 
-    def documents(self) -> Iterator[Whole]:
-        """The documents, each with the further keys of its record, in corpus order."""
-        return whole_documents(self.dataset.corpus)
-
-    def texts(self) -> Iterator[str]:
-        """Every text to translate, documents first; those without any character are left out."""
+    def document_texts(self) -> Iterator[str]:
+        """The texts to translate of all documents; those without any character are left out."""
         for doc in self.dataset.corpus:
             yield from self.texts_of(doc)
-        yield from self.query_texts()
 
     def texts_of(self, doc: Doc) -> list[str]:
         """The texts to translate of one document, title first."""
@@ -69,6 +69,38 @@ class Material:
         return Doc(doc.doc_id, text, title)
 
 
+def load_material(
+    dataset: str | Path | Dataset,
+    *,
+    language: str | None = None,
+    split: str | None = None,
+    also: Collection[str] = (),
+    all_queries: bool = False,
+    fields: Sequence[str] = FIELDS,
+    progress: Progress = silent,
+) -> Material:
+    """The dataset with what a port needs of it: its splits, the fields to translate, the metadata of its queries.
+
+    split None means all of them; `also` names others that are wanted as far as the dataset has them.
+    """
+    chosen = parse_fields(",".join(fields))
+    metadata: Mapping[str, Mapping[str, Any]] = {}
+    if isinstance(dataset, Dataset):
+        splits: Mapping[str, Qrels] = {dataset.card.split: dataset.qrels}
+    else:
+        dataset, splits, metadata = load_splits(
+            dataset,
+            language=language,
+            split=split or ALL_SPLITS,
+            also=also,
+            all_queries=all_queries,
+            progress=progress,
+        )
+    # As bench does: better now than when all is translated.
+    dataset.refuse_spaced_ids()
+    return Material(dataset=dataset, splits=splits, fields=chosen, query_metadata=metadata)
+
+
 def whole_documents(corpus: Corpus) -> Iterator[Whole]:
     """The documents, each with the further keys of its record; {} where the corpus does not know them."""
     if isinstance(corpus, JsonlCorpus | Sample):
@@ -80,7 +112,8 @@ def sample_documents(dataset: Dataset, n: int, seed: int) -> Dataset:
     """The dataset with n documents: judged ones first, then others drawn by the seed; in corpus order.
 
     Where more than n are judged, n of those are drawn. Judgements of documents left out go, and with them the
-    queries that keep no relevant document. Raises BadInput where no query would be left.
+    queries that keep no relevant document; queries without any judgement stay. Raises BadInput where no
+    judged query would be left.
     """
     if n < 1:
         raise BadInput(f"--sample {n}: take at least 1 document.")
@@ -97,7 +130,9 @@ def sample_documents(dataset: Dataset, n: int, seed: int) -> Dataset:
     qrels = {query_id: grades for query_id, grades in left.items() if any(grade > 0 for grade in grades.values())}
     if not qrels:
         raise BadInput(f"--sample {n} leaves no query with a relevant document; take more documents.")
-    queries = {query_id: text for query_id, text in dataset.queries.items() if query_id in qrels}
+    queries = {
+        query_id: text for query_id, text in dataset.queries.items() if query_id in qrels or query_id not in left
+    }
     return replace(dataset, corpus=Sample(dataset.corpus, kept), queries=queries, qrels=qrels)
 
 

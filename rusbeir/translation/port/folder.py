@@ -6,122 +6,179 @@ import contextlib
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rusbeir.datasets.formats.files import open_file
+from rusbeir.datasets.loading import split_view
 from rusbeir.errors import BadInput
 from rusbeir.jobs import Journal
 from rusbeir.storage import atomic_file, hold, refuse_links
+from rusbeir.translation.backends.python import PREFIX
 from rusbeir.translation.port.plan import TranslatorEntry, continue_chain, dump_entries, read_entries
 from rusbeir.translation.segments.segment import Piece
 
+WORK = "work"
+"""The subfolder of a port with the files that resuming needs; earlier versions had them in the port itself."""
 JOURNAL = "journal.sqlite"
 LAYOUT = "layout.txt"
+"""The lengths of the pieces of each text of a document, one line for each; those not sent are negative."""
+QUERY_LAYOUT = "layout-queries.txt"
+"""The same for queries, behind the digest of the text, so that queries can be added."""
 SOURCE = "source.txt"
 """The path of a source that is not a registered dataset. It is not in the card, which is the same on all machines."""
 _LOCK = "port.lock"
+_WORKING = re.compile(r"journal(-\w+)?\.sqlite|layout(-\w+)?\.txt|source\.txt")
 # A temporary file of rusbeir.storage.atomic_file.
 _TEMPORARY = re.compile(r"\..+\.(?:jsonl|json|tsv|txt)\.[a-z0-9_]{8}")
 _TRANSLATORS = "translators"
+CORPUS = "corpus"
+"""The name in a journal under which it has the digest of the source's documents."""
 
 
 @contextlib.contextmanager
 def open_port_folder(
-    out: Path, meta: Mapping[str, str], given: Sequence[TranslatorEntry], *, more: bool
+    out: Path,
+    meta: Mapping[str, str],
+    given: Sequence[TranslatorEntry],
+    *,
+    more: bool,
+    formerly: Collection[str] = (),
 ) -> Iterator[tuple[Journal, tuple[TranslatorEntry, ...]]]:
     """Open the journal of a port by these translators into out; also yields the translators that continue it.
 
     A journal of other translators is set aside, and found again when they come back. With more, the given ones
-    continue where the journal's own have failed. Raises BadInput where out contains something else than a port, a
-    port of something else, or a symbolic link, and BackendError while another process uses it.
+    continue where the journal's own have failed. A journal of an earlier version is known by one of the fingerprints in
+    formerly. Raises BadInput where out contains something else than a port, a port of something else, or a symbolic
+    link, and BackendError while another process uses it.
     """
     _refuse_foreign(out, more=more)
-    with contextlib.closing(hold(out / _LOCK, out)):
-        for path in (path for folder in (out, out / "qrels", out / "qa") for path in folder.glob(".*")):
+    work = out / WORK
+    with contextlib.closing(hold(work / _LOCK, out)):
+        if any(_WORKING.fullmatch(path.name) for path in out.iterdir()):
+            _gather(out, meta, formerly)
+        for path in (path for folder in (out, work, out / "qrels", out / "qa") for path in folder.glob(".*")):
             if _TEMPORARY.fullmatch(path.name):
                 path.unlink(missing_ok=True)  # A killed process left it.
-        with _open_journal(out, meta, given, more=more) as (journal, chain):
+        with _open_journal(work, meta, given, more=more) as (journal, chain):
             journal.set_meta({_TRANSLATORS: dump_entries(chain)})
             yield journal, chain
 
 
+def _gather(out: Path, meta: Mapping[str, str], formerly: Collection[str]) -> None:
+    """Move the working files of a port of an earlier version into their folder.
+
+    Its journals know the source by a fingerprint over queries, too, which is one of formerly where it is the same.
+    """
+    with contextlib.closing(hold(out / _LOCK, out)):
+        # Closing a journal empties its log, which must not be left behind.
+        for path in out.glob("journal*.sqlite"):
+            with Journal.open(path, {}) as journal:
+                if journal.get_meta("source fingerprint") in formerly:
+                    journal.set_meta({CORPUS: meta[CORPUS]})
+        for path in [path for path in out.iterdir() if _WORKING.fullmatch(path.name)]:
+            path.replace(out / WORK / path.name)
+    for path in out.glob("*.lock"):
+        path.unlink()
+
+
 @contextlib.contextmanager
 def _open_journal(
-    out: Path, meta: Mapping[str, str], given: Sequence[TranslatorEntry], *, more: bool
+    work: Path, meta: Mapping[str, str], given: Sequence[TranslatorEntry], *, more: bool
 ) -> Iterator[tuple[Journal, tuple[TranslatorEntry, ...]]]:
     """Open the journal that these translators continue, after moving it into its place, or a new one."""
-    place = out / JOURNAL
+    place = work / JOURNAL
     if place.exists():
         with Journal.open(place, meta) as journal:
-            stored = _read_translators(journal)
+            stored = read_translators(journal)
+            if not stored and (work / LAYOUT).exists():
+                raise BadInput(
+                    f"{place} is empty, although texts were cut for it: its translations are lost. "
+                    f"Restore a copy of it, or remove {LAYOUT} next to it to start over."
+                )
             chain = continue_chain(stored, given, more=more) if stored else tuple(given)
             if chain is not None:
                 yield journal, chain
                 return
         digest = hashlib.sha256("\n".join(entry.signature for entry in stored).encode()).hexdigest()[:8]
-        _move(out, "", f"-{digest}")
+        _move(work, "", f"-{digest}")
     chain = None
-    for path in sorted(out.glob("journal-*.sqlite")):
+    for path in sorted(work.glob("journal-*.sqlite")):
         with Journal.open(path, meta) as journal:
-            chain = continue_chain(_read_translators(journal), given, more=False)
+            chain = continue_chain(read_translators(journal), given, more=False)
         if chain is not None:
-            _move(out, path.stem.removeprefix("journal"), "")
+            _move(work, path.stem.removeprefix("journal"), "")
             break
     with Journal.open(place, meta) as journal:
         yield journal, chain or tuple(given)
 
 
-def _read_translators(journal: Journal) -> tuple[TranslatorEntry, ...]:
+def read_translators(journal: Journal) -> tuple[TranslatorEntry, ...]:
     """The translators that a journal was created with; () where a kill prevented that note."""
-    return read_entries(journal.get_meta(_TRANSLATORS) or "[]")
+    try:
+        return read_entries(journal.get_meta(_TRANSLATORS) or "[]")
+    except BadInput as error:
+        raise BadInput(f"{journal.path}: {error}") from error
 
 
 def read_translator_names(out: Path) -> list[str]:
-    """The names of the translators of the port in out. Raises BadInput where there is none."""
+    """The names of the translators of the port in out.
+
+    Raises BadInput where there is no port, and for a function of the user's: only a caller names code to be imported.
+    """
     _refuse_foreign(out, more=True)
-    with Journal.open(out / JOURNAL, {}) as journal:
-        return [entry.name for entry in _read_translators(journal)]
+    with Journal.open(find_work(out) / JOURNAL, {}) as journal:
+        names = [entry.name for entry in read_translators(journal)]
+    if own := next((name for name in names if name.startswith(PREFIX)), None):
+        raise BadInput(
+            f"{out} was made by {own}, and rusbeir imports no code that a folder names. "
+            f"Name it yourself with --translator {','.join(names)}."
+        )
+    return names
 
 
 def _refuse_foreign(out: Path, *, more: bool) -> None:
     if out.exists() and not out.is_dir():
         raise BadInput(f"{out} is a file; --out names a folder.")
     refuse_links(out)
-    found = {path.name for path in out.iterdir() if path.suffix != ".lock"} if out.is_dir() else set()
+    work = out / WORK
+    paths = [path for folder in (out, work) if folder.is_dir() for path in folder.iterdir()]
+    found = {path.name for path in paths if path.suffix != ".lock" and path != work}
     if found and not any(name.startswith("journal") and name.endswith(".sqlite") for name in found):
         raise BadInput(f"{out} contains files but no port to resume. Choose another folder.")
     if more and not found:
         raise BadInput(f"{out} contains no port, so there are no failures to retry. Leave --retry-failed out.")
 
 
-def _move(out: Path, old: str, new: str) -> None:
-    """Rename a journal, which nobody has open, and its layout, which is made again where it is missing."""
-    for name in (LAYOUT, JOURNAL):
+def _move(work: Path, old: str, new: str) -> None:
+    """Rename a journal, which nobody has open, and its layouts, which are made again where they are missing."""
+    for name in (LAYOUT, QUERY_LAYOUT, JOURNAL):
         stem, _, ending = name.partition(".")
-        path = out / f"{stem}{old}.{ending}"
+        path = work / f"{stem}{old}.{ending}"
         if path.exists():
-            path.replace(out / f"{stem}{new}.{ending}")
-    (out / f"journal{old}.sqlite.lock").unlink(missing_ok=True)
+            path.replace(work / f"{stem}{new}.{ending}")
+    (work / f"journal{old}.sqlite.lock").unlink(missing_ok=True)
+
+
+def find_work(out: Path) -> Path:
+    """The folder of a port's working files: its subfolder, or where an earlier version left them, the port itself."""
+    return out / WORK if (out / WORK).is_dir() else out
 
 
 def write_source_path(out: Path, path: Path) -> None:
-    """Record where the source of the port in out is."""
-    with atomic_file(out / SOURCE) as file:
+    """Record where the source of the port in out is, unless that is no path but a name that several splits share."""
+    if split_view(str(path))[0] is None:
+        return
+    with atomic_file(out / WORK / SOURCE) as file:
         file.write(os.fsencode(path.expanduser().absolute()))
 
 
 def read_source_path(out: Path) -> Path | None:
     """The recorded path of the port's source; None where none can be read, as of a source that has a name."""
     try:
-        return Path(os.fsdecode((out / SOURCE).read_bytes()))
+        return Path(os.fsdecode((find_work(out) / SOURCE).read_bytes()))
     except OSError:
         return None
-
-
-def encode_cut(pieces: Iterable[Piece]) -> bytes:
-    """The line of a text that was cut into these pieces."""
-    return b"%s\n" % " ".join([str(len(text) if sent else -len(text)) for text, sent in pieces]).encode()
 
 
 def apply_cuts(lines: Iterable[Sequence[int]], texts: Iterable[str], path: Path) -> Iterator[list[Piece]]:
@@ -139,12 +196,15 @@ def apply_cuts(lines: Iterable[Sequence[int]], texts: Iterable[str], path: Path)
         yield pieces
 
 
-def read_cuts(path: Path) -> Iterator[list[int]]:
-    """The lengths of each text's pieces."""
+def read_cuts(path: Path) -> Iterator[tuple[str, list[int]]]:
+    """The lengths of each text's pieces, behind the text's digest in the layout of queries, "" in that of documents.
+
+    Raises BadInput, with the line, for a damaged file.
+    """
     with open_file(path) as file:
-        for line in file:
+        for number, line in enumerate(file, 1):
+            key, _, lengths = line.rpartition(b"\t")
             try:
-                lengths = list(map(int, line.split()))
+                yield key.decode(), list(map(int, lengths.split()))
             except ValueError as error:
-                raise BadInput(f"{path} is damaged. Remove it, and the texts are cut again.") from error
-            yield lengths
+                raise BadInput(f"{path}:{number} is damaged. Remove the file, and the texts are cut again.") from error

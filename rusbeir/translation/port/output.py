@@ -20,34 +20,44 @@ from rusbeir.datasets.writing import name_qrels_file, qrels_lines
 from rusbeir.jobs import Journal
 from rusbeir.storage import atomic_file
 from rusbeir.text import batched
-from rusbeir.translation.port.fields import Material
+from rusbeir.translation.port.fields import Material, whole_documents
 from rusbeir.translation.port.plan import Plan, TranslatorEntry
 from rusbeir.types import Card, Progress, canonical_line, fingerprint
 
 PAGE_DOCS = 500
 UNTRANSLATED = "untranslated"
 
-Translate = Callable[[Sequence[str]], Sequence[str]]
-"""Called with the texts of a dataset, page after page, in the order of Material.texts: their translations."""
+Translate = Callable[[str, Sequence[str]], Sequence[str]]
+"""The translations of texts; called with "document" and the texts of documents, page after page in corpus order, then
+with "query" and those of all queries."""
 
 
 def publish(out: Path, material: Material, translate: Translate, card: Card, progress: Progress) -> str:
-    """Write corpus.jsonl, queries.jsonl, the qrels and card.json into out, and return the fingerprint.
+    """Write corpus.jsonl, queries.jsonl, the qrels of all splits and card.json into out, and return the fingerprint.
 
-    All files appear once all are complete, the card last; until then there is no card.
+    A split has those of its judgements that the material's dataset has; one without any is not written. The card, its
+    counts and the fingerprint describe the split `test`, or the first one where there is none of that name. All files
+    appear once all are complete, the card last; until then there is no card.
     """
     dataset = material.dataset
-    qrels_name = name_qrels_file(dataset.card.split)
+    splits: dict[str, dict[str, dict[str, int]]] = {}
+    for split, qrels in material.splits.items():
+        for query_id, grades in qrels.items():
+            left = dataset.qrels.get(query_id, {})
+            if judged := {doc_id: grade for doc_id, grade in grades.items() if doc_id in left}:
+                splits.setdefault(split, {})[query_id] = judged
+    described = "test" if "test" in splits else next(iter(splits))
     with ExitStack() as stack:
         # What is entered first appears last.
-        card_file, qrels_file, queries_file, corpus_file = (
-            stack.enter_context(atomic_file(out / name)) for name in (CARD, qrels_name, "queries.jsonl", "corpus.jsonl")
+        card_file, *qrels_files, queries_file, corpus_file = (
+            stack.enter_context(atomic_file(out / name))
+            for name in (CARD, *map(name_qrels_file, splits), "queries.jsonl", "corpus.jsonl")
         )
         digest = hashlib.sha256()
         total = len(dataset.corpus)
         n_docs = 0
-        for page in batched(material.documents(), PAGE_DOCS):
-            translations = iter(translate([text for doc, _ in page for text in material.texts_of(doc)]))
+        for page in batched(whole_documents(dataset.corpus), PAGE_DOCS):
+            translations = iter(translate("document", [text for doc, _ in page for text in material.texts_of(doc)]))
             for original, more_keys in page:
                 doc = material.with_texts(original, translations)
                 digest.update(canonical_line(doc.doc_id, doc.title, doc.text))
@@ -57,13 +67,15 @@ def publish(out: Path, material: Material, translate: Translate, card: Card, pro
         queries = dict(dataset.queries)
         if "query" in material.fields:
             ids = [query_id for query_id, text in queries.items() if text]
-            queries.update(zip(ids, translate(material.query_texts()), strict=True))
+            queries.update(zip(ids, translate("query", material.query_texts()), strict=True))
         for query_id, text in queries.items():
             queries_file.write(query_line(query_id, text, material.query_metadata.get(query_id, {})))
-        qrels_file.writelines(qrels_lines(dataset.qrels))
-        content = fingerprint(digest.hexdigest(), queries, dataset.qrels)
-        n_qrels = sum(map(len, dataset.qrels.values()))
-        card_file.write(card_bytes(card, content, n_docs=n_docs, n_queries=len(queries), n_qrels=n_qrels))
+        for file, qrels in zip(qrels_files, splits.values(), strict=True):
+            file.writelines(qrels_lines(qrels))
+        qrels = splits[described]
+        content = fingerprint(digest.hexdigest(), {query_id: queries[query_id] for query_id in qrels}, qrels)
+        counts = {"n_docs": n_docs, "n_queries": len(qrels), "n_qrels": sum(map(len, qrels.values()))}
+        card_file.write(card_bytes(replace(card, split=described), content, **counts))
         (out / CARD).unlink(missing_ok=True)
     return content
 
@@ -143,13 +155,15 @@ def _sorted(counts: Mapping[str, int]) -> dict[str, int]:
 
 def ported_card(
     source: Card,
-    source_fingerprint: str,
+    source_fingerprints: Mapping[str, str],
     target: str,
     entries: Sequence[TranslatorEntry],
     settings: Mapping[str, str],
     found: Mapping[str, Any],
 ) -> Card:
-    """The card of a dataset that was made of another; found is publishing.summary. The same port, the same card.
+    """The card of a dataset that was made of another; found is what summary says. The same port, the same card.
+
+    source_fingerprints has those of the source's splits.
 
     A translation is a derivative work: it has the source's licence, and what a translator's model demands in
     addition is in that translator's entry.
@@ -168,7 +182,8 @@ def ported_card(
             "source": {
                 "name": source.name,
                 "language": source.language,
-                "fingerprint": source_fingerprint,
+                "fingerprint": source_fingerprints.get("test") or next(iter(source_fingerprints.values())),
+                "splits": dict(source_fingerprints),
                 "licence": source.licence or "not stated",
                 "source": source.source,
                 "revision": source.revision,

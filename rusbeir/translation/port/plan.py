@@ -10,20 +10,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import orjson
 
 from rusbeir.errors import BadInput
 from rusbeir.jobs import Journal, Task, TaskQueue, task_key
+from rusbeir.languages import parse_target_language
 from rusbeir.text import batched
 from rusbeir.translation.backends.python import PREFIX
-from rusbeir.translation.backends.registry import find_preset
+from rusbeir.translation.backends.registry import TranslatorOptions, find_preset, make
 from rusbeir.translation.segments.glossary import Glossary
 from rusbeir.translation.segments.segment import Piece, join, units
 from rusbeir.translation.segments.spans import find_spans
-from rusbeir.translation.translator import Capacity, Discloses, Named, Translator
+from rusbeir.translation.translator import Capacity, ChecksPair, Discloses, Named, Translator
 
 PAGE_TEXTS = 500
+
+Translators: TypeAlias = Translator | Sequence["Translators"]
+"""One translator, or several that are tried in turn; sequences may be nested."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,3 +214,43 @@ def continue_chain(
     if signatures[:both] != [entry.signature for entry in given[:both]]:
         return None
     return (*known, *given[both:])
+
+
+def make_entries(
+    translator: str | Translators,
+    source: str,
+    target: str,
+    options: TranslatorOptions,
+    *,
+    checked: bool = True,
+) -> tuple[TranslatorEntry, ...]:
+    """The translators, in order, with the names that messages and the journal use; checked: ready for that pair."""
+    parse_target_language(target, source)
+    if isinstance(translator, str):
+        names = [name.strip() for name in translator.split(",")]
+        made = make(translator, source=source, target=target, **options)
+    elif options:
+        raise BadInput(f"The option {next(iter(options))!r} is for translators given by name; set it on the object.")
+    else:
+        made = tuple(_flatten(translator))
+        names = [""] * len(made)
+    if checked:
+        for one in made:
+            if isinstance(one, ChecksPair):
+                one.check(source, target)
+    entries = tuple(TranslatorEntry.of(one, name) for one, name in zip(made, names, strict=True))
+    if not entries or len({entry.signature for entry in entries}) < len(entries):
+        raise BadInput("translator= must contain at least one translator, and each only once.")
+    return entries
+
+
+def _flatten(translators: Translators) -> Iterator[Translator]:
+    if isinstance(translators, str):
+        raise BadInput(
+            f"translator= contains the name {translators!r} among objects: pass make({translators!r}) in its place."
+        )
+    if not isinstance(translators, Sequence):
+        yield translators
+        return
+    for one in translators:
+        yield from _flatten(one)

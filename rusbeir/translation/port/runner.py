@@ -58,6 +58,7 @@ class Runner:
         size = step.queue(self.journal).size()
         settled = size.tasks - size.pending
         running: set[asyncio.Task[int]] = set()
+        finished: set[asyncio.Task[int]] = set()
         batches = batched(step.queue(self.journal).unfinished(), self.translator.capacity.max_items)
         try:
             while True:
@@ -74,8 +75,9 @@ class Runner:
                 task.cancel()
             raise
         finally:
-            # What is under way has been paid for: wait for it and record it, also when another request failed.
-            await asyncio.gather(*running, return_exceptions=True)
+            # What is under way has been paid for: wait for it and record it, also when another request failed. Those
+            # that failed together with it are asked for their errors, or asyncio prints them.
+            await asyncio.gather(*running, *finished, return_exceptions=True)
 
     async def _settle(self, step: CascadeStep, tasks: list[Task]) -> int:
         """Ask for the tasks until each is done or has failed; their number. Raises what stopped the translator."""
