@@ -103,7 +103,8 @@ def find(kind: Kind, name: str, options: Options, *, any_name: bool = False) -> 
     model = known.get(name)
     if model is None:
         if "/" not in name and not any_name:
-            if Path(name).is_dir():
+            # No file system has longer names, and asking for one is an error.
+            if len(name.encode()) < 256 and Path(name).is_dir():
                 raise UnknownName(f"{name} is not in models.toml. For the model in the folder {name}, write ./{name}.")
             raise unknown(f"{kind} model", name, known)
         like = options.word("like", "")

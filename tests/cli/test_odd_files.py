@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from rusbeir.cli.output import escape
 from rusbeir.datasets import open_corpus
 from rusbeir.datasets.formats import files
-from rusbeir.errors import BackendError
+from rusbeir.errors import BackendError, BadInput
 from rusbeir.text import LINE_CHARS
 from tests.support.command_line import one_line
 
@@ -153,6 +154,35 @@ def test_a_cache_that_can_only_be_read_serves(beir, fresh_cache, monkeypatch):
         kept.write_bytes(b"0" * 64)
         # What was kept is wrong, and what it is compared with is right.
         files.verify_file(corpus, "small", "corpus.jsonl", sha256=checksum)
+
+
+def test_a_zip_whose_names_are_not_utf_8(rusbeir):
+    with zipfile.ZipFile("odd.zip", "w") as archive:
+        archive.writestr("queries.jsonl", "{}")
+        archive.writestr("é.jsonl", "{}")
+    Path("odd.zip").write_bytes(Path("odd.zip").read_bytes().replace("é".encode(), b"\xc3("))
+    done = rusbeir("bench", "odd.zip", "--lang", "ru")
+    assert done.code == 2
+    assert one_line(done.err, ["odd.zip: cannot be unpacked"])
+
+
+def test_a_table_whose_texts_are_not_utf_8(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    from rusbeir.datasets.formats.records import refuse
+    from rusbeir.datasets.formats.tables import read_queries
+
+    ids = pyarrow.array([b"q1", b"\xc3("]).view(pyarrow.utf8())
+    parquet.write_table(pyarrow.table({"_id": ids, "text": ["a", "b"]}), tmp_path / "q.parquet")
+    with pytest.raises(BadInput, match=r"q\.parquet: cannot be read"):
+        list(read_queries([tmp_path / "q.parquet"], refuse))
+
+
+def test_a_model_with_a_name_that_no_file_can_have(rusbeir, beir):
+    done = rusbeir("bench", beir, "--system", f"dense({'x' * 3000})")
+    assert done.code == 2
+    assert one_line(done.err, ["No dense model 'xxx"])
 
 
 @pytest.mark.parametrize(

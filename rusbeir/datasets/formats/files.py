@@ -141,7 +141,10 @@ def _stream(label: str, name: str, opener: Callable[[], IO[bytes]]) -> Iterator[
             if file.peek(len(codecs.BOM_UTF8)).startswith(codecs.BOM_UTF8):
                 file.read(len(codecs.BOM_UTF8))
             yield file
-    except (zipfile.BadZipFile, gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError, NotImplementedError) as error:
+    except (
+        zipfile.BadZipFile, gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError, NotImplementedError,
+        UnicodeDecodeError,
+    ) as error:  # fmt: skip
         raise BadInput(f"{label}: cannot be unpacked ({error}); copy or download it again.") from error
     except FileNotFoundError as error:
         raise BadInput(f"No file {label}.") from error

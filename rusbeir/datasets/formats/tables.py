@@ -211,7 +211,7 @@ def _rewording(file: Path) -> Iterator[None]:
     pyarrow = require("pyarrow", f"Reading {file.name}", "hf")
     try:
         yield
-    except (pyarrow.ArrowException, zipfile.BadZipFile) as error:
+    except (pyarrow.ArrowException, UnicodeDecodeError, zipfile.BadZipFile) as error:
         reason = next(iter(str(error).splitlines()), "").rstrip(".")
         raise BadInput(f"{file}: cannot be read ({reason}); copy or download it again.") from error
     except OSError as error:
