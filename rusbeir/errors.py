@@ -9,11 +9,12 @@ RusbeirError
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,33 @@ def unknown(
     elif listing:
         parts.append(f"`{listing}` lists all {n_listed or len(names)}.")
     return UnknownName(" ".join(parts))
+
+
+_options: Mapping[str, str] | None = None
+"""How the command line spells parameters; None for callers from Python."""
+
+
+@contextlib.contextmanager
+def speak_options(spellings: Mapping[str, str]) -> Iterator[None]:
+    """Within the block, messages name options instead of parameters, those in spellings as they are there."""
+    global _options
+    before, _options = _options, spellings
+    try:
+        yield
+    finally:
+        _options = before
+
+
+def option(name: str, value: object = "", *, python: str = "") -> str:
+    """How a message names a parameter: split=dev, on the command line --split dev; python is used instead, if given.
+
+    >>> option("retry_failed", True), option("k")
+    ('retry_failed=True', 'k=')
+    """
+    if _options is None:
+        return python or f"{name}={value}"
+    spelling = _options.get(name, f"--{name.replace('_', '-')}")
+    return spelling if value is True or value == "" else f"{spelling} {value}"
 
 
 def require(module: str, purpose: str, extra: str) -> Any:

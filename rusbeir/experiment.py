@@ -18,7 +18,7 @@ from rusbeir import __version__
 from rusbeir.datasets import load, write_run
 from rusbeir.datasets.formats.records import read_jsonl
 from rusbeir.datasets.registry import find_entry
-from rusbeir.errors import BackendError, BadInput, RusbeirError
+from rusbeir.errors import BackendError, BadInput, RusbeirError, option
 from rusbeir.evaluation import DEFAULT_MEASURES, check_measures, deepest, evaluate
 from rusbeir.jobs import CharBudget, Llm
 from rusbeir.retrieval import ChecksAvailability, LimitsDepth, RunSettings, Spec, System, check_names, resolve
@@ -318,8 +318,8 @@ def _warn_of_cut(system: str, depth: int, names: Sequence[str], documents: int) 
     if deeper and depth < documents:
         logger.warning(
             "%s: %s would need more than the %d hits per query that this system returns. "
-            "Raise -k, or depth= of the last stage.",
-            system, " and ".join(deeper), depth,
+            "Raise %s, or depth= of the last stage.",
+            system, " and ".join(deeper), depth, option("k"),
         )  # fmt: skip
 
 

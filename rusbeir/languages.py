@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 
-from rusbeir.errors import BadInput, UnknownName
+from rusbeir.errors import BadInput, UnknownName, option
 from rusbeir.storage import data_folder
 
 _TAG = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
@@ -46,7 +46,7 @@ def parse_target_language(tag: str, source: str) -> str:
             f"{', '.join(sorted(_iso639()))}."
         )
     if tag == source:
-        raise BadInput(f"The dataset is already in {source!r}. Name another language with --to.")
+        raise BadInput(f"The dataset is already in {source!r}. Name another language with {option('to')}.")
     return tag
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rusbeir.analysis import folding, lemmas, stemmers, tokenisers
-from rusbeir.errors import BadInput, UnknownName, unknown
+from rusbeir.errors import BadInput, UnknownName, option, unknown
 from rusbeir.languages import read_language_tag
 from rusbeir.storage import data_folder
 from rusbeir.text import slug
@@ -43,13 +43,6 @@ FILELESS = ("raw", "unicode")
 
 LANGUAGE_KEYS = ("name", "why", "stopwords", "snowball", "lemmas")
 """What a language file says in addition to its profiles, all of it text. The last three replace {key} in profiles."""
-
-
-WITHOUT_FILE = (
-    "Any language can be searched by bm25(profile=unicode) and by dense systems, such as dense(multilingual-e5-small). "
-    f"A language file of your own is found in the folder that {FOLDERS_VARIABLE} or --analyzers names."
-)
-"""What there is for a language without an analyzer."""
 
 
 class StopList(NamedTuple):
@@ -210,7 +203,12 @@ def read_language(code: str) -> Language:
         return read_language(meant)
     if path is None:
         known = unknown("language", code, language_files(), listing="rusbeir languages")
-        raise UnknownName(f"{known} {WITHOUT_FILE} `rusbeir languages new {code}` starts one: docs/add-a-language.md.")
+        raise UnknownName(
+            f"{known} Any language can be searched by bm25(profile=unicode) and by dense systems, such as "
+            "dense(multilingual-e5-small). A language file of your own is found in the folder that "
+            f"{option('analyzers', python=FOLDERS_VARIABLE)} names; `rusbeir languages new {code}` starts one: "
+            "docs/add-a-language.md."
+        )
     if not re.fullmatch("[a-z]{2,3}(-[A-Za-z0-9]{1,8})*", code):
         raise BadInput(f"{path}: a language file is named after the BCP 47 code of its language, as kk.toml.")
     table = _read_toml(path)
@@ -264,7 +262,7 @@ def _find_files() -> Iterator[Path]:
     folders = [Path(given).expanduser() for given in os.environ.get(FOLDERS_VARIABLE, "").split(os.pathsep) if given]
     for folder in folders:
         if not folder.is_dir():
-            raise BadInput(f"No folder {str(folder)!r}, which {FOLDERS_VARIABLE} or --analyzers names.")
+            raise BadInput(f"No folder {str(folder)!r}, which {option('analyzers', python=FOLDERS_VARIABLE)} names.")
     folders.append(data_folder("analyzers"))
     for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
         try:

@@ -12,7 +12,7 @@ from rusbeir.analysis.chain import load_chain
 from rusbeir.analysis.lemmas import SIMPLEMMA_CODES
 from rusbeir.analysis.lines import HEADER
 from rusbeir.analysis.recipes import read_recipe
-from rusbeir.errors import BadInput
+from rusbeir.errors import BadInput, option
 from rusbeir.languages import english_name
 from rusbeir.storage import atomic_file
 
@@ -45,7 +45,7 @@ def write_skeleton(code: str, folder: Path, corpus: Path | None = None) -> list[
         files[folder / "stopwords" / f"{code}-candidates.txt"] = header + words
     for path in files:
         if path.exists():
-            raise BadInput(f"{path} exists already. Name another --folder, or remove it.")
+            raise BadInput(f"{path} exists already. Name another {option('folder')}, or remove it.")
     for path, content in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_file(path) as temporary:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from rusbeir.datasets.formats.beir import read_card
 from rusbeir.datasets.loading import ALL_SPLITS, load_splits, take_split
 from rusbeir.datasets.registry import find_entry
-from rusbeir.errors import BadInput, UnknownName, unknown
+from rusbeir.errors import BadInput, UnknownName, option, unknown
 from rusbeir.jobs import Journal
 from rusbeir.storage import refuse_links
 from rusbeir.text import batched, digest
@@ -173,7 +173,9 @@ def open_port(
     origin: dict[str, Any] = found if isinstance(found := provenance.get("source"), dict) else {}
     recorded = read_source_path(folder)
     if not (source or recorded or origin.get("name")):
-        raise BadInput(f"{folder} is not a port: no card.json in it names a source. Give the source with --source.")
+        raise BadInput(
+            f"{folder} is not a port: no card.json in it names a source. Give the source with {option('source')}."
+        )
     port = load_splits(folder, language=language, split=ALL_SPLITS, all_queries=True, progress=progress)
     dataset = port.dataset
     if split is None:
@@ -195,13 +197,13 @@ def open_port(
         if source is None and recorded is not None:
             raise BadInput(
                 f"{folder} is a port of {recorded.name!r}, but its source cannot be read: {error} "
-                "Give the source with --source."
+                f"Give the source with {option('source')}."
             ) from error
         if source is not None or not isinstance(error, UnknownName):
             raise
         raise BadInput(
             f"{folder} is a port of {origin['name']!r}, but there is no dataset of that name here. "
-            "Give the source with --source."
+            f"Give the source with {option('source')}."
         ) from error
     fingerprints = origin.get("splits") or {name: origin.get("fingerprint") for name in original.qrels}
     for name, qrels in original.qrels.items():
@@ -209,7 +211,7 @@ def open_port(
         if (expected := fingerprints.get(name) or found) != found:
             raise BadInput(
                 f"{folder} was not made from {place}: its card records the source fingerprint {expected[:12]}… of the "
-                f"split {name!r}, this dataset has {found[:12]}…. Give the right source with --source."
+                f"split {name!r}, this dataset has {found[:12]}…. Give the right source with {option('source')}."
             )
     settings = provenance.get("settings", {})
     whole = original.dataset

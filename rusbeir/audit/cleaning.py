@@ -17,7 +17,7 @@ from rusbeir.audit.report import SEGMENTS, read_report
 from rusbeir.datasets.formats.records import read_json, read_jsonl
 from rusbeir.datasets.loading import ALL_SPLITS, load_splits
 from rusbeir.datasets.registry import find_entry
-from rusbeir.errors import BadInput, unknown
+from rusbeir.errors import BadInput, option, unknown
 from rusbeir.storage import atomic_file
 from rusbeir.translation.checks.checks import FAILURES, Segment, without_remarks
 from rusbeir.translation.port.fields import Material, Sample
@@ -54,7 +54,7 @@ def plan_cleaning(
     changed since.
     """
     if not 0 < share <= 1:
-        raise BadInput(f"--share {share} is not a share. Give a number above 0 and at most 1.")
+        raise BadInput(f"{option('share', share)} is not a share. Give a number above 0 and at most 1.")
     port = open_port(folder, source=source, progress=progress)
     known = read_report(port)["flags"]
     for name in flags:
@@ -111,7 +111,7 @@ def apply_cleaning(
     if plan["fingerprint"] != port.dataset.fingerprint:
         raise BadInput(f"{path} was made before the port changed. Check the port again, and make a new plan.")
     if out.exists():
-        raise BadInput(f"{out} already exists. Choose another folder with --out.")
+        raise BadInput(f"{out} already exists. Choose another folder with {option('out')}.")
     removed = {row["id"] for row in plan["documents"]}
     dropped = {row["id"] for row in plan["queries"]}
     kept = frozenset(doc.doc_id for doc in port.dataset.corpus if doc.doc_id not in removed)

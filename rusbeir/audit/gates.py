@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rusbeir.errors import BadInput, unknown
+from rusbeir.errors import BadInput, option, unknown
 
 _GATE = re.compile(r"\s*([\w.+-]*[\w+])\s*(>=|<=|==|>|<)\s*(-?\d+(?:\.\d+)?)\s*(%?)\s*")
 LEVELS = ("segments", "documents", "queries")
@@ -35,7 +35,8 @@ def parse_gates(text: str) -> list[Gate]:
         match = _GATE.fullmatch(part)
         if match is None:
             raise BadInput(
-                f"--gate: {part.strip()!r} is not a condition. Write name>=number, as in chrf>=55,flagged<=2%."
+                f"{option('gates')}: {part.strip()!r} is not a condition. Write name>=number, as in "
+                f"chrf>=55,flagged<=2%."
             )
         name, relation, number, percent = match.groups()
         gates.append(Gate(part.strip(), name.lower(), relation, float(number) / (100 if percent else 1)))

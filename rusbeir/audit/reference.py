@@ -12,7 +12,7 @@ from rusbeir.audit.aligned import AlignedPort
 from rusbeir.audit.scores import Level
 from rusbeir.datasets import load
 from rusbeir.datasets.formats.beir import read_card
-from rusbeir.errors import BadInput
+from rusbeir.errors import BadInput, option
 from rusbeir.processes import cpu_count, in_order
 from rusbeir.text import batched
 from rusbeir.types import Dataset, Doc, Progress, silent
@@ -89,12 +89,14 @@ def open_reference(port: AlignedPort, name_or_path: str | Path, progress: Progre
     reference = load(name_or_path, progress=progress, **assumed)
     if reference.card.language != card.language:
         raise BadInput(
-            f"--reference {name_or_path} is in {reference.card.language!r}, but {port.folder} is in {card.language!r}. "
+            f"{option('reference', name_or_path)} is in {reference.card.language!r}, but {port.folder} is "
+            f"in {card.language!r}. "
             "Give a translation into the same language."
         )
     if not reference.queries.keys() & port.dataset.queries.keys():
         raise BadInput(
-            f"--reference {name_or_path} and {port.folder} have no query id in common. The ids must be the same."
+            f"{option('reference', name_or_path)} and {port.folder} have no query id in common. The ids "
+            f"must be the same."
         )
     return reference
 

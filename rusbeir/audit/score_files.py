@@ -12,7 +12,7 @@ from rusbeir.audit import scores
 from rusbeir.audit.segment_checks import CheckedSegment, CheckedTexts, Finder, find_flags, prepare_checks
 from rusbeir.datasets.formats.files import open_file
 from rusbeir.datasets.formats.records import Place, not_utf8
-from rusbeir.errors import BadInput
+from rusbeir.errors import BadInput, option
 from rusbeir.processes import cpu_count, in_order
 from rusbeir.text import batched
 from rusbeir.translation.checks.checks import Flag, Segment
@@ -63,7 +63,10 @@ def score_lines(
     Raises BadInput where the files differ in their number of lines, and where neither source nor reference is given.
     """
     if source is None and reference is None:
-        raise BadInput("There is nothing to compare with. Give --ref to score, --source to check, or both.")
+        raise BadInput(
+            f"There is nothing to compare with. Give {option('ref', python='reference=')} to score, "
+            f"{option('source')} to check, or both."
+        )
     paths = [Path(path) for path in (hypothesis, source, reference) if path is not None]
     n_of = {path: sum(1 for _ in read_lines(path)) for path in paths}
     n_lines = n_of[paths[0]]

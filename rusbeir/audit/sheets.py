@@ -18,7 +18,7 @@ from rusbeir.audit.report import clean_text, template_environment
 from rusbeir.audit.sampling import draw_sample
 from rusbeir.datasets.formats.files import open_file
 from rusbeir.datasets.formats.records import Place
-from rusbeir.errors import BadInput, require
+from rusbeir.errors import BadInput, option, require
 from rusbeir.languages import english_name
 from rusbeir.storage import atomic_file
 from rusbeir.text import shorten
@@ -59,12 +59,13 @@ def make_sheets(
     """
     port = open_port(folder, source=source, progress=progress)
     if raters < 1:
-        raise BadInput(f"--raters {raters} is too small. Give at least 1.")
+        raise BadInput(f"{option('raters', raters)} is too small. Give at least 1.")
     items = draw_sample(port, n, seed)
     n_twice = len(items) // 10 if duplicates is None else duplicates
     if not 0 <= n_twice <= len(items):
         raise BadInput(
-            f"--duplicates {n_twice} is not possible. Give 0 to {len(items)}, the number of texts in the sample."
+            f"{option('duplicates', n_twice)} is not possible. Give 0 to {len(items)}, the number of texts "
+            f"in the sample."
         )
     twice = {item.item_id: _digest(seed, "again", item.item_id) for item in items[:n_twice]}
     key: dict[str, Any] = {

@@ -19,13 +19,14 @@ from rusbeir.cli.compare import compare
 from rusbeir.cli.demo import demo
 from rusbeir.cli.eval import evaluate
 from rusbeir.cli.index import index
+from rusbeir.cli.options import SPELLINGS
 from rusbeir.cli.output import note
 from rusbeir.cli.port import port
 from rusbeir.cli.report import report
 from rusbeir.cli.reproduce import reproduce
 from rusbeir.cli.search import search
 from rusbeir.cli.tune import tune
-from rusbeir.errors import BackendError, BadInput, RusbeirError
+from rusbeir.errors import BackendError, BadInput, RusbeirError, speak_options
 from rusbeir.text import make_line
 
 logger = logging.getLogger("rusbeir")
@@ -84,7 +85,7 @@ def main() -> None:
         for argument in sys.argv:
             if os.fsencode(argument).decode("utf-8", "ignore") != argument:
                 raise BadInput(f"{argument!r} is not UTF-8, as paths in rows and cards must be. Rename the file.")
-        with interrupt.stop_soon():
+        with interrupt.stop_soon(), speak_options(SPELLINGS):
             code = app(standalone_mode=False, prog_name="rusbeir")
             if code == interrupt.EXIT_CODE:
                 # typer answers a KeyboardInterrupt with this code. Threads at work are not waited for.

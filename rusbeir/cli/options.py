@@ -39,6 +39,15 @@ def complete_systems(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
+SPELLINGS = {
+    "analyzers": "RUSBEIR_ANALYZERS or --analyzers",
+    "gates": "--gate",
+    "k": "-k",
+    "language": "--lang",
+}
+"""Parameters of Python whose options have other names; the others are called as the parameter is."""
+
+
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 
 

@@ -17,7 +17,7 @@ from rusbeir.datasets.formats.reader import FORMATS, DatasetReader, ReadRequest,
 from rusbeir.datasets.formats.records import Extra, Place, document_line, refuse
 from rusbeir.datasets.formats.trec import collect
 from rusbeir.datasets.registry import RegistryEntry, find_entry, get_entry, read_registry
-from rusbeir.errors import BadInput
+from rusbeir.errors import BadInput, option
 from rusbeir.languages import read_language_tag
 from rusbeir.storage import atomic_file, cache_folder
 from rusbeir.text import digest
@@ -123,7 +123,8 @@ def load_splits(
     reader, card, _ = opened[0]
     if any((one.corpus_files, one.recipe) != (reader.corpus_files, reader.recipe) for one, *_ in opened):
         names = ", ".join(one.split for one, *_ in opened)
-        raise BadInput(f"{name_or_path} has the splits {names}, of different documents: choose one with --split.")
+        one_of = option("split")
+        raise BadInput(f"{name_or_path} has the splits {names}, of different documents: choose one with {one_of}.")
     corpus = _open_documents(reader, card.ignore_titles, progress)
     splits: dict[str, Qrels] = {one.split: collect(one.judgements(refuse)) for one, *_ in opened}
     qrels, *others = splits.values()
@@ -162,7 +163,7 @@ def load_splits(
         if differences and not accept_difference:
             raise BadInput(
                 f"This is not the registered {card.name}: {'; '.join(differences)}. Replace its files, or accept it as "
-                f"{marked!r}: bench --accept-difference, or load(…, accept_difference=True)."
+                f"{marked!r}: {option('accept_difference', True)}."
             )
         card = dataclasses.replace(card, name=marked) if differences else card
     return LoadedSplits(Dataset(corpus=corpus, queries=queries, qrels=qrels, card=card), splits, metadata)
@@ -226,8 +227,8 @@ def open_reader(
 def _open_entry(
     entry: RegistryEntry, language: str | None, split: str | None, download: bool, progress: Progress
 ) -> tuple[DatasetReader, Card, Expected]:
-    _refuse_conflict(entry.name, "--lang", entry.language, language)
-    _refuse_conflict(entry.name, "--split", entry.split, split)
+    _refuse_conflict(entry.name, "language", entry.language, language)
+    _refuse_conflict(entry.name, "split", entry.split, split)
     path, *also = fetch_entry(entry, progress, allow_download=download)
     request = ReadRequest(
         path=path,
@@ -264,12 +265,15 @@ def _open_path(
             "or a SQuAD .json."
         )
     known = read_card(path)
-    _refuse_conflict(f"{path / CARD}", "--lang", known.get("language"), language)
+    _refuse_conflict(f"{path / CARD}", "language", known.get("language"), language)
     language = known.get("language") or language
     if language and not language.islower():
         language = read_language_tag(language)
     if not language:
-        raise BadInput(f"{path} has no card.json that names its language. Name it with --lang, as in --lang ru.")
+        raise BadInput(
+            f"{path} has no card.json that names its language. Name it with {option('language')}, as in "
+            f"{option('language', 'ru')}."
+        )
     options = {"view": view} if view else {}
     request = ReadRequest(path=path, language=language, split=split or known.get("split"), view=view, options=options)
     reader: DatasetReader = resolve_name(kind.open)(request)
@@ -300,9 +304,8 @@ def split_view(name: str) -> tuple[Path | None, str | None]:
         return None, None
 
 
-def _refuse_conflict(where: str, option: str, known: str | None, asked: str | None) -> None:
+def _refuse_conflict(where: str, what: str, known: str | None, asked: str | None) -> None:
     # A region narrows a language down; it does not contradict it.
-    same = (asked, asked.partition("-")[0]) if asked and option == "--lang" else (asked,)
+    same = (asked, asked.partition("-")[0]) if asked and what == "language" else (asked,)
     if known and asked and known not in same:
-        what = "language" if option == "--lang" else "split"
-        raise BadInput(f"{where} says that the {what} is {known!r}, not {asked!r}: omit {option}.")
+        raise BadInput(f"{where} says that the {what} is {known!r}, not {asked!r}: omit {option(what)}.")

@@ -7,7 +7,7 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-from rusbeir.errors import BackendError, BadInput
+from rusbeir.errors import BackendError, BadInput, option
 from rusbeir.jobs.journal import Journal, reporting
 from rusbeir.storage import cannot_write
 
@@ -56,10 +56,10 @@ class Budget:
         Raises BudgetReached where it no longer fits, and BadInput where it never would; then nothing is counted.
         """
         if self.chars is not None:
-            _refuse_beyond(self.chars, self.spent_chars, chars, 1, "characters", "--budget-chars")
+            _refuse_beyond(self.chars, self.spent_chars, chars, 1, "characters", "budget_chars")
         if self.cost is not None:
             _refuse_beyond(
-                round(self.cost * _UNITS), self._spent_units, round(cost * _UNITS), _UNITS, "in money", "--budget-cost"
+                round(self.cost * _UNITS), self._spent_units, round(cost * _UNITS), _UNITS, "in money", "budget_cost"
             )
         self.correct(chars=chars, cost=cost)
 
@@ -72,10 +72,10 @@ class Budget:
 
 def _refuse_nothing(name: str, limit: float | None) -> None:
     if limit is not None and not limit > 0:
-        raise BadInput(f"The budget --budget-{name} is {limit}: it must be above 0.")
+        raise BadInput(f"The budget {option(f'budget_{name}')} is {limit}: it must be above 0.")
 
 
-def _refuse_beyond(budget: int, spent: int, need: int, scale: int, unit: str, option: str) -> None:
+def _refuse_beyond(budget: int, spent: int, need: int, scale: int, unit: str, parameter: str) -> None:
     """Raise an error where the need does not fit; messages show the numbers divided by scale."""
 
     def show(number: int) -> str:
@@ -84,12 +84,12 @@ def _refuse_beyond(budget: int, spent: int, need: int, scale: int, unit: str, op
     if need > budget:
         raise BadInput(
             f"The budget of {show(budget)} {unit} is smaller than one request, which takes {show(need)}. "
-            f"Give a larger {option}."
+            f"Give a larger {option(parameter)}."
         )
     if spent + need > budget:
         raise BudgetReached(
             f"The budget of {show(budget)} {unit} is reached: {show(spent)} are spent and the next request takes "
-            f"{show(need)}. Everything finished is saved. Give a larger {option} to continue."
+            f"{show(need)}. Everything finished is saved. Give a larger {option(parameter)} to continue."
         )
 
 
@@ -124,6 +124,6 @@ class CharBudget:
             db.execute("CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
             row = db.execute("SELECT value FROM meta WHERE name = 'spent chars'").fetchone()
             spent = int(row[0]) if row else 0
-            _refuse_beyond(self.chars, spent, chars, 1, "characters", "--budget-chars")
+            _refuse_beyond(self.chars, spent, chars, 1, "characters", "budget_chars")
             db.execute("INSERT OR REPLACE INTO meta VALUES ('spent chars', ?)", (str(spent + chars),))
             db.execute("COMMIT")

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from rusbeir.datasets import load
 from rusbeir.datasets.formats.records import read_jsonl
-from rusbeir.errors import BadInput, RusbeirError, unknown
+from rusbeir.errors import BadInput, RusbeirError, option, unknown
 from rusbeir.evaluation import evaluate
 from rusbeir.report.results import Result, read_run_of
 from rusbeir.types import Dataset, Qrels
@@ -52,20 +52,22 @@ def parse_filter(text: str) -> tuple[Condition, ...]:
     for part in re.split(r"\s+and\s+", text.strip()):
         found = _CONDITION.fullmatch(part)
         if found is None:
-            raise BadInput(f"--where {text!r}: {part!r} is not FIELD<=VALUE. Signs: {', '.join(_OPERATORS)}.")
+            raise BadInput(
+                f"{option('where', repr(text))}: {part!r} is not FIELD<=VALUE. Signs: {', '.join(_OPERATORS)}."
+            )
         field, sign, raw = found.groups()
         fields = (*RESULT_FIELDS, *QUERY_FIELDS, *PORT_FIELDS)
         if field not in fields:
-            raise unknown("field", field, fields, of="--where")
+            raise unknown("field", field, fields, of=option("where"))
         if field in RESULT_FIELDS:
             if sign not in ("==", "!="):
-                raise BadInput(f"--where {text!r}: {field} is text; compare it with == or !=.")
+                raise BadInput(f"{option('where', repr(text))}: {field} is text; compare it with == or !=.")
             conditions.append(Condition(field, sign, raw.strip("'\"")))
             continue
         try:
             conditions.append(Condition(field, sign, float(raw)))
         except ValueError:
-            raise BadInput(f"--where {text!r}: {raw!r} is not a number.") from None
+            raise BadInput(f"{option('where', repr(text))}: {raw!r} is not a number.") from None
     return tuple(conditions)
 
 
@@ -87,7 +89,7 @@ def filter_results(results: Sequence[Result], where: str, folders: Sequence[Path
         }
         kept = [_keep(one, qrels) for one in kept if (qrels := passing[str(one.row["fingerprint"])])]
     if not kept:
-        raise BadInput(f"--where {where!r} leaves no query of any result.")
+        raise BadInput(f"{option('where', repr(where))} leaves no query of any result.")
     return kept
 
 
@@ -132,9 +134,11 @@ def _load(name: str, fingerprint: str) -> Dataset:
     try:
         dataset = load(name, download=False)
     except RusbeirError as error:
-        raise BadInput(f"--where needs the queries of {name}: name its folder with --data ({error})") from None
+        raise BadInput(
+            f"{option('where')} needs the queries of {name}: name its folder with {option('data')} ({error})"
+        ) from None
     if dataset.fingerprint != fingerprint:
-        raise BadInput(f"{name} is not what the results were measured on. Name the folder with --data.")
+        raise BadInput(f"{name} is not what the results were measured on. Name the folder with {option('data')}.")
     return dataset
 
 
@@ -142,7 +146,7 @@ def _port_quality(folder: Path | None, name: str) -> dict[str, dict[str, float]]
     path = folder / "qa" / "texts.jsonl" if folder is not None else None
     if path is None or not path.is_file():
         raise BadInput(
-            f"--where port.… needs the audit of {name}: name the port's folder with --data, after "
+            f"{option('where')} port.… needs the audit of {name}: name the port's folder with {option('data')}, after "
             "`rusbeir audit check FOLDER --back-translator …`."
         )
     rows = read_jsonl(path, _TEXT, f"Run `rusbeir audit check {folder}` again.")

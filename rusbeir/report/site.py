@@ -17,7 +17,7 @@ import orjson
 
 from rusbeir import __version__
 from rusbeir.datasets import load
-from rusbeir.errors import BadInput, RusbeirError, require
+from rusbeir.errors import BadInput, RusbeirError, option, require
 from rusbeir.report.comparison import Comparison, DatasetComparison, SystemScore, compare_results
 from rusbeir.report.explorer import Explored, explore
 from rusbeir.report.results import Result, read_results
@@ -47,7 +47,7 @@ def write_site(
     """
     out = Path(out)
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / _MARK).exists())):
-        raise BadInput(f"{out} holds something other than a report; choose a new folder with --out.")
+        raise BadInput(f"{out} holds something other than a report; choose a new folder with {option('out')}.")
     found = read_results(results, measure)
     comparison = compare_results(found, measure=measure, baseline=baseline, against_paper=against_paper)
     folders = {dataset.fingerprint: (dataset, Path(folder)) for folder in data for dataset in [load(folder)]}
@@ -80,7 +80,7 @@ def _explore(
         else:
             dataset = load(group[0].dataset, download=False, progress=progress)
         if dataset.fingerprint != fingerprint:
-            raise BadInput(f"{group[0].dataset} is not what was measured. Name its folder with --data.")
+            raise BadInput(f"{group[0].dataset} is not what was measured. Name its folder with {option('data')}.")
         source = _source_of(dataset)
         explored = explore(dataset, group, source, progress)
     except RusbeirError as error:

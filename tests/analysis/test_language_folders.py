@@ -94,5 +94,5 @@ def test_files_that_cannot_be_read_are_named(folder, monkeypatch, tmp_path):
     with pytest.raises(BadInput, match=r"my language\.toml: .*BCP 47"):
         read_language("my language")
     monkeypatch.setenv("RUSBEIR_ANALYZERS", str(tmp_path / "nowhere"))
-    with pytest.raises(BadInput, match=r"No folder '.*nowhere', which RUSBEIR_ANALYZERS or --analyzers names"):
+    with pytest.raises(BadInput, match=r"No folder '.*nowhere', which RUSBEIR_ANALYZERS names"):
         read_language("ru")

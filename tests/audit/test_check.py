@@ -180,7 +180,7 @@ def test_what_is_not_a_port(tmp_path, make_port):
     with pytest.raises(BadInput, match=r"port of 'moved', but its source cannot be read: .* Give the source with"):
         check_port(folder)
     (folder / "work" / "source.txt").unlink()
-    with pytest.raises(BadInput, match=r"no dataset of that name here\. Give the source with --source"):
+    with pytest.raises(BadInput, match=r"no dataset of that name here\. Give the source with source="):
         check_port(folder)
     with pytest.raises(BadInput, match="was not made from mini/en"):
         check_port(folder, source="mini/en")

@@ -192,7 +192,7 @@ def test_what_is_wrong_is_told_in_one_line(file: str, table: Records | str | Non
 def test_several_splits_ask_for_one(tmp_path: Path):
     folder = plain(tmp_path / "repository")
     put(folder / "qrels" / "dev.parquet", QRELS[:1])
-    with pytest.raises(BadInput, match="has the splits dev, test: choose one with --split"):
+    with pytest.raises(BadInput, match="has the splits dev, test: choose one with split="):
         load(folder, language="ru")
     assert load(folder, language="ru", split="dev").qrels == {"q1": {"d1": 2}}
     with pytest.raises(BadInput, match="the files of the qrels are missing"):

@@ -123,10 +123,10 @@ Q1 = "q1\td1\t1\n"
 @pytest.mark.parametrize(
     ("changes", "options", "error", "message"),
     [
-        ({}, {}, BadInput, r"no card.json that names its language\. Name it with --lang"),
-        (TWO_SPLITS, {"language": "ru"}, BadInput, "has the splits dev, test: choose one with --split"),
+        ({}, {}, BadInput, r"no card.json that names its language\. Name it with language="),
+        (TWO_SPLITS, {"language": "ru"}, BadInput, "has the splits dev, test: choose one with split="),
         ({}, {"language": "ru", "split": "tset"}, UnknownName, "No split 'tset'. Did you mean 'test'"),
-        ({"card.json": json.dumps(CARD)}, {"language": "en"}, BadInput, "language is 'ru', not 'en': omit --lang"),
+        ({"card.json": json.dumps(CARD)}, {"language": "en"}, BadInput, "language is 'ru', not 'en': omit language="),
         ({"card.json": json.dumps(CARD)}, {"split": "dev"}, UnknownName, "No split 'dev'. Available: test"),
         ({"card.json": "{"}, {}, BadInput, "card.json:1: not JSON"),
         ({"card.json": "[]"}, {}, BadInput, r"not a card \(the value is \[\], not an object\)"),
@@ -229,7 +229,7 @@ def test_a_path_that_does_not_exist(name: str | Path, message: str):
 
 
 def test_a_name_fixes_language_and_split():
-    with pytest.raises(BadInput, match="xquad/ru says that the split is 'dev', not 'test': omit --split"):
+    with pytest.raises(BadInput, match="xquad/ru says that the split is 'dev', not 'test': omit split="):
         load("xquad/ru", split="test")
 
 

@@ -73,5 +73,5 @@ def test_an_index_that_lost_documents_is_not_searched(elasticsearch, fresh_cache
 
 @pytest.mark.parametrize("engine", ["auto", "tantivy"])
 def test_an_index_on_a_server_needs_one(engine):
-    with pytest.raises(BadInput, match="index=es-hnsw is on a server: add --engine elasticsearch"):
+    with pytest.raises(BadInput, match="index=es-hnsw is on a server: add engine=elasticsearch"):
         resolve("dense(multilingual-e5-small,index=es-hnsw)", language="ru", engine=engine)

@@ -26,7 +26,7 @@ def test_it_stops_before_it_is_passed(journal):
         budget.reserve(300, 0.0)
     assert str(caught.value) == (
         "The budget of 1,000 characters is reached: 900 are spent and the next request takes 300. "
-        "Everything finished is saved. Give a larger --budget-chars to continue."
+        "Everything finished is saved. Give a larger budget_chars= to continue."
     )
     assert budget.spent_chars == 900
     budget.reserve(100, 0.0)
@@ -36,7 +36,7 @@ def test_cost(journal):
     budget = Budget(journal, cost=0.3)
     for _ in range(3):
         budget.reserve(5, 0.1)  # as floats these add up to more than 0.3
-    with pytest.raises(BudgetReached, match=r"The budget of 0.3 in money is reached: 0.3 .* takes 0.000001\..*-cost"):
+    with pytest.raises(BudgetReached, match=r"The budget of 0.3 in money is reached: 0.3 .* takes 0.000001\..*cost="):
         budget.reserve(5, 0.000001)
     assert budget.spent_cost == 0.3
     assert budget.spent_chars == 15
@@ -74,8 +74,8 @@ def test_correction_when_the_cost_is_known(journal):
 @pytest.mark.parametrize(
     ("limits", "need", "parts"),
     [
-        ({"chars": 100}, (2500, 0.0), ["100 characters", "takes 2,500", "--budget-chars"]),
-        ({"cost": 0.01}, (10, 0.25), ["0.01 in money", "takes 0.25", "--budget-cost"]),
+        ({"chars": 100}, (2500, 0.0), ["100 characters", "takes 2,500", "budget_chars="]),
+        ({"cost": 0.01}, (10, 0.25), ["0.01 in money", "takes 0.25", "budget_cost="]),
     ],
 )
 def test_smaller_than_one_request(journal, limits, need, parts):

@@ -48,7 +48,7 @@ def test_smaller_than_one_request(tmp_path):
 
 @pytest.mark.parametrize("chars", [0, -1])
 def test_no_budget(tmp_path, chars):
-    with pytest.raises(BadInput, match=f"--budget-chars is {chars}: it must be above 0"):
+    with pytest.raises(BadInput, match=f"budget_chars= is {chars}: it must be above 0"):
         CharBudget(tmp_path, chars)
 
 

@@ -252,11 +252,11 @@ def test_results_of_two_versions_are_refused(results):
     ("where", "message"),
     [
         ("query.words", "'query.words' is not FIELD<=VALUE"),
-        ("query.word<4", "No field 'query.word' of --where. Did you mean 'query.words'"),
+        ("query.word<4", "No field 'query.word' of where=. Did you mean 'query.words'"),
         ("query.words<four", "'four' is not a number"),
         ("language<=ru", "language is text; compare it with == or !="),
         ("language==de", "leaves no query of any result"),
-        ("query.words<=4", "--where needs the queries of toy/ru: name its folder with --data"),
+        ("query.words<=4", "where= needs the queries of toy/ru: name its folder with data="),
     ],
 )
 def test_filters_that_cannot_be_used(results, where, message):

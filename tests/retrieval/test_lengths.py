@@ -113,8 +113,8 @@ def test_the_signature_tells_how_lengths_are_kept(text, asked, engine, lengths, 
 
 KEPT_IN_A_BYTE = "keeps document lengths in one byte, as Lucene does, and cannot keep them exact."
 REFUSED = [
-    ("tantivy", Bm25(lengths="exact"), f"tantivy {KEPT_IN_A_BYTE} Use --engine auto or bm25s."),
-    ("elasticsearch", Bm25(lengths="exact"), f"elasticsearch {KEPT_IN_A_BYTE} Use --engine auto or bm25s."),
+    ("tantivy", Bm25(lengths="exact"), f"tantivy {KEPT_IN_A_BYTE} Use engine=auto or bm25s."),
+    ("elasticsearch", Bm25(lengths="exact"), f"elasticsearch {KEPT_IN_A_BYTE} Use engine=auto or bm25s."),
     (
         "auto",
         Bm25(lengths="exact", analysis="server:ru"),
@@ -134,8 +134,8 @@ def test_exact_lengths_are_refused_where_an_engine_lacks_them(engine, bm25, mess
 def test_lengths_change_scores_of_long_documents_only(tmp_path):
     docs = corpus(random.Random(5), 50, no_title=0.0, no_text=0.0)
     bm25 = Bm25(k1=0.9, b=0.4, lengths="lucene")
-    one = retriever(tmp_path / "lucene", docs, "bm25s", bm25).search({"q": "w0"}, 50)["q"]
-    other = retriever(tmp_path / "exact", docs, "bm25s", replace(bm25, lengths="exact")).search({"q": "w0"}, 50)["q"]
+    one = retriever(tmp_path / "lucene", docs, "bm25s", bm25).search({"q": "w1"}, 50)["q"]
+    other = retriever(tmp_path / "exact", docs, "bm25s", replace(bm25, lengths="exact")).search({"q": "w1"}, 50)["q"]
     length = {doc.doc_id: len(f"{doc.title} {doc.text}".split()) for doc in docs}
     equal = {doc_id for doc_id in one if one[doc_id] == other[doc_id]}
     assert equal == {doc_id for doc_id in one if exact_bm25.lucene_length(length[doc_id]) == length[doc_id]}

@@ -87,7 +87,7 @@ REFUSED = [
     ("bm25(profile=anserini-flt)", "en", "auto", UnknownName, ["Did you mean 'anserini-flat'"]),
     ("bm25", "kz", "auto", UnknownName, ["No language 'kz'"]),
     ("bm25", "ru", "lucene", UnknownName, ["No engine 'lucene'", "tantivy"]),
-    ("bm25(k1=0.9)", "ru", "tantivy", BadInput, ["cannot do k1 0.9", "--engine auto, bm25s"]),
+    ("bm25(k1=0.9)", "ru", "tantivy", BadInput, ["cannot do k1 0.9", "engine=auto, bm25s"]),
     ("sparse(multilingual-e5-small)", "ru", "auto", BadInput, ["in the runtime flagembedding", "bge-m3"]),
     ("sparse(USER-bge-m3)", "ru", "auto", BadInput, ["USER-bge-m3 has no term weights"]),
     ("sparse(owner/name)", "ru", "auto", BadInput, ["owner/name has no term weights", "like=bge-m3"]),

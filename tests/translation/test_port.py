@@ -187,7 +187,7 @@ def test_a_changed_source_is_detected(source, tmp_path):
 def test_budget(source, tmp_path):
     told: list[str] = []
     fake = Fake(capacity=Capacity(max_items=3, mask="bracket", cost_per_million_chars=1e6))
-    with pytest.raises(BackendError, match=r"The budget of 60 characters is reached: .* Give a larger --budget-chars"):
+    with pytest.raises(BackendError, match=r"The budget of 60 characters is reached: .* Give a larger budget_chars="):
         port(source, to="ru", translator=fake, out=tmp_path / "out", budget_chars=60, tell=told.append)
     assert 40 <= sum(map(len, fake.sent)) <= 60
     rest = Fake(capacity=fake.capacity)
@@ -241,7 +241,7 @@ def test_untranslated_texts_stay_only_on_demand(tmp_path, signature):
     latin = "lorem ipsum dolor sit amet consectetur adipiscing elit"
     source = write_source(tmp_path / "small", [*DOCS, {"_id": "d5", "title": "", "text": latin}])
     fake = Fake(answer=lambda text, nth: text if "lorem" in text else translated(text), signature=signature)
-    with pytest.raises(Incomplete, match=r"1 untranslated.*--keep-untranslated"):
+    with pytest.raises(Incomplete, match=r"1 untranslated.*keep_untranslated=True"):
         port(source, to="ru", translator=fake, out=tmp_path / "out")
     report = port(source, to="ru", translator=fake, out=tmp_path / "out", keep_untranslated=True)
     assert (report["kept"], report["missing"]) == (1, 0)

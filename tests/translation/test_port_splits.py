@@ -107,7 +107,7 @@ def test_splits_of_different_documents_are_no_one_port(tmp_path):
         ):
             (folder / f"{part}-{split}.jsonl").write_text(json.dumps(row) + "\n")
     (folder / "README.md").write_text("---\nconfigs:\n- config_name: other\n  data_files: x.jsonl\n---\n")
-    with pytest.raises(BadInput, match="has the splits dev, test, of different documents: choose one with --split"):
+    with pytest.raises(BadInput, match="has the splits dev, test, of different documents: choose one with split="):
         port(folder, to="ru", language="en", translator=Fake(), out=tmp_path / "out")
     report = port(folder, to="ru", language="en", split="dev", translator=Fake(), out=tmp_path / "out")
     assert report["splits"] == ["dev"]

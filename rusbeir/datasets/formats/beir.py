@@ -33,7 +33,7 @@ from rusbeir.datasets.formats.records import (
     read_queries,
 )
 from rusbeir.datasets.formats.trec import read_judgements
-from rusbeir.errors import BadInput, unknown
+from rusbeir.errors import BadInput, option, unknown
 from rusbeir.types import Card, Doc
 
 CARD = "card.json"
@@ -132,7 +132,7 @@ def _open_bundled(request: ReadRequest, bundle: Bundle, corpora: Mapping[str, st
     if not splits:
         raise BadInput(f"{request.path} has no qrels/<split>.tsv; a dataset needs judgements.")
     if request.split is None and len(splits) > 1:
-        raise BadInput(f"{request.path} has the splits {', '.join(splits)}: choose one with --split.")
+        raise BadInput(f"{request.path} has the splits {', '.join(splits)}: choose one with {option('split')}.")
     split = request.split or next(iter(splits))
     if split not in splits:
         raise unknown("split", split, splits)

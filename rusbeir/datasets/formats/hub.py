@@ -18,7 +18,7 @@ from rusbeir.datasets.formats.files import open_file
 from rusbeir.datasets.formats.hub_layout import read_layout, refuse_missing_shards
 from rusbeir.datasets.formats.reader import FORMATS, ReadRequest
 from rusbeir.datasets.formats.records import Complain, Extra, Judgement, Place, Query, parse_record
-from rusbeir.errors import BadInput, unknown
+from rusbeir.errors import BadInput, option, unknown
 from rusbeir.types import Doc
 
 _ROLES = FORMATS["hub"].parts
@@ -107,7 +107,7 @@ def _only_split(roots: tuple[Path, ...], request: ReadRequest) -> str:
         raise unknown("view", request.view, [])
     if not splits:
         raise BadInput(f"{request.path} has no judgements; expected qrels/<split>.parquet, .tsv or .jsonl.")
-    raise BadInput(f"{request.path} has the splits {', '.join(sorted(splits))}: choose one with --split.")
+    raise BadInput(f"{request.path} has the splits {', '.join(sorted(splits))}: choose one with {option('split')}.")
 
 
 def _has_beir_keys(file: Path) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from rusbeir.errors import BackendError, BadInput, require
+from rusbeir.errors import BackendError, BadInput, option, require
 from rusbeir.text import shorten
 
 T = TypeVar("T")
@@ -149,7 +149,8 @@ class Server:
         reason = shorten(text, _MAX_REASON_CHARS)
         return Unavailable(
             f"No Elasticsearch answers at {self.address} ({reason}). Start one (`docker compose up -d`), or name "
-            f"yours with --es-url or {URL}; a server with TLS has an https:// address."
+            f"yours with {option('es_url', python='the address in engine=')} or {URL}; a server with TLS "
+            f"has an https:// address."
         )
 
 

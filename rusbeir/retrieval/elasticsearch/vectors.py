@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rusbeir.errors import BackendError, BadInput
+from rusbeir.errors import BackendError, BadInput, option
 from rusbeir.retrieval.dense.embedding_store import EmbeddingStore
 from rusbeir.retrieval.dense.encoded_corpus import EncodedCorpus
 from rusbeir.retrieval.dense.encoder import Vectors
@@ -70,7 +70,10 @@ def connect(engine: str, kind: str) -> Server:
     """The server of `--engine elasticsearch`; BadInput for another engine."""
     name, _, address = engine.partition(AT)
     if name != "elasticsearch":
-        raise BadInput(f"index={kind} is on a server: add --engine elasticsearch, and --es-url if it is not here.")
+        raise BadInput(
+            f"index={kind} is on a server: add {option('engine', 'elasticsearch')}, and "
+            f"{option('es_url', python='the address in engine=')} if it is not here."
+        )
     return connection.connect(address)
 
 

@@ -10,7 +10,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from rusbeir.errors import BadInput, unknown
+from rusbeir.errors import BadInput, option, unknown
 from rusbeir.retrieval.lexical.bm25 import Bm25
 from rusbeir.text import digest, slug
 
@@ -129,5 +129,5 @@ def choose(engine: str, bm25: Bm25) -> tuple[LexicalEngine, str | None]:
         raise BadInput(f"No engine computes this BM25. {' '.join(reason for reason in reasons if reason)}")
     if engine != "auto":
         names = ["auto", *(loaded.name for loaded in able)]
-        raise BadInput(f"{reason} Use --engine {', '.join(names[:-1])} or {names[-1]}.")
+        raise BadInput(f"{reason} Use {option('engine', ', '.join(names[:-1]))} or {names[-1]}.")
     return able[0], f"{reason} Using {able[0].name}."

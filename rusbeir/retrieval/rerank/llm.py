@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import ClassVar, Self, TypeVar
 
-from rusbeir.errors import BackendError, require_version
+from rusbeir.errors import BackendError, option, require_version
 from rusbeir.jobs import Answer, CharBudget, Exhausted, Limits, Llm, Rejected, Throttle
 from rusbeir.retrieval.models import Model, escape
 from rusbeir.retrieval.rerank.reranker import Unjudged
@@ -130,7 +130,7 @@ class ListReranker(_LlmReranker):
     def describe_unjudged(self, count: int) -> str:
         return (
             f"did not sort {count} lists: its answers name no document, or were cut off before naming all. "
-            "They keep their order. The next run (of bench, with --force) asks about them again."
+            f"They keep their order. The next run (of bench, with {option('force', True)}) asks about them again."
         )
 
     def score(self, query: str, documents: Sequence[str]) -> list[float]:

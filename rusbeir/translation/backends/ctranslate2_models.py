@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rusbeir.errors import BadInput, require
+from rusbeir.errors import BadInput, option, require
 from rusbeir.storage import cache_folder
 
 EXTRA = ("Neural translation", "mt")
@@ -103,7 +103,7 @@ def _advice(path: Path, source: ModelSource) -> str:
     return (
         f"Make it once, where transformers and torch are installed: ct2-transformers-converter "
         f"--model {source.original} --quantization int8 --copy_files {files} --output_dir {path}; "
-        "or give --model with a folder, or with the id of a converted model on the Hugging Face hub."
+        f"or give {option('model')} with a folder, or with the id of a converted model on the Hugging Face hub."
     )
 
 

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any, TypeAlias
 
-from rusbeir.errors import BadInput, missing_extra
+from rusbeir.errors import BadInput, missing_extra, option
 from rusbeir.jobs import Answer, Limits, Llm, Rejected, Usage
 from rusbeir.languages import english_name
 from rusbeir.storage import data_folder
@@ -93,7 +93,9 @@ class LlmTranslator:
         Any pair of languages is worth a try.
         """
         if not self.llm.strip():
-            raise BadInput("The translator llm needs a model: give --llm MODEL, as the endpoint names it.")
+            raise BadInput(
+                f"The translator llm needs a model: give {option('llm', 'MODEL')}, as the endpoint names it."
+            )
         if self.attempts < 1:
             raise BadInput(f"attempts is {self.attempts}: it must be at least 1.")
         if find_spec("openai") is None:

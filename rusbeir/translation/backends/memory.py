@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from rusbeir.datasets.formats.files import checksum_of
-from rusbeir.errors import BadInput
+from rusbeir.errors import BadInput, option
 from rusbeir.jobs import Limits
 from rusbeir.translation.backends.common import ask_sendable
 from rusbeir.translation.backends.registry import preset
@@ -75,8 +75,10 @@ class Memory:
 
     def _path(self) -> Path:
         if not str(self.memory):
-            raise BadInput("The translator memory needs a file: give --memory FILE (.jsonl, .tsv or .tmx).")
+            raise BadInput(
+                f"The translator memory needs a file: give {option('memory', 'FILE')} (.jsonl, .tsv or .tmx)."
+            )
         path = Path(self.memory).expanduser()
         if not path.is_file():
-            raise BadInput(f"{path} does not exist. --memory names the file of a translation memory.")
+            raise BadInput(f"{path} does not exist. {option('memory')} names the file of a translation memory.")
         return path

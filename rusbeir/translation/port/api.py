@@ -11,7 +11,7 @@ from typing import IO, Any, TypeAlias, Unpack
 from rusbeir.datasets.loading import take_split
 from rusbeir.datasets.registry import find_entry
 from rusbeir.datasets.writing import name_qrels_file
-from rusbeir.errors import BackendError
+from rusbeir.errors import BackendError, option
 from rusbeir.jobs import Budget, Journal, Task
 from rusbeir.storage import atomic_file
 from rusbeir.text import digest
@@ -260,11 +260,16 @@ class PortJob:
         last = found["passes"][-1]
         reasons = {**last["reasons"], **({"not asked": last["pending"]} if last["pending"] else {})}
         commonest = max(reasons, key=lambda reason: reasons[reason])
-        keep = ", or keep the unchanged ones with --keep-untranslated" if output.UNTRANSLATED in reasons else ""
+        keep = (
+            f", or keep the unchanged ones with {option('keep_untranslated', True)}"
+            if output.UNTRANSLATED in reasons
+            else ""
+        )
         return (
             f"{found['missing']:,} of {found['segments']:,} segments of {self.source.name} have no translation "
             f"({reasons[commonest]:,} {commonest}), so no dataset was written; see {self.out / 'qa'}. Ask for them "
-            f"again with --retry-failed, or another translator with --retry-failed --translator OTHER{keep}."
+            f"again with {option('retry_failed', True)}, or another translator with "
+            f"{option('retry_failed', True)} {option('translator', 'OTHER')}{keep}."
         )
 
     def _publish(self, found: Mapping[str, Any]) -> Report:

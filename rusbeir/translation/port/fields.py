@@ -11,7 +11,7 @@ from typing import Any
 
 from rusbeir.datasets import JsonlCorpus
 from rusbeir.datasets.loading import ALL_SPLITS, load_splits
-from rusbeir.errors import BadInput
+from rusbeir.errors import BadInput, option
 from rusbeir.types import Corpus, Dataset, Doc, Progress, Qrels, silent
 
 FIELDS = ("title", "text", "query")
@@ -30,10 +30,12 @@ def parse_fields(names: str | None) -> tuple[str, ...]:
     asked = [name.strip() for name in names.split(",") if name.strip()]
     if wrong := [name for name in asked if name not in FIELDS]:
         raise BadInput(
-            f"--fields {names}: no field {wrong[0]!r}; choose from {', '.join(FIELDS)}, separated by commas."
+            f"{option('fields', names)}: no field {wrong[0]!r}; choose from {', '.join(FIELDS)}, separated by commas."
         )
     if not asked:
-        raise BadInput(f"--fields {names!r} names no field; choose from {', '.join(FIELDS)}, separated by commas.")
+        raise BadInput(
+            f"{option('fields', repr(names))} names no field; choose from {', '.join(FIELDS)}, separated by commas."
+        )
     return tuple(name for name in FIELDS if name in asked)
 
 
@@ -116,7 +118,7 @@ def sample_documents(dataset: Dataset, n: int, seed: int) -> Dataset:
     judged query would be left.
     """
     if n < 1:
-        raise BadInput(f"--sample {n}: take at least 1 document.")
+        raise BadInput(f"{option('sample', n)}: take at least 1 document.")
     judged = {doc_id for grades in dataset.qrels.values() for doc_id in grades}
 
     def draw(doc: Doc) -> tuple[bool, bytes]:
@@ -129,7 +131,7 @@ def sample_documents(dataset: Dataset, n: int, seed: int) -> Dataset:
     }
     qrels = {query_id: grades for query_id, grades in left.items() if any(grade > 0 for grade in grades.values())}
     if not qrels:
-        raise BadInput(f"--sample {n} leaves no query with a relevant document; take more documents.")
+        raise BadInput(f"{option('sample', n)} leaves no query with a relevant document; take more documents.")
     queries = {
         query_id: text for query_id, text in dataset.queries.items() if query_id in qrels or query_id not in left
     }

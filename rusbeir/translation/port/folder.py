@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rusbeir.datasets.formats.files import open_file
 from rusbeir.datasets.loading import split_view
-from rusbeir.errors import BadInput
+from rusbeir.errors import BadInput, option
 from rusbeir.jobs import Journal
 from rusbeir.storage import atomic_file, hold, refuse_links
 from rusbeir.translation.backends.python import PREFIX
@@ -132,14 +132,14 @@ def read_translator_names(out: Path) -> list[str]:
     if own := next((name for name in names if name.startswith(PREFIX)), None):
         raise BadInput(
             f"{out} was made by {own}, and rusbeir imports no code that a folder names. "
-            f"Name it yourself with --translator {','.join(names)}."
+            f"Name it yourself with {option('translator', ','.join(names))}."
         )
     return names
 
 
 def _refuse_foreign(out: Path, *, more: bool) -> None:
     if out.exists() and not out.is_dir():
-        raise BadInput(f"{out} is a file; --out names a folder.")
+        raise BadInput(f"{out} is a file; {option('out')} names a folder.")
     refuse_links(out)
     work = out / WORK
     paths = [path for folder in (out, work) if folder.is_dir() for path in folder.iterdir()]
@@ -147,7 +147,9 @@ def _refuse_foreign(out: Path, *, more: bool) -> None:
     if found and not any(name.startswith("journal") and name.endswith(".sqlite") for name in found):
         raise BadInput(f"{out} contains files but no port to resume. Choose another folder.")
     if more and not found:
-        raise BadInput(f"{out} contains no port, so there are no failures to retry. Leave --retry-failed out.")
+        raise BadInput(
+            f"{out} contains no port, so there are no failures to retry. Leave {option('retry_failed', True)} out."
+        )
 
 
 def _move(work: Path, old: str, new: str) -> None:

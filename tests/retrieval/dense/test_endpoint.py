@@ -161,7 +161,7 @@ def test_a_budget_stops_cleanly_and_keeps_the_answers(endpoint, tmp_path):
         search(budget=CharBudget(tmp_path, 50))
     search(budget=CharBudget(tmp_path, 59))
     assert [len(call["input"]) for call in endpoint.asked] == [3, 1]
-    with pytest.raises(BudgetReached, match=r"larger --budget-chars"):
+    with pytest.raises(BudgetReached, match=r"larger budget_chars="):
         search(query="о другом", budget=CharBudget(tmp_path, 59))
     search(query="о другом")
     assert len(endpoint.asked) == 3, "without a budget there is no limit"

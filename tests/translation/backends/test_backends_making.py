@@ -56,7 +56,7 @@ def test_limits_are_the_rows_but_for_what_is_given():
 @pytest.mark.parametrize(
     ("name", "options", "unset", "message"),
     [
-        ("llm", {}, "", "The translator llm needs a model: give --llm MODEL"),
+        ("llm", {}, "", "The translator llm needs a model: give llm=MODEL"),
         ("llm", {"llm": "m"}, "OPENAI_API_KEY", "OPENAI_API_KEY is not set"),
         ("llm", {"llm": "m"}, "OPENAI_BASE_URL", "OPENAI_BASE_URL is not set"),
         ("llm", {"llm": "m", "attempts": 0}, "", "attempts is 0"),
@@ -64,7 +64,7 @@ def test_limits_are_the_rows_but_for_what_is_given():
         ("deepl", {"endpoint": "localhost"}, "", "The translator deepl's endpoint is not a URL"),
         ("google-cloud", {}, "GOOGLE_API_KEY", "The translator google-cloud needs credentials: set GOOGLE_API_KEY"),
         ("google", {"endpoint": "ftp://x"}, "", "The translator google's endpoint is not a URL"),
-        ("memory", {}, "", "The translator memory needs a file: give --memory FILE"),
+        ("memory", {}, "", "The translator memory needs a file: give memory=FILE"),
         ("memory", {"memory": "nowhere.tsv"}, "", "nowhere.tsv does not exist"),
         ("python:own_translators", {}, "", "python:own_translators does not name a function"),
         ("python:no_module.f", {}, "", "python:no_module.f: cannot import no_module"),
