@@ -203,9 +203,9 @@ def describe_lexicon(name: str, language: str) -> str:
         ) from error
 
 
-@cache
+@lru_cache(maxsize=4)
 def load_lemmatiser(name: str, language: str) -> Lemmatise:
-    """The lemmatiser of that name, loaded once per process."""
+    """The lemmatiser of that name; the last four stay loaded, since a dictionary takes up to 100 MB."""
     describe_lexicon(name, language)
     return LEXICONS[name].load(language)
 
@@ -241,7 +241,7 @@ _SUFFIXES = ("schaft", "schap", "skap")
 """Ends of derived words, such as Gesellschaft, that are also words."""
 
 
-@cache
+@lru_cache(maxsize=2)
 def _compound_parts(language: str) -> Mapping[str, Any]:
     """The words of simplemma's dictionary."""
     factory = import_module("simplemma.strategies.dictionaries.dictionary_factory").DefaultDictionaryFactory()
