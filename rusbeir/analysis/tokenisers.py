@@ -121,8 +121,13 @@ def _kiwi(extra: str) -> Tokenise:
 
 def _pythainlp(extra: str) -> Tokenise:
     tokenize = require("pythainlp.tokenize", "Thai analysis", extra).word_tokenize
-    # NFKC takes ำ apart, which dictionaries have as one letter.
-    return lambda text: list(tokenize(text.replace("\u0e4d\u0e32", "\u0e33"), engine="newmm", keep_whitespace=False))
+
+    def segment(text: str) -> list[str]:
+        # NFKC takes ำ apart, which dictionaries have as one letter. newmm takes control characters into words.
+        text = regex.sub(r"\p{Cc}", " ", text.replace("\u0e4d\u0e32", "\u0e33"))
+        return list(tokenize(text, engine="newmm", keep_whitespace=False))
+
+    return segment
 
 
 SEGMENTERS: Mapping[str, Segmenter] = {

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rusbeir.analysis import Analyzer, Token, empty_warning, language_files, read_language
@@ -80,6 +80,7 @@ def test_stemmer_on_the_surface():
 
 @pytest.mark.parametrize(("profile", "code"), PROFILES)
 @settings(max_examples=30, deadline=None)
+@example(texts=["\x1b0A"])
 @given(texts=st.lists(st.text(), max_size=4))
 def test_any_text(profile, code, texts):
     analyzer = Analyzer(code, profile)
