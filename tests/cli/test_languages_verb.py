@@ -13,15 +13,15 @@ from rusbeir.storage import data_folder
 def test_a_broken_file_stops_nobody_else(tmp_path, monkeypatch, rusbeir):
     shutil.copytree(data_folder("analyzers"), tmp_path / "analyzers")
     broken = tmp_path / "analyzers" / "it.toml"
-    broken.write_text('name = "Italian"\nstopwords = "nltk-italian"\nsnowball = "italian"\n', encoding="utf-8")
+    broken.write_text('name = "Italian"\nstopwords = "nltk-klingon"\nsnowball = "italian"\n', encoding="utf-8")
     monkeypatch.setattr("rusbeir.analysis.recipes.data_folder", lambda _: tmp_path / "analyzers")
     assert rusbeir("bench", "mini/ru").code == 0
     assert rusbeir("analyze", "--lang", "it", "ciao").code == 2
     table = rusbeir("languages")
     assert (table.code, "Russian" in table.out, "Italian" in table.out) == (0, True, False)
-    assert f"{broken}, profile 'snowball': stop cannot be 'nltk-italian'" in table.err
+    assert f"{broken}:2: stop cannot be 'nltk-klingon'" in table.err
     rows = {row["language"]: row for row in json.loads(rusbeir("languages", "--json").out)}
-    assert "nltk-italian" in rows["it"]["error"]
+    assert "nltk-klingon" in rows["it"]["error"]
     assert (rows["it"]["path"], rows["it"]["profiles"], rows["ru"]["error"]) == (str(broken), {}, None)
 
 
@@ -59,8 +59,11 @@ def test_the_command_line_understands_every_spelling(rusbeir, spelling):
 
 
 @pytest.mark.parametrize("arguments", [["bench"], ["search", "x"], ["index"]])
-def test_a_language_without_an_analyzer_is_said_before_a_download(rusbeir, monkeypatch, arguments):
+def test_a_language_without_an_analyzer_is_said_before_a_download(rusbeir, monkeypatch, arguments, tmp_path):
     """xquad/tr was fetched first, and then only other languages were suggested."""
+    shutil.copytree(data_folder("analyzers"), tmp_path / "analyzers")
+    (tmp_path / "analyzers" / "tr.toml").unlink()
+    monkeypatch.setattr("rusbeir.analysis.recipes.data_folder", lambda _: tmp_path / "analyzers")
     asked = []
     monkeypatch.setattr("rusbeir.datasets.loading.fetch_entry", lambda *given, **options: asked.append(given))
     done = rusbeir(arguments[0], "xquad/tr", *arguments[1:])
