@@ -8,7 +8,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -133,7 +133,8 @@ class Lexicon:
     """Whether looking an answer up on disk is faster than working it out."""
 
 
-def _pymorphy3(language: str) -> Lemmatise:
+def _pymorphy3(language: str, *, guess_verbs: bool = True) -> Lemmatise:
+    """Without guess_verbs, a word that the dictionary lacks, often a name, is not read as a verb: Лютера, лютереть."""
     parse = import_module("pymorphy3").MorphAnalyzer(lang=language, result_type=None).parse
 
     def lemmatise(word: str) -> str:
@@ -141,21 +142,7 @@ def _pymorphy3(language: str) -> Lemmatise:
             parses: list[Any] = parse(word)
         except ValueError:  # a letter without a Unicode name, such as Tangut's, for which pymorphy3 asks
             return word
-        return str(parses[0][2])
-
-    return lemmatise
-
-
-def _pymorphy3_nouns(language: str) -> Lemmatise:
-    """pymorphy3, but words that its dictionary lacks, most of them names, are no verbs: Лютера is not of лютереть."""
-    parse = import_module("pymorphy3").MorphAnalyzer(lang=language, result_type=None).parse
-
-    def lemmatise(word: str) -> str:
-        try:
-            parses: list[Any] = parse(word)
-        except ValueError:
-            return word
-        if type(parses[0][4][-1][0]).__name__ in ("KnownSuffixAnalyzer", "UnknownPrefixAnalyzer"):
+        if not guess_verbs and type(parses[0][4][-1][0]).__name__ in ("KnownSuffixAnalyzer", "UnknownPrefixAnalyzer"):
             parses = [found for found in parses if found[1].POS not in ("VERB", "INFN", "GRND")] or parses
         return str(parses[0][2])
 
@@ -178,7 +165,9 @@ def _simplemma(language: str) -> Lemmatise:
 
 LEXICONS: Mapping[str, Lexicon] = {
     "pymorphy3": Lexicon(load=_pymorphy3, packages=("pymorphy3", "pymorphy3-dicts-{}"), slow=True),
-    "pymorphy3-nouns": Lexicon(load=_pymorphy3_nouns, packages=("pymorphy3", "pymorphy3-dicts-{}"), slow=True),
+    "pymorphy3-nouns": Lexicon(
+        load=partial(_pymorphy3, guess_verbs=False), packages=("pymorphy3", "pymorphy3-dicts-{}"), slow=True
+    ),
     "simplemma": Lexicon(load=_simplemma, packages=("simplemma",), slow=False),
 }
 
