@@ -187,7 +187,8 @@ def build_index(
                 spaced_id = doc.doc_id
             content.update(canonical_line(doc.doc_id, "" if ignore_titles else doc.title, doc.text))
             if len(offsets) % _REPORT_EVERY == 0:
-                progress(f"indexing {path.name}", end, total)
+                # How many there will be is estimated from the bytes read.
+                progress(f"indexing {path.name}", len(offsets), round(len(offsets) * total / end))
     if not hashes:
         raise BadInput(f"{path}: the corpus is empty; a dataset needs at least one document.")
     offsets.append(end)
@@ -203,7 +204,7 @@ def build_index(
         sha256 = content.hexdigest()
         meta = {"sha256": sha256, "spaced_id": spaced_id, "check": digest(sha256, spaced_id, *arrays)}
         (new / _META).write_bytes(orjson.dumps(meta))
-    progress(f"indexing {path.name}", total, total)
+    progress(f"indexing {path.name}", len(hashes), len(hashes))
 
 
 def _refuse_repeats(
