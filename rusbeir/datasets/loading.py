@@ -74,8 +74,15 @@ def load_qrels(
     >>> load_qrels("mini/ru")["q1"]  # doctest: +SKIP
     {'d1': 2}
     """
-    reader, *_ = open_reader(name_or_path, language=language, split=split, progress=progress)
-    return collect(reader.judgements(refuse))
+    places: Sequence[tuple[str | Path, str | None]] = [(name_or_path, split)]
+    if split == ALL_SPLITS:
+        places = _find_splits(name_or_path, split, ()) or [(name_or_path, None)]
+    joined: dict[str, Mapping[str, int]] = {}
+    for place, one in places:
+        reader, *_ = open_reader(place, language=language, split=one, progress=progress)
+        for query_id, grades in collect(reader.judgements(refuse)).items():
+            joined[query_id] = {**joined.get(query_id, {}), **grades}
+    return joined
 
 
 class LoadedSplits(NamedTuple):

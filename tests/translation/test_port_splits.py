@@ -10,7 +10,7 @@ import pytest
 
 import rusbeir
 from rusbeir.audit.aligned import open_port
-from rusbeir.datasets import registry
+from rusbeir.datasets import load_qrels, registry
 from rusbeir.datasets.loading import load_splits
 from rusbeir.errors import BadInput, UnknownName
 from rusbeir.jobs import Journal
@@ -127,6 +127,9 @@ def test_registered_splits_are_ported_by_the_name_that_they_share(source, tmp_pa
     report = port("own/small", to="ru", translator=Fake(), out=tmp_path / "out")
     assert (report["name"], report["splits"], report["n_queries"]) == ("own/small@ru", ["test", "train"], 3)
     assert open_port(tmp_path / "out").splits.keys() == {"test", "train"}
+    for place, split in ((source, "all"), ("own/small", "all"), ("own/small/train", None)):
+        assert load_qrels(place, split=split) == load_splits(place, split=split).dataset.qrels
+    assert set(load_qrels("own/small", split="all")) == {"q1", "q2", "q3"}
     assert port("own/small/train", to="ru", translator=Fake(), out=tmp_path / "one")["splits"] == ["train"]
 
 
