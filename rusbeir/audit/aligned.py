@@ -109,7 +109,7 @@ class AlignedPort:
             segmenter = None
             if (work / JOURNAL).exists() and (work / LAYOUT).exists():
                 journal = stack.enter_context(Journal.open(work / JOURNAL, {}))
-                if entries := read_entries(journal.get_meta("translators") or "[]"):
+                if entries := read_entries(journal):
                     plan = Plan(language=self.source.card.language, glossary=None, entries=entries)
                     segmenter = _Segmenter(journal, plan, work, read_cuts(work / LAYOUT))
             for page in chain.from_iterable(batched(group, BATCH_RECORDS) for _, group in groupby(self.texts(), _KIND)):

@@ -153,6 +153,13 @@ def test_segments(make_port):
             assert "".join(part.source for part in field.parts) == field.source
             assert "".join(part.translation for part in field.parts) == field.translation
     assert [part.source for part in found[0].segments][1:] == ["Ice melts. Snow falls.", "Bear 5 kg", "Wolf 7 kg"]
+    with Journal.open(folder / "work" / "journal.sqlite", {}) as journal:
+        translators = journal.get_meta("translators")
+        journal.set_meta({"translators": "{"})
+    with pytest.raises(BadInput, match=r"work/journal\.sqlite: The journal is damaged"):
+        list(port.records())
+    with Journal.open(folder / "work" / "journal.sqlite", {}) as journal:
+        journal.set_meta({"translators": translators})
     # Without the journal, segments are lines.
     shutil.move(folder / "work" / "journal.sqlite", folder / "gone")
     assert [part.source for part in next(port.records()).segments][1:] == [

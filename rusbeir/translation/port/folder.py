@@ -15,7 +15,13 @@ from rusbeir.errors import BadInput, option
 from rusbeir.jobs import Journal
 from rusbeir.storage import atomic_file, hold, refuse_links
 from rusbeir.translation.backends.python import PREFIX
-from rusbeir.translation.port.plan import TranslatorEntry, continue_chain, dump_entries, read_entries
+from rusbeir.translation.port.plan import (
+    TRANSLATORS,
+    TranslatorEntry,
+    continue_chain,
+    dump_entries,
+    read_entries,
+)
 from rusbeir.translation.segments.segment import Piece
 
 WORK = "work"
@@ -31,7 +37,6 @@ _LOCK = "port.lock"
 _WORKING = re.compile(r"journal(-\w+)?\.sqlite|layout(-\w+)?\.txt|source\.txt")
 # A temporary file of rusbeir.storage.atomic_file.
 _TEMPORARY = re.compile(r"\..+\.(?:jsonl|json|tsv|txt)\.[a-z0-9_]{8}")
-_TRANSLATORS = "translators"
 CORPUS = "corpus"
 """The name in a journal under which it has the digest of the source's documents."""
 
@@ -61,7 +66,7 @@ def open_port_folder(
             if _TEMPORARY.fullmatch(path.name):
                 path.unlink(missing_ok=True)  # A killed process left it.
         with _open_journal(work, meta, given, more=more) as (journal, chain):
-            journal.set_meta({_TRANSLATORS: dump_entries(chain)})
+            journal.set_meta({TRANSLATORS: dump_entries(chain)})
             yield journal, chain
 
 
@@ -90,7 +95,7 @@ def _open_journal(
     place = work / JOURNAL
     if place.exists():
         with Journal.open(place, meta) as journal:
-            stored = read_translators(journal)
+            stored = read_entries(journal)
             if not stored and (work / LAYOUT).exists():
                 raise BadInput(
                     f"{place} is empty, although texts were cut for it: its translations are lost. "
@@ -105,20 +110,12 @@ def _open_journal(
     chain = None
     for path in sorted(work.glob("journal-*.sqlite")):
         with Journal.open(path, meta) as journal:
-            chain = continue_chain(read_translators(journal), given, more=False)
+            chain = continue_chain(read_entries(journal), given, more=False)
         if chain is not None:
             _move(work, path.stem.removeprefix("journal"), "")
             break
     with Journal.open(place, meta) as journal:
         yield journal, chain or tuple(given)
-
-
-def read_translators(journal: Journal) -> tuple[TranslatorEntry, ...]:
-    """The translators that a journal was created with; () where a kill prevented that note."""
-    try:
-        return read_entries(journal.get_meta(_TRANSLATORS) or "[]")
-    except BadInput as error:
-        raise BadInput(f"{journal.path}: {error}") from error
 
 
 def read_translator_names(out: Path) -> list[str]:
@@ -128,7 +125,7 @@ def read_translator_names(out: Path) -> list[str]:
     """
     _refuse_foreign(out, more=True)
     with Journal.open(find_work(out) / JOURNAL, {}) as journal:
-        names = [entry.name for entry in read_translators(journal)]
+        names = [entry.name for entry in read_entries(journal)]
     if own := next((name for name in names if name.startswith(PREFIX)), None):
         raise BadInput(
             f"{out} was made by {own}, and rusbeir imports no code that a folder names. "

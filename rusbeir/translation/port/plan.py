@@ -26,6 +26,8 @@ from rusbeir.translation.segments.spans import find_spans
 from rusbeir.translation.translator import Capacity, ChecksPair, Discloses, Named, Translator
 
 PAGE_TEXTS = 500
+TRANSLATORS = "translators"
+"""The name in a journal under which it has the text of dump_entries."""
 
 Translators: TypeAlias = Translator | Sequence["Translators"]
 """One translator, or several that are tried in turn; sequences may be nested."""
@@ -176,18 +178,18 @@ def dump_entries(entries: Sequence[TranslatorEntry]) -> str:
     return orjson.dumps(rows).decode()
 
 
-def read_entries(text: str) -> tuple[TranslatorEntry, ...]:
-    """The entries that dump_entries wrote; none of the translators is at hand."""
+def read_entries(journal: Journal) -> tuple[TranslatorEntry, ...]:
+    """The translators that a journal was created with, none of them at hand; () where a kill prevented that note."""
     entries = []
     try:
-        for row in orjson.loads(text):
+        for row in orjson.loads(journal.get_meta(TRANSLATORS) or "[]"):
             capacity = Capacity(**{**row["capacity"], "levels": tuple(row["capacity"]["levels"])})
             entry = TranslatorEntry.known_by(row["name"], row["signature"], capacity)
             entries.append(replace(entry, about=row.get("about", entry.about)))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BadInput(
-            f"The journal is damaged: it does not name its translators ({error!r}). Move it away to start over, or "
-            "restore a copy."
+            f"{journal.path}: The journal is damaged: it does not name its translators ({error!r}). Move it away to "
+            "start over, or restore a copy."
         ) from error
     return tuple(entries)
 

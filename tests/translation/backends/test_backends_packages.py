@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from rusbeir.errors import BadInput
+from rusbeir.jobs import Journal
 from rusbeir.translation.backends import make, names
 from rusbeir.translation.port.plan import TranslatorEntry, dump_entries, read_entries
 
@@ -76,8 +77,9 @@ def test_its_options_are_its_parameters(british):
         make("british", retries=3)
 
 
-def test_it_is_known_from_the_journal_alone(british):
+def test_it_is_known_from_the_journal_alone(british, tmp_path):
     """A port that is resumed without the package keeps what its card says."""
     entry = TranslatorEntry.of(*make("british"), "british")
-    (stored,) = read_entries(dump_entries([entry]))
+    with Journal.open(tmp_path / "journal.sqlite", {"translators": dump_entries([entry])}) as journal:
+        (stored,) = read_entries(journal)
     assert (stored.name, stored.about, stored.capacity) == (entry.name, entry.about, entry.capacity)
