@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -70,6 +70,8 @@ def bench(
         output.print_json(document)
     elif rows:
         _print_rows(rows, names)
+        for line in find_better_parts(rows, names[0]):
+            output.note(line)
         if signatures:
             for row in rows:
                 output.note(f"{row['system']} on {row['dataset']}: {row['signature']}")
@@ -106,3 +108,18 @@ def _print_rows(rows: list[dict[str, Any]], names: Sequence[str]) -> None:
         shortened=["system", "dataset"],
         optional=["engine", "tied", "queries", "no results"],
     )
+
+
+def find_better_parts(rows: Sequence[dict[str, Any]], measure: str) -> Iterator[str]:
+    """A line for each fusion that is worse than one of the systems in it on the same dataset."""
+    from rusbeir.retrieval import parse
+
+    scores = {(row["dataset"], row["system"]): 100 * row["measures"][measure] for row in rows}
+    for (dataset, system), score in scores.items():
+        stage, *later = parse(system).stages
+        best, part = max(((scores.get((dataset, str(one)), 0.0), str(one)) for one in stage.args), default=(0.0, ""))
+        if best > score and not later:
+            yield (
+                f"{system} on {dataset} is worse than {part} alone: {measure} {score:.2f}, not {best:.2f}. "
+                "`rusbeir tune` finds weights on a development split."
+            )

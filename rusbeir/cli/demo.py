@@ -18,6 +18,7 @@ import orjson
 import typer
 
 from rusbeir.cli import options, output
+from rusbeir.cli.bench import find_better_parts
 from rusbeir.types import Dataset, Progress
 
 if TYPE_CHECKING:
@@ -106,6 +107,8 @@ def _print_scores(dataset: Dataset, rows: list[dict[str, Any]]) -> None:
         right=["nDCG@10", "AP@10", "R@10", "none relevant of 10"],
         shortened=["system"],
     )
+    for line in find_better_parts(rows, MEASURE):
+        typer.echo(_wrap(line) + "\n")
 
 
 def _read_per_query(row: dict[str, Any]) -> dict[str, dict[str, float]]:

