@@ -123,11 +123,12 @@ def _result(folder: Path, row: dict[str, Any], measure: str) -> Result:
 def read_run_of(result: Result) -> Run:
     """The run of a result. Raises BadInput where its file is gone or cannot be read."""
     name = Path(str(result.row["run"]))
-    path = next((p for p in (result.folder / "runs" / name.name, name) if p.is_file()), None)
-    if path is None:
+    try:
+        path = next(p for p in (result.folder / "runs" / name.name, name) if p.is_file())
+    except (OSError, StopIteration) as error:  # A damaged row may have a name that no file can have.
         raise BadInput(
             f"The run of {result.label} on {result.dataset} is gone ({name}). Measure it with `rusbeir bench --force`."
-        )
+        ) from error
     try:
         return read_run(path)
     except (OSError, gzip.BadGzipFile) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -196,3 +197,9 @@ def test_a_run_that_is_gone_is_named(tmp_path):
         path.unlink()
     write_site([tmp_path / "results"], tmp_path / "site")
     assert "is gone" in dataset_page(tmp_path / "site").read_text(encoding="utf-8")
+    rows = tmp_path / "results" / "rows.jsonl"
+    rows.write_text(
+        re.sub('"run":"[^"]*"', f'"run":"{"x" * 5000}"', rows.read_text(encoding="utf-8")), encoding="utf-8"
+    )
+    write_site([tmp_path / "results"], tmp_path / "site")
+    assert "is gone" in dataset_page(tmp_path / "site").read_text(encoding="utf-8"), "a name that no file can have"
