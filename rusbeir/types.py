@@ -23,6 +23,9 @@ Qrels: TypeAlias = Mapping[str, Mapping[str, int]]
 MAX_GRADE = 1000
 """The bound of a grade and of its negative: trec_eval keeps a count for every grade up to a query's highest."""
 
+MAX_QUERY_CHARS = 1_000_000
+"""The longest query that is searched for: one of 800,000 characters with no word twice takes seven seconds."""
+
 Run: TypeAlias = Mapping[str, Mapping[str, float]]
 """query_id -> {doc_id: score}; higher is better; every query is present, one without results with {}."""
 

@@ -16,7 +16,7 @@ from rusbeir.datasets.formats.records import Place
 from rusbeir.datasets.loading import COUNTS, Expected, open_reader
 from rusbeir.errors import BadInput
 from rusbeir.text import make_line
-from rusbeir.types import Card, Progress, canonical_line, fingerprint, silent
+from rusbeir.types import MAX_QUERY_CHARS, Card, Progress, canonical_line, fingerprint, silent
 
 SHOWN_PER_KIND = 20
 _REPORT_EVERY = 10_000
@@ -172,6 +172,11 @@ class _Validation:
                 self._notes.error("repeated id", place, f"the query id {query_id!r} is repeated")
             if not text.strip():
                 self._notes.error("blank text", place, f"query {query_id!r} has no text")
+            if len(text) > MAX_QUERY_CHARS:
+                message = (
+                    f"query {query_id!r} has {len(text):,} characters; at most {MAX_QUERY_CHARS:,} are searched for"
+                )
+                self._notes.error("long query", place, message)
             self._queries[query_id] = text
 
     def _read_judgements(self) -> None:

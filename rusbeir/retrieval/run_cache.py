@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 
 import orjson
 
-from rusbeir.errors import BackendError
+from rusbeir.errors import BackendError, BadInput
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System, check_available
 from rusbeir.storage import atomic_file, cache_folder
-from rusbeir.types import Corpus, Queries, Retriever, Run
+from rusbeir.text import shorten
+from rusbeir.types import MAX_QUERY_CHARS, Corpus, Queries, Retriever, Run
 
 _FORMAT = 2
 """Raised when the files change, so that those of an older version are not used."""
@@ -91,7 +92,16 @@ class CachedRetriever:
 
 
 def search_without_self(retriever: Retriever, queries: Queries, k: int, suffixes: Sequence[str]) -> Run:
-    """At most k hits per query; a hit with the query's id and one of the suffixes is removed before the cut-off."""
+    """At most k hits per query; a hit with the query's id and one of the suffixes is removed before the cut-off.
+
+    Raises BadInput for a query of more than MAX_QUERY_CHARS characters.
+    """
+    for query_id, text in queries.items():
+        if len(text) > MAX_QUERY_CHARS:
+            raise BadInput(
+                f"Query {shorten(repr(query_id))} has {len(text):,} characters; at most {MAX_QUERY_CHARS:,} are "
+                "searched for. Shorten it, or leave it out."
+            )
     run = retriever.search(queries, k + len(suffixes))
     if not suffixes:
         return run

@@ -68,6 +68,11 @@ C, Q, T = "corpus.jsonl", "queries.jsonl", "qrels/test.tsv"
         ),
         (T, "q1\td1\t1\nq1\td\x002\t1\n", [("error", T, 2, "the id 'd\\x002' has a control character")]),
         (Q, QUERIES + '{"_id": "q 3", "text": "x"}\n', [("error", Q, 3, "the query id 'q 3' has white space")]),
+        (
+            Q,
+            QUERIES + f'{{"_id": "q3", "text": "{"x" * 1_000_001}"}}\n',
+            [("error", Q, 3, "query 'q3' has 1,000,001 characters; at most 1,000,000 are searched for")],
+        ),
         (Q, QUERIES[:27], [("error", T, 4, "query 'q2' is judged but has no text")]),
         (
             Q,
