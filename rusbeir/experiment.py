@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, overload
 
@@ -121,6 +122,8 @@ def bench(
     """
     names = check_measures([measures] if isinstance(measures, str) else measures)
     out = Path(out)
+    if os.fsencode(out).decode("utf-8", "replace") != str(out):
+        raise BadInput(f"{option('out')} is {str(out)!r}, which is not UTF-8, as paths in rows must be. Rename it.")
     if not isinstance(system, str) and isinstance(system, Sequence):
         rows, failed = bench_all(
             [dataset], system, engine=engine, language=language, split=split, k=k, measures=names, out=out, force=force,
@@ -131,7 +134,10 @@ def bench(
             where = f"The rows of the others are in {out / ROWS}. " if rows else ""
             raise BackendError(f"{len(failed)} of {len(system)} systems failed. {where}{reasons}") from failed[0].error
         return rows
-    dataset, (resolved,) = resolve_on(dataset, [system], k, engine, language, split, progress, accept_difference)
+    measured = () if force else {row["system"] for row in read_rows(out)}
+    dataset, (resolved,) = resolve_on(
+        dataset, [system], k, engine, language, split, progress, accept_difference, measured
+    )
     card = dataset.card
     signature = f"{resolved.signature}|k:{k}"
     if not force and (row := _present(out, dataset, resolved.name, signature, names)):
@@ -215,10 +221,13 @@ def bench_all(
     Extras, keys and models that are missing are found, and warned of, before anything is measured.
     """
     specs = [check_names(one) if isinstance(one, (str, Spec)) else one for one in systems]
+    measured = () if force else {row["system"] for row in read_rows(out)}
     planned = [
         (dataset, system)
         for one in datasets
-        for dataset, resolved in [resolve_on(one, specs, k, engine, language, split, progress, accept_difference)]
+        for dataset, resolved in [
+            resolve_on(one, specs, k, engine, language, split, progress, accept_difference, measured)
+        ]
         for system in resolved
     ]
     rows: list[ResultRow] = []
@@ -255,17 +264,25 @@ def resolve_on(
     split: str | None,
     progress: Progress,
     accept_difference: bool = False,
+    measured: Collection[str] = (),
 ) -> tuple[Dataset, list[System]]:
-    """The loaded dataset, and the systems resolved for its language; a resolved system stays as it is."""
+    """The loaded dataset, and the systems resolved for its language; a resolved system stays as it is.
+
+    A system alone that lacks an extra, a key or a model is refused before a registered dataset is fetched, unless its
+    name is in measured: a row that is there needs nothing.
+    """
     if k < 1:
         raise BadInput(f"k is {k}; ask for at least 1 hit per query.")
     entry = find_entry(dataset) if isinstance(dataset, str) else None
-    if entry and not entry.self_retrieval:
-        # Before it is fetched, as its language may have no analyzer.
-        systems = [
+    if entry:
+        # Before it is fetched: its language may have no analyzer, and a key or an extra may be missing.
+        early = [
             resolve(one, language=entry.language, engine=engine) if isinstance(one, (str, Spec)) else one
             for one in systems
         ]
+        if len(early) == 1 and isinstance(early[0], ChecksAvailability) and early[0].name not in measured:
+            early[0].check_available()
+        systems = systems if entry.self_retrieval else early
     if not isinstance(dataset, Dataset):
         dataset = load(dataset, language=language, split=split, accept_difference=accept_difference, progress=progress)
     card = dataset.card
@@ -369,9 +386,11 @@ def _present(out: Path, dataset: Dataset, system: str, signature: str, names: Se
     wanted = (dataset.card.name, dataset.card.split, system, signature, dataset.fingerprint)
     for row in reversed(list(read_rows(out))):
         same = wanted == (row["dataset"], row["split"], row["system"], row["signature"], row["fingerprint"])
-        if same and all(name in row["measures"] for name in names) and Path(row["run"]).exists():
-            logger.debug("%s on %s: the row in %s is reused", system, dataset.card.name, out / ROWS)
-            return row
+        # A damaged row may have a name that no file can have.
+        with contextlib.suppress(OSError):
+            if same and all(name in row["measures"] for name in names) and Path(row["run"]).exists():
+                logger.debug("%s on %s: the row in %s is reused", system, dataset.card.name, out / ROWS)
+                return row
     return None
 
 

@@ -151,7 +151,12 @@ def append_line(path: Path, line: bytes) -> None:
 
 
 def refuse_links(folder: Path) -> None:
-    """Raise BadInput if the folder contains a symbolic link, through which writing would change files elsewhere."""
+    """Raise BadInput if the folder contains a symbolic link, through which writing would change files elsewhere.
+
+    Also if the folder's own name is not UTF-8, as it is written to reports.
+    """
+    if os.fsencode(folder).decode("utf-8", "replace") != str(folder):
+        raise BadInput(f"The folder {str(folder)!r} is not UTF-8, as paths in reports must be. Rename it.")
     for parent, folders, files in os.walk(folder):
         for path in (Path(parent, name) for name in (*folders, *files)):
             if path.is_symlink():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+
 import pytest
 
 from rusbeir.datasets import load, read_run
@@ -9,7 +12,9 @@ from rusbeir.errors import BadInput
 from rusbeir.evaluation import evaluate
 from rusbeir.experiment import bench, read_rows, search
 from rusbeir.retrieval import parse, resolve
+from rusbeir.translation.port.api import port
 from rusbeir.types import Dataset, Doc
+from tests.support.small_port import Fake
 
 QUERY = "Кто открыл радий?"
 
@@ -27,6 +32,22 @@ def test_out_and_measures_may_be_strings(mini, tmp_path, monkeypatch):
     assert (tmp_path / row["run"]).is_file()
     assert list(read_rows("here")) == [row]
     assert list(read_rows("nowhere")) == []
+
+
+def test_paths_that_are_not_utf_8_are_refused_before_the_work(mini, tmp_path):
+    """Rows and reports are JSON. The command line refuses such an argument, whatever it is for."""
+    odd = tmp_path / os.fsdecode(b"\xff")
+    with pytest.raises(BadInput, match=r"out= is .*\\udcff', which is not UTF-8"):
+        bench(mini, "bm25(profile=raw)", out=odd)
+    with pytest.raises(BadInput, match=r"\\udcff' is not UTF-8"):
+        port(mini, to="en", translator=Fake(), out=odd)
+    assert not odd.exists()
+
+
+def test_a_row_with_a_run_that_no_file_can_be_named_is_measured_again(mini, tmp_path):
+    row = bench(mini, "bm25(profile=raw)", out=tmp_path)
+    (tmp_path / "rows.jsonl").write_text(json.dumps({**row, "run": "x" * 5000}) + "\n", encoding="utf-8")
+    assert bench(mini, "bm25(profile=raw)", out=tmp_path)["run"] == row["run"]
 
 
 def test_a_system_is_a_text_a_spec_or_resolved(mini, tmp_path):
@@ -51,6 +72,8 @@ def test_search_for_a_text_or_for_queries(mini):
     assert list(found) == [QUERY]
     assert len(found[QUERY]) == 2
     assert search(mini, "bm25", {"a": QUERY, "b": "!"}, k=2) == {"a": found[QUERY], "b": {}}
+    with pytest.raises(BadInput, match=r"Query 'b' has 1,000,001 characters; at most 1,000,000 are searched for"):
+        search(mini, "bm25", {"a": QUERY, "b": "x" * 1_000_001}, k=2)
 
 
 @pytest.mark.parametrize(("doc_id", "query_id", "shown"), [("d 1", "q1", "'d 1'"), ("d1", "q\u00a01", r"'q\\xa01'")])

@@ -60,6 +60,16 @@ def test_what_is_missing_is_found_before_anything_is_computed(system, error, mes
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize("dataset", ["xquad/ru", "beir/arguana/test"])
+@pytest.mark.parametrize("verb", [rusbeir.bench, rusbeir.search, lambda *given: rusbeir.bench(given[0], [given[1]])])
+def test_a_missing_key_is_said_before_a_download(monkeypatch, verb, dataset):
+    asked: list[object] = []
+    monkeypatch.setattr("rusbeir.datasets.loading.fetch_entry", lambda *given, **options: asked.append(given))
+    with pytest.raises(BadInput, match="OPENAI_BASE_URL is not set"):
+        verb(dataset, "dense(toy,runtime=openai)")
+    assert asked == []
+
+
 def test_a_missing_extra_is_found_before_anything_is_computed(monkeypatch):
     def refuse(*given):
         raise MissingExtra("Dense retrieval needs the package faiss")
@@ -103,12 +113,14 @@ def test_a_system_that_cannot_run_is_said_first_and_costs_its_own_row(mini, tmp_
 
 
 def test_a_row_that_is_there_needs_no_key(mini, tmp_path, monkeypatch):
+    """Nor does one of a registered dataset, whose key is asked for before it is fetched."""
     monkeypatch.setattr("rusbeir.retrieval.dense.endpoint.EndpointEncoder.check_available", lambda self: None)
     monkeypatch.setattr("rusbeir.retrieval.dense.endpoint.EndpointEncoder._encode", lambda self, texts: _unit(texts))
-    row = rusbeir.bench(mini, "dense(toy,runtime=openai)", out=tmp_path)
+    row = rusbeir.bench("mini/ru", "dense(toy,runtime=openai)", out=tmp_path)
     monkeypatch.undo()
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    assert rusbeir.bench(mini, ["dense(toy,runtime=openai)"], out=tmp_path) == [row]
+    for dataset in (mini, "mini/ru"):
+        assert rusbeir.bench(dataset, ["dense(toy,runtime=openai)"], out=tmp_path) == [row]
 
 
 def _unit(texts):
