@@ -61,6 +61,20 @@ def test_the_answer_lies_in_the_sentence_where_it_starts(start: int, relevant: s
     assert dataset.qrels == {"q": {relevant: 1}}
 
 
+TEXTS = {"th": "ภาษาไทยเขียนติดกัน " * 72, "lo": "ພາສາລາວຂຽນຕິດກັນດີ " * 72, "km": "ភាសាខ្មែរ។" * 9, "my": "မြန်မာစာ။" * 9}
+
+
+@pytest.mark.parametrize("code", TEXTS)
+def test_scripts_without_full_stops_have_views_too(code: str, samples):
+    """Thai had 294 sentences of 240 paragraphs: a paragraph was a sentence."""
+    text = TEXTS[code]
+    sentences = load(samples.squad((text, {"q": len(text) // 2})) / "sentences", language=code)
+    windows = load(samples.squad((text, {"q": len(text) // 2})) / "windows-3", language=code)
+    assert (len(sentences.corpus), len(windows.corpus)) == (9, 7)
+    assert sentences.qrels == {"q": {"0-0-4": 1}}
+    assert all(len(doc.text) <= 160 for doc in sentences.corpus)
+
+
 def test_an_answer_in_the_white_space_at_the_end(samples):
     dataset = load(samples.squad(("Раз. Два.  ", {"q": 10})) / "sentences", language="ru")
     assert dataset.qrels == {"q": {"0-0-1": 1}}
@@ -132,6 +146,29 @@ def test_a_file_that_is_not_json_is_told_with_its_line(tmp_path: Path):
         # sentencex 1.0.32 ends the process's thread with a Rust panic on a capital, a wide space and a full stop
         ("Plan A\u00a0. Plan B\u202f. C\u3000.", "en", None, "no panic"),
         ("Anything at all.", "xx", ["Anything at all."], "a language without rules"),
+        ("Живёт в г. Москве. Работает.", "ru-RU", ["Живёт в г. Москве.", "Работает."], "a region changes no splitter"),
+        # Signs other than the full stop
+        ("यह बड़ा है। कहाँ? हाँ॥", "hi", ["यह बड़ा है।", "कहाँ?", "हाँ॥"], "danda and double danda"),
+        (
+            "它很大。真的！你去过吗？是",
+            "zh",
+            ["它很大。", "真的！", "你去过吗？", "是"],
+            "ideographic signs, no spaces",
+        ),
+        ("هي كبيرة. هل زرتها؟ نعم", "ar", ["هي كبيرة.", "هل زرتها؟", "نعم"], "Arabic question mark"),
+        ("وہ بڑا ہے۔ کیا؟ ہاں۔", "ur", ["وہ بڑا ہے۔", "کیا؟", "ہاں۔"], "Urdu full stop"),
+        ("Մեծ է։ Այո՞։ Ոչ", "hy", ["Մեծ է։", "Այո՞։", "Ոչ"], "Armenian full stop"),
+        ("Έχεις πάει; Ναι! Είναι μεγάλη· πολύ.", "el", ["Έχεις πάει;", "Ναι!", "Είναι μεγάλη· πολύ."], "Greek ;"),
+        ("ትልቅ ናት። ሄደሃል፧ አዎ።", "am", ["ትልቅ ናት።", "ሄደሃል፧", "አዎ።"], "Ethiopic signs"),
+        # sentencex knows no stop of Khmer, cuts Burmese after its genitive, and Thai and Lao inside abbreviations
+        ("ភ្នំពេញធំ។ អ្វីៗ ។ល។ តូច", "km", ["ភ្នំពេញធំ។", "អ្វីៗ ។ល។", "តូច"], "Khmer full stop, and so on"),
+        ("မြန်မာ၏ မြို့ဖြစ်သည်။ လား? မဟုတ်", "my", ["မြန်မာ၏ မြို့ဖြစ်သည်။", "လား?", "မဟုတ်"], "Burmese"),
+        ("พื้นที่ 1,568 ตร.กม. อยู่ พ.ศ. 2540", "th", ["พื้นที่ 1,568 ตร.กม. อยู่ พ.ศ. 2540"], "Thai abbreviations"),
+        ('เขาถาม "ไปไหน?" แล้วเดิน', "th", ['เขาถาม "ไปไหน?"', "แล้วเดิน"], "a question mark before a quotation mark"),
+        ("ສ.ປ.ປ. ລາວ. ນະຄອນ", "lo", ["ສ.ປ.ປ. ລາວ. ນະຄອນ"], "short phrases are joined"),
+        (f"{'ก' * 90} 2 {'ข' * 60} {'ค' * 90}", "th", [f"{'ก' * 90} 2 {'ข' * 60}", "ค" * 90], "joined up to 160"),
+        (f"เด็ก{'ก' * 156} ๆ ชอบ", "th", [f"เด็ก{'ก' * 156} ๆ ชอบ"], "no phrase ends at a repetition mark"),
+        ("ก" * 400, "th", ["ก" * 400], "a phrase without spaces stays whole"),
     ],
 )
 def test_sentences(text: str, language: str, sentences: list[str] | None, reason: str):
