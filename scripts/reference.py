@@ -49,7 +49,8 @@ INTRODUCTION = """# Python API
 Written by `scripts/reference.py`. The first section is what `rusbeir` itself offers. Each name is imported when it is
 first used, so `import rusbeir` is instant. The other sections are the modules behind it; a name that is in an earlier
 section is not repeated. The package is typed. `Queries` are a mapping query_id → text, `Qrels` query_id → {doc_id:
-grade}, a `Run` query_id → {doc_id: score}; these names are in `rusbeir.types`.
+grade}, a `Run` query_id → {doc_id: score}. A `Progress` is called as progress(stage, done, total), where total is None
+if it is not known; `silent` shows nothing. These names are in `rusbeir.types`.
 
 The audit of a port is `rusbeir.audit_port`, because `rusbeir.audit` is the subpackage.
 """

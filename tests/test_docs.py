@@ -93,6 +93,8 @@ def test_the_reference_is_complete():
     """Every class and function that a room exports is there once, with its public methods and properties."""
     there = documented()
     things = [thing for thing, _ in there.values()]
+    head = (REPOSITORY / "docs" / "api.md").read_text(encoding="utf-8").partition("\n## ")[0]
+    assert [name for name in ("Queries", "Qrels", "Run", "Progress", "silent") if f"`{name}`" not in head] == []
     for module_name in ROOMS:
         module = importlib.import_module(module_name)
         for name in module.__all__:

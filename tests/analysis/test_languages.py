@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from rusbeir.analysis import Analyzer, language_files, read_language
 from rusbeir.analysis.lines import HEADER, Line, check_lines, read_lines
 from rusbeir.analysis.skeleton import write_skeleton
+from rusbeir.analysis.tokenisers import TOKENISERS
 from rusbeir.errors import BadInput, MissingExtra
 
 FOLDER = Path(__file__).parent.parent / "languages"
@@ -95,6 +97,21 @@ def test_a_skeleton_is_a_language(tmp_path, monkeypatch):
     assert read_lines(tmp_path / "mine" / "eo.tsv") == []
     with pytest.raises(BadInput, match=r"eo\.toml exists already"):
         write_skeleton("eo", tmp_path / "mine")
+
+
+def test_a_language_without_spaces_and_stemmer(tmp_path, monkeypatch):
+    """As docs/add-a-language.md says: by the default tokens a clause is one term, and its words find nothing."""
+    monkeypatch.setenv("RUSBEIR_ANALYZERS", str(tmp_path))
+    found = []
+    for settings in ("", '[profiles.default]\ntokens = "unicode"\n'):
+        (tmp_path / "km.toml").write_text(f'name = "Khmer"\n{settings}', encoding="utf-8")
+        clause, word = (set(Analyzer("km").analyze(text)) for text in ("ឆ្មាដេកលើដំបូលផ្ទះ", "ផ្ទះ"))
+        found.append(len(clause & word) / len(word))
+    assert found == [0, 1]
+    page = Path(__file__).parents[2] / "docs" / "add-a-language.md"
+    assert set(TOKENISERS) - {"words", "uax29", "python-word"} <= set(
+        re.findall(r"`([\w-]+)`", page.read_text("utf-8"))
+    )
 
 
 def test_a_skeleton_of_a_language_that_no_package_knows(tmp_path, monkeypatch):
