@@ -14,6 +14,7 @@ from tests.support.pages import REPOSITORY, read_blocks, run_block
 PATHS = {
     "evaluator": ["README.md", "docs/evaluate.md"],
     "language adder": ["docs/add-a-language.md"],
+    "porter": ["docs/port.md"],
 }
 WITHOUT_A_CHECKOUT = {r"^make .*": ":"}
 
