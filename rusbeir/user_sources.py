@@ -1,4 +1,4 @@
-"""The source code of the user's own functions, as a part of the signatures of what they compute."""
+"""The user's own functions: where they are found, and their source code as a part of signatures."""
 
 from __future__ import annotations
 
@@ -9,6 +9,14 @@ from pathlib import Path
 from types import ModuleType
 
 _INSTALLED = "site-packages"
+
+
+def find_in_current_folder() -> Path:
+    """The current folder, from which modules can be imported from now on, as `python` itself does."""
+    folder = Path.cwd()
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    return folder
 
 
 def digest_sources(module: ModuleType) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import math
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +25,7 @@ from rusbeir.retrieval.resolve import ENTRY_POINTS, PYTHON
 from rusbeir.retrieval.spec import Spec, Stage, Value
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
 from rusbeir.types import Corpus, Queries, Retriever, Run
-from rusbeir.user_sources import digest_sources
+from rusbeir.user_sources import digest_sources, find_in_current_folder
 
 _READ: Mapping[str, Callable[[Any], Any]] = {
     "truncation": str,
@@ -82,9 +81,7 @@ class _Factory:
         module_name, _, attribute = path.rpartition(".")
         if not module_name:
             raise BadInput(f"{name} names no function: write {PYTHON}package.module.factory.")
-        folder = str(Path.cwd())
-        if folder not in sys.path:
-            sys.path.insert(0, folder)
+        folder = find_in_current_folder()
         try:
             module = importlib.import_module(module_name)
         except ModuleNotFoundError as error:

@@ -17,6 +17,7 @@ from rusbeir.storage import data_folder
 from rusbeir.translation.backends.python import PREFIX, wrap
 from rusbeir.translation.languages import Codes
 from rusbeir.translation.translator import Capacity, Translator
+from rusbeir.user_sources import find_in_current_folder
 
 TRANSLATORS = {
     "apertium": "rusbeir.translation.backends.apertium:Apertium",
@@ -128,6 +129,7 @@ def _find(name: str) -> Callable[..., Translator]:
         if not module or not all(part.isidentifier() for part in (*module.split("."), attribute)):
             raise BadInput(f"{name} does not name a function. Write python:module.function.")
         entry = EntryPoint(name, f"{module}:{attribute}", GROUP)
+        find_in_current_folder()
     elif name in TRANSLATORS:
         entry = EntryPoint(name, TRANSLATORS[name], GROUP)
     elif found := tuple(entry_points(group=GROUP, name=name)):
