@@ -78,6 +78,15 @@ def test_report_in_a_browser(hostile, browser):
     assert "{{ 7 * 7 }}" in text
     assert page.locator("script").count() == 0
     assert page.locator("svg rect").count() == 60
+    for width in (420, 1200):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert not page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"), width
+        lines = (
+            "cell => { const r = document.createRange(); r.selectNodeContents(cell); return r.getClientRects().length }"
+        )
+        numbers = page.locator("td.n").all()
+        assert len(numbers) > 20
+        assert {cell.evaluate(lines) for cell in numbers} <= {0, 1}, "a number is never broken"
 
 
 def test_sheet_in_a_browser(hostile, browser, tmp_path):
