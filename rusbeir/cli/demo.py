@@ -1,4 +1,4 @@
-"""`rusbeir demo`: in one minute, what word forms cost a Russian search and what an analyzer gives back."""
+"""`rusbeir demo`: what word forms cost a Russian search and what an analyzer gives back."""
 
 from __future__ import annotations
 
