@@ -17,6 +17,10 @@ from rusbeir.experiment import ROWS, read_rows
 from rusbeir.types import Run
 
 _DEPTH = re.compile(r"\|k:(\d+)$")
+_ANALYSIS = re.compile(
+    r"\b(?P<kind>tok|lem|compounds|stem):(?P<library>[a-z]\w*)(?:-[a-z]\w*)*-(?P<version>\d[^-|\]@]*)"
+)
+"""The parts of an analyzer's signature that name a version, such as stem:snowball-russian-3.1.0@4."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,26 +52,32 @@ class Result:
 def read_results(folders: Iterable[str | Path], measure: str) -> list[Result]:
     """The newest row of every system on every dataset in these result folders, with its per-query scores.
 
-    Raises BadInput where a folder has no rows, a row lacks the measure or its files, or rows of one dataset cannot
-    be compared: other content (fingerprint), another depth, other queries, or two recipes under one name.
+    Raises BadInput where a folder has no rows, a row lacks the measure or its files, or rows cannot be compared: other
+    content (fingerprint), another depth, other queries, two recipes under one name, or terms of one language made by
+    several versions of a stemmer, a lexicon or a tokeniser.
     """
-    results: dict[tuple[str, str, str, str], Result] = {}
+    rows: dict[tuple[str, ...], tuple[Path, dict[str, Any]]] = {}
     for folder in map(Path, folders):
-        found = [_result(folder, row, measure) for row in _rows(folder)]
+        found = _newest_rows(folder)
         if not found:
             raise BadInput(f"{folder} has no {ROWS}: name a folder that `rusbeir bench --out` wrote.")
-        for one in found:
-            results[one.dataset, str(one.row["split"]), one.label, str(one.row["engine"])] = one
-    labelled = _label_engines(list(results.values()))
+        for row in found:
+            key = tuple(str(row[name]) for name in ("dataset", "split", "system", "engine"))
+            if key in rows:
+                _refuse_two_recipes(*rows[key], folder, row)
+            rows[key] = folder, row
+    labelled = _label_engines([read_result(folder, row, measure) for folder, row in rows.values()])
     by_dataset: dict[str, list[Result]] = {}
     for one in labelled:
         by_dataset.setdefault(one.dataset, []).append(one)
     for group in by_dataset.values():
         _refuse_unlike(group)
+    _refuse_unlike_versions(labelled)
     return labelled
 
 
-def _rows(folder: Path) -> list[dict[str, Any]]:
+def _newest_rows(folder: Path) -> list[dict[str, Any]]:
+    """The newest row of each recipe on each dataset, the newest of them last."""
     newest: dict[tuple[str, ...], dict[str, Any]] = {}
     for row in read_rows(folder):
         key = tuple(str(row[name]) for name in ("dataset", "split", "system", "signature", "fingerprint"))
@@ -75,22 +85,18 @@ def _rows(folder: Path) -> list[dict[str, Any]]:
         # What was in the cache when it was measured again was paid for before.
         paid = {"cost": older["cost"] + row.get("cost", 0)} if "cost" in older else {}
         newest[key] = row | paid
-    # Rows of one recipe are repeats, of which the last counts; two recipes under one name are told apart later.
-    seen: dict[tuple[str, ...], dict[str, Any]] = {}
-    for row in newest.values():
-        key = tuple(str(row[name]) for name in ("dataset", "split", "system", "engine"))
-        other = seen.get(key)
-        if (
-            other is not None
-            and other["fingerprint"] == row["fingerprint"]
-            and _DEPTH.sub("", other["signature"]) != (_DEPTH.sub("", row["signature"]))
-        ):
-            raise BadInput(
-                f"{folder / ROWS}: {row['system']} on {row['dataset']} was measured with two recipes, "
-                f"{_difference(other['signature'], row['signature'])}. Keep the rows of one."
-            )
-        seen[key] = row
-    return list(seen.values())
+    return list(newest.values())
+
+
+def _refuse_two_recipes(other_folder: Path, other: Mapping[str, Any], folder: Path, row: Mapping[str, Any]) -> None:
+    """Raise BadInput for two rows of one system that differ in their recipe; a repeat of a recipe is no trouble."""
+    signatures = [_DEPTH.sub("", str(one["signature"])) for one in (other, row)]
+    if other["fingerprint"] == row["fingerprint"] and signatures[0] != signatures[1]:
+        places = " and ".join(dict.fromkeys(str(one / ROWS) for one in (other_folder, folder)))
+        raise BadInput(
+            f"{places}: {row['system']} on {row['dataset']} was measured with two recipes, "
+            f"{_difference(*signatures)}. Keep the rows of one."
+        )
 
 
 def _difference(first: str, second: str) -> str:
@@ -99,7 +105,8 @@ def _difference(first: str, second: str) -> str:
     return f"{'|'.join(p for p in one if p not in other)} and {'|'.join(p for p in other if p not in one)}"
 
 
-def _result(folder: Path, row: dict[str, Any], measure: str) -> Result:
+def read_result(folder: Path, row: dict[str, Any], measure: str) -> Result:
+    """The result of a row in that folder, with its per-query scores."""
     where = f"{row['system']} on {row['dataset']}"
     if measure not in row.get("measures", {}):
         raise BadInput(
@@ -165,6 +172,20 @@ def _refuse_unlike(group: Sequence[Result]) -> None:
                 f"{len(first.scores):,} and {len(one.scores):,} queries, of which "
                 f"{len(first.scores.keys() & one.scores.keys()):,} are common."
             )
+
+
+def _refuse_unlike_versions(results: Sequence[Result]) -> None:
+    """Raise BadInput for terms of one language that several versions of a library made: their stems may differ."""
+    seen: dict[tuple[str, ...], tuple[Result, str]] = {}
+    for one in results:
+        for found in _ANALYSIS.finditer(str(one.row["signature"])):
+            other, version = seen.setdefault((one.language, found["kind"], found["library"]), (one, found["version"]))
+            if version != found["version"]:
+                raise BadInput(
+                    f"{other.label} on {other.dataset} and {one.label} on {one.dataset} cannot be compared: their "
+                    f"terms were made by two versions of {found['library']}, {version} and {found['version']}. Measure "
+                    "them again with one version; `rusbeir languages drift` prints how many terms differ."
+                )
 
 
 def pick(label: str, results: Sequence[Result]) -> str:

@@ -248,6 +248,40 @@ def test_results_of_two_versions_are_refused(results):
         compare(results({"bm25": [0.1, 0.2]}, signature="bm25|v:0.2.0|k:100", version="0.2.0"))
 
 
+def test_two_recipes_in_two_folders_are_refused(results):
+    """The row of the folder named last was taken, without a word."""
+    folders = [
+        results({"bm25": [value, 0.2], "raw": [0.1, 0.1]}, name=name, signature=f"stem:snowball-russian-{name}|k:100")
+        for name, value in (("3.0.1", 0.1), ("3.1.0", 0.3))
+    ]
+    parts = r"stem:snowball-russian-3\.0\.1 and stem:snowball-russian-3\.1\.0"
+    with pytest.raises(BadInput, match=rf"3\.0\.1/rows\.jsonl and .*3\.1\.0/rows\.jsonl: bm25 on .*, {parts}\. Keep"):
+        compare(folders)
+    assert compare([folders[0], folders[0]]).datasets[0].n_queries == 2
+
+
+UNLIKE = [
+    # the older row's signature, the newer's, what else the newer has, the versions in the message if it is refused
+    ("stem:snowball-russian-3.0.1@4|v:1", "rrf|of:[stem:snowball-russian-3.1.0|v:1]", {}, "snowball, 3.0.1 and 3.1.0"),
+    ("lem:pymorphy3-2.0.5+2.4", "lem:pymorphy3-nouns-2.0.6+2.4@2", {}, r"pymorphy3, 2.0.5\+2.4 and 2.0.6\+2.4"),
+    ("tok:jieba-0.2.1|stem:none", "tok:jieba-0.2.2|stem:none", {"dataset": "toy/ru/2"}, "jieba, 0.2.1 and 0.2.2"),
+    ("stem:snowball-russian-3.0.1", "stem:snowball-german-3.1.0", {"dataset": "toy/de", "language": "de"}, ""),
+    ("lem:none|stem:snowball-russian-3.1.0@4", "lem:pymorphy3-2.0.6|stem:snowball-russian-3.1.0", {}, ""),
+]
+
+
+@pytest.mark.parametrize(("older", "newer", "changes", "versions"), UNLIKE)
+def test_stems_of_two_versions_are_refused(results, older, newer, changes, versions):
+    """Of other systems, and of averages over datasets, too; each language alone."""
+    results({"a": [0.1, 0.2], "b": [0.2, 0.2]}, signature=f"{older}|k:100")
+    folder = results({"c": [0.3, 0.4]}, signature=f"{newer}|k:100", **changes)
+    if versions:
+        with pytest.raises(BadInput, match=rf"^a on toy/ru and c on .* by two versions of {versions}\. Measure"):
+            compare(folder)
+    else:
+        assert compare(folder).datasets
+
+
 @pytest.mark.parametrize(
     ("where", "message"),
     [
