@@ -196,7 +196,7 @@ def read_language(code: str) -> Language:
     Raises UnknownName where it has no file, and BadInput, with file and line or key, where the file is wrong.
 
     >>> sorted(read_language("ru").profiles)
-    ['blend', 'default', 'grams', 'raw', 'rusbeir-paper', 'snowball', 'unicode']
+    ['blend', 'default', 'grams', 'lemmas', 'raw', 'rusbeir-paper', 'snowball', 'stems', 'unicode']
     """
     path = next((path for path in _find_files() if path.stem == code), None)
     if path is None and (meant := find_language(code)) != code:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -124,3 +125,100 @@ def check(
         typer.echo(f"{len(read)} lines of {path}: {len(failures)} failures")
     if failures:
         raise typer.Exit(1)
+
+
+@app.command()
+def drift(
+    code: Annotated[
+        str,
+        typer.Argument(metavar="CODE", callback=options.read_language_tag, autocompletion=options.complete_languages),
+    ],
+    texts: Annotated[list[Path], typer.Argument(metavar="TEXT...", help="Files of text in the language, in UTF-8.")],
+    profile: Annotated[str, typer.Option("--profile", help="The profile that makes rusbeir's terms.")] = "default",
+    save: Annotated[
+        Path | None, typer.Option("--save", help="Write the terms to a file, to compare a later version with.")
+    ] = None,
+    against: Annotated[
+        list[Path] | None, typer.Option("--against", help="A file that an older version wrote by --save; repeatable.")
+    ] = None,
+    es_url: options.EsUrl = None,
+    analyzers: options.Analyzers = None,
+    as_json: options.Json = False,
+) -> None:
+    """Print the share of tokens with other terms on the server, which is asked unless --save or --against is given.
+
+    Each word is analysed alone. Terms that are spelled otherwise but join the same words find the same documents.
+
+    Example: rusbeir languages drift ru news.txt --against terms-of-0.1.tsv
+    """  # fmt: skip
+    from rusbeir.report import drift as terms
+
+    words = terms.count_words(code, profile, texts)
+    analyses = [terms.analyze_words(code, profile, words)]
+    analyses += [terms.read_terms(path, code) for path in against or ()]
+    if es_url or not (save or against):
+        from rusbeir.retrieval.elasticsearch.connection import connect
+
+        analyses.append(terms.ask_server(connect(es_url or ""), code, words))
+    if save:
+        terms.save_terms(save, analyses[0])
+    found = list(terms.compare_terms(words, analyses))
+    if as_json:
+        signatures = {one.name: one.signature for one in analyses}
+        output.print_json({"language": code, "signatures": signatures, "drift": [asdict(one) for one in found]})
+        return
+    for one in analyses:
+        output.echo(f"{one.name}: {one.signature}")
+    for pair in found:
+        more = f"; {pair.n_unknown:,} more tokens are not in one of them" if pair.n_unknown else ""
+        output.echo(
+            f"\n{pair.first} and {pair.second}, of {pair.n_tokens:,} tokens: {100 * pair.differ:.2f} % have other "
+            f"terms, {100 * pair.join_others:.2f} % are joined with other words{more}"
+        )
+        if pair.examples:
+            table = [[word, f"{count:,}", first, second] for word, count, first, second in pair.examples]
+            output.print_table(["word", "tokens", pair.first, pair.second], table, right=["tokens"])
+    if save:
+        output.note(f"{len(words):,} words: {save}")
+
+
+@app.command()
+def compare(
+    code: Annotated[str, typer.Argument(metavar="CODE", help="The language; of several, with commas: en,de.")],
+    datasets: Annotated[list[str], typer.Argument(metavar="DATASET...", autocompletion=options.complete_datasets)],
+    profile: Annotated[
+        list[str] | None, typer.Option("--profile", help="A profile to compare with default; repeatable. All, if none.")
+    ] = None,
+    measure: Annotated[str, typer.Option("--measure", "-m", help="The measure to compare by.")] = "nDCG@10",
+    engine: options.Engine = "auto",
+    split: options.Split = None,
+    out: options.Out = Path("results"),
+    analyzers: options.Analyzers = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print a Markdown table, a row for each dataset.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Compare the recipes that can be had for a language: BM25 by each profile, and its difference to the default.
+
+    Queries with the same relevant documents, such as those about one paragraph, count as one in intervals and tests.
+
+    Example: rusbeir languages compare ru xquad/ru
+    """
+    from rusbeir.report import recipes
+
+    codes = [options.read_language_tag(one) or one for one in code.split(",")]
+    with output.progress() as progress:
+        comparison = recipes.compare_recipes(
+            codes, datasets, profile or (), measure=measure, engine=engine, out=out, split=split, progress=progress
+        )
+    if as_json:
+        output.print_json(comparison.to_dict())
+    elif markdown:
+        typer.echo(recipes.to_markdown(comparison), nl=False)
+    else:
+        for one in comparison.datasets:
+            output.echo(f"{one.dataset}: {one.n_queries:,} queries, {one.n_clusters:,} independent; {measure} ×100")
+            header, rows = recipes.recipe_table(one, comparison.measure)
+            output.print_table(header, rows, right=header[1:])
+        output.note("Change: to the default profile. Intervals: 95 %, bootstrap; p: sign flips, MaxT over the changes.")

@@ -9,7 +9,7 @@ Seeds are fixed: the same scores give the same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -117,6 +117,25 @@ def hierarchical_intervals(
     tail = (1 - level) / 2
     ends: Floats = np.quantile(total / n_groups, [tail, 1 - tail], axis=0).T
     return ends
+
+
+def cluster_scores(scores: Floats, clusters: Sequence[Hashable]) -> Floats:
+    """A score of each system on each cluster of queries, float64 [systems, clusters], in place of those on queries.
+
+    clusters: the cluster of each query, such as the paragraph that it asks about. Queries of one cluster are not
+    independent, so tests and intervals need clusters as their sample. The mean over clusters is that over queries, and
+    the spread is that of the ratio of a cluster's sum to its size, linearised at the mean.
+
+    >>> cluster_scores(np.array([[1.0, 0.0, 0.5]]), ["a", "a", "b"])
+    array([[0.5, 0.5]])
+    """
+    numbers = {cluster: number for number, cluster in enumerate(dict.fromkeys(clusters))}
+    places = np.array([numbers[cluster] for cluster in clusters])
+    sizes = np.bincount(places)
+    means = scores.mean(axis=1, keepdims=True)
+    sums = np.array([np.bincount(places, weights=row) for row in scores]).reshape(len(scores), len(sizes))
+    values: Floats = (sums - means * sizes) * (len(sizes) / len(places)) + means
+    return values
 
 
 def minimum_detectable_effect(differences: Floats, *, alpha: float = ALPHA, power: float = POWER) -> Floats:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from rusbeir.evaluation.significance import (
     SAMPLES,
     Floats,
     bootstrap_intervals,
+    cluster_scores,
     hierarchical_intervals,
     minimum_detectable_effect,
     rank_intervals,
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Interval = tuple[float, float]
+Clusters: TypeAlias = Mapping[str, Hashable]
+"""query_id -> the cluster that the query belongs to, such as the paragraph that it asks about."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +86,8 @@ class DatasetComparison:
     dataset: str
     language: str
     n_queries: int
+    n_clusters: int
+    """The independent parts of the sample, which tests and intervals draw: queries, unless clusters are given."""
     depth: int
     systems: tuple[SystemScore, ...]
     """The best mean first."""
@@ -172,16 +178,20 @@ def compare_results(
     permutations: int = PERMUTATIONS,
     samples: int = SAMPLES,
     seed: int = 0,
+    clusters: Mapping[str, Clusters] = MappingProxyType({}),
 ) -> Comparison:
-    """As compare, of results that were read already."""
+    """As compare, of results that were read already.
+
+    clusters: of datasets whose queries are not independent, which queries belong together.
+    """
     if baseline is not None:
         pick(baseline, found)
     groups: dict[str, list[Result]] = {}
     for one in found:
         groups.setdefault(one.dataset, []).append(one)
     datasets = tuple(
-        _compare_dataset(group, measure, baseline, against_paper, permutations, samples, seed)
-        for group in groups.values()
+        _compare_dataset(group, measure, baseline, against_paper, permutations, samples, seed, clusters.get(name))
+        for name, group in groups.items()
     )
     if all(len(one.systems) < 2 for one in datasets):
         raise BadInput(f"{found[0].folder}: only one system was measured on each dataset; a comparison needs two.")
@@ -190,7 +200,7 @@ def compare_results(
         baseline=baseline,
         conclusion=tuple(_conclude(one, measure, baseline) for one in datasets),
         datasets=datasets,
-        languages=_average(list(groups.values()), samples, seed),
+        languages=_average(list(groups.values()), samples, seed, clusters),
         permutations=permutations,
         samples=samples,
     )
@@ -204,9 +214,11 @@ def _compare_dataset(
     permutations: int,
     samples: int,
     seed: int,
+    clusters: Clusters | None,
 ) -> DatasetComparison:
     group = sorted(group, key=lambda one: -sum(one.scores.values()))
-    scores = _matrix(group)
+    per_query = _matrix(group)
+    scores = _cluster(per_query, group, clusters)
     places = range(len(group))
     pairs = [(i, j) for i in places for j in places if i < j and (baseline in (None, group[i].label, group[j].label))]
     if baseline is not None:
@@ -214,6 +226,7 @@ def _compare_dataset(
         pairs = [(j, i) if group[i].label == baseline else (i, j) for i, j in pairs]
     intervals = bootstrap_intervals(scores, samples=samples, seed=seed)
     differences = np.array([scores[i] - scores[j] for i, j in pairs]).reshape(len(pairs), scores.shape[1])
+    changes = [per_query[i] - per_query[j] for i, j in pairs]
     tests = sign_flip_tests(differences, permutations=permutations, seed=seed)
     spans = bootstrap_intervals(differences, samples=samples, seed=seed)
     detectable = minimum_detectable_effect(differences)
@@ -221,12 +234,13 @@ def _compare_dataset(
     return DatasetComparison(
         dataset=group[0].dataset,
         language=group[0].language,
-        n_queries=scores.shape[1],
+        n_queries=per_query.shape[1],
+        n_clusters=scores.shape[1],
         depth=group[0].depth,
         systems=tuple(
             SystemScore(
                 system=one.label,
-                mean=float(scores[place].mean()),
+                mean=float(per_query[place].mean()),
                 interval=_span(intervals[place]),
                 rank=place + 1,
                 rank_interval=ranks[place],
@@ -250,9 +264,9 @@ def _compare_dataset(
                 p=float(tests.p[n]),
                 p_maxt=float(tests.p_maxt[n]),
                 p_holm=float(tests.p_holm[n]),
-                wins=int((differences[n] > 0).sum()),
-                ties=int((differences[n] == 0).sum()),
-                losses=int((differences[n] < 0).sum()),
+                wins=int((changes[n] > 0).sum()),
+                ties=int((changes[n] == 0).sum()),
+                losses=int((changes[n] < 0).sum()),
                 minimum_detectable=float(detectable[n]),
             )
             for n, (i, j) in enumerate(pairs)
@@ -269,7 +283,14 @@ def _matrix(group: Sequence[Result]) -> Floats:
     return scores
 
 
-def _average(groups: Sequence[Sequence[Result]], samples: int, seed: int) -> tuple[LanguageComparison, ...]:
+def _cluster(scores: Floats, group: Sequence[Result], clusters: Clusters | None) -> Floats:
+    """The same for clusters of queries, in place of queries, where they are given."""
+    return scores if clusters is None else cluster_scores(scores, [clusters[query_id] for query_id in group[0].scores])
+
+
+def _average(
+    groups: Sequence[Sequence[Result]], samples: int, seed: int, clusters: Mapping[str, Clusters]
+) -> tuple[LanguageComparison, ...]:
     by_language: dict[str, list[Sequence[Result]]] = {}
     for group in groups:
         by_language.setdefault(group[0].language, []).append(group)
@@ -281,7 +302,7 @@ def _average(groups: Sequence[Sequence[Result]], samples: int, seed: int) -> tup
         if not everywhere:
             continue
         picked = [[next(one for one in group if one.label == label) for label in everywhere] for group in members]
-        matrices = [_matrix(group) for group in picked]
+        matrices = [_cluster(_matrix(group), group, clusters.get(group[0].dataset)) for group in picked]
         means = np.mean([matrix.mean(axis=1) for matrix in matrices], axis=0)
         intervals = hierarchical_intervals(matrices, samples=samples, seed=seed)
         order = sorted(range(len(everywhere)), key=lambda place: -means[place])

@@ -7,7 +7,10 @@ import shutil
 
 import pytest
 
+from rusbeir.report.recipes import cluster_queries, distinct_recipes
+from rusbeir.retrieval.elasticsearch import connection
 from rusbeir.storage import data_folder
+from rusbeir.types import Dataset
 
 
 def test_a_broken_file_stops_nobody_else(tmp_path, monkeypatch, rusbeir):
@@ -70,3 +73,128 @@ def test_a_language_without_an_analyzer_is_said_before_a_download(rusbeir, monke
     assert (done.code, done.out, asked) == (2, "", [])
     assert "No language 'tr'" in done.err
     assert all(word in done.err for word in ("dense(multilingual-e5-small)", "--analyzers", "docs/add-a-language.md"))
+
+
+def test_drift(rusbeir, tmp_path, monkeypatch):
+    """Terms are compared with those that were saved, and with the server's, which gets each word alone."""
+    (tmp_path / "text").write_text("The 𝔸 dogs, THE dog\nand running mice: mice!\n", encoding="utf-8")
+    saved = rusbeir("languages", "drift", "en", "text", "--save", "old.tsv", "--profile", "snowball")
+    assert (saved.code, saved.out[:16]) == (0, "rusbeir: lang:en")
+    header, *lines = (tmp_path / "old.tsv").read_text(encoding="utf-8").splitlines()
+    assert header == f"# terms of rusbeir, by {saved.out.split()[1]}"
+    assert lines == ["The\t", "𝔸\t𝔸", "dogs\tdog", "THE\t", "dog\tdog", "and\t", "running\trun", "mice\tmice"]
+
+    (tmp_path / "old.tsv").write_text("\n".join([header, *lines[:4], "dog\tdogg", *lines[6:]]), encoding="utf-8")
+    texts = []
+
+    def ask(self, method, path, body=None, *, read, **_):
+        if path == "/":
+            return read({"version": {"number": "8.18.0"}})
+        assert (path, body["analyzer"]) == ("/_analyze", "english")
+        texts.append(body["text"])
+        tokens, offset = [], 0
+        for word in body["text"].split("\n"):
+            tokens += [{"start_offset": offset, "token": word.lower()}] if word.lower() != "the" else []
+            offset += len(word) + sum(ord(char) > 0xFFFF for char in word) + 1
+        return read({"tokens": tokens})
+
+    monkeypatch.setattr(connection.Server, "ask", ask)
+    found = rusbeir("languages", "drift", "en", "text", "--against", "old.tsv", "--es-url", "http://es:9", "--json")
+    report = json.loads(found.out)
+    assert texts == ["The\n𝔸\ndogs\nTHE\ndog\nand\nrunning\nmice"]
+    assert report["signatures"]["http://es:9"] == "elasticsearch-8.18|lang:en|server:english"
+    pairs = {(one["first"], one["second"]): one for one in report["drift"]}
+    older = pairs["rusbeir", "old.tsv"]
+    # Of nine tokens the file lacks and; dog is dogg, and joined with nothing; 𝔸 is a, a stop word; mice are a mouse.
+    assert (older["n_tokens"], older["n_unknown"], older["differ"]) == (8, 1, pytest.approx(4 / 8))
+    assert older["join_others"] == pytest.approx(3 / 8)
+    assert older["examples"][0] == ["mice", 2, "mous", "mice"]
+    server = pairs["rusbeir", "http://es:9"]
+    assert (server["n_tokens"], server["n_unknown"]) == (9, 0)
+    assert ["dogs", 1, "dog", "dogs"] in server["examples"]
+    assert len(pairs) == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            "word\tterm\n",
+            "old.tsv:1: these are not terms in 'en'. Give a file that `rusbeir languages drift en --save`",
+        ),
+        ("# terms of rusbeir, by lang:ru|tok:words\nа\tа\n", "old.tsv:1: these are not terms in 'en'."),
+        ("# terms of rusbeir, by lang:en|tok:words\na\ta\nb\n", "old.tsv:3: this is not a word, a tab and its terms."),
+        (None, "old.tsv: [Errno 2]"),
+    ],
+)
+def test_a_file_that_holds_no_terms(rusbeir, tmp_path, content, message):
+    (tmp_path / "text").write_text("a dog", encoding="utf-8")
+    if content is not None:
+        (tmp_path / "old.tsv").write_text(content, encoding="utf-8")
+    done = rusbeir("languages", "drift", "en", "text", "--against", "old.tsv")
+    assert (done.code, message in done.err, done.err.count("\n")) == (2, True, 1), done.err
+
+
+@pytest.mark.parametrize(("content", "message"), [("", "text: there is no word in it."), (None, "text: [Errno 2]")])
+def test_a_text_without_words(rusbeir, tmp_path, content, message):
+    if content is not None:
+        (tmp_path / "text").write_text(content, encoding="utf-8")
+    done = rusbeir("languages", "drift", "en", "text", "--save", "new.tsv")
+    assert (done.code, message in done.err, (tmp_path / "new.tsv").exists()) == (2, True, False), done.err
+
+
+def test_recipes_are_compared(rusbeir, beir, tmp_path):
+    """The means are those of the rows, the changes those to the default profile."""
+    found = rusbeir("languages", "compare", "ru,en", "small", "mini/en", "--profile", "raw", "--json")
+    report = json.loads(found.out)
+    assert (report["measure"], report["baseline"]) == ("nDCG@10", "bm25")
+    ru, en = report["datasets"]
+    assert [(one["dataset"], one["n_queries"]) for one in (ru, en)] == [("small", 2), ("mini/en", 82)]
+    assert [(one["first"], one["second"]) for one in ru["pairs"]] == [("bm25(profile=raw)", "bm25")]
+    lines = (tmp_path / "results" / "rows.jsonl").read_text().splitlines()
+    rows = {row["system"]: row for row in map(json.loads, lines) if row["dataset"] == "mini/en"}
+    assert {one["system"]: one["mean"] for one in en["systems"]} == pytest.approx(
+        {system: row["measures"]["nDCG@10"] for system, row in rows.items()}
+    )
+    change = rows["bm25(profile=raw)"]["measures"]["nDCG@10"] - rows["bm25"]["measures"]["nDCG@10"]
+    assert en["pairs"][0]["difference"] == pytest.approx(change)
+    table = rusbeir("languages", "compare", "en", "mini/en", "--profile", "raw", "--markdown").out.splitlines()
+    assert table[0] == "|  | `raw` | `default` | `raw` − `default` |"
+    assert f"({100 * en['pairs'][0]['interval'][0]:+.2f} … " in table[2]
+    printed = rusbeir("languages", "compare", "ru", "small").out
+    profiles = ["raw", "unicode", "snowball", "stems", "lemmas", "default", "grams", "blend"]
+    assert [line.split()[0] for line in printed.splitlines() if line.split()][-8:] == profiles
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("toy", [{"0-0", "0-1"}, {"0-1", "0-0"}, {"0-2"}]),
+        ("toy/sentences", [{"0"}, {"0"}, {"0"}]),
+        ("toy/windows-3", [{"0"}, {"0"}, {"0"}]),
+    ],
+)
+def test_queries_about_the_same_paragraph_are_one_cluster(name, expected):
+    docs = [{"_id": f"0-{n}", "text": "a"} for n in range(4)]
+    qrels = {"q1": {"0-0": 1, "0-1": 1}, "q2": {"0-1": 2, "0-0": 1, "0-3": 0}, "q3": {"0-2": 1}}
+    dataset = Dataset.of(docs, dict.fromkeys(qrels, "a"), qrels, language="en", name=name)
+    assert list(cluster_queries(dataset).values()) == expected
+
+
+def test_languages_without_lexicon_or_stemmer_have_fewer_recipes():
+    """Bulgarian has no stemmer, Basque no lexicon: stems, or lemmas, would be the default profile, or just words."""
+    assert [len(distinct_recipes(code)) for code in ("ru", "bg", "eu", "te")] == [8, 6, 6, 6]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["ru", "mini/en"], "mini/en is in 'en', not in 'ru'. Name its language."),
+        (["ru", "mini/ru", "--profile", "klingon"], "No profile 'klingon'"),
+        (["ru", "nowhere/ru"], "No dataset 'nowhere/ru'"),
+        (["klingonese", "mini/ru"], "'klingonese'"),
+    ],
+)
+def test_recipes_that_cannot_be_compared(rusbeir, arguments, message):
+    done = rusbeir("languages", "compare", *arguments)
+    assert (done.code, message in done.err) == (2, True), done.err

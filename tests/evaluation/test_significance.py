@@ -10,6 +10,7 @@ from scipy import stats
 
 from rusbeir.evaluation.significance import (
     bootstrap_intervals,
+    cluster_scores,
     hierarchical_intervals,
     minimum_detectable_effect,
     rank_intervals,
@@ -130,3 +131,27 @@ def test_ranks_leave_open_what_the_tests_leave_open():
     pairs = [(0, 1), (0, 2), (1, 2)]
     tests = sign_flip_tests(np.array([systems[i] - systems[j] for i, j in pairs]))
     assert rank_intervals(3, pairs, tests) == [(1, 2), (1, 2), (3, 3)]
+
+
+def test_queries_of_one_cluster_are_one_observation():
+    """Copies of a query add nothing, and neither does the order of the queries."""
+    scores = np.random.default_rng(3).random((2, 40))
+    copied = cluster_scores(np.concatenate([scores] * 5, axis=1), [*range(40)] * 5)
+    assert copied == pytest.approx(scores)
+    assert bootstrap_intervals(copied) == pytest.approx(bootstrap_intervals(scores))
+
+
+def test_clusters_of_unlike_sizes_against_a_bootstrap_of_their_queries():
+    """Drawing clusters, and taking the mean over the queries in them, is what the values stand for."""
+    random = np.random.default_rng(5)
+    sizes = random.integers(1, 12, 150)
+    clusters = np.repeat(np.arange(150), sizes)
+    scores = np.clip(0.7 + random.normal(0, 0.2, 150)[clusters] + random.normal(0, 0.1, len(clusters)), 0, 1)
+    ours = bootstrap_intervals(cluster_scores(scores[None], clusters.tolist()))[0]
+    sums = np.bincount(clusters, weights=scores)
+    drawn = random.integers(0, 150, (20_000, 150))
+    expected = np.quantile(sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1), [0.025, 0.975])
+    assert ours == pytest.approx(expected, abs=0.003)
+    alone = bootstrap_intervals(scores[None])[0]
+    assert np.diff(ours)[0] > 1.5 * np.diff(alone)[0], "queries of a cluster are alike"
+    assert cluster_scores(scores[None], clusters.tolist()).mean() == pytest.approx(scores.mean())
