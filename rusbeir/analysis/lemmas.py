@@ -13,6 +13,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from threading import RLock
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from rusbeir.errors import MissingExtra
@@ -152,9 +153,19 @@ def _pymorphy3(language: str, *, guess_verbs: bool = True) -> Lemmatise:
 SIMPLEMMA_CODES = {"bs": "hbs", "hr": "hbs", "no": "nb", "sr": "hbs", "fil": "tl"}
 
 
+@lru_cache(maxsize=4)
+def _simplemma_dictionary(code: str) -> Mapping[str, str]:
+    """One language's words with their lemmas; simplemma itself keeps those of eight, which can take gigabytes."""
+    factory = import_module("simplemma.strategies.dictionaries").DefaultDictionaryFactory(cache_max_size=0)
+    dictionary: Mapping[str, str] = factory.get_dictionary(code)
+    return dictionary
+
+
 def _simplemma(language: str) -> Lemmatise:
-    lemmatizer = import_module("simplemma").Lemmatizer(cache_max_size=1)
     code = SIMPLEMMA_CODES.get(language, language)
+    dictionaries = SimpleNamespace(get_dictionary=_simplemma_dictionary)
+    strategy = import_module("simplemma.strategies").DefaultStrategy(dictionary_factory=dictionaries)
+    lemmatizer = import_module("simplemma").Lemmatizer(cache_max_size=1, lemmatization_strategy=strategy)
 
     def lemmatise(word: str) -> str:
         # A few entries are phrases, but words are indexed.
@@ -194,7 +205,7 @@ def describe_lexicon(name: str, language: str) -> str:
 
 @lru_cache(maxsize=4)
 def load_lemmatiser(name: str, language: str) -> Lemmatise:
-    """The lemmatiser of that name; the last four stay loaded, since a dictionary takes up to 100 MB."""
+    """The lemmatiser of that name; the last four stay loaded, since a dictionary takes 30 to 600 MB."""
     describe_lexicon(name, language)
     return LEXICONS[name].load(language)
 
@@ -214,7 +225,8 @@ def split_compound(language: str, word: str) -> list[str]:
     """
     if len(word) < 2 * MIN_PART_CHARS or not word.isalpha():
         return []
-    known, lemmatise = _compound_parts(language), load_lemmatiser("simplemma", language)
+    code = SIMPLEMMA_CODES.get(language, language)
+    known, lemmatise = _simplemma_dictionary(code), load_lemmatiser("simplemma", language)
     write = str.capitalize if language in _CAPITAL_NOUNS else str
     middle = len(word) / 2
     for place in sorted(range(MIN_PART_CHARS, len(word) - MIN_PART_CHARS + 1), key=lambda place: abs(place - middle)):
@@ -228,11 +240,3 @@ _CAPITAL_NOUNS = ("de", "lb")
 """Languages whose nouns, and so the parts of compounds, the dictionary has with a capital."""
 _SUFFIXES = ("schaft", "schap", "skap")
 """Ends of derived words, such as Gesellschaft, that are also words."""
-
-
-@lru_cache(maxsize=2)
-def _compound_parts(language: str) -> Mapping[str, Any]:
-    """The words of simplemma's dictionary."""
-    factory = import_module("simplemma.strategies.dictionaries.dictionary_factory").DefaultDictionaryFactory()
-    words: Mapping[str, Any] = factory.get_dictionary(SIMPLEMMA_CODES.get(language, language))
-    return words
