@@ -306,7 +306,7 @@ def test_doctor_reads_the_watermarks_of_a_server(request, node):
 def test_doctor_where_nothing_answers():
     (finding,) = examine(connection.connect("http://127.0.0.1:9"))
     assert (finding.what, finding.status) == ("reachable", "bad")
-    assert "--es-url" in finding.remedy
+    assert "RUSBEIR_ES_URL" in finding.remedy
 
 
 def test_a_ca_file_that_is_not_there(monkeypatch, tmp_path: Path):
