@@ -8,7 +8,7 @@ demo: .venv/core
 	@$(BIN)/rusbeir demo
 
 test: .venv/dev
-	@$(BIN)/pytest
+	@$(BIN)/pytest -n 2 --dist loadgroup --durations 20 --durations-min 10
 
 install: .venv/dev
 

@@ -111,11 +111,15 @@ def smollm() -> Any:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With pytest -n, one process runs what needs an Elasticsearch node, and the tests of a file share a process."""
+    """With pytest -n, one process runs what needs an Elasticsearch node, and the tests of a file share a process.
+
+    Pages of the documentation have nothing in common, and are the longest tests.
+    """
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         on_node = bool(fixtures & {"elasticsearch", "elasticsearch_9", "node_jars"}) or "elasticsearch" in item.name
-        item.add_marker(pytest.mark.xdist_group("elasticsearch" if on_node else item.path.name))
+        own = item.name if item.path.name == "test_docs.py" else item.path.name
+        item.add_marker(pytest.mark.xdist_group("elasticsearch" if on_node else own))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
