@@ -40,6 +40,8 @@ _WORST_MIN_CHARS = 20
 """The shortest source among the worst segments: chrF of a single word is easily 0."""
 MAX_SHOWN_CHARS = 1500
 """The longest text on a page, in characters; longer ones are truncated with a note."""
+MAX_COMPARED = 70_000
+"""The pairs of equal words, spaces among them, up to which differences are looked for in full: a few seconds."""
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 # Characters that a page must not contain, and those that change the direction of the text after them.
 _CONTROL = re.compile(
@@ -237,7 +239,10 @@ def find_differences(before: str, after: str) -> list[tuple[str, str, str]]:
     [('equal', 'a ', 'a '), ('delete', 'red ', ''), ('equal', 'cat', 'cat')]
     """
     old, new = _WORDS.findall(clean_text(before)), _WORDS.findall(clean_text(after))
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    # Where a few words make up both texts, comparing all their places takes minutes; autojunk leaves those words out.
+    counts = Counter(new)
+    many = sum(counts[word] for word in old) > MAX_COMPARED
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=many)
     return [(how, "".join(old[a:b]), "".join(new[c:d])) for how, a, b, c, d in matcher.get_opcodes()]
 
 

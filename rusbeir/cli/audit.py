@@ -124,10 +124,7 @@ def print_report(report: dict[str, Any]) -> None:
         measure = trip["measure"]
         output.print_table(
             [f"{trip['system']} on", measure],
-            [
-                [name, f"{100 * row[measure]:.2f}" if measure in row else row["skipped"]]
-                for name, row in trip["rows"].items()
-            ],
+            [[name, f"{100 * row[measure]:.2f}"] for name, row in trip["rows"].items()],
             right=[measure],
         )
     output.note(f"Report: {Path(report['folder']) / 'qa' / 'report.html'}")

@@ -169,6 +169,16 @@ def test_segments(make_port):
     ]
 
 
+def test_languages_without_an_analyzer(make_port, back_translator):
+    """The audit ended in a KeyError after the whole back-translation."""
+    folder = make_port()
+    for card in (folder.parent / "small" / "card.json", folder / "card.json"):
+        card.write_text(card.read_text(encoding="utf-8").replace('"en"', '"tlh"'), encoding="utf-8")
+    report = check_port(folder, source=folder.parent / "small", back_translator=back_translator, processes=1)
+    signatures = {name: row["signature"] for name, row in report["round_trip"]["rows"].items()}
+    assert {name for name, signature in signatures.items() if "lang:tlh|tok:unicode" in signature} == {"source", "back"}
+
+
 def test_without_back_translator(make_port):
     folder = make_port()
     report = check_port(folder, source=folder.parent / "small", processes=1)
