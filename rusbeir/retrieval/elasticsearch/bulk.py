@@ -34,6 +34,8 @@ _SHARD_SECONDS = 10
 """How long a new index may take to find a place on a node."""
 _MAX_BUCKETS = 60_000
 """Servers return at most 65,536 buckets per answer."""
+_MAX_ROWS = 2**31
+"""The field of rows is an integer of Elasticsearch."""
 
 Source: TypeAlias = tuple[str, dict[str, Any]]
 """A document's id, for messages, and its fields."""
@@ -120,9 +122,7 @@ def _make_batches(documents: Iterable[Source], done: set[int]) -> Iterator[tuple
 def _find_whole_blocks(server: Server, index: str) -> set[int]:
     """Numbers of the blocks of which every document has arrived."""
     connection.retry(lambda: server.ask("POST", f"/{index}/_refresh"))
-    last = _aggregate(
-        server, index, {"max": {"field": ROW}}, lambda found: None if found["value"] is None else int(found["value"])
-    )
+    last = _aggregate(server, index, {"max": {"field": ROW}}, _read_last)
     whole: set[int] = set()
     if last is None:
         return whole
@@ -132,6 +132,15 @@ def _find_whole_blocks(server: Server, index: str) -> set[int]:
         within = {"range": {ROW: {"gte": start, "lt": end}}}
         whole |= _aggregate(server, index, histogram, _read_whole, within)
     return whole
+
+
+def _read_last(found: Any) -> int | None:
+    """The highest row; None where there are no documents."""
+    if found["value"] is None:
+        return None
+    if found["value"] >= _MAX_ROWS:
+        raise ValueError(f"{found['value']} documents in an index")
+    return int(found["value"])
 
 
 def _read_whole(found: Any) -> set[int]:
