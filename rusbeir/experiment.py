@@ -18,6 +18,7 @@ import orjson
 from rusbeir import __version__
 from rusbeir.datasets import load, write_run
 from rusbeir.datasets.formats.records import read_jsonl
+from rusbeir.datasets.parallel import expand_languages, find_parallel, label_dataset, take_queries
 from rusbeir.datasets.registry import find_entry
 from rusbeir.errors import BackendError, BadInput, RusbeirError, option
 from rusbeir.evaluation import DEFAULT_MEASURES, check_measures, deepest, evaluate
@@ -72,6 +73,7 @@ def bench(
     force: bool = False,
     accept_difference: bool = False,
     budget_chars: int | None = None,
+    query_language: str | None = None,
     progress: Progress = silent,
 ) -> ResultRow: ...
 
@@ -90,6 +92,7 @@ def bench(
     force: bool = False,
     accept_difference: bool = False,
     budget_chars: int | None = None,
+    query_language: str | None = None,
     progress: Progress = silent,
 ) -> list[ResultRow]: ...
 
@@ -107,6 +110,7 @@ def bench(
     force: bool = False,
     accept_difference: bool = False,
     budget_chars: int | None = None,
+    query_language: str | None = None,
     progress: Progress = silent,
 ) -> ResultRow | list[ResultRow]:
     """Measure a system on a dataset and append the result row to out/rows.jsonl; the row is returned.
@@ -116,7 +120,9 @@ def bench(
     unless force is set. A registered dataset whose counts differ from the registered ones is refused, or with
     accept_difference measured as "NAME (differs)". k is the depth of the run, which is written to out/runs.
     budget_chars is how many characters all runs that give a budget may send to endpoints for that out; BudgetReached
-    is raised before more are sent, and what was answered is kept.
+    is raised before more are sent, and what was answered is kept. With a query_language the queries are those of a
+    parallel dataset, which has the same ids: the registered one in that language (xquad/en for xquad/ru), or the one
+    whose name or path is given. BM25 analyses them as texts in the language of the documents.
 
     >>> row = bench("mini/ru", "bm25(profile=raw)", measures="nDCG@10")  # doctest: +SKIP
     """
@@ -127,18 +133,26 @@ def bench(
     if not isinstance(system, str) and isinstance(system, Sequence):
         rows, failed = bench_all(
             [dataset], system, engine=engine, language=language, split=split, k=k, measures=names, out=out, force=force,
-            accept_difference=accept_difference, budget_chars=budget_chars, progress=progress,
+            accept_difference=accept_difference, budget_chars=budget_chars,
+            query_languages=[query_language] if query_language else [], progress=progress,
         )  # fmt: skip
         if failed:
             reasons = "; ".join(f"{one.system}: {one.error}" for one in failed)
             where = f"The rows of the others are in {out / ROWS}. " if rows else ""
             raise BackendError(f"{len(failed)} of {len(system)} systems failed. {where}{reasons}") from failed[0].error
         return rows
+    named = isinstance(system, (str, Spec))
     measured = () if force else {row["system"] for row in read_rows(out)}
-    dataset, (resolved,) = resolve_on(
+    documents, (resolved,) = resolve_on(
         dataset, [system], k, engine, language, split, progress, accept_difference, measured
     )
-    card = dataset.card
+    dataset, card, asked_in = documents, documents.card, documents.card.language
+    if query_language and (place := find_parallel(card, query_language)):
+        dataset, asked_in = take_queries(documents, place, progress=progress)
+        if named:
+            _warn_of_words([resolved])
+    elif query_language:
+        logger.warning("%s is in %s: these are its own queries.", card.name, asked_in)
     signature = f"{resolved.signature}|k:{k}"
     if not force and (row := _present(out, dataset, resolved.name, signature, names)):
         return row
@@ -148,7 +162,8 @@ def bench(
     dataset.refuse_spaced_ids()
     budget = CharBudget(out, budget_chars) if budget_chars is not None else None
     settings = RunSettings(progress=progress, force=force, budget=budget)
-    ready = resolved.prepare(dataset.corpus, dataset.fingerprint, settings)
+    # All languages of queries share one index.
+    ready = resolved.prepare(documents.corpus, documents.fingerprint, settings)
     started = time.perf_counter()
     run = search_without_self(ready.retriever, dataset.queries, k, card.self_suffixes)
     search_seconds = time.perf_counter() - started
@@ -159,8 +174,10 @@ def bench(
     evaluate_seconds = time.perf_counter() - started
     if result.n_zero_hit > TOLERATED_ZERO_HIT * result.n_queries:
         logger.warning(
-            "%s: %d of %d queries of %s have no results (%.1f %%). Does the analyzer know the language?",
-            resolved.name, result.n_zero_hit, result.n_queries, card.name, 100 * result.n_zero_hit / result.n_queries,
+            "%s: %d of %d queries of %s have no results (%.1f %%).%s",
+            resolved.name, result.n_zero_hit, result.n_queries, label_dataset(card.name, card.language, asked_in),
+            100 * result.n_zero_hit / result.n_queries,
+            " Does the analyzer know the language?" if asked_in == card.language else "",
         )  # fmt: skip
 
     key = digest(card.name, card.split, dataset.fingerprint, resolved.name, signature, chars=10)
@@ -172,6 +189,7 @@ def bench(
     row = {
         "dataset": card.name,
         "language": card.language,
+        "query_language": asked_in,
         "split": card.split,
         "system": resolved.name,
         "engine": resolved.engine,
@@ -214,45 +232,70 @@ def bench_all(
     force: bool,
     accept_difference: bool,
     budget_chars: int | None,
+    query_languages: Sequence[str],
     progress: Progress,
 ) -> tuple[list[ResultRow], list[Failed]]:
     """The rows of all systems on all datasets, and what failed; the arguments are those of `bench`.
 
-    Extras, keys and models that are missing are found, and warned of, before anything is measured.
+    Every dataset is asked in each of the query languages, of which "all" means those of the datasets. Extras, keys and
+    models that are missing are found, and warned of, before anything is measured.
     """
     specs = [check_names(one) if isinstance(one, (str, Spec)) else one for one in systems]
     measured = () if force else {row["system"] for row in read_rows(out)}
-    planned = [
-        (dataset, system)
-        for one in datasets
-        for dataset, resolved in [
-            resolve_on(one, specs, k, engine, language, split, progress, accept_difference, measured)
-        ]
-        for system in resolved
+    loaded = [
+        resolve_on(one, specs, k, engine, language, split, progress, accept_difference, measured) for one in datasets
     ]
+    places = {
+        documents.card.language: str(place)
+        for place, (documents, _) in zip(datasets, loaded, strict=True)
+        if not isinstance(place, Dataset)
+    }
+    languages = expand_languages(query_languages, [documents.card for documents, _ in loaded])
+    planned: list[tuple[str, Dataset, Dataset, str | None, System]] = []
+    for documents, resolved in loaded:
+        card = documents.card
+        for place in [find_parallel(card, one, places) for one in languages] or [None]:
+            dataset, asked_in = (
+                take_queries(documents, place, progress=progress) if place else (documents, card.language)
+            )
+            name = label_dataset(card.name, card.language, asked_in)
+            planned += [(name, documents, dataset, place, system) for system in resolved]
+    if any(place for _, _, _, place, _ in planned):
+        _warn_of_words([system for *_, system in planned])
+    elif languages:
+        logger.warning("The datasets are in %s: these are their own queries.", ", ".join(languages))
     rows: list[ResultRow] = []
     failed: list[Failed] = []
-    able: list[tuple[Dataset, System]] = []
-    for dataset, system in planned:
+    able: list[tuple[str, Dataset, str | None, System]] = []
+    for name, documents, dataset, place, system in planned:
         try:
             if force or not _present(out, dataset, system.name, f"{system.signature}|k:{k}", measures):
                 check_available(system)
-            able.append((dataset, system))
+            able.append((name, documents, place, system))
         except RusbeirError as error:
-            failed.append(Failed(system.name, dataset.card.name, error))
+            failed.append(Failed(system.name, name, error))
             if len(planned) > 1:
-                logger.warning("%s on %s cannot run: %s", system.name, dataset.card.name, error)
-    for dataset, system in able:
+                logger.warning("%s on %s cannot run: %s", system.name, name, error)
+    for name, documents, place, system in able:
         try:
             rows.append(
                 bench(
-                    dataset, system, k=k, measures=measures, out=out, force=force, budget_chars=budget_chars,
-                    progress=progress,
+                    documents, system, k=k, measures=measures, out=out, force=force, budget_chars=budget_chars,
+                    query_language=place, progress=progress,
                 )
             )  # fmt: skip
         except RusbeirError as error:
-            failed.append(Failed(system.name, dataset.card.name, error))
+            failed.append(Failed(system.name, name, error))
     return rows, failed
+
+
+def _warn_of_words(systems: Sequence[System]) -> None:
+    """Warn of the systems that compare words, which queries in another language share with few documents."""
+    if names := dict.fromkeys(one.name for one in systems if re.search(r"\bbm25\b", one.name)):
+        logger.warning(
+            "%s: BM25 analyses all queries as texts in the language of the documents; of those in another language it "
+            "matches only what both spell alike, such as names and numbers.", ", ".join(names),
+        )  # fmt: skip
 
 
 def resolve_on(

@@ -27,6 +27,15 @@ def bench(
     es_url: options.EsUrl = None,
     lang: options.Lang = None,
     split: options.Split = None,
+    query_language: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--query-language",
+            metavar="LANG",
+            help="Ask queries in this language, those of the parallel dataset (of xquad/en for xquad/ru), or of the "
+            "dataset of that name or path; all: in the languages of all DATASETs; repeatable.",
+        ),
+    ] = None,
     k: options.Depth = 100,
     measure: options.Measures = None,
     out: options.Out = Path("results"),
@@ -51,6 +60,7 @@ def bench(
 
     Example: rusbeir bench xquad/ru --system 'bm25(profile=rusbeir-paper)'
     """
+    from rusbeir.datasets.parallel import label_dataset
     from rusbeir.evaluation import DEFAULT_MEASURES, check_measures
     from rusbeir.experiment import ROWS, bench_all
 
@@ -59,7 +69,7 @@ def bench(
         rows, failed = bench_all(
             datasets, system or ["bm25"], engine=options.engine_at(engine, es_url), language=lang, split=split, k=k,
             measures=names, out=out, force=force, accept_difference=accept_difference, budget_chars=budget_chars,
-            progress=progress,
+            query_languages=query_language or (), progress=progress,
         )  # fmt: skip
     if failed and len(rows) + len(failed) == 1 and not as_json:
         raise failed[0].error
@@ -69,11 +79,16 @@ def bench(
             document["failed"] = [{**one._asdict(), "error": str(one.error)} for one in failed]
         output.print_json(document)
     elif rows:
-        _print_rows(rows, names)
-        for line in find_better_parts(rows, names[0]):
+        shown = [
+            row
+            | {"dataset": label_dataset(row["dataset"], row["language"], row.get("query_language") or row["language"])}
+            for row in rows
+        ]
+        _print_rows(shown, names)
+        for line in find_better_parts(shown, names[0]):
             output.note(line)
         if signatures:
-            for row in rows:
+            for row in shown:
                 output.note(f"{row['system']} on {row['dataset']}: {row['signature']}")
         output.note(f"Rows: {out / ROWS}; run of the last: {rows[-1]['run']}")
     for one in failed:

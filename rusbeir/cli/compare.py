@@ -39,8 +39,10 @@ def compare(
 
     Example: rusbeir compare results --baseline bm25
     """
+    from rusbeir.datasets.parallel import label_dataset
     from rusbeir.report import compare as run
     from rusbeir.report import tables
+    from rusbeir.report.matrix import describe_averages, matrix_table
 
     comparison = run(
         results, measure=measure, baseline=baseline, where=where, data=data or (), against_paper=against_paper,
@@ -66,10 +68,15 @@ def compare(
             _print(*tables.pair_table(dataset.pairs))
     for average in comparison.languages:
         if len(average.datasets) > 1:
-            output.echo(
-                f"\nmean over {len(average.datasets)} datasets in {average.language}: {', '.join(average.datasets)}"
-            )
+            where = label_dataset(average.language, average.language, average.query_language)
+            output.echo(f"\nmean over {len(average.datasets)} datasets in {where}: {', '.join(average.datasets)}")
             _print(*tables.score_table(average.systems))
+    for matrix in comparison.matrices:
+        output.echo(
+            f"\n{matrix.family}, {matrix.system}, {comparison.measure} ×100, a column for each language of documents"
+        )
+        _print(*matrix_table(matrix))
+        output.echo(describe_averages(matrix))
     output.echo("* not shown to be worse than the best. Intervals: 95 %; tests: sign flips, MaxT over all pairs, 5 %.")
 
 

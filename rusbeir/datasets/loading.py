@@ -76,7 +76,7 @@ def load_qrels(
     """
     places: Sequence[tuple[str | Path, str | None]] = [(name_or_path, split)]
     if split == ALL_SPLITS:
-        places = _find_splits(name_or_path, split, ()) or [(name_or_path, None)]
+        places = find_splits(name_or_path, split, ()) or [(name_or_path, None)]
     joined: dict[str, Mapping[str, int]] = {}
     for place, one in places:
         reader, *_ = open_reader(place, language=language, split=one, progress=progress)
@@ -123,7 +123,7 @@ def load_splits(
     registered = isinstance(name_or_path, str) and find_entry(name_or_path) is not None
     places: Sequence[tuple[str | Path, str | None]] = [(name_or_path, None if split == ALL_SPLITS else split)]
     if not registered and (split == ALL_SPLITS or (split and also)):
-        places = _find_splits(name_or_path, split, also) or places
+        places = find_splits(name_or_path, split, also) or places
     opened = [
         open_reader(place, language=language, split=one, download=download, progress=progress) for place, one in places
     ]
@@ -176,7 +176,7 @@ def load_splits(
     return LoadedSplits(Dataset(corpus=corpus, queries=queries, qrels=qrels, card=card), splits, metadata)
 
 
-def _find_splits(name_or_path: str | Path, split: str, also: Collection[str]) -> list[tuple[str | Path, str | None]]:
+def find_splits(name_or_path: str | Path, split: str, also: Collection[str]) -> list[tuple[str | Path, str | None]]:
     """What to open, with its split, for each split asked for; [] for one alone and for a split that is not known."""
     path, view = split_view(str(name_or_path))
     known: dict[str, tuple[str | Path, str | None]] = {}

@@ -25,6 +25,7 @@ from rusbeir.evaluation.significance import (
     sign_flip_tests,
 )
 from rusbeir.report.filters import filter_results
+from rusbeir.report.matrix import LanguageMatrix, build_matrices
 from rusbeir.report.published import published_value
 from rusbeir.report.results import Result, pick, read_results
 
@@ -84,7 +85,9 @@ class DatasetComparison:
     """All systems on one dataset."""
 
     dataset: str
+    """Its name, with the language of the queries where it is another: 'xquad/ru asked in en'."""
     language: str
+    query_language: str
     n_queries: int
     n_clusters: int
     """The independent parts of the sample, which tests and intervals draw: queries, unless clusters are given."""
@@ -96,9 +99,10 @@ class DatasetComparison:
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageComparison:
-    """The systems that were measured on every dataset of one language: unweighted means over these datasets."""
+    """The systems that were measured on every dataset of one language, asked in one: unweighted means over them."""
 
     language: str
+    query_language: str
     datasets: tuple[str, ...]
     systems: tuple[SystemScore, ...]
 
@@ -113,6 +117,8 @@ class Comparison:
     """One plain sentence for each dataset: what can be concluded, and what cannot."""
     datasets: tuple[DatasetComparison, ...]
     languages: tuple[LanguageComparison, ...]
+    matrices: tuple[LanguageMatrix, ...]
+    """Of each system that was asked in another language than that of the documents."""
     permutations: int
     samples: int
 
@@ -124,7 +130,13 @@ class Comparison:
         """A row for each dataset and system: mean, interval, rank, rank interval, whether in the best group."""
         pandas = require("pandas", "to_pandas", "report")
         rows = [
-            {"dataset": one.dataset, "language": one.language, "n_queries": one.n_queries, **asdict(score)}
+            {
+                "dataset": one.dataset,
+                "language": one.language,
+                "query_language": one.query_language,
+                "n_queries": one.n_queries,
+                **asdict(score),
+            }
             for one in self.datasets
             for score in one.systems
         ]
@@ -193,7 +205,8 @@ def compare_results(
         _compare_dataset(group, measure, baseline, against_paper, permutations, samples, seed, clusters.get(name))
         for name, group in groups.items()
     )
-    if all(len(one.systems) < 2 for one in datasets):
+    matrices = build_matrices(found, samples, seed)
+    if not matrices and all(len(one.systems) < 2 for one in datasets):
         raise BadInput(f"{found[0].folder}: only one system was measured on each dataset; a comparison needs two.")
     return Comparison(
         measure=measure,
@@ -201,6 +214,7 @@ def compare_results(
         conclusion=tuple(_conclude(one, measure, baseline) for one in datasets),
         datasets=datasets,
         languages=_average(list(groups.values()), samples, seed, clusters),
+        matrices=matrices,
         permutations=permutations,
         samples=samples,
     )
@@ -234,6 +248,7 @@ def _compare_dataset(
     return DatasetComparison(
         dataset=group[0].dataset,
         language=group[0].language,
+        query_language=group[0].query_language,
         n_queries=per_query.shape[1],
         n_clusters=scores.shape[1],
         depth=group[0].depth,
@@ -291,11 +306,11 @@ def _cluster(scores: Floats, group: Sequence[Result], clusters: Clusters | None)
 def _average(
     groups: Sequence[Sequence[Result]], samples: int, seed: int, clusters: Mapping[str, Clusters]
 ) -> tuple[LanguageComparison, ...]:
-    by_language: dict[str, list[Sequence[Result]]] = {}
+    by_language: dict[tuple[str, str], list[Sequence[Result]]] = {}
     for group in groups:
-        by_language.setdefault(group[0].language, []).append(group)
+        by_language.setdefault((group[0].language, group[0].query_language), []).append(group)
     found = []
-    for language, members in sorted(by_language.items()):
+    for (language, asked_in), members in sorted(by_language.items()):
         everywhere = [
             one.label for one in members[0] if all(one.label in {two.label for two in group} for group in members)
         ]
@@ -313,6 +328,7 @@ def _average(
         found.append(
             LanguageComparison(
                 language=language,
+                query_language=asked_in,
                 datasets=tuple(group[0].dataset for group in members),
                 systems=tuple(
                     SystemScore(

@@ -13,12 +13,12 @@ from rusbeir.datasets import load
 from rusbeir.datasets.formats.records import read_jsonl
 from rusbeir.errors import BadInput, RusbeirError, option, unknown
 from rusbeir.evaluation import evaluate
-from rusbeir.report.results import Result, read_run_of
+from rusbeir.report.results import Result, load_dataset_of, read_run_of
 from rusbeir.types import Dataset, Qrels
 
 Value: TypeAlias = float | str
 
-RESULT_FIELDS = ("dataset", "language", "system")
+RESULT_FIELDS = ("dataset", "language", "query_language", "system")
 QUERY_FIELDS = ("query.words", "query.chars", "query.relevant")
 PORT_FIELDS = ("port.chrf", "port.flags")
 """chrF of the query's back-translation and the number of flags on it, from `rusbeir audit check`."""
@@ -26,7 +26,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le, ">=": operator.ge, "==": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt,
 }  # fmt: skip
 _TEXT = {"kind": str, "id": str, "flags": [str], "chrF?": float}
-_CONDITION = re.compile(r"\s*([a-z.]+)\s*(<=|>=|==|!=|<|>)\s*(.+?)\s*")
+_CONDITION = re.compile(r"\s*([a-z._]+)\s*(<=|>=|==|!=|<|>)\s*(.+?)\s*")
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,13 @@ def filter_results(results: Sequence[Result], where: str, folders: Sequence[Path
     """
     conditions = parse_filter(where)
     kept = [
-        one for one in results if all(c.holds(str(one.row[c.field])) for c in conditions if c.field in RESULT_FIELDS)
+        one
+        for one in results
+        if all(
+            c.holds(str({"query_language": one.language, **one.row}[c.field]))
+            for c in conditions
+            if c.field in RESULT_FIELDS
+        )
     ]
     per_query = [c for c in conditions if c.field not in RESULT_FIELDS]
     if per_query:
@@ -109,9 +115,9 @@ def _facts_of(
     """Of each dataset: its fingerprint, its judgements, and the values of the fields for each of its queries."""
     needs_port = any(c.field in PORT_FIELDS for c in conditions)
     given = {(dataset := load(folder)).fingerprint: (dataset, folder) for folder in folders}
-    for fingerprint, name in {str(one.row["fingerprint"]): one.dataset for one in results}.items():
-        dataset, folder = given[fingerprint] if fingerprint in given else (_load(name, fingerprint), None)
-        quality = _port_quality(folder, name) if needs_port else {}
+    for fingerprint, one in {str(one.row["fingerprint"]): one for one in results}.items():
+        dataset, folder = given[fingerprint] if fingerprint in given else (_load(one), None)
+        quality = _port_quality(folder, one.dataset) if needs_port else {}
         yield (
             fingerprint,
             dataset.qrels,
@@ -130,16 +136,13 @@ def _facts_of(
         )
 
 
-def _load(name: str, fingerprint: str) -> Dataset:
+def _load(one: Result) -> Dataset:
     try:
-        dataset = load(name, download=False)
+        return load_dataset_of(one)
     except RusbeirError as error:
         raise BadInput(
-            f"{option('where')} needs the queries of {name}: name its folder with {option('data')} ({error})"
+            f"{option('where')} needs the queries of {one.dataset}: name its folder with {option('data')} ({error})"
         ) from None
-    if dataset.fingerprint != fingerprint:
-        raise BadInput(f"{name} is not what the results were measured on. Name the folder with {option('data')}.")
-    return dataset
 
 
 def _port_quality(folder: Path | None, name: str) -> dict[str, dict[str, float]]:

@@ -11,10 +11,11 @@ from typing import Any
 
 import orjson
 
-from rusbeir.datasets import read_run
-from rusbeir.errors import BadInput, unknown
+from rusbeir.datasets import load, read_run
+from rusbeir.datasets.parallel import find_parallel, label_dataset, take_queries
+from rusbeir.errors import BadInput, option, unknown
 from rusbeir.experiment import ROWS, read_rows
-from rusbeir.types import Run
+from rusbeir.types import Dataset, Progress, Run, silent
 
 _DEPTH = re.compile(r"\|k:(\d+)$")
 _ANALYSIS = re.compile(
@@ -36,11 +37,17 @@ class Result:
 
     @property
     def dataset(self) -> str:
-        return str(self.row["dataset"])
+        """The dataset's name, with the language of the queries where it is another than that of the documents."""
+        return label_dataset(str(self.row["dataset"]), self.language, self.query_language)
 
     @property
     def language(self) -> str:
+        """Of the documents."""
         return str(self.row["language"])
+
+    @property
+    def query_language(self) -> str:
+        return str(self.row.get("query_language", self.language))
 
     @property
     def depth(self) -> int:
@@ -62,7 +69,8 @@ def read_results(folders: Iterable[str | Path], measure: str) -> list[Result]:
         if not found:
             raise BadInput(f"{folder} has no {ROWS}: name a folder that `rusbeir bench --out` wrote.")
         for row in found:
-            key = tuple(str(row[name]) for name in ("dataset", "split", "system", "engine"))
+            asked_in = str(row.get("query_language", row["language"]))
+            key = (asked_in, *(str(row[name]) for name in ("dataset", "split", "system", "engine")))
             if key in rows:
                 _refuse_two_recipes(*rows[key], folder, row)
             rows[key] = folder, row
@@ -125,6 +133,19 @@ def read_result(folder: Path, row: dict[str, Any], measure: str) -> Result:
             "Measure the system again with `rusbeir bench --force`."
         ) from None
     return Result(folder=folder, label=str(row["system"]), row=row, scores=scores)
+
+
+def load_dataset_of(result: Result, progress: Progress = silent) -> Dataset:
+    """The dataset of a result, by its registered name, with the queries that were asked.
+
+    Raises BadInput where its content is not what was measured, and as `load` does with download=False.
+    """
+    dataset = load(str(result.row["dataset"]), download=False, progress=progress)
+    if place := find_parallel(dataset.card, result.query_language):
+        dataset, _ = take_queries(dataset, place, download=False, progress=progress)
+    if dataset.fingerprint != str(result.row["fingerprint"]):
+        raise BadInput(f"{result.dataset} is not what was measured. Name its folder with {option('data')}.")
+    return dataset
 
 
 def read_run_of(result: Result) -> Run:

@@ -20,7 +20,8 @@ from rusbeir.datasets import load
 from rusbeir.errors import BadInput, RusbeirError, option, require
 from rusbeir.report.comparison import Comparison, DatasetComparison, SystemScore, compare_results
 from rusbeir.report.explorer import Explored, explore
-from rusbeir.report.results import Result, read_results
+from rusbeir.report.matrix import LanguageMatrix, describe_averages
+from rusbeir.report.results import Result, load_dataset_of, read_results
 from rusbeir.report.tables import format_cost
 from rusbeir.storage import atomic_file
 from rusbeir.text import digest, slug
@@ -63,8 +64,11 @@ def write_site(
             file.write(page)
         progress("write pages", n, len(comparison.datasets))
     recipes = {result.label: _recipe(str(result.row["signature"])) for result in found}
-    with atomic_file(out / "index.html") as file:
-        file.write(_render("index.html.j2", comparison=comparison, pages=pages, recipes=recipes))
+    own = [one for one in comparison.datasets if one.query_language == one.language]
+    values = {"comparison": comparison, "pages": pages, "recipes": recipes, "own": own}
+    for name in ("index", *(["matrix"] if comparison.matrices else [])):
+        with atomic_file(out / f"{name}.html") as file:
+            file.write(_render(f"{name}.html.j2", **values))
     return comparison
 
 
@@ -78,9 +82,7 @@ def _explore(
         if fingerprint in folders:
             dataset, folder = folders[fingerprint]
         else:
-            dataset = load(group[0].dataset, download=False, progress=progress)
-        if dataset.fingerprint != fingerprint:
-            raise BadInput(f"{group[0].dataset} is not what was measured. Name its folder with {option('data')}.")
+            dataset = load_dataset_of(group[0], progress)
         source = _source_of(dataset)
         explored = explore(dataset, group, source, progress)
     except RusbeirError as error:
@@ -129,7 +131,8 @@ def _environment() -> Any:
             text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
         )
 
-    made.globals |= {"read": read, "inert": inert, "interval": _interval, "scatter": _scatter}
+    made.globals |= {"read": read, "inert": inert, "interval": _interval, "scatter": _scatter, "heat": _heat}
+    made.globals |= {"averages": describe_averages}
     made.filters |= {"points": lambda value: f"{100 * value:.2f}", "count": lambda n: f"{n:,}", "cost": format_cost}
     return made
 
@@ -140,6 +143,13 @@ def _interval(score: SystemScore, systems: Sequence[SystemScore], width: int = 1
     span = max(one.interval[1] for one in systems) - low or 1.0
     ends = (score.interval[0], score.mean, score.interval[1])
     return tuple(round(4 + (width - 8) * (end - low) / span, 1) for end in ends)  # type: ignore[return-value]
+
+
+def _heat(mean: float, matrices: Sequence[LanguageMatrix]) -> int:
+    """How strong a cell's colour is, in percent, on one scale for these matrices."""
+    means = [cell.mean for one in matrices for row in one.cells for cell in row if cell]
+    low, high = min(means), max(means)
+    return round(100 * (mean - low) / ((high - low) or 1.0))
 
 
 def _scatter(

@@ -7,11 +7,12 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from rusbeir.report.comparison import Comparison, Pair, SystemScore
+from rusbeir.datasets.parallel import label_dataset
+from rusbeir.report.comparison import Comparison, DatasetComparison, LanguageComparison, Pair, SystemScore
 
 HEADER = (
-    "dataset", "language", "system", "mean", "low", "high", "rank", "best rank", "worst rank", "best group", "queries",
-    "no hit", "tied", "index s", "query s", "index bytes", "peak bytes", "cost", "published",
+    "dataset", "language", "query language", "system", "mean", "low", "high", "rank", "best rank", "worst rank",
+    "best group", "queries", "no hit", "tied", "index s", "query s", "index bytes", "peak bytes", "cost", "published",
 )  # fmt: skip
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -26,19 +27,22 @@ def rows_of(comparison: Comparison) -> list[list[Any]]:
     """
     rows = []
     for one in comparison.datasets:
-        rows += [_row(one.dataset, one.language, score, one.n_queries) for score in one.systems]
+        rows += [_row(one.dataset, one, score, one.n_queries) for score in one.systems]
     for average in comparison.languages:
         if len(average.datasets) > 1:
             name = f"mean of {len(average.datasets)}"
-            rows += [_row(name, average.language, score, None) for score in average.systems]
+            rows += [_row(name, average, score, None) for score in average.systems]
     return rows
 
 
-def _row(dataset: str, language: str, score: SystemScore, n_queries: int | None) -> list[Any]:
+def _row(
+    dataset: str, one: DatasetComparison | LanguageComparison, score: SystemScore, n_queries: int | None
+) -> list[Any]:
     ranks = score.rank_interval or (None, None)
     seconds = score.seconds.get("analyse", 0.0) + score.seconds.get("index", 0.0)
     return [
-        dataset, language, score.system, score.mean, *score.interval, score.rank, *ranks, score.best_group, n_queries,
+        dataset, one.language, one.query_language, score.system, score.mean, *score.interval, score.rank, *ranks,
+        score.best_group, n_queries,
         score.n_zero_hit, score.n_tied, seconds, score.seconds.get("search"), score.bytes.get("index"),
         score.bytes.get("peak_rss"), score.cost, score.published,
     ]  # fmt: skip
@@ -90,7 +94,7 @@ def grid(comparison: Comparison) -> tuple[list[str], list[str], dict[tuple[str, 
         cells.update({(score.system, dataset.dataset): score for score in dataset.systems})
     for average in comparison.languages:
         if len(average.datasets) > 1:
-            columns.append(f"mean {average.language}")
+            columns.append(label_dataset(f"mean {average.language}", average.language, average.query_language))
             cells.update({(score.system, columns[-1]): score for score in average.systems})
     return list(dict.fromkeys(system for system, _ in cells)), columns, cells
 

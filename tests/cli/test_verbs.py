@@ -20,7 +20,8 @@ from rusbeir.datasets import RegistryEntry, registry
 from rusbeir.errors import BadInput
 
 ROW_KEYS = [
-    "dataset", "language", "split", "system", "engine", "signature", "fingerprint", "measures", "measures_answered",
+    "dataset", "language", "query_language", "split", "system", "engine", "signature", "fingerprint", "measures",
+    "measures_answered",
     "depth", "n_docs", "n_queries", "n_zero_hit", "n_tied", "n_judged_missing", "seconds", "bytes", "run", "per_query",
     "version",
 ]  # fmt: skip

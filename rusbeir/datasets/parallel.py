@@ -1,0 +1,118 @@
+"""Parallel datasets: documents in one language, asked with the queries that have the same ids in another."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Mapping, Sequence
+
+from rusbeir.datasets.formats.records import refuse
+from rusbeir.datasets.formats.trec import collect
+from rusbeir.datasets.loading import find_splits, open_reader, split_view
+from rusbeir.datasets.registry import find_entry, read_registry
+from rusbeir.errors import BadInput, option, unknown
+from rusbeir.languages import read_language_tag
+from rusbeir.types import Card, Dataset, Progress, silent
+
+logger = logging.getLogger(__name__)
+
+ALL_LANGUAGES = "all"
+"""The query language that stands for those of all datasets of a call."""
+
+
+def expand_languages(wanted: Sequence[str], cards: Sequence[Card]) -> list[str]:
+    """The query languages that are wanted, each once, with those of the cards for "all"."""
+    if ALL_LANGUAGES not in wanted:
+        return list(dict.fromkeys(wanted))
+    languages = list(dict.fromkeys(card.language for card in cards))
+    if len(languages) < 2:
+        raise BadInput(
+            f"{option('query_language', ALL_LANGUAGES)} means the languages of all datasets of the call, which have "
+            f"only {languages[0]!r}: name datasets in other languages, or name a language."
+        )
+    return languages
+
+
+def find_parallel(card: Card, wanted: str, known: Mapping[str, str] | None = None) -> str | None:
+    """The name or path of the dataset that has this one's queries in a wanted language; None for its own language.
+
+    It is looked for among the registered datasets whose names differ from this one's, or from that of what it is a
+    port of, in the language alone, and among the known ones: language -> name or path. A name or a path may be wanted
+    as well. Raises UnknownName or BadInput where there is none.
+
+    >>> from rusbeir.datasets import load
+    >>> find_parallel(load("mini/ru").card, "en")
+    'mini/en'
+    """
+    language = read_language_tag(wanted)
+    if language == card.language:
+        return None
+    names = [(card.name, card.language)]
+    source = card.provenance.get("source")
+    if isinstance(source, Mapping) and "language" in source:
+        names.append((str(source.get("name")), str(source["language"])))
+    families = {name_family(*one) for one in names}
+    places = dict(known or {})
+    for entry in read_registry().values():
+        if name_family(entry.name, entry.language) in families:
+            places[entry.language] = entry.name
+    if language in places:
+        return places[language]
+    if "/" in wanted or split_view(wanted)[0]:
+        return wanted
+    if others := sorted(places.keys() - {card.language}):
+        raise unknown("language", wanted, others, of=f"datasets parallel to {card.name}")
+    raise BadInput(
+        f"No registered dataset has the queries of {card.name} in another language: name one that has, or its folder, "
+        f"as in {option('query_language', 'mini/en')}."
+    )
+
+
+def name_family(name: str, language: str) -> str:
+    """The name with * for the language in it: the same for datasets that differ in nothing else.
+
+    >>> name_family("xquad/ru/sentences", "ru"), name_family("beir/nfcorpus/test", "en")
+    ('xquad/*/sentences', 'beir/nfcorpus/test')
+    """
+    return "/".join("*" if part == language else part for part in name.split("/"))
+
+
+def label_dataset(name: str, language: str, query_language: str) -> str:
+    """What a dataset is called in a table: its name, with the language of the queries where it is another.
+
+    >>> label_dataset("xquad/ru", "ru", "en"), label_dataset("xquad/ru", "ru", "ru")
+    ('xquad/ru asked in en', 'xquad/ru')
+    """
+    return name if query_language == language else f"{name} asked in {query_language}"
+
+
+def take_queries(
+    dataset: Dataset, place: str, *, download: bool = True, progress: Progress = silent
+) -> tuple[Dataset, str]:
+    """The dataset with the texts that the one at that place has for its queries, and the language of these texts.
+
+    The documents of the other dataset are not read. Raises BadInput where ids or judgements show that it is not
+    parallel: fewer than half of the common queries have a judged document in common.
+    """
+    card = dataset.card
+    (name, split), *_ = ([] if find_entry(place) else find_splits(place, card.split, ())) or [(place, None)]
+    reader, other, _ = open_reader(name, language=None, split=split, download=download, progress=progress)
+    if other.language == card.language:
+        raise BadInput(f"{other.name} is in {card.language!r}, as {card.name}: omit {option('query_language')}.")
+    judged = collect(reader.judgements(refuse))
+    texts = {query.query_id: query.text for _, query, _ in reader.queries(refuse) if query.query_id in dataset.queries}
+    alike = sum(not dataset.qrels[query_id].keys().isdisjoint(judged.get(query_id, ())) for query_id in texts)
+    if not texts or 2 * alike < len(texts):
+        # Ids that are numbers are equal by chance.
+        raise BadInput(
+            f"{other.name} is not parallel to {card.name}: of {len(dataset.queries):,} query ids {len(texts):,} are "
+            f"common, and for {alike:,} of these the same document is judged."
+        )
+    if len(texts) < len(dataset.queries):
+        logger.warning(
+            "%s has %s of the %s queries of %s; only these are measured.",
+            other.name, f"{len(texts):,}", f"{len(dataset.queries):,}", card.name,
+        )  # fmt: skip
+    queries = {query_id: texts[query_id] for query_id in dataset.queries if query_id in texts}
+    qrels = {query_id: grades for query_id, grades in dataset.qrels.items() if query_id in texts}
+    return dataclasses.replace(dataset, queries=queries, qrels=qrels), other.language
