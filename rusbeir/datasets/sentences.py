@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from importlib.metadata import version
+from itertools import pairwise
 from typing import TypeAlias
 
 import regex
 
-Split: TypeAlias = Callable[[str, str], Iterator[tuple[int, int]]]
+Split: TypeAlias = Callable[[str, str], Iterable[str]]
+"""Cuts a line of a language into pieces, each a sentence with the white space around it."""
 
 MAX_JOINED_CHARS = 160
 """Phrases of Thai and Lao are joined up to this length, which English sentences of XQuAD have on average."""
@@ -36,44 +38,43 @@ def sentence_spans(text: str, language: str) -> list[tuple[int, int]]:
     >>> sentence_spans("Живёт в г. Москве. Работает.", "ru")
     [(0, 18), (19, 28)]
     """
-    _, split = _splitter(language)
-    return [
-        (line.start() + start, line.start() + end)
-        for line in _LINES.finditer(text)
-        for start, end in split(line.group(), language)
-        if start < end
-    ]
+    _, split = _SPLITTERS.get(language.partition("-")[0], _OTHERS)
+    spans = []
+    for line in _LINES.finditer(text):
+        end = line.start()
+        for piece in split(line.group(), language):
+            start, end = end, end + len(piece)
+            if piece.strip():
+                spans.append((end - len(piece.lstrip()), start + len(piece.rstrip())))
+    return spans
 
 
 def splitter_signature(language: str) -> str:
     """The splitter of that language and its version, since another version may split differently."""
-    name, _ = _splitter(language)
+    name, _ = _SPLITTERS.get(language.partition("-")[0], _OTHERS)
     return name if name == RULES else f"{name}-{version(name)}"
 
 
-def _splitter(language: str) -> tuple[str, Split]:
-    return _SPLITTERS.get(language.partition("-")[0], ("sentencex", _sentencex))
-
-
-def _razdel(text: str, language: str) -> Iterator[tuple[int, int]]:
+def _razdel(text: str, language: str) -> Iterable[str]:
     from razdel import sentenize
 
-    for sentence in sentenize(text):
-        yield sentence.start, sentence.stop
+    starts = [sentence.start for sentence in sentenize(text)]
+    return [text[start:end] for start, end in pairwise([0, *starts[1:], len(text)])]
 
 
-def _sentencex(text: str, language: str) -> Iterator[tuple[int, int]]:
+def _sentencex(text: str, language: str) -> Iterable[str]:
     from sentencex import segment
 
-    return _strip(segment(language, text.translate(_WIDE_SPACES)))
+    pieces: Iterable[str] = segment(language, text.translate(_WIDE_SPACES))
+    return pieces
 
 
-def _stops(text: str, language: str) -> Iterator[tuple[int, int]]:
+def _stops(text: str, language: str) -> Iterable[str]:
     """Sentences by the stops of Burmese and Khmer, which sentencex does not know."""
-    return _strip(_STOPPED.findall(text))
+    return list(_STOPPED.findall(text))
 
 
-def _phrases(text: str, language: str) -> Iterator[tuple[int, int]]:
+def _phrases(text: str, language: str) -> Iterable[str]:
     """Phrases joined up to MAX_JOINED_CHARS: in Thai and Lao a space ends a phrase, and nothing else a sentence."""
     joined = [""]
     for sentence in _STOPPED.findall(text):
@@ -82,15 +83,7 @@ def _phrases(text: str, language: str) -> Iterator[tuple[int, int]]:
                 joined.append("")
             joined[-1] += phrase
         joined.append("")
-    return _strip(joined)
-
-
-def _strip(pieces: Iterable[str]) -> Iterator[tuple[int, int]]:
-    """(start, end) of each piece of a text without the white space around it."""
-    start = 0
-    for piece in pieces:
-        yield start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())
-        start += len(piece)
+    return joined
 
 
 RULES = "stops-1"
@@ -100,3 +93,4 @@ _SPLITTERS: dict[str, tuple[str, Split]] = {
     **dict.fromkeys(("km", "my"), (RULES, _stops)),
     **dict.fromkeys(("lo", "th"), (RULES, _phrases)),
 }
+_OTHERS: tuple[str, Split] = ("sentencex", _sentencex)
