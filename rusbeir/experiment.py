@@ -154,7 +154,7 @@ def bench(
     elif query_language:
         logger.warning("%s is in %s: these are its own queries.", card.name, asked_in)
     signature = f"{resolved.signature}|k:{k}"
-    if not force and (row := _present(out, dataset, resolved.name, signature, names)):
+    if not force and (row := _present(out, dataset, asked_in, resolved.name, signature, names)):
         return row
 
     if isinstance(resolved, ChecksAvailability):
@@ -251,7 +251,7 @@ def bench_all(
         if not isinstance(place, Dataset)
     }
     languages = expand_languages(query_languages, [documents.card for documents, _ in loaded])
-    planned: list[tuple[str, Dataset, Dataset, str | None, System]] = []
+    planned: list[tuple[str, Dataset, Dataset, str, str | None, System]] = []
     for documents, resolved in loaded:
         card = documents.card
         for place in [find_parallel(card, one, places) for one in languages] or [None]:
@@ -259,17 +259,18 @@ def bench_all(
                 take_queries(documents, place, progress=progress) if place else (documents, card.language)
             )
             name = label_dataset(card.name, card.language, asked_in)
-            planned += [(name, documents, dataset, place, system) for system in resolved]
-    if any(place for _, _, _, place, _ in planned):
+            planned += [(name, documents, dataset, asked_in, place, system) for system in resolved]
+    if any(place for *_, place, _ in planned):
         _warn_of_words([system for *_, system in planned])
     elif languages:
         logger.warning("The datasets are in %s: these are their own queries.", ", ".join(languages))
     rows: list[ResultRow] = []
     failed: list[Failed] = []
     able: list[tuple[str, Dataset, str | None, System]] = []
-    for name, documents, dataset, place, system in planned:
+    for name, documents, dataset, asked_in, place, system in planned:
         try:
-            if force or not _present(out, dataset, system.name, f"{system.signature}|k:{k}", measures):
+            signature = f"{system.signature}|k:{k}"
+            if force or not _present(out, dataset, asked_in, system.name, signature, measures):
                 check_available(system)
             able.append((name, documents, place, system))
         except RusbeirError as error:
@@ -424,11 +425,14 @@ def read_rows(out: str | Path = "results") -> Iterator[ResultRow]:
     yield from read_jsonl(path, _ROW, "Remove the line.")
 
 
-def _present(out: Path, dataset: Dataset, system: str, signature: str, names: Sequence[str]) -> ResultRow | None:
+def _present(
+    out: Path, dataset: Dataset, asked_in: str, system: str, signature: str, names: Sequence[str]
+) -> ResultRow | None:
     """The newest row of the same recipe on the same data that holds all measures and still has its run."""
-    wanted = (dataset.card.name, dataset.card.split, system, signature, dataset.fingerprint)
+    wanted = (dataset.card.name, dataset.card.split, system, signature, dataset.fingerprint, asked_in)
     for row in reversed(list(read_rows(out))):
-        same = wanted == (row["dataset"], row["split"], row["system"], row["signature"], row["fingerprint"])
+        told = tuple(row[name] for name in ("dataset", "split", "system", "signature", "fingerprint"))
+        same = wanted == (*told, row.get("query_language", row["language"]))
         # A damaged row may have a name that no file can have.
         with contextlib.suppress(OSError):
             if same and all(name in row["measures"] for name in names) and Path(row["run"]).exists():

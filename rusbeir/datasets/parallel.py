@@ -36,9 +36,8 @@ def expand_languages(wanted: Sequence[str], cards: Sequence[Card]) -> list[str]:
 def find_parallel(card: Card, wanted: str, known: Mapping[str, str] | None = None) -> str | None:
     """The name or path of the dataset that has this one's queries in a wanted language; None for its own language.
 
-    It is looked for among the registered datasets whose names differ from this one's, or from that of what it is a
-    port of, in the language alone, and among the known ones: language -> name or path. A name or a path may be wanted
-    as well. Raises UnknownName or BadInput where there is none.
+    It is looked for among the registered datasets of this one's family, and among the known ones: language -> name or
+    path. A name or a path may be wanted as well. Raises UnknownName or BadInput where there is none.
 
     >>> from rusbeir.datasets import load
     >>> find_parallel(load("mini/ru").card, "en")
@@ -47,15 +46,9 @@ def find_parallel(card: Card, wanted: str, known: Mapping[str, str] | None = Non
     language = read_language_tag(wanted)
     if language == card.language:
         return None
-    names = [(card.name, card.language)]
-    source = card.provenance.get("source")
-    if isinstance(source, Mapping) and "language" in source:
-        names.append((str(source.get("name")), str(source["language"])))
-    families = {name_family(*one) for one in names}
-    places = dict(known or {})
-    for entry in read_registry().values():
-        if name_family(entry.name, entry.language) in families:
-            places[entry.language] = entry.name
+    family = name_family(card.name, card.language)
+    entries = read_registry().values()
+    places = {**(known or {}), **{e.language: e.name for e in entries if name_family(e.name, e.language) == family}}
     if language in places:
         return places[language]
     if "/" in wanted or split_view(wanted)[0]:
@@ -69,11 +62,14 @@ def find_parallel(card: Card, wanted: str, known: Mapping[str, str] | None = Non
 
 
 def name_family(name: str, language: str) -> str:
-    """The name with * for the language in it: the same for datasets that differ in nothing else.
+    """The name with * for the language in it: the same for datasets that differ in nothing else, a port and its source.
 
-    >>> name_family("xquad/ru/sentences", "ru"), name_family("beir/nfcorpus/test", "en")
-    ('xquad/*/sentences', 'beir/nfcorpus/test')
+    >>> name_family("xquad/ru/sentences", "ru"), name_family("mini/en@kk", "kk"), name_family("beir/scifact/test", "en")
+    ('xquad/*/sentences', 'mini/*', 'beir/scifact/test')
     """
+    source, _, target = name.rpartition("@")
+    if target == language and (entry := find_entry(source)):
+        name, language = entry.name, entry.language
     return "/".join("*" if part == language else part for part in name.split("/"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -116,7 +116,7 @@ def _facts_of(
     needs_port = any(c.field in PORT_FIELDS for c in conditions)
     given = {(dataset := load(folder)).fingerprint: (dataset, folder) for folder in folders}
     for fingerprint, one in {str(one.row["fingerprint"]): one for one in results}.items():
-        dataset, folder = given[fingerprint] if fingerprint in given else (_load(one), None)
+        dataset, folder = given[fingerprint] if fingerprint in given else (_load(one, given.values()), None)
         quality = _port_quality(folder, one.dataset) if needs_port else {}
         yield (
             fingerprint,
@@ -136,9 +136,9 @@ def _facts_of(
         )
 
 
-def _load(one: Result) -> Dataset:
+def _load(one: Result, given: Iterable[tuple[Dataset, Path]]) -> Dataset:
     try:
-        return load_dataset_of(one)
+        return load_dataset_of(one, given)
     except RusbeirError as error:
         raise BadInput(
             f"{option('where')} needs the queries of {one.dataset}: name its folder with {option('data')} ({error})"

@@ -88,7 +88,8 @@ def _newest_rows(folder: Path) -> list[dict[str, Any]]:
     """The newest row of each recipe on each dataset, the newest of them last."""
     newest: dict[tuple[str, ...], dict[str, Any]] = {}
     for row in read_rows(folder):
-        key = tuple(str(row[name]) for name in ("dataset", "split", "system", "signature", "fingerprint"))
+        names = ("dataset", "split", "query_language", "system", "signature", "fingerprint")
+        key = tuple(str(row.get(name)) for name in names)
         older = newest.pop(key, {})
         # What was in the cache when it was measured again was paid for before.
         paid = {"cost": older["cost"] + row.get("cost", 0)} if "cost" in older else {}
@@ -135,13 +136,15 @@ def read_result(folder: Path, row: dict[str, Any], measure: str) -> Result:
     return Result(folder=folder, label=str(row["system"]), row=row, scores=scores)
 
 
-def load_dataset_of(result: Result, progress: Progress = silent) -> Dataset:
-    """The dataset of a result, by its registered name, with the queries that were asked.
+def load_dataset_of(result: Result, given: Iterable[tuple[Dataset, Path]] = (), progress: Progress = silent) -> Dataset:
+    """The dataset of a result, given with its folder or else registered, with the queries that were asked.
 
     Raises BadInput where its content is not what was measured, and as `load` does with download=False.
     """
-    dataset = load(str(result.row["dataset"]), download=False, progress=progress)
-    if place := find_parallel(dataset.card, result.query_language):
+    name, folders = str(result.row["dataset"]), {dataset.card.name: (dataset, folder) for dataset, folder in given}
+    dataset = folders[name][0] if name in folders else load(name, download=False, progress=progress)
+    known = {one.card.language: str(folder) for one, folder in folders.values()}
+    if place := find_parallel(dataset.card, result.query_language, known):
         dataset, _ = take_queries(dataset, place, download=False, progress=progress)
     if dataset.fingerprint != str(result.row["fingerprint"]):
         raise BadInput(f"{result.dataset} is not what was measured. Name its folder with {option('data')}.")

@@ -82,7 +82,7 @@ def _explore(
         if fingerprint in folders:
             dataset, folder = folders[fingerprint]
         else:
-            dataset = load_dataset_of(group[0], progress)
+            dataset = load_dataset_of(group[0], folders.values(), progress)
         source = _source_of(dataset)
         explored = explore(dataset, group, source, progress)
     except RusbeirError as error:

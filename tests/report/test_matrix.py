@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 import rusbeir
-from rusbeir.errors import BadInput
+from rusbeir.datasets import write_beir
+from rusbeir.errors import BadInput, UnknownName
 from rusbeir.experiment import bench_all, read_rows
 from rusbeir.report import Comparison, compare, tables
 from rusbeir.report.matrix import describe_averages, matrix_table
+from rusbeir.report.results import load_dataset_of, read_results
 from rusbeir.report.site import write_site
 from tests.support import browser
 
@@ -74,6 +76,25 @@ def test_one_pair_from_python_is_the_row_of_the_matrix(measured, caplog):
     own = rusbeir.bench("mini/ru", ENCODER, query_language="ru", measures="nDCG@10", out=measured)
     assert own["query_language"] == "ru"
     assert caplog.messages == ["mini/ru is in ru: these are its own queries."]
+
+
+def test_equal_texts_in_two_languages_are_two_rows(tmp_path):
+    """Their fingerprints are equal; only the row tells in which language the texts are."""
+    docs, queries, qrels = [{"_id": "d", "text": "taxi"}], {"q": "taxi"}, {"q": {"d": 1}}
+    for language in ("no", "sv"):
+        dataset = rusbeir.Dataset.of(docs, queries, qrels, language=language, name=f"toy/{language}")
+        write_beir(dataset, tmp_path / language)
+    rows = [
+        rusbeir.bench(tmp_path / "no", "bm25(profile=raw)", query_language=asked_in, out=tmp_path / "out")
+        for asked_in in ("no", str(tmp_path / "sv"))
+    ]
+    assert [row["query_language"] for row in rows] == ["no", "sv"]
+    found = read_results([tmp_path / "out"], "nDCG@10")
+    assert [one.dataset for one in found] == ["toy/no", "toy/no asked in sv"]
+    given = [(rusbeir.load(tmp_path / language), tmp_path / language) for language in ("no", "sv")]
+    assert load_dataset_of(found[1], given).fingerprint == rows[1]["fingerprint"]
+    with pytest.raises(UnknownName, match="No dataset 'toy/no'"):
+        load_dataset_of(found[1])
 
 
 def test_words_across_languages_are_warned_of_once(tmp_path, caplog):
