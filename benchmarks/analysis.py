@@ -87,9 +87,12 @@ def vocabulary() -> np.ndarray[Any, Any]:
     return chosen
 
 
-def zipf_stream(n_docs: int, seed: int = SEED) -> Iterator[str]:
-    """Documents of 50 words, rank r drawn with a probability proportional to 1/r; one seed, one stream."""
-    forms = vocabulary()
+def zipf_stream(n_docs: int, seed: int = SEED, forms: np.ndarray[Any, Any] | None = None) -> Iterator[str]:
+    """Documents of 50 words, rank r drawn with a probability proportional to 1/r; one seed, one stream.
+
+    forms: words of another language, in the order of their ranks.
+    """
+    forms = vocabulary() if forms is None else forms
     cumulative = np.cumsum(1 / np.arange(1, len(forms) + 1))
     cumulative /= cumulative[-1]
     random = np.random.default_rng(seed)
