@@ -103,12 +103,13 @@ def forms(code: str) -> np.ndarray[Any, Any]:
     analyzer = Analyzer(code, "default" if code in SPACELESS else "unicode")
     found = {token.surface: None for text in texts for token in analyzer.explain(text) if token.surface.isalpha()}
     words, random = list(found), np.random.default_rng(SEED)
-    if code not in SPACELESS:
-        while len(words) < FORMS:
-            first, second = (words[place] for place in random.integers(len(words), size=2))
-            if (made := first[: (len(first) + 1) // 2] + second[len(second) // 2 :]) not in found:
-                found[made] = None
-                words.append(made)
+    for _ in range(0 if code in SPACELESS else 3 * FORMS):  # short words have few halves
+        if len(words) >= FORMS:
+            break
+        first, second = (words[place] for place in random.integers(len(words), size=2))
+        if (made := first[: (len(first) + 1) // 2] + second[len(second) // 2 :]) not in found:
+            found[made] = None
+            words.append(made)
     chosen = np.array(words, dtype=object)
     random.shuffle(chosen)
     return chosen

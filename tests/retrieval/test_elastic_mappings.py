@@ -9,6 +9,7 @@ import pytest
 
 from rusbeir.analysis import Analyzer, language_files
 from rusbeir.errors import UnknownName
+from rusbeir.report.drift import ask_server
 from rusbeir.retrieval.elasticsearch import connection, mappings
 
 FOLDER = Path(__file__).parent.parent.parent / "es_mappings"
@@ -69,6 +70,10 @@ def test_a_language_that_the_server_does_not_know(monkeypatch):
     server.ask("PUT", "/somebodys-custom", mappings.for_people("ru"))
     found = server.ask("POST", "/somebodys-custom/_analyze", {"field": "text", "text": "На старых ЗАМКАХ"})
     assert [token["token"] for token in found["tokens"]] == ["стар", "замк"]
+    alone = ask_server(server, "ru", ["На", "старых", "𝔸", "ЗАМКАХ"])
+    assert [alone.of_word[word] for word in ("На", "старых", "ЗАМКАХ")] == ["", "стар", "замк"]
+    monkeypatch.undo()
+    assert ask_server(server, "ru", ["замками", "𝔸", "и", "замки"]).of_word["замки"] == "замк"
 
 
 def test_nobody_knows_the_language():
