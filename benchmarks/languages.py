@@ -101,8 +101,8 @@ def forms(code: str) -> np.ndarray[Any, Any]:
     except RusbeirError:
         pass
     analyzer = Analyzer(code, "default" if code in SPACELESS else "unicode")
-    found = {token.surface: None for text in texts for token in analyzer.explain(text) if token.surface.isalpha()}
-    words, random = list(found), np.random.default_rng(SEED)
+    found = {token.surface: None for text in texts for token in analyzer.explain(text)}
+    words, random = [word for word in found if any(map(str.isalpha, word))], np.random.default_rng(SEED)
     for _ in range(0 if code in SPACELESS else 3 * FORMS):  # short words have few halves
         if len(words) >= FORMS:
             break
