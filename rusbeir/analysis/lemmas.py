@@ -33,7 +33,8 @@ def find_lemmas(lexicon: str, language: str, words: Collection[str]) -> dict[str
     """word -> lemma for each of the words; answers of a slow lexicon are cached on disk."""
     lemmatise = load_lemmatiser(lexicon, language)
     if not LEXICONS[lexicon].slow:
-        return {word: lemmatise(word) for word in words}
+        # A few entries of simplemma's are phrases, but words are indexed.
+        return {word: lemmatise(word).replace(" ", "") or word for word in words}
     cache = _cache(cache_folder() / "lemmas" / f"{describe_lexicon(lexicon, language)}.sqlite")
     lemmas = cache.find(words)
     missing = sorted(word for word in words if word not in lemmas)
@@ -127,7 +128,7 @@ class Lexicon:
     """A lemmatiser that a recipe can name."""
 
     load: Callable[[str], Lemmatise]
-    """Takes a language code; returns a function from a lower-cased word to its likeliest lemma."""
+    """Takes a language code; returns a function from a lower-cased word to its likeliest lemma, or a phrase."""
     packages: tuple[str, ...]
     """What decides its answers, as PyPI names them; {} is replaced by the language code."""
     slow: bool
@@ -166,12 +167,7 @@ def _simplemma(language: str) -> Lemmatise:
     dictionaries = SimpleNamespace(get_dictionary=_simplemma_dictionary)
     strategy = import_module("simplemma.strategies").DefaultStrategy(dictionary_factory=dictionaries)
     lemmatizer = import_module("simplemma").Lemmatizer(cache_max_size=1, lemmatization_strategy=strategy)
-
-    def lemmatise(word: str) -> str:
-        # A few entries are phrases, but words are indexed.
-        return str(lemmatizer.lemmatize(word, code)).replace(" ", "") or word
-
-    return lemmatise
+    return partial(lemmatizer.lemmatize, lang=code)
 
 
 LEXICONS: Mapping[str, Lexicon] = {
