@@ -122,8 +122,8 @@ def read_terms(path: Path, language: str) -> Terms:
     signature = header.removeprefix(HEADER)
     if header == signature or not signature.startswith(f"lang:{language}|"):
         raise BadInput(
-            f"{path}:1: these are not terms in {language!r}. Give a file that "
-            f"`rusbeir languages drift {language} --save` wrote."
+            f"{path}:1: these are not terms in {language!r}. "
+            "Give a file that `rusbeir languages drift --save` wrote for this language."
         )
     of_word: dict[str, str] = {}
     for number, line in enumerate(lines, start=2):

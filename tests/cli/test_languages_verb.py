@@ -120,7 +120,7 @@ def test_drift(rusbeir, tmp_path, monkeypatch):
     [
         (
             "word\tterm\n",
-            "old.tsv:1: these are not terms in 'en'. Give a file that `rusbeir languages drift en --save`",
+            "old.tsv:1: these are not terms in 'en'. Give a file that `rusbeir languages drift --save`",
         ),
         ("# terms of rusbeir, by lang:ru|tok:words\nа\tа\n", "old.tsv:1: these are not terms in 'en'."),
         ("# terms of rusbeir, by lang:en|tok:words\na\ta\nb\n", "old.tsv:3: this is not a word, a tab and its terms."),
