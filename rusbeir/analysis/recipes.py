@@ -211,6 +211,9 @@ def read_language(code: str) -> Language:
         )
     if not re.fullmatch("[a-z]{2,3}(-[A-Za-z0-9]{1,8})*", code):
         raise BadInput(f"{path}: a language file is named after the BCP 47 code of its language, as kk.toml.")
+    for other in sorted(path.parent.glob("*.toml")):
+        if other != path and read_language_tag(other.stem) == read_language_tag(code):
+            raise BadInput(f"{path} and {other.name} are both for the language {code!r}. Remove one of them.")
     table = _read_toml(path)
     own = table.pop("profiles", {})
     if "name" not in table:
@@ -357,6 +360,8 @@ def read_stop_words(path: Path) -> frozenset[str]:
             continue
         if word != unicodedata.normalize("NFC", word):
             raise BadInput(f"{path}:{number}: {word!r} is not in Unicode's normal form C. Save the file in NFC.")
+        if word != word.lower():
+            raise BadInput(f"{path}:{number}: {word!r} has capitals and would match nothing. Write it in lower case.")
         if word in words:
             raise BadInput(f"{path}:{number}: {word!r} is in line {words[word]} already. Remove one of them.")
         if len(word.split()) > 1:

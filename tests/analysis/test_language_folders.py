@@ -96,3 +96,31 @@ def test_files_that_cannot_be_read_are_named(folder, monkeypatch, tmp_path):
     monkeypatch.setenv("RUSBEIR_ANALYZERS", str(tmp_path / "nowhere"))
     with pytest.raises(BadInput, match=r"No folder '.*nowhere', which RUSBEIR_ANALYZERS names"):
         read_language("ru")
+
+
+STOP_LISTS = [
+    # text, message
+    ("la\nLa\n", "eo.txt:2: 'La' has capitals and would match nothing. Write it in lower case."),
+    ("la\n# and\nla\n", "eo.txt:3: 'la' is in line 1 already. Remove one of them."),
+    ("la\nde la\n", "eo.txt:2: 'de la' is more than one word. A stop list has one word a line."),
+    ("c\u0302i\n", "eo.txt:1: 'c\u0302i' is not in Unicode's normal form C. Save the file in NFC."),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), STOP_LISTS, ids=[row[1].split()[2] for row in STOP_LISTS])
+def test_a_wrong_stop_list_says_where(folder, text, message):
+    mine = folder("mine")
+    (mine / "eo.toml").write_text(ESPERANTO.format("Esperanto", "eo"))
+    (mine / "stopwords" / "eo.txt").write_text(text)
+    with pytest.raises(BadInput) as raised:
+        read_language("eo")
+    assert str(raised.value).endswith(message)
+
+
+@pytest.mark.parametrize("other", ["EO", "Esperanto"])
+def test_two_files_for_one_language(folder, other):
+    mine = folder("mine")
+    (mine / "eo.toml").write_text(ESPERANTO.format("Esperanto", "none"))
+    (mine / f"{other}.toml").write_text(ESPERANTO.format("Esperanto", "none"))
+    with pytest.raises(BadInput, match=rf"eo\.toml and {other}\.toml are both for the language 'eo'"):
+        read_language("eo")
