@@ -23,7 +23,7 @@ class Models(Endpoint):
         if asked["path"] == "/v1/embeddings":
             vectors = [[1.0, text.count("а"), text.count("о")] for text in asked["input"]]
             return Reply(body=json.dumps(embedded(vectors, asked["model"])))
-        return completion("[1]", top_tokens={"yes": -0.1, "no": -2.3})
+        return completion("[1]", top_tokens={"yes": -0.1, "no": -2.3}, tokens=(100, 2))
 
     @property
     def texts(self) -> list[str]:
@@ -94,3 +94,15 @@ def test_one_budget_over_all_verbs(rusbeir, models, dev, tmp_path):
         assert f"The budget of 2,650 characters is reached: {len(QUERY)} are spent" in rusbeir(*command).err
     assert rusbeir("search", dev, "Кто открыл радий?", "--system", DENSE, *budget, "--out", "other").code == 0
     assert (tmp_path / "other" / "spending.sqlite").is_file()
+
+
+def test_a_row_says_what_was_paid(rusbeir, models, dev):
+    priced = LLM.replace("max_tokens=20", "max_tokens=20,input_price=2,output_price=10")
+    command = ["bench", dev, "--system", priced, "--json"]
+    [row] = json.loads(rusbeir(*command).out)["rows"]
+    n = len(models.asked)
+    assert n > 100
+    assert row["tokens"] == {"input": 100 * n, "output": 2 * n}
+    assert row["cost"] == pytest.approx(n * (100 * 2 + 2 * 10) / 1e6)
+    [again] = json.loads(rusbeir(*command, "-k", 50).out)["rows"]
+    assert not {"tokens", "cost"} & again.keys(), "scores in the cache cost nothing again"
