@@ -62,7 +62,7 @@ def unknown(
     parts = [f"No {kind} {name!r}{f' of {of}' if of else ''}."]
     if near:
         parts.append("Did you mean " + " or ".join(repr(n) for n in near) + "?")
-    if len(names) <= 12:
+    if len(names) <= 16:
         parts.append(f"Available: {', '.join(names)}.")
     elif listing:
         parts.append(f"`{listing}` lists all {n_listed or len(names)}.")

@@ -79,7 +79,7 @@ def from_stage(stage: Stage, language: str, engine: str) -> Bm25System:
         except UnknownName:
             known = read_language(language).profiles
             names = [name for name in (*bm25.profiles(), *known) if name != asked.analysis]
-            raise unknown("profile", asked.analysis, names, listing="rusbeir languages") from None
+            raise unknown("profile", asked.analysis, names) from None
         if analyzer.recipe.terms != "both":
             asked = replace(asked, gram_weight=0.0)
         elif "gram_weight" not in dict(stage.options):
