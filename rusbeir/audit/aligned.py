@@ -205,7 +205,9 @@ def open_port(
             f"{folder} is a port of {origin['name']!r}, but there is no dataset of that name here. "
             f"Give the source with {option('source')}."
         ) from error
-    fingerprints = origin.get("splits") or {name: origin.get("fingerprint") for name in original.qrels}
+    fingerprints = origin.get("splits") or {name: origin.get("fingerprint", "") for name in original.qrels}
+    if not (isinstance(fingerprints, dict) and all(isinstance(one, str) for one in fingerprints.values())):
+        raise BadInput(f"{folder / 'card.json'}: provenance.source.splits is not an object of strings. Restore it.")
     for name, qrels in original.qrels.items():
         found = take_split(original.dataset, name, qrels).fingerprint
         if (expected := fingerprints.get(name) or found) != found:

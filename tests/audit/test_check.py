@@ -179,6 +179,16 @@ def test_languages_without_an_analyzer(make_port, back_translator):
     assert {name for name, signature in signatures.items() if "lang:tlh|tok:unicode" in signature} == {"source", "back"}
 
 
+@pytest.mark.parametrize("splits", [["test"], {"test": 1}])
+def test_a_damaged_card(make_port, splits):
+    folder = make_port()
+    card = json.loads((folder / "card.json").read_bytes())
+    card["provenance"]["source"]["splits"] = splits
+    (folder / "card.json").write_text(json.dumps(card), encoding="utf-8")
+    with pytest.raises(BadInput, match=r"card\.json: provenance\.source\.splits is not an object of strings"):
+        check_port(folder, source=folder.parent / "small")
+
+
 def test_without_back_translator(make_port):
     folder = make_port()
     report = check_port(folder, source=folder.parent / "small", processes=1)
