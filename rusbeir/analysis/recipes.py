@@ -212,7 +212,7 @@ def read_language(code: str) -> Language:
     if not re.fullmatch("[a-z]{2,3}(-[A-Za-z0-9]{1,8})*", code):
         raise BadInput(f"{path}: a language file is named after the BCP 47 code of its language, as kk.toml.")
     for other in sorted(path.parent.glob("*.toml")):
-        if other != path and read_language_tag(other.stem) == read_language_tag(code):
+        if other != path and other.stem.lower().replace("_", "-") == code.lower():
             raise BadInput(f"{path} and {other.name} are both for the language {code!r}. Remove one of them.")
     table = _read_toml(path)
     own = table.pop("profiles", {})

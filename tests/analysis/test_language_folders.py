@@ -117,10 +117,9 @@ def test_a_wrong_stop_list_says_where(folder, text, message):
     assert str(raised.value).endswith(message)
 
 
-@pytest.mark.parametrize("other", ["EO", "Esperanto"])
-def test_two_files_for_one_language(folder, other):
+def test_two_files_for_one_language(folder):
     mine = folder("mine")
     (mine / "eo.toml").write_text(ESPERANTO.format("Esperanto", "none"))
-    (mine / f"{other}.toml").write_text(ESPERANTO.format("Esperanto", "none"))
-    with pytest.raises(BadInput, match=rf"eo\.toml and {other}\.toml are both for the language 'eo'"):
+    (mine / "EO.toml").write_text(ESPERANTO.format("Esperanto", "none"))
+    with pytest.raises(BadInput, match=r"eo\.toml and EO\.toml are both for the language 'eo'"):
         read_language("eo")
