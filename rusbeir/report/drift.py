@@ -15,6 +15,7 @@ from rusbeir.errors import BadInput
 from rusbeir.retrieval.elasticsearch.connection import Server
 from rusbeir.retrieval.elasticsearch.mappings import ServerAnalyzer, analyzer_of
 from rusbeir.storage import atomic_file
+from rusbeir.text import batched
 
 HEADER = "# terms of rusbeir, by "
 """Begins a file of terms; the signature of the analyzer follows, then lines of a word, a tab and its terms."""
@@ -89,7 +90,7 @@ def ask_server(server: Server, language: str, words: Iterable[str]) -> Terms:
         custom, filters = definition["analyzer"][name], definition["filter"]
         request = {"tokenizer": custom["tokenizer"], "filter": [filters.get(one, one) for one in custom["filter"]]}
     of_word: dict[str, str] = {}
-    for batch in _batch(list(words)):
+    for batch in batched(words, WORDS_PER_REQUEST):
         # Offsets count UTF-16 code units; each word is followed by a line feed.
         starts = [0, *accumulate(len(word.encode("utf-16-le")) // 2 + 1 for word in batch)]
         found: list[list[str]] = [[] for _ in batch]
@@ -163,7 +164,3 @@ def _join(words: Sequence[str], of_word: Mapping[str, str]) -> dict[str, frozens
     return {
         word: group for terms, same in groups.items() for group in [frozenset(same if terms else ())] for word in same
     }
-
-
-def _batch(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (words[start : start + WORDS_PER_REQUEST] for start in range(0, len(words), WORDS_PER_REQUEST))

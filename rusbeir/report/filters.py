@@ -82,7 +82,7 @@ def filter_results(results: Sequence[Result], where: str, folders: Sequence[Path
         one
         for one in results
         if all(
-            c.holds(str({"query_language": one.language, **one.row}[c.field]))
+            c.holds(str({**one.row, "query_language": one.query_language}[c.field]))
             for c in conditions
             if c.field in RESULT_FIELDS
         )
