@@ -98,7 +98,7 @@ def _newest_rows(folder: Path) -> list[dict[str, Any]]:
 
 
 def _refuse_two_recipes(other_folder: Path, other: Mapping[str, Any], folder: Path, row: Mapping[str, Any]) -> None:
-    """Raise BadInput for two rows of one system that differ in their recipe; a repeat of a recipe is no trouble."""
+    """Raise BadInput for two rows of one system that differ in their recipe; the same recipe may be repeated."""
     signatures = [_DEPTH.sub("", str(one["signature"])) for one in (other, row)]
     if other["fingerprint"] == row["fingerprint"] and signatures[0] != signatures[1]:
         places = " and ".join(dict.fromkeys(str(one / ROWS) for one in (other_folder, folder)))
