@@ -40,6 +40,7 @@ CACHE_PARTS = {
 
 _POLL_SECONDS = 0.2
 _SILENT_SECONDS = 1.0
+_SHARED_SECONDS = 60.0
 
 if sys.platform == "win32":
     import msvcrt
@@ -164,6 +165,22 @@ def refuse_links(folder: Path) -> None:
                     f"{path} is a symbolic link, through which rusbeir could change files outside {folder}. "
                     "Put a copy of what it links to in its place, or remove it."
                 )
+
+
+def connect_shared(path: Path) -> sqlite3.Connection:
+    """Open the database at path, new or not, which processes may write to in turn; raises sqlite3.Error."""
+    db = sqlite3.connect(path, isolation_level=None, timeout=_SHARED_SECONDS, check_same_thread=False)
+    end = time.monotonic() + _SHARED_SECONDS
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            return db
+        except sqlite3.OperationalError as error:
+            # SQLite waits for other locks, but not while another process makes the same change to a new file.
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                db.close()
+                raise
+            time.sleep(_POLL_SECONDS)
 
 
 @contextlib.contextmanager

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import io
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -66,3 +68,19 @@ def test_swapped_files_with_equal_size_and_time_have_other_keys(tmp_path: Path):
     two.rename(one)
     assert one.stat().st_mtime_ns == 1
     assert file_key(one) != key
+
+
+def test_a_new_database_is_opened_by_all_who_come_at_once(tmp_path: Path):
+    """SQLite refuses at once who changes a new file to WAL while another does: in some of 50 files, somebody."""
+
+    def open_(number: int) -> str:
+        start.wait()
+        db = storage.connect_shared(tmp_path / f"{number}.sqlite")
+        (mode,) = db.execute("PRAGMA journal_mode").fetchone()
+        db.close()
+        return mode
+
+    start = threading.Barrier(8)
+    with ThreadPoolExecutor(8) as threads:
+        for number in range(50):
+            assert list(threads.map(open_, [number] * 8)) == ["wal"] * 8

@@ -17,11 +17,10 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from rusbeir.errors import MissingExtra
-from rusbeir.storage import cache_folder
+from rusbeir.storage import cache_folder, connect_shared
 
 logger = logging.getLogger(__name__)
 
-WAIT_SECONDS = 30.0
 MAX_LEMMAS_PER_STEP = 2_000
 """Lemmas worked out between two look-ups of what other processes have found meanwhile."""
 
@@ -94,10 +93,11 @@ class LemmaCache:
     def _open(self) -> sqlite3.Connection:
         if self._connection is None or self._owner != os.getpid():
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            connection = sqlite3.connect(self._path, timeout=WAIT_SECONDS, check_same_thread=False)
+            connection = connect_shared(self._path)
+            connection.isolation_level = "IMMEDIATE"
             # A power failure may lose the last lemmas but cannot damage the file; they are computed again.
             connection.executescript(
-                "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA mmap_size=268435456;"
+                "PRAGMA synchronous=NORMAL; PRAGMA mmap_size=268435456;"
                 "CREATE TABLE IF NOT EXISTS lemmas"
                 "(word TEXT PRIMARY KEY, lemma TEXT NOT NULL) WITHOUT ROWID;"
             )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
-import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import numpy.typing as npt
 
 from rusbeir.errors import BackendError
 from rusbeir.retrieval.dense.encoder import Vectors, check_vectors
-from rusbeir.storage import cannot_write, hold_when_free, reporting_sqlite
+from rusbeir.storage import cannot_write, connect_shared, hold_when_free, reporting_sqlite
 from rusbeir.text import batched
 
 BLOCK_TEXTS = 64
@@ -41,8 +40,7 @@ class EmbeddingStore:
         except OSError as error:
             raise cannot_write(folder, error) from error
         with reporting_sqlite(self.folder, "embeddings"):
-            self._db = sqlite3.connect(folder / _ROWS, isolation_level=None, timeout=60, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db = connect_shared(folder / _ROWS)
             self._db.execute("CREATE TABLE IF NOT EXISTS row(key BLOB PRIMARY KEY, row INTEGER NOT NULL) WITHOUT ROWID")
             self._db.execute("CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL)")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import sqlite3
 from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import IO
 from rusbeir.errors import BackendError
 from rusbeir.retrieval.rerank import reranker as protocols
 from rusbeir.retrieval.rerank.reranker import Reranker, Scored, check_scores
-from rusbeir.storage import cannot_write, hold_when_free, reporting_sqlite
+from rusbeir.storage import cannot_write, connect_shared, hold_when_free, reporting_sqlite
 from rusbeir.text import batched
 
 MAX_KEYS_PER_QUERY = 500
@@ -28,8 +27,7 @@ class ScoreCache:
         except OSError as error:
             raise cannot_write(path, error) from error
         with reporting_sqlite(self.path, "scores"):
-            self._db = sqlite3.connect(path, isolation_level=None, timeout=60, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db = connect_shared(path)
             self._db.execute(
                 "CREATE TABLE IF NOT EXISTS score"
                 "(key BLOB PRIMARY KEY, value BLOB NOT NULL, cut INTEGER NOT NULL) WITHOUT ROWID"
