@@ -56,9 +56,8 @@ def verdict(value: float, wanted: dict[str, Any]) -> tuple[str, bool]:
     return f"{expected} ± {within}" if within else str(expected), abs(value - expected) <= within + 1e-9
 
 
-def figures(out: str, *, quick: bool) -> list[tuple[str, str, str, str, bool]]:
+def figures(out: str, *, quick: bool) -> Iterator[tuple[str, str, str, str, bool]]:
     """Rows of command, what, expected, measured, holds; quick: without those that are slow."""
-    rows = []
     claimed = tomllib.loads((HERE / "figures.toml").read_text(encoding="utf-8"))["figure"]
     with contextlib.ExitStack() as stack:
         for figure in claimed:
@@ -73,8 +72,7 @@ def figures(out: str, *, quick: bool) -> list[tuple[str, str, str, str, bool]]:
                 value = at(document, wanted["path"]) * wanted.get("scale", 1)
                 expected, holds = verdict(value, wanted)
                 what = wanted["path"].removeprefix("rows.0.")
-                rows.append((f"rusbeir {figure['command']}", what, expected, f"{value:.6g}", holds))
-    return rows
+                yield f"rusbeir {figure['command']}", what, expected, f"{value:.6g}", holds
 
 
 def published(out: str, *, quick: bool) -> list[tuple[str, str, str, str, bool]]:
@@ -144,15 +142,23 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="leave out speed, structure and what is slow")
     quick = parser.parse_args().quick
     run.find_data()
-    slow = [] if quick else [*structure_figures(), *speed_figures()]
+    count = differing = 0
     with tempfile.TemporaryDirectory() as out:
-        rows = figures(out, quick=quick) + published(out, quick=quick) + memory_figures() + slow
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    for row in rows:
-        cells = "  ".join(row[column].ljust(widths[column]) for column in range(4))
-        print(cells, "" if row[4] else "  <-- differs")
-    differing = sum(not row[4] for row in rows)
-    print(f"{len(rows)} figures, {differing} differ")
+        for group in (
+            *(() if quick else (structure_figures, speed_figures)),
+            lambda: figures(out, quick=quick),
+            lambda: published(out, quick=quick),
+            memory_figures,
+        ):
+            for command, what, expected, value, holds in group():
+                print(
+                    f"{command:<80}  {what:<44}  {expected:<16}  {value:<10}",
+                    "" if holds else "  <-- differs",
+                    flush=True,
+                )
+                count += 1
+                differing += not holds
+    print(f"{count} figures, {differing} differ")
     sys.exit(1 if differing else 0)
 
 

@@ -55,6 +55,7 @@ def rows(n_docs: int = 1_000_000) -> list[dict[str, Any]]:
         *_elastic(n_docs),
         *_llm_rerank(),
         *_comparison(),
+        *_report(),
     ]
 
 
@@ -233,6 +234,14 @@ def _comparison() -> list[dict[str, Any]]:
             rusbeir.bench("xquad/ru", system, out=folder)
         found = compare.measure(golden, Path(folder))
     return [_row(what, measure, value, **bounds[measure]) for what, measure, value in found]
+
+
+def _report() -> list[dict[str, Any]]:
+    """How large a report is, and how fast Chromium shows it."""
+    from benchmarks import site
+    from tests.support.browser import CHROMIUM
+
+    return site.rows() if CHROMIUM.exists() else []
 
 
 def _row(what: str, measure: str, value: float, **bound: float) -> dict[str, Any]:
