@@ -110,6 +110,8 @@ def smollm() -> Any:
     return Server(parameters)
 
 
+# Before pytest-xdist reads the marks.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With pytest -n, one process runs what needs an Elasticsearch node, and the tests of a file share a process.
 
