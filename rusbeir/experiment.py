@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias, overload
 import orjson
 
 from rusbeir import __version__
-from rusbeir.datasets import load, write_run
+from rusbeir.datasets import load, read_run, write_run
 from rusbeir.datasets.formats.records import read_jsonl
 from rusbeir.datasets.parallel import expand_languages, find_parallel, label_dataset, take_queries
 from rusbeir.datasets.registry import find_entry
@@ -217,6 +217,29 @@ def bench(
     }
     append_line(out / ROWS, orjson.dumps(row))
     return row
+
+
+def bench_run(
+    dataset: Dataset,
+    system: SystemLike,
+    *,
+    engine: str,
+    k: int,
+    out: Path,
+    force: bool,
+    budget_chars: int | None,
+    progress: Progress,
+) -> tuple[ResultRow, Run]:
+    """The row of a system on a dataset, and its run as it was written: hits of every query that has any.
+
+    A row with whatever measures is reused; else the system is measured by the default ones. The arguments are those of
+    `bench`.
+    """
+    _, (resolved,) = resolve_on(dataset, [system], k, engine, None, None, progress)
+    signature = f"{resolved.signature}|k:{k}"
+    row = None if force else _present(out, dataset, dataset.card.language, resolved.name, signature, ())
+    row = row or bench(dataset, resolved, k=k, out=out, force=force, budget_chars=budget_chars, progress=progress)
+    return row, read_run(row["run"])
 
 
 def bench_all(

@@ -12,7 +12,7 @@ import typer
 from typer.exceptions import TyperException
 
 from rusbeir import __version__
-from rusbeir.cli import audit, cache, datasets, es, interrupt, languages, output
+from rusbeir.cli import audit, cache, datasets, diagnose, es, interrupt, languages, output
 from rusbeir.cli.analyze import analyze
 from rusbeir.cli.bench import bench
 from rusbeir.cli.compare import compare
@@ -43,7 +43,10 @@ app = typer.Typer(
 for verb in (analyze, bench, compare, demo, evaluate, index, port, report, reproduce, search, tune):
     # The name of its module, as Python has an eval() already.
     app.command(verb.__module__.rpartition(".")[2])(verb)
-for name, group in {"audit": audit, "cache": cache, "datasets": datasets, "es": es, "languages": languages}.items():
+GROUPS = {
+    "audit": audit, "cache": cache, "datasets": datasets, "diagnose": diagnose, "es": es, "languages": languages,
+}  # fmt: skip
+for name, group in GROUPS.items():
     app.add_typer(group.app, name=name)
 
 

@@ -94,6 +94,8 @@ class LoadedSplits(NamedTuple):
     """split -> its judgements."""
     metadata: dict[str, Extra]
     """query id -> the extra keys of its record, for queries that have any; documents: JsonlCorpus.whole."""
+    id_suffixes: tuple[str, ...] = ("",)
+    """What the format adds to ids: several if a document has several copies."""
 
 
 def take_split(dataset: Dataset, split: str, qrels: Qrels) -> Dataset:
@@ -173,7 +175,8 @@ def load_splits(
                 f"{marked!r}: {option('accept_difference', True)}."
             )
         card = dataclasses.replace(card, name=marked) if differences else card
-    return LoadedSplits(Dataset(corpus=corpus, queries=queries, qrels=qrels, card=card), splits, metadata)
+    dataset = Dataset(corpus=corpus, queries=queries, qrels=qrels, card=card)
+    return LoadedSplits(dataset, splits, metadata, reader.id_suffixes)
 
 
 def find_splits(name_or_path: str | Path, split: str, also: Collection[str]) -> list[tuple[str | Path, str | None]]:

@@ -86,11 +86,20 @@ def bootstrap_intervals(
 
     Queries are resampled with replacement, the same queries for every row.
     """
+    drawn = np.sort(resample_means(values, samples=samples, seed=seed), axis=0)
+    observed = values.mean(axis=1)
+    return np.array([bca_interval(drawn[:, row], observed[row], values[row], level) for row in range(len(values))])
+
+
+def resample_means(values: Floats, *, samples: int = SAMPLES, seed: int = 0) -> Floats:
+    """The mean of each row, float64 [rows, queries], over queries drawn with replacement: float64 [samples, rows].
+
+    The same queries are drawn for every row.
+    """
     n = values.shape[1]
     transposed = np.ascontiguousarray(values.T)
-    drawn = np.sort(np.concatenate([weights @ transposed for weights in _weights(n, samples, seed)]) / n, axis=0)
-    observed = values.mean(axis=1)
-    return np.array([_bca(drawn[:, row], observed[row], values[row], level) for row in range(len(values))])
+    drawn: Floats = np.concatenate([weights @ transposed for weights in _weights(n, samples, seed)]) / n
+    return drawn
 
 
 def hierarchical_intervals(
@@ -105,10 +114,7 @@ def hierarchical_intervals(
     n_groups = len(groups)
     # means[g] holds independent resamples of dataset g; each draw of datasets takes its own sample of each.
     means = np.stack(
-        [
-            np.concatenate([w @ group.T for w in _weights(group.shape[1], samples, seed + 1 + place)]) / group.shape[1]
-            for place, group in enumerate(groups)
-        ]
+        [resample_means(group, samples=samples, seed=seed + 1 + place) for place, group in enumerate(groups)]
     )
     total = np.zeros((samples, groups[0].shape[0]))
     rows = np.arange(samples)
@@ -204,8 +210,11 @@ def _weights(n: int, samples: int, seed: int) -> Iterator[Floats]:
         yield np.bincount(drawn.ravel(), minlength=block * n).reshape(block, n).astype(np.float64)
 
 
-def _bca(drawn: Floats, observed: float, values: Floats, level: float) -> tuple[float, float]:
-    """The interval of a mean from its sorted resamples: quantiles moved by the bias and the skew of the values."""
+def bca_interval(drawn: Floats, observed: float, values: Floats, level: float = 1 - ALPHA) -> tuple[float, float]:
+    """The interval of a mean from its sorted resamples: quantiles moved by the bias and the skew of the values.
+
+    Of another statistic, the values are what it is plus the influence of each query on it.
+    """
     from scipy.special import ndtr, ndtri
 
     deviations = values - observed

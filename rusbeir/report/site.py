@@ -19,6 +19,7 @@ from rusbeir import __version__
 from rusbeir.datasets import load
 from rusbeir.errors import BadInput, RusbeirError, option, require
 from rusbeir.report.comparison import Comparison, DatasetComparison, SystemScore, compare_results
+from rusbeir.report.diagnoses import PAGES, bound, place, read_diagnoses
 from rusbeir.report.explorer import Explored, explore
 from rusbeir.report.matrix import LanguageMatrix, describe_averages
 from rusbeir.report.results import Result, load_dataset_of, read_results
@@ -50,6 +51,7 @@ def write_site(
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / _MARK).exists())):
         raise BadInput(f"{out} holds something other than a report; choose a new folder with {option('out')}.")
     found = read_results(results, measure)
+    diagnoses = read_diagnoses(results)
     comparison = compare_results(found, measure=measure, baseline=baseline, against_paper=against_paper)
     folders = {dataset.fingerprint: (dataset, Path(folder)) for folder in data for dataset in [load(folder)]}
     with atomic_file(out / _MARK) as file:
@@ -66,9 +68,13 @@ def write_site(
     recipes = {result.label: _recipe(str(result.row["signature"])) for result in found}
     own = [one for one in comparison.datasets if one.query_language == one.language]
     values = {"comparison": comparison, "pages": pages, "recipes": recipes, "own": own}
+    values["diagnoses"] = {kind: PAGES[kind] for kind in diagnoses}
     for name in ("index", *(["matrix"] if comparison.matrices else [])):
         with atomic_file(out / f"{name}.html") as file:
             file.write(_render(f"{name}.html.j2", **values))
+    for kind, documents in diagnoses.items():
+        with atomic_file(out / f"{kind}.html") as file:
+            file.write(_render(f"{kind}.html.j2", documents=documents))
     return comparison
 
 
@@ -132,7 +138,7 @@ def _environment() -> Any:
         )
 
     made.globals |= {"read": read, "inert": inert, "interval": _interval, "scatter": _scatter, "heat": _heat}
-    made.globals |= {"averages": describe_averages}
+    made.globals |= {"averages": describe_averages, "bound": bound, "place": place}
     made.filters |= {"points": lambda value: f"{100 * value:.2f}", "count": lambda n: f"{n:,}", "cost": format_cost}
     return made
 

@@ -86,7 +86,7 @@ ODD_QUERIES = '{"_id": "q1", "text": "мост", "Gemini": NaN}\n{"_id": "q2", "
 
 def test_json_that_only_python_reads_is_loaded_and_written_back_as_json(samples):
     path = samples.beir({"corpus.jsonl": ODD_CORPUS, "queries.jsonl": ODD_QUERIES})
-    dataset, _, metadata = load_splits(path, language="ru")
+    dataset, _, metadata, _ = load_splits(path, language="ru")
     assert [doc.text for doc in dataset.corpus] == ["Мост\t.", "a", "b"]
     assert dict(dataset.queries) == {"q1": "мост", "q2": "ёж\x01"}
     assert metadata == {"q1": {"Gemini": None}, "q2": {"k": {"l": None}}}

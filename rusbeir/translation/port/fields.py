@@ -90,7 +90,7 @@ def load_material(
     if isinstance(dataset, Dataset):
         splits: Mapping[str, Qrels] = {dataset.card.split: dataset.qrels}
     else:
-        dataset, splits, metadata = load_splits(
+        dataset, splits, metadata, _ = load_splits(
             dataset,
             language=language,
             split=split or ALL_SPLITS,

@@ -1,0 +1,101 @@
+"""`rusbeir diagnose`: what an average over queries hides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rusbeir.cli import options, output
+
+if TYPE_CHECKING:
+    from rusbeir.diagnostics.source_bias import QuerySet
+
+app = typer.Typer(no_args_is_help=True, help="Diagnose systems: what an average over queries hides.")
+
+
+@app.command("source-bias")
+def source_bias(
+    datasets: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DATASET...",
+            help="Names such as cocktail/nfcorpus, or paths in Cocktail's layout.",
+            autocompletion=options.complete_datasets,
+        ),
+    ],
+    system: Annotated[
+        list[str] | None,
+        typer.Option("--system", help="A system, such as bm25; repeatable.", autocompletion=options.complete_systems),
+    ] = None,
+    engine: options.Engine = "auto",
+    es_url: options.EsUrl = None,
+    lang: options.Lang = None,
+    split: Annotated[str | None, typer.Option("--split", help="Split of a path, such as test; all: each.")] = None,
+    k: options.Depth = 100,
+    cutoff: Annotated[
+        list[int] | None, typer.Option("--cutoff", min=1, help="Cut-off of nDCG; repeatable; default: 1, 3 and 5.")
+    ] = None,
+    alone: Annotated[
+        bool, typer.Option("--alone/--no-alone", help="Also search the corpus of each source alone.")
+    ] = True,
+    samples: Annotated[int, typer.Option("--samples", min=100, help="Bootstrap samples of the queries.")] = 10_000,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the samples.")] = 0,
+    out: options.Out = Path("results"),
+    budget_chars: options.EndpointChars = None,
+    force: Annotated[bool, typer.Option("--force", help="Measure again what is already there.")] = False,
+    analyzers: options.Analyzers = None,
+    as_json: options.Json = False,
+) -> None:
+    """Tell whether systems prefer texts of one source, such as those that a language model wrote.
+
+    Example: rusbeir diagnose source-bias cocktail/nfcorpus --system bm25
+    """
+    from rusbeir.diagnostics import average_source_bias, diagnose_source_bias
+    from rusbeir.diagnostics.collections import load_collection
+    from rusbeir.diagnostics.source_bias import CUTOFFS
+    from rusbeir.diagnostics.store import save_diagnosis
+
+    found = []
+    with output.progress() as progress:
+        collections = [load_collection(one, language=lang, split=split, progress=progress) for one in datasets]
+        for one in system or ["bm25"]:
+            of_system = [
+                diagnose_source_bias(
+                    collection, one, engine=options.engine_at(engine, es_url), k=k, cutoffs=cutoff or CUTOFFS,
+                    alone=alone, samples=samples, seed=seed, out=out, force=force, budget_chars=budget_chars,
+                    progress=progress,
+                )
+                for collection in collections
+            ]  # fmt: skip
+            found += [*of_system, *([average_source_bias(of_system)] if len(of_system) > 1 else [])]
+    documents = [one.to_dict() for one in found]
+    paths = [save_diagnosis(document, out) for document in documents]
+    if as_json:
+        output.print_json({"diagnoses": documents})
+        return
+    for diagnosis in found:
+        output.echo(f"{diagnosis.dataset}, {diagnosis.system}")
+        for query_set in diagnosis.query_sets:
+            _print_scores(query_set)
+        for delta in diagnosis.deltas:
+            output.echo(delta.sentence)
+    output.note(f"Diagnoses: {', '.join(map(str, paths))}")
+
+
+def _print_scores(query_set: QuerySet) -> None:
+    columns = ["answered", "all", "reversed", "expected", "lowest", "highest", "share", "alone"]
+    keys = ["ndcg_answered", "ndcg", "reversed", "expected", "lowest", "highest", "share", "alone_answered"]
+    rows = [
+        [
+            f"@{score.k}",
+            score.source,
+            *("–" if (value := getattr(score, key)) is None else f"{100 * value:.2f}" for key in keys),
+        ]
+        for score in query_set.scores
+    ]
+    output.print_table(
+        ["nDCG ×100", "source", *columns], rows,
+        right=columns, shortened=["source"], optional=["lowest", "highest", "reversed"],
+    )  # fmt: skip

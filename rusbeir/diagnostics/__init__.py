@@ -1,0 +1,5 @@
+"""Diagnostics: what an average over queries hides, such as a preference for texts of one source."""
+
+from rusbeir.diagnostics.source_bias import SourceBias, average_source_bias, diagnose_source_bias
+
+__all__ = ["SourceBias", "average_source_bias", "diagnose_source_bias"]

@@ -1,0 +1,56 @@
+"""Diagnoses in result folders, as `rusbeir diagnose` writes them: what each kind of them must hold, and its page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from rusbeir.datasets.formats.records import read_json
+
+FOLDER = "diagnoses"
+_ABOUT = dict.fromkeys(("kind", "version", "dataset", "system", "signature", "fingerprint"), str)
+_NUMBER = (float, None)
+_NUMBERS = ("published", "published_low", "published_high", "reversed", "expected", "low", "high", "lowest", "highest")
+_DELTA = {
+    "k": int, "source": str, "against": str, "safe": bool, "sentence": str, **dict.fromkeys(_NUMBERS, _NUMBER),
+}  # fmt: skip
+_SCORE = {
+    "k": int, "source": str, "alone": _NUMBER, "alone_answered": _NUMBER,
+    **dict.fromkeys(("ndcg", "ndcg_answered", "reversed", "expected", "lowest", "highest", "share"), float),
+}  # fmt: skip
+_SHAPES = {
+    "source-bias": {
+        "language": str, "sources": [str], "deltas": [_DELTA],
+        "query_sets": [
+            {"split": str, "n_queries": int, "n_answered": int, "n_tied": int, "scores": [_SCORE], "deltas": [_DELTA]}
+        ],
+    },
+}  # fmt: skip
+PAGES = {"source-bias": "Source bias"}
+"""kind -> the title of its page, <kind>.html, made of the template of that name."""
+
+
+def read_diagnoses(folders: Iterable[str | Path]) -> dict[str, list[dict[str, Any]]]:
+    """The diagnoses in these result folders: kind -> its documents, in the order of PAGES and then of file names.
+
+    Raises BadInput, with the file, for one that is not as `rusbeir diagnose` writes it.
+    """
+    found: dict[str, list[dict[str, Any]]] = {}
+    for path in (path for folder in folders for path in sorted((Path(folder) / FOLDER).glob("*.json"))):
+        remedy = "Remove it, and run `rusbeir diagnose` again."
+        kind = read_json(path, {**_ABOUT, "kind": set(PAGES)}, remedy)["kind"]
+        found.setdefault(kind, []).append(read_json(path, {**_ABOUT, **_SHAPES[kind]}, remedy))
+    return {kind: found[kind] for kind in PAGES if kind in found}
+
+
+def bound(documents: Iterable[dict[str, Any]]) -> float:
+    """The end of a scale around 0 that shows all Relative Deltas of these diagnoses: a multiple of 10."""
+    numbers = [delta[key] for one in documents for delta in one["deltas"] for key in _NUMBERS]
+    return 10 * math.ceil(max((abs(one) for one in numbers if one is not None), default=0) / 10) or 10
+
+
+def place(value: float | None, limit: float, width: int = 240) -> float:
+    """Where a value lies in a drawing of that width whose scale is from -limit to limit; the middle for None."""
+    return round(width / 2 + (width / 2 - 6) * (value or 0) / limit, 1)
