@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from rusbeir.cli import options, output
+from rusbeir.errors import BadInput, option
 
 Results = Annotated[list[Path], typer.Argument(metavar="RESULTS...", help="Folders that `rusbeir bench --out` wrote.")]
 Measure = Annotated[str, typer.Option("--measure", "-m", help="The measure to compare by.")]
@@ -25,6 +26,10 @@ def compare(
     ] = None,
     data: Data = None,
     against_paper: AgainstPaper = None,
+    rankings: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="DATASET DATASET", help="Only whether these two order the same systems in the same way."),
+    ] = None,
     pairs: Annotated[bool, typer.Option("--pairs", help="Also print every tested difference.")] = False,
     permutations: Annotated[int, typer.Option(min=100, help="Sign flips drawn.")] = 10_000,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV, numbers unrounded.")] = False,
@@ -39,6 +44,15 @@ def compare(
 
     Example: rusbeir compare results --baseline bm25
     """
+    if rankings is not None:
+        others = {
+            "baseline": baseline, "where": where, "data": data, "against_paper": against_paper, "pairs": pairs,
+            "csv": csv, "latex": latex, "markdown": markdown, "plot": plot,
+        }  # fmt: skip
+        if given := [option(name) for name, value in others.items() if value]:
+            raise BadInput(f"{option('rankings')} does not go with {', '.join(given)}.")
+        _compare_rankings(results, *rankings, measure, as_json)
+        return
     from rusbeir.datasets.parallel import label_dataset
     from rusbeir.report import compare as run
     from rusbeir.report import tables
@@ -78,6 +92,26 @@ def compare(
         _print(*matrix_table(matrix))
         output.echo(describe_averages(matrix))
     output.echo("* not shown to be worse than the best. Intervals: 95 %; tests: sign flips, MaxT over all pairs, 5 %.")
+
+
+def _compare_rankings(results: list[Path], first: str, second: str, measure: str, as_json: bool) -> None:
+    from rusbeir.report.rankings import compare_rankings
+
+    found = compare_rankings(results, first, second, measure=measure)
+    if as_json:
+        output.print_json(found.to_dict())
+        return
+    for line in found.conclusion:
+        output.echo(line)
+    for name, one in found.correlations.items():
+        output.echo(f"{name}: {one.value:.3f} ({one.interval[0]:.3f} to {one.interval[1]:.3f})")
+    output.echo(f"\n{measure} ×100")
+    rows = [
+        [one.system, f"{100 * one.first:.2f}", str(one.rank_first), f"{100 * one.second:.2f}", str(one.rank_second)]
+        for one in found.systems
+    ]
+    header = ["system", first, "rank", second, "rank there"]
+    output.print_table(header, rows, right=header[1:], shortened=["system"])
 
 
 def _print(header: list[str], rows: list[list[str]]) -> None:

@@ -1,0 +1,165 @@
+"""Whether two test sets put the same systems in the same order, such as one made by a model and one made by people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from rusbeir.errors import BadInput, unknown
+from rusbeir.evaluation.rankings import count_queries_needed, kendall, spearman, tau_ap
+from rusbeir.evaluation.significance import Floats, resample_means
+from rusbeir.report.results import Result, read_results
+
+MIN_SYSTEMS = 4
+STABLE = 0.9
+"""Kendall's tau from which on two orders are called the same."""
+
+CORRELATIONS = {"kendall": kendall, "tau_ap": tau_ap, "spearman": spearman}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Correlation:
+    """A rank correlation of the systems' means on two test sets."""
+
+    value: float
+    interval: tuple[float, float]
+    """The central 95 % of its values on resampled queries."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankedSystem:
+    """A system's mean and rank on both test sets; equal means share the better rank."""
+
+    system: str
+    first: float
+    second: float
+    rank_first: int
+    rank_second: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reversal:
+    """Two systems that the test sets put in opposite order."""
+
+    ahead: str
+    """The one that is ahead on the first test set."""
+    behind: str
+    first: float
+    """By how much it is ahead there: a difference of means, above 0."""
+    second: float
+    """The same on the second test set, below 0."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankingComparison:
+    """The same systems on two test sets."""
+
+    first: str
+    second: str
+    measure: str
+    systems: tuple[RankedSystem, ...]
+    """The best on the first test set first."""
+    n_queries: tuple[int, int]
+    same_queries: bool
+    """Whether both have the same query ids, which are then resampled together."""
+    correlations: dict[str, Correlation]
+    """kendall, tau_ap (of the second order, with the first as the true one) and spearman."""
+    reversals: tuple[Reversal, ...]
+    """The widest first."""
+    queries_needed: tuple[int | None, int | None]
+    """How many queries like those of each test set give an order that as many others repeat with a tau of 0.9."""
+
+    @property
+    def conclusion(self) -> tuple[str, ...]:
+        """What can be concluded, in sentences."""
+        tau = self.correlations["kendall"]
+        n = len(self.systems)
+        needed = zip((self.first, self.second), self.n_queries, self.queries_needed, strict=True)
+        return (
+            f"{self.first} and {self.second} order {n} systems with Kendall's tau {tau.value:.3f} "
+            f"({tau.interval[0]:.3f} to {tau.interval[1]:.3f} on resampled queries); "
+            f"{len(self.reversals)} of {n * (n - 1) // 2} pairs are reversed.",
+            *(
+                f"A stable order (tau of {STABLE} between two test sets of its size) needs "
+                f"{f'about {count:,}' if count else 'over a million'} queries like those of {name}, which has {has:,}."
+                for name, has, count in needed
+            ),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {**asdict(self), "conclusion": list(self.conclusion)}
+
+
+def compare_rankings(
+    results: Sequence[str | Path], first: str, second: str, *, measure: str = "nDCG@10", seed: int = 0
+) -> RankingComparison:
+    """Compare the orders in which two datasets of these result folders put the systems that were run on both.
+
+    Raises BadInput for fewer than four common systems and as `compare` does, UnknownName for a dataset without rows.
+    """
+    found = read_results(results, measure)
+    one, other = ({each.label: each for each in _of_dataset(name, found)} for name in (first, second))
+    names = [label for label in one if label in other]
+    if len(names) < MIN_SYSTEMS:
+        raise BadInput(
+            f"{first} and {second} have {len(names)} systems in common; an order needs {MIN_SYSTEMS}. "
+            "Run more systems on both with `rusbeir bench`."
+        )
+    queries = list(one[names[0]].scores), list(other[names[0]].scores)
+    same = set(queries[0]) == set(queries[1])
+    scores = [
+        np.array([[group[name].scores[query_id] for query_id in of] for name in names])
+        for group, of in zip((one, other), (queries[0], queries[0] if same else queries[1]), strict=True)
+    ]
+    means = [each.mean(axis=1) for each in scores]
+    # Queries that both have are drawn for both at once.
+    drawn = resample_means(scores[0], seed=seed), resample_means(scores[1], seed=seed if same else seed + 1)
+    correlations = {}
+    for name, correlate in CORRELATIONS.items():
+        low, high = np.quantile(correlate(*drawn), [0.025, 0.975])
+        correlations[name] = Correlation(value=float(correlate(*means)), interval=(float(low), float(high)))
+    return RankingComparison(
+        first=first,
+        second=second,
+        measure=measure,
+        systems=_rank(names, *means),
+        n_queries=(len(queries[0]), len(queries[1])),
+        same_queries=same,
+        correlations=correlations,
+        reversals=_find_reversals(names, *means),
+        queries_needed=(count_queries_needed(scores[0], seed=seed), count_queries_needed(scores[1], seed=seed)),
+    )
+
+
+def _of_dataset(name: str, found: Sequence[Result]) -> list[Result]:
+    group = [one for one in found if one.dataset == name]
+    if not group:
+        raise unknown("dataset", name, {one.dataset for one in found}, of="these results")
+    return group
+
+
+def _rank(names: Sequence[str], first: Floats, second: Floats) -> tuple[RankedSystem, ...]:
+    ranks = [rankdata(-means, method="min").astype(int).tolist() for means in (first, second)]
+    rows = zip(names, first.tolist(), second.tolist(), *ranks, strict=True)
+    ranked = [
+        RankedSystem(system=name, first=one, second=other, rank_first=rank, rank_second=rank_there)
+        for name, one, other, rank, rank_there in rows
+    ]
+    return tuple(sorted(ranked, key=lambda one: one.rank_first))
+
+
+def _find_reversals(names: Sequence[str], first: Floats, second: Floats) -> tuple[Reversal, ...]:
+    found = []
+    for i, j in combinations(range(len(names)), 2):
+        if (first[i] - first[j]) * (second[i] - second[j]) < 0:
+            ahead, behind = (i, j) if first[i] > first[j] else (j, i)
+            gaps = float(first[ahead] - first[behind]), float(second[ahead] - second[behind])
+            found.append(Reversal(ahead=names[ahead], behind=names[behind], first=gaps[0], second=gaps[1]))
+    return tuple(sorted(found, key=lambda one: -min(one.first, -one.second)))
