@@ -104,7 +104,7 @@ def _compare_rankings(results: list[Path], first: str, second: str, measure: str
     for line in found.conclusion:
         output.echo(line)
     for name, one in found.correlations.items():
-        output.echo(f"{name}: {one.value:.3f} ({one.interval[0]:.3f} to {one.interval[1]:.3f})")
+        output.echo(f"{name}: {one}")
     output.echo(f"\n{measure} ×100")
     rows = [
         [one.system, f"{100 * one.first:.2f}", str(one.rank_first), f"{100 * one.second:.2f}", str(one.rank_second)]

@@ -19,6 +19,7 @@ from rusbeir.cli.compare import compare
 from rusbeir.cli.demo import demo
 from rusbeir.cli.eval import evaluate
 from rusbeir.cli.index import index
+from rusbeir.cli.judge import judge
 from rusbeir.cli.options import SPELLINGS
 from rusbeir.cli.output import note
 from rusbeir.cli.port import port
@@ -40,7 +41,7 @@ app = typer.Typer(
     help="Port English retrieval benchmarks to other languages, and measure retrievers on them.\n\n"
     "Example: rusbeir bench xquad/ru --system 'bm25(profile=rusbeir-paper)'",
 )
-for verb in (analyze, bench, compare, demo, evaluate, index, port, report, reproduce, search, tune):
+for verb in (analyze, bench, compare, demo, evaluate, index, judge, port, report, reproduce, search, tune):
     # The name of its module, as Python has an eval() already.
     app.command(verb.__module__.rpartition(".")[2])(verb)
 GROUPS = {

