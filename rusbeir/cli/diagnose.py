@@ -84,6 +84,66 @@ def source_bias(
     output.note(f"Diagnoses: {', '.join(map(str, paths))}")
 
 
+@app.command("saliency")
+def saliency(
+    dataset: options.DatasetName,
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model",
+            help="A model as in dense(MODEL): a name, a folder or a repository; or 'dense(MODEL,max_tokens=2048)'.",
+        ),
+    ],
+    pairs: Annotated[int, typer.Option("--pairs", min=1, help="Pairs of a query and a relevant document.")] = 200,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the pairs and of the intervals.")] = 0,
+    min_tokens: Annotated[
+        int, typer.Option("--min-tokens", min=0, help="Only documents of this many tokens; PosIR: 1024.")
+    ] = 0,
+    special_tokens: Annotated[
+        bool,
+        typer.Option("--special-tokens", help="Keep the tokens that the tokenizer and the model's prefix add."),
+    ] = False,
+    scale: Annotated[
+        str,
+        typer.Option("--scale", help="Divide by the 99th percentile and clip there (p99), or by the largest (max)."),
+    ] = "p99",
+    batch_tokens: Annotated[
+        int, typer.Option("--batch-tokens", min=1, help="Tokens of a batch; a longer document is one of its own.")
+    ] = 2048,
+    lang: options.Lang = None,
+    split: options.Split = None,
+    out: options.Out = Path("results"),
+    as_json: options.Json = False,
+) -> None:
+    """Show which parts of documents decide a dense model's similarities: gradients along relative position.
+
+    Example: rusbeir diagnose saliency xquad/en --model all-MiniLM-L6-v2
+    """
+    from rusbeir.diagnostics import diagnose_saliency
+    from rusbeir.diagnostics.store import save_diagnosis
+
+    with output.progress() as progress:
+        found = diagnose_saliency(
+            dataset, model, language=lang, split=split, pairs=pairs, min_tokens=min_tokens,
+            special_tokens=special_tokens, scale=scale, batch_tokens=batch_tokens, seed=seed, progress=progress,
+        )  # fmt: skip
+    document = found.to_dict()
+    path = save_diagnosis(document, out)
+    if as_json:
+        output.print_json(document)
+        return
+    output.echo(f"{found.dataset}, {found.system}")
+    columns = ["share", "95 %"]
+    rows = [
+        [name, f"{100 * third.mean:.1f}", f"{100 * third.low:.1f} to {100 * third.high:.1f}"]
+        for name, third in zip(("first", "middle", "last"), found.thirds, strict=True)
+    ]
+    output.print_table(["third", *columns], rows, right=columns)
+    for line in found.sentences:
+        output.echo(line)
+    output.note(f"Diagnosis: {path}")
+
+
 def _print_scores(query_set: QuerySet) -> None:
     columns = ["answered", "all", "reversed", "expected", "lowest", "highest", "share", "alone"]
     keys = ["ndcg_answered", "ndcg", "reversed", "expected", "lowest", "highest", "share", "alone_answered"]

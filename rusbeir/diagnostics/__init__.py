@@ -1,5 +1,6 @@
 """Diagnostics: what an average over queries hides, such as a preference for texts of one source."""
 
+from rusbeir.diagnostics.saliency import Saliency, diagnose_saliency
 from rusbeir.diagnostics.source_bias import SourceBias, average_source_bias, diagnose_source_bias
 
-__all__ = ["SourceBias", "average_source_bias", "diagnose_source_bias"]
+__all__ = ["Saliency", "SourceBias", "average_source_bias", "diagnose_saliency", "diagnose_source_bias"]

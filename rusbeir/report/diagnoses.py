@@ -27,8 +27,12 @@ _SHAPES = {
             {"split": str, "n_queries": int, "n_answered": int, "n_tied": int, "scores": [_SCORE], "deltas": [_DELTA]}
         ],
     },
+    "saliency": {
+        "scale": str, "special_tokens": bool, "n_pairs": int, "n_documents": int, "mean": [float], "sd": [float],
+        "thirds": [dict.fromkeys(("mean", "low", "high"), float)], "sentences": [str],
+    },
 }  # fmt: skip
-PAGES = {"source-bias": "Source bias"}
+PAGES = {"source-bias": "Source bias", "saliency": "Saliency"}
 """kind -> the title of its page, <kind>.html, made of the template of that name."""
 
 
@@ -54,3 +58,14 @@ def bound(documents: Iterable[dict[str, Any]]) -> float:
 def place(value: float | None, limit: float, width: int = 240) -> float:
     """Where a value lies in a drawing of that width whose scale is from -limit to limit; the middle for None."""
     return round(width / 2 + (width / 2 - 6) * (value or 0) / limit, 1)
+
+
+def draw_curve(document: dict[str, Any], width: int = 400, height: int = 160) -> tuple[str, str]:
+    """The mean of a saliency curve and the band of one deviation around it, as points of an SVG; cut off at 0 and 1."""
+    step = width / max(1, len(document["mean"]) - 1)
+
+    def trace(sign: int) -> list[str]:
+        values = (mean + sign * sd for mean, sd in zip(document["mean"], document["sd"], strict=False))
+        return [f"{step * n:.1f},{height * (1 - min(1.0, max(0.0, value))):.1f}" for n, value in enumerate(values)]
+
+    return " ".join(trace(0)), " ".join([*trace(1), *reversed(trace(-1))])

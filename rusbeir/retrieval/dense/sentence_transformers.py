@@ -36,37 +36,37 @@ class SentenceTransformerEncoder:
 
     @property
     def truncation(self) -> str:
-        return f"cut at {self._transformer.max_seq_length} tokens"
+        return f"cut at {self.transformer.max_seq_length} tokens"
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
         """float32 [n, dim], rows L2-normalised."""
-        return self._encode(texts, self._prompted.query_prefix, self.model.adapters[:1])
+        return self._encode(texts, self.prompted.query_prefix, self.model.adapters[:1])
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
         """float32 [n, dim], rows L2-normalised."""
-        return self._encode(texts, self._prompted.document_prefix, self.model.adapters[1:])
+        return self._encode(texts, self.prompted.document_prefix, self.model.adapters[1:])
 
     def count_truncated(self, texts: Sequence[str]) -> int:
         """How many documents are longer, with their prefix, than the model reads."""
-        prefixed = [self._prompted.document_prefix + text for text in texts]
-        tokenizer, max_tokens = self._transformer.tokenizer, self._transformer.max_seq_length
+        prefixed = [self.prompted.document_prefix + text for text in texts]
+        tokenizer, max_tokens = self.transformer.tokenizer, self.transformer.max_seq_length
         return sum(model_files.are_truncated(tokenizer, max_tokens, prefixed))
 
     @property
-    def _prompted(self) -> Model:
+    def prompted(self) -> Model:
         return model_files.add_own_prompts(self.model)
 
     def _encode(self, texts: Sequence[str], prefix: str, adapters: Sequence[str]) -> Vectors:
         if adapters:
-            self._transformer.set_adapter(list(adapters))
+            self.transformer.set_adapter(list(adapters))
         # As a prompt, even an empty one: it replaces the model's own, and a pooling that leaves out prompts does so.
-        vectors: Vectors = self._transformer.encode(
+        vectors: Vectors = self.transformer.encode(
             list(texts), prompt=prefix, batch_size=BATCH_TEXTS, show_progress_bar=False, normalize_embeddings=True
         )
         return vectors
 
     @cached_property
-    def _transformer(self) -> Any:
+    def transformer(self) -> Any:
         library = require("sentence_transformers", *_NEEDED_BY)
         if self.model.adapters:
             require("peft", *_NEEDED_BY)

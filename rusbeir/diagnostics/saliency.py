@@ -1,0 +1,296 @@
+"""Which parts of a document decide its similarity to a query: gradient saliency along relative position.
+
+As in PosIR's analysis: the gradient of the cosine of a query and a relevant document with respect to the input
+embeddings of the document's tokens; the L2 norm of each token's; scaled to at most 1; resampled to POINTS points from
+the start of the document to its end; mean and standard deviation over pairs. Two steps are in the published script
+only, not in the paper. The tokens that the tokenizer adds are left out (the last one, or the first and the last). And
+norms are clipped at their 99th percentile and divided by it, where the paper divides by the largest. Both are done here
+unless special_tokens or scale="max" is set.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rusbeir import __version__
+from rusbeir.datasets import load
+from rusbeir.diagnostics.gradients import GradientModel, open_gradient_model
+from rusbeir.errors import BadInput, option
+from rusbeir.evaluation.significance import bootstrap_intervals, cluster_scores
+from rusbeir.retrieval import Spec, Stage, resolve
+from rusbeir.retrieval.dense.system import DenseSystem
+from rusbeir.retrieval.models import escape
+from rusbeir.text import batched
+from rusbeir.types import Dataset, Progress, silent
+
+Floats: TypeAlias = NDArray[np.float64]
+
+KIND = "saliency"
+POINTS = 100
+THIRDS = 3
+PERCENTILE = 99
+SCALES = ("p99", "max")
+_BLOCK_PAIRS = 256
+"""Pairs that are sorted by length and held at once."""
+
+
+class Third(NamedTuple):
+    """The share of a document's saliency that one third of its tokens has: mean over pairs, 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Saliency:
+    """The curve of one model on one dataset, and what it was computed from."""
+
+    dataset: str
+    language: str
+    system: str
+    signature: str
+    fingerprint: str
+    seed: int
+    scale: str
+    special_tokens: bool
+    min_tokens: int
+    n_pairs: int
+    n_documents: int
+    n_without: int
+    """Pairs left out, because the document has no token or no gradient."""
+    n_truncated: int
+    """Pairs whose document is longer than the model reads; its end is not in the curve."""
+    max_tokens: int | None
+    tokens_cut: float
+    """The share of the documents' tokens that the model does not read."""
+    median_tokens: float
+    """Of the documents as they are, special tokens and prefix included."""
+    cosine: float
+    """The mean similarity of the pairs."""
+    mean: list[float]
+    """At POINTS relative positions, from the first token to the last."""
+    sd: list[float]
+    """The standard deviation over pairs, divided by their number as numpy.std does."""
+    thirds: list[Third]
+    """An even spread gives each 1/3. The intervals resample documents, as pairs of one document are not independent."""
+
+    @property
+    def sentences(self) -> list[str]:
+        """What the numbers say, and what they leave out, in words."""
+        far = [one for one in self.thirds if one.low > 1 / THIRDS or one.high < 1 / THIRDS]
+        first = self.thirds[0]
+        verdict = "Saliency is spread evenly over documents, as far as the intervals tell."
+        if far:
+            verdict = f"Saliency is not spread evenly: the first third has {100 * first.mean:.1f} % of it, not 33.3."
+        pairs = (
+            f"{self.n_pairs:,} pairs of {self.n_documents:,} documents, {self.median_tokens:,.0f} tokens in the median."
+        )
+        found = [verdict, pairs]
+        if self.n_truncated:
+            found.append(
+                f"In {self.n_truncated:,} pairs the document is cut at {self.max_tokens:,} tokens: "
+                f"{self.tokens_cut:.1%} of all tokens are not in the curve."
+            )
+        if self.n_without:
+            found.append(f"{self.n_without:,} pairs were left out: no token, or no gradient.")
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document that `rusbeir diagnose` prints and `rusbeir report` reads."""
+        thirds = [third._asdict() for third in self.thirds]
+        return {"kind": KIND, "version": __version__, **asdict(self), "thirds": thirds, "sentences": self.sentences}
+
+
+def diagnose_saliency(
+    dataset: str | Path | Dataset,
+    model: str,
+    *,
+    language: str | None = None,
+    split: str | None = None,
+    pairs: int = 200,
+    min_tokens: int = 0,
+    special_tokens: bool = False,
+    scale: str = "p99",
+    batch_tokens: int = 2048,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Saliency:
+    """The saliency of a dense model on that many pairs of a query and a relevant document, drawn with the seed.
+
+    model is what `dense(…)` takes, or such a system with its options. Documents have at least min_tokens tokens as the
+    model counts them. Batches hold documents of similar length and at most batch_tokens tokens, or one document. Raises
+    BadInput for a model without gradients and where no pair is left.
+
+    >>> diagnose_saliency("xquad/en", "all-MiniLM-L6-v2").thirds  # doctest: +SKIP
+    """
+    if scale not in SCALES:
+        raise BadInput(f"{option('scale')} is {scale!r}; it must be {' or '.join(SCALES)}.")
+    if not isinstance(dataset, Dataset):
+        dataset = load(dataset, language=language, split=split, progress=progress)
+    card = dataset.card
+    system = resolve(model if model.startswith("dense(") else Spec((Stage("dense", (model,)),)), language=card.language)
+    if not isinstance(system, DenseSystem) or system.chunk:
+        raise BadInput(f"{system.name}: saliency is that of one dense model which reads whole documents.")
+    gradients = open_gradient_model(system.name, system.encoder)
+    sums = _Sums()
+    for block in batched(_draw_pairs(dataset, system, gradients, pairs, min_tokens, seed, progress), _BLOCK_PAIRS):
+        for batch in _batch_by_length(block, gradients.max_tokens, batch_tokens):
+            found, cosines = gradients.differentiate([one.query for one in batch], [one.text for one in batch])
+            for pair, tokens, cosine in zip(batch, found, cosines, strict=True):
+                norms = tokens.norms if special_tokens else tokens.norms[tokens.is_text]
+                sums.add(pair, scale_norms(norms, scale), cosine, gradients.max_tokens)
+            progress("saliency", sums.n_seen, pairs)
+    if not sums.doc_ids:
+        least = f" of at least {min_tokens:,} tokens" if min_tokens else ""
+        raise BadInput(f"{card.name} has no query with a relevant document{least} whose saliency could be computed.")
+    n = len(sums.doc_ids)
+    mean = sums.curve / n
+    thirds = np.array(sums.thirds).T
+    intervals = bootstrap_intervals(cluster_scores(thirds, sums.doc_ids), seed=seed)
+    recipe = f"tokens:{'all' if special_tokens else 'text'}|scale:{scale}|points:{POINTS}|min:{min_tokens}"
+    return Saliency(
+        dataset=card.name,
+        language=card.language,
+        system=system.name,
+        signature=f"saliency|{system.encoder.signature}|sep:{escape(system.model.separator)}|{recipe}|v:{__version__}",
+        fingerprint=dataset.fingerprint,
+        seed=seed,
+        scale=scale,
+        special_tokens=special_tokens,
+        min_tokens=min_tokens,
+        n_pairs=n,
+        n_documents=len(set(sums.doc_ids)),
+        n_without=sums.n_seen - n,
+        n_truncated=sums.n_truncated,
+        max_tokens=gradients.max_tokens,
+        tokens_cut=sums.tokens_cut / max(1, sum(sums.lengths)),
+        median_tokens=float(np.median(sums.lengths)),
+        cosine=sums.cosine / n,
+        mean=mean.tolist(),
+        sd=np.sqrt(np.maximum(sums.squares / n - mean**2, 0.0)).tolist(),
+        thirds=[
+            Third(float(row.mean()), float(low), float(high))
+            for row, (low, high) in zip(thirds, intervals, strict=True)
+        ],
+    )
+
+
+def scale_norms(norms: Floats, scale: str) -> Floats:
+    """The norms divided by their 99th percentile and cut off there, or by the largest; [] where all are 0.
+
+    >>> scale_norms(np.array([1.0, 2.0, 4.0]), "max").tolist()
+    [0.25, 0.5, 1.0]
+    """
+    top = 0.0
+    if norms.any():
+        top = float(np.percentile(norms, PERCENTILE) if scale == "p99" else norms.max())
+    return np.minimum(norms / top, 1.0) if top else np.empty(0)
+
+
+def resample(values: Floats) -> Floats:
+    """The values at POINTS positions evenly from the first to the last, by linear interpolation.
+
+    >>> resample(np.array([0.0, 0.99]))[1]
+    np.float64(0.01)
+    """
+    n = len(values)
+    return np.interp(np.linspace(0, 1, POINTS), np.linspace(0, 1, n), values)
+
+
+def share_thirds(values: Floats) -> Floats:
+    """The share of the sum that each third of the values has; one on a boundary counts in part for both.
+
+    >>> share_thirds(np.array([1.0, 1.0, 1.0, 1.0])).round(4).tolist()
+    [0.3333, 0.3333, 0.3333]
+    """
+    below = np.concatenate([[0.0], np.cumsum(values)])
+    bounds = np.linspace(0, len(values), THIRDS + 1)
+    shares: Floats = np.diff(np.interp(bounds, np.arange(len(below)), below)) / below[-1]
+    return shares
+
+
+class _Pair(NamedTuple):
+    query: str
+    doc_id: str
+    text: str
+    n_tokens: int
+
+
+class _Sums:
+    """What is kept of the pairs: sums of their curves, and three shares of each."""
+
+    def __init__(self) -> None:
+        self.curve, self.squares = np.zeros(POINTS), np.zeros(POINTS)
+        self.thirds: list[Floats] = []
+        self.doc_ids: list[str] = []
+        self.lengths: list[int] = []
+        self.n_seen = self.n_truncated = self.tokens_cut = 0
+        self.cosine = 0.0
+
+    def add(self, pair: _Pair, values: Floats, cosine: float, max_tokens: int | None) -> None:
+        """Count a pair; it is left out of the curve where no value is given."""
+        self.n_seen += 1
+        if not len(values):
+            return
+        curve = resample(values)
+        self.curve += curve
+        self.squares += curve**2
+        self.thirds.append(share_thirds(values))
+        self.doc_ids.append(pair.doc_id)
+        self.lengths.append(pair.n_tokens)
+        self.cosine += cosine
+        cut = max(0, pair.n_tokens - (max_tokens or pair.n_tokens))
+        self.n_truncated += cut > 0
+        self.tokens_cut += cut
+
+
+def _draw_pairs(
+    dataset: Dataset,
+    system: DenseSystem,
+    gradients: GradientModel,
+    n: int,
+    min_tokens: int,
+    seed: int,
+    progress: Progress,
+) -> Iterator[_Pair]:
+    """At most n pairs in a random order; the texts are read as they are asked for."""
+    judged = sorted(
+        (query_id, doc_id) for query_id, row in dataset.qrels.items() for doc_id, grade in row.items() if grade > 0
+    )
+    order = np.random.default_rng(seed).permutation(len(judged)).tolist()
+    drawn = 0
+    for number, places in enumerate(batched(order, _BLOCK_PAIRS)):
+        found = []
+        for query_id, doc_id in (judged[place] for place in places):
+            with contextlib.suppress(KeyError):
+                doc = dataset.corpus[doc_id]
+                found.append((dataset.queries[query_id], doc_id, system.model.join(doc.title, doc.text)))
+        for one, n_tokens in zip(found, gradients.count_tokens([text for *_, text in found]), strict=True):
+            if n_tokens >= min_tokens:
+                yield _Pair(*one, n_tokens)
+                drawn += 1
+                if drawn == n:
+                    return
+        if min_tokens:
+            progress("choosing pairs", min((number + 1) * _BLOCK_PAIRS, len(order)), len(order))
+
+
+def _batch_by_length(pairs: Sequence[_Pair], max_tokens: int | None, batch_tokens: int) -> Iterator[list[_Pair]]:
+    """The pairs in batches of similar length, of at most batch_tokens tokens with their padding, or of one pair."""
+    batch: list[_Pair] = []
+    for pair in sorted(pairs, key=lambda pair: pair.n_tokens):
+        longest = min(pair.n_tokens, max_tokens or pair.n_tokens)
+        if batch and (len(batch) + 1) * longest > batch_tokens:
+            yield batch
+            batch = []
+        batch.append(pair)
+    if batch:
+        yield batch
