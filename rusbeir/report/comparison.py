@@ -191,8 +191,9 @@ def compare_results(
     samples: int = SAMPLES,
     seed: int = 0,
     clusters: Mapping[str, Clusters] = MappingProxyType({}),
+    lone: bool = False,
 ) -> Comparison:
-    """As compare, of results that were read already.
+    """As compare, of results that were read already, which with lone may be of one system, or none.
 
     clusters: of datasets whose queries are not independent, which queries belong together.
     """
@@ -206,7 +207,7 @@ def compare_results(
         for name, group in groups.items()
     )
     matrices = build_matrices(found, samples, seed)
-    if not matrices and all(len(one.systems) < 2 for one in datasets):
+    if not lone and not matrices and all(len(one.systems) < 2 for one in datasets):
         raise BadInput(f"{found[0].folder}: only one system was measured on each dataset; a comparison needs two.")
     return Comparison(
         measure=measure,

@@ -12,9 +12,9 @@ from rusbeir.datasets.formats.records import read_json
 FOLDER = "diagnoses"
 _ABOUT = dict.fromkeys(("kind", "version", "dataset", "system", "signature", "fingerprint"), str)
 _NUMBER = (float, None)
-_NUMBERS = ("published", "published_low", "published_high", "reversed", "expected", "low", "high", "lowest", "highest")
+_DRAWN = ("published", "reversed", "expected", "low", "high", "lowest", "highest")
 _DELTA = {
-    "k": int, "source": str, "against": str, "safe": bool, "sentence": str, **dict.fromkeys(_NUMBERS, _NUMBER),
+    "k": int, "source": str, "against": str, "safe": bool, "sentence": str, **dict.fromkeys(_DRAWN, _NUMBER),
 }  # fmt: skip
 _SCORE = {
     "k": int, "source": str, "alone": _NUMBER, "alone_answered": _NUMBER,
@@ -51,7 +51,7 @@ def read_diagnoses(folders: Iterable[str | Path]) -> dict[str, list[dict[str, An
 
 def bound(documents: Iterable[dict[str, Any]]) -> float:
     """The end of a scale around 0 that shows all Relative Deltas of these diagnoses: a multiple of 10."""
-    numbers = [delta[key] for one in documents for delta in one["deltas"] for key in _NUMBERS]
+    numbers = [delta[key] for one in documents for delta in one["deltas"] for key in _DRAWN]
     return 10 * math.ceil(max((abs(one) for one in numbers if one is not None), default=0) / 10) or 10
 
 

@@ -18,6 +18,7 @@ import orjson
 from rusbeir import __version__
 from rusbeir.datasets import load
 from rusbeir.errors import BadInput, RusbeirError, option, require
+from rusbeir.experiment import ROWS
 from rusbeir.report.comparison import Comparison, DatasetComparison, SystemScore, compare_results
 from rusbeir.report.diagnoses import PAGES, bound, draw_curve, place, read_diagnoses
 from rusbeir.report.explorer import Explored, explore
@@ -50,9 +51,12 @@ def write_site(
     out = Path(out)
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / _MARK).exists())):
         raise BadInput(f"{out} holds something other than a report; choose a new folder with {option('out')}.")
-    found = read_results(results, measure)
     diagnoses = read_diagnoses(results)
-    comparison = compare_results(found, measure=measure, baseline=baseline, against_paper=against_paper)
+    # A diagnosis of one system has a page, though there is nothing to compare; some need no rows.
+    found = read_results([one for one in results if not diagnoses or (Path(one) / ROWS).exists()], measure)
+    comparison = compare_results(
+        found, measure=measure, baseline=baseline, against_paper=against_paper, lone=bool(diagnoses)
+    )
     folders = {dataset.fingerprint: (dataset, Path(folder)) for folder in data for dataset in [load(folder)]}
     with atomic_file(out / _MARK) as file:
         file.write(f"{__version__}\n".encode())

@@ -55,6 +55,12 @@ CARD = (
     b' "language": "en", "fingerprint": "f"}, "settings": {"sample": "2 (seed 1)", "fields": "title,text"}, '
     b'"translators": [{"name": "a", "signature": "a-1"}]}}'
 )
+DIAGNOSIS = (
+    b'{"kind": "source-bias", "version": "0.1.0", "dataset": "small", "system": "bm25", "signature": "s", '
+    b'"fingerprint": "f", "language": "en", "sources": ["human", "bot"], "query_sets": [], "deltas": [{"k": 1, '
+    b'"source": "human", "against": "bot", "published": -29.4, "reversed": 9.3, "expected": -10, "low": null, '
+    b'"high": 21.4, "lowest": -30.6, "highest": 10.8, "safe": false, "sentence": "It is not safe."}]}'
+)
 RUN = b"q1 Q0 d1 1 2.5 tag\nq1 Q0 d2 2 1.5 tag\nq2 Q0 d3 1 0.5 tag\n"
 TREC_QRELS = b"q1 0 d1 2\nq1 0 d2 0\nq2 0 d3 1\n"
 README = (
@@ -229,6 +235,12 @@ def _per_query(folder: Path) -> Prepared:
         return compare(folder, samples=10, permutations=10)
 
     return [b'{"q1": {"nDCG@10": 0.5, "AP@10": 0.2}, "q2": {"nDCG@10": 0.75}}'], mutate_json, read
+
+
+def _diagnosis(path: Path) -> object:
+    from rusbeir.report.diagnoses import read_diagnoses
+
+    return read_diagnoses([path.parent.parent])
 
 
 def _registry(path: Path) -> object:
@@ -594,6 +606,7 @@ def own_cache(folder: Path) -> Iterator[None]:
 PARSERS = [
     Parser(name="result rows", prepare=_rows, share=0.2),
     Parser(name="per-query scores", prepare=_per_query, share=0.5),
+    Parser(name="diagnosis", prepare=_file("diagnoses/a.json", [DIAGNOSIS], mutate_json, _diagnosis)),
     Parser(name="registry TOML", prepare=_file("r.toml", [REGISTRY], mutate_toml, _registry)),
     Parser(name="language TOML", prepare=_file("eo.toml", [LANGUAGE], mutate_toml, _language), share=0.05),
     Parser(name="sheet CSV", prepare=_sheet("csv"), share=0.02),

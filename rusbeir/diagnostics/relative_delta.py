@@ -1,0 +1,156 @@
+"""Relative Delta of two sources, with what depends on the order of equal scores and on the queries.
+
+It is the difference of two sources' mean nDCG in percent of their mean, from -200 to 200; above 0 the first source is
+preferred.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from rusbeir.diagnostics.tie_orders import EXPECTED, HIGHEST, LOWEST, REVERSED, TREC_EVAL
+from rusbeir.evaluation.significance import ALPHA, Floats, bca_interval
+
+Draws: TypeAlias = dict[tuple[int, str, str], Floats]
+"""(k, source, against) -> Relative Delta in each bootstrap sample, float64 [published and expected, samples]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelativeDelta:
+    """Relative Delta of two sources, in percent; above 0 where the first is preferred. None where both score 0."""
+
+    k: int
+    source: str
+    against: str
+    published: float | None
+    """As papers print it: in trec_eval's order of equal scores."""
+    published_low: float | None
+    """The ends of its 95 % bootstrap interval over queries."""
+    published_high: float | None
+    reversed: float | None
+    """With equal scores in the reverse of trec_eval's order."""
+    expected: float | None
+    """Of the means that nDCG has over all orders of equal scores."""
+    low: float | None
+    """The ends of its 95 % bootstrap interval over queries."""
+    high: float | None
+    lowest: float | None
+    """In the order of equal scores that is worst for the first source."""
+    highest: float | None
+    safe: bool
+    """Whether the sign is the same in all of the interval and in every order of equal scores."""
+    sentence: str
+
+
+def relative_delta(first: Floats, second: Floats) -> Floats:
+    """The differences of mean scores in percent of their mean; NaN where both are 0.
+
+    >>> relative_delta(np.array([0.3, 0.0]), np.array([0.1, 0.0]))
+    array([100.,  nan])
+    """
+    total = first + second
+    return np.divide(200 * (first - second), total, out=np.full_like(total, np.nan), where=total > 0)
+
+
+def measure_delta(names: tuple[int, str, str], first: Floats, second: Floats, drawn: Floats) -> RelativeDelta:
+    """The Relative Delta of two sources by their nDCG, float64 [orders, queries] each.
+
+    names are k and the two sources; drawn has the samples of the published and of the expected one, as Draws have.
+    """
+    points = relative_delta(first.mean(axis=1), second.mean(axis=1))
+    bounds = relative_delta(first[[LOWEST, HIGHEST]].mean(axis=1), second[[HIGHEST, LOWEST]].mean(axis=1))
+    intervals = [
+        _interval(drawn[place], float(points[order]), first[order], second[order])
+        for place, order in enumerate((TREC_EVAL, EXPECTED))
+    ]
+    return _conclude(names, [*points[[TREC_EVAL, REVERSED, EXPECTED]], *bounds], intervals)
+
+
+def average_deltas(sets: Sequence[tuple[Sequence[RelativeDelta], Draws]]) -> tuple[tuple[RelativeDelta, ...], Draws]:
+    """The unweighted means over these sets of queries, of what all of them have; one set stays as it is.
+
+    Queries are drawn from each set independently, so intervals speak of other queries for the same sets.
+    """
+    if len(sets) == 1:
+        return tuple(sets[0][0]), sets[0][1]
+    by_names = [{(one.k, one.source, one.against): one for one in deltas} for deltas, _ in sets]
+    shared = [names for names in by_names[0] if all(names in one for one in by_names)]
+    means, draws = [], {}
+    random = np.random.default_rng(0)
+    for names in shared:
+        # Sets of one size have drawn the same places.
+        draws[names] = np.mean([random.permutation(drawn[names], axis=1) for _, drawn in sets], axis=0)
+        points = [
+            float(np.mean([_number(getattr(one[names], key)) for one in by_names]))
+            for key in ("published", "reversed", "expected", "lowest", "highest")
+        ]
+        intervals = [
+            tuple(np.quantile(defined, [ALPHA / 2, 1 - ALPHA / 2]).tolist())
+            if len(defined := row[~np.isnan(row)]) and not math.isnan(points[0]) else (math.nan, math.nan)
+            for row in draws[names]
+        ]  # fmt: skip
+        means.append(_conclude(names, points, intervals))
+    return tuple(means), draws
+
+
+def _interval(drawn: Floats, observed: float, first: Floats, second: Floats) -> tuple[float, float]:
+    """The bootstrap interval of a Relative Delta, from samples of it and the scores of the queries."""
+    defined = np.sort(drawn[~np.isnan(drawn)])
+    if math.isnan(observed) or not len(defined):
+        return math.nan, math.nan
+    one, other = first.mean(), second.mean()
+    influence = 400 * (other * first - one * second) / (one + other) ** 2
+    return bca_interval(defined, observed, observed + influence)
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _words(value: float) -> str:
+    return "undefined" if math.isnan(value) else f"{value:+.1f}"
+
+
+def _conclude(
+    names: tuple[int, str, str], points: Sequence[float], intervals: Sequence[tuple[float, float]]
+) -> RelativeDelta:
+    """The numbers of one Relative Delta with a sentence that says whether its sign can be relied on.
+
+    points: published, reversed, expected, lowest and highest; intervals: of the published and of the expected one.
+    """
+    k, source, against = names
+    published, reverse, expected, lowest, highest = points
+    (published_low, published_high), (low, high) = intervals
+    name = f"Relative Δ@{k} of {source} and {against}"
+    doubts = []
+    if lowest <= 0 <= highest and lowest < highest:
+        doubts.append(
+            f"it depends on the order of equal scores ({_words(published)} in trec_eval's order, {_words(reverse)} in "
+            f"the reverse, {_words(lowest)} to {_words(highest)} over all orders)"
+        )
+    if low <= 0 <= high:
+        doubts.append(f"the 95 % interval over queries includes 0 ({low:+.1f} to {high:+.1f})")
+    undefined = math.isnan(expected)
+    preferred = source if expected > 0 else against
+    if undefined:
+        sentence = f"{name} is undefined: neither source has a relevant copy in the top {k} of any query."
+    elif doubts:
+        sentence = f"The sign of {name} is not safe: {', and '.join(doubts)}."
+    else:
+        sentence = (
+            f"The sign of {name} is safe: {expected:+.1f} ({low:+.1f} to {high:+.1f}) prefers {preferred} in every "
+            "order of equal scores."
+        )
+    numbers = {
+        "published": published, "published_low": published_low, "published_high": published_high, "reversed": reverse,
+        "expected": expected, "low": low, "high": high, "lowest": lowest, "highest": highest,
+    }  # fmt: skip
+    return RelativeDelta(
+        k=k, source=source, against=against, safe=not undefined and not doubts, sentence=sentence,
+        **{key: None if math.isnan(value) else float(value) for key, value in numbers.items()},
+    )  # fmt: skip
