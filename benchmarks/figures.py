@@ -1,8 +1,8 @@
 """Print every claimed figure, expected and measured: `make figures` (all), `make figures-quick` (no speed).
 
 Figures of effectiveness are in figures.toml and come from the command line itself; figures of speed and memory
-come from run.py, those of the code's structure from walks.py, those of mutated inputs from fuzz.py. Exit code 1 where
-one does not hold.
+come from run.py, those of the code's structure from walks.py, those of mutated inputs from fuzz.py, those of simulated
+positions from position.py. Exit code 1 where one does not hold.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks import fuzz, hostile, run, walks
+from benchmarks import fuzz, hostile, position, run, walks
 from rusbeir.report.reproduce import published_figures, reproduce
 
 HERE = Path(__file__).parent
@@ -118,6 +118,11 @@ def speed_figures() -> list[tuple[str, str, str, str, bool]]:
 def memory_figures() -> list[tuple[str, str, str, str, bool]]:
     """The same for the memory that a hostile server can take."""
     return _bounded("hostile", hostile.rows())
+
+
+def simulated_figures() -> list[tuple[str, str, str, str, bool]]:
+    """The same for intervals and tests on data whose truth is known."""
+    return _bounded("position", position.rows())
 
 
 def structure_figures() -> list[tuple[str, str, str, str, bool]]:

@@ -10,6 +10,7 @@ import typer
 from rusbeir.cli import options, output
 
 if TYPE_CHECKING:
+    from rusbeir.diagnostics.position import PositionBias
     from rusbeir.diagnostics.source_bias import QuerySet
 
 app = typer.Typer(no_args_is_help=True, help="Diagnose systems: what an average over queries hides.")
@@ -142,6 +143,109 @@ def saliency(
     for line in found.sentences:
         output.echo(line)
     output.note(f"Diagnosis: {path}")
+
+
+@app.command()
+def position(
+    datasets: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DATASET...",
+            help="Names or paths of sets that say where documents answer queries, such as xquad/ru; they are pooled.",
+            autocompletion=options.complete_datasets,
+        ),
+    ],
+    system: Annotated[
+        list[str] | None,
+        typer.Option("--system", help="A system, such as bm25; repeatable.", autocompletion=options.complete_systems),
+    ] = None,
+    engine: options.Engine = "auto",
+    es_url: options.EsUrl = None,
+    lang: options.Lang = None,
+    split: options.Split = None,
+    query_language: Annotated[
+        str | None,
+        typer.Option(
+            "--query-language",
+            metavar="LANG",
+            help="Ask queries in this language, those of the parallel dataset (of xquad/en for xquad/ru), or of the "
+            "dataset of that name or path.",
+        ),
+    ] = None,
+    spans: Annotated[
+        Path | None,
+        typer.Option(
+            "--spans",
+            metavar="FILE",
+            help="Where DATASET answers its queries: a TSV of query_id, doc_id, start and end, in characters.",
+        ),
+    ] = None,
+    min_count: Annotated[
+        int, typer.Option("--min-count", min=1, help="Queries that a position needs to count in intervals and tests.")
+    ] = 30,
+    k: options.Depth = 100,
+    samples: Annotated[int, typer.Option("--samples", min=100, help="Bootstrap samples of the means.")] = 2_000,
+    permutations: Annotated[int, typer.Option("--permutations", min=100, help="Shuffles of the positions.")] = 2_000,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the samples and the shuffles.")] = 0,
+    out: options.Out = Path("results"),
+    budget_chars: options.EndpointChars = None,
+    force: Annotated[bool, typer.Option("--force", help="Measure again what is already there.")] = False,
+    analyzers: options.Analyzers = None,
+    as_json: options.Json = False,
+) -> None:
+    """Tell whether systems find answers less well by where in their documents they are.
+
+    Example: rusbeir diagnose position xquad/ru --system bm25
+    """
+    from rusbeir.diagnostics import diagnose_position
+    from rusbeir.diagnostics.store import save_diagnosis
+
+    with output.progress() as progress:
+        found = [
+            diagnose_position(
+                datasets, one, engine=options.engine_at(engine, es_url), language=lang, split=split,
+                query_language=query_language, spans=spans, min_count=min_count, k=k, samples=samples,
+                permutations=permutations, seed=seed, out=out, force=force, budget_chars=budget_chars,
+                progress=progress,
+            )
+            for one in system or ["bm25"]
+        ]  # fmt: skip
+    documents = [one.to_dict() for one in found]
+    paths = [save_diagnosis(document, out) for document in documents]
+    if as_json:
+        output.print_json({"diagnoses": documents})
+        return
+    for diagnosis in found:
+        output.echo(f"{diagnosis.dataset}, {diagnosis.system}")
+        _print_curves(diagnosis)
+    output.note(f"Lengths in tokens: {found[0].tokens}.")
+    output.note(f"Diagnoses: {', '.join(map(str, paths))}")
+
+
+def _print_curves(diagnosis: PositionBias) -> None:
+    columns = ["queries", "nDCG@10 ×100", "PSI", "positions", "low", "high", "shuffled", "p"]
+    rows = [
+        [
+            curve.bucket,
+            f"{curve.n_queries:,}",
+            f"{100 * curve.ndcg:.2f}",
+            *(
+                "–" if value is None else form.format(value)
+                for value, form in (
+                    (curve.psi, "{:.3f}"), (curve.n_counted, "{}"), (curve.low, "{:.3f}"), (curve.high, "{:.3f}"),
+                    (curve.chance, "{:.3f}"), (curve.p, "{:.3f}"),
+                )
+            ),
+        ]
+        for curve in diagnosis.curves
+    ]  # fmt: skip
+    output.print_table(["tokens", *columns], rows, right=columns, optional=["positions", "shuffled"])
+    for curve in diagnosis.curves:
+        output.echo(f"{curve.bucket}: {curve.sentence}")
+    if diagnosis.macro_ndcg is not None:
+        psi = "–" if diagnosis.macro_psi is None else f"{diagnosis.macro_psi:.3f}"
+        mean = f"nDCG@10 {100 * diagnosis.macro_ndcg:.2f}, PSI {psi}"
+        output.echo(f"Mean over {len(diagnosis.domains)} datasets, each alone: {mean}")
 
 
 def _print_scores(query_set: QuerySet) -> None:

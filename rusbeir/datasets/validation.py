@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from rusbeir.datasets.corpus import Array, hash_id
-from rusbeir.datasets.formats.reader import DatasetReader
+from rusbeir.datasets.formats.reader import DatasetReader, GivesSpans
 from rusbeir.datasets.formats.records import Place
 from rusbeir.datasets.loading import COUNTS, Expected, open_reader
 from rusbeir.errors import BadInput
@@ -121,6 +121,10 @@ class _Validation:
                 complete = False
                 self._notes.error("file", Place(str(self._reader.corpus_files[0])), str(error))
         if complete:
+            if isinstance(self._reader, GivesSpans):
+                # Only `rusbeir diagnose position` needs them.
+                for _ in self._reader.spans(self._notes.warning):
+                    pass
             self._compare_with_expected()
         return self._notes.findings()
 

@@ -20,6 +20,14 @@ _SCORE = {
     "k": int, "source": str, "alone": _NUMBER, "alone_answered": _NUMBER,
     **dict.fromkeys(("ndcg", "ndcg_answered", "reversed", "expected", "lowest", "highest", "share"), float),
 }  # fmt: skip
+_TREND = ("slope", "pearson", "pearson_p", "spearman", "spearman_p", "kendall", "kendall_p")
+_COUNTED = {"n_queries": int, "ndcg": float, "psi": _NUMBER}
+_CURVE = {
+    **_COUNTED, "bucket": str, "sentence": str, "told": bool, "n_counted": int,
+    **dict.fromkeys(("psi_counted", "low", "high", "p", "chance", "chance_high"), _NUMBER),
+    "trend": (dict.fromkeys(_TREND, _NUMBER), None),
+    "bins": [{"centre": float, "n_queries": int, "ndcg": _NUMBER, "low": _NUMBER, "high": _NUMBER}],
+}  # fmt: skip
 _SHAPES = {
     "source-bias": {
         "language": str, "sources": [str], "deltas": [_DELTA],
@@ -31,8 +39,12 @@ _SHAPES = {
         "scale": str, "special_tokens": bool, "n_pairs": int, "n_documents": int, "mean": [float], "sd": [float],
         "thirds": [dict.fromkeys(("mean", "low", "high"), float)], "sentences": [str],
     },
+    "position": {
+        "language": str, "query_language": str, "tokens": str, "min_count": int, "curves": [_CURVE],
+        "domains": [{**_COUNTED, "dataset": str}], "macro_ndcg": _NUMBER, "macro_psi": _NUMBER,
+    },
 }  # fmt: skip
-PAGES = {"source-bias": "Source bias", "saliency": "Saliency"}
+PAGES = {"source-bias": "Source bias", "position": "Position bias", "saliency": "Saliency"}
 """kind -> the title of its page, <kind>.html, made of the template of that name."""
 
 
@@ -47,6 +59,14 @@ def read_diagnoses(folders: Iterable[str | Path]) -> dict[str, list[dict[str, An
         kind = read_json(path, {**_ABOUT, "kind": set(PAGES)}, remedy)["kind"]
         found.setdefault(kind, []).append(read_json(path, {**_ABOUT, **_SHAPES[kind]}, remedy))
     return {kind: found[kind] for kind in PAGES if kind in found}
+
+
+def scale_curves(documents: Iterable[dict[str, Any]]) -> tuple[float, float]:
+    """The lowest and the highest end of a scale that shows all means of these curves, and their intervals: tenths."""
+    bins = [one for document in documents for curve in document["curves"] for one in curve["bins"]]
+    values = [one[key] for one in bins for key in ("ndcg", "low", "high") if one[key] is not None] or [0.0, 1.0]
+    low = math.floor(10 * min(values)) / 10
+    return low, max(math.ceil(10 * max(values)) / 10, low + 0.1)
 
 
 def bound(documents: Iterable[dict[str, Any]]) -> float:

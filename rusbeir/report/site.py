@@ -20,7 +20,7 @@ from rusbeir.datasets import load
 from rusbeir.errors import BadInput, RusbeirError, option, require
 from rusbeir.experiment import ROWS
 from rusbeir.report.comparison import Comparison, DatasetComparison, SystemScore, compare_results
-from rusbeir.report.diagnoses import PAGES, bound, draw_curve, place, read_diagnoses
+from rusbeir.report.diagnoses import PAGES, bound, draw_curve, place, read_diagnoses, scale_curves
 from rusbeir.report.explorer import Explored, explore
 from rusbeir.report.matrix import LanguageMatrix, describe_averages
 from rusbeir.report.results import Result, load_dataset_of, read_results
@@ -143,6 +143,7 @@ def _environment() -> Any:
 
     made.globals |= {"read": read, "inert": inert, "interval": _interval, "scatter": _scatter, "heat": _heat}
     made.globals |= {"averages": describe_averages, "bound": bound, "place": place, "draw_curve": draw_curve}
+    made.globals |= {"scale_curves": scale_curves}
     made.filters |= {"points": lambda value: f"{100 * value:.2f}", "count": lambda n: f"{n:,}", "cost": format_cost}
     return made
 

@@ -63,6 +63,11 @@ DIAGNOSIS = (
 )
 RUN = b"q1 Q0 d1 1 2.5 tag\nq1 Q0 d2 2 1.5 tag\nq2 Q0 d3 1 0.5 tag\n"
 TREC_QRELS = b"q1 0 d1 2\nq1 0 d2 0\nq2 0 d3 1\n"
+SPANS = (
+    b'{"_id": "q1", "text": "bridge", "pos_char_span": [2, 8], "pos_char_length": 24, "pos_token_length": 6}\n'
+    b'{"_id": "q2", "text": "fir", "pos_char_span": [2, 5.0], "pos_char_length": 11, "pos_token_length": 4}\n'
+)
+SPANS_TSV = b"query_id\tdoc_id\tstart\tend\nq1\td1\t2\t8\nq2\td3\t2\t5\n"
 README = (
     b"---\nlicense: mit\nconfigs:\n- config_name: corpus\n  data_files: corpus.jsonl\n- config_name: queries\n"
     b"  data_files:\n  - split: queries\n    path: queries.jsonl\n- config_name: default\n  data_files:\n"
@@ -412,6 +417,36 @@ def _zip(method: int, inside: Mutate | None = None) -> Callable[[Path], Prepared
 def _squad(path: Path) -> None:
     for view in ("paragraphs", "sentences"):
         load_all(path / view)
+    _spans_of(path, None)
+
+
+def _spans_of(place: Path, file: Path | None) -> object:
+    from rusbeir.datasets import load
+    from rusbeir.diagnostics.spans import load_spans
+    from rusbeir.types import silent
+
+    return load_spans(place, load(place, language="en"), file, language="en", split=None, progress=silent)
+
+
+def _spans(folder: Path) -> Prepared:
+    source = write_folder(folder / "small")
+
+    def read(data: bytes) -> object:
+        (folder / "spans.tsv").write_bytes(data)
+        return _spans_of(source, folder / "spans.tsv")
+
+    return [SPANS_TSV, SPANS_TSV.partition(b"\n")[2]], mutate_bytes, read
+
+
+def _posir(folder: Path) -> Prepared:
+    for name, content in (("corpus.jsonl", CORPUS), ("qrels.jsonl", HUB_QRELS), ("README.md", README)):
+        (folder / name).write_bytes(content)
+
+    def read(data: bytes) -> object:
+        (folder / "queries.jsonl").write_bytes(data)
+        return _spans_of(folder, None)
+
+    return [SPANS], mutate_jsonl, read
 
 
 def _system(text: str) -> object:
@@ -626,6 +661,8 @@ PARSERS = [
     Parser(name="bench", prepare=_bench, share=0.01),
     Parser(name="qrels", prepare=_evaluate),
     Parser(name="run", prepare=_runs),
+    Parser(name="list of spans", prepare=_spans, share=0.03),
+    Parser(name="PosIR's spans", prepare=_posir, share=0.03),
     Parser(name="SQuAD", prepare=_file("squad.json", [SQUAD], mutate_json, _squad), share=0.05),
     Parser(
         name="SQuAD gz", share=0.05,

@@ -1,8 +1,9 @@
 """Datasets in the layouts of the Hugging Face hub, in a fetched repository or in any folder like one.
 
 These are the layouts of BEIR (configurations corpus and queries, judgements in a separate repository, such as
-nfcorpus-qrels for nfcorpus), MTEB (also of several languages: view `ru`), MIRACL, mMARCO and AIR-Bench, and
-plain files: corpus*.parquet, queries*.parquet and qrels/*.parquet. hub_layout.py tells how parts are found.
+nfcorpus-qrels for nfcorpus), MTEB (also of several languages: view `ru`), MIRACL, mMARCO, AIR-Bench and PosIR (a folder
+for each language and domain: view `rus-Cyrl/aerospace`), and plain files: corpus*.parquet, queries*.parquet and
+qrels/*.parquet. hub_layout.py tells how parts are found.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from rusbeir.datasets.formats import tables
 from rusbeir.datasets.formats.files import open_file
 from rusbeir.datasets.formats.hub_layout import read_layout, refuse_missing_shards
 from rusbeir.datasets.formats.reader import FORMATS, ReadRequest
-from rusbeir.datasets.formats.records import Complain, Extra, Judgement, Place, Query, parse_record
+from rusbeir.datasets.formats.records import Complain, Extra, Judgement, Place, Query, Span, parse_record
 from rusbeir.errors import BadInput, option, unknown
 from rusbeir.types import Doc
 
@@ -83,6 +84,9 @@ class HubReader:
 
     def judgements(self, complain: Complain) -> Iterator[tuple[Place, Judgement]]:
         return tables.read_judgements(self.qrels_files, complain)
+
+    def spans(self, complain: Complain) -> Iterator[tuple[Place, Span]]:
+        return tables.read_spans(self.queries_files, complain)
 
 
 def list_splits(path: Path, view: str | None) -> list[str]:

@@ -13,9 +13,9 @@ from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
-from rusbeir.datasets.formats.records import Complain, Extra, Judgement, Place, Query
+from rusbeir.datasets.formats.records import Complain, Extra, Judgement, Place, Query, Span
 from rusbeir.types import Doc
 
 logger = logging.getLogger(__name__)
@@ -54,6 +54,15 @@ class DatasetReader(Protocol):
     def queries(self, complain: Complain) -> Iterator[tuple[Place, Query, Extra]]: ...
 
     def judgements(self, complain: Complain) -> Iterator[tuple[Place, Judgement]]: ...
+
+
+@runtime_checkable
+class GivesSpans(Protocol):
+    """A DatasetReader that may know where in their documents the queries are answered."""
+
+    def spans(self, complain: Complain) -> Iterator[tuple[Place, Span]]:
+        """The spans in file order; none where this dataset has none."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)

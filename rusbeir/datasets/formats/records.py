@@ -53,11 +53,37 @@ class Judgement(NamedTuple):
     grade: int
 
 
+class Span(NamedTuple):
+    """Where a document answers a query, in characters of a text that has that many."""
+
+    query_id: str
+    start: float
+    end: float
+    chars: int
+    tokens: int
+    """How long the text is in tokens of the dataset's own count, or else as `count_tokens` counts."""
+    doc_id: str = ""
+    """Empty where the dataset says only that it is the relevant document."""
+
+
 Extra: TypeAlias = Mapping[str, Any]
 """The keys of a record in addition to those that every dataset has, such as metadata."""
 
 Complain: TypeAlias = Callable[[str, Place, str], None]
 """Called as complain(kind, place, message) for a record that cannot be used; the reader then skips it."""
+
+
+_TOKEN = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]|[^\\s\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]+")
+TOKENS = "words between white space; of Chinese, Japanese, Thai and Lao, characters"
+
+
+def count_tokens(text: str) -> int:
+    """How many tokens a text has: words between white space, and characters of languages that put none between words.
+
+    >>> count_tokens("On the bridge."), count_tokens("在桥上")
+    (3, 3)
+    """
+    return sum(1 for _ in _TOKEN.finditer(text))
 
 
 def refuse(kind: str, place: Place, message: str) -> None:

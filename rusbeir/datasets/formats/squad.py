@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from rusbeir.datasets.formats.files import open_file
 from rusbeir.datasets.formats.reader import ReadRequest
-from rusbeir.datasets.formats.records import Complain, Extra, Judgement, Place, Query, parse_json
+from rusbeir.datasets.formats.records import Complain, Extra, Judgement, Place, Query, Span, count_tokens, parse_json
 from rusbeir.datasets.sentences import sentence_spans, splitter_signature
 from rusbeir.errors import BadInput, unknown
 from rusbeir.text import has_control, shorten
@@ -102,6 +102,18 @@ class SquadReader:
                 for first in _find_window_starts(len(spans), self.sentences_per_doc):
                     if first <= sentence < first + self.sentences_per_doc:
                         yield place, Judgement(question["id"], f"{paragraph.prefix}-{first}", 1)
+
+    def spans(self, complain: Complain) -> Iterator[tuple[Place, Span]]:
+        """The first answers in their paragraphs; none where documents are parts of paragraphs."""
+        for paragraph in () if self.sentences_per_doc else self._paragraphs(_ignore):
+            chars, tokens = len(paragraph.text), count_tokens(paragraph.text)
+            for place, question in _read_questions(paragraph, _ignore):
+                answer = question["answers"][0]
+                start, text = answer["answer_start"], answer.get("text")
+                if isinstance(text, str) and start + len(text) <= chars:
+                    yield place, Span(question["id"], start, start + len(text), chars, tokens, paragraph.prefix)
+                else:
+                    complain("span", place, f"its answer {shorten(repr(text), 60)} does not end in the paragraph")
 
     def _paragraphs(self, complain: Complain) -> Iterator[_Paragraph]:
         for a, article in enumerate(self._articles):

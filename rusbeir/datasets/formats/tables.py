@@ -9,6 +9,7 @@ import contextlib
 import csv
 import io
 import logging
+import math
 import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 
 from rusbeir.datasets.formats import trec
 from rusbeir.datasets.formats.files import Zip, open_file
-from rusbeir.datasets.formats.records import ID_RULE, Complain, Judgement, Place, Query, not_utf8, read_objects
+from rusbeir.datasets.formats.records import ID_RULE, Complain, Judgement, Place, Query, Span, not_utf8, read_objects
 from rusbeir.errors import BackendError, BadInput, require
 from rusbeir.text import has_control, shorten
 from rusbeir.types import Doc
@@ -46,6 +47,13 @@ JUDGEMENT = (
     Column("document id", ("corpus-id", "corpus_id", "docid", "doc_id", "document_id")),
     Column("grade", ("score", "relevance", "label", "grade")),
 )
+SPAN = (
+    Column("query id", _QUERY_ID),
+    Column("span", ("pos_char_span",), True),
+    Column("length in characters", ("pos_char_length",), True),
+    Column("length in tokens", ("pos_token_length",), True),
+)
+"""Of the queries of PosIR: where the relevant document answers them. Of a translation these are the English text's."""
 
 
 def read_documents(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Place, Doc]]:
@@ -86,6 +94,20 @@ def read_judgements(files: Iterable[Path], complain: Complain) -> Iterator[tuple
                 complain("grade", place, f"the grade {shorten(repr(grade), 40)} is not {trec.GRADE_BOUNDS}")
             else:
                 yield place, Judgement(ids[0], ids[1], value)
+
+
+def read_spans(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Place, Span]]:
+    """The spans in the columns of PosIR's queries; none where the tables lack these columns."""
+    for place, (query_id, span, chars, tokens) in _values(files, SPAN, complain):
+        known, ends = _identifier(query_id), span if isinstance(span, list) else []
+        if span is None and chars is None:
+            continue
+        if known is None or len(ends) != 2 or not all(map(_is_number, (*ends, chars, tokens))):
+            complain("span", place, "the query has no span [start, end] with a length in characters and in tokens")
+        elif not 0 <= ends[0] <= ends[1] <= chars:
+            complain("span", place, f"query {known!r}: the span {ends} is not in a text of {chars:,} characters")
+        else:
+            yield place, Span(known, ends[0], ends[1], int(chars), int(tokens))
 
 
 def read_records(
@@ -156,9 +178,9 @@ def _open(file: Path) -> AbstractContextManager[io.BufferedReader]:
 
 
 def _tsv_rows(file: Path, columns: tuple[Column, ...], complain: Complain) -> Iterator[tuple[Place, Record]]:
-    """Rows of a TSV with a header of known names, else in MS MARCO's form: the id, then the text."""
+    """Rows of a TSV with a header of known names, else of the columns that are not optional (MS MARCO: id and text)."""
     known = {name for column in columns for name in column.names}
-    header = [columns[0].names[0], columns[1].names[0]]
+    header = [column.names[0] for column in columns if not column.optional]
     with open_file(file) as lines:
         for number, line in enumerate(lines, 1):
             place = Place(str(file), number)
@@ -222,6 +244,10 @@ def _identifier(value: object) -> str | None:
     if isinstance(value, str):
         return value if value.strip() and not has_control(value) else None
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _grade(value: object) -> int | None:
