@@ -99,8 +99,7 @@ def _fugashi(extra: str) -> Tokenise:
     dropped = {"助詞", "助動詞", "補助記号", "空白"}
 
     def segment(text: str) -> list[str]:
-        # MeCab takes a NUL for the end of the text.
-        found = ((str(node.surface), node.feature) for node in tag(text.replace("\0", " ")))
+        found = ((str(node.surface), node.feature) for node in tag(text))
         return [feature.orthBase or surface for surface, feature in found if feature.pos1 not in dropped]
 
     return segment
@@ -123,9 +122,8 @@ def _pythainlp(extra: str) -> Tokenise:
     tokenize = require("pythainlp.tokenize", "Thai analysis", extra).word_tokenize
 
     def segment(text: str) -> list[str]:
-        # NFKC takes ำ apart, which dictionaries have as one letter. newmm takes control characters into words.
-        text = regex.sub(r"\p{Cc}", " ", text.replace("\u0e4d\u0e32", "\u0e33"))
-        return list(tokenize(text, engine="newmm", keep_whitespace=False))
+        # NFKC takes ำ apart, which dictionaries have as one letter.
+        return list(tokenize(text.replace("\u0e4d\u0e32", "\u0e33"), engine="newmm", keep_whitespace=False))
 
     return segment
 
@@ -150,8 +148,12 @@ TOKENISERS = (*RULES, *SEGMENTERS)
 def load_segmenter(name: str) -> Tokenise:
     """The segmenter of that name. Raises MissingExtra where its package is not installed."""
     segment = SEGMENTERS[name].load(SEGMENTERS[name].extra)
-    # Whatever the segmenter calls a word is cut as a word, so that no sign becomes a term.
-    return lambda text: [word for token in segment(text) for word in words(token)]
+    control = regex.compile(r"\p{Cc}")
+    # Control characters separate words, as everywhere. A segmenter sees one piece of text at a time, because what it
+    # calls a word may depend on the rest of what it sees. That is cut as a word, so that no sign becomes a term.
+    return lambda text: [
+        word for piece in control.sub(" ", text).split() for token in segment(piece) for word in words(token)
+    ]
 
 
 def describe_segmenter(name: str) -> str:

@@ -81,6 +81,7 @@ def test_stemmer_on_the_surface():
 @pytest.mark.parametrize(("profile", "code"), PROFILES)
 @settings(max_examples=30, deadline=None)
 @example(texts=["\x1b0A"])
+@example(texts=["0\x1bµ", "0\u3000µ"])
 @given(texts=st.lists(st.text(), max_size=4))
 def test_any_text(profile, code, texts):
     analyzer = Analyzer(code, profile)
