@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
@@ -80,8 +80,25 @@ def digest(*parts: str, chars: int = 32) -> str:
     return hashlib.sha256(joined.encode("utf-8", "surrogateescape")).hexdigest()[:chars]
 
 
-def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """The items in lists of that size, the last perhaps shorter; items are read as lists are asked for."""
+def batched(
+    items: Iterable[T], size: int, *, chars: Callable[[T], int] | None = None, max_chars: int = 0
+) -> Iterator[list[T]]:
+    """The items in lists of that size, the last perhaps shorter; items are read as lists are asked for.
+
+    Where chars tells the length of an item, a list also ends with the item by which it has max_chars or more.
+    """
     rest = iter(items)
-    while batch := list(islice(rest, size)):
+    if chars is None:
+        while batch := list(islice(rest, size)):
+            yield batch
+        return
+    left = max_chars
+    batch = []
+    for item in rest:
+        batch.append(item)
+        left -= chars(item)
+        if left <= 0 or len(batch) >= size:
+            yield batch
+            batch, left = [], max_chars
+    if batch:
         yield batch

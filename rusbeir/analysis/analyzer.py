@@ -11,6 +11,7 @@ from rusbeir.analysis.chain import Token, load_chain
 from rusbeir.analysis.pieces import pack, unpack
 from rusbeir.analysis.recipes import Recipe, read_recipe
 from rusbeir.processes import cpu_count, in_order
+from rusbeir.text import batched
 
 MAX_BATCH_CHARS = 1 << 19
 MAX_BATCH_TEXTS = 4096
@@ -59,7 +60,7 @@ class Analyzer:
         on it.
         """
         chain = load_chain(self.recipe)
-        batches = _batch(texts)
+        batches = batched(texts, MAX_BATCH_TEXTS, chars=len, max_chars=MAX_BATCH_CHARS)
         if processes is None:
             processes = cpu_count()
             chars = 0
@@ -111,16 +112,3 @@ def empty_warning(kind: Literal["documents", "queries"], n_empty: int, n_total: 
 
 def _analyze_packed(recipe: Recipe, packed: bytes) -> bytes:
     return load_chain(recipe).block(packed)
-
-
-def _batch(texts: Iterable[str]) -> Iterator[list[str]]:
-    batch: list[str] = []
-    chars = 0
-    for text in texts:
-        batch.append(text)
-        chars += len(text)
-        if chars >= MAX_BATCH_CHARS or len(batch) >= MAX_BATCH_TEXTS:
-            yield batch
-            batch, chars = [], 0
-    if batch:
-        yield batch

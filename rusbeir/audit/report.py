@@ -21,7 +21,7 @@ from rusbeir.audit.aligned import QA, AlignedPort, open_port
 from rusbeir.audit.gates import LEVELS, Gate, apply_gates, list_figures, refuse_unknown
 from rusbeir.audit.measurement import BackTranslations, Measured, Measurer, keep_records, measure
 from rusbeir.audit.reference import compare_port, open_reference
-from rusbeir.audit.retrieval_round_trip import RoundTrip, open_round_trip
+from rusbeir.audit.retrieval_round_trip import open_round_trip
 from rusbeir.audit.scores import Level
 from rusbeir.audit.segment_checks import CHECKS, AuditCheck, CheckedTexts, ReportsFigures, prepare_checks
 from rusbeir.datasets.formats.records import read_json
@@ -104,7 +104,14 @@ def check_port(
         texts = CheckedTexts(languages=port.languages, pairs=records.pairs, translated_back=back is not None)
         finders = prepare_checks(texts, checks)
         trip = stack.enter_context(open_round_trip(port)) if back and round_trip else None
-        tally = _tally(port, measure(records, back, Measurer(texts.languages, finders), processes, progress), trip)
+        tally, qa = Tally(), port.folder / QA
+        with atomic_file(qa / TEXTS) as text_file, atomic_file(qa / SEGMENTS) as segment_file:
+            for one in measure(records, back, Measurer(texts.languages, finders), processes, progress):
+                text_file.write(one.row)
+                segment_file.writelines(one.segment_rows)
+                tally.add(one)
+                if trip is not None:
+                    trip.add(one)
     if back is not None and back.n_missing:
         tell(f"{back.n_missing:,} of {tally.n_segments:,} segments have no back-translation; they count as they are.")
     report = {
@@ -115,25 +122,11 @@ def check_port(
         "round_trip": trip.measure(progress) if trip else None,
     }
     report["gates"] = apply_gates(gates, report) if gates else None
-    with atomic_file(port.folder / QA / REPORT) as file:
+    with atomic_file(qa / REPORT) as file:
         file.write(orjson.dumps(report, option=orjson.OPT_INDENT_2) + b"\n")
-    with atomic_file(port.folder / QA / PAGE) as file:
+    with atomic_file(qa / PAGE) as file:
         file.write(template_environment().get_template("report.html.j2").render(report=report).encode())
     return report
-
-
-def _tally(port: AlignedPort, measured: Iterable[Measured], trip: RoundTrip | None) -> Tally:
-    """Take in the measured records, and write their rows to qa/texts.jsonl and qa/segments.jsonl."""
-    tally = Tally()
-    qa = port.folder / QA
-    with atomic_file(qa / TEXTS) as text_file, atomic_file(qa / SEGMENTS) as segment_file:
-        for one in measured:
-            text_file.write(one.row)
-            segment_file.writelines(one.segment_rows)
-            tally.add(one)
-            if trip is not None:
-                trip.add(one)
-    return tally
 
 
 def _describe(port: AlignedPort, back: BackTranslations | None) -> dict[str, Any]:

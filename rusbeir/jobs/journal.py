@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.storage import hold
-from rusbeir.text import shorten
+from rusbeir.text import batched, shorten
 
 BATCH_TASKS = 32_000
 BATCH_CHARS = 1 << 23
@@ -122,7 +122,7 @@ class Journal:
         """
         return sum(
             self.write("INSERT OR IGNORE INTO task(key, kind, payload) VALUES (?, ?, ?)", batch)
-            for batch in _batches(tasks)
+            for batch in batched(tasks, BATCH_TASKS, chars=lambda task: len(task.payload), max_chars=BATCH_CHARS)
         )
 
     def record(self, attempts: Sequence[Attempt]) -> None:
@@ -218,19 +218,6 @@ def reporting(path: Path) -> Iterator[None]:
 
 def _quote(value: str) -> str:
     return repr(shorten(value, SHOWN_CHARS))
-
-
-def _batches(tasks: Iterable[Task]) -> Iterator[list[Task]]:
-    batch: list[Task] = []
-    chars = 0
-    for task in tasks:
-        batch.append(task)
-        chars += len(task.payload)
-        if chars >= BATCH_CHARS or len(batch) >= BATCH_TASKS:
-            yield batch
-            batch, chars = [], 0
-    if batch:
-        yield batch
 
 
 def _bindable(value: Any) -> Any:
