@@ -14,6 +14,10 @@ from rusbeir.storage import data_folder
 _TAG = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
 
+MACROLANGUAGES: Mapping[str, str] = {"nb": "no", "nn": "no"}
+"""Languages that BCP 47 groups under another tag, whose analysis also serves them: Bokmål and Nynorsk are Norwegian."""
+
+
 def read_language_tag(text: str) -> str:
     """The tag that is meant: RU, Russian and ru are ru; a tag that cannot be understood stays as it is.
 

@@ -23,6 +23,13 @@ def test_python_understands_every_spelling(spelling, tmp_path):
     assert rusbeir.bench(made, out=tmp_path)["measures"]["nDCG@10"] == 1
 
 
+@pytest.mark.parametrize("tag", ["nb", "nn", "nb-NO", "NB", "Norwegian Bokmål"])
+def test_norwegian_has_three_tags(tag):
+    """BCP 47: no is the macrolanguage of nb and nn."""
+    assert read_language(tag) == read_language("no")
+    assert rusbeir.Analyzer(tag, "unicode").signature == rusbeir.Analyzer("no", "unicode").signature
+
+
 @pytest.mark.parametrize(
     ("spelling", "tag"), [("Kazakh", "kk"), ("PT-BR", "pt-BR"), ("German", "de"), ("zh_Hans", "zh-Hans")]
 )

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from rusbeir.analysis import folding, lemmas, stemmers, tokenisers
 from rusbeir.errors import BadInput, UnknownName, option, unknown
-from rusbeir.languages import read_language_tag
+from rusbeir.languages import MACROLANGUAGES, read_language_tag
 from rusbeir.storage import data_folder
 from rusbeir.text import slug
 
@@ -182,12 +182,16 @@ def language_files() -> Mapping[str, Path]:
 def find_language(text: str) -> str:
     """The tag that is meant, as read_language_tag reads it; without a region that has no language file of its own.
 
-    >>> [find_language(text) for text in ("RU", "Russian", "ru-RU", "zh-Hans", "kk")]
-    ['ru', 'ru', 'ru', 'zh-Hans', 'kk']
+    Bokmål (nb) and Nynorsk (nn), without files of their own, are Norwegian.
+
+    >>> [find_language(text) for text in ("RU", "Russian", "ru-RU", "zh-Hans", "kk", "nb-NO")]
+    ['ru', 'ru', 'ru', 'zh-Hans', 'kk', 'no']
     """
     tag, files = read_language_tag(text), language_files()
     primary, _, region = tag.partition("-")
-    return primary if len(region) == 2 and tag not in files and primary in files else tag
+    if tag in files or len(region) not in (0, 2):
+        return tag
+    return next((code for code in (primary, MACROLANGUAGES.get(primary, tag)) if code in files), tag)
 
 
 def read_language(code: str) -> Language:

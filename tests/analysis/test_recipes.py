@@ -177,6 +177,44 @@ def test_stop_lists_name_source_and_licence():
 
 
 @pytest.mark.parametrize(
+    ("profile", "code", "text", "terms", "reason"),
+    [
+        ("snowball", "el", "ΤΗΣ ΘΑΛΑΣΣΑΣ ΑΠΟ ΠΡΟΣ", ["θαλασσ"], "capitals have no accents and no final sigmas"),
+        ("snowball", "el", "της θάλασσας από προς", ["θαλασσ"], "the same in small letters"),
+        ("snowball", "en", "The cats are running", ["cat", "run"], "stop words, then stems"),
+        ("snowball", "en", "mice", ["mice"], "no lexicon"),
+        ("snowball", "de", "Die Häuser der Stadt", ["haus", "stadt"], "the stemmer removes umlauts"),
+        ("snowball", "fr", "les chevaux", ["cheval"], "-aux is a plural of -al"),
+        ("snowball", "ru", "в домах", ["дом"], "locative plural"),
+        ("snowball", "te", "పుస్తకాలు", ["పుస్తకాలు"], "no stemmer"),
+        ("unicode", "en", "The STRASSE and the Straße", ["the", "strasse", "and", "the", "strasse"], "no stop list"),
+        ("unicode", "ru", "Ёлки и за\u0301мок", ["ёлки", "и", "за\u0301мок"], "marks are for a language to fold"),
+        ("unicode", "hi", "हिन्दी में", ["हिन्दी", "में"], "vowel signs are in words"),
+        ("unicode", "zh", "机器学习 2.0", ["机器", "器学", "学习", "2.0"], "two ideographs"),
+        ("unicode", "th", "ภาษาไทย", ["ภาษ", "าษา", "ษาไ", "าไท", "ไทย"], "three characters"),
+        ("unicode", "xx", "Tlhingan Hol", ["tlhingan", "hol"], "a language without a file"),
+        ("grams", "ru", "и дом", ["~_дом", "~дом_"], "padded, without stop words"),
+        ("grams", "ru", "ёлка", ["~_елк", "~елка", "~лка_"], "folded as words are, not stemmed"),
+        ("grams", "tr", "IŞIK", ["~_ışı", "~ışık", "~şık_"], "I is the capital of ı"),
+        ("grams", "el", "Ώρες", ["~_ωρε", "~ωρες", "~ρες_"], "without accents"),
+        ("grams", "vi", "tiếng", ["~_tiế", "~tiến", "~iếng", "~ếng_"], "accents are letters in Vietnamese"),
+    ],
+)
+def test_lines_of_other_profiles(profile, code, text, terms, reason):
+    """The lines of tests/languages are those of the default profile."""
+    assert Analyzer(code, profile).analyze(text) == terms, reason
+
+
+@pytest.mark.parametrize(
+    ("profile", "code", "text", "terms"),
+    [("grams", "zh", "学习", ["~_学习", "~学习_"]), ("grams", "ja", "学校", ["~_学校", "~学校_"])],
+)
+def test_grams_are_of_three_characters_where_words_have_no_spaces(profile, code, text, terms):
+    pytest.importorskip({"zh": "rjieba", "ja": "fugashi"}[code])
+    assert Analyzer(code, profile).analyze(text) == terms
+
+
+@pytest.mark.parametrize(
     ("language", "profile", "says"),
     [
         ("kz", "default", "No language 'kz'."),
