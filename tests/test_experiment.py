@@ -130,13 +130,14 @@ def test_a_run_holds_at_least_one_hit(verb):
         verb("mini/ru", k=0)
 
 
+@pytest.mark.parametrize("engine", ["tantivy", "bm25s"])
 @pytest.mark.parametrize(("n_lost", "told"), [(1, False), (2, True)])
-def test_many_queries_without_results_are_warned_of(tmp_path, caplog, n_lost: int, told: bool):
+def test_many_queries_without_results_are_warned_of(tmp_path, caplog, n_lost: int, told: bool, engine: str):
     """Languages written without spaces found nothing for 86 % of the queries, and nobody was told."""
     words = [f"слово{number}" for number in range(20)]
     docs = [{"_id": str(number), "text": word} for number, word in enumerate(words[n_lost:])]
     queries = {f"q{number}": word for number, word in enumerate(words)}
     dataset = Dataset.of(docs, queries, {query_id: {"0": 1} for query_id in queries}, language="ru")
-    row = bench(dataset, "bm25(profile=raw)", out=tmp_path)
+    row = bench(dataset, "bm25(profile=raw)", engine=engine, out=tmp_path)
     assert row["n_zero_hit"] == n_lost
     assert (f"{n_lost} of 20 queries of in-memory have no results (10.0 %)" in caplog.text) is told
