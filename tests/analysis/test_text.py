@@ -210,6 +210,7 @@ def test_folds(fold, text, folded):
         ({"apostrophe": "cut"}, "Ankara’da İzmir'in O'nun", ["Ankara", "İzmir", "O", "nun"]),
         ({"apostrophe": "keep"}, "м’ясо 'слово' п'ять", ["м'ясо", "слово", "п'ять"]),
         ({"elision": ("l", "dell"), "case": "lower"}, "L'eau dell’anno l", ["eau", "anno", "l"]),
+        ({"elision": ("(a+)+", "[")}, "(a+)+'b [’c aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'd", ["b", "c", "a" * 32, "d"]),
         ({"tokens": "unicode"}, "机器学习 and ภาษา", ["机器", "器学", "学习", "and", "ภาษ", "าษา"]),
         ({"tokens": "unicode"}, "書 カタカナ 한국어", ["書", "カタ", "タカ", "カナ", "한국어"]),
         ({"terms": "grams"}, "дом и", ["~_дом", "~дом_", "~_и_"]),
