@@ -31,7 +31,7 @@ BEFORE = {"bench": (246, 46), "port": (288, 53), "audit": (523, 96)}
 LINES, MODULES = 24_276, 204
 """Size of the package at that time, __init__ files not counted as modules."""
 LATER = ("report", "cli/compare.py", "cli/report.py", "cli/reproduce.py", "evaluation/significance.py",
-         "evaluation/rankings.py", "evaluation/agreement.py", "cli/judge.py",
+         "evaluation/rankings.py", "evaluation/agreement.py", "cli/judge.py", "cli/validity.py",
          "diagnostics", "synthesis", "cli/diagnose.py", "cli/synth.py")  # fmt: skip
 """What did not exist then, and is not counted; the bound on modules is 160. Lines have none: features add some."""
 

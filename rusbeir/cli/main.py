@@ -27,6 +27,7 @@ from rusbeir.cli.report import report
 from rusbeir.cli.reproduce import reproduce
 from rusbeir.cli.search import search
 from rusbeir.cli.tune import tune
+from rusbeir.cli.validity import validity
 from rusbeir.errors import BackendError, BadInput, RusbeirError, speak_options
 from rusbeir.text import make_line
 
@@ -41,7 +42,7 @@ app = typer.Typer(
     help="Port English retrieval benchmarks to other languages, and measure retrievers on them.\n\n"
     "Example: rusbeir bench xquad/ru --system 'bm25(profile=rusbeir-paper)'",
 )
-for verb in (analyze, bench, compare, demo, evaluate, index, judge, port, report, reproduce, search, tune):
+for verb in (analyze, bench, compare, demo, evaluate, index, judge, port, report, reproduce, search, tune, validity):
     # The name of its module, as Python has an eval() already.
     app.command(verb.__module__.rpartition(".")[2])(verb)
 GROUPS = {

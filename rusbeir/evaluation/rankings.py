@@ -28,18 +28,20 @@ def kendall(first: Floats, second: Floats) -> Floats:
 def tau_ap(reference: Floats, other: Floats) -> Floats:
     """The AP correlation (Yilmaz, Aslam and Robertson, SIGIR 2008), [...]: errors among the best systems weigh more.
 
-    For each system but the first in the order of other: the share of those above it that the reference puts above it,
-    too; the mean of the shares, scaled to [-1, 1]. A pair that either ties counts half.
+    For each system in the order of other: the share of those above it that the reference puts above it, too; the mean
+    of the shares, scaled to [-1, 1]. A pair that one of them ties counts half; one that both tie is left out, and so
+    is a system with none above it. 0 where no pair is left.
 
     >>> float(tau_ap(np.array([0.4, 0.3, 0.2, 0.1]), np.array([0.3, 0.4, 0.2, 0.1])).round(3))
     0.333
     """
     order = np.argsort(-other, axis=-1, kind="stable")
-    agree = _signs(np.take_along_axis(reference, order, -1)) * _signs(np.take_along_axis(other, order, -1))
-    n = reference.shape[-1]
-    above = np.tril((1 + agree) / 2, -1).sum(axis=-1)[..., 1:] / np.arange(1, n)
-    correlation: Floats = 2 * above.mean(axis=-1) - 1
-    return correlation
+    one, two = (_signs(np.take_along_axis(values, order, -1)) for values in (reference, other))
+    above = np.tril((one != 0) | (two != 0), -1)
+    n_above = above.sum(axis=-1).astype(np.float64)
+    shares = _divide((above * (1 + one * two) / 2).sum(axis=-1), n_above)
+    n_shares = (n_above > 0).sum(axis=-1).astype(np.float64)
+    return _divide(2 * shares.sum(axis=-1) - n_shares, n_shares)
 
 
 def spearman(first: Floats, second: Floats) -> Floats:

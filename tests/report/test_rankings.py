@@ -64,6 +64,7 @@ def test_correlations_are_those_of_scipy_also_with_ties():
 
 def test_equal_means_have_no_order():
     assert kendall(np.ones(4), np.arange(4.0)) == spearman(np.ones(4), np.arange(4.0)) == 0
+    assert tau_ap(np.ones(4), np.ones(4)) == tau_ap(np.ones(4), np.arange(4.0)) == 0
 
 
 def test_tau_ap_is_its_formula():
@@ -74,6 +75,13 @@ def test_tau_ap_is_its_formula():
         scores = np.empty(5)
         scores[list(order)] = np.arange(5.0, 0, -1)
         assert tau_ap(reference, scores) == pytest.approx(2 * total / 4 - 1)
+
+
+def test_a_system_counted_twice_changes_no_perfect_order():
+    """Resampled systems repeat: a pair of a system and itself is no error."""
+    means = np.array([0.4, 0.4, 0.3, 0.2, 0.2, 0.2])
+    assert tau_ap(means, means) == kendall(means, means) == 1
+    assert tau_ap(means, -means) == kendall(means, -means) == -1
 
 
 def test_a_swap_at_the_top_costs_tau_ap_more():

@@ -353,6 +353,29 @@ def _bench(folder: Path) -> Prepared:
     return seeds, mutate_bytes, read
 
 
+SCORES_TSV = (
+    b"task\tsplit\tsubset\tmodel\tvalue\na\ttest\tdefault\tm1\t0.5\na\ttest\tdefault\tm2\t0.4\nb\tdev\tru\tm1\t1e-3\n"
+)
+MTEB_RESULT = (
+    b'{"task_name": "a", "mteb_version": "2.0", "scores": {"test": '
+    b'[{"hf_subset": "default", "main_score": 0.5, "ndcg_at_10": 0.5}]}}'
+)
+CLAIMS = b"model\tlanguages\nm1\trus-Cyrl eng-Latn\nm2\t\n"
+
+
+def _scores(path: Path) -> object:
+    from rusbeir.report.task_scores import find_task, read_task_scores
+
+    place = path if path.suffix == ".tsv" else path.parent.parent.parent
+    return find_task("a", read_task_scores([place], "nDCG@10"))
+
+
+def _claims(path: Path) -> object:
+    from rusbeir.report.validity import read_claims
+
+    return read_claims(path)
+
+
 def _evaluate(folder: Path) -> Prepared:
     from rusbeir.datasets import read_qrels, read_run
     from rusbeir.evaluation import evaluate
@@ -642,6 +665,9 @@ PARSERS = [
     Parser(name="result rows", prepare=_rows, share=0.2),
     Parser(name="per-query scores", prepare=_per_query, share=0.5),
     Parser(name="diagnosis", prepare=_file("diagnoses/a.json", [DIAGNOSIS], mutate_json, _diagnosis)),
+    Parser(name="scores TSV", prepare=_file("scores.tsv", [SCORES_TSV], mutate_bytes, _scores)),
+    Parser(name="MTEB result", prepare=_file("mteb/model/revision/a.json", [MTEB_RESULT], mutate_json, _scores)),
+    Parser(name="claimed languages", prepare=_file("claims.tsv", [CLAIMS], mutate_bytes, _claims)),
     Parser(name="registry TOML", prepare=_file("r.toml", [REGISTRY], mutate_toml, _registry)),
     Parser(name="language TOML", prepare=_file("eo.toml", [LANGUAGE], mutate_toml, _language), share=0.05),
     Parser(name="sheet CSV", prepare=_sheet("csv"), share=0.02),

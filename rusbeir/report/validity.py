@@ -1,0 +1,235 @@
+"""Whether a port puts systems in the order in which the original puts them, as translations by people do."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from rusbeir.datasets.formats.files import open_file
+from rusbeir.datasets.formats.records import Place, not_utf8
+from rusbeir.errors import BadInput, option
+from rusbeir.evaluation.rankings import kendall, tau_ap
+from rusbeir.evaluation.significance import ALPHA, Floats, resample_means
+from rusbeir.report.rankings import MIN_SYSTEMS, Correlation
+from rusbeir.report.task_scores import TaskScores, find_task, read_task_scores
+
+SAMPLES = 2_000
+N_MOVERS = 3
+_CONTROL = Path(__file__).parent / "control.toml"
+
+AS_GOOD, WORSE, UNKNOWN = "as good", "worse", "not told"
+"""Verdicts: tau is within the band of translations by people, below it, or its interval holds both."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Move:
+    """A system and its ranks; 1 is the best."""
+
+    system: str
+    rank_original: int
+    rank_port: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskValidity:
+    """The order of systems on a port against that on its original, or on the means over several."""
+
+    original: str
+    port: str
+    systems: tuple[str, ...]
+    mean_original: float
+    mean_port: float
+    kendall: Correlation
+    """Its interval resamples systems, and queries where both sides have their scores."""
+    tau_ap: Correlation
+    n_queries: tuple[int, int] | None
+    """None where only means are known."""
+    reversals: int
+    """Pairs of systems in opposite order that are further apart than the gap on either side."""
+    movers: tuple[Move, ...]
+    """Those whose rank changes most."""
+    verdict: str
+    """"as good" as translations by people, "worse", or "not told"."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Validity:
+    """Ports against their originals."""
+
+    measure: str
+    gap: float
+    band: tuple[float, float]
+    """Lowest and highest tau between translations by people: XQuAD, English against Russian, Spanish and German."""
+    claims: dict[str, tuple[str, ...]]
+    """The languages that each system claims, where known."""
+    tasks: tuple[TaskValidity, ...]
+    average: TaskValidity | None
+    """Of each system's means over all tasks; None for one task."""
+
+    @property
+    def conclusion(self) -> tuple[str, ...]:
+        """A sentence for each task, and for the average."""
+        said = {
+            AS_GOOD: "the order is as stable as between translations by people",
+            WORSE: "the order is less stable than between translations by people",
+            UNKNOWN: "whether the order is as stable as between translations by people cannot be told",
+        }
+        low, high = self.band
+        return (
+            f"Between XQuAD's languages, translated by people, Kendall's tau is {low:.3f} to {high:.3f}.",
+            *(
+                f"{one.original} and {one.port}, {len(one.systems)} systems: tau {one.kendall}; {said[one.verdict]}."
+                for one in (*self.tasks, *([self.average] if self.average else []))
+            ),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {**asdict(self), "conclusion": list(self.conclusion)}
+
+
+def measure_validity(
+    scores: Sequence[str | Path],
+    pairs: Sequence[tuple[str, str]],
+    *,
+    measure: str = "nDCG@10",
+    claims: str | Path | None = None,
+    claiming: str | None = None,
+    gap: float = 0.02,
+    seed: int = 0,
+) -> Validity:
+    """Compare the order of systems on each port with that on its original; pairs are (original, port), names of tasks.
+
+    scores are places as read_task_scores takes them. claims is a .tsv of models and the languages that they claim;
+    with claiming, a language, only those systems count that claim it. Raises BadInput for fewer than four systems that
+    all tasks have in common, and as read_task_scores and find_task do.
+    """
+    if not pairs:
+        raise BadInput(f"Name an original and its port with {option('pair')} ORIGINAL=PORT.")
+    found = read_task_scores(scores, measure)
+    sides = [(find_task(original, found), find_task(port, found)) for original, port in pairs]
+    known = read_claims(Path(claims)) if claims is not None else {}
+    if claiming is not None and not known:
+        raise BadInput(f"{option('claiming')} needs {option('claims')}, a .tsv of models and their languages.")
+    common = [
+        name
+        for name in sides[0][0].means
+        if all(name in side.means for both in sides for side in both)
+        and (claiming is None or claiming in known.get(name, ()))
+    ]
+    if len(common) < MIN_SYSTEMS:
+        raise BadInput(
+            f"{len(common)} systems have scores on all of these tasks"
+            f"{f' and claim {claiming}' if claiming else ''}; an order needs {MIN_SYSTEMS}."
+        )
+    compared = [_compare(original, port, common, gap, seed) for original, port in sides]
+    average = None
+    if len(sides) > 1:
+        averages = (_average([both[side] for both in sides], common) for side in (0, 1))
+        average = _compare(next(averages), next(averages), common, gap, seed)
+    return Validity(
+        measure=measure,
+        gap=gap,
+        band=read_band(),
+        claims={name: known[name] for name in common if name in known},
+        tasks=tuple(compared),
+        average=average,
+    )
+
+
+def read_claims(path: Path) -> dict[str, tuple[str, ...]]:
+    """model -> the languages that it claims, of a .tsv with these two columns and a line of column names."""
+    claims = {}
+    with open_file(path) as file:
+        for number, line in enumerate(file, 1):
+            place = Place(str(path), number)
+            if problem := not_utf8(place, line):
+                raise BadInput(f"{place}: {problem[2]}.")
+            cells = line.decode().rstrip("\r\n").split("\t")
+            if len(cells) != 2:
+                raise BadInput(f"{place}: it has {len(cells)} columns; two are a model and its languages.")
+            claims[cells[0]] = tuple(cells[1].split())
+    return claims
+
+
+@cache
+def read_band() -> tuple[float, float]:
+    """The lowest and highest Kendall's tau between XQuAD in English and in its translations by people."""
+    control: Mapping[str, Any] = tomllib.loads(_CONTROL.read_text(encoding="utf-8"))
+    taus = [float(tau) for tau in control["tau"].values()]
+    return min(taus), max(taus)
+
+
+def _average(tasks: Sequence[TaskScores], systems: Sequence[str]) -> TaskScores:
+    means = {name: float(np.mean([task.means[name] for task in tasks])) for name in systems}
+    return TaskScores(task=f"mean over {len(tasks)} tasks, {tasks[0].task} …", split="", subset="", means=means)
+
+
+def _compare(original: TaskScores, port: TaskScores, systems: Sequence[str], gap: float, seed: int) -> TaskValidity:
+    means = [np.array([task.means[name] for name in systems]) for task in (original, port)]
+    drawn, n_queries = _draw(original, port, systems, means, seed)
+    correlations = []
+    for correlate in (kendall, tau_ap):
+        low, high = np.quantile(correlate(*drawn), [ALPHA / 2, 1 - ALPHA / 2])
+        correlations.append(Correlation(value=float(correlate(*means)), interval=(float(low), float(high))))
+    ranks = [rankdata(-side, method="min").astype(int).tolist() for side in means]
+    moved = sorted(range(len(systems)), key=lambda place: -abs(ranks[0][place] - ranks[1][place]))
+    return TaskValidity(
+        original=original.task,
+        port=port.task,
+        systems=tuple(systems),
+        mean_original=float(means[0].mean()),
+        mean_port=float(means[1].mean()),
+        kendall=correlations[0],
+        tau_ap=correlations[1],
+        n_queries=n_queries,
+        reversals=_count_reversals(means[0], means[1], gap),
+        movers=tuple(
+            Move(system=systems[place], rank_original=ranks[0][place], rank_port=ranks[1][place])
+            for place in moved[:N_MOVERS]
+            if ranks[0][place] != ranks[1][place]
+        ),
+        verdict=_judge(correlations[0]),
+    )
+
+
+def _draw(
+    original: TaskScores, port: TaskScores, systems: Sequence[str], means: Sequence[Floats], seed: int
+) -> tuple[list[Floats], tuple[int, int] | None]:
+    """Means of resampled systems on both sides, [samples, systems], over resampled queries where these are known."""
+    random = np.random.default_rng(seed)
+    # A sample of one system again and again has no order.
+    chosen = random.integers(len(systems), size=(SAMPLES, len(systems)))
+    chosen = chosen[np.ptp(chosen, axis=1) > 0]
+    queries = [list(next(iter(task.per_query.values()), ())) for task in (original, port)]
+    if not all(queries):
+        return [side[chosen] for side in means], None
+    same = set(queries[0]) == set(queries[1])
+    drawn = []
+    for place, task in enumerate((original, port)):
+        of = queries[0] if same else queries[place]
+        scores = np.array([[task.per_query[name][query_id] for query_id in of] for name in systems])
+        # Queries that both have are drawn for both at once.
+        resampled = resample_means(scores, samples=SAMPLES, seed=seed + 1 + (0 if same else place))
+        drawn.append(np.take_along_axis(resampled[: len(chosen)], chosen, axis=1))
+    return drawn, (len(queries[0]), len(queries[1]))
+
+
+def _count_reversals(original: Floats, port: Floats, gap: float) -> int:
+    gaps = [(original[i] - original[j], port[i] - port[j]) for i, j in combinations(range(len(original)), 2)]
+    return sum(bool(one * other < 0 and max(abs(one), abs(other)) > gap) for one, other in gaps)
+
+
+def _judge(tau: Correlation) -> str:
+    lowest, _ = read_band()
+    if tau.interval[0] >= lowest:
+        return AS_GOOD
+    return WORSE if tau.interval[1] < lowest else UNKNOWN
