@@ -100,6 +100,18 @@ def saliency(
     min_tokens: Annotated[
         int, typer.Option("--min-tokens", min=0, help="Only documents of this many tokens; PosIR: 1024.")
     ] = 0,
+    positions: Annotated[
+        tuple[float, float] | None,
+        typer.Option(
+            "--positions",
+            metavar="LOW HIGH",
+            help="Only queries answered between these parts of their documents; PosIR: 0.4 0.6.",
+        ),
+    ] = None,
+    spans: Annotated[
+        Path | None,
+        typer.Option("--spans", metavar="FILE", help="Spans as `diagnose position` reads them, for --positions."),
+    ] = None,
     special_tokens: Annotated[
         bool,
         typer.Option("--special-tokens", help="Keep the tokens that the tokenizer and the model's prefix add."),
@@ -121,25 +133,27 @@ def saliency(
     Example: rusbeir diagnose saliency xquad/en --model all-MiniLM-L6-v2
     """
     from rusbeir.diagnostics import diagnose_saliency
+    from rusbeir.diagnostics.saliency_curve import NAMES
     from rusbeir.diagnostics.store import save_diagnosis
 
     with output.progress() as progress:
         found = diagnose_saliency(
-            dataset, model, language=lang, split=split, pairs=pairs, min_tokens=min_tokens,
-            special_tokens=special_tokens, scale=scale, batch_tokens=batch_tokens, seed=seed, progress=progress,
+            dataset, model, language=lang, split=split, pairs=pairs, min_tokens=min_tokens, positions=positions,
+            spans=spans, special_tokens=special_tokens, scale=scale, batch_tokens=batch_tokens, seed=seed,
+            progress=progress,
         )  # fmt: skip
     document = found.to_dict()
     path = save_diagnosis(document, out)
     if as_json:
-        output.print_json(document)
+        output.print_json({"diagnoses": [document]})
         return
     output.echo(f"{found.dataset}, {found.system}")
-    columns = ["share", "95 %"]
+    columns = ["share", "interval"]
     rows = [
         [name, f"{100 * third.mean:.1f}", f"{100 * third.low:.1f} to {100 * third.high:.1f}"]
-        for name, third in zip(("first", "middle", "last"), found.thirds, strict=True)
+        for name, third in zip(NAMES, found.thirds, strict=True)
     ]
-    output.print_table(["third", *columns], rows, right=columns)
+    output.print_table(["third, %", *columns], rows, right=columns)
     for line in found.sentences:
         output.echo(line)
     output.note(f"Diagnosis: {path}")

@@ -101,6 +101,7 @@ def open_gradient_model(name: str, encoder: Encoder) -> GradientModel:
             f"{name} has no gradients. Models that the runtime sentence-transformers runs have them; not endpoints, "
             "converted weights or encoders of your own."
         )
+    encoder.check_available()
     transformer = encoder.transformer
     body = transformer.transformers_model
     layer = None if body is None else body.get_input_embeddings()

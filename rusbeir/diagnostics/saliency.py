@@ -14,14 +14,16 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rusbeir import __version__
 from rusbeir.datasets import load
+from rusbeir.datasets.formats.records import Span
 from rusbeir.diagnostics.gradients import GradientModel, open_gradient_model
+from rusbeir.diagnostics.saliency_curve import NAMES, POINTS, SCALES, THIRDS, CurveSums, scale_norms
+from rusbeir.diagnostics.spans import load_spans
 from rusbeir.errors import BadInput, option
 from rusbeir.evaluation.significance import bootstrap_intervals, cluster_scores
 from rusbeir.retrieval import Spec, Stage, resolve
@@ -30,13 +32,7 @@ from rusbeir.retrieval.models import escape
 from rusbeir.text import batched
 from rusbeir.types import Dataset, Progress, silent
 
-Floats: TypeAlias = NDArray[np.float64]
-
 KIND = "saliency"
-POINTS = 100
-THIRDS = 3
-PERCENTILE = 99
-SCALES = ("p99", "max")
 _BLOCK_PAIRS = 256
 """Pairs that are sorted by length and held at once."""
 
@@ -62,6 +58,8 @@ class Saliency:
     scale: str
     special_tokens: bool
     min_tokens: int
+    positions: tuple[float, float] | None
+    """Between which, relative to the length of the document, the span that answers is; None for any."""
     n_pairs: int
     n_documents: int
     n_without: int
@@ -85,19 +83,21 @@ class Saliency:
     @property
     def sentences(self) -> list[str]:
         """What the numbers say, and what they leave out, in words."""
-        far = [one for one in self.thirds if one.low > 1 / THIRDS or one.high < 1 / THIRDS]
-        first = self.thirds[0]
         verdict = "Saliency is spread evenly over documents, as far as the intervals tell."
-        if far:
-            verdict = f"Saliency is not spread evenly: the first third has {100 * first.mean:.1f} % of it, not 33.3."
+        if any(one.low > 1 / THIRDS or one.high < 1 / THIRDS for one in self.thirds):
+            most = max(range(THIRDS), key=lambda place: self.thirds[place].mean)
+            share = f"{100 * self.thirds[most].mean:.1f} %"
+            verdict = f"Saliency is not spread evenly: the {NAMES[most]} third has {share} of it, not 33.3."
         pairs = (
-            f"{self.n_pairs:,} pairs of {self.n_documents:,} documents, {self.median_tokens:,.0f} tokens in the median."
+            f"{self.n_pairs:,} pairs of {self.n_documents:,} documents, {self.median_tokens:,.0f} tokens in the median"
         )
-        found = [verdict, pairs]
+        if self.positions:
+            pairs += f", answered from {self.positions[0]} to {self.positions[1]} of their length"
+        found = [verdict, f"{pairs}."]
         if self.n_truncated:
             found.append(
                 f"In {self.n_truncated:,} pairs the document is cut at {self.max_tokens:,} tokens: "
-                f"{self.tokens_cut:.1%} of all tokens are not in the curve."
+                f"{100 * self.tokens_cut:.1f} % of all tokens are not in the curve."
             )
         if self.n_without:
             found.append(f"{self.n_without:,} pairs were left out: no token, or no gradient.")
@@ -117,6 +117,8 @@ def diagnose_saliency(
     split: str | None = None,
     pairs: int = 200,
     min_tokens: int = 0,
+    positions: tuple[float, float] | None = None,
+    spans: str | Path | None = None,
     special_tokens: bool = False,
     scale: str = "p99",
     batch_tokens: int = 2048,
@@ -126,36 +128,55 @@ def diagnose_saliency(
     """The saliency of a dense model on that many pairs of a query and a relevant document, drawn with the seed.
 
     model is what `dense(…)` takes, or such a system with its options. Documents have at least min_tokens tokens as the
-    model counts them. Batches hold documents of similar length and at most batch_tokens tokens, or one document. Raises
-    BadInput for a model without gradients and where no pair is left.
+    model counts them. With positions, the middle of the span that answers the query is between these two, relative to
+    the document's length; spans is a list of spans for a dataset that has none of its own. Batches hold documents of
+    similar length and at most batch_tokens tokens, or one document. Raises BadInput for a model without
+    gradients and where no pair is left.
 
     >>> diagnose_saliency("xquad/en", "all-MiniLM-L6-v2").thirds  # doctest: +SKIP
     """
     if scale not in SCALES:
         raise BadInput(f"{option('scale')} is {scale!r}; it must be {' or '.join(SCALES)}.")
+    if spans and not positions:
+        raise BadInput(f"{option('spans')} has no use without {option('positions')}.")
+    if positions and not 0 <= positions[0] <= positions[1] <= 1:
+        raise BadInput(f"{option('positions')} is from {positions[0]} to {positions[1]}; give two numbers from 0 to 1.")
+    place = dataset
     if not isinstance(dataset, Dataset):
         dataset = load(dataset, language=language, split=split, progress=progress)
     card = dataset.card
     system = resolve(model if model.startswith("dense(") else Spec((Stage("dense", (model,)),)), language=card.language)
     if not isinstance(system, DenseSystem) or system.chunk:
         raise BadInput(f"{system.name}: saliency is that of one dense model which reads whole documents.")
+    judged = [
+        (query_id, doc_id) for query_id, row in dataset.qrels.items() for doc_id, grade in row.items() if grade > 0
+    ]
+    if positions:
+        file = Path(spans) if spans else None
+        known = load_spans(place, dataset, file, language=language, split=split, progress=progress)
+        judged = [pair for pair in judged if _is_between(known.get(pair[0]), pair[1], positions)]
+    judged.sort()
     gradients = open_gradient_model(system.name, system.encoder)
-    sums = _Sums()
-    for block in batched(_draw_pairs(dataset, system, gradients, pairs, min_tokens, seed, progress), _BLOCK_PAIRS):
+    sums = CurveSums()
+    drawn = _draw_pairs(dataset, judged, system, gradients, pairs, min_tokens, seed, progress)
+    for block in batched(drawn, _BLOCK_PAIRS):
         for batch in _batch_by_length(block, gradients.max_tokens, batch_tokens):
             found, cosines = gradients.differentiate([one.query for one in batch], [one.text for one in batch])
             for pair, tokens, cosine in zip(batch, found, cosines, strict=True):
                 norms = tokens.norms if special_tokens else tokens.norms[tokens.is_text]
-                sums.add(pair, scale_norms(norms, scale), cosine, gradients.max_tokens)
-            progress("saliency", sums.n_seen, pairs)
+                sums.add(pair.doc_id, scale_norms(norms, scale), cosine, pair.n_tokens, gradients.max_tokens)
+            progress("saliency", sums.n_seen, min(pairs, len(judged)))
     if not sums.doc_ids:
-        least = f" of at least {min_tokens:,} tokens" if min_tokens else ""
-        raise BadInput(f"{card.name} has no query with a relevant document{least} whose saliency could be computed.")
+        wanted = f" of at least {min_tokens:,} tokens" if min_tokens else ""
+        wanted += f", answered from {positions[0]} to {positions[1]} of its length," if positions else ""
+        raise BadInput(f"{card.name} has no query with a relevant document{wanted} whose saliency could be computed.")
     n = len(sums.doc_ids)
     mean = sums.curve / n
     thirds = np.array(sums.thirds).T
     intervals = bootstrap_intervals(cluster_scores(thirds, sums.doc_ids), seed=seed)
     recipe = f"tokens:{'all' if special_tokens else 'text'}|scale:{scale}|points:{POINTS}|min:{min_tokens}"
+    if positions:
+        recipe += f"|positions:{positions[0]}-{positions[1]}"
     return Saliency(
         dataset=card.name,
         language=card.language,
@@ -166,6 +187,7 @@ def diagnose_saliency(
         scale=scale,
         special_tokens=special_tokens,
         min_tokens=min_tokens,
+        positions=positions,
         n_pairs=n,
         n_documents=len(set(sums.doc_ids)),
         n_without=sums.n_seen - n,
@@ -183,40 +205,6 @@ def diagnose_saliency(
     )
 
 
-def scale_norms(norms: Floats, scale: str) -> Floats:
-    """The norms divided by their 99th percentile and cut off there, or by the largest; [] where all are 0.
-
-    >>> scale_norms(np.array([1.0, 2.0, 4.0]), "max").tolist()
-    [0.25, 0.5, 1.0]
-    """
-    top = 0.0
-    if norms.any():
-        top = float(np.percentile(norms, PERCENTILE) if scale == "p99" else norms.max())
-    return np.minimum(norms / top, 1.0) if top else np.empty(0)
-
-
-def resample(values: Floats) -> Floats:
-    """The values at POINTS positions evenly from the first to the last, by linear interpolation.
-
-    >>> resample(np.array([0.0, 0.99]))[1]
-    np.float64(0.01)
-    """
-    n = len(values)
-    return np.interp(np.linspace(0, 1, POINTS), np.linspace(0, 1, n), values)
-
-
-def share_thirds(values: Floats) -> Floats:
-    """The share of the sum that each third of the values has; one on a boundary counts in part for both.
-
-    >>> share_thirds(np.array([1.0, 1.0, 1.0, 1.0])).round(4).tolist()
-    [0.3333, 0.3333, 0.3333]
-    """
-    below = np.concatenate([[0.0], np.cumsum(values)])
-    bounds = np.linspace(0, len(values), THIRDS + 1)
-    shares: Floats = np.diff(np.interp(bounds, np.arange(len(below)), below)) / below[-1]
-    return shares
-
-
 class _Pair(NamedTuple):
     query: str
     doc_id: str
@@ -224,36 +212,17 @@ class _Pair(NamedTuple):
     n_tokens: int
 
 
-class _Sums:
-    """What is kept of the pairs: sums of their curves, and three shares of each."""
-
-    def __init__(self) -> None:
-        self.curve, self.squares = np.zeros(POINTS), np.zeros(POINTS)
-        self.thirds: list[Floats] = []
-        self.doc_ids: list[str] = []
-        self.lengths: list[int] = []
-        self.n_seen = self.n_truncated = self.tokens_cut = 0
-        self.cosine = 0.0
-
-    def add(self, pair: _Pair, values: Floats, cosine: float, max_tokens: int | None) -> None:
-        """Count a pair; it is left out of the curve where no value is given."""
-        self.n_seen += 1
-        if not len(values):
-            return
-        curve = resample(values)
-        self.curve += curve
-        self.squares += curve**2
-        self.thirds.append(share_thirds(values))
-        self.doc_ids.append(pair.doc_id)
-        self.lengths.append(pair.n_tokens)
-        self.cosine += cosine
-        cut = max(0, pair.n_tokens - (max_tokens or pair.n_tokens))
-        self.n_truncated += cut > 0
-        self.tokens_cut += cut
+def _is_between(span: Span | None, doc_id: str, positions: tuple[float, float]) -> bool:
+    """Whether the span is in that document, and its middle between these relative positions."""
+    if span is None or not span.chars or span.doc_id not in {"", doc_id}:
+        return False
+    low, high = positions
+    return low <= (span.start + span.end) / 2 / span.chars <= high
 
 
 def _draw_pairs(
     dataset: Dataset,
+    judged: Sequence[tuple[str, str]],
     system: DenseSystem,
     gradients: GradientModel,
     n: int,
@@ -262,9 +231,6 @@ def _draw_pairs(
     progress: Progress,
 ) -> Iterator[_Pair]:
     """At most n pairs in a random order; the texts are read as they are asked for."""
-    judged = sorted(
-        (query_id, doc_id) for query_id, row in dataset.qrels.items() for doc_id, grade in row.items() if grade > 0
-    )
     order = np.random.default_rng(seed).permutation(len(judged)).tolist()
     drawn = 0
     for number, places in enumerate(batched(order, _BLOCK_PAIRS)):

@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from rusbeir.diagnostics.saliency import POINTS, diagnose_saliency, resample, scale_norms, share_thirds
+from rusbeir.diagnostics.saliency import Saliency, Third, diagnose_saliency
+from rusbeir.diagnostics.saliency_curve import POINTS, resample, scale_norms, share_thirds
 from rusbeir.diagnostics.store import save_diagnosis
 from rusbeir.errors import BadInput, UnknownName
-from rusbeir.experiment import bench
 from rusbeir.report.site import write_site
 
 SCALED = [
@@ -60,6 +60,8 @@ REFUSED = [
     ("dense(text-embedding-3-small,runtime=openai)", {}, BadInput, r"not endpoints"),
     ("dense(LaBSE,chunk=20)", {}, BadInput, r"one dense model which reads whole documents"),
     ("dense(LaBSE) >> rerank(bge-reranker-v2-m3)", {}, BadInput, r"one dense model which reads whole documents"),
+    ("LaBSE", {"positions": (0.6, 0.4)}, BadInput, r"positions= is from 0.6 to 0.4; give two numbers from 0 to 1"),
+    ("LaBSE", {"spans": "spans.tsv"}, BadInput, r"spans= has no use without positions="),
     ("LaBSE", {"scale": "mean"}, BadInput, r"scale= is 'mean'; it must be p99 or max"),
 ]
 
@@ -71,6 +73,29 @@ def test_what_has_no_saliency_is_refused_in_a_line(model, options, error, messag
     assert "\n" not in str(raised.value)
 
 
+VERDICTS = [
+    # means and half widths of the intervals, what is said
+    ([0.3, 0.35, 0.35], 0.05, "Saliency is spread evenly over documents, as far as the intervals tell."),
+    ([0.3, 0.2, 0.5], 0.02, "Saliency is not spread evenly: the last third has 50.0 % of it, not 33.3."),
+]
+
+
+@pytest.mark.parametrize(("means", "half", "verdict"), VERDICTS)
+def test_the_first_sentence_says_whether_saliency_is_even(means, half, verdict):
+    found = Saliency(
+        dataset="d", language="en", system="s", signature="s", fingerprint="f", seed=0, scale="p99",
+        special_tokens=False, min_tokens=0, positions=(0.4, 0.6), n_pairs=2, n_documents=1, n_without=1, n_truncated=1,
+        max_tokens=64, tokens_cut=0.25, median_tokens=80.0, cosine=0.5, mean=[], sd=[],
+        thirds=[Third(mean, mean - half, mean + half) for mean in means],
+    )  # fmt: skip
+    assert found.sentences == [
+        verdict,
+        "2 pairs of 1 documents, 80 tokens in the median, answered from 0.4 to 0.6 of their length.",
+        "In 1 pairs the document is cut at 64 tokens: 25.0 % of all tokens are not in the curve.",
+        "1 pairs were left out: no token, or no gradient.",
+    ]
+
+
 DOCUMENT = {
     "kind": "saliency", "version": "0", "dataset": "mini/ru", "system": "dense(<b>)", "signature": "s",
     "fingerprint": "f", "scale": "p99", "special_tokens": False, "n_pairs": 3, "n_documents": 2,
@@ -80,7 +105,6 @@ DOCUMENT = {
 
 
 def test_the_page_draws_the_curve(tmp_path):
-    bench("mini/ru", ["bm25(profile=raw)", "bm25(profile=raw,k1=2.0)"], out=tmp_path)
     path = save_diagnosis(DOCUMENT, tmp_path)
     write_site([tmp_path], tmp_path / "site")
     page = (tmp_path / "site" / "saliency.html").read_text(encoding="utf-8")

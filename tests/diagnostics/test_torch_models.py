@@ -11,6 +11,7 @@ import warnings
 import pytest
 from typer.testing import CliRunner
 
+from rusbeir.datasets import load
 from rusbeir.diagnostics.gradients import open_gradient_model
 from rusbeir.diagnostics.saliency import diagnose_saliency
 from rusbeir.errors import BackendError, BadInput
@@ -86,7 +87,7 @@ def test_the_verb_prints_and_keeps_the_curve(folders, tmp_path):
     command = ["diagnose", "saliency", "mini/ru", "--model", str(folders["mean"]), "--out", str(tmp_path), "--json"]
     done = CliRunner().invoke(app, [*command, "--pairs", "12"])
     assert done.exit_code == 0, done.stderr
-    document = json.loads(done.stdout)
+    (document,) = json.loads(done.stdout)["diagnoses"]
     (path,) = (tmp_path / "diagnoses").iterdir()
     assert json.loads(path.read_bytes()) == document
     assert document["n_pairs"] == 12
@@ -136,3 +137,22 @@ def test_gradients_that_are_not_finite_are_an_error(folders):
 def test_no_pair_is_left(folders):
     with pytest.raises(BadInput, match=r"mini/ru has no query with a relevant document of at least 999 tokens"):
         diagnose_saliency("mini/ru", str(folders["mean"]), min_tokens=999)
+
+
+def test_pairs_are_chosen_by_where_the_answer_is(folders, tmp_path):
+    """Of 42 queries of mini/ru, one is answered in the middle of its document."""
+    mini = load("mini/ru")
+    rows = []
+    for n, (query_id, row) in enumerate(sorted(mini.qrels.items())):
+        doc_id = max(row, key=row.__getitem__)
+        start = len(mini.corpus[doc_id].text) // 2 if n == 5 else 0
+        rows.append(f"{query_id}\t{doc_id}\t{start}\t{start}\n")
+    (tmp_path / "spans.tsv").write_text("".join(rows), encoding="utf-8")
+    options = {"spans": tmp_path / "spans.tsv", "positions": (0.4, 0.6)}
+    found = diagnose_saliency("mini/ru", str(folders["mean"]), **options)
+    assert found.n_pairs == 1
+    assert "|positions:0.4-0.6|" in found.signature
+    with pytest.raises(BadInput, match=r"document, answered from 0\.9 to 1 of its length, whose"):
+        diagnose_saliency("mini/ru", str(folders["mean"]), spans=options["spans"], positions=(0.9, 1))
+    with pytest.raises(BadInput, match=r"mini/ru does not say where its documents answer"):
+        diagnose_saliency("mini/ru", str(folders["mean"]), positions=(0.4, 0.6))
