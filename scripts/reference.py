@@ -38,6 +38,7 @@ MODULES: dict[str, list[str] | None] = {
     "rusbeir.experiment": ["read_rows"],
     "rusbeir.tuning": ["Tuned"],
     "rusbeir.audit": None,
+    "rusbeir.synthesis": None,
     "rusbeir.report.comparison": ["Comparison", "DatasetComparison", "LanguageComparison", "Pair", "SystemScore"],
     "rusbeir.report.site": ["write_site"],
     "rusbeir.jobs": None,

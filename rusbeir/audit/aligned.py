@@ -176,13 +176,16 @@ def open_port(
         raise BadInput(
             f"{folder} is not a port: no card.json in it names a source. Give the source with {option('source')}."
         )
-    port = load_splits(folder, language=language, split=ALL_SPLITS, all_queries=True, progress=progress)
+    # A rewriting has its source in the same folder.
+    views: dict[str, str] = provenance.get("views", {})
+    ported = folder / views["port"] if views else folder
+    port = load_splits(ported, language=language, split=ALL_SPLITS, all_queries=True, progress=progress)
     dataset = port.dataset
     if split is None:
         split = "test" if "test" in port.qrels else next(iter(port.qrels))
     elif split not in port.qrels:
         raise unknown("split", split, port.qrels)
-    place = source or recorded or origin["name"]
+    place = source or (folder / views["source"] if views else recorded or origin["name"])
     try:
         original = load_splits(
             place,
@@ -210,7 +213,7 @@ def open_port(
         raise BadInput(f"{folder / 'card.json'}: provenance.source.splits is not an object of strings. Restore it.")
     for name, qrels in original.qrels.items():
         found = take_split(original.dataset, name, qrels).fingerprint
-        if (expected := fingerprints.get(name) or found) != found:
+        if (expected := fingerprints.get(name) or found) != found and not views:
             raise BadInput(
                 f"{folder} was not made from {place}: its card records the source fingerprint {expected[:12]}… of the "
                 f"split {name!r}, this dataset has {found[:12]}…. Give the right source with {option('source')}."

@@ -167,6 +167,11 @@ def _dry_run(datasets: list[str], *, as_json: bool, **order: Any) -> None:
         for name in datasets:
             found = estimate_port(name, progress=progress, **order)
             rows += [{"dataset": name, **dataclasses.asdict(one), "volume": one.volume._asdict()} for one in found]
+    print_estimates(rows, as_json=as_json)
+
+
+def print_estimates(rows: list[dict[str, Any]], *, as_json: bool) -> None:
+    """Print what datasets would ask of translators."""
     if as_json:
         output.print_json({"version": __version__, "estimates": rows})
         return

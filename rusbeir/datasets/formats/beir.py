@@ -45,7 +45,8 @@ _CARD = {
     "provenance?": {
         "source?": ({"name?": str, "language?": str, "fingerprint?": str}, str),
         "settings?": {str: str},
-        "translators?": [{"signature": str}],
+        "translators?": [{"signature": str, "corpus?": str}],
+        "views?": {"source": str, "port": str},
     },
 }
 _HUMAN = "human"

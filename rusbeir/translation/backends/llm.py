@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.util import find_spec
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from rusbeir.errors import BadInput, missing_extra, option
 from rusbeir.jobs import Answer, Limits, Llm, Rejected, Usage
@@ -24,6 +24,13 @@ from rusbeir.translation.translator import Capacity, Failure, Outcome
 
 Judge: TypeAlias = Callable[[Segment], Failure | None]
 """What is wrong with an answer; None where it may be a translation."""
+
+SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"translation": {"type": "string"}},
+    "required": ["translation"],
+    "additionalProperties": False,
+}
 
 # Only for estimates before anything is sent: English text in, and what most tokenizers make of other scripts out.
 _INPUT_TOKENS_PER_CHAR = 0.25
@@ -66,6 +73,8 @@ class LlmTranslator:
     judge: Judge = field(default=judge, repr=False)
     usage: Usage = field(default_factory=Usage, compare=False)
     """Answers and tokens so far, of all attempts."""
+    schema: ClassVar[Mapping[str, Any] | None] = SCHEMA
+    """Of an answer; None for plain text."""
     _clients: PerLoop[Llm] = field(default_factory=PerLoop, init=False, repr=False, compare=False)
 
     @property
@@ -101,7 +110,20 @@ class LlmTranslator:
         if find_spec("openai") is None:
             raise missing_extra("openai", "The translator llm", "llm")
         Llm.from_environment(self.llm)
-        _prompt()
+        self.write_messages("", source, target)
+
+    def write_messages(self, text: str, source: str, target: str) -> list[dict[str, str]]:
+        """What the model is asked about a text."""
+        system = _prompt().format(source=english_name(source), target=english_name(target))
+        return [{"role": "system", "content": system}, {"role": "user", "content": text}]
+
+    def read_answer(self, answer: str) -> str | None:
+        """The translation in a model's answer; None where there is none."""
+        return read_translation(answer)
+
+    def find_temperature(self, attempt: int) -> float:
+        """That of an attempt, which count from 0."""
+        return self.retry_temperature if attempt else 0.0
 
     async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
         """One outcome a text, one request each."""
@@ -120,15 +142,14 @@ class LlmTranslator:
         return replace(Llm.from_environment(self.llm, timeout_seconds=timeout), usage=self.usage)
 
     async def _ask(self, client: Llm, text: str, source: str, target: str) -> Outcome:
-        system = _prompt().format(source=english_name(source), target=english_name(target))
-        messages = [{"role": "system", "content": system}, {"role": "user", "content": text}]
+        messages = self.write_messages(text, source, target)
         outcome: Outcome = ""
         for attempt in range(self.attempts):
             try:
                 answer = await client.chat(
                     messages,
-                    schema=SCHEMA,
-                    temperature=self.retry_temperature if attempt else 0.0,
+                    schema=self.schema,
+                    temperature=self.find_temperature(attempt),
                     seed=self.seed + attempt,
                     max_tokens=_SPARE_TOKENS + _TOKENS_PER_CHAR * len(text),
                 )
@@ -150,7 +171,7 @@ class LlmTranslator:
             return Failure("empty", "the answer is empty", True)
         if len(answer.text) > _MAX_CHARS_PER_TOKEN * (_SPARE_TOKENS + _TOKENS_PER_CHAR * len(text)):
             return Failure("malformed", f"the answer to {len(text):,} characters has {len(answer.text):,}", True)
-        translation = read_translation(answer.text)
+        translation = self.read_answer(answer.text)
         if translation is None:
             found = self.judge(Segment(text, answer.text, source, target))
             if found is not None and found.reason == "refused":
@@ -172,14 +193,7 @@ def _prompt_digest() -> str:
     return hashlib.blake2b(_prompt().encode(), digest_size=4).hexdigest()
 
 
-SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {"translation": {"type": "string"}},
-    "required": ["translation"],
-    "additionalProperties": False,
-}
-
-_THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _FENCE = re.compile(r"```(?:json)?(.*?)```", re.DOTALL)
 # A whole object by its frame, whatever quotes and line breaks it contains unescaped; never one that was cut.
 _FRAME = re.compile(r"""\{\s*["']?translation["']?\s*:\s*(["'])(.*)\1\s*,?\s*\}""", re.DOTALL)
@@ -198,7 +212,7 @@ def read_translation(answer: str) -> str | None:
     >>> read_translation('{"translation": "Вода ки') is None
     True
     """
-    answer = _THOUGHTS.sub("", answer)
+    answer = THOUGHTS.sub("", answer)
     for candidate in (answer, *_FENCE.findall(answer), _between_braces(answer)):
         try:
             value = json.loads(candidate, strict=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -111,27 +111,40 @@ def whole_documents(corpus: Corpus) -> Iterator[Whole]:
 
 
 def sample_documents(dataset: Dataset, n: int, seed: int) -> Dataset:
-    """The dataset with n documents: judged ones first, then others drawn by the seed; in corpus order.
+    """The dataset with n documents, as draw_documents and take_documents choose them.
 
-    Where more than n are judged, n of those are drawn. Judgements of documents left out go, and with them the
-    queries that keep no relevant document; queries without any judgement stay. Raises BadInput where no
-    judged query would be left.
+    Where more than n are judged, n of those are drawn. Raises BadInput where no judged query would be left.
     """
     if n < 1:
         raise BadInput(f"{option('sample', n)}: take at least 1 document.")
-    judged = {doc_id for grades in dataset.qrels.values() for doc_id in grades}
+    kept = draw_documents(dataset.corpus, dataset.qrels, n, seed)
+    sample = take_documents(dataset, kept)
+    if not sample.qrels:
+        raise BadInput(f"{option('sample', n)} leaves no query with a relevant document; take more documents.")
+    return sample
+
+
+def draw_documents(docs: Iterable[Doc], qrels: Qrels, n: int, seed: int) -> frozenset[str]:
+    """The ids of n of the documents: judged ones first, then others, drawn by the seed."""
+    judged = {doc_id for grades in qrels.values() for doc_id in grades}
 
     def draw(doc: Doc) -> tuple[bool, bytes]:
         return doc.doc_id not in judged, hashlib.sha256(f"{seed}\0{doc.doc_id}".encode()).digest()
 
-    kept = frozenset(doc_id for _, doc_id in heapq.nsmallest(n, ((draw(doc), doc.doc_id) for doc in dataset.corpus)))
+    return frozenset(doc_id for _, doc_id in heapq.nsmallest(n, ((draw(doc), doc.doc_id) for doc in docs)))
+
+
+def take_documents(dataset: Dataset, kept: frozenset[str]) -> Dataset:
+    """The dataset with the documents of these ids, in corpus order.
+
+    Judgements of documents left out go, and with them the queries that keep no relevant document; queries without any
+    judgement stay.
+    """
     left = {
         query_id: {doc_id: grade for doc_id, grade in grades.items() if doc_id in kept}
         for query_id, grades in dataset.qrels.items()
     }
     qrels = {query_id: grades for query_id, grades in left.items() if any(grade > 0 for grade in grades.values())}
-    if not qrels:
-        raise BadInput(f"{option('sample', n)} leaves no query with a relevant document; take more documents.")
     queries = {
         query_id: text for query_id, text in dataset.queries.items() if query_id in qrels or query_id not in left
     }

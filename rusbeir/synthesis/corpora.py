@@ -1,0 +1,125 @@
+"""A folder in Cocktail's layout: the documents as people wrote them, as models rewrote them, queries and judgements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rusbeir import __version__
+from rusbeir.datasets import load
+from rusbeir.datasets.formats.beir import CARD, card_bytes, read_card
+from rusbeir.datasets.formats.records import document_line, query_line
+from rusbeir.datasets.writing import name_qrels_file, qrels_lines
+from rusbeir.errors import BadInput
+from rusbeir.jobs import Journal
+from rusbeir.storage import atomic_file
+from rusbeir.synthesis.selection import Selection
+from rusbeir.text import batched
+from rusbeir.translation.port.fields import whole_documents
+from rusbeir.translation.port.output import PAGE_DOCS
+from rusbeir.translation.port.plan import Plan
+from rusbeir.types import Doc, Progress
+
+HUMAN = "human"
+
+
+def read_other_corpora(out: Path, corpus: str, signature: str) -> list[dict[str, Any]]:
+    """What the card in a folder says of other models' corpora. BadInput where this one has another signature there."""
+    rows = [row for row in read_card(out).get("provenance", {}).get("translators", ()) if "corpus" in row]
+    if any(row["corpus"] == corpus and row["signature"] != signature for row in rows):
+        raise BadInput(f"{out} contains a corpus {corpus!r} that was made with other settings. Choose another folder.")
+    return [row for row in rows if row["corpus"] != corpus]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rewriting:
+    """A finished rewriting, with its journal open."""
+
+    selection: Selection
+    plan: Plan
+    journal: Journal
+    out: Path
+    corpus: str
+    """The name of the model's corpus."""
+    progress: Progress
+
+    def documents(self) -> Iterator[tuple[Doc, Mapping[str, Any], str | None]]:
+        """Each document, the further keys of its record, and what the model made of its text; None for nothing."""
+        for page in batched(whole_documents(self.selection.material.dataset.corpus), PAGE_DOCS):
+            answers = self.plan.translated(self.journal, [doc.text for doc, _ in page])
+            for (doc, extra), answer in zip(page, answers, strict=True):
+                # A text without a letter is not sent, and is its own answer.
+                yield doc, extra, None if answer == doc.text else answer
+
+    def write_corpora(self) -> dict[str, int]:
+        """Write both corpora, the queries and the judgements; how many documents the model rewrote, and how many not.
+
+        All files appear once all are complete.
+        """
+        material = self.selection.material
+        n = n_kept = 0
+        with ExitStack() as stack:
+
+            def open_new(name: str) -> Any:
+                return stack.enter_context(atomic_file(self.out / name))
+
+            human, model = open_new(f"corpus/{HUMAN}.jsonl"), open_new(f"corpus/{self.corpus}.jsonl")
+            for n, (doc, extra, text) in enumerate(self.documents(), 1):
+                human.write(document_line(doc, extra))
+                model.write(document_line(doc if text is None else doc._replace(text=text), extra))
+                n_kept += text is None
+                self.progress("write documents", n, len(material.dataset.corpus))
+            queries = open_new("queries.jsonl")
+            for query_id, query in material.dataset.queries.items():
+                queries.write(query_line(query_id, query, material.query_metadata.get(query_id, {})))
+            for split, qrels in self.selection.judgements().items():
+                open_new(name_qrels_file(split)).writelines(qrels_lines(qrels))
+        return {"rewritten": n - n_kept, "kept_human": n_kept}
+
+    def write_card(self, made: list[dict[str, Any]]) -> dict[str, Any]:
+        """Write the card, which says how each model's corpus was made; its name, fingerprint, licence and counts."""
+        source, splits = self.selection.source.card, list(self.selection.judgements())
+        split = "test" if "test" in splits else splits[0]
+        fingerprints = self.selection.fingerprints()
+        card = replace(
+            source,
+            name=f"{source.name}@rewritten{'' if self.selection.drawn == 'all' else '-sample'}",
+            split=split,
+            revision="",
+            ignore_titles=True,
+            self_suffixes=("", *(f"-{name}" for name in self._sources())) if source.self_suffixes else (),
+            provenance={
+                "made_by": f"rusbeir {__version__}, synth rewrite",
+                "source": {
+                    "name": source.name,
+                    "language": source.language,
+                    "fingerprint": fingerprints.get("test") or next(iter(fingerprints.values())),
+                    "splits": fingerprints,
+                    "licence": source.licence or "not stated",
+                    "source": source.source,
+                    "revision": source.revision,
+                    "provenance": dict(source.provenance),
+                },
+                "translators": sorted(made, key=lambda row: str(row["corpus"])),
+                "settings": {"fields": "text", "sample": self.selection.drawn},
+                # The audit of a rewriting compares these two.
+                "views": {"source": HUMAN, "port": self.corpus},
+            },
+        )
+        # As everybody will read it: what a card of another rewriting says is not asked.
+        dataset = load(self.out, language=source.language, split=split, progress=self.progress)
+        counts = {
+            "n_docs": len(dataset.corpus),
+            "n_queries": len(dataset.queries),
+            "n_qrels": sum(map(len, dataset.qrels.values())),
+        }
+        with atomic_file(self.out / CARD) as file:
+            file.write(card_bytes(card, dataset.fingerprint, **counts))
+        found = {"name": card.name, "fingerprint": dataset.fingerprint, "licence": card.licence}
+        return {**found, "sources": self._sources(), "splits": splits, **counts}
+
+    def _sources(self) -> list[str]:
+        return sorted(path.stem for path in (self.out / "corpus").glob("[!.]*.jsonl"))

@@ -1,0 +1,99 @@
+"""A language model that writes a document again in other words, asked by the means that translate."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from typing import Any, ClassVar, Self, Unpack, cast
+
+from rusbeir.errors import BadInput
+from rusbeir.languages import english_name
+from rusbeir.storage import data_folder
+from rusbeir.translation.backends import TranslatorOptions, make
+from rusbeir.translation.backends.llm import THOUGHTS, LlmTranslator
+from rusbeir.translation.translator import Capacity
+
+TEMPERATURE = 0.2
+"""Cocktail's."""
+MAX_TEMPERATURE = 2.0
+_PROMPTS = "rewrite.toml"
+_FALLBACK = "en"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rewriter(LlmTranslator):
+    """A translator from a language into itself, of whole documents. Its options are those of the translator llm."""
+
+    temperature: float = TEMPERATURE
+    schema: ClassVar[Mapping[str, Any] | None] = None
+
+    @classmethod
+    def make(cls, *, temperature: float = TEMPERATURE, **options: Unpack[TranslatorOptions]) -> Self:
+        """The rewriter with these options. Raises BadInput for one that llm does not take."""
+        if not 0 <= temperature <= MAX_TEMPERATURE:
+            raise BadInput(f"The temperature is {temperature:g}: it must be from 0 to {MAX_TEMPERATURE:g}.")
+        llm = cast(LlmTranslator, make("llm", **options)[0])
+        known = {field.name: getattr(llm, field.name) for field in fields(llm) if field.init}
+        return cls(**known, temperature=temperature)
+
+    @property
+    def signature(self) -> str:
+        model = super().signature.split("|")[1]
+        prompts = hashlib.blake2b((data_folder("translation") / "prompts" / _PROMPTS).read_bytes(), digest_size=4)
+        heat = f"t:{self.temperature:g}*{self.attempts}"
+        return f"rewrite|{model}|prompt:{prompts.hexdigest()}|seed:{self.seed}|{heat}"
+
+    @property
+    def capacity(self) -> Capacity:
+        """Whole documents of any length, in which nothing is masked: the words around a mask would stay as they are."""
+        return replace(super().capacity, max_chars=None, mask="plain", levels=("field",))
+
+    def write_messages(self, text: str, source: str, target: str) -> list[dict[str, str]]:
+        """What the model is asked about a document."""
+        prompt = _read_prompts()[find_prompt_language(source)]["prompt"].strip()
+        return [{"role": "user", "content": prompt.format(text=text, language=english_name(source))}]
+
+    def read_answer(self, answer: str) -> str:
+        """The rewritten text in a model's answer."""
+        return read_rewriting(answer)
+
+    def find_temperature(self, attempt: int) -> float:
+        """That of every attempt; at 0, where another seed changes nothing, of the first one."""
+        return self.temperature or super().find_temperature(attempt)
+
+
+def find_prompt_language(language: str) -> str:
+    """The language in which a model is asked for texts in that language: the same where there is a prompt in it.
+
+    >>> find_prompt_language("pt-BR"), find_prompt_language("kk")
+    ('pt', 'en')
+    """
+    primary = language.partition("-")[0]
+    return primary if primary in _read_prompts() else _FALLBACK
+
+
+def read_rewriting(answer: str) -> str:
+    """What follows the label of a prompt at the beginning of a line; the whole answer where there is no label.
+
+    >>> read_rewriting("Sure!\\n\\n**Rewritten Text:** Water boils at 100 °C.")
+    'Water boils at 100 °C.'
+    """
+    answer = THOUGHTS.sub("", answer)
+    found = _label().search(answer)
+    return (answer[found.end() :] if found else answer).strip()
+
+
+@cache
+def _label() -> re.Pattern[str]:
+    labels = "|".join(sorted({re.escape(table["label"]) for table in _read_prompts().values()}))
+    return re.compile(rf"^[ \t*_#>]*+(?:{labels})[ \t*_]*+[:：]\*{{0,2}}[ \t]*+", re.IGNORECASE | re.MULTILINE)
+
+
+@cache
+def _read_prompts() -> Mapping[str, Mapping[str, str]]:
+    with (data_folder("translation") / "prompts" / _PROMPTS).open("rb") as file:
+        return tomllib.load(file)
