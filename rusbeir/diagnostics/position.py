@@ -126,6 +126,8 @@ def diagnose_position(
                 relevant = dataset.qrels[query_id]
                 document = span.doc_id or max(relevant, key=relevant.__getitem__)
                 found.append(_Answer(number, document, scores[query_id][MEASURE], span))
+    if not found:
+        raise BadInput(f"{rows[0]['dataset']}: no query has a span in a document with a text.")
     return _describe(rows, found, min_count=min_count, samples=samples, permutations=permutations, seed=seed)
 
 

@@ -160,13 +160,17 @@ def _tell(
     n_counted: int, min_count: int, interval: tuple[float, float] | None, told: bool, permuted: Permuted | None
 ) -> str:
     if interval is None or permuted is None:
-        few = f"{n_counted} of {BINS} positions have {min_count} queries" if n_counted < 2 else "no answer is found"
+        few = (
+            f"{n_counted} of {BINS} positions have at least {min_count} queries"
+            if n_counted < 2
+            else "no answer is found"
+        )
         return f"PSI cannot be told at this size: {few}."
     between = f"between {interval[0]:.2f} and {interval[1]:.2f} (95 % interval)"
     size = f"PSI is {between}" if told else f"PSI cannot be told at this size: it is {between}"
     if permuted.p > ALPHA:
-        return f"{size}. The positions may be no better than shuffled ones (p = {permuted.p:.2g})."
-    return f"{size}. Positions matter: shuffled ones seldom give as much (p = {permuted.p:.2g})."
+        return f"{size}. Shuffled positions give as much with p = {permuted.p:.2g}: no sign that positions matter."
+    return f"{size}. Positions matter: shuffled ones give as much with p = {permuted.p:.2g} only."
 
 
 def _find_trend(centres: Floats, means: Floats) -> Trend:

@@ -62,8 +62,8 @@ def read_diagnoses(folders: Iterable[str | Path]) -> dict[str, list[dict[str, An
 
 
 def scale_curves(documents: Iterable[dict[str, Any]]) -> tuple[float, float]:
-    """The lowest and the highest end of a scale that shows all means of these curves, and their intervals: tenths."""
-    bins = [one for document in documents for curve in document["curves"] for one in curve["bins"]]
+    """The ends of a scale, in tenths, that shows the first curve of each document, over all lengths, with intervals."""
+    bins = [one for document in documents for curve in document["curves"][:1] for one in curve["bins"]]
     values = [one[key] for one in bins for key in ("ndcg", "low", "high") if one[key] is not None] or [0.0, 1.0]
     low = math.floor(10 * min(values)) / 10
     return low, max(math.ceil(10 * max(values)) / 10, low + 0.1)

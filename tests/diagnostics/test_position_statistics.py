@@ -37,7 +37,10 @@ def test_a_curve_is_described_as_posir_describes_it_and_guarded():
 
 @pytest.mark.parametrize(
     ("scores", "because"),
-    [({3: [1.0, 0.5]}, "1 of 20 positions have 2 queries"), ({0: [0.0, 0.0], 1: [0.0, 0.0]}, "no answer is found")],
+    [
+        ({3: [1.0, 0.5]}, "1 of 20 positions have at least 2 queries"),
+        ({0: [0.0, 0.0], 1: [0.0, 0.0]}, "no answer is found"),
+    ],
 )
 def test_what_cannot_be_told_is_not(scores, because):
     found = curve(scores, min_count=2)
