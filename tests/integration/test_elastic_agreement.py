@@ -7,9 +7,10 @@ import sys
 import pytest
 
 from rusbeir.datasets import load
+from rusbeir.experiment import bench
 from rusbeir.retrieval import resolve
 from rusbeir.retrieval.run_cache import search_without_self
-from rusbeir.types import Doc, Run
+from rusbeir.types import Dataset, Doc, Run
 from tests.support.elastic_answers import agree
 
 DEPTH = 100
@@ -21,6 +22,7 @@ COMPARED = [
     ("xquad/en", "bm25(profile=es-best_fields)", "some", "another language"),
     ("xquad/es", "bm25(fields=sum)", "some", "both fields added"),
     ("xquad/de", "bm25", "some", "title and text in one field"),
+    ("mini/ru", "bm25(profile=blend)", "some", "words and their grams"),
     ("cocktail/nfcorpus/human", "bm25(profile=es-best_fields)", "some", "long and short documents, rare words"),
     ("cocktail/nfcorpus/mixed", "bm25(profile=lucene-english)", "none", "thousands of near-copies, hence ties"),
 ]
@@ -109,3 +111,13 @@ def test_cocktails_figure(tmp_path):
     system = "bm25(profile=lucene-english)"
     row = bench("cocktail/nfcorpus/mixed", system, engine="elasticsearch", out=tmp_path, measures=["nDCG@1"])
     assert 100 * row["measures_answered"]["nDCG@1"] == pytest.approx(45.4, abs=0.1)
+
+
+@pytest.mark.usefixtures("elasticsearch")
+def test_many_queries_without_results_are_warned_of(tmp_path, caplog):
+    """As on the embedded engines, where test_experiment.py finds the bound."""
+    queries = {f"q{number}": f"слово{number}" for number in range(20)}
+    docs = [{"_id": str(number), "text": f"слово{number}"} for number in range(18)]
+    dataset = Dataset.of(docs, queries, {query_id: {"0": 1} for query_id in queries}, language="ru")
+    assert bench(dataset, "bm25(profile=raw)", engine="elasticsearch", out=tmp_path)["n_zero_hit"] == 2
+    assert "2 of 20 queries of in-memory have no results (10.0 %)" in caplog.text
