@@ -61,6 +61,7 @@ LONG_ES = "Los Panthers terminaron la temporada regular con un récord que nadie
         ("refusal", LONG_EN, "Desculpe, não posso reescrever este texto.", "pt", True, "of rewriting, in Portuguese"),
         ("refusal", LONG_EN, "抱歉，我无法改写这段文字。", "zh", True, "of rewriting, in Chinese"),
         ("chat-prefix", LONG_EN, "Here's a rewritten version: The Panthers", "en", True, "of a rewriting"),
+        ("chat-prefix", LONG_EN, f"{LONG_EN}\n\nThis is a rewritten version of it.", "en", True, "a remark behind it"),
         ("chat-prefix", LONG_EN, "Вот переписанный текст: Пантеры", "ru", True, "of a rewriting, in Russian"),
         ("chat-prefix", LONG_EN, "Hier ist der umgeschriebene Text: Die", "de", True, "of a rewriting, in German"),
         ("chat-prefix", LONG_EN, "Aquí tienes el texto reescrito: Los", "es", True, "of a rewriting, in Spanish"),
