@@ -79,12 +79,13 @@ def find_prompt_language(language: str) -> str:
 def read_rewriting(answer: str) -> str:
     """What follows the label of a prompt at the beginning of a line; the whole answer where there is no label.
 
+    A model that gives several texts, each behind a label, is taken at its first.
+
     >>> read_rewriting("Sure!\\n\\n**Rewritten Text:** Water boils at 100 °C.")
     'Water boils at 100 °C.'
     """
-    answer = THOUGHTS.sub("", answer)
-    found = _label().search(answer)
-    return (answer[found.end() :] if found else answer).strip()
+    before, *labelled = _label().split(THOUGHTS.sub("", answer))
+    return next(filter(None, map(str.strip, labelled)), "") if labelled else before.strip()
 
 
 @cache

@@ -84,6 +84,7 @@ ANSWERS = [
     # what the endpoint answers, again and again; the rewritten text, or the reason why the human text is kept
     ([completion("Rewritten Text: Steam rises.\nAlways.")], "Steam rises.\nAlways.", "the label goes"),
     ([completion("Steam rises.")], "Steam rises.", "no label"),
+    ([completion("Rewritten Text: \nRewritten Text: Steam.\nRewritten Text: Fog.")], "Steam.", "several texts"),
     ([completion("<think>Rewritten Text: No.</think>\n**rewritten text:** Steam rises.")], "Steam rises.", "thoughts"),
     ([completion("Sure, here it is:\n\nRewritten Text:\nSteam rises.")], "Steam rises.", "chat before the label"),
     ([completion("Here is the rewritten text:\nSteam."), completion("Steam rises.")], "Steam rises.", "chat, then not"),
@@ -250,6 +251,18 @@ def test_people_score_a_rewriting(source, tmp_path, serve):
     (out / "card.json").write_text((out / "card.json").read_text().replace(f'"port": "{CORPUS}"', '"port": "gone"'))
     with pytest.raises(UnknownName, match=f"No view 'gone'. Available: human, llm, mixed, {CORPUS}"):
         check_port(out)
+
+
+def test_a_real_model(tmp_path, monkeypatch, smollm, own_cache):
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{smollm.listening_address}/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    paris = "The capital of France is Paris, a city on the river Seine with many museums."
+    source = write_source(tmp_path / "small", {"d1": paris, "d2": TEXTS["d2"], "d5": paris, "d6": paris})
+    report = rewrite(source, llm="smollm2", out=tmp_path / "out", attempts=3)
+    assert report["documents"]["rewritten"] == 3
+    assert report["tokens"]["input"] > 100
+    assert report["likeness"]["overlap"]["mean"] > 0.5
+    assert len({row["text"] for row in records(tmp_path / "out" / "corpus" / "smollm2-tmp0.2.jsonl")} - {paris}) == 1
 
 
 def test_on_the_command_line(rusbeir, source, serve):
