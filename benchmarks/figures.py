@@ -1,8 +1,8 @@
 """Print every claimed figure, expected and measured: `make figures` (all), `make figures-quick` (no speed).
 
 Figures of effectiveness are in figures.toml and come from the command line itself; figures of speed and memory
-come from run.py, those of the code's structure from walks.py, those of mutated inputs from fuzz.py, those of simulated
-positions from position.py. Exit code 1 where one does not hold.
+come from run.py and source_bias.py, those of the code's structure from walks.py, those of mutated inputs from fuzz.py,
+those of simulated positions from position.py. Exit code 1 where one does not hold.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks import fuzz, hostile, position, run, walks
+from benchmarks import fuzz, hostile, position, run, source_bias, walks
 from rusbeir.report.reproduce import published_figures, reproduce
 
 HERE = Path(__file__).parent
@@ -112,7 +112,7 @@ def speed_figures() -> list[tuple[str, str, str, str, bool]]:
     """The same for speed and memory."""
     found = run.rows()
     run.write(found)
-    return _bounded("run", found)
+    return _bounded("run", found) + _bounded("source_bias", source_bias.rows())
 
 
 def memory_figures() -> list[tuple[str, str, str, str, bool]]:
