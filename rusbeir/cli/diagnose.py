@@ -58,23 +58,26 @@ def source_bias(
     from rusbeir.diagnostics.source_bias import CUTOFFS
     from rusbeir.diagnostics.store import save_diagnosis
 
-    found = []
+    found, paths = [], []
     with output.progress() as progress:
         collections = [load_collection(one, language=lang, split=split, progress=progress) for one in datasets]
         for one in system or ["bm25"]:
-            of_system = [
-                diagnose_source_bias(
-                    collection, one, engine=options.engine_at(engine, es_url), k=k, cutoffs=cutoff or CUTOFFS,
-                    alone=alone, samples=samples, seed=seed, out=out, force=force, budget_chars=budget_chars,
-                    progress=progress,
-                )
-                for collection in collections
-            ]  # fmt: skip
-            found += [*of_system, *([average_source_bias(of_system)] if len(of_system) > 1 else [])]
-    documents = [one.to_dict() for one in found]
-    paths = [save_diagnosis(document, out) for document in documents]
+            of_system = []
+            for collection in collections:
+                of_system.append(
+                    diagnose_source_bias(
+                        collection, one, engine=options.engine_at(engine, es_url), k=k, cutoffs=cutoff or CUTOFFS,
+                        alone=alone, samples=samples, seed=seed, out=out, force=force, budget_chars=budget_chars,
+                        progress=progress,
+                    )
+                )  # fmt: skip
+                paths.append(save_diagnosis(of_system[-1].to_dict(), out))
+            if len(of_system) > 1:
+                of_system.append(average_source_bias(of_system))
+                paths.append(save_diagnosis(of_system[-1].to_dict(), out))
+            found += of_system
     if as_json:
-        output.print_json({"diagnoses": documents})
+        output.print_json({"diagnoses": [one.to_dict() for one in found]})
         return
     for diagnosis in found:
         output.echo(f"{diagnosis.dataset}, {diagnosis.system}")

@@ -16,6 +16,8 @@ import numpy as np
 from rusbeir.diagnostics.tie_orders import EXPECTED, HIGHEST, LOWEST, REVERSED, TREC_EVAL
 from rusbeir.evaluation.significance import ALPHA, Floats, bca_interval
 
+MIN_QUERIES = 20
+"""With fewer, an interval says little, and no sign is called safe."""
 Draws: TypeAlias = dict[tuple[int, str, str], Floats]
 """(k, source, against) -> Relative Delta in each bootstrap sample, float64 [published and expected, samples]."""
 
@@ -42,8 +44,10 @@ class RelativeDelta:
     lowest: float | None
     """In the order of equal scores that is worst for the first source."""
     highest: float | None
+    n_queries: int
+    """Judged queries; of a mean those of all sets."""
     safe: bool
-    """Whether the sign is the same in all of the interval and in every order of equal scores."""
+    """Whether the sign is the same in all of the interval, of enough queries, and in every order of equal scores."""
     sentence: str
 
 
@@ -68,7 +72,7 @@ def measure_delta(names: tuple[int, str, str], first: Floats, second: Floats, dr
         _interval(drawn[place], float(points[order]), first[order], second[order])
         for place, order in enumerate((TREC_EVAL, EXPECTED))
     ]
-    return _conclude(names, [*points[[TREC_EVAL, REVERSED, EXPECTED]], *bounds], intervals)
+    return _conclude(names, [*points[[TREC_EVAL, REVERSED, EXPECTED]], *bounds], intervals, first.shape[1])
 
 
 def average_deltas(sets: Sequence[tuple[Sequence[RelativeDelta], Draws]]) -> tuple[tuple[RelativeDelta, ...], Draws]:
@@ -94,7 +98,8 @@ def average_deltas(sets: Sequence[tuple[Sequence[RelativeDelta], Draws]]) -> tup
             if len(defined := row[~np.isnan(row)]) and not math.isnan(points[0]) else (math.nan, math.nan)
             for row in draws[names]
         ]  # fmt: skip
-        means.append(_conclude(names, points, intervals))
+        n_queries = sum(one[names].n_queries for one in by_names)
+        means.append(_conclude(names, points, intervals, n_queries))
     return tuple(means), draws
 
 
@@ -117,7 +122,7 @@ def _words(value: float) -> str:
 
 
 def _conclude(
-    names: tuple[int, str, str], points: Sequence[float], intervals: Sequence[tuple[float, float]]
+    names: tuple[int, str, str], points: Sequence[float], intervals: Sequence[tuple[float, float]], n_queries: int
 ) -> RelativeDelta:
     """The numbers of one Relative Delta with a sentence that says whether its sign can be relied on.
 
@@ -135,6 +140,8 @@ def _conclude(
         )
     if low <= 0 <= high:
         doubts.append(f"the 95 % interval over queries includes 0 ({low:+.1f} to {high:+.1f})")
+    if n_queries < MIN_QUERIES:
+        doubts.append(f"{n_queries} {'query is' if n_queries == 1 else 'queries are'} too few for an interval")
     undefined = math.isnan(expected)
     preferred = source if expected > 0 else against
     if undefined:
@@ -151,6 +158,6 @@ def _conclude(
         "expected": expected, "low": low, "high": high, "lowest": lowest, "highest": highest,
     }  # fmt: skip
     return RelativeDelta(
-        k=k, source=source, against=against, safe=not undefined and not doubts, sentence=sentence,
+        k=k, source=source, against=against, n_queries=n_queries, safe=not undefined and not doubts, sentence=sentence,
         **{key: None if math.isnan(value) else float(value) for key, value in numbers.items()},
     )  # fmt: skip

@@ -141,12 +141,15 @@ def test_the_interval_is_that_of_a_plain_bootstrap():
 )
 def test_a_sign_is_safe_on_one_side_of_zero(low, high, level, safe, words):
     """The mean is in the middle of the bounds; all queries are the same, so the interval is a point."""
-    first = np.repeat([[low], [high], [(low + high) / 2], [low], [high]], 10, axis=1)
-    second = np.full((5, 10), level)
+    first = np.repeat([[low], [high], [(low + high) / 2], [low], [high]], 20, axis=1)
+    second = np.full((5, 20), level)
     drawn = np.tile(relative_delta(first[2:3, :1], second[2:3, :1]), (2, 50))
     found = measure_delta((1, "a", "b"), first, second, drawn)
     assert found.safe is safe
     assert words in found.sentence
+    few = measure_delta((1, "a", "b"), first[:, 1:], second[:, 1:], drawn)
+    assert not few.safe
+    assert few.sentence.endswith("19 queries are too few for an interval.")
 
 
 @pytest.mark.parametrize(
