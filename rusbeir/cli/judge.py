@@ -28,7 +28,7 @@ def judge(
 ) -> None:
     """Compare a judge's labels with people's: agreement on pairs, the order of systems, and what few labels say.
 
-    Example: rusbeir judge people.qrels judge.qrels --judge gpt-4o --run bm25.run --run dense.run
+    Example: rusbeir judge people.qrels judge.qrels --judge gpt-4o --run bm25.run
     """
     from rusbeir.datasets import read_qrels, read_run
     from rusbeir.report.judges import judge_labels
