@@ -133,7 +133,7 @@ def _conclude(
     (published_low, published_high), (low, high) = intervals
     name = f"Relative Δ@{k} of {source} and {against}"
     doubts = []
-    if lowest <= 0 <= highest and lowest < highest:
+    if math.isnan(lowest + highest) or (lowest <= 0 <= highest and lowest < highest):
         doubts.append(
             f"it depends on the order of equal scores ({_words(published)} in trec_eval's order, {_words(reverse)} in "
             f"the reverse, {_words(lowest)} to {_words(highest)} over all orders)"

@@ -137,6 +137,7 @@ def test_the_interval_is_that_of_a_plain_bootstrap():
         (0.4, 0.5, 0.1, True, "is safe: +127.3"),
         (0.1, 0.1, 0.4, True, "prefers b in every order"),
         (0.1, 0.5, 0.3, False, "depends on the order of equal scores"),
+        (0.0, 0.4, 0.0, False, "(undefined in trec_eval's order, +200.0 in the reverse"),
     ],
 )
 def test_a_sign_is_safe_on_one_side_of_zero(low, high, level, safe, words):
