@@ -64,7 +64,7 @@ def datasets(
             for entry in entries
         ],
         right=["documents", "queries"],
-        optional=["also called", "checksums", "licence"],
+        optional=["also called", "licence", "checksums"],
     )
 
 
