@@ -151,7 +151,7 @@ def main() -> None:
     count = differing = 0
     with tempfile.TemporaryDirectory() as out:
         for group in (
-            *(() if quick else (structure_figures, speed_figures)),
+            *(() if quick else (structure_figures, speed_figures, simulated_figures)),
             lambda: figures(out, quick=quick),
             lambda: published(out, quick=quick),
             memory_figures,
