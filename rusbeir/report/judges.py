@@ -20,7 +20,7 @@ import numpy as np
 from rusbeir.errors import BadInput, option
 from rusbeir.evaluation import agreement, evaluate
 from rusbeir.evaluation.rankings import kendall, tau_ap
-from rusbeir.evaluation.significance import ALPHA, SAMPLES, Floats, resample_means
+from rusbeir.evaluation.significance import SAMPLES, Floats, resample_means
 from rusbeir.report.rankings import MIN_SYSTEMS, Correlation
 from rusbeir.types import Qrels, Run
 
@@ -189,7 +189,7 @@ def _measure(by_topic: Floats, confusion: Floats, seed: int) -> dict[str, Correl
         "alpha": agreement.alpha,
         "strictness": agreement.strictness,
     }
-    return {name: _summarise(function(confusion), function(drawn)) for name, function in functions.items()}
+    return {name: Correlation.of(function(confusion), function(drawn)) for name, function in functions.items()}
 
 
 def _estimate(qrels: Qrels, judged: Qrels, n_labels: int | None, seed: int) -> agreement.PoweredMean:
@@ -245,14 +245,9 @@ def _order(scores: Floats, seed: int) -> Orders | None:
     drawn = [resample_means(side, seed=seed) for side in scores]
     return Orders(
         n_systems=n_systems,
-        kendall=_summarise(kendall(*means), kendall(*drawn)),
-        tau_ap=_summarise(tau_ap(*means), tau_ap(*drawn)),
+        kendall=Correlation.of(kendall(*means), kendall(*drawn)),
+        tau_ap=Correlation.of(tau_ap(*means), tau_ap(*drawn)),
     )
-
-
-def _summarise(value: Floats, drawn: Floats) -> Correlation:
-    low, high = np.nanquantile(drawn, [ALPHA / 2, 1 - ALPHA / 2]) if np.isfinite(drawn).any() else (np.nan, np.nan)
-    return Correlation(value=float(value), interval=(float(low), float(high)))
 
 
 def _count(labels: Qrels) -> int:

@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 
 from rusbeir.errors import BadInput, unknown
 from rusbeir.evaluation.rankings import count_queries_needed, kendall, spearman, tau_ap
-from rusbeir.evaluation.significance import Floats, resample_means
+from rusbeir.evaluation.significance import ALPHA, Floats, resample_means
 from rusbeir.report.results import Result, read_results
 
 MIN_SYSTEMS = 4
@@ -29,7 +29,13 @@ class Correlation:
 
     value: float
     interval: tuple[float, float]
-    """The central 95 % of its values on resampled queries."""
+    """The central 95 % of its values on resamples."""
+
+    @classmethod
+    def of(cls, value: Floats, drawn: Floats) -> Correlation:
+        """The value with the interval of those drawn; NaN among them is left out."""
+        ends = np.nanquantile(drawn, [ALPHA / 2, 1 - ALPHA / 2]) if np.isfinite(drawn).any() else (np.nan, np.nan)
+        return cls(value=float(value), interval=(float(ends[0]), float(ends[1])))
 
     def __str__(self) -> str:
         return f"{self.value:.3f} ({self.interval[0]:.3f} to {self.interval[1]:.3f})"
@@ -123,10 +129,9 @@ def compare_rankings(
     means = [each.mean(axis=1) for each in scores]
     # Queries that both have are drawn for both at once.
     drawn = resample_means(scores[0], seed=seed), resample_means(scores[1], seed=seed if same else seed + 1)
-    correlations = {}
-    for name, correlate in CORRELATIONS.items():
-        low, high = np.quantile(correlate(*drawn), [0.025, 0.975])
-        correlations[name] = Correlation(value=float(correlate(*means)), interval=(float(low), float(high)))
+    correlations = {
+        name: Correlation.of(correlate(*means), correlate(*drawn)) for name, correlate in CORRELATIONS.items()
+    }
     return RankingComparison(
         first=first,
         second=second,
@@ -135,7 +140,7 @@ def compare_rankings(
         n_queries=(len(queries[0]), len(queries[1])),
         same_queries=same,
         correlations=correlations,
-        reversals=_find_reversals(names, *means),
+        reversals=find_reversals(names, *means),
         queries_needed=(count_queries_needed(scores[0], seed=seed), count_queries_needed(scores[1], seed=seed)),
     )
 
@@ -157,7 +162,8 @@ def _rank(names: Sequence[str], first: Floats, second: Floats) -> tuple[RankedSy
     return tuple(sorted(ranked, key=lambda one: one.rank_first))
 
 
-def _find_reversals(names: Sequence[str], first: Floats, second: Floats) -> tuple[Reversal, ...]:
+def find_reversals(names: Sequence[str], first: Floats, second: Floats) -> tuple[Reversal, ...]:
+    """The pairs of systems in opposite order on both test sets, given their means there; the widest first."""
     found = []
     for i, j in combinations(range(len(names)), 2):
         if (first[i] - first[j]) * (second[i] - second[j]) < 0:

@@ -6,7 +6,6 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,8 @@ from rusbeir.datasets.formats.files import open_file
 from rusbeir.datasets.formats.records import Place, not_utf8
 from rusbeir.errors import BadInput, option
 from rusbeir.evaluation.rankings import kendall, tau_ap
-from rusbeir.evaluation.significance import ALPHA, Floats, resample_means
-from rusbeir.report.rankings import MIN_SYSTEMS, Correlation
+from rusbeir.evaluation.significance import Floats, resample_means
+from rusbeir.report.rankings import MIN_SYSTEMS, Correlation, find_reversals
 from rusbeir.report.task_scores import TaskScores, find_task, read_task_scores
 
 SAMPLES = 2_000
@@ -176,10 +175,7 @@ def _average(tasks: Sequence[TaskScores], systems: Sequence[str]) -> TaskScores:
 def _compare(original: TaskScores, port: TaskScores, systems: Sequence[str], gap: float, seed: int) -> TaskValidity:
     means = [np.array([task.means[name] for name in systems]) for task in (original, port)]
     drawn, n_queries = _draw(original, port, systems, means, seed)
-    correlations = []
-    for correlate in (kendall, tau_ap):
-        low, high = np.quantile(correlate(*drawn), [ALPHA / 2, 1 - ALPHA / 2])
-        correlations.append(Correlation(value=float(correlate(*means)), interval=(float(low), float(high))))
+    tau, ap = (Correlation.of(correlate(*means), correlate(*drawn)) for correlate in (kendall, tau_ap))
     ranks = [rankdata(-side, method="min").astype(int).tolist() for side in means]
     moved = sorted(range(len(systems)), key=lambda place: -abs(ranks[0][place] - ranks[1][place]))
     return TaskValidity(
@@ -188,16 +184,16 @@ def _compare(original: TaskScores, port: TaskScores, systems: Sequence[str], gap
         systems=tuple(systems),
         mean_original=float(means[0].mean()),
         mean_port=float(means[1].mean()),
-        kendall=correlations[0],
-        tau_ap=correlations[1],
+        kendall=tau,
+        tau_ap=ap,
         n_queries=n_queries,
-        reversals=_count_reversals(means[0], means[1], gap),
+        reversals=sum(max(one.first, -one.second) > gap for one in find_reversals(systems, means[0], means[1])),
         movers=tuple(
             Move(system=systems[place], rank_original=ranks[0][place], rank_port=ranks[1][place])
             for place in moved[:N_MOVERS]
             if ranks[0][place] != ranks[1][place]
         ),
-        verdict=_judge(correlations[0]),
+        verdict=_judge(tau),
     )
 
 
@@ -221,11 +217,6 @@ def _draw(
         resampled = resample_means(scores, samples=SAMPLES, seed=seed + 1 + (0 if same else place))
         drawn.append(np.take_along_axis(resampled[: len(chosen)], chosen, axis=1))
     return drawn, (len(queries[0]), len(queries[1]))
-
-
-def _count_reversals(original: Floats, port: Floats, gap: float) -> int:
-    gaps = [(original[i] - original[j], port[i] - port[j]) for i, j in combinations(range(len(original)), 2)]
-    return sum(bool(one * other < 0 and max(abs(one), abs(other)) > gap) for one, other in gaps)
 
 
 def _judge(tau: Correlation) -> str:
