@@ -19,10 +19,7 @@ def bench(
             metavar="DATASET...", help="Registered names or paths.", autocompletion=options.complete_datasets
         ),
     ],
-    system: Annotated[
-        list[str] | None,
-        typer.Option("--system", help="A system, such as bm25; repeatable.", autocompletion=options.complete_systems),
-    ] = None,
+    system: options.Systems = None,
     engine: options.Engine = "auto",
     es_url: options.EsUrl = None,
     lang: options.Lang = None,

@@ -26,10 +26,7 @@ def source_bias(
             autocompletion=options.complete_datasets,
         ),
     ],
-    system: Annotated[
-        list[str] | None,
-        typer.Option("--system", help="A system, such as bm25; repeatable.", autocompletion=options.complete_systems),
-    ] = None,
+    system: options.Systems = None,
     engine: options.Engine = "auto",
     es_url: options.EsUrl = None,
     lang: options.Lang = None,
@@ -172,10 +169,7 @@ def position(
             autocompletion=options.complete_datasets,
         ),
     ],
-    system: Annotated[
-        list[str] | None,
-        typer.Option("--system", help="A system, such as bm25; repeatable.", autocompletion=options.complete_systems),
-    ] = None,
+    system: options.Systems = None,
     engine: options.Engine = "auto",
     es_url: options.EsUrl = None,
     lang: options.Lang = None,

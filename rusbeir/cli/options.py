@@ -71,6 +71,10 @@ System: TypeAlias = Annotated[
         autocompletion=complete_systems,
     ),
 ]
+Systems: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--system", help="A system, such as bm25; repeatable.", autocompletion=complete_systems),
+]
 Engine: TypeAlias = Annotated[
     str, typer.Option("--engine", help="auto, tantivy, bm25s or elasticsearch.", autocompletion=complete_engines)
 ]
