@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rusbeir.datasets.formats.files import open_file
-from rusbeir.datasets.formats.records import Place, not_utf8, parse_json
+from rusbeir.datasets.formats.records import Place, parse_json, read_tsv
 from rusbeir.errors import BadInput, unknown
 from rusbeir.experiment import ROWS
 from rusbeir.report.results import read_results
@@ -82,20 +82,15 @@ def _add(task: TaskScores, system: str, value: float, place: str) -> None:
 
 
 def _read_table(path: Path, tasks: dict[tuple[str, str, str], TaskScores]) -> None:
-    with open_file(path) as file:
-        for number, line in enumerate(file, 1):
-            place = Place(str(path), number)
-            if problem := not_utf8(place, line):
-                raise BadInput(f"{place}: {problem[2]}.")
-            cells = line.decode().rstrip("\r\n").split("\t")
-            if number == 1:
-                if tuple(cells[:4]) != COLUMNS[:4] or len(cells) != len(COLUMNS):
-                    raise BadInput(f"{place}: the first line must name the columns {', '.join(COLUMNS)}.")
-                continue
-            if len(cells) != len(COLUMNS):
-                raise BadInput(f"{place}: it has {len(cells)} columns; {len(COLUMNS)} are {', '.join(COLUMNS)}.")
-            *of, system, value = cells
-            _add(_task(tasks, *of), system, _number(value, place), str(place))
+    for place, cells in read_tsv(path):
+        if place.line == 1:
+            if tuple(cells[:4]) != COLUMNS[:4] or len(cells) != len(COLUMNS):
+                raise BadInput(f"{place}: the first line must name the columns {', '.join(COLUMNS)}.")
+            continue
+        if len(cells) != len(COLUMNS):
+            raise BadInput(f"{place}: it has {len(cells)} columns; {len(COLUMNS)} are {', '.join(COLUMNS)}.")
+        *of, system, value = cells
+        _add(_task(tasks, *of), system, _number(value, place), str(place))
 
 
 def _read_mteb(folder: Path, measure: str, tasks: dict[tuple[str, str, str], TaskScores]) -> None:

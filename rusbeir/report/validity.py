@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from rusbeir.datasets.formats.files import open_file
-from rusbeir.datasets.formats.records import Place, not_utf8
+from rusbeir.datasets.formats.records import read_tsv
 from rusbeir.errors import BadInput, option
 from rusbeir.evaluation.rankings import kendall, tau_ap
 from rusbeir.evaluation.significance import Floats, resample_means
@@ -147,15 +146,10 @@ def measure_validity(
 def read_claims(path: Path) -> dict[str, tuple[str, ...]]:
     """model -> the languages that it claims, of a .tsv with these two columns and a line of column names."""
     claims = {}
-    with open_file(path) as file:
-        for number, line in enumerate(file, 1):
-            place = Place(str(path), number)
-            if problem := not_utf8(place, line):
-                raise BadInput(f"{place}: {problem[2]}.")
-            cells = line.decode().rstrip("\r\n").split("\t")
-            if len(cells) != 2:
-                raise BadInput(f"{place}: it has {len(cells)} columns; two are a model and its languages.")
-            claims[cells[0]] = tuple(cells[1].split())
+    for place, cells in read_tsv(path):
+        if len(cells) != 2:
+            raise BadInput(f"{place}: it has {len(cells)} columns; two are a model and its languages.")
+        claims[cells[0]] = tuple(cells[1].split())
     return claims
 
 

@@ -225,6 +225,16 @@ def _not_json(place: Place, line: bytes, error: orjson.JSONDecodeError) -> tuple
     return "json", place, f"not JSON ({reason}); every line must be one complete JSON object"
 
 
+def read_tsv(path: Path) -> Iterator[tuple[Place, list[str]]]:
+    """The cells of each line of a tab-separated file, with its place. Raises BadInput for a line that is not UTF-8."""
+    with open_file(path) as file:
+        for number, line in enumerate(file, 1):
+            place = Place(str(path), number)
+            if problem := not_utf8(place, line):
+                raise BadInput(f"{place}: {problem[2]}.")
+            yield place, line.decode().rstrip("\r\n").split("\t")
+
+
 def not_utf8(place: Place, line: bytes) -> tuple[str, Place, str] | None:
     """The complaint about a line in another encoding; None if it is UTF-8."""
     try:
