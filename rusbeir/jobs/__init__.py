@@ -1,16 +1,20 @@
 """Jobs: what long, paid work needs: a journal, limits, a budget and a client for language models."""
 
+from rusbeir.jobs.asking import Asker, Question, count_answers
 from rusbeir.jobs.budget import Budget, BudgetReached, CharBudget
 from rusbeir.jobs.http import MAX_ANSWER_BYTES, bound_answers
 from rusbeir.jobs.journal import Attempt, Journal, Task, task_key
 from rusbeir.jobs.llm import Llm
-from rusbeir.jobs.llm_answer import Answer, Price, Rejected, Usage
+from rusbeir.jobs.llm_answer import THOUGHTS, Answer, Price, Rejected, Usage, read_object
+from rusbeir.jobs.prompts import digest_prompts, find_prompt_language, read_prompts
 from rusbeir.jobs.task_queue import Size, TaskCounts, TaskQueue, TaskResult
 from rusbeir.jobs.throttle import Exhausted, Limits, Throttle, Transient, retry_after_seconds
 
 __all__ = [
     "MAX_ANSWER_BYTES",
+    "THOUGHTS",
     "Answer",
+    "Asker",
     "Attempt",
     "Budget",
     "BudgetReached",
@@ -20,6 +24,7 @@ __all__ = [
     "Limits",
     "Llm",
     "Price",
+    "Question",
     "Rejected",
     "Size",
     "Task",
@@ -30,6 +35,11 @@ __all__ = [
     "Transient",
     "Usage",
     "bound_answers",
+    "count_answers",
+    "digest_prompts",
+    "find_prompt_language",
+    "read_object",
+    "read_prompts",
     "retry_after_seconds",
     "task_key",
 ]

@@ -115,6 +115,29 @@ def read_answer(response: Mapping[str, Any]) -> Answer:
     )
 
 
+THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+"""What models that think aloud write before their answer."""
+_FENCE = re.compile(r"```(?:json)?(.*?)```", re.DOTALL)
+
+
+def read_object(text: str) -> dict[str, Any] | None:
+    """The JSON object in an answer's text; None where there is none, or it is broken.
+
+    Thoughts before it, a fence or words around it and raw line breaks in its strings do no harm.
+
+    >>> read_object('Sure! ```json\\n{"label": 2}\\n```')
+    {'label': 2}
+    """
+    text = THOUGHTS.sub("", text)
+    for candidate in (text, *_FENCE.findall(text), text[text.find("{") : text.rfind("}") + 1]):
+        try:
+            value = json.loads(candidate, strict=False)
+        except (ValueError, RecursionError):
+            continue
+        return value if isinstance(value, dict) else None
+    return None
+
+
 def read_vectors(response: Mapping[str, Any]) -> list[tuple[int, list[float]]]:
     """(index of the text, vector) of a response of embeddings, by index. Raises Transient where there are none."""
     data = response.get("data")

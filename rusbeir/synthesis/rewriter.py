@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any, ClassVar, Self, Unpack, cast
 
 from rusbeir.errors import BadInput
+from rusbeir.jobs import THOUGHTS, digest_prompts, find_prompt_language, read_prompts
 from rusbeir.languages import english_name
-from rusbeir.storage import data_folder
 from rusbeir.translation.backends import TranslatorOptions, make
-from rusbeir.translation.backends.llm import THOUGHTS, LlmTranslator
+from rusbeir.translation.backends.llm import LlmTranslator
 from rusbeir.translation.translator import Capacity
 
 TEMPERATURE = 0.2
 """Cocktail's."""
 MAX_TEMPERATURE = 2.0
-_PROMPTS = "rewrite.toml"
-_FALLBACK = "en"
+PROMPTS = "rewrite"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +40,8 @@ class Rewriter(LlmTranslator):
     @property
     def signature(self) -> str:
         model = super().signature.split("|")[1]
-        prompts = hashlib.blake2b((data_folder("translation") / "prompts" / _PROMPTS).read_bytes(), digest_size=4)
         heat = f"t:{self.temperature:g}*{self.attempts}"
-        return f"rewrite|{model}|prompt:{prompts.hexdigest()}|seed:{self.seed}|{heat}"
+        return f"rewrite|{model}|prompt:{digest_prompts(PROMPTS)}|seed:{self.seed}|{heat}"
 
     @property
     def capacity(self) -> Capacity:
@@ -54,7 +50,7 @@ class Rewriter(LlmTranslator):
 
     def write_messages(self, text: str, source: str, target: str) -> list[dict[str, str]]:
         """What the model is asked about a document."""
-        prompt = _read_prompts()[find_prompt_language(source)]["prompt"].strip()
+        prompt = read_prompts(PROMPTS)[find_prompt_language(PROMPTS, source)]["prompt"].strip()
         return [{"role": "user", "content": prompt.format(text=text, language=english_name(source))}]
 
     def read_answer(self, answer: str) -> str:
@@ -64,16 +60,6 @@ class Rewriter(LlmTranslator):
     def find_temperature(self, attempt: int) -> float:
         """That of every attempt; at 0, where another seed changes nothing, of the first one."""
         return self.temperature or super().find_temperature(attempt)
-
-
-def find_prompt_language(language: str) -> str:
-    """The language in which a model is asked for texts in that language: the same where there is a prompt in it.
-
-    >>> find_prompt_language("pt-BR"), find_prompt_language("kk")
-    ('pt', 'en')
-    """
-    primary = language.partition("-")[0]
-    return primary if primary in _read_prompts() else _FALLBACK
 
 
 def read_rewriting(answer: str) -> str:
@@ -90,11 +76,5 @@ def read_rewriting(answer: str) -> str:
 
 @cache
 def _label() -> re.Pattern[str]:
-    labels = "|".join(sorted({re.escape(table["label"]) for table in _read_prompts().values()}))
+    labels = "|".join(sorted({re.escape(table["label"]) for table in read_prompts(PROMPTS).values()}))
     return re.compile(rf"^[ \t*_#>]*+(?:{labels})[ \t*_]*+[:：]\*{{0,2}}[ \t]*+", re.IGNORECASE | re.MULTILINE)
-
-
-@cache
-def _read_prompts() -> Mapping[str, Mapping[str, str]]:
-    with (data_folder("translation") / "prompts" / _PROMPTS).open("rb") as file:
-        return tomllib.load(file)

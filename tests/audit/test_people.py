@@ -21,6 +21,7 @@ from rusbeir.audit.judge import DIMENSIONS, judge_port, read_verdict
 from rusbeir.audit.sampling import draw_sample
 from rusbeir.audit.sheets import COLUMNS, make_sheets, read_sheet
 from rusbeir.errors import BadInput
+from rusbeir.jobs import read_object
 from tests.support.openai_server import Reply, completion
 
 SCORES = st.integers(1, 5)
@@ -273,13 +274,14 @@ def test_judge_needs_a_checked_port(make_port, endpoint, tmp_path):
     ],
 )
 def test_verdicts(answer, valid):
-    assert (read_verdict(answer) is not None) is valid
+    found = read_object(answer)
+    assert (found is not None and read_verdict(found) is not None) is valid
 
 
 @settings(deadline=None)
-@given(st.text())
-def test_any_answer(text):
-    read_verdict(text)
+@given(st.dictionaries(st.sampled_from([*DIMENSIONS, "comments"]), st.integers() | st.text() | st.none()))
+def test_any_verdict(found):
+    read_verdict(found)
 
 
 def test_moved_sheets_need_no_port(checked, tmp_path):

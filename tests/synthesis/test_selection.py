@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rusbeir.errors import BadInput
+from rusbeir.jobs import find_prompt_language
 from rusbeir.storage import data_folder
 from rusbeir.synthesis import likeness, selection
-from rusbeir.synthesis.rewriter import Rewriter, find_prompt_language, read_rewriting
+from rusbeir.synthesis.rewriter import PROMPTS, Rewriter, read_rewriting
 from rusbeir.translation.checks import llm_phrases
 from rusbeir.translation.port.fields import load_material, sample_documents
 from rusbeir.types import Dataset, silent
@@ -128,7 +129,7 @@ def test_prompts():
         messages = Rewriter(llm="m").write_messages("A {text} of {braces}.", code, code)
         assert messages[0]["content"].count("A {text} of {braces}.") == 1
         assert "{language}" not in messages[0]["content"]
-    assert find_prompt_language("zh-Hant") == "zh"
+    assert find_prompt_language(PROMPTS, "zh-Hant") == "zh"
     (kazakh,) = Rewriter(llm="m").write_messages("Мәтін.", "kk", "kk")
     assert "in other words, in Kazakh" in kazakh["content"]
 

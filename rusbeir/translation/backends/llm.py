@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from importlib.util import find_spec
 from typing import Any, ClassVar, TypeAlias
 
 from rusbeir.errors import BadInput, missing_extra, option
-from rusbeir.jobs import Answer, Limits, Llm, Rejected, Usage
+from rusbeir.jobs import THOUGHTS, Answer, Limits, Llm, Rejected, Usage, read_object, read_prompts
 from rusbeir.languages import english_name
-from rusbeir.storage import data_folder
 from rusbeir.text import shorten
 from rusbeir.translation.backends.common import PerLoop, ask_sendable, judge_answer, one_by_one
 from rusbeir.translation.backends.registry import preset
@@ -183,18 +179,15 @@ class LlmTranslator:
         return outcome
 
 
-@cache
 def _prompt() -> str:
-    with (data_folder("translation") / "prompts" / "translate.toml").open("rb") as file:
-        return str(tomllib.load(file)["system"])
+    return str(read_prompts("translate")["system"])
 
 
 def _prompt_digest() -> str:
+    # Of the prompt alone: signatures of kept translations hold it.
     return hashlib.blake2b(_prompt().encode(), digest_size=4).hexdigest()
 
 
-THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
-_FENCE = re.compile(r"```(?:json)?(.*?)```", re.DOTALL)
 # A whole object by its frame, whatever quotes and line breaks it contains unescaped; never one that was cut.
 _FRAME = re.compile(r"""\{\s*["']?translation["']?\s*:\s*(["'])(.*)\1\s*,?\s*\}""", re.DOTALL)
 _ESCAPE = re.compile(r'\\(u[0-9a-fA-F]{4}|["\\/bfnrt])')
@@ -212,25 +205,13 @@ def read_translation(answer: str) -> str | None:
     >>> read_translation('{"translation": "Вода ки') is None
     True
     """
+    if (value := read_object(answer)) is not None:
+        translation = value.get("translation")
+        return _joined_surrogates(translation) if isinstance(translation, str) else None
     answer = THOUGHTS.sub("", answer)
-    for candidate in (answer, *_FENCE.findall(answer), _between_braces(answer)):
-        try:
-            value = json.loads(candidate, strict=False)
-        except (ValueError, RecursionError):
-            continue
-        return _string(value)
     if answer.count("translation") == 1 and (frame := _FRAME.search(answer)):
         return _joined_surrogates(_ESCAPE.sub(_unescaped, frame[2]))
     return None
-
-
-def _string(value: Any) -> str | None:
-    translation = value.get("translation") if isinstance(value, dict) else None
-    return _joined_surrogates(translation) if isinstance(translation, str) else None
-
-
-def _between_braces(answer: str) -> str:
-    return answer[answer.find("{") : answer.rfind("}") + 1]
 
 
 def _unescaped(match: re.Match[str]) -> str:

@@ -1,0 +1,170 @@
+"""Questions to a language model with answers in JSON: journaled, within a budget, asked again until one is valid."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from rusbeir.jobs.budget import Budget
+from rusbeir.jobs.journal import Attempt, Journal, Task
+from rusbeir.jobs.llm import Llm
+from rusbeir.jobs.llm_answer import Answer, Rejected, read_object
+from rusbeir.jobs.throttle import Exhausted, Throttle, Transient
+from rusbeir.types import Progress, silent
+
+ATTEMPTS = 3
+"""At one question, each with another seed, until an answer is valid."""
+_RETRY_TEMPERATURE = 0.3
+"""Where the first attempt is at 0, at which another seed would change nothing."""
+_TOKENS_PER_MESSAGE = 16
+"""More than any chat template adds to a message."""
+_MAX_ERROR_CHARS = 200
+_UNBILLED = {"rate-limited", "server"}
+INVALID, REFUSED, CUT = "invalid", "refused", "cut"
+"""The first words of errors: the answer is not what the question asks for, a refusal, or cut at max_tokens."""
+_ANSWERED = (INVALID, REFUSED, CUT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A kind of question: how a task's payload is put to the model, and what of its answer is kept."""
+
+    kind: str
+    write: Callable[[str], Sequence[Mapping[str, str]]]
+    """payload -> messages."""
+    read: Callable[[str, dict[str, Any]], Any]
+    """(payload, JSON object of the answer) -> what is kept, as JSON; None where the answer is not valid."""
+    schema: Mapping[str, Any]
+    max_tokens: int
+    temperature: float = 0.0
+
+
+@dataclass(kw_only=True)
+class Asker:
+    """Asks one model, and records its answers in one journal. For one event loop.
+
+    A request's cost is reserved before it is sent, at one token a byte of the prompt and max_tokens for the answer,
+    which no tokeniser exceeds, and corrected when it is answered: a budget is never exceeded.
+    """
+
+    journal: Journal
+    client: Llm
+    signature: str
+    """The worker in the journal: the model, its prompts and the seed."""
+    seed: int
+    throttle: Throttle
+    budget: Budget
+    progress: Progress = silent
+    unanswered: int = field(default=0, init=False)
+    """Tasks to which the endpoint gave no answer; the next run asks them again."""
+    _done: int = field(default=0, init=False)
+
+    async def run(self, question: Question, tasks: Iterable[Task], total: int) -> None:
+        """Ask about each of the tasks, total in number, which are taken as they are needed.
+
+        Raises what stopped the work, BackendError or BadInput; all that was answered before is kept.
+        """
+        self._done = 0
+        waiting = iter(tasks)
+        stopped = False
+
+        async def work() -> None:
+            nonlocal stopped
+            while not stopped and (task := next(waiting, None)) is not None:
+                try:
+                    self.journal.record([await self._answer(question, task)])
+                except BaseException:
+                    stopped = True
+                    raise
+                self._done += 1
+                self.progress(question.kind, self._done, total)
+
+        workers = [asyncio.create_task(work()) for _ in range(self.throttle.limits.concurrency)]
+        try:
+            await asyncio.gather(*workers)
+        except asyncio.CancelledError:
+            for worker in workers:
+                worker.cancel()
+            raise
+        finally:
+            # What is under way has been paid for: wait for it and record it, also when another question failed.
+            await asyncio.gather(*workers, return_exceptions=True)
+            await self.client.close()
+
+    async def _answer(self, question: Question, task: Task) -> Attempt:
+        """The last attempt at a task; earlier ones have been recorded."""
+        failed = Attempt(task.key, self.signature, "failed")
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                self.journal.record([failed._replace(state="retry")])
+            try:
+                answer = await self._send(question, question.write(task.payload), attempt)
+            except Exhausted as error:
+                # The endpoint failed, not the question: the next run asks again.
+                self.unanswered += 1
+                return failed._replace(state="retry", error=str(error))
+            except Rejected as error:
+                return failed._replace(error=f"{error.reason}: {error.detail}")
+            if (reason := _find_fault(answer)) is None:
+                found = read_object(answer.text)
+                kept = None if found is None else question.read(task.payload, found)
+                if kept is not None:
+                    return failed._replace(state="done", result=orjson.dumps(kept).decode(), error="")
+            said = (answer.refusal or answer.text)[:_MAX_ERROR_CHARS]
+            failed = failed._replace(error=f"{reason or INVALID}: {said}")
+        return failed
+
+    async def _send(self, question: Question, messages: Sequence[Mapping[str, str]], attempt: int) -> Answer:
+        texts = [message["content"] for message in messages]
+        chars = sum(map(len, texts))
+        tokens = sum(len(text.encode("utf-8", "replace")) for text in texts) + _TOKENS_PER_MESSAGE * len(texts)
+        # Some servers put the schema into the prompt.
+        tokens += len(orjson.dumps(question.schema))
+        cost = self.client.price.of(tokens, question.max_tokens)
+
+        async def send() -> Answer:
+            # Each repetition is reserved, too: a broken answer is billed as a good one is.
+            self.budget.reserve(chars, cost)
+            try:
+                answer = await self.client.chat(
+                    messages,
+                    schema=question.schema,
+                    temperature=question.temperature or (_RETRY_TEMPERATURE if attempt else 0.0),
+                    seed=self.seed + attempt,
+                    max_tokens=question.max_tokens,
+                )
+            except Transient as error:
+                if error.reason in _UNBILLED:
+                    self.budget.correct(chars=-chars, cost=-cost)
+                raise
+            except Rejected:
+                self.budget.correct(chars=-chars, cost=-cost)
+                raise
+            # A server that counts no tokens has billed at most what was reserved.
+            if answer.input_tokens or answer.output_tokens:
+                self.budget.correct(cost=self.client.price.of(answer.input_tokens, answer.output_tokens) - cost)
+            return answer
+
+        return await self.throttle.run(send)
+
+
+def count_answers(journal: Journal, signature: str) -> tuple[int, int]:
+    """(attempts of a worker, those whose answers were of no use)."""
+    useless = " OR ".join(f"error LIKE '{reason}:%'" for reason in _ANSWERED)
+    row = journal.read(
+        f"SELECT count(*), sum({useless}) FROM attempt JOIN worker ON worker.number = attempt.worker "
+        "WHERE signature = ?",
+        (signature,),
+    )[0]
+    return row[0], row[1] or 0
+
+
+def _find_fault(answer: Answer) -> str | None:
+    """Why an answer cannot be read at all; None where it may be."""
+    if answer.refusal or answer.finish_reason == "content_filter":
+        return REFUSED
+    return CUT if answer.finish_reason == "length" else None
