@@ -1,6 +1,6 @@
 """Jobs: what long, paid work needs: a journal, limits, a budget and a client for language models."""
 
-from rusbeir.jobs.asking import Asker, Question, count_answers
+from rusbeir.jobs.asking import Asker, Question, bound_request, count_answers
 from rusbeir.jobs.budget import Budget, BudgetReached, CharBudget
 from rusbeir.jobs.http import MAX_ANSWER_BYTES, bound_answers
 from rusbeir.jobs.journal import Attempt, Journal, Task, task_key
@@ -35,6 +35,7 @@ __all__ = [
     "Transient",
     "Usage",
     "bound_answers",
+    "bound_request",
     "count_answers",
     "digest_prompts",
     "find_prompt_language",

@@ -12,7 +12,7 @@ import orjson
 from rusbeir.jobs.budget import Budget
 from rusbeir.jobs.journal import Attempt, Journal, Task
 from rusbeir.jobs.llm import Llm
-from rusbeir.jobs.llm_answer import Answer, Rejected, read_object
+from rusbeir.jobs.llm_answer import Answer, Price, Rejected, read_object
 from rusbeir.jobs.throttle import Exhausted, Throttle, Transient
 from rusbeir.types import Progress, silent
 
@@ -119,12 +119,7 @@ class Asker:
         return failed
 
     async def _send(self, question: Question, messages: Sequence[Mapping[str, str]], attempt: int) -> Answer:
-        texts = [message["content"] for message in messages]
-        chars = sum(map(len, texts))
-        tokens = sum(len(text.encode("utf-8", "replace")) for text in texts) + _TOKENS_PER_MESSAGE * len(texts)
-        # Some servers put the schema into the prompt.
-        tokens += len(orjson.dumps(question.schema))
-        cost = self.client.price.of(tokens, question.max_tokens)
+        chars, cost = bound_request(question, messages, self.client.price)
 
         async def send() -> Answer:
             # Each repetition is reserved, too: a broken answer is billed as a good one is.
@@ -150,6 +145,15 @@ class Asker:
             return answer
 
         return await self.throttle.run(send)
+
+
+def bound_request(question: Question, messages: Sequence[Mapping[str, str]], price: Price) -> tuple[int, float]:
+    """(characters of a request, what it costs at most): one token a byte of the prompt, max_tokens for the answer."""
+    texts = [message["content"] for message in messages]
+    tokens = sum(len(text.encode("utf-8", "replace")) for text in texts) + _TOKENS_PER_MESSAGE * len(texts)
+    # Some servers put the schema into the prompt.
+    tokens += len(orjson.dumps(question.schema))
+    return sum(map(len, texts)), price.of(tokens, question.max_tokens)
 
 
 def count_answers(journal: Journal, signature: str) -> tuple[int, int]:

@@ -7,25 +7,22 @@ the systems is also ordered on its own, and systems of the judge's family are le
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache, partial
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from rusbeir.errors import BadInput, option
 from rusbeir.evaluation import agreement, evaluate
+from rusbeir.evaluation.families import find_families
 from rusbeir.evaluation.rankings import kendall, tau_ap
 from rusbeir.evaluation.significance import SAMPLES, Floats, resample_means
 from rusbeir.report.rankings import MIN_SYSTEMS, Correlation
 from rusbeir.types import Qrels, Run
 
 MAX_LABEL = 10
-_FAMILIES = Path(__file__).parent / "families.toml"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,21 +149,6 @@ def judge_labels(
         order=_order(scores[:, able], seed),
         upper_half=_order(scores[:, able[: (len(able) + 1) // 2]], seed),
     )
-
-
-def find_families(name: str) -> frozenset[str]:
-    """The families of models that a model's or a system's name tells of.
-
-    >>> sorted(find_families("bm25 >> rerank(bge-reranker-v2-gemma)"))
-    ['bge', 'gemini']
-    """
-    return frozenset(family for family, pattern in _read_families().items() if pattern.search(name.lower()))
-
-
-@cache
-def _read_families() -> Mapping[str, re.Pattern[str]]:
-    table = tomllib.loads(_FAMILIES.read_text(encoding="utf-8"))
-    return {family: re.compile(rf"(?<![a-z])(?:{'|'.join(map(re.escape, names))})") for family, names in table.items()}
 
 
 def _refuse_outside(of: str, labels: Qrels, size: int) -> None:

@@ -11,7 +11,8 @@ from krippendorff import alpha as krippendorff_alpha
 from rusbeir.datasets import read_qrels
 from rusbeir.errors import BadInput
 from rusbeir.evaluation.agreement import alpha, count_confusion, estimate_mean, kappa, resample_topics, strictness
-from rusbeir.report.judges import find_families, judge_labels
+from rusbeir.evaluation.families import find_families
+from rusbeir.report.judges import judge_labels
 
 GOLDEN = Path(__file__).parents[3] / "shared" / "golden"
 Labels = dict[str, dict[str, int]]
