@@ -332,11 +332,12 @@ def resolve_on(
     progress: Progress,
     accept_difference: bool = False,
     measured: Collection[str] = (),
+    judged: bool = True,
 ) -> tuple[Dataset, list[System]]:
     """The loaded dataset, and the systems resolved for its language; a resolved system stays as it is.
 
     A system alone that lacks an extra, a key or a model is refused before a registered dataset is fetched, unless its
-    name is in measured: a row that is there needs nothing.
+    name is in measured: a row that is there needs nothing. judged=False takes datasets without judgements, too.
     """
     if k < 1:
         raise BadInput(f"k is {k}; ask for at least 1 hit per query.")
@@ -351,7 +352,10 @@ def resolve_on(
             early[0].check_available()
         systems = systems if entry.self_retrieval else early
     if not isinstance(dataset, Dataset):
-        dataset = load(dataset, language=language, split=split, accept_difference=accept_difference, progress=progress)
+        dataset = load(
+            dataset, language=language, split=split, judged=judged, accept_difference=accept_difference,
+            progress=progress,
+        )  # fmt: skip
     card = dataset.card
     return dataset, [
         resolve(one, language=card.language, engine=engine, self_suffixes=card.self_suffixes)
@@ -429,7 +433,7 @@ def search(
     """
     if isinstance(queries, str):
         queries = {queries: queries}
-    dataset, (resolved,) = resolve_on(dataset, [system], k, engine, language, split, progress)
+    dataset, (resolved,) = resolve_on(dataset, [system], k, engine, language, split, progress, judged=False)
     budget = CharBudget(Path(out), budget_chars) if budget_chars is not None else None
     settings = RunSettings(progress=progress, budget=budget)
     ready = resolved.prepare(dataset.corpus, dataset.fingerprint, settings)

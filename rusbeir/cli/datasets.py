@@ -88,8 +88,9 @@ def info(
     try:
         with output.progress() as progress:
             loaded = load(
-                dataset, language=lang, split=split, download=False, accept_difference=True, progress=progress
-            )
+                dataset, language=lang, split=split, judged=False, download=False, accept_difference=True,
+                progress=progress,
+            )  # fmt: skip
     except NotAtHand as missing:
         entry = get_entry(dataset)
         document = {key: value for key in _REGISTERED if (value := getattr(entry, key))}

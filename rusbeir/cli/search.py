@@ -36,7 +36,7 @@ def search(
     engine = options.engine_at(engine, es_url)
     with output.progress() as progress:
         settings = RunSettings(progress=progress, budget=CharBudget(out, budget_chars) if budget_chars else None)
-        loaded, (resolved,) = resolve_on(dataset, [system], k, engine, lang, split, progress)
+        loaded, (resolved,) = resolve_on(dataset, [system], k, engine, lang, split, progress, judged=False)
         ready = resolved.prepare(loaded.corpus, loaded.fingerprint, settings)
     found = ready.retriever.search({"q": query}, k)["q"]
     hits = [

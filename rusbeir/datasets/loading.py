@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from pkgutil import resolve_name
@@ -25,7 +25,7 @@ from rusbeir.types import Card, Dataset, Progress, Qrels, silent
 
 COUNTS = ("n_docs", "n_queries", "n_qrels")
 Expected: TypeAlias = Mapping[str, Any]
-"""What an entry or a card says about the content: counts by the names in COUNTS, a fingerprint; all optional."""
+"""What an entry or a card says of the content: counts by the names in COUNTS, a fingerprint, judged; all optional."""
 
 ALL_SPLITS = "all"
 """The split that stands for all of a dataset."""
@@ -41,6 +41,7 @@ def load(
     *,
     language: str | None = None,
     split: str | None = None,
+    judged: bool = True,
     download: bool = True,
     accept_difference: bool = False,
     progress: Progress = silent,
@@ -50,8 +51,9 @@ def load(
     A path's language comes from its card.json, else from the argument; its split from the argument, else from the card,
     and may be omitted if there is only one. The split "all" joins the queries and judgements of all splits. With
     download=False nothing is fetched. A registered dataset whose counts differ from those registered is refused, or
-    with accept_difference renamed: "mini/ru (differs)". Raises UnknownName, or BadInput with file and line, or with
-    what to put where.
+    with accept_difference renamed: "mini/ru (differs)". One whose judgements are not published is refused, or with
+    judged=False loaded with all its queries and without qrels, for systems to be run on. Raises UnknownName, or
+    BadInput with file and line, or with what to put where.
 
     >>> load("xquad/ru").corpus["0-0"].text[1:15]  # doctest: +SKIP
     'Защита Пэнтерс'
@@ -60,6 +62,7 @@ def load(
         name_or_path,
         language=language,
         split=split,
+        judged=judged,
         download=download,
         accept_difference=accept_difference,
         progress=progress,
@@ -77,6 +80,7 @@ def load_qrels(
     places: Sequence[tuple[str | Path, str | None]] = [(name_or_path, split)]
     if split == ALL_SPLITS:
         places = find_splits(name_or_path, split, ()) or [(name_or_path, None)]
+    _refuse_unjudged(places)
     joined: dict[str, Mapping[str, int]] = {}
     for place, one in places:
         reader, *_ = open_reader(place, language=language, split=one, progress=progress)
@@ -113,6 +117,7 @@ def load_splits(
     split: str | None = None,
     also: Collection[str] = (),
     all_queries: bool = False,
+    judged: bool = True,
     download: bool = True,
     accept_difference: bool = False,
     progress: Progress = silent,
@@ -126,6 +131,8 @@ def load_splits(
     places: Sequence[tuple[str | Path, str | None]] = [(name_or_path, None if split == ALL_SPLITS else split)]
     if not registered and (split == ALL_SPLITS or (split and also)):
         places = find_splits(name_or_path, split, also) or places
+    if judged:
+        _refuse_unjudged(places)
     opened = [
         open_reader(place, language=language, split=one, download=download, progress=progress) for place, one in places
     ]
@@ -137,21 +144,23 @@ def load_splits(
     corpus = _open_documents(reader, card.ignore_titles, progress)
     splits: dict[str, Qrels] = {one.split: collect(one.judgements(refuse)) for one, *_ in opened}
     qrels, *others = splits.values()
-    for judged in others:
-        qrels = {**qrels, **{query_id: {**qrels.get(query_id, {}), **judged[query_id]} for query_id in judged}}
+    for more in others:
+        qrels = {**qrels, **{query_id: {**qrels.get(query_id, {}), **more[query_id]} for query_id in more}}
     if len(splits) > 1:
         name = card.name if places[0][0] == name_or_path else str(name_or_path)
         card = dataclasses.replace(card, name=name, split=ALL_SPLITS)
+    unjudged = {one.split for one, _, expected in opened if not expected.get("judged", True)}
     queries: dict[str, str] = {}
+    n_queries: dict[str, int] = {}
     metadata: dict[str, Extra] = {}
     file = str(reader.corpus_files[0])
     for one, *_ in opened:
-        if queries and not all_queries and qrels.keys() <= queries.keys():
+        if queries and not all_queries and not unjudged and qrels.keys() <= queries.keys():
             break  # All splits have the same file of queries.
         seen = set()
         for place, query, extra in one.queries(refuse):
             file = place.file
-            if query.query_id not in qrels and not all_queries:
+            if query.query_id not in qrels and not all_queries and one.split not in unjudged:
                 continue
             if query.query_id in seen:
                 refuse("repeat", place, f"the query id {query.query_id!r} is repeated; ids must be unique")
@@ -159,14 +168,17 @@ def load_splits(
             queries.setdefault(query.query_id, query.text)
             if extra:
                 metadata.setdefault(query.query_id, extra)
-    if queries.keys().isdisjoint(qrels):
+        n_queries[one.split] = len(seen)
+    if queries.keys().isdisjoint(qrels) and not unjudged:
         raise BadInput(f"{file}: none of its queries is judged in the split {', '.join(splits)!r}.")
     if missing := [query_id for query_id in qrels if query_id not in queries]:
         raise BadInput(f"{file}: {len(missing)} judged queries of the split have no text, such as {missing[0]!r}.")
     if registered or places[0][0] != name_or_path:
         differences: list[str] = []
-        for (_, _, expected), judged in zip(opened, splits.values(), strict=True):
-            counts = zip(COUNTS, (len(corpus), len(judged), sum(map(len, judged.values()))), strict=True)
+        for one, _, expected in opened:
+            of_split = splits[one.split]
+            n_asked = n_queries[one.split] if one.split in unjudged else len(of_split)
+            counts = zip(COUNTS, (len(corpus), n_asked, sum(map(len, of_split.values()))), strict=True)
             differences += [f"{key} is {n:,}, not {expected[key]:,}" for key, n in counts if expected.get(key, n) != n]
         marked = f"{card.name} (differs)"
         if differences and not accept_difference:
@@ -193,6 +205,15 @@ def find_splits(name_or_path: str | Path, split: str, also: Collection[str]) -> 
     if split not in (ALL_SPLITS, *known):
         return []
     return [place for name, place in known.items() if split in (ALL_SPLITS, name) or name in also]
+
+
+def _refuse_unjudged(places: Iterable[tuple[str | Path, str | None]]) -> None:
+    for place, _ in places:
+        if isinstance(place, str) and (entry := find_entry(place)) and not entry.judged:
+            raise BadInput(
+                f"{entry.name}: its judgements are not published, so nothing can be measured on it. "
+                "`rusbeir airbench run` writes the result files that AIR-Bench scores."
+            )
 
 
 def _open_documents(reader: DatasetReader, ignore_titles: bool, progress: Progress) -> JsonlCorpus:
@@ -247,6 +268,7 @@ def _open_entry(
         view=entry.options.get("view"),
         also=tuple(also),
         options=entry.options,
+        judged=entry.judged,
     )
     reader: DatasetReader = resolve_name(FORMATS[entry.format].open)(request)
     card = Card(
@@ -259,7 +281,8 @@ def _open_entry(
         ignore_titles=entry.ignore_titles,
         self_suffixes=reader.id_suffixes if entry.self_retrieval else (),
     )
-    return reader, card, {key: getattr(entry, key) for key in COUNTS if getattr(entry, key)}
+    counts = {key: getattr(entry, key) for key in COUNTS if getattr(entry, key)}
+    return reader, card, counts | ({} if entry.judged else {"judged": False})
 
 
 def _open_path(

@@ -47,6 +47,8 @@ class RegistryEntry:
     source: str = ""
     revision: str = ""
     ignore_titles: bool = False
+    judged: bool = True
+    """False where the judgements of this split are not published: it has queries that systems can be run on."""
     self_retrieval: bool = False
     """True if a hit with the id of the query is removed before the cut-off, as where queries are documents, too."""
     n_docs: int = 0

@@ -103,6 +103,7 @@ class _Validation:
         self._reader = reader
         self._card = card
         self._expected = expected
+        self._judged = expected.get("judged", True)
         self._progress = progress
         self._notes = _Notes()
         self._doc_hashes: Array | None = None
@@ -199,7 +200,7 @@ class _Validation:
                 self._notes.warning("negative grade", place, f"the grade {grade} counts as not relevant")
             docs[doc_id] = grade
         file = Place(place.file)
-        if not self._qrels.keys() & self._queries.keys():
+        if self._judged and not self._qrels.keys() & self._queries.keys():
             self._notes.error("none judged", file, f"no query is judged in the split {self._reader.split!r}")
         for query_id, docs in self._qrels.items():
             if max(docs.values()) <= 0:
@@ -219,7 +220,8 @@ class _Validation:
 
     def _compare_with_expected(self) -> None:
         expected = self._expected
-        judged = {query_id: self._queries[query_id] for query_id in self._qrels if query_id in self._queries}
+        asked = self._qrels if self._judged else self._queries
+        judged = {query_id: self._queries[query_id] for query_id in asked if query_id in self._queries}
         n_docs = 0 if self._doc_hashes is None else len(self._doc_hashes)
         counts = dict(zip(COUNTS, (n_docs, len(judged), sum(map(len, self._qrels.values()))), strict=True))
         place = Place(self._card.name)

@@ -15,7 +15,7 @@ from rusbeir.datasets.registry import md5sums
 
 # family (the first part of a name): entries, and how many of them have a checksum
 FAMILIES = {
-    "air-bench": (4, 0),
+    "air-bench": (2 * 53 + 1 + 15 + 28, 0),
     "beir": (40, 40),
     "cocktail": (16 * 3, 16 * 3),
     "mini": (2, 2),
@@ -59,6 +59,20 @@ def test_the_public_sets_of_beir(name: str):
     assert entry.n_docs
     assert entry.n_queries
     assert entry.n_qrels
+
+
+def test_air_bench_has_the_datasets_of_its_tables():
+    """AIR-Bench's docs/available_tasks.md: 69 datasets in 13 languages (24.05), 28 in 2 (24.04); only dev is judged."""
+    entries = {name: entry for name, entry in read_registry().items() if name.startswith("air-bench/")}
+    for version, n_datasets, n_languages in (("24.05", 69, 13), ("24.04", 28, 2)):
+        of_version = {name: entry for name, entry in entries.items() if name.startswith(f"air-bench/{version}/")}
+        assert len({name.rpartition("/")[0] for name in of_version}) == n_datasets
+        assert len({entry.language for entry in of_version.values()}) == n_languages
+    for name, entry in entries.items():
+        assert entry.judged == (entry.split == "dev"), name
+        assert entry.n_docs, name
+        assert entry.n_queries, name
+    assert all(entry.judged for name, entry in read_registry().items() if name not in entries)
 
 
 def test_entries_of_one_archive_share_it():

@@ -8,6 +8,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from rusbeir.datasets import RegistryEntry
+
 DOCS = [
     {"_id": "d1", "title": "Мост", "text": "Мост через реку."},
     {"_id": "d2", "title": "", "text": "Река под мостом."},
@@ -157,3 +161,46 @@ def arrow(folder: Path) -> Path:
     put(folder / "queries.arrow", QUERIES)
     put(folder / "qrels" / "test.arrow", QRELS)
     return folder
+
+
+def air_bench_versions(folder: Path, name: str) -> Path:
+    """A repository that has that dataset of both versions of AIR-Bench, and one of the judgements of dev."""
+    name = name.replace("-", "_")
+    new = {f"corpus_{name}": DOCS, f"queries_{name}_test": QUERIES[2:], f"queries_{name}_dev": QUERIES[:2]}
+    old = {f"corpus_{name}": DOCS[:1], f"queries_{name}": QUERIES}
+    for version, tables in (("AIR-Bench_24.04", old), ("AIR-Bench_24.05", new)):
+        for split, table in tables.items():
+            put(folder / version / f"{split}.jsonl", renamed(table, id="id"))
+    readme(
+        folder,
+        {
+            version: {split: f"{version}/{split}.jsonl" for split in tables}
+            for version, tables in (("AIR-Bench_24.04", old), ("AIR-Bench_24.05", new))
+        },
+    )
+    beside = folder.with_name(f"qrels-{folder.name}-dev")
+    readme(beside, {"AIR-Bench_24.05": {f"qrels_{name}_dev": "dev.jsonl"}})
+    put(beside / "dev.jsonl", renamed(QRELS, query="qid", corpus="docid", score="relevance"))
+    return folder
+
+
+def register_air_bench(monkeypatch: pytest.MonkeyPatch, data: Path) -> None:
+    """Make the registry hold a dataset of each kind of AIR-Bench, of the content of the sample, below that folder."""
+    entries = {}
+    for repository, path, view in (
+        ("qa_wiki_ru", "qa/wiki/ru", "default"),
+        ("long-doc_book_ru", "long-doc/book/ru/long-book_1", "long-book_1"),
+    ):
+        air_bench_versions(data / "hub" / "AIR-Bench" / repository, view)
+        for version, split, n_docs, n_queries in (
+            ("24.05", "dev", 3, 2), ("24.05", "test", 3, 1), ("24.04", "test", 1, 3),
+        ):  # fmt: skip
+            name = f"air-bench/{version}/{path}/{split}"
+            hub = (f"AIR-Bench/{repository}", *([f"AIR-Bench/qrels-{repository}-dev"] if split == "dev" else []))
+            entries[name] = RegistryEntry(
+                name=name, format="hub", language="ru", split=split, hub=hub, judged=split == "dev",
+                options={"version": f"AIR-Bench_{version}", "view": view}, n_docs=n_docs, n_queries=n_queries,
+            )  # fmt: skip
+    for module in ("datasets.registry", "datasets.loading"):
+        monkeypatch.setattr(f"rusbeir.{module}.read_registry", lambda: entries)
+    monkeypatch.setenv("RUSBEIR_DATA", str(data))

@@ -48,7 +48,7 @@ def fetch_repositories(
     A repository is taken from hub/<owner>/<name> in one of the folders if it is there; else from the hub's cache or
     the hub. Raises BadInput if a part is in none of them, NotAtHand if it would have to be downloaded and may not.
     """
-    needed = list(FORMATS[entry.format].parts)
+    needed = [role for role in FORMATS[entry.format].parts if entry.judged or role != "qrels"]
     roots = []
     for text in entry.hub:
         name, _, revision = text.partition("@")

@@ -42,14 +42,15 @@ def open_hub(request: ReadRequest) -> HubReader:
     """The dataset in the folders. Raises BadInput or UnknownName for a part or a split that is not there."""
     roots = (request.path, *(request.also or _find_judgements(request.path, request.split)))
     split = request.split or _only_split(roots, request)
+    roles = [role for role in _ROLES if request.judged or role != "qrels"]
     parts: dict[str, tuple[Path, ...]] = {}
     for root in roots:
-        missing = [role for role in _ROLES if role not in parts]
+        missing = [role for role in roles if role not in parts]
         found = read_layout(root).parts(missing, split, request.options)
         for role, files in found.items():
             refuse_missing_shards(root, files)
             parts[role] = tuple(root / file for file in files)
-    for role in _ROLES:
+    for role in roles:
         if role not in parts:
             where = ", ".join(map(str, roots))
             of = f" of {request.view!r}" if request.view else ""
@@ -59,7 +60,7 @@ def open_hub(request: ReadRequest) -> HubReader:
         split=split,
         corpus_files=parts["corpus"],
         queries_files=parts["queries"],
-        qrels_files=parts["qrels"],
+        qrels_files=parts.get("qrels", ()),
         plain_corpus=corpus if not more and corpus.suffix == ".jsonl" and _has_beir_keys(corpus) else None,
     )
 

@@ -61,9 +61,14 @@ class Layout:
 
     def parts(self, roles: Iterable[str], split: str | None, options: Mapping[str, Any]) -> dict[str, list[str]]:
         """role -> its files, by the pattern that the options give for it, else by the layout; without missing roles."""
-        view = options.get("view")
+        view, version = options.get("view"), options.get("version")
         found = {
-            role: self.match([options[role]]) if role in options else self.files(role, split, view) for role in roles
+            role: self.match([options[role]])
+            if role in options
+            else self._of_version(version, role, split, view)
+            if version
+            else self.files(role, split, view)
+            for role in roles
         }
         return {role: files for role, files in found.items() if files}
 
@@ -79,6 +84,15 @@ class Layout:
         chosen = by_split.get(split or "") or (next(iter(by_split.values())) if len(by_split) == 1 else [])
         return chosen if role != "qrels" or split is None or split in by_split else []
 
+    def _of_version(self, version: str, role: str, split: str | None, view: str | None) -> list[str]:
+        """The files of one version of AIR-Bench: its splits are corpus_<name> and queries_<name>_<split>.
+
+        In version 24.04, which has one split, queries_<name>.
+        """
+        splits = self.configs.get(version, {})
+        name = f"{role}_{view}".replace("-", "_")
+        return self.match(splits.get(f"{name}_{split}") or splits.get(name) or ())
+
     def by_split(self, role: str, view: str | None) -> dict[str, list[str]]:
         """split -> files of that role; {} if there are none."""
         return self._configured(role, view) or self._conventional(role, view)
@@ -87,10 +101,11 @@ class Layout:
         names = [name.format(view=view) for name in (_CONFIGS_OF_VIEW if view else _CONFIGS)[role]]
         found = next((self.configs[name] for name in names if name in self.configs), None)
         if found is None:
-            # AIR-Bench: one configuration for each version, whose splits are corpus_<name>, queries_<name>_<split>, …
+            # AIR-Bench: a configuration for each version, of which a folder without a registered name gives the newest.
             prefix = f"{role}_{view}" if view else f"{role}_"
-            splits = {k: v for version in self.configs.values() for k, v in version.items() if k.startswith(prefix)}
-            found = {key.rpartition("_")[2]: patterns for key, patterns in splits.items()}
+            versions = (self.configs[name] for name in sorted(self.configs, reverse=True))
+            named = ({key: one for key, one in splits.items() if key.startswith(prefix)} for splits in versions)
+            found = {key.rpartition("_")[2]: patterns for key, patterns in next(filter(None, named), {}).items()}
         matched = {split: self.match(patterns) for split, patterns in found.items()}
         return {split: files for split, files in matched.items() if files}
 

@@ -76,6 +76,8 @@ class ReadRequest:
     """Which of several datasets made of the same files is meant; None for the format's first."""
     also: tuple[Path, ...] = ()
     """Other folders that hold parts of the same dataset, as repositories of judgements do."""
+    judged: bool = True
+    """Whether it must have judgements."""
     options: Mapping[str, Any] = field(default_factory=dict)
 
 

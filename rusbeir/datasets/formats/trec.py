@@ -49,9 +49,9 @@ def read_qrels(path: str | Path) -> dict[str, dict[str, int]]:
 def read_run(path: str | Path) -> dict[str, dict[str, float]]:
     """query_id -> {doc_id: score}, in file order; queries that the file leaves out are left out.
 
-    TREC (query, Q0, document, rank, score, tag; ranks are ignored, as trec_eval does) or BEIR's JSON. Raises
-    BadInput, with file and line, for another number of columns, a score that is not a finite number,
-    and a repeated pair.
+    TREC (query, Q0, document, rank, score, tag; ranks are ignored, as trec_eval does), BEIR's JSON or a result file
+    of AIR-Bench. Raises BadInput, with file and line, for another number of columns, a score that is not a finite
+    number, and a repeated pair.
 
     >>> read_run("bm25.run.gz")["1"]  # doctest: +SKIP
     {'31715818': 12.25, '10786948': 7.5}
@@ -177,6 +177,10 @@ def _read_json(data: bytes, file: str, value_of: Callable[[Any], _V | None]) -> 
         table = json.loads(data, object_pairs_hook=_unique)
     except ValueError as error:
         raise BadInput(f"{file}: {error}.") from error
+    if "benchmark_version" in table and "search_results" in table:
+        table = table["search_results"]  # a result file of AIR-Bench
+        if not isinstance(table, dict):
+            raise BadInput(f'{file}: "search_results" must be an object of queries.')
     result: dict[str, dict[str, _V]] = {}
     for query_id, docs in table.items():
         if not isinstance(docs, dict):
