@@ -12,7 +12,7 @@ import typer
 from typer.exceptions import TyperException
 
 from rusbeir import __version__
-from rusbeir.cli import audit, cache, datasets, diagnose, es, interrupt, languages, output, synth
+from rusbeir.cli import airbench, audit, cache, datasets, diagnose, es, interrupt, languages, output, synth
 from rusbeir.cli.analyze import analyze
 from rusbeir.cli.bench import bench
 from rusbeir.cli.compare import compare
@@ -45,7 +45,7 @@ app = typer.Typer(
 for verb in (analyze, bench, compare, demo, evaluate, index, judge, port, report, reproduce, search, tune, validity):
     # The name of its module, as Python has an eval() already.
     app.command(verb.__module__.rpartition(".")[2])(verb)
-for group in (audit, cache, datasets, diagnose, es, languages, synth):
+for group in (airbench, audit, cache, datasets, diagnose, es, languages, synth):
     app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
 
 

@@ -85,7 +85,7 @@ def write_run(path: str | Path, run: Run, tag: str) -> None:
         raise BadInput(f"The tag of a run must be one word, not {tag!r}.")
     path = Path(path)
     if path.name.removesuffix(".gz").endswith(".json"):
-        _write(path, [orjson.dumps({query_id: _finite_scores(query_id, docs) for query_id, docs in run.items()})])
+        _write(path, [orjson.dumps({query_id: finite_scores(query_id, docs) for query_id, docs in run.items()})])
     else:
         _write(path, _trec_run(run, tag))
 
@@ -102,7 +102,7 @@ def _write(path: Path, lines: Iterable[bytes]) -> None:
 
 def _trec_run(run: Run, tag: str) -> Iterator[bytes]:
     for query_id, docs in run.items():
-        hits = _finite_scores(query_id, docs)
+        hits = finite_scores(query_id, docs)
         for record_id in (query_id, *hits):
             _refuse_space(record_id)
         ranked = sorted(((score, doc_id) for doc_id, score in hits.items()), reverse=True)
@@ -126,8 +126,8 @@ def qrels_lines(qrels: Qrels) -> Iterator[bytes]:
             yield f"{_cell(query_id)}\t{_cell(doc_id)}\t{grade}\n".encode()
 
 
-def _finite_scores(query_id: str, docs: Mapping[str, float]) -> dict[str, float]:
-    """The scores as Python floats, since numpy's are printed differently."""
+def finite_scores(query_id: str, docs: Mapping[str, float]) -> dict[str, float]:
+    """The scores as Python floats, since numpy's are printed differently. Raises BadInput for NaN and infinity."""
     hits = {doc_id: float(score) for doc_id, score in docs.items()}
     for doc_id, score in hits.items():
         if not math.isfinite(score):
