@@ -49,7 +49,7 @@ def run(
 
     A file of the same recipe is kept, so the same command resumes what was interrupted.
 
-    Example: rusbeir airbench run air-bench/24.05/qa/wiki/ru --system 'bm25 >> rerank(bge-reranker-v2-m3,depth=100)'
+    Example: rusbeir airbench run air-bench/24.05/qa/wiki/ru --system bm25
     """
     from rusbeir.report.air_bench import write_results
 
