@@ -1,6 +1,6 @@
 """Jobs: what long, paid work needs: a journal, limits, a budget and a client for language models."""
 
-from rusbeir.jobs.asking import Asker, Question, bound_request, count_answers
+from rusbeir.jobs.asking import INVALID, Asker, Question, Unfit, bound_request, count_answers
 from rusbeir.jobs.budget import Budget, BudgetReached, CharBudget
 from rusbeir.jobs.http import MAX_ANSWER_BYTES, bound_answers
 from rusbeir.jobs.journal import Attempt, Journal, Task, task_key
@@ -11,6 +11,7 @@ from rusbeir.jobs.task_queue import Size, TaskCounts, TaskQueue, TaskResult
 from rusbeir.jobs.throttle import Exhausted, Limits, Throttle, Transient, retry_after_seconds
 
 __all__ = [
+    "INVALID",
     "MAX_ANSWER_BYTES",
     "THOUGHTS",
     "Answer",
@@ -33,6 +34,7 @@ __all__ = [
     "TaskResult",
     "Throttle",
     "Transient",
+    "Unfit",
     "Usage",
     "bound_answers",
     "bound_request",

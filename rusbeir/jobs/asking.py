@@ -29,6 +29,10 @@ INVALID, REFUSED, CUT = "invalid", "refused", "cut"
 _ANSWERED = (INVALID, REFUSED, CUT)
 
 
+class Unfit(Exception):
+    """An answer is not valid; the message is a word that says why. Question.read may raise it in place of None."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Question:
     """A kind of question: how a task's payload is put to the model, and what of its answer is kept."""
@@ -37,7 +41,7 @@ class Question:
     write: Callable[[str], Sequence[Mapping[str, str]]]
     """payload -> messages."""
     read: Callable[[str, dict[str, Any]], Any]
-    """(payload, JSON object of the answer) -> what is kept, as JSON; None where the answer is not valid."""
+    """(payload, JSON object of the answer) -> what is kept, as JSON; None, or Unfit, where the answer is not valid."""
     schema: Mapping[str, Any]
     max_tokens: int
     temperature: float = 0.0
@@ -110,8 +114,11 @@ class Asker:
             except Rejected as error:
                 return failed._replace(error=f"{error.reason}: {error.detail}")
             if (reason := _find_fault(answer)) is None:
-                found = read_object(answer.text)
-                kept = None if found is None else question.read(task.payload, found)
+                found, kept = read_object(answer.text), None
+                try:
+                    kept = None if found is None else question.read(task.payload, found)
+                except Unfit as unfit:
+                    reason = f"{INVALID} {unfit}"
                 if kept is not None:
                     return failed._replace(state="done", result=orjson.dumps(kept).decode(), error="")
             said = (answer.refusal or answer.text)[:_MAX_ERROR_CHARS]
@@ -158,7 +165,7 @@ def bound_request(question: Question, messages: Sequence[Mapping[str, str]], pri
 
 def count_answers(journal: Journal, signature: str) -> tuple[int, int]:
     """(attempts of a worker, those whose answers were of no use)."""
-    useless = " OR ".join(f"error LIKE '{reason}:%'" for reason in _ANSWERED)
+    useless = " OR ".join(f"error LIKE '{reason}%'" for reason in _ANSWERED)
     row = journal.read(
         f"SELECT count(*), sum({useless}) FROM attempt JOIN worker ON worker.number = attempt.worker "
         "WHERE signature = ?",

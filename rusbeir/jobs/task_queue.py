@@ -45,6 +45,14 @@ class TaskResult(NamedTuple):
     attempts: int
 
 
+class Outcome(NamedTuple):
+    """What came of a task."""
+
+    state: Literal["done", "failed"]
+    result: str
+    error: str
+
+
 @dataclass(frozen=True)
 class TaskQueue:
     """The tasks of one kind in a journal, with what one worker did of them. Holds one page of them in memory."""
@@ -103,17 +111,21 @@ class TaskQueue:
 
     def answers(self, keys: Sequence[bytes]) -> dict[bytes, str]:
         """key -> result, for those of the keys whose tasks are done."""
-        found: dict[bytes, str] = {}
+        return {key: one.result for key, one in self.outcomes(keys).items() if one.state == "done"}
+
+    def outcomes(self, keys: Sequence[bytes]) -> dict[bytes, Outcome]:
+        """key -> what came of its task, for those of the keys whose tasks are done or have failed."""
+        found: dict[bytes, Outcome] = {}
         for start in range(0, len(keys), MAX_KEYS_PER_QUERY):
             page = keys[start : start + MAX_KEYS_PER_QUERY]
             rows = self.journal.read(
-                f"SELECT task.key, attempt.result FROM task CROSS JOIN standing ON standing.worker = {_WORKER} "
-                "AND standing.task = task.number AND standing.state = 'done' "
-                "CROSS JOIN attempt ON attempt.number = standing.attempt "
+                f"SELECT task.key, standing.state, attempt.result, attempt.error FROM task CROSS JOIN standing "
+                f"ON standing.worker = {_WORKER} AND standing.task = task.number "
+                "AND standing.state IN ('done', 'failed') CROSS JOIN attempt ON attempt.number = standing.attempt "
                 f"WHERE task.key IN ({','.join('?' * len(page))})",
                 (self.worker, *page),
             )
-            found.update((key, text_of(result)) for key, result in rows)
+            found.update((key, Outcome(state, text_of(result), text_of(error))) for key, state, result, error in rows)
         return found
 
     def reset(self, keys: Iterable[bytes]) -> int:

@@ -1,6 +1,15 @@
 """Synthesis: datasets that a language model makes of others."""
 
+from rusbeir.synthesis.estimates import QueriesEstimate, estimate_queries
+from rusbeir.synthesis.queries import make_queries
 from rusbeir.synthesis.rewrite import estimate_rewrite, rewrite
 from rusbeir.synthesis.splits import split_dev_test
 
-__all__ = ["estimate_rewrite", "rewrite", "split_dev_test"]
+__all__ = [
+    "QueriesEstimate",
+    "estimate_queries",
+    "estimate_rewrite",
+    "make_queries",
+    "rewrite",
+    "split_dev_test",
+]

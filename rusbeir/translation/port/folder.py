@@ -57,19 +57,30 @@ def open_port_folder(
     formerly. Raises BadInput where out contains something else than a port, a port of something else, or a symbolic
     link, and BackendError while another process uses it.
     """
+    with hold_folder(out, more=more):
+        if any(_WORKING.fullmatch(path.name) for path in out.iterdir()):
+            _gather(out, meta, formerly)
+        with _open_journal(out / WORK, meta, given, more=more) as (journal, chain):
+            journal.set_meta({TRANSLATORS: dump_entries(chain)})
+            yield journal, chain
+
+
+@contextlib.contextmanager
+def hold_folder(out: Path, *, more: bool = False) -> Iterator[None]:
+    """Hold a folder with a journal in its subfolder WORK, or a new one; what a killed process left there is removed.
+
+    Raises BadInput where out contains something else, or a symbolic link, and BackendError while another process uses
+    it.
+    """
     _refuse_foreign(out, more=more)
     work = out / WORK
     with contextlib.closing(hold(work / _LOCK, out)):
-        if any(_WORKING.fullmatch(path.name) for path in out.iterdir()):
-            _gather(out, meta, formerly)
         for path in (
             path for folder in (out, work, out / "corpus", out / "qrels", out / "qa") for path in folder.glob(".*")
         ):
             if _TEMPORARY.fullmatch(path.name):
                 path.unlink(missing_ok=True)  # A killed process left it.
-        with _open_journal(work, meta, given, more=more) as (journal, chain):
-            journal.set_meta({TRANSLATORS: dump_entries(chain)})
-            yield journal, chain
+        yield
 
 
 def _gather(out: Path, meta: Mapping[str, str], formerly: Collection[str]) -> None:

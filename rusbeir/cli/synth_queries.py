@@ -1,0 +1,110 @@
+"""`rusbeir synth queries`: a test set whose queries a language model writes."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rusbeir import __version__
+from rusbeir.cli import options, output
+
+
+def queries(
+    corpus: Annotated[
+        str,
+        typer.Argument(
+            metavar="CORPUS",
+            help="A registered dataset, a path of one, a folder with a corpus.jsonl, or a .jsonl file.",
+            autocompletion=options.complete_datasets,
+        ),
+    ],
+    llm: Annotated[str, typer.Option("--llm", help="Model at OPENAI_BASE_URL.")],
+    out: Annotated[Path | None, typer.Option("--out", help="Folder of the new dataset.")] = None,
+    lang: options.Lang = None,
+    kind: Annotated[str, typer.Option("--kind", help="qa, long-doc or position.")] = "qa",
+    n: Annotated[
+        int, typer.Option("--n", "-n", min=1, help="Queries to begin; failed ones are not replaced.")
+    ] = 100,
+    sample: Annotated[
+        int | None, typer.Option("--sample", min=1, help="Documents that are asked about; default: one a query.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the documents, the attributes and the answers.")] = 0,
+    attributes: Annotated[
+        Path | None, typer.Option("--attributes", help="TOML file of attributes and shares; default: AIR-Bench's.")
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", help="input-price, output-price, concurrency or another limit; repeatable."),
+    ] = None,
+    budget_chars: options.BudgetChars = None,
+    budget_cost: options.BudgetCost = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only estimate requests, tokens and cost.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again for what failed.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Let a language model write queries about documents: a test set with judgements and hard negatives.
+
+    It can be killed at any moment: the same command resumes it, and no answer is asked for again.
+
+    Example: rusbeir synth queries news.jsonl --lang ru --llm qwen3-30b -n 500 --out made
+    """
+    from rusbeir.errors import BadInput
+    from rusbeir.synthesis import estimate_queries, make_queries
+    from rusbeir.synthesis.model import read_options
+
+    order: dict[str, Any] = {
+        "kind": kind, "n": n, "sample": sample, "language": lang, "seed": seed, "attributes": attributes
+    }  # fmt: skip
+    given = options.translator_options(option)
+    read_options(given)  # Before they could be taken for arguments of Python.
+    if dry_run:
+        with output.progress() as progress:
+            found = estimate_queries(corpus, progress=progress, **order, **given)
+        _print_estimate(dataclasses.asdict(found), as_json=as_json)
+        return
+    if out is None:
+        raise BadInput("Name a folder for the new dataset with --out.")
+    with output.progress() as progress:
+        report = make_queries(
+            corpus, llm=llm, out=out, budget_chars=budget_chars, budget_cost=budget_cost, retry_failed=retry_failed,
+            progress=progress, tell=output.note, **order, **given,
+        )  # fmt: skip
+    if as_json:
+        output.print_json(report)
+    else:
+        _print_report(report)
+
+
+def _print_estimate(row: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        output.print_json({"version": __version__, "estimates": [row]})
+        return
+    header = ["source", "kind", "documents", "queries", "requests", "input tokens", "output tokens", "cost", "at most"]
+    counts = ("documents", "queries", "requests", "input_tokens", "output_tokens")
+    costs = [f"{row[name]:,.2f}" if row["cost"] else "no price known" for name in ("cost", "cost_at_most")]
+    cells = [row["source"], row["kind"], *(f"{row[name]:,}" for name in counts), *costs]
+    output.print_table(header, [cells], right=header[2:])
+    output.note("Nothing was sent.")
+
+
+def _print_report(report: dict[str, Any]) -> None:
+    rows = [
+        [row["step"], f"{row['made']:,}", f"{sum(row['dropped'].values()):,}",
+         ", ".join(f"{n:,} {reason}" for reason, n in row["dropped"].items())]
+        for row in report["steps"]
+    ]  # fmt: skip
+    output.print_table(["step", "queries", "dropped", "why"], rows, right=["queries", "dropped"])
+    counts, documents = report["queries"], report["documents"]
+    output.note(
+        f"{counts['made']:,} of {counts['asked']:,} queries made about {documents['asked']:,} of "
+        f"{documents['corpus']:,} documents ({documents['unsuitable']:,} too short or too long), with "
+        f"{report['invalid_answers']:,} of {report['answers']:,} answers of no use. {report['generator']}"
+    )
+    output.note(f"Tokens: {report['tokens']['input']:,} sent, {report['tokens']['output']:,} received in this run.")
+    output.note(f"Measure with it: rusbeir bench {report['out']} --system bm25")
+    if report["kind"] == "position":
+        spans = f"{report['out']}/qa/spans.tsv"
+        output.note(f"Positions: rusbeir diagnose position {report['out']} --spans {spans} --system bm25")

@@ -1,0 +1,155 @@
+"""The folder of a made test set: a BEIR dataset, and the record of how each query was made."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from rusbeir import __version__
+from rusbeir.datasets import load
+from rusbeir.datasets.formats.beir import CARD, card_bytes
+from rusbeir.datasets.formats.records import document_line, query_line
+from rusbeir.datasets.writing import name_qrels_file, qrels_lines
+from rusbeir.errors import BackendError, option
+from rusbeir.storage import atomic_file
+from rusbeir.synthesis.drafting import Drafts
+from rusbeir.synthesis.drafts import Draft
+from rusbeir.synthesis.questions import normalise
+from rusbeir.translation.port.fields import whole_documents
+from rusbeir.types import Card, Doc, Progress
+
+GENERATED, DROPPED, SPANS = "qa/generated.jsonl", "qa/dropped.jsonl", "qa/spans.tsv"
+SPLIT = "test"
+DUPLICATE = "duplicate"
+"""Why a query is dropped whose words are those of an earlier one."""
+
+
+def describe(dropped: Mapping[tuple[str, str], int]) -> str:
+    """What was dropped where and why, in words.
+
+    >>> describe({("query", "copy"): 3})
+    '3 at query: copy'
+    """
+    return ", ".join(f"{n:,} at {step}: {reason}" for (step, reason), n in sorted(dropped.items()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MadeSet:
+    """A finished set of drafts, with its journal open."""
+
+    drafts: Drafts
+    model: str
+    out: Path
+    progress: Progress
+
+    def write(self) -> Counter[tuple[str, str]]:
+        """Write documents, queries, judgements and records; (step, reason) -> dropped drafts.
+
+        All files appear once all are complete. Raises BackendError where every draft was dropped.
+        """
+        dropped: Counter[tuple[str, str]] = Counter()
+        seen: set[bytes] = set()
+        n_made = 0
+        with ExitStack() as files:
+
+            def open_new(name: str) -> Any:
+                return files.enter_context(atomic_file(self.out / name))
+
+            corpus, queries, qrels = map(open_new, ("corpus.jsonl", "queries.jsonl", name_qrels_file(SPLIT)))
+            generated, lost = open_new(GENERATED), open_new(DROPPED)
+            spans = open_new(SPANS) if self.drafts.order.kind == "position" else None
+            for n, (doc, extra) in enumerate(whole_documents(self.drafts.order.source.corpus), 1):
+                corpus.write(document_line(doc, extra))
+                self.progress("write documents", n, None)
+            qrels.writelines(qrels_lines({}))
+            for page in self.drafts.pages():
+                for draft in page:
+                    if not draft.dropped:
+                        key = hashlib.blake2b(normalise(draft.text).encode(), digest_size=16).digest()
+                        if key in seen:
+                            draft.dropped = (self.drafts.steps[-1], DUPLICATE, draft.text)
+                        seen.add(key)
+                    if draft.dropped:
+                        step, reason, said = draft.dropped
+                        dropped[step, reason] += 1
+                        row = {"query_id": draft.query_id, "doc_id": draft.doc_id, "step": step, "reason": reason}
+                        lost.write(orjson.dumps({**row, "said": said}) + b"\n")
+                        continue
+                    n_made += 1
+                    record = self._describe(draft)
+                    generated.write(orjson.dumps(record) + b"\n")
+                    queries.write(query_line(draft.query_id, draft.text))
+                    grades = {draft.doc_id: 1, **dict.fromkeys(record["negatives"], 0)}
+                    _, *lines = qrels_lines({draft.query_id: grades})
+                    qrels.writelines(lines)
+                    for doc_id, text in zip(record["negatives"], draft.made.get("negatives", ()), strict=True):
+                        corpus.write(document_line(Doc(doc_id, text)))
+                    if spans is not None:
+                        start, end = record["span"]
+                        spans.write(f"{draft.query_id}\t{draft.doc_id}\t{start}\t{end}\n".encode())
+            if not n_made:
+                order = self.drafts.order
+                raise BackendError(
+                    f"None of {order.n:,} queries of {order.source.card.name} was made ({describe(dropped)}), so nothing "
+                    f"was written. Ask again with {option('retry_failed', True)}, or ask another model."
+                )
+        return dropped
+
+    def _describe(self, draft: Draft) -> dict[str, Any]:
+        """The line of a query in GENERATED."""
+        negatives = [f"{draft.query_id}-neg{n}" for n in range(len(draft.made.get("negatives", ())))]
+        return {
+            "query_id": draft.query_id,
+            "doc_id": draft.doc_id,
+            "kind": self.drafts.order.kind,
+            "character": draft.character,
+            "scenario": draft.scenario,
+            "attributes": {name: value for name, value in draft.attributes.items() if name != "negatives"},
+            "first": draft.first,
+            "negatives": negatives,
+            "span": draft.made.get("span"),
+            "answer": draft.made["question"]["answer"] if "question" in draft.made else None,
+            "model": self.model,
+        }
+
+    def write_card(self, settings: dict[str, str], signature: str) -> dict[str, Any]:
+        """Write the card; its name, fingerprint and counts."""
+        source = self.drafts.order.source.card
+        card = Card(
+            name=f"{source.name}@made-{self.drafts.order.kind}",
+            language=source.language,
+            split=SPLIT,
+            licence=source.licence,
+            source=source.source,
+            provenance={
+                "made_by": f"rusbeir {__version__}, synth queries",
+                "source": {
+                    "name": source.name,
+                    "language": source.language,
+                    "fingerprint": self.drafts.order.source.fingerprint,
+                    "licence": source.licence or "not stated",
+                    "source": source.source,
+                    "revision": source.revision,
+                    "provenance": dict(source.provenance),
+                },
+                "generator": {"model": self.model, "signature": signature},
+                "settings": settings,
+            },
+        )
+        # As everybody will read it: what an earlier card says of other queries is not asked.
+        dataset = load(self.out, language=source.language, split=SPLIT, progress=self.progress)
+        counts = {
+            "n_docs": len(dataset.corpus),
+            "n_queries": len(dataset.queries),
+            "n_qrels": sum(map(len, dataset.qrels.values())),
+        }
+        with atomic_file(self.out / CARD) as file:
+            file.write(card_bytes(card, dataset.fingerprint, **counts))
+        return {"name": card.name, "fingerprint": dataset.fingerprint, "licence": card.licence, **counts}
