@@ -25,9 +25,7 @@ def queries(
     out: Annotated[Path | None, typer.Option("--out", help="Folder of the new dataset.")] = None,
     lang: options.Lang = None,
     kind: Annotated[str, typer.Option("--kind", help="qa, long-doc or position.")] = "qa",
-    n: Annotated[
-        int, typer.Option("--n", "-n", min=1, help="Queries to begin; failed ones are not replaced.")
-    ] = 100,
+    n: Annotated[int, typer.Option("--n", "-n", min=1, help="Queries to begin; failed ones are not replaced.")] = 100,
     sample: Annotated[
         int | None, typer.Option("--sample", min=1, help="Documents that are asked about; default: one a query.")
     ] = None,
@@ -49,7 +47,7 @@ def queries(
 
     It can be killed at any moment: the same command resumes it, and no answer is asked for again.
 
-    Example: rusbeir synth queries news.jsonl --lang ru --llm qwen3-30b -n 500 --out made
+    Example: rusbeir synth queries news.jsonl --lang ru --llm qwen3-30b --out made
     """
     from rusbeir.errors import BadInput
     from rusbeir.synthesis import estimate_queries, make_queries

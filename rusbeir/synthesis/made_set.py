@@ -97,8 +97,8 @@ class MadeSet:
             if not n_made:
                 order = self.drafts.order
                 raise BackendError(
-                    f"None of {order.n:,} queries of {order.source.card.name} was made ({describe(dropped)}), so nothing "
-                    f"was written. Ask again with {option('retry_failed', True)}, or ask another model."
+                    f"None of {order.n:,} queries of {order.source.card.name} was made ({describe(dropped)}), so "
+                    f"nothing was written. Ask again with {option('retry_failed', True)}, or ask another model."
                 )
         return dropped
 
