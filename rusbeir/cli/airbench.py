@@ -123,7 +123,9 @@ def leaderboard(
         output.print_json({"leaderboards": [board.to_dict() for board in boards], "unjudged": unjudged})
         return
     if not boards and not unjudged:
-        raise BadInput("Nothing there is of these datasets of AIR-Bench. `rusbeir bench` measures systems on dev.")
+        raise BadInput(
+            "The folders have no scores on these datasets of AIR-Bench. `rusbeir bench` measures systems on dev."
+        )
     columns = {name: task.column for name, task in list_tasks().items()}
     for board in boards:
         n_datasets = len(board.datasets)

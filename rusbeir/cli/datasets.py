@@ -54,7 +54,7 @@ def datasets(
             [
                 entry.name,
                 entry.language,
-                entry.split,
+                entry.split if entry.judged else f"{entry.split}, not judged",
                 f"{entry.n_docs:,}" if entry.n_docs else "?",
                 f"{entry.n_queries:,}" if entry.n_queries else "?",
                 "" if entry.verified else "unverified",
@@ -94,6 +94,7 @@ def info(
     except NotAtHand as missing:
         entry = get_entry(dataset)
         document = {key: value for key in _REGISTERED if (value := getattr(entry, key))}
+        document |= {} if entry.judged else {"judged": False}
         output.note(str(missing))
     else:
         grades = Counter(grade for judged in loaded.qrels.values() for grade in judged.values())

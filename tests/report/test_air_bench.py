@@ -254,5 +254,10 @@ def test_the_verbs(rusbeir: Callable[..., Any]):
     scored = rusbeir("eval", f"{QA}/dev", files[0], "--json")
     value = json.loads(scored.out)["measures"]["nDCG@10"]
     assert document["leaderboards"][0]["systems"][0]["average"] == value
+    assert rusbeir("airbench", "leaderboard", "search_results", "--domain", "book").code == 0
+    info = json.loads(rusbeir("datasets", "info", f"{QA}/test", "--json").out)
+    assert (info["n_docs"], info["n_queries"], info["n_qrels"]) == (3, 1, 0)
+    assert "test, not judged" in rusbeir("datasets", "--lang", "fa").out
+    assert json.loads(rusbeir("index", f"{QA}/test", "--system", RAW, "--json").out)["n_docs"] == 3
     refused = rusbeir("bench", f"{QA}/test")
     assert (refused.code, len(refused.err.splitlines())) == (2, 1)

@@ -360,6 +360,11 @@ MTEB_RESULT = (
     b'{"task_name": "a", "mteb_version": "2.0", "scores": {"test": '
     b'[{"hf_subset": "default", "main_score": 0.5, "ndcg_at_10": 0.5}]}}'
 )
+AIR_BENCH_RESULT = (
+    b'{"model_name": "bm25", "reranker_name": "NoReranker", "benchmark_version": "AIR-Bench_24.05", "task_type": "qa", '
+    b'"domain": "wiki", "language": "ru", "dataset_name": "default", "split": "dev", "signature": "s", '
+    b'"search_results": {"q1": {"d1": 2.5, "d2": 0}, "q2": {}}}'
+)
 CLAIMS = b"model\tlanguages\nm1\trus-Cyrl eng-Latn\nm2\t\n"
 
 
@@ -368,6 +373,13 @@ def _scores(path: Path) -> object:
 
     place = path if path.suffix == ".tsv" else path.parent.parent.parent
     return find_task("a", read_task_scores([place], "nDCG@10"))
+
+
+def _air_bench(path: Path) -> object:
+    from rusbeir.evaluation import evaluate
+    from rusbeir.report.air_bench import read_result
+
+    return evaluate({"q1": {"d1": 1}}, read_result(path).run, ["nDCG@10"])
 
 
 def _claims(path: Path) -> object:
@@ -399,7 +411,7 @@ def _runs(folder: Path) -> Prepared:
         (folder / "run").write_bytes(data)
         return evaluate(read_qrels(folder / "qrels"), read_run(folder / "run"), ["nDCG@10", "AP@10"])
 
-    return [RUN, b'{"q1": {"d1": 2.5, "d2": 0}, "q2": {"d3": 1e3}}'], mutate_bytes, read
+    return [RUN, b'{"q1": {"d1": 2.5, "d2": 0}, "q2": {"d3": 1e3}}', AIR_BENCH_RESULT], mutate_bytes, read
 
 
 def _memory(path: Path) -> object:
@@ -667,6 +679,9 @@ PARSERS = [
     Parser(name="diagnosis", prepare=_file("diagnoses/a.json", [DIAGNOSIS], mutate_json, _diagnosis)),
     Parser(name="scores TSV", prepare=_file("scores.tsv", [SCORES_TSV], mutate_bytes, _scores)),
     Parser(name="MTEB result", prepare=_file("mteb/model/revision/a.json", [MTEB_RESULT], mutate_json, _scores)),
+    Parser(
+        name="AIR-Bench result", share=0.5, prepare=_file("a.json", [AIR_BENCH_RESULT], mutate_json, _air_bench)
+    ),
     Parser(name="claimed languages", prepare=_file("claims.tsv", [CLAIMS], mutate_bytes, _claims)),
     Parser(name="registry TOML", prepare=_file("r.toml", [REGISTRY], mutate_toml, _registry)),
     Parser(name="language TOML", prepare=_file("eo.toml", [LANGUAGE], mutate_toml, _language), share=0.05),
