@@ -24,10 +24,10 @@ from rusbeir.storage import atomic_file
 from rusbeir.synthesis.drafting import Drafts
 from rusbeir.synthesis.drafts import STEPS
 from rusbeir.synthesis.estimates import refuse_small_budget
-from rusbeir.synthesis.made_set import MadeSet
 from rusbeir.synthesis.model import LlmOptions, make_asker
 from rusbeir.synthesis.orders import make_order
 from rusbeir.synthesis.questions import PROMPTS, TEMPERATURE, Writer
+from rusbeir.synthesis.writing import MadeSet
 from rusbeir.translation.port.folder import CORPUS, JOURNAL, WORK, hold_folder
 from rusbeir.translation.port.runner import Tell, run_to_end
 from rusbeir.types import Dataset, Progress, silent

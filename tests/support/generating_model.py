@@ -62,14 +62,14 @@ class GeneratingModel(Endpoint):
         self.planted: dict[str, set[Any]] = defaultdict(set)
         self.failed: Counter[str] = Counter()
         self.questions: Counter[str] = Counter()
-        """What was asked, by its first property."""
+        """What was asked, by the property of the answer that tells."""
         self._repeated: Counter[str] = Counter()
         self._lock = threading.Lock()
 
     def reply(self, asked: dict[str, Any]) -> Reply:
         prompt = "\n".join(message["content"] for message in asked["messages"])
         properties = asked["response_format"]["json_schema"]["schema"]["properties"]
-        kind = next(iter(properties))
+        kind = next(name for name in properties if hasattr(self, f"write_{name}"))
         key = f"{asked.get('seed')}\0{prompt}"
         with self._lock:
             self.questions[kind] += 1
