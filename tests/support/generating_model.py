@@ -19,6 +19,7 @@ FAULTS = ("broken", "prose", "refusal", "cut", "form", "server", "rate-limited",
 """What becomes of a request; of the last three, its repetition is answered."""
 ANSWERING_SHARE = 0.8
 _WORD = re.compile(r"\w+")
+_PAIR = re.compile(r"(?:Query|Запрос):\n(.*?)\n\n(?:Document|Документ):\n(.*)", re.DOTALL)
 _LENGTHS = re.compile(r"(\d+) (?:to|до) (\d+)|(?:at least|не меньше) (\d+)")
 
 
@@ -62,7 +63,7 @@ class GeneratingModel(Endpoint):
         self.planted: dict[str, set[Any]] = defaultdict(set)
         self.failed: Counter[str] = Counter()
         self.questions: Counter[str] = Counter()
-        """What was asked, by the property of the answer that tells."""
+        """What was asked, by the property of the answer that tells it."""
         self._repeated: Counter[str] = Counter()
         self._lock = threading.Lock()
 
@@ -164,7 +165,7 @@ class GeneratingModel(Endpoint):
         return {"spans": [answer]}
 
     def write_label(self, prompt: str) -> dict[str, Any]:
-        document, query = take("document", prompt), take("query", prompt)
+        ((query, document),) = _PAIR.findall(prompt)
         label = 3 if answers(document, query) else 0
         if self.flawed("wrong-label", f"{query}\0{document}"):
             self.planted["wrong-label"].add((query, document))
