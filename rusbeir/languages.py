@@ -99,6 +99,16 @@ def _names() -> Mapping[str, str]:
         return tomllib.load(file)
 
 
+@cache
+def scripts_of(language: str) -> tuple[str, ...]:
+    """The scripts of a language, of "sr-Latn" the one it names; () where translation/scripts.toml does not list it."""
+    code, _, rest = language.replace("_", "-").partition("-")
+    if "latn" in rest.lower().split("-"):
+        return ("Latin",)
+    with (data_folder("translation") / "scripts.toml").open("rb") as file:
+        return tuple(tomllib.load(file).get(code.lower(), ()))
+
+
 def iso639_3(tag: str) -> str:
     """The three-letter code of a language; the tag itself where it has no two-letter one.
 

@@ -10,6 +10,7 @@ import enum
 import importlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ForwardRef, is_typeddict
@@ -19,6 +20,7 @@ import typer
 from rusbeir.analysis import language_files, read_language
 from rusbeir.analysis.recipes import Recipe
 from rusbeir.analysis.tokenisers import SEGMENTERS
+from rusbeir.analysis.traps import TRAPS
 from rusbeir.cli.main import app
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -176,20 +178,32 @@ def _default(value: Any, owner: Any) -> Any:
     return _Text("...") if unnamed else value
 
 
-TABLE_START = "<!-- table by scripts/reference.py -->\n"
-TABLE_END = "<!-- end of the table -->\n"
+LANGUAGES = ("<!-- table by scripts/reference.py -->\n", "<!-- end of the table -->\n")
+TRAPS_TABLE = ("<!-- traps by scripts/reference.py -->\n", "<!-- end of the traps -->\n")
 
 
 def languages_page() -> str:
-    """docs/languages.md, with the table of languages as analyzers/ has them now."""
+    """docs/languages.md, with the tables of languages as analyzers/ has them now, and of traps."""
     page = (DOCS / "languages.md").read_text(encoding="utf-8")
-    before, _, rest = page.partition(TABLE_START)
-    rows = [
+    languages = [
         "| | language | words | before | lemmas, stems | after | stop words | why |",
         "|---|---|---|---|---|---|---|---|",
         *(f"| {' | '.join(_language_cells(code))} |" for code in language_files()),
     ]
-    return before + TABLE_START + "\n" + "\n".join(rows) + "\n\n" + TABLE_END + rest.partition(TABLE_END)[2]
+    traps = ["| trap | of | for example | because |", "|---|---|---|---|"]
+    for name, lines in groupby(sorted(TRAPS, key=lambda trap: trap.name), lambda trap: trap.name):
+        trap, *more = lines
+        where = ", ".join(one.where.replace(" ", ", ") for one in (trap, *more))
+        example = f"{trap.line.text} `{trap.line.kind}` {trap.line.expected}".strip()
+        traps.append(f"| {name} | {where} | {example} | {trap.line.note} |")
+    return _with_table(_with_table(page, LANGUAGES, languages), TRAPS_TABLE, traps)
+
+
+def _with_table(page: str, markers: tuple[str, str], rows: list[str]) -> str:
+    """The page with these rows between the markers."""
+    start, end = markers
+    before, _, rest = page.partition(start)
+    return before + start + "\n" + "\n".join(rows) + "\n\n" + end + rest.partition(end)[2]
 
 
 def _language_cells(code: str) -> Iterator[str]:

@@ -107,24 +107,35 @@ def check(
     analyzers: options.Analyzers = None,
     as_json: options.Json = False,
 ) -> None:
-    """Check a language's test lines, and that their spelling by other characters changes no term; exits 1 on a failure.
+    """Check a language's test lines, and the traps of its script and language; exits 1 on a failure.
+
+    Traps are what careless analysis gets wrong: words split at vowel signs, İ and ı, queries of nothing but stop words.
+    Without test lines the traps alone are checked.
 
     Example: rusbeir languages check eo --analyzers my-languages
     """
     from rusbeir.analysis import read_language
     from rusbeir.analysis.lines import check_lines, read_lines
+    from rusbeir.analysis.traps import check_traps
 
     path = lines or read_language(code).path.with_suffix(".tsv")
-    read = read_lines(path)
-    failures = check_lines(code, read)
+    read = read_lines(path) if lines or path.exists() else []
+    traps = check_traps(code, read)
+    failures = check_lines(code, read) + [failure for failure in traps.values() if failure]
     if as_json:
-        output.print_json({"language": code, "lines": len(read), "failures": failures})
+        output.print_json({"language": code, "lines": len(read), "traps": list(traps), "failures": failures})
     else:
         for failure in failures:
-            typer.echo(f"{failure['check']}: {failure['text']} -> {failure['found']}; expected {failure['expected']}")
-        typer.echo(f"{len(read)} lines of {path}: {len(failures)} failures")
+            text, expected, found = (_show_invisible(failure[key]) for key in ("text", "expected", "found"))
+            typer.echo(f"{failure['check']}: {text} -> {found}; expected {expected} ({failure['reason']})")
+        known = f"{len(read)} lines of {path}" if read else "no test lines"
+        typer.echo(f"{known}, {len(traps)} traps: {len(failures)} failures")
     if failures:
         raise typer.Exit(1)
+
+
+def _show_invisible(text: str) -> str:
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
 
 
 @app.command()

@@ -75,6 +75,31 @@ def test_a_language_without_an_analyzer_is_said_before_a_download(rusbeir, monke
     assert all(word in done.err for word in ("dense(multilingual-e5-small)", "--analyzers", "docs/add-a-language.md"))
 
 
+def test_a_check_runs_lines_and_traps(rusbeir, tmp_path, monkeypatch):
+    """A careless Azerbaijani file: what fails is one line each, with both spellings; exit code 1."""
+    monkeypatch.setenv("RUSBEIR_ANALYZERS", "")
+    (tmp_path / "mine").mkdir()
+    toml, tsv = tmp_path / "mine" / "az.toml", tmp_path / "mine" / "az.tsv"
+    toml.write_text('name = "Azerbaijani"\n[profiles.default]\nfold = []\n', encoding="utf-8")
+    tsv.write_text("kind\ttext\texpected\tnote\nsame\tev\tevlər\tplural\n", encoding="utf-8")
+    failed = rusbeir("languages", "check", "az", "--analyzers", "mine")
+    *failures, last = failed.out.splitlines()
+    assert (failed.code, last) == (1, "1 lines of mine/az.tsv, 9 traps: 8 failures")
+    assert "same: ev -> ev; expected evlər (plural)" in failures
+    assert "dotless capital I: IŞIK -> işik; expected the terms of ışık: ışık (I is the capital of ı)" in failures
+    assert any(line.startswith(r"soft hyphens: e\xadv -> e v; expected the terms of ev: ev") for line in failures)
+
+    tsv.unlink()
+    toml.write_text(
+        'name = "Azerbaijani"\n[profiles.default]\ncase = "turkish"\napostrophe = "cut"\n', encoding="utf-8"
+    )
+    held = rusbeir("languages", "check", "az", "--analyzers", "mine")
+    assert (held.code, held.out) == (0, "no test lines, 9 traps: 0 failures\n")
+    report = json.loads(rusbeir("languages", "check", "az", "--analyzers", "mine", "--json").out)
+    assert (report["language"], report["lines"], report["failures"]) == ("az", 0, [])
+    assert (len(report["traps"]), "ı is not i" in report["traps"]) == (9, True)
+
+
 def test_drift(rusbeir, tmp_path, monkeypatch):
     """Terms are compared with those that were saved, and with the server's, which gets each word alone."""
     (tmp_path / "text").write_text("The 𝔸 dogs, THE dog\nand running mice: mice!\n", encoding="utf-8")

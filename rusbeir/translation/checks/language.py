@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import copy
 import re
-import tomllib
 from functools import cache
 from typing import Any
 
 import regex
 
-from rusbeir.storage import data_folder
+from rusbeir.languages import scripts_of
 from rusbeir.translation.checks.llm_phrases import languages
 
 MIN_CHARS = 40
@@ -69,16 +68,6 @@ def describe_wrong_language(source: str, answer: str, source_language: str, targ
         return None
     found, probability = identifier.classify(fresh[:MAX_CHARS])
     return f"{found}, {probability:.2f}: {fresh[:60]!r}" if found != target and probability >= SURE else None
-
-
-@cache
-def scripts_of(language: str) -> tuple[str, ...]:
-    """The scripts of a language, of "sr-Latn" the one it names; () where translation/scripts.toml does not list it."""
-    code, _, rest = language.replace("_", "-").partition("-")
-    if "latn" in rest.lower().split("-"):
-        return ("Latin",)
-    with (data_folder("translation") / "scripts.toml").open("rb") as file:
-        return tuple(tomllib.load(file).get(code.lower(), ()))
 
 
 @cache
