@@ -10,11 +10,11 @@ from typing import Any
 import orjson
 
 from rusbeir.jobs import Question, Unfit, find_prompt_language, read_prompts
-from rusbeir.languages import english_name
+from rusbeir.languages import english_name, scripts_of
 from rusbeir.synthesis.attributes import read_length
 from rusbeir.synthesis.likeness import count_words
 from rusbeir.synthesis.passages import find_third, locate, take_third
-from rusbeir.translation.checks.language import describe_wrong_language, describe_wrong_script, scripts_of
+from rusbeir.translation.checks.language import describe_wrong_language, describe_wrong_script
 from rusbeir.types import Corpus, Doc
 
 PROMPTS = "queries"
