@@ -121,8 +121,8 @@ def find_tasks(names: Iterable[str]) -> list[AirTask]:
     tasks = list_tasks()
     found: dict[str, AirTask] = {}
     for name in names:
-        begun = name.rstrip("/") + "/"
-        matching = {one: task for one, task in tasks.items() if f"{one}/".startswith(begun)}
+        beginning = name.rstrip("/") + "/"
+        matching = {one: task for one, task in tasks.items() if f"{one}/".startswith(beginning)}
         if not matching:
             raise unknown("dataset of AIR-Bench", name, tasks, listing="rusbeir datasets")
         found |= matching

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import local_server
+from tests.support.hub_folders import air_bench_versions
 
 pytestmark = pytest.mark.usefixtures("hf_extra")
 
@@ -43,6 +44,18 @@ except RusbeirError as error:
 else:
     print(len(dataset.corpus), dict(dataset.qrels), dataset.card.revision)
     print(*[step for step in told if step[0].startswith("downloading")][-1:])
+"""
+
+# AIR-Bench's test split: one of two versions in a repository, without judgements.
+UNJUDGED = """
+from rusbeir.datasets import RegistryEntry, load, registry
+row = RegistryEntry(
+    name="toy", format="hub", language="ru", split="test", hub=("AIR-Bench/toy",), judged=False,
+    options={"version": "AIR-Bench_24.05", "view": "long-book"},
+)
+registry.read_registry = lambda: {"toy": row}
+dataset = load("toy", judged=False)
+print(len(dataset.corpus), dict(dataset.queries), dict(dataset.qrels))
 """
 
 
@@ -101,8 +114,8 @@ class Machine:
         self.folder, self.hub = folder, hub
         self.printed = ""
 
-    def load(self, *repositories: str, **settings: str) -> list[str]:
-        """The lines that PROGRAM prints for a row of these repositories."""
+    def load(self, *repositories: str, program: str = PROGRAM, **settings: str) -> list[str]:
+        """The lines that the program prints for a row of these repositories."""
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("HF_", "RUSBEIR_"))}
         environment |= {
             "HF_HOME": str(self.folder / "hf"),
@@ -110,7 +123,7 @@ class Machine:
             "RUSBEIR_CACHE": str(self.folder / "cache"),
             **settings,
         }
-        command = [sys.executable, "-c", PROGRAM, *repositories]
+        command = [sys.executable, "-c", program, *repositories]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
         assert done.returncode == 0, done.stderr
         assert "Traceback" not in done.stderr
@@ -136,6 +149,20 @@ def test_only_what_is_needed_is_fetched_once_and_nothing_is_run(machine: Machine
     hub.asked.clear()
     assert machine.load(*PINNED)[0] == first[0]
     assert hub.asked == []
+
+
+def test_of_a_dataset_without_judgements_only_its_own_files_are_fetched(machine: Machine, hub: Hub, tmp_path: Path):
+    folder = air_bench_versions(tmp_path / "toy", "long-book")
+    hub.files = {
+        f"AIR-Bench/{file.relative_to(tmp_path).as_posix()}": file.read_text(encoding="utf-8")
+        for file in folder.rglob("*")
+        if file.is_file()
+    }
+    assert machine.load(program=UNJUDGED) == ["3 {'q9': '?'} {}"]
+    fetched = {path.partition("/resolve/")[2].partition("/")[2] for path in hub.asked if "/resolve/" in path}
+    assert fetched == {
+        "README.md", "AIR-Bench_24.05/corpus_long_book.jsonl", "AIR-Bench_24.05/queries_long_book_test.jsonl",
+    }  # fmt: skip
 
 
 def test_offline_with_the_files_in_the_hubs_cache(machine: Machine, tmp_path: Path):
