@@ -44,6 +44,11 @@ class Doc(NamedTuple):
     text: str
     title: str = ""
 
+    @property
+    def full_text(self) -> str:
+        """The title, if there is one, and the text: what rerankers and indexes of one field read."""
+        return f"{self.title} {self.text}" if self.title else self.text
+
 
 class Corpus(Protocol):
     """Documents in file order, streamed; never required to fit in memory."""

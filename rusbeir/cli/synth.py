@@ -11,10 +11,12 @@ import typer
 
 from rusbeir.cli import options, output
 from rusbeir.cli.port import print_estimates
+from rusbeir.cli.synth_qc import qc
 from rusbeir.cli.synth_queries import queries
 
 app = typer.Typer(no_args_is_help=True, help="Let a language model make datasets of others.")
 app.command()(queries)
+app.command()(qc)
 
 
 @app.command()

@@ -40,6 +40,12 @@ def describe(dropped: Mapping[tuple[str, str], int]) -> str:
     return ", ".join(f"{n:,} at {step}: {reason}" for (step, reason), n in sorted(dropped.items()))
 
 
+def span_line(record: Mapping[str, Any]) -> bytes:
+    """The line in SPANS of a query with a span, which `rusbeir diagnose position` reads."""
+    start, end = record["span"]
+    return f"{record['query_id']}\t{record['doc_id']}\t{start}\t{end}\n".encode()
+
+
 @dataclass(frozen=True, kw_only=True)
 class MadeSet:
     """A finished set of drafts, with its journal open."""
@@ -92,8 +98,7 @@ class MadeSet:
                     for doc_id, text in zip(record["negatives"], draft.made.get("negatives", ()), strict=True):
                         corpus.write(document_line(Doc(doc_id, text)))
                     if spans is not None:
-                        start, end = record["span"]
-                        spans.write(f"{draft.query_id}\t{draft.doc_id}\t{start}\t{end}\n".encode())
+                        spans.write(span_line(record))
             if not n_made:
                 order = self.drafts.order
                 raise BackendError(

@@ -166,7 +166,7 @@ class _TermStream:
             self.ids.add(doc.doc_id)
             self.pending.append(doc.doc_id)
             if self.bm25.fields == "flat":
-                yield f"{doc.title} {doc.text}" if doc.title else doc.text
+                yield doc.full_text
             else:
                 yield doc.title
                 yield doc.text

@@ -11,8 +11,8 @@ from typing import IO
 from rusbeir.errors import BackendError
 from rusbeir.retrieval.rerank import reranker as protocols
 from rusbeir.retrieval.rerank.reranker import Reranker, Scored, check_scores
-from rusbeir.storage import cannot_write, connect_shared, hold_when_free, reporting_sqlite
-from rusbeir.text import batched
+from rusbeir.storage import cache_folder, cannot_write, connect_shared, hold_when_free, reporting_sqlite
+from rusbeir.text import batched, digest
 
 MAX_KEYS_PER_QUERY = 500
 
@@ -32,6 +32,11 @@ class ScoreCache:
                 "CREATE TABLE IF NOT EXISTS score"
                 "(key BLOB PRIMARY KEY, value BLOB NOT NULL, cut INTEGER NOT NULL) WITHOUT ROWID"
             )
+
+    @classmethod
+    def of(cls, reranker: Reranker) -> ScoreCache:
+        """The scores of that reranker in rusbeir's cache."""
+        return cls(cache_folder() / "scores" / f"scores-{digest(reranker.signature, chars=12)}.sqlite")
 
     def score(self, reranker: Reranker, query: str, documents: Sequence[str], name: str) -> Scored:
         """One score per document; those not in the cache are asked of the reranker, checked, and kept.
@@ -149,8 +154,8 @@ def _find_truncated(reranker: Reranker, query: str, documents: Sequence[str], na
 
 
 def _hash(*texts: str) -> bytes:
-    digest = hashlib.blake2b(digest_size=16)
+    hashed = hashlib.blake2b(digest_size=16)
     for text in texts:
         data = text.encode("utf-8", "surrogatepass")
-        digest.update(len(data).to_bytes(8, "little") + data)
-    return digest.digest()
+        hashed.update(len(data).to_bytes(8, "little") + data)
+    return hashed.digest()

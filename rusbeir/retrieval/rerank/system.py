@@ -16,8 +16,6 @@ from rusbeir.retrieval.rerank.score_cache import ScoreCache
 from rusbeir.retrieval.resolve import PYTHON
 from rusbeir.retrieval.spec import Options, Stage, only_argument
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System, check_available
-from rusbeir.storage import cache_folder
-from rusbeir.text import digest
 from rusbeir.types import Corpus, Progress, Queries, Retriever, Run
 
 logger = logging.getLogger(__name__)
@@ -76,7 +74,7 @@ class RerankSystem:
             system=replace(self, reranker=settings.metered(self.reranker)),
             retriever=prepared.retriever,
             corpus=corpus,
-            scores=ScoreCache(cache_folder() / "scores" / f"scores-{digest(self.reranker.signature, chars=12)}.sqlite"),
+            scores=ScoreCache.of(self.reranker),
             progress=settings.progress,
         )
         return replace(prepared, retriever=retriever)
@@ -103,9 +101,8 @@ class _RerankRetriever:
         try:
             for query_id, query in queries.items():
                 hits = run[query_id]
-                docs = [self.corpus[doc_id] for doc_id in hits]
                 # As RusBEIR joins title and text for its reranker.
-                texts = [f"{doc.title} {doc.text}" if doc.title else doc.text for doc in docs]
+                texts = [self.corpus[doc_id].full_text for doc_id in hits]
                 scores: list[float] = []
                 if texts:
                     scored = self.scores.score(reranker, query, texts, name)

@@ -1,0 +1,150 @@
+"""What quality control decided of each query and document, with its evidence, and what becomes of the judgements."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+import orjson
+
+from rusbeir.datasets.formats.records import read_jsonl
+from rusbeir.errors import BadInput, option, unknown
+from rusbeir.text import digest
+from rusbeir.types import Qrels
+
+DECISIONS, UNDONE = "decisions.jsonl", "undone.txt"
+
+Step: TypeAlias = Literal["source", "span", "false-negative", "candidate"]
+Kind: TypeAlias = Literal["positive", "hard-negative", "negative", "unjudged"]
+"""What the document was to the query: judged relevant; made to mislead; judged 0 by the source; not judged."""
+Action: TypeAlias = Literal[
+    "keep", "drop-query", "drop-judgement", "add-judgement", "drop-document", "drop-query-and-document"
+]
+"""drop-query-and-document removes the document and the queries whose positive it is."""
+
+_ROW = {
+    "id": str, "step": str, "query_id": str, "doc_id": str, "kind": str, "label": (int, None), "reason": str,
+    "ranks": ({str: (int, None)}, None), "threshold": (int, None), "scores": ({str: {str: float}}, None),
+    "action": str, "undone": bool,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """One decision; the fields that its step does not use are None."""
+
+    step: Step
+    query_id: str
+    doc_id: str
+    kind: Kind
+    label: int | None = None
+    """From 0 to 3; None also where the model gave no valid one."""
+    reason: str = ""
+    ranks: Mapping[str, int | None] | None = None
+    """System -> the document's rank among the candidates, from 1; None where the system did not find it."""
+    threshold: int | None = None
+    scores: Mapping[str, Mapping[str, float]] | None = None
+    """Reranker -> its scores, "with" and "without" the span, or of the "document" and the "positive"."""
+    action: Action = "keep"
+    undone: bool = False
+
+    @cached_property
+    def id(self) -> str:
+        return digest(self.step, self.query_id, self.doc_id, chars=12)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A line of decisions.jsonl."""
+        return {"id": self.id, **asdict(self)}
+
+
+def read_decisions(out: str | Path) -> list[dict[str, Any]]:
+    """The decisions in a folder of quality control. Raises BadInput where there are none, or for a damaged line."""
+    path = Path(out) / "qa" / DECISIONS
+    if not path.is_file():
+        raise BadInput(f"{path} does not exist: quality control has not written it, or has not ended yet.")
+    return list(read_jsonl(path, _ROW, "Run quality control again."))
+
+
+def read_undone(out: Path, more: Sequence[str]) -> frozenset[str]:
+    """The ids of the decisions that are undone, with more.
+
+    Raises UnknownName for one of those that is not among the folder's decisions, and BadInput for one that changed
+    nothing.
+    """
+    path = out / "qa" / UNDONE
+    known = set(path.read_text(encoding="utf-8", errors="replace").split()) if path.is_file() else set[str]()
+    if more:
+        actions = {row["id"]: row["action"] for row in read_decisions(out)}
+        for one in more:
+            if one not in actions:
+                raise unknown("decision", one, actions, of=str(out / "qa" / DECISIONS))
+            if actions[one] == "keep":
+                raise BadInput(f"{option('undo', one)}: this decision changed nothing, so there is nothing to undo.")
+    return frozenset(known | set(more))
+
+
+def mark_undone(decisions: Iterable[Decision], undone: frozenset[str]) -> list[Decision]:
+    """The decisions, those with the ids as undone."""
+    return [replace(one, undone=True) if one.id in undone else one for one in decisions]
+
+
+class Outcome(NamedTuple):
+    """What is left of judgements, and which documents go."""
+
+    qrels: Qrels
+    documents: frozenset[str]
+    """Those that are removed from the corpus."""
+
+
+def apply_decisions(qrels: Qrels, decisions: Iterable[Decision], grade: int | None) -> Outcome:
+    """The judgements after the decisions that are not undone; a query without a relevant document goes.
+
+    grade is that of judgements that are added; None takes the label.
+    """
+    left = {query_id: dict(grades) for query_id, grades in qrels.items()}
+    gone: set[str] = set()
+    for one in decisions:
+        grades = left.get(one.query_id, {})
+        if one.undone or one.action == "keep":
+            continue
+        if one.action in ("drop-document", "drop-query-and-document"):
+            gone.add(one.doc_id)
+        if one.action == "drop-query-and-document":
+            for grades in left.values():
+                if grades.get(one.doc_id, 0) > 0:
+                    grades.clear()
+        elif one.action == "add-judgement" and grades:
+            grades[one.doc_id] = grade if grade is not None else one.label or 1
+        elif one.step == "span":
+            grades.clear()
+        else:
+            grades.pop(one.doc_id, None)
+    kept = {
+        query_id: {doc_id: grade for doc_id, grade in grades.items() if doc_id not in gone}
+        for query_id, grades in left.items()
+    }
+    return Outcome(
+        {query_id: grades for query_id, grades in kept.items() if any(grade > 0 for grade in grades.values())},
+        frozenset(gone),
+    )
+
+
+def count_decisions(decisions: Iterable[Decision]) -> list[dict[str, Any]]:
+    """How many decisions share a step and an action, and how many of them are undone; in a fixed order."""
+    found = list(decisions)
+    counts = Counter((one.step, one.action) for one in found)
+    undone = Counter((one.step, one.action) for one in found if one.undone)
+    order = {step: place for place, step in enumerate(get_args(Step))}
+    return [
+        {"step": step, "action": action, "decisions": counts[step, action], "undone": undone[step, action]}
+        for step, action in sorted(counts, key=lambda key: (order[key[0]], key[1]))
+    ]
+
+
+def decision_lines(decisions: Iterable[Decision]) -> Iterable[bytes]:
+    """The lines of decisions.jsonl."""
+    return (orjson.dumps(one.to_dict()) + b"\n" for one in decisions)

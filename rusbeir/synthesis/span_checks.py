@@ -1,0 +1,81 @@
+"""PosIR's checks of a query by rerankers: whether the span carries the answer, and which documents outscore it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rusbeir.errors import BadInput, option
+from rusbeir.retrieval import RunSettings, Spec, parse, resolve
+from rusbeir.retrieval.rerank.reranker import Reranker
+from rusbeir.retrieval.rerank.score_cache import ScoreCache
+from rusbeir.retrieval.rerank.system import RerankSystem
+from rusbeir.retrieval.system import check_available
+from rusbeir.types import Doc
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scorer:
+    """A reranker alone, with its cached scores."""
+
+    name: str
+    reranker: Reranker
+    cache: ScoreCache
+
+    @classmethod
+    def open(cls, name: str, language: str, settings: RunSettings) -> Scorer:
+        """The reranker that a spec such as rerank(bge-reranker-v2-m3) names. Raises BadInput for anything else."""
+        system = resolve(Spec((*parse("bm25").stages, *parse(name).stages)), language=language)
+        if not isinstance(system, RerankSystem) or not len(parse(name).stages) == 1:
+            raise BadInput(f"{name} is not a reranker; write one alone, such as 'rerank(bge-reranker-v2-m3)'.")
+        check_available(system.reranker)
+        return cls(
+            name=name,
+            reranker=settings.metered(system.reranker),
+            cache=ScoreCache.of(system.reranker),
+        )
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        """One score per text; those in the cache are not computed again."""
+        return self.cache.score(self.reranker, query, texts, self.name).scores
+
+
+def open_scorers(parameter: str, names: Sequence[str], language: str, settings: RunSettings) -> list[Scorer]:
+    """The rerankers of those names; the parameter is the one that names them."""
+    if repeated := next((one for one in names if names.count(one) > 1), None):
+        raise BadInput(f"{option(parameter, repeated)} is given twice.")
+    return [Scorer.open(one, language, settings) for one in names]
+
+
+def score_span(
+    scorers: Sequence[Scorer], query: str, document: Doc, span: tuple[int, int]
+) -> dict[str, dict[str, float]]:
+    """Reranker -> the document's score "with" the span (start and end in characters of its text), and "without" it."""
+    start, end = span
+    without = document._replace(text=document.text[:start] + document.text[end:])
+    return {
+        one.name: dict(zip(("with", "without"), one.score(query, [document.full_text, without.full_text]), strict=True))
+        for one in scorers
+    }
+
+
+def carries_answer(scores: Mapping[str, Mapping[str, float]]) -> bool:
+    """Whether every reranker scores the document higher with its span than without.
+
+    >>> carries_answer({"a": {"with": 0.9, "without": 0.2}, "b": {"with": 0.4, "without": 0.4}})
+    False
+    """
+    return all(score["with"] > score["without"] for score in scores.values())
+
+
+def find_outscoring(
+    scorers: Sequence[Scorer], query: str, positives: Sequence[Doc], others: Sequence[Doc]
+) -> Iterator[tuple[str, dict[str, dict[str, float]]]]:
+    """The ids of the other documents that some reranker scores above the best of the positives, with all scores."""
+    texts = [doc.full_text for doc in (*positives, *others)]
+    scored = {one.name: one.score(query, texts) for one in scorers}
+    best = {name: max(scores[: len(positives)]) for name, scores in scored.items()}
+    for place, doc in enumerate(others, len(positives)):
+        scores = {name: {"document": of[place], "positive": best[name]} for name, of in scored.items()}
+        if any(one["document"] > one["positive"] for one in scores.values()):
+            yield doc.doc_id, scores
