@@ -32,6 +32,7 @@ LINES, MODULES = 24_276, 204
 """Size of the package at that time, __init__ files not counted as modules."""
 LATER = ("report", "cli/compare.py", "cli/report.py", "cli/reproduce.py", "evaluation/significance.py",
          "evaluation/rankings.py", "evaluation/agreement.py", "cli/judge.py", "cli/validity.py",
+         "audit/labels.py", "audit/label_agreement.py",
          "diagnostics", "synthesis", "cli/diagnose.py", "cli/synth.py", "cli/airbench.py")  # fmt: skip
 """What did not exist then, and is not counted; the bound on modules is 160. Lines have none: features add some."""
 

@@ -54,16 +54,15 @@ def draw_sample(port: AlignedPort, n: int, seed: int) -> list[Item]:
     are in the sample; the weights restore the proportions of the port. Raises BadInput for a port that has not been
     checked.
     """
-    if n < 1:
-        raise BadInput(f"-n {n} is too small. Draw at least 1 text.")
+    refuse_empty(n)
     read_report(port)
     rows = list(_read_texts(port))
     strata: dict[Stratum, list[dict[str, Any]]] = {}
     for row, stratum in zip(rows, _stratify(rows), strict=True):
         strata.setdefault(stratum, []).append(row)
     for members in strata.values():
-        members.sort(key=lambda row: _digest(seed, row["kind"], row["id"]))
-    rare = sorted(strata, key=lambda stratum: (len(strata[stratum]), _digest(seed, *map(str, stratum))))
+        members.sort(key=lambda row: hash_parts(seed, row["kind"], row["id"]))
+    rare = sorted(strata, key=lambda stratum: (len(strata[stratum]), hash_parts(seed, *map(str, stratum))))
     kinds = [[stratum for stratum in rare if stratum.kind == kind] for kind in ("document", "query")]
     order = [stratum for pair in zip_longest(*kinds) for stratum in pair if stratum is not None]
     drawn: dict[tuple[str, str], Stratum] = {}
@@ -79,7 +78,7 @@ def draw_sample(port: AlignedPort, n: int, seed: int) -> list[Item]:
     for record in port.records():
         if (record.kind, record.record_id) in drawn:
             of = drawn[record.kind, record.record_id]
-            item_id = _digest(seed, port.dataset.card.name, record.kind, record.record_id).hex()[:12]
+            item_id = hash_parts(seed, port.dataset.card.name, record.kind, record.record_id).hex()[:12]
             weight = len(strata[of]) / taken[of]
             items.append(Item(item_id, record.kind, record.record_id, *_join_fields(record), of, weight))
     return sorted(items, key=lambda item: item.item_id)
@@ -112,5 +111,12 @@ def _cuts(values: Sequence[float], parts: int) -> list[float]:
     return found
 
 
-def _digest(seed: int, *parts: str) -> bytes:
+def refuse_empty(n: int) -> None:
+    """Raise BadInput for a sample without a text."""
+    if n < 1:
+        raise BadInput(f"-n {n} is too small. Draw at least 1 text.")
+
+
+def hash_parts(seed: int, *parts: str) -> bytes:
+    """The sha256 of the seed and the parts: an order, or an id, that tells nothing."""
     return hashlib.sha256("\0".join([str(seed), *parts]).encode()).digest()

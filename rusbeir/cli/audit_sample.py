@@ -1,7 +1,9 @@
-"""`rusbeir audit judge`, `sheet` and `agree`: a sample of a port scored by a model and by people."""
+"""`rusbeir audit judge`, `sheet` and `agree`: a sample of translations or labels, by a model and by people."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -68,7 +70,9 @@ def judge(
 
 
 def sheet(
-    folder: Folder,
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A checked port, or the folder that `rusbeir synth qc` wrote.")
+    ],
     n: Number = 100,
     seed: Seed = 0,
     raters: Annotated[int, typer.Option("--raters", min=1, help="Number of sheets, each in a different order.")] = 2,
@@ -76,17 +80,34 @@ def sheet(
         int | None, typer.Option("--duplicates", help="Number of texts that are repeated; default: a tenth.")
     ] = None,
     source: Source = None,
+    step: Annotated[
+        str | None, typer.Option("--step", help="Of synth qc, only decisions of that step, such as candidate.")
+    ] = None,
+    kind: Annotated[
+        str | None, typer.Option("--kind", help="Of synth qc, only documents of that kind, such as hard-negative.")
+    ] = None,
+    action: Annotated[
+        str | None, typer.Option("--action", help="Of synth qc, only what had that outcome, such as add-judgement.")
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Write sheets for blind human scoring of a sample of a checked port: CSV, XLSX and an HTML page each.
+    """Write sheets on which people blindly score translations, or label relevance: CSV, XLSX and an HTML page each.
 
     Example: rusbeir audit sheet scifact-es -n 120 --raters 2
     """
+    from rusbeir.audit.labels import Slice
     from rusbeir.audit.sheets import make_sheets
 
     with output.progress() as progress:
         paths = make_sheets(
-            folder, n=n, seed=seed, raters=raters, duplicates=duplicates, source=source, progress=progress
+            folder,
+            n=n,
+            seed=seed,
+            raters=raters,
+            duplicates=duplicates,
+            source=source,
+            only=Slice(step, kind, action),
+            progress=progress,
         )
     if as_json:
         output.print_json({"sheets": [str(path) for path in paths]})
@@ -101,9 +122,10 @@ def sheet(
 def agree(
     sheets: Annotated[list[Path], typer.Argument(metavar="SHEETS...", help="Filled sheets: .csv or .xlsx.")],
     port: Annotated[
-        Path | None, typer.Option("--port", help="The port of the sheets: checks their ids and adds its judge.")
+        Path | None,
+        typer.Option("--port", help="The folder that the sheets were made of: checks their ids and adds its judge."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the bootstraps.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the resamples.")] = 0,
     as_json: options.Json = False,
 ) -> None:
     """Measure how far people agree with each other, with themselves and with the judge.
@@ -116,43 +138,97 @@ def agree(
     if as_json:
         output.print_json(report)
         return
-    header = ["dimension", "raters", "texts", "within 1", "MAE", "κ quadratic"]
-    rows = []
-    for name, found in report["dimensions"].items():
-        pairs = [(" and ".join(row["raters"]), row) for row in found["pairs"]]
-        pairs += [(f"{rater}, twice", row) for rater, row in found["self"].items()]
-        rows += [
-            [
-                name,
-                who,
-                f"{row['n']:,}",
-                f"{row['within_one']:.1%}",
-                f"{row['mean_absolute_error']:.2f}",
-                _format_value(row["kappa"]),
-            ]
-            for who, row in pairs
-        ]
-    output.print_table(header, rows, right=header[2:])
-    output.print_table(
-        ["dimension", "α of people", "95 %", "α with the judge"],
-        [
-            [name, *_format_alpha(found["alpha"]), _format_alpha(found["alpha_with_judge"])[0]]
-            for name, found in report["dimensions"].items()
-        ],
-        right=["α of people", "95 %", "α with the judge"],
-    )
+    _print_agreement(report["dimensions"])
+    if "shares" in report:
+        _print_labels(report)
     for row in report["disagreements"][:10]:
         given = ", ".join(f"{rater} {score}" for rater, score in row["scores"].items())
         output.note(f"{row['item']} {row.get('kind', '')} {row.get('id', '')}: {row['dimension']}: {given}")
     output.note(f"{len(report['disagreements'])} disagreements of two points or more; --json lists them.")
 
 
-def _format_value(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.3f}"
+def _print_agreement(dimensions: Mapping[str, Any]) -> None:
+    pairs = [
+        (name, who, row)
+        for name, found in dimensions.items()
+        for who, row in [
+            *((" and ".join(row["raters"]), row) for row in found["pairs"]),
+            *((f"{rater}, twice", row) for rater, row in found["self"].items()),
+        ]
+    ]
+    header = ["dimension", "raters", "texts", "within 1", "MAE", "strictness"]
+    rows = [
+        [
+            *(name, who, f"{row['n']:,}", f"{row['within_one']:.1%}", f"{row['mean_absolute_error']:.2f}"),
+            f"{row['figures']['strictness'].value:+.2f}",
+        ]
+        for name, who, row in pairs
+    ]
+    output.print_table(header, rows, right=header[2:])
+    thresholds = [name for name in pairs[0][2]["figures"] if ">=" in name] if pairs else []
+    header = ["dimension", "raters", "κ", "κ quadratic", *(name.replace("kappa ", "κ") for name in thresholds)]
+    rows = [
+        [
+            *(name, who),
+            *(
+                _format_interval(one.value, one.interval)
+                for one in map(row["figures"].get, ("kappa", "quadratic_kappa"))
+            ),
+            *(_format_value(row["figures"][threshold].value) for threshold in thresholds),
+        ]
+        for name, who, row in pairs
+    ]
+    output.print_table(header, rows, right=header[2:])
+    header = ["dimension", "α of people", "α with the judge"]
+    rows = [
+        [
+            name,
+            *(
+                "" if one is None else _format_interval(one["value"], one["interval"])
+                for one in (found["alpha"], found["alpha_with_judge"])
+            ),
+        ]
+        for name, found in dimensions.items()
+    ]
+    output.print_table(header, rows, right=header[1:])
 
 
-def _format_alpha(found: dict[str, Any] | None) -> tuple[str, str]:
-    if found is None:
-        return "", ""
-    interval = "" if found["low"] is None else f"{found['low']:.3f} to {found['high']:.3f}"
-    return _format_value(found["value"]), interval
+def _print_labels(report: Mapping[str, Any]) -> None:
+    for row in report["dimensions"]["label"]["pairs"]:
+        labels = [str(label) for label in range(len(row["confusion"]))]
+        header = [" \\ ".join(row["raters"]), *labels]
+        rows = [[label, *(f"{n:,}" for n in counts)] for label, counts in zip(labels, row["confusion"], strict=True)]
+        output.print_table(header, rows, right=header[1:])
+    header = ["label", "judge", "people", "95 %", "pairs", "labelled", "worth", "to halve"]
+    rows = [
+        [
+            *(name, f"{one['judge']:.1%}", f"{one['mean']:.1%}"),
+            f"{max(one['interval'][0], 0):.1%} to {min(one['interval'][1], 1):.1%}",
+            *(f"{one['n_pairs']:,}", f"{one['n_labelled']:,}", f"{one['worth']:.2f}", f"{one['labels_to_halve']:,}"),
+        ]
+        for name, one in report["shares"].items()
+    ]
+    output.print_table(header, rows, right=header[1:])
+    header = ["contradicted", "step", "action", "judge", "people", "query", "document"]
+    rows = [
+        [
+            *(
+                row["decision"],
+                row["step"],
+                row["action"],
+                str(row["judge"]),
+                ", ".join(map(str, row["people"].values())),
+            ),
+            *(row["query_id"], row["doc_id"]),
+        ]
+        for row in report["contradicted"]
+    ]
+    output.print_table(header, rows, right=header[3:4], shortened=header[5:])
+
+
+def _format_value(value: float) -> str:
+    return "undefined" if isnan(value) else f"{value:.3f}"
+
+
+def _format_interval(value: float, interval: tuple[float, float]) -> str:
+    return _format_value(value) + ("" if isnan(value) else f" ({interval[0]:.3f} to {interval[1]:.3f})")

@@ -6,18 +6,31 @@ columns, s the number of labels of the scale. Several matrices, such as those of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rusbeir.evaluation.significance import Floats, resample_means
+from rusbeir.evaluation.significance import SAMPLES, Figure, Floats, resample_means
 
 
 def count_confusion(people: Floats, judge: Floats, size: int) -> Floats:
     """The confusion matrix [size, size] of two arrays of labels from 0 to size - 1."""
     cells = people.astype(int) * size + judge.astype(int)
     return np.bincount(cells, minlength=size * size).reshape(size, size).astype(np.float64)
+
+
+def count_coincidences(counts: Floats) -> Floats:
+    """A matrix [units, s, s] of each unit to take the place of a confusion matrix in `alpha`, for any number of raters.
+
+    counts says how often each label was given to a unit, [units, s]; a unit with a single label has zeros. They are
+    half of Krippendorff's coincidences, as the two halves of a confusion matrix are added.
+    """
+    pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(counts.shape[1])
+    coincidences: Floats = pairs / np.maximum(counts.sum(axis=1) - 1, 1)[:, None, None] / 2
+    return coincidences
 
 
 def kappa(confusion: Floats, *, power: int = 0) -> Floats:
@@ -62,6 +75,23 @@ def strictness(confusion: Floats) -> Floats:
     return _divide(((confusion.sum(axis=-1) - confusion.sum(axis=-2)) * labels).sum(axis=-1), total)
 
 
+def measure(by_topic: Floats, *, lowest: int = 0, seed: int = 0) -> dict[str, Figure]:
+    """What the confusion matrices of topics, [topics, s, s], say together, with intervals that resample topics.
+
+    kappa, quadratic_kappa, `kappa >= t` for each threshold t, alpha, strictness. lowest is the first label's name.
+    """
+    size = by_topic.shape[-1]
+    functions: dict[str, Callable[[Floats], Floats]] = {
+        "kappa": kappa,
+        "quadratic_kappa": partial(kappa, power=2),
+        **{f"kappa >= {lowest + t}": partial(kappa_at, threshold=t) for t in range(1, size)},
+        "alpha": alpha,
+        "strictness": strictness,
+    }
+    whole, drawn = by_topic.sum(axis=0), resample_topics(by_topic, samples=SAMPLES, seed=seed)
+    return {name: Figure.of(function(whole), function(drawn)) for name, function in functions.items()}
+
+
 def resample_topics(by_topic: Floats, *, samples: int, seed: int = 0) -> Floats:
     """Confusion matrices of resampled topics, [samples, s, s], from those of the topics, [topics, s, s].
 
@@ -90,35 +120,67 @@ class PoweredMean:
     """How many labels more would halve the interval."""
 
 
-def estimate_mean(people: Mapping[int, float], judge: Floats) -> PoweredMean:
+def estimate_mean(people: Mapping[int, float], judge: Floats, strata: NDArray[np.int64] | None = None) -> PoweredMean:
     """The prediction-powered mean (Angelopoulos et al., Science 2023, with the weight of Angelopoulos, Duchi and Zrnic,
     2023) for a finite set of pairs: people gives the labels of some pairs by their place in judge, [pairs].
 
-    Raises ValueError for fewer than two labels.
+    strata: the stratum of each pair, from 0, where people's labels were drawn from each of them on its own. Raises
+    ValueError for fewer than two labels.
     """
     if len(people) < 2:
         raise ValueError("the spread of a mean needs two labels")
-    known = np.array(list(people.values()), dtype=np.float64)
-    guessed = judge[list(people)]
+    places, known = np.array(list(people)), np.array(list(people.values()), dtype=np.float64)
+    guessed = judge[places]
     n, total = len(known), len(judge)
-    spread = float(guessed.var(ddof=1))
-    weight = float(np.cov(known, guessed)[0, 1]) / spread if spread > 0 else 0.0
-    errors = known - weight * guessed
-    mean = weight * float(judge.mean()) + float(errors.mean())
-    # Two parameters are estimated; pairs that are all labelled leave nothing to estimate.
-    variance = float(((errors - errors.mean()) ** 2).sum()) / max(n - 2, 1)
-    half = 1.959964 * float(np.sqrt(variance / n * (1 - n / total)))
-    alone = float(known.var(ddof=1))
+    groups = _join_small(np.zeros(total, dtype=np.int64) if strata is None else strata, places)
+    of = groups[places]
+    n_labelled, n_pairs = np.bincount(of), np.bincount(groups)
+    shares = n_pairs / total
+
+    def average(values: Floats) -> Floats:
+        """The mean of each stratum."""
+        means: Floats = np.bincount(of, weights=values) / n_labelled
+        return means
+
+    apart, guessed_apart = known - average(known)[of], guessed - average(guessed)[of]
+    cost = (shares**2 / n_labelled / np.maximum(n_labelled - 1, 1))[of]
+    spread = float((cost * guessed_apart**2).sum())
+    weight = float((cost * apart * guessed_apart).sum()) / spread if spread > 0 else 0.0
+    mean = weight * float(judge.mean()) + float(shares @ average(known - weight * guessed))
+    # A mean is estimated in each stratum, and the weight where the judge's labels differ there.
+    free = n_labelled - 1 - (average(guessed_apart**2) > 0)
+    variances = n_labelled * average((apart - weight * guessed_apart) ** 2) / np.maximum(free, 1)
+    # Labels that are all the same do not show that the next one will be: it is taken to differ by 1.
+    variances = np.maximum(variances, n_labelled / (n_labelled + 1) ** 2)
+    of_sample = float((shares**2 * variances / n_labelled).sum())
+    # Of pairs that are all labelled nothing is left to estimate.
+    of_all = float((shares**2 * variances / n_pairs).sum())
+    half = 1.959964 * float(np.sqrt(max(of_sample - of_all, 0)))
+    alone = (float(shares @ average(known**2)) - float(shares @ average(known)) ** 2) * n / (n - 1)
+    in_all = np.minimum(n_labelled * of_sample / ((of_sample - of_all) / 4 + of_all), n_pairs).sum()
     return PoweredMean(
         mean=mean,
         interval=(mean - half, mean + half),
         n_labelled=n,
         n_pairs=total,
         weight=weight,
-        worth=alone / variance if variance > 0 else float("inf"),
-        # (1 - m / N) / m = (1 - n / N) / 4n, solved for m.
-        labels_to_halve=int(np.ceil(4 * n / (1 + 3 * n / total))) - n,
+        worth=alone / (n * of_sample),
+        labels_to_halve=int(np.ceil(in_all - 1e-9)) - n,
     )
+
+
+def _join_small(strata: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The stratum of each pair, where one with a single label, or none, is joined to the next."""
+    sizes = np.bincount(strata)
+    labelled = np.bincount(strata[places], minlength=len(sizes))
+    joined = np.zeros(len(sizes), dtype=np.int64)
+    number = n_labelled = n_pairs = 0
+    for stratum in range(len(sizes)):
+        joined[stratum] = number
+        n_labelled, n_pairs = n_labelled + labelled[stratum], n_pairs + sizes[stratum]
+        if n_labelled >= min(2, n_pairs) > 0:
+            number, n_labelled, n_pairs = number + 1, 0, 0
+    return np.minimum(joined, number - 1)[strata]
 
 
 def _divide(sums: Floats, by: Floats) -> Floats:

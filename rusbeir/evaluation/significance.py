@@ -29,6 +29,24 @@ _TIE = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A figure, such as a correlation of systems' means, and what it could be with other queries."""
+
+    value: float
+    interval: tuple[float, float]
+    """The central 95 % of its values on resamples."""
+
+    @classmethod
+    def of(cls, value: Floats, drawn: Floats) -> Figure:
+        """The value with the interval of those drawn; NaN among them is left out."""
+        ends = np.nanquantile(drawn, [ALPHA / 2, 1 - ALPHA / 2]) if np.isfinite(drawn).any() else (np.nan, np.nan)
+        return cls(value=float(value), interval=(float(ends[0]), float(ends[1])))
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} ({self.interval[0]:.3f} to {self.interval[1]:.3f})"
+
+
+@dataclass(frozen=True, kw_only=True)
 class PairTests:
     """Tests of n pairs of systems; every array is float64 [n]."""
 

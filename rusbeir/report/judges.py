@@ -7,9 +7,8 @@ the systems is also ordered on its own, and systems of the judge's family are le
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,8 @@ from rusbeir.errors import BadInput, option
 from rusbeir.evaluation import agreement, evaluate
 from rusbeir.evaluation.families import find_families
 from rusbeir.evaluation.rankings import kendall, tau_ap
-from rusbeir.evaluation.significance import SAMPLES, Floats, resample_means
-from rusbeir.report.rankings import MIN_SYSTEMS, Correlation
+from rusbeir.evaluation.significance import Figure, Floats, resample_means
+from rusbeir.report.rankings import MIN_SYSTEMS
 from rusbeir.types import Qrels, Run
 
 MAX_LABEL = 10
@@ -41,8 +40,8 @@ class Orders:
     """How far the judge puts systems in people's order."""
 
     n_systems: int
-    kendall: Correlation
-    tau_ap: Correlation
+    kendall: Figure
+    tau_ap: Figure
     """With people's order as the true one."""
 
 
@@ -58,7 +57,7 @@ class JudgeAgreement:
     labels: tuple[int, ...]
     confusion: tuple[tuple[int, ...], ...]
     """People's labels are rows, the judge's columns."""
-    figures: dict[str, Correlation]
+    figures: dict[str, Figure]
     """kappa, quadratic_kappa, `kappa >= t` for each threshold, alpha, strictness; intervals resample topics."""
     mean: agreement.PoweredMean
     """People's mean label over all pairs that the judge has labelled."""
@@ -143,7 +142,7 @@ def judge_labels(
         only_judge=_count(judged) - n_pairs,
         labels=tuple(range(size)),
         confusion=tuple(tuple(int(cell) for cell in row) for row in confusion),
-        figures=_measure(by_topic, confusion, seed),
+        figures=agreement.measure(by_topic, seed=seed),
         mean=_estimate(qrels, judged, labels, seed),
         systems=tuple(systems),
         order=_order(scores[:, able], seed),
@@ -159,19 +158,6 @@ def _refuse_outside(of: str, labels: Qrels, size: int) -> None:
                     f"The label {grade} of {of} for query {query_id} and document {doc_id} is outside the scale from 0 "
                     f"to {size - 1} (people's highest label, and at most {MAX_LABEL}). Correct it or leave it out."
                 )
-
-
-def _measure(by_topic: Floats, confusion: Floats, seed: int) -> dict[str, Correlation]:
-    drawn = agreement.resample_topics(by_topic, samples=SAMPLES, seed=seed)
-    size = len(confusion)
-    functions: dict[str, Callable[[Floats], Floats]] = {
-        "kappa": agreement.kappa,
-        "quadratic_kappa": partial(agreement.kappa, power=2),
-        **{f"kappa >= {t}": partial(agreement.kappa_at, threshold=t) for t in range(1, size)},
-        "alpha": agreement.alpha,
-        "strictness": agreement.strictness,
-    }
-    return {name: Correlation.of(function(confusion), function(drawn)) for name, function in functions.items()}
 
 
 def _estimate(qrels: Qrels, judged: Qrels, n_labels: int | None, seed: int) -> agreement.PoweredMean:
@@ -227,8 +213,8 @@ def _order(scores: Floats, seed: int) -> Orders | None:
     drawn = [resample_means(side, seed=seed) for side in scores]
     return Orders(
         n_systems=n_systems,
-        kendall=Correlation.of(kendall(*means), kendall(*drawn)),
-        tau_ap=Correlation.of(tau_ap(*means), tau_ap(*drawn)),
+        kendall=Figure.of(kendall(*means), kendall(*drawn)),
+        tau_ap=Figure.of(tau_ap(*means), tau_ap(*drawn)),
     )
 
 

@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 
 from rusbeir.errors import BadInput, unknown
 from rusbeir.evaluation.rankings import count_queries_needed, kendall, spearman, tau_ap
-from rusbeir.evaluation.significance import ALPHA, Floats, resample_means
+from rusbeir.evaluation.significance import Figure, Floats, resample_means
 from rusbeir.report.results import Result, read_results
 
 MIN_SYSTEMS = 4
@@ -21,24 +21,6 @@ STABLE = 0.9
 """Kendall's tau from which on two orders are called the same."""
 
 CORRELATIONS = {"kendall": kendall, "tau_ap": tau_ap, "spearman": spearman}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Correlation:
-    """A rank correlation of the systems' means on two test sets."""
-
-    value: float
-    interval: tuple[float, float]
-    """The central 95 % of its values on resamples."""
-
-    @classmethod
-    def of(cls, value: Floats, drawn: Floats) -> Correlation:
-        """The value with the interval of those drawn; NaN among them is left out."""
-        ends = np.nanquantile(drawn, [ALPHA / 2, 1 - ALPHA / 2]) if np.isfinite(drawn).any() else (np.nan, np.nan)
-        return cls(value=float(value), interval=(float(ends[0]), float(ends[1])))
-
-    def __str__(self) -> str:
-        return f"{self.value:.3f} ({self.interval[0]:.3f} to {self.interval[1]:.3f})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +59,7 @@ class RankingComparison:
     n_queries: tuple[int, int]
     same_queries: bool
     """Whether both have the same query ids, which are then resampled together."""
-    correlations: dict[str, Correlation]
+    correlations: dict[str, Figure]
     """kendall, tau_ap (of the second order, with the first as the true one) and spearman."""
     reversals: tuple[Reversal, ...]
     """The widest first."""
@@ -129,9 +111,7 @@ def compare_rankings(
     means = [each.mean(axis=1) for each in scores]
     # Queries that both have are drawn for both at once.
     drawn = resample_means(scores[0], seed=seed), resample_means(scores[1], seed=seed if same else seed + 1)
-    correlations = {
-        name: Correlation.of(correlate(*means), correlate(*drawn)) for name, correlate in CORRELATIONS.items()
-    }
+    correlations = {name: Figure.of(correlate(*means), correlate(*drawn)) for name, correlate in CORRELATIONS.items()}
     return RankingComparison(
         first=first,
         second=second,

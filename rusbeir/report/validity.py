@@ -15,8 +15,8 @@ from scipy.stats import rankdata
 from rusbeir.datasets.formats.records import read_tsv
 from rusbeir.errors import BadInput, option
 from rusbeir.evaluation.rankings import kendall, tau_ap
-from rusbeir.evaluation.significance import Floats, resample_means
-from rusbeir.report.rankings import MIN_SYSTEMS, Correlation, find_reversals
+from rusbeir.evaluation.significance import Figure, Floats, resample_means
+from rusbeir.report.rankings import MIN_SYSTEMS, find_reversals
 from rusbeir.report.task_scores import TaskScores, find_task, read_task_scores
 
 SAMPLES = 2_000
@@ -45,9 +45,9 @@ class TaskValidity:
     systems: tuple[str, ...]
     mean_original: float
     mean_port: float
-    kendall: Correlation
+    kendall: Figure
     """Its interval resamples systems, and queries where both sides have their scores."""
-    tau_ap: Correlation
+    tau_ap: Figure
     n_queries: tuple[int, int] | None
     """None where only means are known."""
     reversals: int
@@ -169,7 +169,7 @@ def _average(tasks: Sequence[TaskScores], systems: Sequence[str]) -> TaskScores:
 def _compare(original: TaskScores, port: TaskScores, systems: Sequence[str], gap: float, seed: int) -> TaskValidity:
     means = [np.array([task.means[name] for name in systems]) for task in (original, port)]
     drawn, n_queries = _draw(original, port, systems, means, seed)
-    tau, ap = (Correlation.of(correlate(*means), correlate(*drawn)) for correlate in (kendall, tau_ap))
+    tau, ap = (Figure.of(correlate(*means), correlate(*drawn)) for correlate in (kendall, tau_ap))
     ranks = [rankdata(-side, method="min").astype(int).tolist() for side in means]
     moved = sorted(range(len(systems)), key=lambda place: -abs(ranks[0][place] - ranks[1][place]))
     return TaskValidity(
@@ -213,7 +213,7 @@ def _draw(
     return drawn, (len(queries[0]), len(queries[1]))
 
 
-def _judge(tau: Correlation) -> str:
+def _judge(tau: Figure) -> str:
     lowest, _ = read_band()
     if tau.interval[0] >= lowest:
         return AS_GOOD

@@ -9,6 +9,7 @@ import pytest
 
 from rusbeir.translation.port.api import port
 from tests.support.backwards import back
+from tests.support.browser import CHROMIUM
 from tests.support.small_port import Fake, write_source
 
 
@@ -28,3 +29,14 @@ def make_port(tmp_path: Path) -> Callable[..., Path]:
 @pytest.fixture
 def back_translator() -> Fake:
     return Fake(answer=back, signature="back-1")
+
+
+@pytest.fixture(scope="module")
+def browser(needs):
+    needs("Chromium", CHROMIUM.exists(), "apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        yield browser
+        browser.close()

@@ -13,7 +13,8 @@ from rusbeir.audit import check_port, scores
 from rusbeir.audit.agreement import agree
 from rusbeir.audit.judge import DIMENSIONS
 from rusbeir.audit.report import clean_text, find_differences
-from rusbeir.audit.sheets import make_sheets, read_sheet
+from rusbeir.audit.sheet_files import read_sheet
+from rusbeir.audit.sheets import FORMS, make_sheets
 from rusbeir.errors import BadInput
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -45,17 +46,6 @@ def hostile(make_port, back_translator) -> Path:
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     check_port(folder, source=folder.parent / "small", back_translator=back_translator, processes=1)
     return folder
-
-
-@pytest.fixture(scope="module")
-def browser(needs):
-    needs("Chromium", CHROMIUM.exists(), "apt-get install chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 def test_clean_text():
@@ -126,7 +116,7 @@ def test_sheet_in_a_browser(hostile, browser, tmp_path):
     download.value.save_as(tmp_path / "anna.csv")
     context.close()
     assert problems == []
-    sheet = read_sheet(tmp_path / "anna.csv")
+    sheet = read_sheet(tmp_path / "anna.csv", FORMS)
     assert [set(row.values()) for row in sheet.scores.values()] == [{1}, {2}, {3}, {5}, {5}, {5}, {5}]
     assert agree([tmp_path / "anna.csv"], port=hostile)["raters"] == {"anna": 6}
     data = (tmp_path / "anna.csv").read_text(encoding="utf-8-sig")

@@ -15,28 +15,43 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
 from rusbeir.audit import check_port
-from rusbeir.audit.agreement import agree, compare_raters, compute_alpha, quadratic_kappa
+from rusbeir.audit.agreement import agree
 from rusbeir.audit.aligned import open_port
-from rusbeir.audit.judge import DIMENSIONS, judge_port, read_verdict
+from rusbeir.audit.judge import DIMENSIONS, SCALE, judge_port, read_verdict
+from rusbeir.audit.raters import Agreement, Alpha, compare_raters, compute_alpha
 from rusbeir.audit.sampling import draw_sample
-from rusbeir.audit.sheets import COLUMNS, make_sheets, read_sheet
+from rusbeir.audit.sheet_files import read_sheet
+from rusbeir.audit.sheets import FORMS, TRANSLATIONS, make_sheets
 from rusbeir.errors import BadInput
+from rusbeir.evaluation.agreement import count_confusion, kappa, kappa_at
 from rusbeir.jobs import read_object
 from tests.support.openai_server import Reply, completion
 
 SCORES = st.integers(1, 5)
 
 
+def compare(first: list[int], second: list[int]) -> Agreement | None:
+    return compare_raters(first, second, SCALE, [str(text) for text in range(len(first))])
+
+
 @settings(deadline=None)
 @given(st.lists(st.tuples(SCORES, SCORES), min_size=1, max_size=40))
 def test_kappa(pairs):
     first, second = map(list, zip(*pairs, strict=True))
-    computed = quadratic_kappa(first, second)
-    if computed is None:
-        assert len({*first, *second}) == 1
-    else:
-        expected = cohen_kappa_score(first, second, labels=[1, 2, 3, 4, 5], weights="quadratic")
-        assert computed == pytest.approx(expected, abs=1e-12)
+    confusion = count_confusion(np.array(first) - 1, np.array(second) - 1, 5)
+    rows = [
+        (kappa(confusion), (first, second), {}),
+        (kappa(confusion, power=2), (first, second), {"weights": "quadratic"}),
+    ]
+    for n in range(2, 6):
+        binary = [[score >= n for score in scores] for scores in (first, second)]
+        rows.append((kappa_at(confusion, n - 1), binary, {"labels": [False, True]}))
+    for computed, scores, options in rows:
+        if len({*scores[0], *scores[1]}) == 1:
+            assert np.isnan(computed)
+        else:
+            expected = cohen_kappa_score(*scores, **{"labels": [1, 2, 3, 4, 5], **options})
+            assert computed == pytest.approx(expected, abs=1e-12)
 
 
 # Krippendorff (2011), Computing Krippendorff's Alpha-Reliability, example C: four observers, twelve units.
@@ -48,38 +63,56 @@ EXAMPLE = [
 ]
 
 
+def alpha_of(sheets: list[list[int | None]]) -> Alpha:
+    return compute_alpha(sheets, SCALE, [str(text) for text in range(len(sheets[0]) if sheets else 0)])
+
+
 def test_alpha_of_the_published_example():
-    found = compute_alpha(EXAMPLE)
+    found = alpha_of(EXAMPLE)
     assert found.value == pytest.approx(0.815, abs=0.0005)
     assert found.n == 11
-    assert found.low < found.value < found.high
+    assert found.interval[0] < found.value < found.interval[1]
 
 
 @pytest.mark.parametrize("guessed", [0.0, 0.1, 0.3, 1.0])
 def test_alpha_of_simulated_sheets(guessed):
     """Raters who guess a part of the texts and score the others right: α is the chance that two do not guess."""
     draw = random.Random(3)
-    truth = [draw.randint(1, 5) for _ in range(1000)]
+    truth = [draw.randint(1, 5) for _ in range(500)]
     sheets = [[draw.randint(1, 5) if draw.random() < guessed else score for score in truth] for _ in range(3)]
     sheets[0][:20] = [None] * 20
-    found = compute_alpha(sheets, bootstraps=200)
+    found = alpha_of(sheets)
     data = np.array([[np.nan if score is None else score for score in sheet] for sheet in sheets])
     expected = krippendorff.alpha(reliability_data=data, value_domain=[1, 2, 3, 4, 5], level_of_measurement="ordinal")
     assert found.value == pytest.approx(expected, abs=1e-12)
     assert found.value == pytest.approx((1 - guessed) ** 2, abs=0.05)
-    assert found.low <= found.value <= found.high
-    assert compute_alpha(sheets, bootstraps=200) == found, "the seed decides the interval"
+    assert found.interval[0] <= found.value <= found.interval[1]
+    assert alpha_of(sheets) == found, "the seed decides the interval"
 
 
 @pytest.mark.parametrize("scores", [[], [[1, 2]], [[1, None], [None, 2]], [[3, 3], [3, 3]]])
 def test_alpha_of_nothing(scores):
-    assert compute_alpha(scores)[:3] == (None, None, None)
+    assert np.isnan([alpha_of(scores).value, *alpha_of(scores).interval]).all()
 
 
 def test_pairs():
-    found = compare_raters([1, 2, 5, 4], [1, 3, 2, 4])
+    found = compare([1, 2, 5, 4], [1, 3, 2, 4])
     assert (found.n, found.within_one, found.mean_absolute_error) == (4, 0.75, 1.0)
-    assert compare_raters([], []) is None
+    assert found.confusion[4] == [0, 1, 0, 0, 0]
+    thresholds = [f"kappa >= {n}" for n in range(2, 6)]
+    assert list(found.figures) == ["kappa", "quadratic_kappa", *thresholds, "alpha", "strictness"]
+    assert found.figures["strictness"].value == 0.5
+    assert found.figures["kappa >= 5"].value == 0, "as chance would have it"
+    assert compare([], []) is None
+
+
+def test_texts_of_one_topic_are_drawn_together():
+    """Ten queries of which one is misjudged in ten documents: its share, not that of a document, is uncertain."""
+    first, second = [1, 5] * 50, [1, 5] * 45 + [5, 1] * 5
+    alone = compare(first, second).figures["kappa"]
+    together = compare_raters(first, second, SCALE, [str(text // 10) for text in range(100)]).figures["kappa"]
+    assert alone.value == together.value == pytest.approx(0.8)
+    assert together.interval[0] < alone.interval[0]
 
 
 @pytest.fixture
@@ -99,7 +132,7 @@ def fill(path: Path, out: Path, score: object = 4, delimiter: str = ",") -> Path
 
     rows = list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines(keepends=True)))
     with out.open("w", newline="", encoding="utf-8-sig") as file:
-        writer = csv.DictWriter(file, COLUMNS, delimiter=delimiter)
+        writer = csv.DictWriter(file, TRANSLATIONS.columns, delimiter=delimiter)
         writer.writeheader()
         for row in rows:
             given = {name: score(row["item"], name) if callable(score) else score for name in DIMENSIONS}
@@ -122,7 +155,7 @@ def test_sheets_are_blind_and_the_same_again(checked):
     assert [path.name for path in paths] == [
         f"rater-{n}.{ending}" for n in (1, 2) for ending in ("csv", "xlsx", "html")
     ]
-    first, second = (fill(path, path) and read_sheet(path).scores for path in paths if path.suffix == ".csv")
+    first, second = (fill(path, path) and read_sheet(path, FORMS).scores for path in paths if path.suffix == ".csv")
     assert first.keys() == second.keys()
     assert list(first) != list(second)
     assert len(first) == 7, "six texts, one of them twice"
@@ -207,7 +240,7 @@ def test_xlsx(checked, tmp_path):
         for cell, score in zip(row[3:7], (5, 4.0, "3", 1), strict=True):
             cell.value = score
     book.save(tmp_path / "anna.xlsx")
-    sheet = read_sheet(tmp_path / "anna.xlsx")
+    sheet = read_sheet(tmp_path / "anna.xlsx", FORMS)
     assert len(sheet.scores) == 7
     assert set(map(tuple, (row.values() for row in sheet.scores.values()))) == {(5, 4, 3, 1)}
 

@@ -94,8 +94,37 @@ def test_sheet_and_agree(rusbeir, ported):
     assert "rater-1 and rater-2" in outcome.out
     report = json.loads(rusbeir("audit", "agree", *sheets, "--json").out)
     (pair,) = report["dimensions"]["style_consistency"]["pairs"]
-    assert (pair["within_one"], pair["mean_absolute_error"], pair["kappa"]) == (1.0, 1.0, 0.0)
+    assert (pair["within_one"], pair["mean_absolute_error"], pair["figures"]["quadratic_kappa"]["value"]) == (1, 1, 0)
     assert report["dimensions"]["fluency"]["alpha"]["value"] is None
+
+
+def test_labels_of_a_quality_control(rusbeir, tmp_path):
+    """A model that found all relevant and a person who did not, for one of the two documents."""
+    out = tmp_path / "checked"
+    (out / "qrels").mkdir(parents=True)
+    (out / "qa").mkdir()
+    (out / "card.json").write_text('{"language": "en"}')
+    (out / "corpus.jsonl").write_text('{"_id": "d1", "text": "Cats."}\n{"_id": "d2", "text": "Dogs."}\n')
+    (out / "queries.jsonl").write_text('{"_id": "q1", "text": "cats"}\n')
+    (out / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\td2\t1\n")
+    row = {"step": "candidate", "query_id": "q1", "kind": "unjudged", "label": 3, "action": "add-judgement"}
+    rows = [{"id": f"00000000000{n}", "doc_id": f"d{n}", **row} for n in (1, 2)]
+    (out / "qa" / "decisions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    outcome = rusbeir("audit", "sheet", out, "--raters", "1", "--step", "candidate")
+    assert outcome.code == 0, outcome.err
+    sheet = out / "qa" / "sheets" / "rater-1.csv"
+    text = sheet.read_text(encoding="utf-8-sig").replace("Cats.,,", "Cats.,3,").replace("Dogs.,,", "Dogs.,0,")
+    sheet.write_text(text, encoding="utf-8")
+    outcome = rusbeir("audit", "agree", sheet, "--port", out)
+    assert outcome.code == 0, outcome.err
+    assert "rater-1 \\ judge" in outcome.out
+    assert "000000000002" in outcome.out, "it can be undone"
+    assert "000000000001" not in outcome.out
+    report = json.loads(rusbeir("audit", "agree", sheet, "--port", out, "--json").out)
+    assert report["shares"][">= 2"]["mean"] == 0.5
+    wrong = rusbeir("audit", "sheet", out, "--step", "spam")
+    assert wrong.code == 2
+    assert one_line(wrong.err, ["decisions.jsonl", "no decision has a label", "--step spam"])
 
 
 @pytest.mark.parametrize(

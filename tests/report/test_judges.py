@@ -10,7 +10,15 @@ from krippendorff import alpha as krippendorff_alpha
 
 from rusbeir.datasets import read_qrels
 from rusbeir.errors import BadInput
-from rusbeir.evaluation.agreement import alpha, count_confusion, estimate_mean, kappa, resample_topics, strictness
+from rusbeir.evaluation.agreement import (
+    alpha,
+    count_coincidences,
+    count_confusion,
+    estimate_mean,
+    kappa,
+    resample_topics,
+    strictness,
+)
 from rusbeir.evaluation.families import find_families
 from rusbeir.report.judges import judge_labels
 
@@ -53,6 +61,32 @@ def test_four_hundred_labels_cover_the_mean(needs):
     assert 940 <= covered <= 960
 
 
+@pytest.mark.parametrize("threshold", [1, 2, 3])
+def test_labels_from_strata_cover_the_share_of_positives(needs, threshold):
+    """100 labels from each of the judge's labels: the judge's 3 is rare, so that it has 40 % of its pairs labelled."""
+    people, judge = read_golden(needs, "llmjudge/human.txt.gz", "llmjudge/scores/willia-umbrela1.txt.gz")
+    pairs = [(query_id, doc_id) for query_id, grades in people.items() for doc_id in grades]
+    positive = np.array([people[q][d] >= threshold for q, d in pairs], dtype=float)
+    strata = np.array([judge[q][d] for q, d in pairs])
+    random = np.random.default_rng(0)
+    covered = 0
+    for _ in range(1_000):
+        chosen = [random.choice(np.flatnonzero(strata == label), 100, replace=False) for label in range(4)]
+        labels = {int(i): float(positive[i]) for i in np.concatenate(chosen)}
+        low, high = estimate_mean(labels, (strata >= threshold).astype(float), strata).interval
+        covered += low <= positive.mean() <= high
+    assert 930 <= covered <= 970
+
+
+def test_strata_with_too_few_labels_are_joined_to_the_next():
+    """Of the strata 0 to 3 the second has one label and the last none; the third is labelled whole."""
+    strata = np.repeat([0, 1, 2, 3], [10, 10, 1, 5])
+    people = {0: 0.0, 1: 1.0, 10: 1.0, 20: 1.0}
+    found = estimate_mean(people, np.zeros(26), strata)
+    assert found.mean == pytest.approx((10 * 0.5 + 16 * 1) / 26)
+    assert found.interval[0] < found.mean < found.interval[1]
+
+
 def draw_labels(seed: int, n: int, size: int) -> np.ndarray:
     random = np.random.default_rng(seed)
     first = random.integers(0, size, n)
@@ -75,6 +109,17 @@ def test_kappa_and_alpha_are_their_definitions(seed):
     assert strictness(confusion) == pytest.approx(labels[0].mean() - labels[1].mean())
 
 
+def test_alpha_of_many_raters():
+    """Five raters of whom each leaves out texts, against the package krippendorff."""
+    random = np.random.default_rng(4)
+    truth = random.integers(0, 4, 60)
+    labels = np.where(random.random((5, 60)) < 0.3, random.integers(0, 4, (5, 60)), truth).astype(float)
+    labels[random.random((5, 60)) < 0.4] = np.nan
+    counts = np.array([(labels == label).sum(axis=0) for label in range(4)], dtype=float).T
+    computed = alpha(count_coincidences(counts).sum(axis=0))
+    assert computed == pytest.approx(krippendorff_alpha(labels, level_of_measurement="ordinal"))
+
+
 def test_one_label_says_nothing():
     confusion = count_confusion(np.zeros(5), np.zeros(5), 3)
     assert np.isnan([kappa(confusion), alpha(confusion)]).all()
@@ -94,7 +139,9 @@ def test_a_useless_judge_changes_nothing_and_a_perfect_one_needs_no_more():
     useless = estimate_mean(some, random.integers(0, 4, 2_000).astype(float))
     assert useless.worth == pytest.approx(1, abs=0.03)
     perfect = estimate_mean(some, people)
-    assert perfect.interval == pytest.approx((people.mean(), people.mean()))
+    low, high = perfect.interval
+    assert low < people.mean() < high, "200 labels without an error do not show that there is none"
+    assert high - low < 0.02
     # A quarter of the variance: (1 - m/N)/m for m labels in all.
     in_all = 200 + useless.labels_to_halve
     assert (1 - in_all / 2_000) / in_all == pytest.approx((1 - 0.1) / 200 / 4, rel=0.01)

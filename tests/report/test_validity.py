@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from rusbeir.errors import BadInput, RusbeirError
-from rusbeir.report.rankings import Correlation
+from rusbeir.evaluation.significance import Figure
 from rusbeir.report.task_scores import find_task, read_task_scores
 from rusbeir.report.validity import AS_GOOD, UNKNOWN, WORSE, _judge, measure_validity, read_band
 from tests.report.test_rankings import GOLDEN, TAUS
@@ -46,7 +46,7 @@ def table(tmp_path: Path) -> Path:
 def test_a_port_that_reorders_systems(table):
     found = measure_validity([table], [("en", "ru"), ("en", "bad")])
     good, bad = found.tasks
-    assert good.kendall == good.tau_ap == Correlation(value=1.0, interval=(1.0, 1.0))
+    assert good.kendall == good.tau_ap == Figure(value=1.0, interval=(1.0, 1.0))
     assert (good.verdict, good.reversals, good.movers) == (AS_GOOD, 0, ())
     # Of ten pairs the four of the best system are reversed.
     assert bad.kendall.value == pytest.approx(0.2)
@@ -61,8 +61,8 @@ def test_a_port_that_reorders_systems(table):
 @pytest.mark.parametrize(("shift", "verdict"), [(0.0, AS_GOOD), (-0.01, UNKNOWN)])
 def test_the_verdict_asks_for_the_whole_interval(shift, verdict):
     lowest, _ = read_band()
-    assert _judge(Correlation(value=lowest + 0.02, interval=(lowest + shift, 1.0))) == verdict
-    assert _judge(Correlation(value=0.1, interval=(0.0, lowest - 0.01))) == WORSE
+    assert _judge(Figure(value=lowest + 0.02, interval=(lowest + shift, 1.0))) == verdict
+    assert _judge(Figure(value=0.1, interval=(0.0, lowest - 0.01))) == WORSE
 
 
 def test_result_rows_bring_their_queries(results):
@@ -72,7 +72,7 @@ def test_result_rows_bring_their_queries(results):
     folder = results(scores, dataset="toy/ru")
     (task,) = measure_validity([folder], [("toy/en", "toy/ru")]).tasks
     assert task.n_queries == (50, 50)
-    assert task.kendall == Correlation(value=1.0, interval=(1.0, 1.0)), "the same scores, drawn together"
+    assert task.kendall == Figure(value=1.0, interval=(1.0, 1.0)), "the same scores, drawn together"
     other = {name: values[:40] for name, values in scores.items()}
     folder = results(other, dataset="toy/de")
     (task,) = measure_validity([folder], [("toy/en", "toy/de")]).tasks

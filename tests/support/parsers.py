@@ -560,6 +560,38 @@ def _port_file(name: str, mutate: Mutate, read: Callable[[Path, Path], object]) 
     return prepare
 
 
+def _labelled(name: str, mutate: Mutate) -> Callable[[Path], Prepared]:
+    """A file of a folder of quality control with a filled sheet of labels; read to make sheets, or to compare."""
+
+    def prepare(folder: Path) -> Prepared:
+        from rusbeir.audit.agreement import agree
+        from rusbeir.audit.sheets import make_sheets
+
+        out = write_folder(folder / "out")
+        (out / "card.json").write_bytes(CARD)
+        (out / "qa").mkdir()
+        row = {"step": "candidate", "query_id": "q1", "kind": "unjudged", "action": "keep"}
+        rows = [{"id": f"a{n}", "doc_id": f"d{n}", "label": n, **row} for n in (1, 2, 3)]
+        (out / "qa" / "decisions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        (out / "qa" / "removed.jsonl").write_text('{"query_id": "q5", "text": "Cats?"}\n')
+        make_sheets(out, raters=1)
+        sheets = out / "qa" / "sheets"
+        data = (sheets / "rater-1.csv").read_text(encoding="utf-8-sig").replace(",,\n", ",2,\n")
+        (folder / "anna.csv").write_text(data)
+        whole = (file := next(out.rglob(name))).read_bytes()
+
+        def read(data: bytes) -> object:
+            file.write_bytes(data)
+            if name == "key.json":
+                return agree([folder / "anna.csv"], port=out)
+            shutil.rmtree(sheets, ignore_errors=True)
+            return make_sheets(out, raters=1)
+
+        return [whole], mutate, read
+
+    return prepare
+
+
 def _clean(port: Path, out: Path) -> object:
     from rusbeir.audit.cleaning import apply_cleaning
 
@@ -732,7 +764,10 @@ PARSERS = [
     Parser(name="audit texts", prepare=_port_file("texts.jsonl", mutate_jsonl, _sample), share=0.01),
     Parser(name="audit texts in --where", prepare=_port_file("texts.jsonl", mutate_jsonl, _port_quality), share=0.1),
     Parser(name="cleaning plan", prepare=_port_file("cleaning.json", mutate_json, _clean), share=0.02),
-    Parser(name="key of sheets", prepare=_port_file("key.json", mutate_json, _agree), share=0.01),
+    Parser(name="key of sheets", prepare=_port_file("key.json", mutate_json, _agree), share=0.005),
+    Parser(name="key of labels", prepare=_labelled("key.json", mutate_json), share=0.05),
+    Parser(name="decisions", prepare=_labelled("decisions.jsonl", mutate_jsonl), share=0.02),
+    Parser(name="removed texts", prepare=_labelled("removed.jsonl", mutate_jsonl), share=0.02),
     Parser(name="verdicts", prepare=_port_file("judge.jsonl", mutate_jsonl, _agree), share=0.01),
     Parser(name="card of a port", prepare=_port_file("card.json", mutate_json, _records), share=0.02),
     Parser(name="layout in an audit", prepare=_port_file("layout.txt", mutate_bytes, _records), share=0.02),

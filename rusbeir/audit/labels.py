@@ -1,0 +1,150 @@
+"""Labels of relevance by people: a sample of what a model labelled in `rusbeir synth qc`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rusbeir.audit.aligned import QA
+from rusbeir.audit.sampling import hash_parts, refuse_empty
+from rusbeir.audit.sheet_files import Form, Guide, Line
+from rusbeir.datasets.formats.beir import read_card
+from rusbeir.datasets.formats.records import read_jsonl
+from rusbeir.datasets.loading import ALL_SPLITS, load_splits
+from rusbeir.errors import BadInput, option
+from rusbeir.jobs import read_prompts
+from rusbeir.text import digest
+from rusbeir.types import Doc, Progress, silent
+
+DECISIONS, REMOVED = "decisions.jsonl", "removed.jsonl"
+"""What `rusbeir synth qc` writes: its decisions, and the texts of queries and documents that it dropped."""
+LABELS = Form(texts=("query", "document"), questions=("label",), scale=(0, 1, 2, 3))
+POSITIVE = 2
+"""The lowest label that counts as relevant, where the card does not say it."""
+KEEP = "keep"
+"""The action of a decision that changed nothing, and cannot be undone."""
+PROMPTS = "relevance"
+_AGAIN = "Run `rusbeir synth qc` again; no answer is paid for twice."
+_SHAPE = {
+    "id": str,
+    "step": str,
+    "query_id": str,
+    "doc_id": str,
+    "kind": str,
+    "label": ({*LABELS.scale}, None),
+    "action": str,
+}
+_REMOVED = ({"query_id": str, "text": str}, {"doc_id": str, "title": str, "text": str})
+
+
+class Slice(NamedTuple):
+    """Which decisions of `rusbeir synth qc` are meant: those with each value that is given."""
+
+    step: str | None = None
+    kind: str | None = None
+    action: str | None = None
+
+
+EVERYTHING = Slice()
+
+
+class Stratum(NamedTuple):
+    """Decisions that are similar: labels of people are drawn from each in proportion to its size."""
+
+    step: str
+    kind: str
+    label: int
+    """The model's."""
+
+
+def guide_labels() -> Guide:
+    """What a sheet of labels tells its rater."""
+    table = read_prompts(PROMPTS)["en"]
+    return Guide(
+        "Documents to label",
+        "Label how relevant each document is to its query, from 0 to 3. Judge by what the document says, not by what "
+        "you know.",
+        ("Query", "Document"),
+        {"label": "How well does the document answer the query?"},
+        {label: table["scale"][label] for label in reversed(LABELS.scale)},
+    )
+
+
+def draw_labels(
+    folder: Path, *, n: int, seed: int, only: Slice, progress: Progress = silent
+) -> tuple[list[Line], dict[str, Any]]:
+    """n pairs of query and document that the model labelled, or all where they are fewer, and the key of their sheets.
+
+    Each stratum has its share of the sample, so that what is counted in the sample holds for all. Raises BadInput where
+    nothing is labelled in that slice, and for texts that are missing.
+    """
+    refuse_empty(n)
+    labelled = [row for row in _read_decisions(folder, only) if row["label"] is not None]
+    if not labelled:
+        chosen = ", ".join(f"{option(name, value)}" for name, value in only._asdict().items() if value)
+        raise BadInput(f"{folder / QA / DECISIONS}: no decision has a label" + (f" with {chosen}." if chosen else "."))
+    labelled.sort(key=lambda row: (_stratum(row), hash_parts(seed, row["id"])))
+    if len({row["id"] for row in labelled}) < len(labelled):
+        raise BadInput(f"{folder / QA / DECISIONS}: the id of a decision is repeated. {_AGAIN}")
+    n = min(n, len(labelled))
+    drawn = [labelled[(2 * place + 1) * len(labelled) // (2 * n)] for place in range(n)]
+    drawn.sort(key=lambda row: hash_parts(seed, "item", row["id"]))
+    items = {hash_parts(seed, "item", row["id"]).hex()[:12]: row for row in drawn}
+    texts = _find_texts(folder, drawn, progress)
+    card = read_card(folder)
+    rules = card.get("provenance", {}).get("rules")
+    positive = rules.get("positive") if isinstance(rules, dict) else None
+    key = {
+        "decisions": str(card.get("name", folder.name)),
+        "fingerprint": digest(*(f"{row['id']} {row['label']}" for row in labelled)),
+        "seed": seed,
+        **{name: value for name, value in only._asdict().items() if value},
+        "positive": positive if positive in LABELS.scale[1:] else POSITIVE,
+        "strata": [{**stratum._asdict(), "n": len(list(rows))} for stratum, rows in groupby(labelled, key=_stratum)],
+        "items": {
+            item: {name: row[name] for name in ("id", "step", "kind", "query_id", "doc_id", "label", "action")}
+            for item, row in items.items()
+        },
+    }
+    return [Line(item, *pair) for item, pair in zip(items, texts, strict=True)], key
+
+
+def _stratum(row: Mapping[str, Any]) -> Stratum:
+    return Stratum(row["step"], row["kind"], row["label"])
+
+
+def _read_decisions(folder: Path, only: Slice) -> Iterator[dict[str, Any]]:
+    rows = read_jsonl(folder / QA / DECISIONS, _SHAPE, _AGAIN)
+    wanted = {name: value for name, value in only._asdict().items() if value}
+    return (row for row in rows if all(row[name] == value for name, value in wanted.items()))
+
+
+def _find_texts(folder: Path, rows: Sequence[Mapping[str, Any]], progress: Progress) -> list[tuple[str, str]]:
+    """The query and the document of each decision, also of those that were dropped."""
+    dataset = load_splits(folder, split=ALL_SPLITS, all_queries=True, progress=progress).dataset
+    queries = {row["query_id"]: dataset.queries.get(row["query_id"]) for row in rows}
+    documents: dict[str, str | None] = dict.fromkeys(row["doc_id"] for row in rows)
+    for doc_id in documents:
+        with contextlib.suppress(KeyError):
+            documents[doc_id] = _join(dataset.corpus[doc_id])
+    if (path := folder / QA / REMOVED).exists():
+        for row in read_jsonl(path, _REMOVED, _AGAIN):
+            if row.get("query_id") in queries:
+                queries[row["query_id"]] = row["text"]
+            elif row.get("doc_id") in documents:
+                documents[row["doc_id"]] = _join(Doc(row["doc_id"], row["text"], row["title"]))
+    texts = []
+    for row in rows:
+        query, document = queries[row["query_id"]], documents[row["doc_id"]]
+        if query is None or document is None:
+            what = f"query {row['query_id']!r}" if query is None else f"document {row['doc_id']!r}"
+            raise BadInput(f"{folder}: there is no text of the {what}, of which {DECISIONS} tells. {_AGAIN}")
+        texts.append((query, document))
+    return texts
+
+
+def _join(doc: Doc) -> str:
+    return "\n".join(filter(None, (doc.title, doc.text)))
