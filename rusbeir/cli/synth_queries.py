@@ -104,5 +104,4 @@ def _print_report(report: dict[str, Any]) -> None:
     output.note(f"Tokens: {report['tokens']['input']:,} sent, {report['tokens']['output']:,} received in this run.")
     output.note(f"Measure with it: rusbeir bench {report['out']} --system bm25")
     if report["kind"] == "position":
-        spans = f"{report['out']}/qa/spans.tsv"
-        output.note(f"Positions: rusbeir diagnose position {report['out']} --spans {spans} --system bm25")
+        output.note(f"Positions: rusbeir diagnose position {report['out']} --system bm25")

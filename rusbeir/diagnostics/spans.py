@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 
+from rusbeir.datasets.formats.beir import SPANS
 from rusbeir.datasets.formats.reader import GivesSpans
 from rusbeir.datasets.formats.records import Place, Span, count_tokens, refuse
 from rusbeir.datasets.formats.tables import Column, read_records
@@ -31,10 +32,13 @@ def load_spans(
     """query id -> the span that answers it, for the queries of the dataset; place is what it was loaded from.
 
     Of a file, the columns are query_id, doc_id, start and end, in characters of the document's text; a header is
-    optional. Raises BadInput for a dataset without spans, and for spans outside of their texts.
+    optional; a made test set has such a file. Raises BadInput for a dataset without spans, and for spans outside of
+    their texts.
     """
     name = dataset.card.name
     found: dict[str, Span] = {}
+    if file is None and not isinstance(place, Dataset) and (own := Path(place) / SPANS).is_file():
+        file = own
     if file is not None:
         spans = _read_file(file, dataset)
     else:

@@ -68,6 +68,11 @@ class Asker:
     _done: int = field(default=0, init=False)
 
     async def run(self, question: Question, tasks: Iterable[Task], total: int) -> None:
+        """Ask as `ask` does, and close the connections to the endpoint."""
+        async with self.client:
+            await self.ask(question, tasks, total)
+
+    async def ask(self, question: Question, tasks: Iterable[Task], total: int) -> None:
         """Ask about each of the tasks, total in number, which are taken as they are needed.
 
         Raises what stopped the work, BackendError or BadInput; all that was answered before is kept.
@@ -97,7 +102,6 @@ class Asker:
         finally:
             # What is under way has been paid for: wait for it and record it, also when another question failed.
             await asyncio.gather(*workers, return_exceptions=True)
-            await self.client.close()
 
     async def _answer(self, question: Question, task: Task) -> Attempt:
         """The last attempt at a task; earlier ones have been recorded."""

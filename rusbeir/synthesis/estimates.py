@@ -17,7 +17,7 @@ from rusbeir.synthesis.orders import Order, make_order
 from rusbeir.synthesis.questions import NEGATIVE_WORDS, Writer
 from rusbeir.types import Dataset, Progress, silent
 
-_SENTENCE = "x" * 80
+_SENTENCE_CHARS = 80
 """As long as a query, a character or a scenario usually is."""
 _ANSWER_CHARS = {"characters": 240, "scenarios": 480, "query": 100, "rewrites": 300, "question": 240, "span": 150}
 _CHARS_PER_WORD = 7
@@ -103,19 +103,21 @@ def refuse_small_budget(order: Order, asker: Asker) -> None:
         if limit is not None and limit < need:
             raise BadInput(
                 f"The budget of {limit:,} {unit} may not suffice for one query: that of {draft.doc_id!r} takes up "
-                f"to {need:,.6g}. Nothing was sent. Give a larger {option(name)}."
+                f"to {need:,.6g}. Give a larger {option(name)}."
             )
 
 
 def _payloads(order: Order, draft: Draft) -> Iterator[tuple[str, str]]:
     """(step, payload) of a draft whose answers are all of a usual length."""
+    # Two queries of a document have different ones.
+    sentence = f"{'x' * _SENTENCE_CHARS}{draft.number}"
     typical: dict[str, Any] = {
-        "characters": [_SENTENCE],
-        "scenarios": [_SENTENCE],
-        "query": _SENTENCE,
-        "rewrites": [_SENTENCE],
+        "characters": [sentence],
+        "scenarios": [sentence],
+        "query": sentence,
+        "rewrites": [sentence],
         "negatives": [],
-        "question": {"question": _SENTENCE, "answer": _SENTENCE},
+        "question": {"question": sentence, "answer": sentence},
         "span": [0, 1],
     }
     for step in STEPS[order.kind]:

@@ -26,7 +26,7 @@ from rusbeir.synthesis.drafts import STEPS
 from rusbeir.synthesis.estimates import refuse_small_budget
 from rusbeir.synthesis.model import LlmOptions, make_asker
 from rusbeir.synthesis.orders import make_order
-from rusbeir.synthesis.questions import PROMPTS, TEMPERATURE, Writer
+from rusbeir.synthesis.questions import PROMPTS, TEMPERATURE
 from rusbeir.synthesis.writing import MadeSet
 from rusbeir.translation.port.folder import CORPUS, JOURNAL, WORK, hold_folder
 from rusbeir.translation.port.runner import Tell, run_to_end
@@ -94,12 +94,7 @@ def make_queries(
             for step in STEPS[kind]:
                 queue = TaskQueue(journal, step, worker)
                 queue.reset([result.task.key for result in queue.results("failed")])
-        tell(
-            f"{asker.client.endpoint} receives {len(order.drawn.doc_ids):,} documents, in up to "
-            f"{n * len(STEPS[kind]):,} requests; {_describe_price(asker)}"
-        )
-        refuse_small_budget(order, asker)
-        run_to_end(_ask(drafts, asker, order.writer))
+        run_to_end(_ask(drafts, asker, tell))
         made = MadeSet(drafts=drafts, model=llm, out=out, progress=progress)
         dropped = made.write()
         card = made.write_card(settings, worker)
@@ -133,17 +128,26 @@ def make_queries(
     }
 
 
-async def _ask(drafts: Drafts, asker: Asker, writer: Writer) -> None:
+async def _ask(drafts: Drafts, asker: Asker, tell: Tell) -> None:
     """Take all drafts through all steps. Raises BackendError where questions stay without an answer."""
-    for step in drafts.steps:
-        pending = sum(1 for _ in drafts.at(step))
-        await asker.run(writer.question(step), drafts.at(step), pending)
-        if asker.unanswered:
-            reasons = ", ".join(f"{n:,} {reason}" for reason, n in sorted(asker.throttle.reasons.items()))
-            raise BackendError(
-                f"{asker.unanswered:,} questions for {step} have no answer (failed requests: {reasons}), so nothing "
-                "was written. Everything that was answered is saved; run the same command again."
-            )
+    order, told = drafts.order, False
+    async with asker.client:
+        for step in drafts.steps:
+            pending = sum(1 for _ in drafts.at(step))
+            if pending and not told:
+                refuse_small_budget(order, asker)
+                tell(
+                    f"{asker.client.endpoint} receives {len(order.drawn.doc_ids):,} documents in up to "
+                    f"{order.n * len(drafts.steps):,} requests; {_describe_price(asker)}"
+                )
+                told = True
+            await asker.ask(order.writer.question(step), drafts.at(step), pending)
+            if asker.unanswered:
+                reasons = ", ".join(f"{n:,} {reason}" for reason, n in sorted(asker.throttle.reasons.items()))
+                raise BackendError(
+                    f"{asker.unanswered:,} questions for {step} have no answer (failed requests: {reasons}), so "
+                    "nothing was written. Everything that was answered is saved; run the same command again."
+                )
 
 
 def count_steps(kind: str, n: int, dropped: Mapping[tuple[str, str], int]) -> list[dict[str, Any]]:

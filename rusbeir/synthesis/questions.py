@@ -74,9 +74,9 @@ class Writer:
             temperature=TEMPERATURE,
         )
 
-    def text_of(self, payload: Payload) -> str:
-        """The text of the document that a payload is about."""
-        return self.corpus[payload["doc"]].text
+    def document_of(self, payload: Payload) -> Doc:
+        """The document that a payload is about."""
+        return self.corpus[payload["doc"]]
 
     def describe(self, attribute: str, value: str) -> str:
         """An attribute in the words of the prompts; its name where they have none."""
@@ -88,17 +88,17 @@ class Writer:
         described: str = table[attribute].get(value, value)
         return described
 
-    def refuse_misfit(self, query: str, text: str) -> None:
-        """Raise Unfit for a query that is empty, a copy from the document's text, or in another language."""
+    def refuse_misfit(self, query: str, doc: Doc) -> None:
+        """Raise Unfit for a query that is empty, a copy from the document, or in another language."""
         plain = normalise(query)
         if not plain:
             raise Unfit("empty")
         words = plain.split()
         # Where words are not separated, characters stand for them.
         n_words = len(words) if len(words) > 1 else count_words(plain)
-        if n_words >= _COPIED_WORDS and plain in normalise(text):
+        if n_words >= _COPIED_WORDS and plain in normalise(f"{doc.title} {doc.text}"):
             raise Unfit("copy")
-        self.refuse_language(query, text)
+        self.refuse_language(query, doc.text)
 
     def refuse_language(self, written: str, text: str) -> None:
         """Raise Unfit for what is written in another language than the document's text."""
@@ -125,7 +125,7 @@ class Writer:
         self, step: str, payload: Payload, fill: Callable[[Writer, Payload, Doc], dict[str, Any]]
     ) -> Sequence[Mapping[str, str]]:
         table = self._prompts()
-        doc = self.corpus[payload["doc"]]
+        doc = self.document_of(payload)
         document = f"{doc.title}\n\n{doc.text}" if doc.title else doc.text
         filled = {"document": document, **fill(self, payload, doc)}
         return [
@@ -161,18 +161,18 @@ def _read_people(name: str) -> Callable[[Writer, Payload, dict[str, Any]], list[
 
 def _read_query(writer: Writer, payload: Payload, found: dict[str, Any]) -> str:
     query = _read_string(found, "query")
-    writer.refuse_misfit(query, writer.text_of(payload))
+    writer.refuse_misfit(query, writer.document_of(payload))
     writer.refuse_length(query, payload["length"])
     return query
 
 
 def _read_rewrites(writer: Writer, payload: Payload, found: dict[str, Any]) -> list[str]:
-    text = writer.text_of(payload)
+    doc = writer.document_of(payload)
     fit = []
     fault = Unfit("empty")
     for rewrite in _read_strings(found, "rewrites"):
         try:
-            writer.refuse_misfit(rewrite, text)
+            writer.refuse_misfit(rewrite, doc)
         except Unfit as unfit:
             fault = unfit
         else:
@@ -183,7 +183,7 @@ def _read_rewrites(writer: Writer, payload: Payload, found: dict[str, Any]) -> l
 
 
 def _read_negatives(writer: Writer, payload: Payload, found: dict[str, Any]) -> list[str]:
-    text = writer.text_of(payload)
+    text = writer.document_of(payload).text
     negatives = _read_strings(found, "negatives")
     plain = {normalise(negative) for negative in negatives}
     if len(plain) < len(found["negatives"]) or normalise(text) in plain or "" in plain:
@@ -201,7 +201,7 @@ def _read_question(writer: Writer, payload: Payload, found: dict[str, Any]) -> d
     if found.get("sufficient") is False:
         return False
     question, answer = _read_string(found, "question"), _read_string(found, "answer")
-    writer.refuse_misfit(question, writer.text_of(payload))
+    writer.refuse_misfit(question, writer.document_of(payload))
     if not answer:
         raise Unfit("empty")
     return {"question": question, "answer": answer}
@@ -214,7 +214,7 @@ def _read_span(writer: Writer, payload: Payload, found: dict[str, Any]) -> list[
         raise Unfit("form")
     if len(spans) != 1:
         raise Unfit("several" if spans else "empty")
-    text = writer.text_of(payload)
+    text = writer.document_of(payload).text
     place = locate(text, spans[0].strip())
     if place is None:
         raise Unfit("repeated" if spans[0].strip() and spans[0].strip() in text else "absent")

@@ -14,7 +14,7 @@ import orjson
 
 from rusbeir import __version__
 from rusbeir.datasets import load
-from rusbeir.datasets.formats.beir import CARD, card_bytes
+from rusbeir.datasets.formats.beir import CARD, SPANS, card_bytes
 from rusbeir.datasets.formats.records import document_line, query_line
 from rusbeir.datasets.writing import name_qrels_file, qrels_lines
 from rusbeir.errors import BackendError, option
@@ -25,7 +25,7 @@ from rusbeir.synthesis.questions import normalise
 from rusbeir.translation.port.fields import whole_documents
 from rusbeir.types import Card, Doc, Progress
 
-GENERATED, DROPPED, SPANS = "qa/generated.jsonl", "qa/dropped.jsonl", "qa/spans.tsv"
+GENERATED, DROPPED = "qa/generated.jsonl", "qa/dropped.jsonl"
 SPLIT = "test"
 DUPLICATE = "duplicate"
 """Why a query is dropped whose words are those of an earlier one."""

@@ -53,7 +53,7 @@ class GeneratingModel(Endpoint):
     "unanswerable": the query asks for what the document does not have; "answering": a hard negative answers the query;
     "insufficient": the document is said not to suffice; "absent": the reference is not verbatim; "copy": the query is
     copied; "wrong-label": the label of a pair is the opposite of the true one.
-    planted records them: flaw -> queries, negatives or (query, document) pairs.
+    planted records them: flaw -> queries, negatives, prompts or (query, document) pairs.
     """
 
     def __init__(self, *, faults: float = 0.0, flaws: Mapping[str, float] | None = None) -> None:
@@ -150,7 +150,7 @@ class GeneratingModel(Endpoint):
     def write_sufficient(self, prompt: str) -> dict[str, Any]:
         part = take("part", prompt)
         if self.flawed("insufficient", prompt):
-            self.planted["insufficient"].add(part)
+            self.planted["insufficient"].add(prompt)
             return {"sufficient": False, "question": "", "answer": ""}
         words = part.split()
         middle = len(words) // 2

@@ -37,6 +37,8 @@ from rusbeir.errors import BadInput, option, unknown
 from rusbeir.types import Card, Doc
 
 CARD = "card.json"
+SPANS = "qa/spans.tsv"
+"""Where a test set that `rusbeir synth queries` made says which part of its document answers a query."""
 _CARD = {
     **{f"{key}?": str for key in ("name", "language", "split", "fingerprint", "licence", "source", "revision")},
     **{f"{key}?": int for key in ("n_docs", "n_queries", "n_qrels")},
