@@ -12,7 +12,7 @@ import orjson
 
 from rusbeir import __version__
 from rusbeir.datasets import load
-from rusbeir.datasets.formats.beir import CARD, card_bytes
+from rusbeir.datasets.formats.beir import CARD, SPANS, card_bytes
 from rusbeir.datasets.formats.records import document_line, query_line
 from rusbeir.datasets.writing import name_qrels_file, qrels_lines
 from rusbeir.errors import BadInput
@@ -20,7 +20,7 @@ from rusbeir.storage import atomic_file, refuse_links
 from rusbeir.synthesis.decisions import DECISIONS, UNDONE, Decision, apply_decisions, decision_lines
 from rusbeir.synthesis.generated import without
 from rusbeir.synthesis.splits import split_dev_test
-from rusbeir.synthesis.writing import GENERATED, SPANS, SPLIT, span_line
+from rusbeir.synthesis.writing import GENERATED, SPLIT, span_line
 from rusbeir.translation.port.fields import Material, whole_documents
 from rusbeir.types import Dataset, Progress, Qrels, silent
 
