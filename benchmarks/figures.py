@@ -2,7 +2,8 @@
 
 Figures of effectiveness are in figures.toml and come from the command line itself; figures of speed and memory
 come from run.py and source_bias.py, those of the code's structure from walks.py, those of mutated inputs from fuzz.py,
-those of simulated positions from position.py. Exit code 1 where one does not hold.
+those of simulated positions from position.py, those of drawn labels from judges.py. Exit code 1 where one does not
+hold.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks import fuzz, hostile, position, run, source_bias, walks
+from benchmarks import fuzz, hostile, judges, position, run, source_bias, walks
 from rusbeir.report.reproduce import published_figures, reproduce
 
 HERE = Path(__file__).parent
@@ -122,7 +123,7 @@ def memory_figures() -> list[tuple[str, str, str, str, bool]]:
 
 def simulated_figures() -> list[tuple[str, str, str, str, bool]]:
     """The same for intervals and tests on data whose truth is known."""
-    return _bounded("position", position.rows())
+    return _bounded("position", position.rows()) + _bounded("judges", judges.rows())
 
 
 def structure_figures() -> list[tuple[str, str, str, str, bool]]:

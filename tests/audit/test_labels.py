@@ -16,7 +16,10 @@ from rusbeir.audit.agreement import agree
 from rusbeir.audit.labels import LABELS, Slice
 from rusbeir.audit.sheet_files import read_sheet
 from rusbeir.audit.sheets import FORMS, make_sheets
+from rusbeir.datasets import load
 from rusbeir.errors import BadInput
+from rusbeir.synthesis import Rules, control_quality
+from tests.support.labelling_model import LabellingModel, small_truth, write_made_set
 
 QUERIES = 20
 
@@ -275,3 +278,20 @@ def test_a_label_of_zero_in_a_browser(controlled, browser, tmp_path):
     page.close()
     assert problems == []
     assert [row["label"] for row in read_sheet(tmp_path / "anna.csv", FORMS).scores.values()] == [0, 3]
+
+
+def test_a_contradicted_decision_is_undone_by_its_id(tmp_path, serve, own_cache):
+    """The model finds that a hard negative answers its query; a person does not, and the document comes back."""
+    made, out = write_made_set(tmp_path / "made"), tmp_path / "out"
+    serve(LabellingModel(small_truth))
+    rules = Rules(rankers=("bm25", "bm25(profile=raw)", "bm25(k1=0.9)"))
+    control_quality(made, out=out, llm="labeller", rules=rules)
+    (path, *_) = make_sheets(out, raters=1, duplicates=0)
+    items = read_key(out)["items"]
+    wrong = "q1-neg2"
+    anna = fill(path, tmp_path / "anna.csv", lambda item: 1 if items[item]["doc_id"] == wrong else items[item]["label"])
+    (row,) = agree([anna], port=out)["contradicted"]
+    assert (row["action"], row["doc_id"]) == ("drop-document", wrong)
+    assert wrong not in {doc.doc_id for doc in load(out).corpus}
+    control_quality(made, out=out, llm="labeller", rules=rules, undo=[row["decision"]])
+    assert load(out).corpus[wrong].text.startswith("In a kettle")
