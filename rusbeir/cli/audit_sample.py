@@ -231,4 +231,4 @@ def _format_value(value: float) -> str:
 
 
 def _format_interval(value: float, interval: tuple[float, float]) -> str:
-    return _format_value(value) + ("" if isnan(value) else f" ({interval[0]:.3f} to {interval[1]:.3f})")
+    return _format_value(value) + ("" if isnan(value) else f" ({interval[0]:.2f} to {interval[1]:.2f})")

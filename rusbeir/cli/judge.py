@@ -19,6 +19,9 @@ def judge(
     model: Annotated[
         str, typer.Option("--judge", help="The judge's model: systems of its family are left out of the order.")
     ] = "",
+    generator: Annotated[
+        str, typer.Option("--generator", help="The model that wrote the queries: its family is left out as well.")
+    ] = "",
     labels: Annotated[
         int | None, typer.Option(min=2, help="Draw that many of people's labels, to see what so many say.")
     ] = None,
@@ -38,6 +41,7 @@ def judge(
         read_qrels(judged),
         runs={path.name.removesuffix(".gz").removesuffix(".run"): read_run(path) for path in run or ()},
         judge=model,
+        generator=generator,
         measure=measure,
         labels=labels,
         seed=seed,

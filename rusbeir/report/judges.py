@@ -32,7 +32,7 @@ class JudgedSystem:
     people: float
     judge: float
     families: tuple[str, ...]
-    """Families of models that the system and the judge share: it is left out of the order."""
+    """Families of models that the system shares with the judge or the generator: it is left out of the order."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,9 +64,11 @@ class JudgeAgreement:
     systems: tuple[JudgedSystem, ...]
     """The best by people's labels first."""
     order: Orders | None
-    """Of the systems that share no family with the judge; None where they are fewer than four."""
+    """Of the systems that share no family with judge or generator; None where they are fewer than four."""
     upper_half: Orders | None
     """Of the better half of those."""
+    shared_families: tuple[str, ...] = ()
+    """Families of models that the judge shares with the generator: it judges what its own kind has written."""
 
     @property
     def conclusion(self) -> tuple[str, ...]:
@@ -87,8 +89,11 @@ class JudgeAgreement:
             if order:
                 taus = f"Kendall's tau {order.kendall}, tau-AP {order.tau_ap}"
                 lines.append(f"They order {order.n_systems} {name} with {taus}.")
+        if self.shared_families:
+            lines.append(f"The judge and the generator are of one family ({', '.join(self.shared_families)}).")
         lines += [
-            f"{one.system} is of the judge's family ({', '.join(one.families)}) and left out of the order."
+            f"{one.system} is of the judge's or the generator's family ({', '.join(one.families)}) and left out of the "
+            "order."
             for one in self.systems
             if one.families
         ]
@@ -105,11 +110,13 @@ def judge_labels(
     *,
     runs: Mapping[str, Run] | None = None,
     judge: str = "",
+    generator: str = "",
     measure: str = "nDCG@10",
     labels: int | None = None,
     seed: int = 0,
 ) -> JudgeAgreement:
-    """Compare the labels of people (qrels) with those of a judge, which is a model's name.
+    """Compare the labels of people (qrels) with those of a judge, which is a model's name, as is the generator's, the
+    model that wrote the queries.
 
     runs are systems by name, which both sets of labels put in order. `labels` draws that many of people's labels for
     the mean, to see what so many say. Raises BadInput for labels that are not from 0 to people's highest, and where
@@ -133,7 +140,9 @@ def judge_labels(
     }
     by_topic = np.array([agreement.count_confusion(people, model, size) for people, model in pairs.values()])
     confusion = by_topic.sum(axis=0)
-    systems, scores = _score(qrels, judged, topics, runs or {}, judge, measure)
+    systems, scores = _score(
+        qrels, judged, topics, runs or {}, find_families(judge) | find_families(generator), measure
+    )
     able = [place for place, one in enumerate(systems) if not one.families]
     return JudgeAgreement(
         n_pairs=n_pairs,
@@ -147,6 +156,7 @@ def judge_labels(
         systems=tuple(systems),
         order=_order(scores[:, able], seed),
         upper_half=_order(scores[:, able[: (len(able) + 1) // 2]], seed),
+        shared_families=tuple(sorted(find_families(judge) & find_families(generator))),
     )
 
 
@@ -179,7 +189,12 @@ def _estimate(qrels: Qrels, judged: Qrels, n_labels: int | None, seed: int) -> a
 
 
 def _score(
-    qrels: Qrels, judged: Qrels, topics: Mapping[str, Sequence[str]], runs: Mapping[str, Run], judge: str, measure: str
+    qrels: Qrels,
+    judged: Qrels,
+    topics: Mapping[str, Sequence[str]],
+    runs: Mapping[str, Run],
+    family: frozenset[str],
+    measure: str,
 ) -> tuple[list[JudgedSystem], Floats]:
     """The systems, and their scores of each topic by people's and by the judge's labels, float64 [2, systems, topics].
 
@@ -194,7 +209,6 @@ def _score(
         for side, labels in enumerate(sets):
             found = evaluate(labels, run, [measure])
             scores[side, place] = [next(iter(found.per_query[query_id].values())) for query_id in topics]
-    family = find_families(judge)
     systems = [
         JudgedSystem(
             system=name, people=float(one), judge=float(other), families=tuple(sorted(family & find_families(name)))

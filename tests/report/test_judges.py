@@ -160,6 +160,17 @@ def test_a_ranker_of_the_judge_is_left_out_of_the_order(collection):
     assert alone.upper_half is None, "three systems have no order worth a name"
 
 
+def test_a_ranker_of_the_generator_is_left_out_of_the_order(collection):
+    people, judge, runs = collection
+    found = judge_labels(people, judge, runs=runs, judge="gpt-4o", generator="qwen3-30b")
+    assert [one.system for one in found.systems if one.families] == ["bm25 >> rerank(qwen3-32b,runtime=llm)"]
+    assert found.order is not None
+    assert (found.order.n_systems, found.shared_families) == (5, ())
+    same = judge_labels(people, judge, judge="qwen3-235b", generator="qwen3-30b")
+    assert same.shared_families == ("qwen",)
+    assert any("of one family (qwen)" in line for line in same.conclusion)
+
+
 @pytest.mark.parametrize(
     ("name", "families"),
     [
