@@ -84,6 +84,7 @@ class AlignedPort:
     """A ported dataset and its source, which has no more documents than were ported, with the queries of all splits."""
 
     folder: Path
+    """The folder of the port; of a port that others made, the one in which its audit is written."""
     source: Dataset
     dataset: Dataset
     splits: dict[str, Qrels]

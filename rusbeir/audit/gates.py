@@ -88,7 +88,8 @@ def collect_figures(report: Mapping[str, Any]) -> dict[str, float]:
 
     "flagged", the name of every check, "chrf" and "chrf++" (corpus scores of the documents), "chrf.queries",
     "chrf.segments", "mean.documents" and so on; "ndcg-kept", nDCG@10 of the back-translation divided by that of the
-    source; and against the reference "reference.chrf" (of the documents), "reference.bleu.queries" and so on.
+    source; against the reference "reference.chrf" (of the documents), "reference.bleu.queries" and so on; and of a
+    published port the figures of its integrity.
     """
     found = {"flagged": report["flagged"]["share"]}
     found |= {name: row["share"] for name, row in report["flags"].items()}
@@ -104,6 +105,7 @@ def collect_figures(report: Mapping[str, Any]) -> dict[str, float]:
                 found[f"reference.{name}.{level}"] = row[key]
                 if level == "documents":
                     found[f"reference.{name}"] = row[key]
+    found |= report.get("integrity", {}).get("figures", {})
     if (trip := report.get("round_trip")) and trip.get("kept") is not None:
         found["ndcg-kept"] = trip["kept"]
     return found

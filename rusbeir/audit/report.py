@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
-import heapq
-import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -18,14 +12,15 @@ import orjson
 from rusbeir import __version__
 from rusbeir.audit import scores
 from rusbeir.audit.aligned import QA, AlignedPort, open_port
-from rusbeir.audit.gates import LEVELS, Gate, apply_gates, list_figures, refuse_unknown
+from rusbeir.audit.gates import Gate, apply_gates, list_figures, refuse_unknown
 from rusbeir.audit.measurement import BackTranslations, Measured, Measurer, keep_records, measure
+from rusbeir.audit.pages import template_environment
 from rusbeir.audit.reference import compare_port, open_reference
-from rusbeir.audit.retrieval_round_trip import open_round_trip
-from rusbeir.audit.scores import Level
-from rusbeir.audit.segment_checks import CHECKS, AuditCheck, CheckedTexts, ReportsFigures, prepare_checks
+from rusbeir.audit.retrieval_round_trip import RoundTrip, open_round_trip
+from rusbeir.audit.segment_checks import CHECKS, AuditCheck, CheckedTexts, prepare_checks
+from rusbeir.audit.tally import Tally
 from rusbeir.datasets.formats.records import read_json
-from rusbeir.errors import BadInput, require
+from rusbeir.errors import BadInput
 from rusbeir.storage import atomic_file
 from rusbeir.translation.backends import TranslatorOptions
 from rusbeir.translation.port.api import translate_texts
@@ -34,19 +29,6 @@ from rusbeir.translation.translator import Translator
 from rusbeir.types import Progress, silent
 
 REPORT, PAGE, TEXTS, SEGMENTS = "report.json", "report.html", "texts.jsonl", "segments.jsonl"
-WORST = 20
-EXAMPLES = 5
-_WORST_MIN_CHARS = 20
-"""The shortest source among the worst segments: chrF of a single word is easily 0."""
-MAX_SHOWN_CHARS = 1500
-"""The longest text on a page, in characters; longer ones are truncated with a note."""
-MAX_COMPARED = 70_000
-"""The pairs of equal words, spaces among them, up to which differences are looked for in full: a few seconds."""
-_WORDS = re.compile(r"\w+|\s+|[^\w\s]")
-# Characters that a page must not contain, and those that change the direction of the text after them.
-_CONTROL = re.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]"
-)
 
 
 def check_port(
@@ -104,32 +86,45 @@ def check_port(
         texts = CheckedTexts(languages=port.languages, pairs=records.pairs, translated_back=back is not None)
         finders = prepare_checks(texts, checks)
         trip = stack.enter_context(open_round_trip(port)) if back and round_trip else None
-        tally, qa = Tally(), port.folder / QA
-        with atomic_file(qa / TEXTS) as text_file, atomic_file(qa / SEGMENTS) as segment_file:
-            for one in measure(records, back, Measurer(texts.languages, finders), processes, progress):
-                text_file.write(one.row)
-                segment_file.writelines(one.segment_rows)
-                tally.add(one)
-                if trip is not None:
-                    trip.add(one)
+        qa = port.folder / QA
+        measured = measure(records, back, Measurer(texts.languages, finders), processes, progress)
+        tally = write_measured(measured, qa, trip)
     if back is not None and back.n_missing:
         tell(f"{back.n_missing:,} of {tally.n_segments:,} segments have no back-translation; they count as they are.")
     report = {
-        **_describe(port, back),
+        **describe_audit(port, back),
         **tally.summary(finders),
-        **{name: finder.figures() for name, finder in finders.items() if isinstance(finder, ReportsFigures)},
         "reference": compare_port(port, other, processes=processes, progress=progress) if other else None,
         "round_trip": trip.measure(progress) if trip else None,
     }
     report["gates"] = apply_gates(gates, report) if gates else None
-    with atomic_file(qa / REPORT) as file:
-        file.write(orjson.dumps(report, option=orjson.OPT_INDENT_2) + b"\n")
-    with atomic_file(qa / PAGE) as file:
-        file.write(template_environment().get_template("report.html.j2").render(report=report).encode())
+    write_report(report, qa)
     return report
 
 
-def _describe(port: AlignedPort, back: BackTranslations | None) -> dict[str, Any]:
+def write_measured(measured: Iterable[Measured], folder: Path, trip: RoundTrip | None = None) -> Tally:
+    """Write what was found out about each record to texts.jsonl and segments.jsonl in the folder, and sum it up."""
+    tally = Tally()
+    with atomic_file(folder / TEXTS) as text_file, atomic_file(folder / SEGMENTS) as segment_file:
+        for one in measured:
+            text_file.write(one.row)
+            segment_file.writelines(one.segment_rows)
+            tally.add(one)
+            if trip is not None:
+                trip.add(one)
+    return tally
+
+
+def write_report(report: Mapping[str, Any], folder: Path) -> None:
+    """Write a report to report.json and report.html in the folder."""
+    with atomic_file(folder / REPORT) as file:
+        file.write(orjson.dumps(report, option=orjson.OPT_INDENT_2) + b"\n")
+    with atomic_file(folder / PAGE) as file:
+        file.write(template_environment().get_template("report.html.j2").render(report=report).encode())
+
+
+def describe_audit(port: AlignedPort, back: BackTranslations | None = None) -> dict[str, Any]:
+    """The keys of a report that say what was audited."""
     card = port.dataset.card
     return {
         "version": __version__,
@@ -145,64 +140,6 @@ def _describe(port: AlignedPort, back: BackTranslations | None) -> dict[str, Any
     }
 
 
-@dataclass(kw_only=True)
-class Tally:
-    """Counts, scores and examples of the records measured so far."""
-
-    levels: dict[str, Level] = field(default_factory=lambda: {name: Level() for name in LEVELS})
-    n_segments: int = 0
-    n_records: Counter[str] = field(default_factory=Counter)
-    flagged: Counter[str] = field(default_factory=Counter)
-    flagged_records: Counter[tuple[str, str]] = field(default_factory=Counter)
-    n_flagged: int = 0
-    worst: list[tuple[float, int, bytes]] = field(default_factory=list)
-    examples: dict[str, list[bytes]] = field(default_factory=dict)
-
-    def add(self, one: Measured) -> None:
-        """Take in the next record."""
-        self.n_records[one.kind] += 1
-        for n, names in enumerate(one.flags):
-            self.flagged.update(names)
-            self.n_flagged += bool(names)
-            for name in names:
-                if len(rows := self.examples.setdefault(name, [])) < EXAMPLES:
-                    rows.append(one.segment_rows[n])
-        self.flagged_records.update((name, one.kind) for name in {name for names in one.flags for name in names})
-        level = "documents" if one.kind == "document" else "queries"
-        self.levels[level].add(one.scores, one.counts)
-        self.levels["segments"].add(one.segment_scores, one.segment_counts)
-        for n, score in enumerate(one.segment_scores):
-            # A heap of the lowest: its root, negated, is the best of them.
-            entry = (-score, -(self.n_segments + n), one.segment_rows[n])
-            if len(self.worst) == WORST and entry < self.worst[0]:
-                continue
-            if len(orjson.loads(entry[2])["source"]) >= _WORST_MIN_CHARS:
-                (heapq.heappush if len(self.worst) < WORST else heapq.heapreplace)(self.worst, entry)
-        self.n_segments += len(one.flags)
-
-    def summary(self, flags: Iterable[str]) -> dict[str, Any]:
-        """Counts, scores by level, counts of these flags, the worst segments and examples of each flag."""
-        n = max(self.n_segments, 1)
-        return {
-            "n_segments": self.n_segments,
-            "n_documents": self.n_records["document"],
-            "n_queries": self.n_records["query"],
-            "levels": {name: found for name, level in self.levels.items() if (found := level.summary())},
-            "flagged": {"segments": self.n_flagged, "share": self.n_flagged / n},
-            "flags": {
-                name: {
-                    "segments": self.flagged[name],
-                    "share": self.flagged[name] / n,
-                    "documents": self.flagged_records[name, "document"],
-                    "queries": self.flagged_records[name, "query"],
-                }
-                for name in flags
-            },
-            "worst": [orjson.loads(row) for _, _, row in sorted(self.worst, reverse=True)],
-            "examples": {name: [*map(orjson.loads, rows)] for name, rows in sorted(self.examples.items())},
-        }
-
-
 def read_report(port: AlignedPort) -> dict[str, Any]:
     """The report of the last check of this port. Raises BadInput where there is none, or the port has changed since."""
     path = port.folder / QA / REPORT
@@ -213,47 +150,3 @@ def read_report(port: AlignedPort) -> dict[str, Any]:
     if report["fingerprint"] != port.dataset.fingerprint:
         raise BadInput(f"{port.folder} has changed since it was checked. {again}")
     return report
-
-
-def clean_text(text: str, chars: int = MAX_SHOWN_CHARS) -> str:
-    """The text with control characters replaced by �, truncated to that many characters with a note of its length.
-
-    >>> clean_text("a\\x00b")
-    'a�b'
-    """
-    short = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text[:chars])
-    return short if len(text) <= chars else f"{short} … ({len(text):,} characters)"
-
-
-def find_differences(before: str, after: str) -> list[tuple[str, str, str]]:
-    """(how, words of before, words of after): "equal", "replace", "delete" or "insert".
-
-    >>> find_differences("a red cat", "a cat")
-    [('equal', 'a ', 'a '), ('delete', 'red ', ''), ('equal', 'cat', 'cat')]
-    """
-    old, new = _WORDS.findall(clean_text(before)), _WORDS.findall(clean_text(after))
-    # Where a few words make up both texts, comparing all their places takes minutes; autojunk leaves those words out.
-    counts = Counter(new)
-    many = sum(counts[word] for word in old) > MAX_COMPARED
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=many)
-    return [(how, "".join(old[a:b]), "".join(new[c:d])) for how, a, b, c, d in matcher.get_opcodes()]
-
-
-def draw_bars(heights: Sequence[int], *, width: int = 360, height: int = 90) -> list[tuple[float, float, float, float]]:
-    """(x, y, width, height) of the bars of a histogram in a drawing of that size."""
-    step, top = width / len(heights), max([*heights, 1])
-    return [(round(i * step, 1), round(height * (1 - n / top), 1), round(step - 1, 1), round(height * n / top, 1))
-            for i, n in enumerate(heights)]  # fmt: skip
-
-
-@cache
-def template_environment() -> Any:
-    """The jinja2 environment of the pages, in which everything is escaped."""
-    jinja2 = require("jinja2", "The audit's pages", "audit")
-    made = jinja2.Environment(
-        loader=jinja2.PackageLoader("rusbeir.audit"), autoescape=True, undefined=jinja2.StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    made.filters |= {"shown": clean_text, "percent": lambda share: f"{share:.2%}", "number": lambda n: f"{n:,}"}
-    made.globals |= {"differences": find_differences, "bars": draw_bars}
-    return made

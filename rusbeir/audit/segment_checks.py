@@ -110,9 +110,10 @@ class LengthFinder:
         return self.bounds._asdict() if self.bounds else None
 
     def __call__(self, segments: Sequence[CheckedSegment]) -> list[Flag | None]:
-        return [self._find(one.segment.source, one.segment.answer) for one in segments]
+        return [self.find(one.segment.source, one.segment.answer) for one in segments]
 
-    def _find(self, source: str, translation: str) -> Flag | None:
+    def find(self, source: str, translation: str) -> Flag | None:
+        """A Flag where the length of the translation is outside the bounds."""
         if self.bounds is None or len(source) < MIN_CHARS or not translation.strip():
             return None
         low, high, ratio = self.bounds.low, self.bounds.high, len(translation) / len(source)

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from rusbeir.cli import options, output
+from rusbeir.cli.audit_published import published
+from rusbeir.cli.audit_report import exit_by_gates, print_report
 from rusbeir.cli.audit_sample import Folder, Source, agree, judge, sheet
 
 app = typer.Typer(help="Measure how good a port is.", no_args_is_help=True, rich_markup_mode=None)
@@ -70,64 +72,7 @@ def check(
         output.print_json(report)
     else:
         print_report(report)
-    for line in report["gates"]["failed"] if report["gates"] else []:
-        output.note(f"rusbeir: gate: {line}.")
-    if report["gates"] and report["gates"]["failed"]:
-        raise typer.Exit(1)
-    if gate and not as_json:
-        output.note(f"The gate holds: {gate}")
-
-
-def print_report(report: dict[str, Any]) -> None:
-    """Print the scores, the flags that were found and the round trip as tables."""
-    if report["levels"]:
-        names = ["chrF", "chrF++", "mean", "p5", "p50"]
-        output.print_table(
-            ["back-translation of", "texts", "chrF", "chrF++", "mean chrF", "5 %", "median"],
-            [
-                [level, f"{row['n']:,}", *(f"{row[name]:.2f}" if name in row else "" for name in names)]
-                for level, row in report["levels"].items()
-            ],
-            right=["texts", "chrF", "chrF++", "mean chrF", "5 %", "median"],
-        )
-    if compared := report["reference"]:
-        scores = ["chrF", "chrF++", "BLEU", "TER"]
-        output.print_table(
-            [f"compared with {compared['name']}", "texts", "missing", *scores],
-            [
-                [
-                    level,
-                    f"{row['n']:,}",
-                    f"{row['lacking']:,}",
-                    *("" if row.get(name) is None else f"{row[name]:.2f}" for name in scores),
-                ]
-                for level, row in compared["levels"].items()
-            ],
-            right=["texts", "missing", *scores],
-        )
-    counts = ["segments", "documents", "queries"]
-    found = [(name, row) for name, row in report["flags"].items() if row["segments"]]
-    if found:
-        output.print_table(
-            ["flag", "segments", "share", "documents", "queries"],
-            [
-                [name, f"{row['segments']:,}", f"{row['share']:.2%}", f"{row['documents']:,}", f"{row['queries']:,}"]
-                for name, row in found
-            ],
-            right=["share", *counts],
-        )
-    output.note(
-        f"{report['flagged']['segments']:,} of {report['n_segments']:,} segments ({report['flagged']['share']:.2%}) "
-        "are flagged."
-    )
-    if trip := report["round_trip"]:
-        measure = trip["measure"]
-        output.print_table(
-            [f"{trip['system']} on", measure],
-            [[name, f"{100 * row[measure]:.2f}"] for name, row in trip["rows"].items()],
-            right=[measure],
-        )
-    output.note(f"Report: {Path(report['folder']) / 'qa' / 'report.html'}")
+    exit_by_gates(report, gate, as_json=as_json)
 
 
 @app.command("score")
@@ -244,5 +189,5 @@ def clean(
     )
 
 
-for _verb in (judge, sheet, agree):
+for _verb in (published, judge, sheet, agree):
     app.command(_verb.__name__)(_verb)

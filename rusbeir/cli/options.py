@@ -44,6 +44,7 @@ SPELLINGS = {
     "gates": "--gate",
     "k": "-k",
     "language": "--lang",
+    "source_language": "--source-lang",
 }
 """Parameters of Python whose options have other names; the others are called as the parameter is."""
 

@@ -167,14 +167,26 @@ def minimum_detectable_effect(differences: Floats, *, alpha: float = ALPHA, powe
 
     From the spread of these differences and their number of queries; infinite for fewer than two queries.
     """
-    from scipy.stats import t
-
     n_pairs, n = differences.shape
     if n < 2:
         return np.full(n_pairs, np.inf)
-    factor = float(t.ppf(1 - alpha / 2, n - 1) + t.ppf(power, n - 1))
-    detectable: Floats = factor * differences.std(axis=1, ddof=1) / np.sqrt(n)
+    detectable: Floats = detectable_deviations(n, alpha=alpha, power=power) * differences.std(axis=1, ddof=1)
     return detectable
+
+
+def detectable_deviations(n_queries: int, *, alpha: float = ALPHA, power: float = POWER) -> float:
+    """The minimum detectable effect of so many queries, in standard deviations of per-query differences.
+
+    Infinite for fewer than two queries.
+
+    >>> round(detectable_deviations(50), 3)
+    0.404
+    """
+    from scipy.stats import t
+
+    if n_queries < 2:
+        return float("inf")
+    return float(t.ppf(1 - alpha / 2, n_queries - 1) + t.ppf(power, n_queries - 1)) / float(np.sqrt(n_queries))
 
 
 def rank_intervals(

@@ -144,6 +144,7 @@ DAMAGES: dict[str, Damage] = {
     "truncated": _cut,
     "empty": lambda pair, draw, pairs: (pair.source, ""),
     "length": _longer,
+    "doubled": lambda pair, draw, pairs: (pair.source, f"{pair.translation} {pair.translation}"),
 }
 COUNTS_AS = {"wrong-language": {"wrong-language", "wrong-script"}}
 """Flags that find a damage, where they are not the one of its name: Spanish for Russian is both."""

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 from rusbeir.text import shorten
 from rusbeir.translation.checks import language, numbers
 from rusbeir.translation.checks.llm_phrases import phrases_of
-from rusbeir.translation.checks.repetition import find_loop
+from rusbeir.translation.checks.repetition import find_loop, is_doubled
 from rusbeir.translation.segments.spans import find_spans
 from rusbeir.translation.translator import Failure
 
@@ -136,6 +136,16 @@ def repetition(segment: Segment) -> Flag | None:
     return Flag("repetition", f"{_quote(found.phrase)} {found.times} times in a row")
 
 
+def doubled(segment: Segment) -> Flag | None:
+    """A Flag where the answer says the whole text twice, and the source does not; four times are a repetition.
+
+    White space, punctuation and case may differ.
+    """
+    if not is_doubled(segment.answer) or is_doubled(segment.source) or find_loop(segment.answer):
+        return None
+    return Flag("doubled", f"twice {_quote(segment.answer[: len(segment.answer) // 2])}")
+
+
 def truncated(segment: Segment) -> Flag | None:
     """A Flag where the answer ends in the middle of a sentence and the source does not, or is far too short."""
     source, answer = segment.source.rstrip(_CLOSING), segment.answer.rstrip(_CLOSING)
@@ -187,6 +197,7 @@ CHECKS: Mapping[str, Check] = {
     "wrong-script": wrong_script,
     "wrong-language": wrong_language,
     "repetition": repetition,
+    "doubled": doubled,
     "truncated": truncated,
     "lost-numbers": lost_numbers,
     "lost-spans": lost_spans,

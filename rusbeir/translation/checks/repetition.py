@@ -1,4 +1,4 @@
-"""Find phrases that a translator repeats over and over."""
+"""Find phrases that a translator repeats over and over, and texts that it gives twice."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ _PERIODS = range(1, 13)
 _PERIODS_OF_CHARS = range(2, 25)
 _MIN_CHARS = 12
 _GRAM = 4
+_MIN_HALF = 5
+"""Letters and digits of a text that is given twice: a word such as "мама" is not."""
 
 
 class Loop(NamedTuple):
@@ -44,6 +46,17 @@ def find_loop(text: str) -> Loop | None:
         start, period, times = found
         return Loop(text[start : start + period], times)
     return None
+
+
+def is_doubled(text: str) -> bool:
+    """Whether a text is the same twice, but for white space, punctuation and case.
+
+    >>> is_doubled("A red cat. A red cat!")
+    True
+    """
+    chars = "".join(filter(str.isalnum, text.casefold()))
+    half, odd = divmod(len(chars), 2)
+    return not odd and half >= _MIN_HALF and chars[:half] == chars[half:]
 
 
 def _repeated(tokens: list[str] | str, periods: range, least: int) -> tuple[int, int, int] | None:

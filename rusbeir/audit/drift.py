@@ -1,0 +1,238 @@
+"""Drift: translations that are those of another document or query, as where ids moved by a row.
+
+A translation has drifted where another source fits it far better than its own, and fits it far better than the
+translation which that source has.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import tempfile
+from array import array
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import itemgetter
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from rusbeir.analysis import Analyzer, language_files
+from rusbeir.audit.association import FOLDS, Association, Floats, Places, make_matrix
+from rusbeir.audit.features import Unit, UnitFile, find_features, hash_text
+from rusbeir.audit.measurement import RecordFile
+from rusbeir.storage import cannot_write
+from rusbeir.translation.port.fields import FIELDS
+from rusbeir.types import Progress
+
+MARGIN = 12.0
+"""Nats by which another source must fit better than a text's own, and the text better than that source's own."""
+MAX_CELLS = 40_000_000
+"""Pairs of words that are counted; of more, some of the texts are left out."""
+MAX_SUSPECTS = 5_000
+"""Texts of each field for which a better source is looked for, those that fit worst."""
+SUSPECT = 0.5
+"""A text is suspected whose fit is below this share of what is expected."""
+SHORTLIST = 12
+NEIGHBOURS = 2
+MIN_UNITS = 50
+"""With fewer pairs nothing is learned."""
+_BLOCK = 2_000
+_CHUNK = 500
+_DAMPING = 5
+_MULTIPLIER = 2_654_435_761
+
+
+class Drifted(NamedTuple):
+    """A translation that fits another source."""
+
+    field: str
+    record_id: str
+    other_id: str
+    source: str
+    translation: str
+    other: str
+    nats: float
+    """By how much it fits better."""
+
+    @property
+    def level(self) -> str:
+        """ "documents" or "queries"."""
+        return "queries" if self.field == "query" else "documents"
+
+
+def find_drift(records: RecordFile, languages: tuple[str, str], folder: Path, progress: Progress) -> list[Drifted]:
+    """The titles, texts and queries that are translations of those of another record; worst first.
+
+    Needs MIN_UNITS pairs, most of them right. Raises BackendError where no file can be written in the folder.
+    """
+    with _read_units(records, languages, folder, progress) as fields:
+        if sum(map(len, fields.values())) < MIN_UNITS:
+            return []
+        association = _learn(fields)
+        found = [
+            (name, *row) for name, units in fields.items() for row in _Search.of(association, units, progress).run()
+        ]
+    return _describe(records, found)
+
+
+@contextlib.contextmanager
+def _read_units(
+    records: RecordFile, languages: tuple[str, str], folder: Path, progress: Progress
+) -> Iterator[dict[str, UnitFile]]:
+    analyzers = [Analyzer(code) if code in language_files() else Analyzer(code, "unicode") for code in languages]
+    with contextlib.ExitStack() as stack:
+        try:
+            files = {name: UnitFile(stack.enter_context(tempfile.TemporaryFile(dir=folder))) for name in FIELDS}
+            for n, (number, name, _, source, translation) in enumerate(_read_fields(records), 1):
+                features = [find_features(*side) for side in zip((source, translation), analyzers, strict=True)]
+                chars = len(source), len(translation)
+                files[name].add(Unit(features[0], features[1], chars, hash_text(source), _fold(number)))
+                if n % _BLOCK == 0:
+                    progress("compare words", n, None)
+        except OSError as error:
+            raise cannot_write(folder, error) from error
+        yield {name: units for name, units in files.items() if len(units)}
+
+
+def _read_fields(records: RecordFile) -> Iterator[tuple[int, str, str, str, str]]:
+    """(number of the record, field, id, source, translation) where both sides have a text."""
+    number = 0
+    for batch in records.batches():
+        for record in batch:
+            number += 1
+            for field in record.fields:
+                source, translation = field.source, field.translation
+                if source.strip() and translation.strip():
+                    yield number, field.name, record.record_id, source, translation
+
+
+def _fold(number: int) -> int:
+    """The fold of a record, the same for all its fields, and mostly another than its neighbours'."""
+    return (number * _MULTIPLIER >> 16) % FOLDS
+
+
+def _learn(fields: dict[str, UnitFile]) -> Association:
+    """From all texts, or from every n-th of a field that has too many words."""
+    sample = []
+    for units in fields.values():
+        step = max(1, len(units) // 1000)
+        some = [units[number] for number in range(0, len(units), step)]
+        cells = [len(one.source.terms) * len(one.translation.terms) for one in some]
+        every = max(1, math.ceil(step * sum(cells) / MAX_CELLS))
+        sample += [units[number] for number in range(0, len(units), every)]
+    return Association.learn(sample)
+
+
+@dataclass(kw_only=True)
+class _Search:
+    """Looks for better sources of the units of one field."""
+
+    association: Association
+    units: UnitFile
+    usual: tuple[float, float]
+    """The median of the log ratio of lengths, and its spread."""
+    fits: Floats
+    expected: Floats
+    progress: Progress
+
+    @classmethod
+    def of(cls, association: Association, units: UnitFile, progress: Progress) -> _Search:
+        fits, expected, ratios = (array("f") for _ in range(3))
+        for number in range(len(units)):
+            unit = units[number]
+            fit, usual = association.fit(unit.source, unit.translation, unit.fold)
+            fits.append(fit)
+            expected.append(usual)
+            ratios.append(_log_ratio(unit.chars))
+            if number % _BLOCK == 0:
+                progress("compare texts", number, len(units))
+        first, median, third = np.quantile(np.frombuffer(ratios, dtype=np.float32), [0.25, 0.5, 0.75]).tolist()
+        return cls(
+            association=association,
+            units=units,
+            usual=(median, max(third - first, 0.1)),
+            fits=np.frombuffer(fits, dtype=np.float32).astype(np.float64),
+            expected=np.frombuffer(expected, dtype=np.float32),
+            progress=progress,
+        )
+
+    def run(self) -> list[tuple[int, int, float]]:
+        """(number, number of the better source, nats), one for each source at most."""
+        low = np.flatnonzero(self.fits < SUSPECT * self.expected)
+        suspects = low[np.argsort(self.fits[low], kind="stable")[:MAX_SUSPECTS]]
+        best: dict[int, tuple[float, int, float]] = {}
+        for start in range(0, len(suspects), _CHUNK):
+            chunk = suspects[start : start + _CHUNK]
+            for number, candidates in zip(chunk.tolist(), self._shortlist(chunk), strict=True):
+                unit = self.units[number]
+                own = self._fit(unit, unit)
+                found = None
+                for candidate in candidates:
+                    other = self.units[candidate]
+                    if other.text == unit.text:
+                        continue
+                    fit = self._fit(other, unit)
+                    nats = min(fit - own, fit - self._fit(other, other))
+                    if nats >= MARGIN and own <= SUSPECT * fit and (found is None or nats > found[2]):
+                        found = candidate, fit, nats
+                if found and (found[0] not in best or best[found[0]][0] < found[1]):
+                    best[found[0]] = found[1], number, found[2]
+        return [(number, candidate, nats) for candidate, (_, number, nats) in best.items()]
+
+    def _fit(self, source: Unit, target: Unit) -> float:
+        """The evidence that the translation of one unit is that of the other's source; lengths count as well."""
+        fit, _ = self.association.fit(source.source, target.translation, target.fold)
+        median, spread = self.usual
+        deviation = (_log_ratio((source.chars[0], target.chars[1])) - median) / spread
+        # A heavy tail: the logarithm of Student's density with three degrees of freedom.
+        return fit - 2 * math.log1p(deviation**2 / 3)
+
+    def _shortlist(self, suspects: Places) -> list[list[int]]:
+        """The numbers of sources that may fit each suspect: its neighbours, and those with the most matched words."""
+        n, n_columns = len(self.units), self.association.n_columns
+        translations = [self.units[number] for number in suspects.tolist()]
+        gains = [self.association.gains(unit.translation, unit.fold) for unit in translations]
+        matrix = make_matrix([columns for columns, _ in gains], [values for _, values in gains], n_columns)
+        scores = np.full((len(suspects), SHORTLIST), -np.inf)
+        numbers = np.broadcast_to(suspects[:, None], scores.shape)
+        for start in range(0, n, _BLOCK):
+            block = np.arange(start, min(start + _BLOCK, n))
+            found = [self.association.columns(self.units[number].source) for number in block.tolist()]
+            rows = [columns for columns, _ in found]
+            sources = make_matrix(rows, [np.ones(len(row)) for row in rows], n_columns)
+            fits = (matrix @ sources.T).toarray() + np.array([missed for _, missed in found])
+            scores = np.concatenate([scores, fits], axis=1)
+            numbers = np.concatenate([numbers, np.broadcast_to(block, fits.shape)], axis=1)
+            top = np.argpartition(-scores, SHORTLIST - 1, axis=1)[:, :SHORTLIST]
+            scores, numbers = (np.take_along_axis(values, top, axis=1) for values in (scores, numbers))
+            self.progress("look for drift", int(block[-1]) + 1, n)
+        lists = []
+        for number, far in zip(suspects.tolist(), numbers.tolist(), strict=True):
+            near = range(max(0, number - NEIGHBOURS), min(n, number + NEIGHBOURS + 1))
+            lists.append([one for one in dict.fromkeys([*near, *far]) if one != number])
+        return lists
+
+
+def _log_ratio(chars: tuple[int, int]) -> float:
+    """The log ratio of two lengths, translation to source, damped for short texts."""
+    return math.log((chars[1] + _DAMPING) / (chars[0] + _DAMPING))
+
+
+def _describe(records: RecordFile, found: list[tuple[str, int, int, float]]) -> list[Drifted]:
+    """The drifted with their ids and texts, which are read again; those with most evidence first."""
+    wanted = {(name, number) for name, *numbers, _ in found for number in numbers}
+    texts: dict[tuple[str, int], tuple[str, str, str]] = {}
+    counts: Counter[str] = Counter()
+    for _, name, record_id, source, translation in _read_fields(records) if found else ():
+        if (name, counts[name]) in wanted:
+            texts[name, counts[name]] = record_id, source, translation
+        counts[name] += 1
+    drifted = []
+    for name, number, other, nats in sorted(found, key=itemgetter(3), reverse=True):
+        record_id, source, translation = texts[name, number]
+        other_id, other_source, _ = texts[name, other]
+        drifted.append(Drifted(name, record_id, other_id, source, translation, other_source, round(nats, 1)))
+    return drifted

@@ -1,0 +1,111 @@
+"""The reports of `rusbeir audit check` and `rusbeir audit published` as tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from rusbeir.cli import output
+
+
+def print_report(report: dict[str, Any]) -> None:
+    """Print the scores, the flags that were found and the round trip as tables."""
+    if report["levels"]:
+        names = ["chrF", "chrF++", "mean", "p5", "p50"]
+        output.print_table(
+            ["back-translation of", "texts", "chrF", "chrF++", "mean chrF", "5 %", "median"],
+            [
+                [level, f"{row['n']:,}", *(f"{row[name]:.2f}" if name in row else "" for name in names)]
+                for level, row in report["levels"].items()
+            ],
+            right=["texts", "chrF", "chrF++", "mean chrF", "5 %", "median"],
+        )
+    if compared := report["reference"]:
+        scores = ["chrF", "chrF++", "BLEU", "TER"]
+        output.print_table(
+            [f"compared with {compared['name']}", "texts", "missing", *scores],
+            [
+                [
+                    level,
+                    f"{row['n']:,}",
+                    f"{row['lacking']:,}",
+                    *("" if row.get(name) is None else f"{row[name]:.2f}" for name in scores),
+                ]
+                for level, row in compared["levels"].items()
+            ],
+            right=["texts", "missing", *scores],
+        )
+    print_flags(report)
+    if trip := report["round_trip"]:
+        measure = trip["measure"]
+        output.print_table(
+            [f"{trip['system']} on", measure],
+            [[name, f"{100 * row[measure]:.2f}"] for name, row in trip["rows"].items()],
+            right=[measure],
+        )
+    output.note(f"Report: {Path(report['folder']) / 'qa' / 'report.html'}")
+
+
+def print_flags(report: dict[str, Any]) -> None:
+    """Print the flags that were found, and how many segments have one."""
+    counts = ["segments", "documents", "queries"]
+    found = [(name, row) for name, row in report["flags"].items() if row["segments"]]
+    if found:
+        output.print_table(
+            ["flag", "segments", "share", "documents", "queries"],
+            [
+                [name, f"{row['segments']:,}", f"{row['share']:.2%}", f"{row['documents']:,}", f"{row['queries']:,}"]
+                for name, row in found
+            ],
+            right=["share", *counts],
+        )
+    output.note(
+        f"{report['flagged']['segments']:,} of {report['n_segments']:,} segments ({report['flagged']['share']:.2%}) "
+        "are flagged."
+    )
+
+
+def exit_by_gates(report: dict[str, Any], gate: str | None, *, as_json: bool) -> None:
+    """Print the gates that do not hold, and exit with 1 where there are some."""
+    failed = report["gates"]["failed"] if report["gates"] else []
+    for line in failed:
+        output.note(f"rusbeir: gate: {line}.")
+    if failed:
+        raise typer.Exit(1)
+    if gate and not as_json:
+        output.note(f"The gate holds: {gate}")
+
+
+def print_integrity(report: dict[str, Any]) -> None:
+    """Print what a published port lost, what became one text, what drifted, and the flags."""
+    found = report["integrity"]
+    levels = ("documents", "queries")
+    output.print_table(
+        ["", "source", "port", "lost", "added", "collapsed", "drifted"],
+        [
+            [
+                level,
+                *(f"{found[level][name]:,}" for name in ("source", "port", "lost", "added")),
+                f"{found['collapse'][level]['texts']:,}",
+                f"{found['drift'][level]:,}",
+            ]
+            for level in levels
+        ],
+        right=["source", "port", "lost", "added", "collapsed", "drifted"],
+    )
+    if found["lengths"]:
+        right = ["texts", "5 %", "median", "95 %", "outliers"]
+        output.print_table(
+            ["length of", *right],
+            [
+                [name, f"{row['n']:,}", *(f"{row[key]:.2f}" for key in ("p5", "median", "p95")), f"{row['outliers']:,}"]
+                for name, row in found["lengths"].items()
+            ],
+            right=right,
+        )
+    print_flags(report)
+    for line in found["sentences"]:
+        output.echo(line)
+    output.note(f"Report: {Path(report['folder']) / 'report.html'}")
