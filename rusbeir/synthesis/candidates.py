@@ -94,7 +94,7 @@ def find_candidates(
     for texts, run, runs in pool.search(queries, settings):
         for query_id in texts:
             hits = list(run[query_id])
-            rankings = {name: _restrict(of[query_id], hits) for name, of in runs.items()}
+            rankings = {name: rank_hits(of[query_id], hits) for name, of in runs.items()}
             thresholds = dict.fromkeys(hits, threshold)
             thresholds |= dict.fromkeys(set(negatives.get(query_id, ())) & thresholds.keys(), negative_threshold)
             yield from (Candidate(query_id, *found) for found in vote(rankings, thresholds))
@@ -136,7 +136,11 @@ def _complete(ranker: Spec, retriever: Spec, depth: int) -> Spec:
     return Spec((*retriever.stages, stage, *rest))
 
 
-def _restrict(hits: Mapping[str, float], documents: Sequence[str]) -> list[str]:
-    """The hits that are among the documents, best first; equal scores keep the order of the hits."""
+def rank_hits(hits: Mapping[str, float], documents: Collection[str]) -> list[str]:
+    """The hits that are among the documents, best first; equal scores keep the order of the hits.
+
+    >>> rank_hits({"d1": 1.0, "d2": 2.0, "d3": 1.0}, ["d3", "d1"])
+    ['d1', 'd3']
+    """
     wanted = set(documents)
     return [doc_id for doc_id in sorted(hits, key=lambda doc_id: -hits[doc_id]) if doc_id in wanted]
