@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks import fuzz, hostile, judges, position, run, source_bias, walks
+from benchmarks import fuzz, hostile, judges, position, run, source_bias, synthesis, walks
 from rusbeir.report.reproduce import published_figures, reproduce
 
 HERE = Path(__file__).parent
@@ -126,6 +126,11 @@ def simulated_figures() -> list[tuple[str, str, str, str, bool]]:
     return _bounded("position", position.rows()) + _bounded("judges", judges.rows())
 
 
+def made_figures() -> list[tuple[str, str, str, str, bool]]:
+    """The same for test sets that a model makes."""
+    return _bounded("synthesis", synthesis.rows())
+
+
 def structure_figures() -> list[tuple[str, str, str, str, bool]]:
     """The same for the size of the code, for how much of it a first use passes, and for mutated inputs."""
     return _bounded("walks", walks.rows()) + _bounded("fuzz", fuzz.rows())
@@ -152,7 +157,7 @@ def main() -> None:
     count = differing = 0
     with tempfile.TemporaryDirectory() as out:
         for group in (
-            *(() if quick else (structure_figures, speed_figures, simulated_figures)),
+            *(() if quick else (structure_figures, speed_figures, simulated_figures, made_figures)),
             lambda: figures(out, quick=quick),
             lambda: published(out, quick=quick),
             memory_figures,

@@ -64,6 +64,8 @@ class GeneratingModel(Endpoint):
         self.failed: Counter[str] = Counter()
         self.questions: Counter[str] = Counter()
         """What was asked, by the property of the answer that tells it."""
+        self.tokens = (0, 0)
+        """Sent and answered, of all answers that say how many."""
         self._repeated: Counter[str] = Counter()
         self._lock = threading.Lock()
 
@@ -77,6 +79,8 @@ class GeneratingModel(Endpoint):
             self._repeated[key] += 1
             tokens = len(prompt.encode()) // 4, 40
             fault = self._find_fault(key, asked.get("seed") or 0)
+            if fault not in FAULTS[-3:]:
+                self.tokens = self.tokens[0] + tokens[0], self.tokens[1] + tokens[1]
             if fault:
                 self.failed[fault] += 1
             else:
@@ -100,6 +104,10 @@ class GeneratingModel(Endpoint):
                 return refusal(429, "slow down", retry_after="0")
             case _:
                 return Reply(body='{"choices": []}')
+
+    def billed(self, *, input_price: float, output_price: float) -> float:
+        """The cost of all answers, at prices per million tokens."""
+        return (self.tokens[0] * input_price + self.tokens[1] * output_price) / 1e6
 
     def flawed(self, flaw: str, key: str) -> bool:
         """Whether an answer about key has the flaw."""

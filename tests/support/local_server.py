@@ -24,6 +24,11 @@ class Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
+    def handle(self) -> None:
+        # Clients may be killed.
+        with contextlib.suppress(ConnectionError):
+            super().handle()
+
     def log_message(self, format: str, *arguments: object) -> None: ...
 
 
