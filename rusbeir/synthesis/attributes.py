@@ -15,6 +15,7 @@ import orjson
 
 from rusbeir.errors import BackendError, BadInput, option, unknown
 from rusbeir.storage import data_folder
+from rusbeir.text import shorten
 
 T = TypeVar("T")
 
@@ -27,6 +28,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 THIRDS = ("first", "middle", "last")
 MAX_NEGATIVES = 10
 """Hard negatives that one answer can hold."""
+MAX_SHARE = 1_000_000
 _LENGTH = re.compile(r"([1-9]\d{0,3})-([1-9]\d{0,3})?")
 _REMEDY = "see translation/queries.toml of rusbeir for an example"
 
@@ -100,7 +102,7 @@ def _read(path: Path) -> dict[str, dict[str, dict[str, float]]]:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise BackendError(f"Cannot read {path}: {error.strerror or error}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{path} is not TOML ({error}); {_REMEDY}.") from error
     return {
         kind: {name: _read_shares(path, kind, name, shares) for name, shares in _table(path, kind, tables).items()}
@@ -126,8 +128,10 @@ def _read_shares(path: Path, kind: str, name: str, shares: Any) -> dict[str, flo
     if not isinstance(shares, dict):
         raise BadInput(f"{where} is not a table of shares; {_REMEDY}.")
     for value, share in shares.items():
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < math.inf:
-            raise BadInput(f"{where} {value} = {share!r}: a share is a number from 0; {_REMEDY}.")
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= MAX_SHARE:
+            raise BadInput(
+                f"{where} {value} = {shorten(repr(share), 40)}: a share is a number from 0 to {MAX_SHARE:,}; {_REMEDY}."
+            )
         if name == "length":
             try:
                 read_length(value)

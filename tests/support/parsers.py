@@ -67,6 +67,10 @@ SPANS = (
     b'{"_id": "q1", "text": "bridge", "pos_char_span": [2, 8], "pos_char_length": 24, "pos_token_length": 6}\n'
     b'{"_id": "q2", "text": "fir", "pos_char_span": [2, 5.0], "pos_char_length": 11, "pos_token_length": 4}\n'
 )
+ATTRIBUTES = (
+    b'[qa.type]\nquestion = 3\nriddle = 0.5\n[qa.length]\n"1-9" = 4\n"20-" = 1\n[qa.negatives]\n3 = 1\n'
+    b"[position.third]\nfirst = 1\n"
+)
 SPANS_TSV = b"query_id\tdoc_id\tstart\tend\nq1\td1\t2\t8\nq2\td3\t2\t5\n"
 README = (
     b"---\nlicense: mit\nconfigs:\n- config_name: corpus\n  data_files: corpus.jsonl\n- config_name: queries\n"
@@ -421,6 +425,12 @@ def _memory(path: Path) -> object:
     return memory.lookup("Yes."), memory.fuzzy("Yes or no.", 0.5)
 
 
+def _attributes(path: Path) -> object:
+    from rusbeir.synthesis.attributes import read_attributes
+
+    return [read_attributes(kind, path).draw(0, "d1", 0) for kind in ("qa", "position")]
+
+
 def _glossary(path: Path) -> object:
     from rusbeir.translation.segments.glossary import read_glossary
 
@@ -716,6 +726,7 @@ PARSERS = [
     ),
     Parser(name="claimed languages", prepare=_file("claims.tsv", [CLAIMS], mutate_bytes, _claims)),
     Parser(name="registry TOML", prepare=_file("r.toml", [REGISTRY], mutate_toml, _registry)),
+    Parser(name="attributes TOML", prepare=_file("own.toml", [ATTRIBUTES], mutate_toml, _attributes)),
     Parser(name="language TOML", prepare=_file("eo.toml", [LANGUAGE], mutate_toml, _language), share=0.05),
     Parser(name="sheet CSV", prepare=_sheet("csv"), share=0.02),
     Parser(name="sheet XLSX", prepare=_sheet("xlsx"), share=0.1),
