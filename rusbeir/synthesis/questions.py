@@ -27,7 +27,7 @@ MAX_TOKENS: Mapping[str, int] = {
     "scenarios": 1024,
     "query": 512,
     "rewrites": 1024,
-    "negatives": 6144,
+    "negatives": 4096,
     "question": 1024,
     "span": 1024,
 }
