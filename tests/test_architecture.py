@@ -19,7 +19,7 @@ FLOORS = [
     {"analysis", "datasets", "jobs"},
     {"translation", "retrieval", "evaluation"},
     {"experiment", "tuning"},
-    {"report", "diagnostics", "synthesis", "audit"},
+    {"report", "diagnostics", "synthesis", "audit", "mteb", "pyterrier"},
     {"cli"},
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
