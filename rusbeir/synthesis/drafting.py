@@ -45,8 +45,7 @@ class Drafts:
 
     def pages(self, until: str | None = None) -> Iterator[list[Draft]]:
         """The drafts in lists, with what was made of them at the steps before `until`; None takes all steps."""
-        steps = self.steps
-        steps = steps[: steps.index(until)] if until else steps
+        steps = self.steps[: self.steps.index(until)] if until else self.steps
         for page in batched(self.order.begin(), PAGE_DRAFTS):
             for step in steps:
                 self._follow(page, step)

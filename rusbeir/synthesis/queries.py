@@ -11,14 +11,7 @@ import orjson
 
 from rusbeir import __version__
 from rusbeir.errors import BackendError
-from rusbeir.jobs import (
-    Asker,
-    Journal,
-    TaskQueue,
-    count_answers,
-    digest_prompts,
-    find_prompt_language,
-)
+from rusbeir.jobs import Asker, Journal, TaskQueue, count_answers, digest_prompts, find_prompt_language
 from rusbeir.languages import english_name
 from rusbeir.storage import atomic_file
 from rusbeir.synthesis.drafting import Drafts
@@ -91,7 +84,7 @@ def make_queries(
             **options,
         )
         if retry_failed:
-            for step in STEPS[kind]:
+            for step in drafts.steps:
                 queue = TaskQueue(journal, step, worker)
                 queue.reset([result.task.key for result in queue.results("failed")])
         run_to_end(_ask(drafts, asker, tell))
@@ -113,8 +106,8 @@ def make_queries(
             "queries": {"asked": n, "made": card["n_queries"], "dropped": dropped.total()},
             "steps": count_steps(kind, n, dropped),
         }
-    with atomic_file(out / REPORT) as file:
-        file.write(orjson.dumps(report, option=orjson.OPT_INDENT_2) + b"\n")
+        with atomic_file(out / REPORT) as file:
+            file.write(orjson.dumps(report, option=orjson.OPT_INDENT_2) + b"\n")
     return {
         **report,
         "out": str(out),
