@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks import fuzz, hostile, judges, position, run, source_bias, synthesis, walks
+from benchmarks import fuzz, hostile, judges, position, quality_control, run, source_bias, synthesis, walks
 from rusbeir.report.reproduce import published_figures, reproduce
 
 HERE = Path(__file__).parent
@@ -127,8 +127,8 @@ def simulated_figures() -> list[tuple[str, str, str, str, bool]]:
 
 
 def made_figures() -> list[tuple[str, str, str, str, bool]]:
-    """The same for test sets that a model makes."""
-    return _bounded("synthesis", synthesis.rows())
+    """The same for test sets that a model makes, and for their quality control."""
+    return _bounded("synthesis", synthesis.rows()) + _bounded("quality_control", quality_control.rows())
 
 
 def structure_figures() -> list[tuple[str, str, str, str, bool]]:

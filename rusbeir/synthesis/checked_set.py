@@ -16,7 +16,7 @@ from rusbeir.datasets.formats.beir import CARD, SPANS, card_bytes
 from rusbeir.datasets.formats.records import document_line, query_line
 from rusbeir.datasets.writing import name_qrels_file, qrels_lines
 from rusbeir.errors import BadInput
-from rusbeir.storage import atomic_file, refuse_links
+from rusbeir.storage import atomic_file
 from rusbeir.synthesis.decisions import DECISIONS, UNDONE, Decision, apply_decisions, decision_lines
 from rusbeir.synthesis.generated import without
 from rusbeir.synthesis.splits import split_dev_test
@@ -36,14 +36,12 @@ class CheckedSet:
     out: Path
     progress: Progress = silent
 
-    def refuse_other(self, dataset: str | Path | Dataset, journal: str) -> None:
-        """Raise BadInput where the folder is the dataset's own, or contains something else than a checked set."""
-        if self.out.exists():
-            if not isinstance(dataset, Dataset) and Path(dataset).exists() and self.out.samefile(dataset):
-                raise BadInput(f"{self.out} is the dataset itself. Choose another folder for what is left of it.")
-            if not self.out.is_dir() or (any(self.out.iterdir()) and not (self.out / "work" / journal).is_file()):
-                raise BadInput(f"{self.out} exists already and contains something else. Choose another folder.")
-            refuse_links(self.out)
+    def refuse_itself(self, dataset: str | Path | Dataset) -> None:
+        """Raise BadInput where the folder is the dataset's own."""
+        if isinstance(dataset, Dataset) or not (Path(dataset).exists() and self.out.exists()):
+            return
+        if self.out.samefile(dataset):
+            raise BadInput(f"{self.out} is the dataset itself. Choose another folder for what is left of it.")
 
     def write(
         self, decisions: Sequence[Decision], undone: Iterable[str], *, grade: int | None, rules: Mapping[str, Any]

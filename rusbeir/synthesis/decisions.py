@@ -133,11 +133,13 @@ def apply_decisions(qrels: Qrels, decisions: Iterable[Decision], grade: int | No
     )
 
 
-def count_decisions(decisions: Iterable[Decision]) -> list[dict[str, Any]]:
-    """How many decisions share a step and an action, and how many of them are undone; in a fixed order."""
-    found = list(decisions)
-    counts = Counter((one.step, one.action) for one in found)
-    undone = Counter((one.step, one.action) for one in found if one.undone)
+def count_decisions(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """How many of the lines of decisions share a step and an action, and how many are undone; in a fixed order."""
+    counts: Counter[tuple[str, str]] = Counter()
+    undone: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        counts[row["step"], row["action"]] += 1
+        undone[row["step"], row["action"]] += row["undone"]
     order = {step: place for place, step in enumerate(get_args(Step))}
     return [
         {"step": step, "action": action, "decisions": counts[step, action], "undone": undone[step, action]}

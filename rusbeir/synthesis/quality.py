@@ -19,10 +19,9 @@ from rusbeir.synthesis.generated import read_generated
 from rusbeir.synthesis.model import LlmOptions, read_options
 from rusbeir.synthesis.relevance import Labeller, make_payload, make_question
 from rusbeir.translation.port.fields import load_material
+from rusbeir.translation.port.folder import JOURNAL, WORK, hold_folder
 from rusbeir.translation.port.runner import Tell
 from rusbeir.types import Dataset, Doc, Progress, silent
-
-JOURNAL = "qc.sqlite"
 
 
 class Labels(NamedTuple):
@@ -80,12 +79,12 @@ def control_quality(
     source = material.dataset
     generated = read_generated(dataset)
     checked = CheckedSet(material=material, generated=generated, out=out, progress=progress)
-    checked.refuse_other(dataset, JOURNAL)
+    checked.refuse_itself(dataset)
     undone = read_undone(out, undo)
     meta = {"dataset": source.card.name, "fingerprint": source.fingerprint, "language": source.card.language}
-    with Journal.open(out / "work" / JOURNAL, meta) as journal:
+    with hold_folder(out), Journal.open(out / WORK / JOURNAL, meta) as journal:
         settings = RunSettings(
-            progress=progress, budget=CharBudget(out / "work", budget_chars) if budget_chars is not None else None
+            progress=progress, budget=CharBudget(out / WORK, budget_chars) if budget_chars is not None else None
         )
         control = Control(dataset=source, generated=generated, rules=rules, settings=settings)
         labeller = Labeller(
@@ -111,7 +110,7 @@ def control_quality(
         "dataset": source.card.name,
         "labeller": labeller.signature,
         "rules": asdict(rules),
-        "decisions": count_decisions(decisions),
+        "decisions": count_decisions(one.to_dict() for one in decisions),
         "stages": control.stages,
         "families": find_common_families(llm, rules, generated),
         "undone": sorted(undone),

@@ -74,7 +74,7 @@ BAD = [
     ([*ORDER, "--grade", "0"], ["--grade 0", "at least 1"], "a grade that is not relevant"),
     ([*RANKERS], ["--llm", "--out"], "neither a model nor a folder"),
     (["--llm", "m", "--out", "made", *RANKERS], ["made is the dataset itself"], "the dataset's own folder"),
-    (["--llm", "m", "--out", "full", *RANKERS], ["full exists already"], "a folder of something else"),
+    (["--llm", "m", "--out", "full", *RANKERS], ["full contains files"], "a folder of something else"),
     ([*ORDER, "--budget-chars", "100"], ["The budget of 100 characters is smaller than one request"], "a small budget"),
     ([*ORDER, "--budget-cost", "0.0000001", "--option", "input-price=1"], ["smaller than one request"], "little money"),
     ([*ORDER, "--option", "speed=1"], ["does not take the option 'speed'"], "an unknown option"),
