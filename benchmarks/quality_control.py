@@ -9,7 +9,6 @@ the truth labels, so that all that is lost is lost by the rankers. Everything is
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import tempfile
 from collections.abc import Collection, Sequence
@@ -17,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.synthesis import serve
 from rusbeir.datasets import load
 from rusbeir.retrieval import RunSettings
 from rusbeir.synthesis import Rules, control_quality, make_queries
@@ -98,8 +98,8 @@ def measure_repair() -> list[dict[str, Any]]:
     lost, false = true.keys() - before, before - true.keys()
     found: list[dict[str, Any]] = []
     # The grades of NFCorpus are 1 and 2.
-    with tempfile.TemporaryDirectory() as folder, LabellingModel(lambda *pair: 1 + true.get(pair, -1)) as model:
-        os.environ.update(OPENAI_BASE_URL=model.url, OPENAI_API_KEY="none")
+    model = LabellingModel(lambda *pair: 1 + true.get(pair, -1))
+    with tempfile.TemporaryDirectory() as folder, serve(model):
         for threshold, recall in RECALL.items():
             # The second run asks only for what the first has not: both use one journal.
             rules = Rules(rankers=RANKERS, threshold=threshold)
@@ -131,8 +131,7 @@ def measure_chain(n: int = PARAGRAPHS) -> list[dict[str, Any]]:
     a person who sees which decisions are wrong undoes them.
     """
     model = GeneratingModel(faults=FAULTS, flaws=FLAWS)
-    with tempfile.TemporaryDirectory() as folder, model:
-        os.environ.update(OPENAI_BASE_URL=model.url, OPENAI_API_KEY="none")
+    with tempfile.TemporaryDirectory() as folder, serve(model):
         made = Path(folder) / "made"
         n_made = make_queries("xquad/ru", llm="scripted", out=made, n=n, concurrency=8, **WAITS)["queries"]["made"]
         wrong = plant_judgements(made, seed=0)

@@ -21,13 +21,16 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rusbeir.jobs import BudgetReached
 from rusbeir.synthesis import make_queries
 from tests.support.generating_model import GeneratingModel
+from tests.support.openai_server import Endpoint
 from tests.support.rewriting_model import files
 from tests.support.small_port import records
+
+Server = TypeVar("Server", bound=Endpoint)
 
 QUERIES = 10_000
 FAULTS = 0.2
@@ -52,7 +55,7 @@ def write_corpus(path: Path, n: int) -> Path:
 
 
 @contextlib.contextmanager
-def serve(model: GeneratingModel) -> Iterator[GeneratingModel]:
+def serve(model: Server) -> Iterator[Server]:
     """The model at OPENAI_BASE_URL."""
     with model:
         os.environ |= {"OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "none"}

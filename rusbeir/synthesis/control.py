@@ -5,6 +5,7 @@ What a step decides does not depend on what a person has undone.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ from rusbeir.errors import BadInput, option
 from rusbeir.retrieval import RunSettings
 from rusbeir.synthesis import candidates, span_checks
 from rusbeir.synthesis.decisions import Action, Decision, Kind, apply_decisions
-from rusbeir.synthesis.generated import list_negatives
+from rusbeir.synthesis.generated import list_negatives, refuse_wrong_spans
 from rusbeir.synthesis.relevance import Labeller, Labelling, Pair, check_scale
 from rusbeir.types import Dataset, Queries
 
@@ -76,12 +77,9 @@ class Control:
         )
         spans = span_checks.open_scorers("span_ranker", rules.span_rankers, language, self.settings)
         others = span_checks.open_scorers("false_negatives", rules.false_negatives, language, self.settings)
-        if spans and not any(row["span"] for row in self.generated.values()):
-            raise BadInput(
-                f"{self.dataset.card.name} has no spans, which sets made of the kind position have; leave out "
-                f"{option('span_ranker', spans[0].name)}."
-            )
-        labelling = labeller.label(self.positives())
+        if spans:
+            refuse_wrong_spans(self.generated, self.dataset.corpus)
+        labelling = labeller.label(list_positives(self.dataset))
         self._keep("source", self.check_sources(labelling), labelling)
         if spans:
             self._keep("span", self.check_spans(spans))
@@ -110,17 +108,9 @@ class Control:
         left = apply_decisions(self.dataset.qrels, self.decisions, 1).qrels
         return {query_id: text for query_id, text in self.dataset.queries.items() if query_id in left}
 
-    def positives(self) -> list[Pair]:
-        return [
-            (query_id, doc_id)
-            for query_id in self.dataset.queries
-            for doc_id, grade in self.dataset.qrels[query_id].items()
-            if grade > 0
-        ]
-
     def check_sources(self, labelling: Labelling) -> Iterator[Decision]:
         """Judgements below the least positive label go, and the queries that have no other."""
-        pairs = self.positives()
+        pairs = list_positives(self.dataset)
         lost = {pair for pair, one in labelling.labels.items() if one.label < self.rules.positive}
         left = {query_id for query_id, doc_id in pairs if (query_id, doc_id) not in lost}
         for pair in pairs:
@@ -153,10 +143,10 @@ class Control:
     def check_false_negatives(self, pool: candidates.Pool, scorers: Sequence[span_checks.Scorer]) -> Iterator[Decision]:
         """Documents that some reranker scores above a query's positive go, and the queries whose positive they are."""
         left = apply_decisions(self.dataset.qrels, self.decisions, 1).qrels
-        corpus = self.dataset.corpus
+        corpus, positives = self.dataset.corpus, set(list_positives(self.dataset))
         for texts, run, _ in replace(pool, rankers={}).search(self.queries_left(), self.settings):
             for query_id, text in texts.items():
-                judged = [doc_id for doc_id, grade in left[query_id].items() if grade > 0]
+                judged = [doc_id for doc_id in left[query_id] if (query_id, doc_id) in positives]
                 others = [corpus[doc_id] for doc_id in run[query_id] if doc_id not in judged]
                 outscoring = span_checks.find_outscoring(scorers, text, [corpus[one] for one in judged], others)
                 for doc_id, scores in outscoring:
@@ -171,7 +161,7 @@ class Control:
 
     def find_candidates(self, pool: candidates.Pool) -> list[candidates.Candidate]:
         """Those that are neither judged positive nor were labelled or removed by an earlier step."""
-        settled = {(one.query_id, one.doc_id) for one in self.decisions} | set(self.positives())
+        settled = {(one.query_id, one.doc_id) for one in self.decisions} | set(list_positives(self.dataset))
         gone = {one.doc_id for one in self.decisions if one.action == "drop-query-and-document"}
         found = candidates.find_candidates(
             pool,
@@ -209,3 +199,14 @@ class Control:
             return "hard-negative"
         grade = self.dataset.qrels[query_id].get(doc_id)
         return "unjudged" if grade is None else "positive" if grade > 0 else "negative"
+
+
+def list_positives(dataset: Dataset) -> list[Pair]:
+    """The pairs that are judged relevant, in the order of the queries, without documents that the corpus lacks."""
+    found = []
+    for query_id in dataset.queries:
+        for doc_id, grade in dataset.qrels[query_id].items():
+            with contextlib.suppress(KeyError):
+                if grade > 0 and dataset.corpus[doc_id]:
+                    found.append((query_id, doc_id))
+    return found

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from rusbeir.datasets.formats.records import read_jsonl
+from rusbeir.errors import BadInput, option
 from rusbeir.synthesis.writing import GENERATED
-from rusbeir.types import Dataset
+from rusbeir.types import Corpus, Dataset
 
 _ROW = {
     "query_id": str, "doc_id": str, "kind": str, "negatives": [str], "span": ([int], None), "model": str,
@@ -20,6 +21,26 @@ def read_generated(dataset: str | Path | Dataset) -> dict[str, dict[str, Any]]:
     if isinstance(dataset, Dataset) or not (path := Path(dataset) / GENERATED).is_file():
         return {}
     return {row["query_id"]: row for row in read_jsonl(path, _ROW, "Make the set again.")}
+
+
+def refuse_wrong_spans(generated: Mapping[str, Mapping[str, Any]], corpus: Corpus) -> None:
+    """Raise BadInput where no query has a span, and for a span that is not in its document."""
+    rows = [row for row in generated.values() if row["span"]]
+    if not rows:
+        raise BadInput(
+            "This dataset has no spans, which only sets made with --kind position have: leave out "
+            f"{option('span_ranker')}."
+        )
+    for row in rows:
+        try:
+            text = corpus[row["doc_id"]].text
+        except KeyError:
+            text = ""
+        if not (len(row["span"]) == 2 and 0 <= row["span"][0] < row["span"][1] <= len(text)):
+            raise BadInput(
+                f"{GENERATED}: the span {row['span']} of query {row['query_id']!r} is not in document "
+                f"{row['doc_id']!r}. Make the set again."
+            )
 
 
 def list_negatives(generated: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:

@@ -13,7 +13,7 @@ from rusbeir.jobs import CharBudget, Journal, bound_request, task_key
 from rusbeir.retrieval import RunSettings
 from rusbeir.synthesis.candidates import bound_candidates
 from rusbeir.synthesis.checked_set import CheckedSet
-from rusbeir.synthesis.control import Control, Rules
+from rusbeir.synthesis.control import Control, Rules, list_positives
 from rusbeir.synthesis.decisions import count_decisions, mark_undone, read_undone
 from rusbeir.synthesis.generated import read_generated
 from rusbeir.synthesis.model import LlmOptions, read_options
@@ -138,10 +138,9 @@ def estimate_quality(
         return bound_request(question, question.write(make_payload(query, document)), price)
 
     bounds: dict[bytes, tuple[int, float]] = {}
-    for query_id, grades in source.qrels.items():
-        for doc_id in (doc_id for doc_id, grade in grades.items() if grade > 0):
-            query, document = source.queries[query_id], source.corpus[doc_id]
-            bounds[task_key(make_payload(query, document))] = bound(query, document)
+    for query_id, doc_id in list_positives(source):
+        query, document = source.queries[query_id], source.corpus[doc_id]
+        bounds[task_key(make_payload(query, document))] = bound(query, document)
     n = 0
     if rules.rankers:
         negatives = (len(generated[one]["negatives"]) if one in generated else 0 for one in source.queries)

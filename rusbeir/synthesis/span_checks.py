@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -74,7 +75,7 @@ def find_outscoring(
     """The ids of the other documents that some reranker scores above the best of the positives, with all scores."""
     texts = [doc.full_text for doc in (*positives, *others)]
     scored = {one.name: one.score(query, texts) for one in scorers}
-    best = {name: max(scores[: len(positives)]) for name, scores in scored.items()}
+    best = {name: max(scores[: len(positives)], default=math.inf) for name, scores in scored.items()}
     for place, doc in enumerate(others, len(positives)):
         scores = {name: {"document": of[place], "positive": best[name]} for name, of in scored.items()}
         if any(one["document"] > one["positive"] for one in scores.values()):

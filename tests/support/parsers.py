@@ -602,6 +602,32 @@ def _labelled(name: str, mutate: Mutate) -> Callable[[Path], Prepared]:
     return prepare
 
 
+def _checked(name: str, mutate: Mutate) -> Callable[[Path], Prepared]:
+    """A file that quality control reads of a made set, or of what it wrote itself."""
+
+    def prepare(folder: Path) -> Prepared:
+        from rusbeir.datasets import load
+        from rusbeir.synthesis.decisions import read_decisions, read_undone
+        from rusbeir.synthesis.generated import read_generated, refuse_wrong_spans
+        from tests.support.labelling_model import TEXTS, write_made_set
+
+        out = write_made_set(folder / "made", spans={"q1": (0, 5), "q2": (6, len(TEXTS["hares"]))})
+        row = {"id": "a1", "step": "candidate", "query_id": "q1", "doc_id": "ice", "kind": "unjudged", "label": 2}
+        row |= {"reason": "", "ranks": {"bm25": 3}, "threshold": 10, "scores": None, "action": "keep", "undone": False}
+        (out / "qa" / "decisions.jsonl").write_text(json.dumps(row) + "\n")
+        (out / "qa" / "undone.txt").write_text("a1\nb2\n")
+        corpus = load(out).corpus
+
+        def read(data: bytes) -> object:
+            (out / "qa" / name).write_bytes(data)
+            refuse_wrong_spans(read_generated(out), corpus)
+            return read_decisions(out), read_undone(out, [])
+
+        return [(out / "qa" / name).read_bytes()], mutate, read
+
+    return prepare
+
+
 def _clean(port: Path, out: Path) -> object:
     from rusbeir.audit.cleaning import apply_cleaning
 
@@ -777,6 +803,9 @@ PARSERS = [
     Parser(name="cleaning plan", prepare=_port_file("cleaning.json", mutate_json, _clean), share=0.02),
     Parser(name="key of sheets", prepare=_port_file("key.json", mutate_json, _agree), share=0.005),
     Parser(name="key of labels", prepare=_labelled("key.json", mutate_json), share=0.05),
+    Parser(name="generated queries", prepare=_checked("generated.jsonl", mutate_jsonl), share=0.2),
+    Parser(name="decisions to show", prepare=_checked("decisions.jsonl", mutate_jsonl), share=0.2),
+    Parser(name="undone decisions", prepare=_checked("undone.txt", mutate_bytes), share=0.1),
     Parser(name="decisions", prepare=_labelled("decisions.jsonl", mutate_jsonl), share=0.02),
     Parser(name="removed texts", prepare=_labelled("removed.jsonl", mutate_jsonl), share=0.02),
     Parser(name="verdicts", prepare=_port_file("judge.jsonl", mutate_jsonl, _agree), share=0.01),

@@ -11,9 +11,10 @@ import warnings
 
 import pytest
 
+from benchmarks.quality_control import measure_chain
 from rusbeir.datasets import load
 from rusbeir.datasets.validation import validate
-from rusbeir.errors import BackendError
+from rusbeir.errors import BackendError, BadInput
 from rusbeir.jobs import BudgetReached
 from rusbeir.synthesis import Rules, control_quality, estimate_quality
 from tests.support.labelling_model import (
@@ -256,11 +257,13 @@ def test_languages(language, words, said, why, tmp_path, serve, own_cache):
 
 
 def test_a_dataset_that_no_model_made(tmp_path, serve, own_cache):
-    """Two splits, grades of 0 and 2, and a query in both splits."""
+    """Two splits, grades of 0 and 2, and a judgement of a document that the corpus lacks, which stays."""
     made = write_made_set(tmp_path / "made")
     (made / "qa" / "generated.jsonl").unlink()
     header = "query-id\tcorpus-id\tscore\n"
-    (made / "qrels" / "test.tsv").write_text(f"{header}q1\twater\t2\nq1\tbears\t1\nq1\tsteam\t0\nq2\thares\t1\n")
+    (made / "qrels" / "test.tsv").write_text(
+        f"{header}q1\twater\t2\nq1\tbears\t1\nq1\tsteam\t0\nq2\thares\t1\nq2\tlost\t1\n"
+    )
     (made / "qrels" / "train.tsv").write_text(f"{header}q3\tice\t1\nq4\twolves\t1\n")
     serve(LabellingModel(small_truth))
     rules = Rules(rankers=RANKERS, positive=3, grade=None)
@@ -269,7 +272,7 @@ def test_a_dataset_that_no_model_made(tmp_path, serve, own_cache):
     assert found["source", "q1", "bears"] == ("positive", "drop-judgement")
     assert found["source", "q4", "wolves"] == ("positive", "drop-query"), "2 is not positive here"
     assert found["candidate", "q1", "steam"] == ("negative", "add-judgement"), "judged 0 by people"
-    assert load(tmp_path / "out").qrels == {"q1": {"water": 2, "steam": 3, "q1-neg2": 3}, "q2": {"hares": 1}}
+    assert load(tmp_path / "out").qrels == {"q1": {"water": 2, "steam": 3, "q1-neg2": 3}, "q2": {"hares": 1, "lost": 1}}
     assert [path.name for path in (tmp_path / "out" / "qrels").iterdir()] == ["test.tsv"]
 
 
@@ -319,8 +322,26 @@ def test_spans_and_false_negatives(tmp_path, serve, own_cache, monkeypatch):
     assert [line.split("\t")[0] for line in lines] == [query_id for query_id in spans if query_id in left.qrels]
 
 
+@pytest.mark.parametrize("span", [(-1, 5), (5, 5), (0, 1_000), (3,), (1, 2, 3)])
+def test_spans_outside_of_their_documents(span, tmp_path, own_cache):
+    made = write_made_set(tmp_path / "made", spans={"q1": span})
+    rules = Rules(span_rankers=["rerank(bge-reranker-v2-m3)"], rankers=RANKERS)
+    with pytest.raises(BadInput, match="of query 'q1' is not in document 'water'"):
+        control_quality(made, out=tmp_path / "out", llm=MODEL, rules=rules)
+
+
 def test_models_of_one_family(made, tmp_path, serve):
     """The set was made by qwen3-30b."""
     serve(LabellingModel(small_truth))
     report = control_quality(made, out=tmp_path / "out", llm="qwen3-235b", rules=RULES)
     assert report["families"] == [{"family": "qwen", "members": ["generator qwen3-30b", "labeller qwen3-235b"]}]
+
+
+def test_planted_flaws_go(shared_data, own_cache, monkeypatch):
+    """The chain of benchmarks/quality_control.py, with few queries."""
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, "")  # Restored at the end.
+    found = measure_chain(16)
+    assert sum("that remain" in row["measure"] and "(0)" not in row["measure"] for row in found) == 3
+    wrong = [row for row in found if row["value"] < row.get("at_least", 0) or row["value"] > row.get("at_most", 10**6)]
+    assert wrong == []
