@@ -9,6 +9,7 @@ import contextlib
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from rusbeir.errors import BadInput, option
@@ -50,7 +51,7 @@ class Rules:
         alone = self.span_rankers or self.false_negatives
         if len(self.rankers) < candidates.MIN_RANKERS and not (alone and not self.rankers):
             raise BadInput(
-                f"{len(self.rankers)} rankers are given; candidates are what most of several put first, so give at "
+                f"{len(self.rankers)} rankers are given. A candidate is what most of several put first: give at "
                 f"least {candidates.MIN_RANKERS}, better three: {option('ranker', 'bm25')}."
             )
 
@@ -79,7 +80,7 @@ class Control:
         others = span_checks.open_scorers("false_negatives", rules.false_negatives, language, self.settings)
         if spans:
             refuse_wrong_spans(self.generated, self.dataset.corpus)
-        labelling = labeller.label(list_positives(self.dataset))
+        labelling = labeller.label(self.positives)
         self._keep("source", self.check_sources(labelling), labelling)
         if spans:
             self._keep("span", self.check_spans(spans))
@@ -103,14 +104,18 @@ class Control:
             "seconds": time.perf_counter() - started + (labelling.seconds if labelling else 0.0),
         }
 
+    @cached_property
+    def positives(self) -> list[Pair]:
+        return list_positives(self.dataset)
+
     def queries_left(self) -> Queries:
-        """Those that what was decided so far leaves, undone or not."""
+        """Those that no decision so far has dropped."""
         left = apply_decisions(self.dataset.qrels, self.decisions, 1).qrels
         return {query_id: text for query_id, text in self.dataset.queries.items() if query_id in left}
 
     def check_sources(self, labelling: Labelling) -> Iterator[Decision]:
         """Judgements below the least positive label go, and the queries that have no other."""
-        pairs = list_positives(self.dataset)
+        pairs = self.positives
         lost = {pair for pair, one in labelling.labels.items() if one.label < self.rules.positive}
         left = {query_id for query_id, doc_id in pairs if (query_id, doc_id) not in lost}
         for pair in pairs:
@@ -143,7 +148,7 @@ class Control:
     def check_false_negatives(self, pool: candidates.Pool, scorers: Sequence[span_checks.Scorer]) -> Iterator[Decision]:
         """Documents that some reranker scores above a query's positive go, and the queries whose positive they are."""
         left = apply_decisions(self.dataset.qrels, self.decisions, 1).qrels
-        corpus, positives = self.dataset.corpus, set(list_positives(self.dataset))
+        corpus, positives = self.dataset.corpus, set(self.positives)
         for texts, run, _ in replace(pool, rankers={}).search(self.queries_left(), self.settings):
             for query_id, text in texts.items():
                 judged = [doc_id for doc_id in left[query_id] if (query_id, doc_id) in positives]
@@ -161,7 +166,7 @@ class Control:
 
     def find_candidates(self, pool: candidates.Pool) -> list[candidates.Candidate]:
         """Those that are neither judged positive nor were labelled or removed by an earlier step."""
-        settled = {(one.query_id, one.doc_id) for one in self.decisions} | set(list_positives(self.dataset))
+        settled = {(one.query_id, one.doc_id) for one in self.decisions} | set(self.positives)
         gone = {one.doc_id for one in self.decisions if one.action == "drop-query-and-document"}
         found = candidates.find_candidates(
             pool,

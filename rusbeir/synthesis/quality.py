@@ -18,6 +18,7 @@ from rusbeir.synthesis.decisions import count_decisions, mark_undone, read_undon
 from rusbeir.synthesis.generated import read_generated
 from rusbeir.synthesis.model import LlmOptions, read_options
 from rusbeir.synthesis.relevance import Labeller, make_payload, make_question
+from rusbeir.text import hide_passwords
 from rusbeir.translation.port.fields import load_material
 from rusbeir.translation.port.folder import JOURNAL, WORK, hold_folder
 from rusbeir.translation.port.runner import Tell
@@ -102,14 +103,13 @@ def control_quality(
         )
         control.run(labeller)
         decisions = mark_undone(control.decisions, undone)
-        written = checked.write(
-            decisions, undone, grade=rules.grade, rules={"labeller": labeller.signature, **asdict(rules)}
-        )
+        recipe = {**asdict(rules), "engine": hide_passwords(rules.engine)}
+        written = checked.write(decisions, undone, grade=rules.grade, rules={"labeller": labeller.signature, **recipe})
     return {
         "version": __version__,
         "dataset": source.card.name,
         "labeller": labeller.signature,
-        "rules": asdict(rules),
+        "rules": recipe,
         "decisions": count_decisions(one.to_dict() for one in decisions),
         "stages": control.stages,
         "families": find_common_families(llm, rules, generated),
