@@ -51,7 +51,7 @@ class Rules:
         alone = self.span_rankers or self.false_negatives
         if len(self.rankers) < candidates.MIN_RANKERS and not (alone and not self.rankers):
             raise BadInput(
-                f"{len(self.rankers)} rankers are given. A candidate is what most of several put first: give at "
+                f"Rankers given: {len(self.rankers)}. A candidate is what most of several put first: give at "
                 f"least {candidates.MIN_RANKERS}, better three: {option('ranker', 'bm25')}."
             )
 

@@ -59,7 +59,6 @@ class Labelling:
 
     labels: dict[Pair, Label]
     """Pairs without a valid label are not among them."""
-    pairs: int
     asked: int
     """Pairs that were asked about in this run."""
     invalid: dict[str, int]
@@ -132,7 +131,6 @@ class Labeller:
         found = {pair: answers[key] for key, pair in zip(keys, pairs, strict=True) if key in answers}
         return Labelling(
             labels=found,
-            pairs=len(pairs),
             asked=len(left),
             invalid=dict(sorted(Counter(failed[key] for key in keys if key in failed).items())),
             seconds=time.perf_counter() - started,

@@ -61,8 +61,8 @@ def test_the_verb(made, serve, rusbeir):
 
 BAD = [
     # arguments after the dataset, or a change of the set; what the line says; why
-    (["--llm", "m", "--out", "out", "--ranker", "bm25"], ["1 rankers are given", "--ranker bm25"], "one ranker"),
-    (["--llm", "m", "--out", "out"], ["0 rankers are given", "at least 2"], "no ranker"),
+    (["--llm", "m", "--out", "out", "--ranker", "bm25"], ["Rankers given: 1.", "--ranker bm25"], "one ranker"),
+    (["--llm", "m", "--out", "out"], ["Rankers given: 0.", "at least 2"], "no ranker"),
     ([*ORDER, "--ranker", "bm25"], ["--ranker bm25 is given twice"], "a ranker twice"),
     ([*ORDER, "--ranker", "bm52"], ["No system 'bm52'. Did you mean 'bm25'?"], "an unknown ranker"),
     ([*ORDER, "--retriever", "bm52"], ["No system 'bm52'"], "an unknown retriever"),
