@@ -8,11 +8,10 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
-import logging
 import math
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -212,20 +211,32 @@ def _csv_rows(file: Path, complain: Complain) -> Iterator[tuple[Place, Record]]:
 
 
 def _arrow_rows(file: Path, columns: tuple[Column, ...]) -> Iterator[tuple[Place, Record]]:
-    datasets = require("datasets", f"Reading {file.name}", "hf")
-    # The library logs what it cannot read, and raises it.
-    datasets.logging.set_verbosity(logging.CRITICAL)
-    with _rewording(file):
-        if file.suffix == ".arrow":
-            table = datasets.Dataset.from_file(str(file))
-        else:
-            table = datasets.IterableDataset.from_parquet(str(file), batch_size=_BATCH_ROWS)
-        names = [name for name in _names(file, columns, table.column_names or []) if name]
+    with _rewording(file), _open_batches(file) as (present, read):
         number = 0
-        for batch in table.select_columns(names).with_format("arrow").iter(batch_size=_BATCH_ROWS):
+        for batch in read([name for name in _names(file, columns, present) if name]):
             for record in batch.to_pylist():
                 number += 1
                 yield Place(str(file), within=f"row {number}"), record
+
+
+@contextlib.contextmanager
+def _open_batches(file: Path) -> Iterator[tuple[list[str], Callable[[list[str]], Iterator[Any]]]]:
+    """The columns of a table, and what reads some of them in record batches.
+
+    By pyarrow itself: the package datasets reads groups of rows ahead in threads that abort a process which ends
+    early, and loads torch.
+    """
+    if file.suffix == ".arrow":
+        pyarrow = require("pyarrow", f"Reading {file.name}", "hf")
+        with pyarrow.memory_map(str(file)) as source, pyarrow.ipc.open_stream(source) as batches:
+            yield batches.schema.names, lambda names: (batch.select(names) for batch in batches)
+    else:
+        parquet = require("pyarrow.parquet", f"Reading {file.name}", "hf")
+        with parquet.ParquetFile(file) as table:
+            yield (
+                table.schema_arrow.names,
+                lambda names: table.iter_batches(_BATCH_ROWS, columns=names, use_threads=False),
+            )
 
 
 @contextlib.contextmanager
