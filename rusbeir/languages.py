@@ -99,6 +99,10 @@ def _names() -> Mapping[str, str]:
         return tomllib.load(file)
 
 
+SPACELESS_SCRIPTS = frozenset({"Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer", "Myanmar"})
+"""Scripts that are written without spaces between words, as Unicode names them."""
+
+
 @cache
 def scripts_of(language: str) -> tuple[str, ...]:
     """The scripts of a language, of "sr-Latn" the one it names; () where translation/scripts.toml does not list it."""

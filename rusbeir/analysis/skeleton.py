@@ -13,11 +13,15 @@ from rusbeir.analysis.lemmas import SIMPLEMMA_CODES
 from rusbeir.analysis.lines import HEADER
 from rusbeir.analysis.recipes import read_recipe
 from rusbeir.errors import BadInput, option
-from rusbeir.languages import english_name
+from rusbeir.languages import SPACELESS_SCRIPTS, english_name, scripts_of
 from rusbeir.storage import atomic_file
 
 N_CANDIDATES = 100
 """The commonest words of a corpus that are proposed as stop words."""
+_EUROPEAN_DIGITS = {
+    "Latin", "Cyrillic", "Greek", "Armenian", "Georgian", "Hebrew", "Hangul", "Han", "Hiragana", "Katakana"
+}  # fmt: skip
+"""Scripts that have no decimal digits of their own."""
 
 
 def write_skeleton(code: str, folder: Path, corpus: Path | None = None) -> list[Path]:
@@ -35,7 +39,7 @@ def write_skeleton(code: str, folder: Path, corpus: Path | None = None) -> list[
         "snowball": algorithm if algorithm in Stemmer.algorithms() else "none",
         "lemmas": "simplemma" if SIMPLEMMA_CODES.get(code, code) in known else "none",
     }
-    toml = "".join(f'{key} = "{value}"\n' for key, value in settings.items())
+    toml = "".join(f'{key} = "{value}"\n' for key, value in settings.items()) + _describe_script(code)
     files = {folder / f"{code}.toml": toml, folder / f"{code}.tsv": f"{HEADER}\n"}
     if corpus:
         words = "".join(f"{word}\n" for word in _commonest(code, corpus))
@@ -51,6 +55,16 @@ def write_skeleton(code: str, folder: Path, corpus: Path | None = None) -> list[
         with atomic_file(path) as temporary:
             temporary.write(content.encode())
     return list(files)
+
+
+def _describe_script(code: str) -> str:
+    """The settings of the profile default that the language's script asks for; "" where there are none."""
+    scripts = {*scripts_of(code)}
+    spaceless, own_digits = scripts & SPACELESS_SCRIPTS, scripts - _EUROPEAN_DIGITS
+    if not (spaceless or own_digits):
+        return ""
+    tokens = f'tokens = "unicode"  # {" and ".join(sorted(spaceless))}: no spaces between words\n' if spaceless else ""
+    return "\n[profiles.default]\n" + tokens + ('fold = ["invisible", "digits"]\n' if own_digits else "")
 
 
 def _commonest(code: str, corpus: Path) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from rusbeir.jobs import Question, Unfit, find_prompt_language, read_prompts
-from rusbeir.languages import english_name, scripts_of
+from rusbeir.languages import SPACELESS_SCRIPTS, english_name, scripts_of
 from rusbeir.synthesis.attributes import read_length
 from rusbeir.synthesis.likeness import count_words
 from rusbeir.synthesis.passages import find_third, locate, take_third
@@ -34,7 +34,6 @@ MAX_TOKENS: Mapping[str, int] = {
 """step -> tokens of an answer at most; every step that there is."""
 _COPIED_WORDS = 6
 """A query of so many words that all follow each other in the document is a copy of it."""
-_SPACELESS = {"Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer", "Myanmar"}
 _EDGES = string.punctuation + "«»“”„‘’…–—。？！ \n\t"
 
 Payload = dict[str, Any]
@@ -111,7 +110,7 @@ class Writer:
         """Raise Unfit for a query of less than half or more than twice as many words as asked for."""
         low, high = read_length(length)
         n = count_words(query)
-        if _SPACELESS.intersection(scripts_of(self.language)):
+        if SPACELESS_SCRIPTS.intersection(scripts_of(self.language)):
             # Their words are counted as overlapping runs of characters.
             high = high and 3 * high
         if 2 * n < low or (high is not None and n > 2 * high + 2):

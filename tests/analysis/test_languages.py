@@ -116,3 +116,12 @@ def test_a_skeleton_of_a_language_that_no_package_knows(tmp_path, monkeypatch):
     monkeypatch.setenv("RUSBEIR_ANALYZERS", str(tmp_path))
     assert Analyzer("tlh").analyze("tlhIngan Hol") == ["tlhingan", "hol"]
     assert Analyzer("tlh", "blend").analyze("Hol") == ["hol", "~_hol", "~hol_"]
+
+
+def test_a_skeleton_has_what_its_script_asks_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("RUSBEIR_ANALYZERS", str(tmp_path))
+    write_skeleton("km", tmp_path)
+    # No spaces between words, and digits of its own.
+    assert Analyzer("km").analyze("ឆ្មាដេក ២០២៦") == Analyzer("km", "unicode").analyze("ឆ្មាដេក 2026")
+    write_skeleton("mr", tmp_path)
+    assert Analyzer("mr").analyze("२०२६") == ["2026"]
