@@ -63,9 +63,7 @@ def spoil(dataset: Dataset, seed: int = 0) -> tuple[Dataset, set[Pair]]:
     return replace(dataset, qrels=left), removed
 
 
-def find_reach(
-    dataset: Dataset, removed: Collection[Pair], rankers: Sequence[str], threshold: int
-) -> tuple[float, float]:
+def find_reach(dataset: Dataset, removed: Collection[Pair], threshold: int) -> tuple[float, float]:
     """The shares of removed judgements that some ranker, and that most rankers, put at or above the threshold."""
     pool = Pool.open(dataset, "bm25", RANKERS)
     any_one = most = 0
