@@ -27,6 +27,8 @@ CANDIDATES = 4
 """How many words of the other language may match a word."""
 MIN_DICE = 0.12
 """The association below which two words do not go together."""
+NEAR_BEST = 0.5
+"""The share of the strongest association that others need: words of one topic occur together, too."""
 _COUNTS, _STRENGTHS = 8, 6
 N_CLASSES = N_KINDS + _COUNTS * _STRENGTHS
 """Class 0 is that of words of which nothing is known; then come marks by kind, then words by count and association."""
@@ -95,7 +97,8 @@ class Direction(NamedTuple):
         rows, columns, dice = rows[order], columns[order], dice[order]
         ranks = np.arange(len(rows)) - np.searchsorted(rows, np.arange(len(counts)))[rows]
         partners = np.full((len(counts), CANDIDATES), len(others), dtype=np.int32)
-        top = ranks < CANDIDATES
+        first = np.searchsorted(rows, rows)
+        top = (ranks < CANDIDATES) & (dice >= NEAR_BEST * dice[first])
         partners[rows[top], ranks[top]] = columns[top]
         best = np.zeros(len(counts))
         best[rows[ranks == 0]] = dice[ranks == 0]

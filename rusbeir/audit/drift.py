@@ -1,7 +1,6 @@
 """Drift: translations that are those of another document or query, as where ids moved by a row.
 
-A translation has drifted where another source fits it far better than its own, and fits it far better than the
-translation which that source has.
+Translations and sources of a field are paired so that they fit best; a translation that leaves its place has drifted.
 """
 
 from __future__ import annotations
@@ -15,9 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from rusbeir.analysis import Analyzer, language_files
 from rusbeir.audit.association import FOLDS, Association, Floats, Places, make_matrix
@@ -28,12 +29,15 @@ from rusbeir.translation.port.fields import FIELDS
 from rusbeir.types import Progress
 
 MARGIN = 12.0
-"""Nats by which another source must fit better than a text's own, and the text better than that source's own."""
+"""Nats by which another place must be better than a text's own, on average over the texts that change places.
+
+About the logarithm of 100,000: of 1,000 texts, one in a hundred is elsewhere.
+"""
 MAX_CELLS = 40_000_000
 """Pairs of words that are counted; of more, some of the texts are left out."""
 MAX_SUSPECTS = 5_000
 """Texts of each field for which a better source is looked for, those that fit worst."""
-SUSPECT = 0.5
+SUSPECT = 0.8
 """A text is suspected whose fit is below this share of what is expected."""
 SHORTLIST = 12
 NEIGHBOURS = 2
@@ -43,6 +47,10 @@ _BLOCK = 2_000
 _CHUNK = 500
 _DAMPING = 5
 _MULTIPLIER = 2_654_435_761
+
+
+Fits: TypeAlias = dict[tuple[int, int], float]
+"""(translation, source) -> the evidence that the one translates the other, in nats."""
 
 
 class Drifted(NamedTuple):
@@ -160,27 +168,23 @@ class _Search:
         )
 
     def run(self) -> list[tuple[int, int, float]]:
-        """(number, number of the better source, nats), one for each source at most."""
+        """(number, number of the source that it translates, by how many nats it fits that better)."""
         low = np.flatnonzero(self.fits < SUSPECT * self.expected)
         suspects = low[np.argsort(self.fits[low], kind="stable")[:MAX_SUSPECTS]]
-        best: dict[int, tuple[float, int, float]] = {}
+        fits: Fits = {}
         for start in range(0, len(suspects), _CHUNK):
             chunk = suspects[start : start + _CHUNK]
             for number, candidates in zip(chunk.tolist(), self._shortlist(chunk), strict=True):
                 unit = self.units[number]
-                own = self._fit(unit, unit)
-                found = None
-                for candidate in candidates:
+                for candidate in (number, *candidates):
                     other = self.units[candidate]
-                    if other.text == unit.text:
-                        continue
-                    fit = self._fit(other, unit)
-                    nats = min(fit - own, fit - self._fit(other, other))
-                    if nats >= MARGIN and own <= SUSPECT * fit and (found is None or nats > found[2]):
-                        found = candidate, fit, nats
-                if found and (found[0] not in best or best[found[0]][0] < found[1]):
-                    best[found[0]] = found[1], number, found[2]
-        return [(number, candidate, nats) for candidate, (_, number, nats) in best.items()]
+                    if candidate == number or other.text != unit.text:
+                        fits[number, candidate] = self._fit(other, unit)
+        for source in {source for _, source in fits}:
+            if (source, source) not in fits:
+                fits[source, source] = self._fit(self.units[source], self.units[source])
+        moves = find_moves(fits).items()
+        return [(number, source, fits[number, source] - fits[number, number]) for number, source in moves]
 
     def _fit(self, source: Unit, target: Unit) -> float:
         """The evidence that the translation of one unit is that of the other's source; lengths count as well."""
@@ -214,6 +218,38 @@ class _Search:
             near = range(max(0, number - NEIGHBOURS), min(n, number + NEIGHBOURS + 1))
             lists.append([one for one in dict.fromkeys([*near, *far]) if one != number])
         return lists
+
+
+def find_moves(fits: Fits) -> dict[int, int]:
+    """The translations that have left their places, and the sources whose translations they are.
+
+    fits has each translation with its own source, and some with others: (translation, source) -> nats. Translations and
+    sources are paired so that the evidence of all is greatest; either may be left over, and a pair that is not in its
+    place costs MARGIN nats. A translation that is left over moves to the source that it fits best, if by MARGIN nats.
+    """
+    numbers = np.array(sorted({source for _, source in fits}), dtype=np.intp)
+    n = len(numbers)
+    if not n:
+        return {}
+    rows, columns = np.searchsorted(numbers, np.array(list(fits), dtype=np.intp)).T
+    values = np.array(list(fits.values())) + MARGIN * (rows == columns)
+    # As many rows and columns again stand for what is left over, and are paired with one another for nothing.
+    own = np.arange(n)
+    cells = np.concatenate([rows, own, own + n, columns + n]), np.concatenate([columns, own + n, own, rows + n])
+    values = np.concatenate([values, np.zeros(2 * n + len(values))])
+    # All rows are paired, so what is added to all cells is the same for all pairings; no cell may be 0.
+    graph = sparse.csr_matrix((values - values.min() + 1, cells), shape=(2 * n, 2 * n))
+    _, places = min_weight_full_bipartite_matching(graph, maximize=True)
+    moves = {}
+    best: dict[int, tuple[float, int]] = {}
+    for (number, source), fit in fits.items():
+        best[number] = max(best.get(number, (-math.inf, number)), (fit, source))
+    for number, place in zip(numbers.tolist(), places[:n].tolist(), strict=True):
+        fit, fitting = best[number]
+        source = int(numbers[place]) if place < n else fitting if fit >= MARGIN else number
+        if source != number:
+            moves[number] = source
+    return moves
 
 
 def _log_ratio(chars: tuple[int, int]) -> float:

@@ -16,7 +16,7 @@ from typing import IO, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rusbeir.types import TextAnalyzer
+from rusbeir.analysis import Analyzer
 
 Ids: TypeAlias = NDArray[np.uint32]
 
@@ -28,6 +28,7 @@ HASH = np.uint32((1 << _BITS) - 1)
 _MARK = re.compile(r"\d+|[^\W\d_]{4,}")
 _N_PARTS, _HEAD = 4, 8
 """The arrays of a unit, and the numbers before them in its file."""
+_SHORT_CHARS = 200
 _MIN_SKELETON, _MAX_SKELETON = 2, 4
 _SPELLINGS = str.maketrans(
     dict(zip("абвгдеёжзийклмнопрстуфхцчшщыэюяіїєґ", "abvgdeezziiklmnoprstufhssssieuaiieg", strict=True))
@@ -63,7 +64,7 @@ class Features(NamedTuple):
         return (self.marks >> np.uint32(_BITS)).astype(np.intp)
 
 
-def find_features(text: str, analyzer: TextAnalyzer) -> Features:
+def find_features(text: str, analyzer: Analyzer) -> Features:
     """The features of a text."""
     kinds: dict[int, int] = {}
     for match in _MARK.finditer(text):
@@ -74,9 +75,16 @@ def find_features(text: str, analyzer: TextAnalyzer) -> Features:
             kind = _FIRST_WORD + len(found) - _MIN_SKELETON + _CAPITAL * word[0].isupper()
             key = hash_text(found)
             kinds[key] = max(kind, kinds.get(key, 0))
-    terms = {hash_text(term) for term in analyzer.analyze(text)}
+    terms = {hash_text(term) for term in _find_terms(text, analyzer)}
     marks = {kind << _BITS | key for key, kind in kinds.items()}
     return Features(*(np.array(sorted(ids), dtype=np.uint32) for ids in (terms, marks)))
+
+
+def _find_terms(text: str, analyzer: Analyzer) -> list[str]:
+    """The terms of a text; of a short one its stop words, too, as questions differ by "who" and "when"."""
+    if len(text) > _SHORT_CHARS:
+        return analyzer.analyze(text)
+    return [term for token in analyzer.explain(text) for term in token.term.split() or [token.lemma]]
 
 
 @lru_cache(maxsize=100_000)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from rusbeir.audit.aligned import AlignedPort
-from rusbeir.audit.collapse import SHOWN, Collapsed, find_collapse, find_twins
+from rusbeir.audit.collapse import SHOWN, find_collapse, find_twins
 from rusbeir.audit.drift import find_drift
 from rusbeir.audit.gates import Gate, apply_gates, list_figures, refuse_unknown
 from rusbeir.audit.integrity import compare_ids, measure_lengths
@@ -23,10 +23,10 @@ from rusbeir.datasets.registry import find_entry
 from rusbeir.errors import BadInput, option, unknown
 from rusbeir.storage import atomic_file
 from rusbeir.text import slug
-from rusbeir.types import Dataset, Progress, Qrels, silent
+from rusbeir.types import Dataset, Progress, silent
 
-TWINS = "twins.jsonl"
-FILES = frozenset({REPORT, PAGE, TEXTS, SEGMENTS, TWINS})
+COLLAPSE, DRIFT, TWINS = "collapse.jsonl", "drift.jsonl", "twins.jsonl"
+FILES = frozenset({REPORT, PAGE, TEXTS, SEGMENTS, COLLAPSE, DRIFT, TWINS})
 FIGURES = ("lost", "added", "judged-missing", "collapse", "twins", "drift", "dropped", "detectable")
 """What gates can use in addition to the figures of the segment checks."""
 
@@ -75,8 +75,18 @@ def check_integrity(port: AlignedPort, records: RecordFile, progress: Progress) 
     """What the port lost or mixed up: counts, examples, sentences, and the figures that gates use."""
     ids = compare_ids(port, progress)
     collapsed = {level: find_collapse(records, kind) for kind, level in _LEVELS.items()}
-    twins = _write_twins(collapsed["documents"], port.dataset.qrels, port.folder / TWINS)
-    drifted = find_drift(records, port.languages, port.folder, progress)
+    groups = [{"kind": level, "ids": ids} for level, one in collapsed.items() for ids in one.groups.values()]
+    _write_rows(groups, port.folder / COLLAPSE)
+    twins = list(find_twins(collapsed["documents"], port.dataset.qrels))
+    _write_rows(twins, port.folder / TWINS)
+    with_twins = len({row["query"] for row in twins})
+    # What became the same text as another one is counted as that alone.
+    drifted = [
+        one
+        for one in find_drift(records, port.languages, port.folder, progress)
+        if one.record_id not in collapsed[one.level].ids
+    ]
+    _write_rows([one._asdict() for one in drifted], port.folder / DRIFT)
     drifted_ids = {level: {one.record_id for one in drifted if one.level == level} for level in _LEVELS.values()}
     totals = {name: sum(ids[level][name] for level in _LEVELS.values()) for name in ("source", "port", "lost", "added")}
     n = max(sum(one.n for one in collapsed.values()), 1)
@@ -84,7 +94,11 @@ def check_integrity(port: AlignedPort, records: RecordFile, progress: Progress) 
     found = {
         **ids,
         "collapse": {level: one.summary() for level, one in collapsed.items()},
-        "twins": twins,
+        "twins": {
+            "documents": sum(len(row["twins"]) for row in twins),
+            "queries": with_twins,
+            "examples": twins[:SHOWN],
+        },
         "drift": {
             **{level: len(found) for level, found in drifted_ids.items()},
             "examples": [one._asdict() for one in drifted[:SHOWN]],
@@ -95,7 +109,7 @@ def check_integrity(port: AlignedPort, records: RecordFile, progress: Progress) 
             "added": totals["added"] / totals["port"],
             "judged-missing": judgements["missing"] / max(judgements["port"], 1),
             "collapse": sum(len(one.ids) for one in collapsed.values()) / n,
-            "twins": twins["queries"] / max(len(port.dataset.qrels), 1),
+            "twins": with_twins / max(len(port.dataset.qrels), 1),
             "drift": sum(map(len, drifted_ids.values())) / n,
             "dropped": (dropped["source"] - dropped["kept"]) / max(dropped["source"], 1),
             **({} if dropped["detectable_ratio"] is None else {"detectable": dropped["detectable_ratio"]}),
@@ -143,18 +157,9 @@ REMEDY = (
 )
 
 
-def _write_twins(collapsed: Collapsed, qrels: Qrels, path: Path) -> dict[str, Any]:
-    n = 0
-    queries: set[str] = set()
-    examples: list[dict[str, Any]] = []
+def _write_rows(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
     with atomic_file(path) as file:
-        for row in find_twins(collapsed, qrels):
-            n += len(row["twins"])
-            queries.add(row["query"])
-            if len(examples) < SHOWN:
-                examples.append({**row, "twins": row["twins"][:SHOWN]})
-            file.write(orjson.dumps(row) + b"\n")
-    return {"documents": n, "queries": len(queries), "examples": examples}
+        file.writelines(orjson.dumps(row) + b"\n" for row in rows)
 
 
 def align(
