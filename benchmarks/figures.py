@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import fuzz, hostile, judges, position, quality_control, run, source_bias, synthesis, walks
+from benchmarks.published import rows as planted_rows
 from rusbeir.report.reproduce import published_figures, reproduce
 
 HERE = Path(__file__).parent
@@ -131,6 +132,11 @@ def made_figures() -> list[tuple[str, str, str, str, bool]]:
     return _bounded("synthesis", synthesis.rows()) + _bounded("quality_control", quality_control.rows())
 
 
+def planted_figures() -> list[tuple[str, str, str, str, bool]]:
+    """The same for faults planted in ports."""
+    return _bounded("published", planted_rows())
+
+
 def structure_figures() -> list[tuple[str, str, str, str, bool]]:
     """The same for the size of the code, for how much of it a first use passes, and for mutated inputs."""
     return _bounded("walks", walks.rows()) + _bounded("fuzz", fuzz.rows())
@@ -157,7 +163,7 @@ def main() -> None:
     count = differing = 0
     with tempfile.TemporaryDirectory() as out:
         for group in (
-            *(() if quick else (structure_figures, speed_figures, simulated_figures, made_figures)),
+            *(() if quick else (structure_figures, speed_figures, simulated_figures, made_figures, planted_figures)),
             lambda: figures(out, quick=quick),
             lambda: published(out, quick=quick),
             memory_figures,

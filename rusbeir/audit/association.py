@@ -22,7 +22,7 @@ from rusbeir.audit.features import N_KINDS, Features, Ids, Unit
 Floats: TypeAlias = NDArray[np.float64]
 Places: TypeAlias = NDArray[np.intp]
 
-FOLDS = 4
+FOLDS = 8
 CANDIDATES = 4
 """How many words of the other language may match a word."""
 MIN_DICE = 0.12

@@ -10,7 +10,7 @@ import math
 import tempfile
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -28,10 +28,10 @@ from rusbeir.storage import cannot_write
 from rusbeir.translation.port.fields import FIELDS
 from rusbeir.types import Progress
 
-MARGIN = 12.0
+MARGIN = 14.0
 """Nats by which another place must be better than a text's own, on average over the texts that change places.
 
-About the logarithm of 100,000: of 1,000 texts, one in a hundred is elsewhere.
+About the logarithm of a million: the odds against one in a hundred texts being that of a certain one among 10,000.
 """
 MAX_CELLS = 40_000_000
 """Pairs of words that are counted; of more, some of the texts are left out."""
@@ -46,9 +46,10 @@ MIN_UNITS = 50
 _BLOCK = 2_000
 _CHUNK = 500
 _DAMPING = 5
-_MULTIPLIER = 2_654_435_761
 
 
+Key: TypeAlias = tuple[str, str]
+"""The kind of a record, and its id."""
 Fits: TypeAlias = dict[tuple[int, int], float]
 """(translation, source) -> the evidence that the one translates the other, in nats."""
 
@@ -56,48 +57,49 @@ Fits: TypeAlias = dict[tuple[int, int], float]
 class Drifted(NamedTuple):
     """A translation that fits another source."""
 
+    kind: str
+    """"document" or "query"."""
     field: str
     record_id: str
-    other_id: str
+    other_id: str | None
+    """None where no source fits."""
     source: str
     translation: str
-    other: str
+    other: str | None
     nats: float
     """By how much it fits better."""
 
-    @property
-    def level(self) -> str:
-        """ "documents" or "queries"."""
-        return "queries" if self.field == "query" else "documents"
 
-
-def find_drift(records: RecordFile, languages: tuple[str, str], folder: Path, progress: Progress) -> list[Drifted]:
+def find_drift(
+    records: RecordFile, languages: tuple[str, str], skipped: Collection[Key], folder: Path, progress: Progress
+) -> list[Drifted]:
     """The titles, texts and queries that are translations of those of another record; worst first.
 
-    Needs MIN_UNITS pairs, most of them right. Raises BackendError where no file can be written in the folder.
+    Skipped are the kinds and ids of records that are known to be wrong. Needs MIN_UNITS pairs, most of them right.
+    Raises BackendError where no file can be written in the folder.
     """
-    with _read_units(records, languages, folder, progress) as fields:
+    with _read_units(records, languages, skipped, folder, progress) as fields:
         if sum(map(len, fields.values())) < MIN_UNITS:
             return []
         association = _learn(fields)
         found = [
             (name, *row) for name, units in fields.items() for row in _Search.of(association, units, progress).run()
         ]
-    return _describe(records, found)
+    return _describe(records, skipped, found)
 
 
 @contextlib.contextmanager
 def _read_units(
-    records: RecordFile, languages: tuple[str, str], folder: Path, progress: Progress
+    records: RecordFile, languages: tuple[str, str], skipped: Collection[Key], folder: Path, progress: Progress
 ) -> Iterator[dict[str, UnitFile]]:
     analyzers = [Analyzer(code) if code in language_files() else Analyzer(code, "unicode") for code in languages]
     with contextlib.ExitStack() as stack:
         try:
             files = {name: UnitFile(stack.enter_context(tempfile.TemporaryFile(dir=folder))) for name in FIELDS}
-            for n, (number, name, _, source, translation) in enumerate(_read_fields(records), 1):
+            for n, (name, record_id, source, translation) in enumerate(_read_fields(records, skipped), 1):
                 features = [find_features(*side) for side in zip((source, translation), analyzers, strict=True)]
                 chars = len(source), len(translation)
-                files[name].add(Unit(features[0], features[1], chars, hash_text(source), _fold(number)))
+                files[name].add(Unit(features[0], features[1], chars, hash_text(source), hash_text(record_id) % FOLDS))
                 if n % _BLOCK == 0:
                     progress("compare words", n, None)
         except OSError as error:
@@ -105,21 +107,16 @@ def _read_units(
         yield {name: units for name, units in files.items() if len(units)}
 
 
-def _read_fields(records: RecordFile) -> Iterator[tuple[int, str, str, str, str]]:
-    """(number of the record, field, id, source, translation) where both sides have a text."""
-    number = 0
+def _read_fields(records: RecordFile, skipped: Collection[Key]) -> Iterator[tuple[str, str, str, str]]:
+    """(field, id, source, translation) where both sides have a text."""
     for batch in records.batches():
         for record in batch:
-            number += 1
+            if (record.kind, record.record_id) in skipped:
+                continue
             for field in record.fields:
                 source, translation = field.source, field.translation
                 if source.strip() and translation.strip():
-                    yield number, field.name, record.record_id, source, translation
-
-
-def _fold(number: int) -> int:
-    """The fold of a record, the same for all its fields, and mostly another than its neighbours'."""
-    return (number * _MULTIPLIER >> 16) % FOLDS
+                    yield field.name, record.record_id, source, translation
 
 
 def _learn(fields: dict[str, UnitFile]) -> Association:
@@ -167,8 +164,8 @@ class _Search:
             progress=progress,
         )
 
-    def run(self) -> list[tuple[int, int, float]]:
-        """(number, number of the source that it translates, by how many nats it fits that better)."""
+    def run(self) -> list[tuple[int, int | None, float]]:
+        """(number, number of the source that it translates or None, by how many nats it fits that better)."""
         low = np.flatnonzero(self.fits < SUSPECT * self.expected)
         suspects = low[np.argsort(self.fits[low], kind="stable")[:MAX_SUSPECTS]]
         fits: Fits = {}
@@ -184,7 +181,10 @@ class _Search:
             if (source, source) not in fits:
                 fits[source, source] = self._fit(self.units[source], self.units[source])
         moves = find_moves(fits).items()
-        return [(number, source, fits[number, source] - fits[number, number]) for number, source in moves]
+        return [
+            (number, source, (0 if source is None else fits[number, source]) - fits[number, number])
+            for number, source in moves
+        ]
 
     def _fit(self, source: Unit, target: Unit) -> float:
         """The evidence that the translation of one unit is that of the other's source; lengths count as well."""
@@ -220,12 +220,13 @@ class _Search:
         return lists
 
 
-def find_moves(fits: Fits) -> dict[int, int]:
+def find_moves(fits: Fits) -> dict[int, int | None]:
     """The translations that have left their places, and the sources whose translations they are.
 
     fits has each translation with its own source, and some with others: (translation, source) -> nats. Translations and
     sources are paired so that the evidence of all is greatest; either may be left over, and a pair that is not in its
-    place costs MARGIN nats. A translation that is left over moves to the source that it fits best, if by MARGIN nats.
+    place costs MARGIN nats. A translation that is left over is that of the source that it fits best, if by MARGIN nats;
+    of none (None), if at least twice as much speaks against its own.
     """
     numbers = np.array(sorted({source for _, source in fits}), dtype=np.intp)
     n = len(numbers)
@@ -240,16 +241,18 @@ def find_moves(fits: Fits) -> dict[int, int]:
     # All rows are paired, so what is added to all cells is the same for all pairings; no cell may be 0.
     graph = sparse.csr_matrix((values - values.min() + 1, cells), shape=(2 * n, 2 * n))
     _, places = min_weight_full_bipartite_matching(graph, maximize=True)
-    moves = {}
     best: dict[int, tuple[float, int]] = {}
     for (number, source), fit in fits.items():
         best[number] = max(best.get(number, (-math.inf, number)), (fit, source))
+    moves: dict[int, int | None] = {}
     for number, place in zip(numbers.tolist(), places[:n].tolist(), strict=True):
-        fit, fitting = best[number]
-        source = int(numbers[place]) if place < n else fitting if fit >= MARGIN else number
-        if source != number:
-            moves[number] = source
-    return moves
+        if place < n:
+            moves[number] = int(numbers[place])
+        elif best[number][0] >= MARGIN:
+            moves[number] = best[number][1]
+        elif fits[number, number] <= -2 * MARGIN:
+            moves[number] = None
+    return {number: source for number, source in moves.items() if source != number}
 
 
 def _log_ratio(chars: tuple[int, int]) -> float:
@@ -257,18 +260,31 @@ def _log_ratio(chars: tuple[int, int]) -> float:
     return math.log((chars[1] + _DAMPING) / (chars[0] + _DAMPING))
 
 
-def _describe(records: RecordFile, found: list[tuple[str, int, int, float]]) -> list[Drifted]:
+def _describe(
+    records: RecordFile, skipped: Collection[Key], found: list[tuple[str, int, int | None, float]]
+) -> list[Drifted]:
     """The drifted with their ids and texts, which are read again; those with most evidence first."""
     wanted = {(name, number) for name, *numbers, _ in found for number in numbers}
     texts: dict[tuple[str, int], tuple[str, str, str]] = {}
     counts: Counter[str] = Counter()
-    for _, name, record_id, source, translation in _read_fields(records) if found else ():
+    for name, record_id, source, translation in _read_fields(records, skipped) if found else ():
         if (name, counts[name]) in wanted:
             texts[name, counts[name]] = record_id, source, translation
         counts[name] += 1
     drifted = []
     for name, number, other, nats in sorted(found, key=itemgetter(3), reverse=True):
         record_id, source, translation = texts[name, number]
-        other_id, other_source, _ = texts[name, other]
-        drifted.append(Drifted(name, record_id, other_id, source, translation, other_source, round(nats, 1)))
+        other_id, other_source = (None, None) if other is None else texts[name, other][:2]
+        drifted.append(
+            Drifted(
+                "query" if name == "query" else "document",
+                name,
+                record_id,
+                other_id,
+                source,
+                translation,
+                other_source,
+                round(nats, 1),
+            )
+        )
     return drifted

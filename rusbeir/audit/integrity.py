@@ -98,7 +98,7 @@ def _drop_queries(port: AlignedPort, there: Hashes) -> dict[str, Any]:
         "kept": left,
         "lost": sum(reason == "lost" for reason in reasons.values()),
         "without_relevant": sum(reason != "lost" for reason in reasons.values()),
-        "ids": dict(islice(reasons.items(), SHOWN)),
+        "ids": reasons,
         "detectable": {"source": _finite(before), "port": _finite(after)},
         "detectable_ratio": _finite(after / before),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,8 @@ from rusbeir.storage import atomic_file
 from rusbeir.text import slug
 from rusbeir.types import Dataset, Progress, silent
 
-COLLAPSE, DRIFT, TWINS = "collapse.jsonl", "drift.jsonl", "twins.jsonl"
-FILES = frozenset({REPORT, PAGE, TEXTS, SEGMENTS, COLLAPSE, DRIFT, TWINS})
+COLLAPSE, DRIFT, DROPPED, TWINS = "collapse.jsonl", "drift.jsonl", "dropped.jsonl", "twins.jsonl"
+FILES = frozenset({REPORT, PAGE, TEXTS, SEGMENTS, COLLAPSE, DRIFT, DROPPED, TWINS})
 FIGURES = ("lost", "added", "judged-missing", "collapse", "twins", "drift", "dropped", "detectable")
 """What gates can use in addition to the figures of the segment checks."""
 
@@ -75,22 +76,21 @@ def check_integrity(port: AlignedPort, records: RecordFile, progress: Progress) 
     """What the port lost or mixed up: counts, examples, sentences, and the figures that gates use."""
     ids = compare_ids(port, progress)
     collapsed = {level: find_collapse(records, kind) for kind, level in _LEVELS.items()}
-    groups = [{"kind": level, "ids": ids} for level, one in collapsed.items() for ids in one.groups.values()]
+    groups = [{"kind": kind, "ids": ids} for kind, level in _LEVELS.items() for ids in collapsed[level].groups.values()]
     _write_rows(groups, port.folder / COLLAPSE)
     twins = list(find_twins(collapsed["documents"], port.dataset.qrels))
     _write_rows(twins, port.folder / TWINS)
     with_twins = len({row["query"] for row in twins})
     # What became the same text as another one is counted as that alone.
-    drifted = [
-        one
-        for one in find_drift(records, port.languages, port.folder, progress)
-        if one.record_id not in collapsed[one.level].ids
-    ]
+    skipped = {(kind, record_id) for kind, level in _LEVELS.items() for record_id in collapsed[level].ids}
+    drifted = find_drift(records, port.languages, skipped, port.folder, progress)
     _write_rows([one._asdict() for one in drifted], port.folder / DRIFT)
-    drifted_ids = {level: {one.record_id for one in drifted if one.level == level} for level in _LEVELS.values()}
+    drifted_ids = {level: {one.record_id for one in drifted if one.kind == kind} for kind, level in _LEVELS.items()}
     totals = {name: sum(ids[level][name] for level in _LEVELS.values()) for name in ("source", "port", "lost", "added")}
     n = max(sum(one.n for one in collapsed.values()), 1)
-    dropped, judgements = ids["dropped"], ids["judgements"]
+    dropped, judgements, reasons = ids["dropped"], ids["judgements"], ids["dropped"]["ids"]
+    _write_rows([{"query": query_id, "reason": reason} for query_id, reason in reasons.items()], port.folder / DROPPED)
+    dropped["ids"] = dict(islice(reasons.items(), SHOWN))
     found = {
         **ids,
         "collapse": {level: one.summary() for level, one in collapsed.items()},
