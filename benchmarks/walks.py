@@ -33,6 +33,8 @@ LINES, MODULES = 24_276, 204
 LATER = ("report", "cli/compare.py", "cli/report.py", "cli/reproduce.py", "evaluation/significance.py",
          "evaluation/rankings.py", "evaluation/agreement.py", "cli/judge.py", "cli/validity.py",
          "audit/labels.py", "audit/label_agreement.py",
+         "audit/published.py", "audit/integrity.py", "audit/collapse.py", "audit/drift.py", "audit/association.py",
+         "audit/features.py", "cli/audit_published.py",
          "diagnostics", "synthesis", "cli/diagnose.py", "cli/synth.py", "cli/airbench.py")  # fmt: skip
 """What did not exist then, and is not counted; the bound on modules is 160. Lines have none: features add some."""
 

@@ -35,6 +35,8 @@ About the logarithm of a million: the odds against one in a hundred texts being 
 """
 MAX_CELLS = 40_000_000
 """Pairs of words that are counted; of more, some of the texts are left out."""
+MAX_LEARNED = 50_000
+"""Texts of each field from which words are learned."""
 MAX_SUSPECTS = 5_000
 """Texts of each field for which a better source is looked for, those that fit worst."""
 SUSPECT = 0.8
@@ -126,7 +128,7 @@ def _learn(fields: dict[str, UnitFile]) -> Association:
         step = max(1, len(units) // 1000)
         some = [units[number] for number in range(0, len(units), step)]
         cells = [len(one.source.terms) * len(one.translation.terms) for one in some]
-        every = max(1, math.ceil(step * sum(cells) / MAX_CELLS))
+        every = max(1, math.ceil(step * sum(cells) / MAX_CELLS), math.ceil(len(units) / MAX_LEARNED))
         sample += [units[number] for number in range(0, len(units), every)]
     return Association.learn(sample)
 

@@ -7,12 +7,16 @@ are then counted in reports, can be gated by, and select what `rusbeir audit cle
 
 from __future__ import annotations
 
+import re
+import zlib
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rusbeir.translation.checks import checks
 from rusbeir.translation.checks.checks import Flag, Segment
@@ -145,11 +149,65 @@ def usual_lengths(pairs: Iterable[tuple[str, str]]) -> Bounds | None:
     return Bounds(max(low, 0.0), high, median, len(ratios))
 
 
+@dataclass(frozen=True)
+class CopyCheck:
+    """Finds texts that were not translated; those with capitals, as in headlines, where other texts show it."""
+
+    def prepare(self, texts: CheckedTexts) -> Finder:
+        return CopyFinder(*count_kept_words(texts.pairs()))
+
+
+@dataclass(frozen=True)
+class CopyFinder:
+    """Flags copies of the source, unless their words may be names: words that stay the same in other texts, too."""
+
+    met: NDArray[np.uint32]
+    """How many sources have a word, by its hash."""
+    kept: NDArray[np.uint32]
+    """In how many of them the translation has it as well."""
+
+    def __call__(self, segments: Sequence[CheckedSegment]) -> list[Flag | None]:
+        return [checks.untranslated(one.segment) or self._find(one.segment) for one in segments]
+
+    def _find(self, segment: Segment) -> Flag | None:
+        flag = checks.find_copy(segment)
+        if flag is None:
+            return None
+        places = _hash_words(segment.source) & _hash_words(segment.answer)
+        # What this text itself shows does not count.
+        others = [(int(self.met[place]) - 1, int(self.kept[place]) - 1) for place in places]
+        translated = sum(kept < KEPT_SHARE * met for met, kept in others if met > 0)
+        return flag if translated > len(places) / 2 else None
+
+
+KEPT_SHARE = 0.5
+"""A word that stays in fewer of the other texts is one that is translated."""
+MAX_PAIRS = 500_000
+"""Pairs from which the words that stay are learned."""
+_BUCKETS = 1 << 20
+_LETTERS = re.compile(r"[^\W\d_]{2,}")
+
+
+def count_kept_words(pairs: Iterable[tuple[str, str]]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """How many sources have a word, and how many of their translations have it too, uint32 by a word's hash."""
+    met, kept = (np.zeros(_BUCKETS, dtype=np.uint32) for _ in range(2))
+    for source, translation in islice(pairs, MAX_PAIRS):
+        words = _hash_words(source)
+        met[list(words)] += 1
+        kept[list(words & _hash_words(translation))] += 1
+    return met, kept
+
+
+def _hash_words(text: str) -> set[int]:
+    return {zlib.crc32(word.casefold().encode("utf-8", "surrogatepass")) % _BUCKETS for word in _LETTERS.findall(text)}
+
+
 EMPTY = "empty"
 """The flag of the first check: a segment that has it is not checked further."""
 CHECKS: Mapping[str, AuditCheck] = {
     **{name: SegmentCheck(check) for name, check in checks.CHECKS.items()},
     EMPTY: SegmentCheck(find_empty),
+    "untranslated": CopyCheck(),
     "length": LengthCheck(),
 }
 """All checks of the audit, by the names of their flags."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rusbeir.audit.segment_checks import (
+    CHECKS,
     CheckedSegment,
     CheckedTexts,
     LengthFinder,
@@ -104,3 +105,15 @@ def test_remarks_are_cut_off(answer, left, reason):
 def test_lost_spans(source, answer, lost, reason):
     flag = lost_spans(Segment(source, answer, "en", "ru"))
     assert (flag and flag.detail) == lost
+
+
+def test_headlines_are_not_names():
+    """A copied text in which every word has a capital is flagged where its words are translated elsewhere."""
+    pairs = [("Water helps the sick liver", "вода лечит больную печень"), ("The Denver Broncos", "The Denver Broncos"),
+             ("Water Helps The Liver", "Water Helps The Liver"),
+             ("Bank Of New York", "Bank Of New York"), ("near the Bank Of New York", "у Bank Of New York")]  # fmt: skip
+    finders = prepare_checks(
+        CheckedTexts(languages=("en", "ru"), pairs=lambda: pairs), {"untranslated": CHECKS["untranslated"]}
+    )
+    found = find_flags(finders, [CheckedSegment(Segment(*pair, "en", "ru"), None) for pair in pairs])
+    assert [bool(flags) for flags in found] == [False, False, True, False, False]

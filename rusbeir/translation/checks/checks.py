@@ -70,6 +70,14 @@ def untranslated(segment: Segment) -> Flag | None:
 
     Texts of names alone, where every word has a capital, may stay as they are.
     """
+    flag = find_copy(segment)
+    if flag and any(char.isupper() for char in segment.answer) and not _LOWER_WORD.search(segment.answer):
+        return None
+    return flag
+
+
+def find_copy(segment: Segment) -> Flag | None:
+    """A Flag as that of untranslated, also for texts of words with a capital."""
     if _primary(segment.source_language) == _primary(segment.target_language):
         return None
     source, answer = segment.source, segment.answer
@@ -81,8 +89,6 @@ def untranslated(segment: Segment) -> Flag | None:
         # Without spaces between words, as in Chinese, the whole must be the same.
         share = float(len(answer) > _FEW_CHARS and not answer.isascii() and words == source.split())
     if share < _COPY_SHARE or len(_WORD.findall(answer)) <= (_FEW_WORDS if len(words) > _FEW_WORDS else 0):
-        return None
-    if any(char.isupper() for char in answer) and not _LOWER_WORD.search(answer):
         return None
     return Flag("untranslated", f"{share:.0%} of the answer's words are in the source: {_quote(answer)}")
 
