@@ -6,7 +6,7 @@ from rusbeir.jobs.http import MAX_ANSWER_BYTES, bound_answers
 from rusbeir.jobs.journal import Attempt, Journal, Task, task_key
 from rusbeir.jobs.llm import Llm
 from rusbeir.jobs.llm_answer import THOUGHTS, Answer, Price, Rejected, Usage, read_object
-from rusbeir.jobs.prompts import digest_prompts, find_prompt_language, read_prompts
+from rusbeir.jobs.prompts import digest_prompts, find_prompt_language, read_prompts, tell_prompt_language
 from rusbeir.jobs.task_queue import Size, TaskCounts, TaskQueue, TaskResult
 from rusbeir.jobs.throttle import Exhausted, Limits, Throttle, Transient, retry_after_seconds
 
@@ -45,4 +45,5 @@ __all__ = [
     "read_prompts",
     "retry_after_seconds",
     "task_key",
+    "tell_prompt_language",
 ]

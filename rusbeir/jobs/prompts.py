@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from rusbeir.languages import english_name
 from rusbeir.storage import data_folder
 
 _FALLBACK = "en"
@@ -34,6 +35,13 @@ def find_prompt_language(name: str, language: str) -> str:
     """
     primary = language.partition("-")[0]
     return primary if primary in read_prompts(name) else _FALLBACK
+
+
+def tell_prompt_language(name: str, language: str, model: str, tell: Callable[[str], None]) -> None:
+    """Tell in which language the model is asked about texts in that language, where it is another one."""
+    asked_in = find_prompt_language(name, language)
+    if not language.startswith(asked_in):
+        tell(f"There is no prompt in {english_name(language)}: {model} is asked in {english_name(asked_in)}.")
 
 
 def _find_file(name: str) -> Path:

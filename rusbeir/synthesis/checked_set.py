@@ -12,7 +12,7 @@ import orjson
 
 from rusbeir import __version__
 from rusbeir.datasets import load
-from rusbeir.datasets.formats.beir import CARD, SPANS, card_bytes
+from rusbeir.datasets.formats.beir import CARD, SPANS, card_bytes, describe_source
 from rusbeir.datasets.formats.records import document_line, query_line
 from rusbeir.datasets.writing import name_qrels_file, qrels_lines
 from rusbeir.errors import BadInput
@@ -119,15 +119,7 @@ class CheckedSet:
             revision="",
             provenance={
                 "made_by": f"rusbeir {__version__}, synth qc",
-                "source": {
-                    "name": source.card.name,
-                    "language": source.card.language,
-                    "fingerprint": source.fingerprint,
-                    "licence": source.card.licence or "not stated",
-                    "source": source.card.source,
-                    "revision": source.card.revision,
-                    "provenance": dict(source.card.provenance),
-                },
+                "source": describe_source(source.card, source.fingerprint),
                 "rules": dict(rules),
             },
         )

@@ -10,7 +10,7 @@ from typing import Any
 
 from rusbeir import __version__
 from rusbeir.datasets import load
-from rusbeir.datasets.formats.beir import CARD, card_bytes, read_card
+from rusbeir.datasets.formats.beir import CARD, card_bytes, describe_source, read_card
 from rusbeir.datasets.formats.records import document_line, query_line
 from rusbeir.datasets.writing import name_qrels_file, qrels_lines
 from rusbeir.errors import BadInput
@@ -93,16 +93,7 @@ class Rewriting:
             self_suffixes=("", *(f"-{name}" for name in self._sources())) if source.self_suffixes else (),
             provenance={
                 "made_by": f"rusbeir {__version__}, synth rewrite",
-                "source": {
-                    "name": source.name,
-                    "language": source.language,
-                    "fingerprint": fingerprints.get("test") or next(iter(fingerprints.values())),
-                    "splits": fingerprints,
-                    "licence": source.licence or "not stated",
-                    "source": source.source,
-                    "revision": source.revision,
-                    "provenance": dict(source.provenance),
-                },
+                "source": describe_source(source, fingerprints),
                 "translators": sorted(made, key=lambda row: str(row["corpus"])),
                 "settings": {"fields": "text", "sample": self.selection.drawn},
                 # The audit of a rewriting compares these two.

@@ -11,8 +11,7 @@ import orjson
 
 from rusbeir import __version__
 from rusbeir.errors import BackendError
-from rusbeir.jobs import Asker, Journal, TaskQueue, count_answers, digest_prompts, find_prompt_language
-from rusbeir.languages import english_name
+from rusbeir.jobs import Asker, Journal, TaskQueue, count_answers, digest_prompts, tell_prompt_language
 from rusbeir.storage import atomic_file
 from rusbeir.synthesis.drafting import Drafts
 from rusbeir.synthesis.drafts import STEPS
@@ -66,9 +65,7 @@ def make_queries(
     worker = f"queries|model:{llm}|prompts:{digest_prompts(PROMPTS)}|seed:{seed}|t:{TEMPERATURE:g}"
     settings = {"kind": kind, "seed": str(seed), "attributes": order.attributes.signature}
     meta = {CORPUS: order.source.fingerprint, "language": tag, "asked": worker, **settings}
-    asked_in = find_prompt_language(PROMPTS, tag)
-    if not tag.startswith(asked_in):
-        tell(f"There is no prompt in {english_name(tag)}: {llm} is asked in {english_name(asked_in)}.")
+    tell_prompt_language(PROMPTS, tag, llm, tell)
     if order.drawn.total == 1:
         tell(f"{order.source.card.name} has one document: a system that finds anything finds it.")
     with hold_folder(out), Journal.open(out / WORK / JOURNAL, meta) as journal:

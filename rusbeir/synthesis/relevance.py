@@ -20,6 +20,7 @@ from rusbeir.jobs import (
     digest_prompts,
     find_prompt_language,
     read_prompts,
+    tell_prompt_language,
 )
 from rusbeir.languages import english_name
 from rusbeir.synthesis.model import LlmOptions, make_asker
@@ -150,9 +151,7 @@ class Labeller:
         )
         client = asker.client
         question = make_question(self.language)
-        asked_in = find_prompt_language(PROMPTS, self.language)
-        if not self.language.startswith(asked_in):
-            self.tell(f"There is no prompt in {english_name(self.language)}: {self.llm} is asked in English.")
+        tell_prompt_language(PROMPTS, self.language, self.llm, self.tell)
         chars = sum(bound_request(question, question.write(self.payload(*pair)), client.price)[0] for pair in pairs)
         self.tell(
             f"{client.endpoint} receives {len(pairs):,} queries with a document each, {chars:,} characters in all."

@@ -15,8 +15,7 @@ import orjson
 
 from rusbeir import __version__
 from rusbeir.errors import BackendError, option
-from rusbeir.jobs import Budget, find_prompt_language
-from rusbeir.languages import english_name
+from rusbeir.jobs import Budget, tell_prompt_language
 from rusbeir.storage import atomic_file
 from rusbeir.synthesis.corpora import Rewriting, read_other_corpora
 from rusbeir.synthesis.likeness import compare_texts, open_encoder
@@ -93,9 +92,7 @@ def rewrite(
     system = open_encoder(encoder, tag) if encoder else None
     corpus = f"{slug(rewriter.llm) or 'model'}-tmp{temperature:g}"
     others = read_other_corpora(out, corpus, rewriter.signature)
-    asked_in = find_prompt_language(PROMPTS, tag)
-    if not tag.startswith(asked_in):
-        tell(f"There is no prompt in {english_name(tag)}: {rewriter.llm} is asked in {english_name(asked_in)}.")
+    tell_prompt_language(PROMPTS, tag, rewriter.llm, tell)
     meta = {
         "source": source.name,
         CORPUS: replace(selection.source, queries={}, qrels={}).fingerprint,

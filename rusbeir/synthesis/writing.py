@@ -14,7 +14,7 @@ import orjson
 
 from rusbeir import __version__
 from rusbeir.datasets import load
-from rusbeir.datasets.formats.beir import CARD, SPANS, card_bytes
+from rusbeir.datasets.formats.beir import CARD, SPANS, card_bytes, describe_source
 from rusbeir.datasets.formats.records import document_line, query_line
 from rusbeir.datasets.writing import name_qrels_file, qrels_lines
 from rusbeir.errors import BackendError, option
@@ -135,15 +135,7 @@ class MadeSet:
             source=source.source,
             provenance={
                 "made_by": f"rusbeir {__version__}, synth queries",
-                "source": {
-                    "name": source.name,
-                    "language": source.language,
-                    "fingerprint": self.drafts.order.source.fingerprint,
-                    "licence": source.licence or "not stated",
-                    "source": source.source,
-                    "revision": source.revision,
-                    "provenance": dict(source.provenance),
-                },
+                "source": describe_source(source, self.drafts.order.source.fingerprint),
                 "generator": {"model": self.model, "signature": signature},
                 "settings": settings,
             },

@@ -210,6 +210,26 @@ def describe(card: Card, fingerprint: str, **counts: int) -> dict[str, Any]:
     return {**first, "fingerprint": fingerprint, **about, **counts}
 
 
+def describe_source(card: Card, fingerprints: str | Mapping[str, str]) -> dict[str, Any]:
+    """What a card's provenance says of the dataset that another was made of.
+
+    fingerprints: that of the dataset, or those of its splits.
+    """
+    splits = {} if isinstance(fingerprints, str) else dict(fingerprints)
+    return {
+        "name": card.name,
+        "language": card.language,
+        "fingerprint": fingerprints
+        if isinstance(fingerprints, str)
+        else splits.get("test") or next(iter(splits.values())),
+        **({"splits": splits} if splits else {}),
+        "licence": card.licence or "not stated",
+        "source": card.source,
+        "revision": card.revision,
+        "provenance": dict(card.provenance),
+    }
+
+
 def card_bytes(card: Card, fingerprint: str, **counts: int) -> bytes:
     """The bytes of card.json."""
     return (json.dumps(describe(card, fingerprint, **counts), ensure_ascii=False, indent=2) + "\n").encode()

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from rusbeir import __version__
-from rusbeir.datasets.formats.beir import CARD, card_bytes
+from rusbeir.datasets.formats.beir import CARD, card_bytes, describe_source
 from rusbeir.datasets.formats.records import document_line, query_line
 from rusbeir.datasets.writing import name_qrels_file, qrels_lines
 from rusbeir.jobs import Journal
@@ -179,16 +179,7 @@ def ported_card(
         revision="",
         provenance={
             "made_by": f"rusbeir {__version__}, port",
-            "source": {
-                "name": source.name,
-                "language": source.language,
-                "fingerprint": source_fingerprints.get("test") or next(iter(source_fingerprints.values())),
-                "splits": dict(source_fingerprints),
-                "licence": source.licence or "not stated",
-                "source": source.source,
-                "revision": source.revision,
-                "provenance": dict(source.provenance),
-            },
+            "source": describe_source(source, source_fingerprints),
             "translators": [
                 {
                     "name": entry.name,
