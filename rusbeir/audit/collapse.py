@@ -16,12 +16,10 @@ import regex
 
 from rusbeir.audit.aligned import Record
 from rusbeir.audit.measurement import RecordFile
-from rusbeir.audit.tally import EXAMPLES
+from rusbeir.audit.tally import EXAMPLES, SHOWN
 from rusbeir.datasets.corpus import hash_id
 from rusbeir.types import Qrels
 
-SHOWN = 20
-"""The longest list of groups in a report."""
 _NOT_COMPARED = regex.compile(r"[\p{P}\p{Z}\p{C}]+")
 
 

@@ -33,7 +33,7 @@ MARGIN = 14.0
 
 About the logarithm of a million: the odds against one in a hundred texts being that of a certain one among 10,000.
 """
-MAX_CELLS = 40_000_000
+MAX_CELLS = 10_000_000
 """Pairs of words that are counted; of more, some of the texts are left out."""
 MAX_LEARNED = 50_000
 """Texts of each field from which words are learned."""

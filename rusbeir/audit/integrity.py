@@ -13,13 +13,12 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import regex
 from numpy.typing import NDArray
 
 from rusbeir.audit.aligned import AlignedPort
 from rusbeir.audit.measurement import RecordFile
 from rusbeir.audit.segment_checks import LengthFinder, usual_lengths
-from rusbeir.audit.tally import EXAMPLES
+from rusbeir.audit.tally import EXAMPLES, SHOWN
 from rusbeir.datasets.corpus import hash_id
 from rusbeir.evaluation.significance import detectable_deviations
 from rusbeir.translation.port.fields import FIELDS
@@ -27,11 +26,7 @@ from rusbeir.types import Corpus, Progress, Qrels
 
 Hashes = NDArray[np.uint64]
 
-KINDS = ("document", "query")
-SHOWN = 20
-"""The longest list of ids, groups or duplicates in a report."""
 _REPORT_EVERY = 10_000
-_NOT_COMPARED = regex.compile(r"[\p{P}\p{Z}\p{C}]+")
 
 
 def compare_ids(port: AlignedPort, progress: Progress) -> dict[str, Any]:

@@ -11,13 +11,14 @@ from typing import Any
 import orjson
 
 from rusbeir.audit.aligned import AlignedPort
-from rusbeir.audit.collapse import SHOWN, find_collapse, find_twins
+from rusbeir.audit.collapse import find_collapse, find_twins
 from rusbeir.audit.drift import find_drift
 from rusbeir.audit.gates import Gate, apply_gates, list_figures, refuse_unknown
 from rusbeir.audit.integrity import compare_ids, measure_lengths
 from rusbeir.audit.measurement import Measurer, RecordFile, keep_records, measure
 from rusbeir.audit.report import PAGE, REPORT, SEGMENTS, TEXTS, describe_audit, write_measured, write_report
 from rusbeir.audit.segment_checks import CHECKS, AuditCheck, CheckedTexts, prepare_checks
+from rusbeir.audit.tally import SHOWN
 from rusbeir.datasets.formats.beir import read_card
 from rusbeir.datasets.loading import ALL_SPLITS, LoadedSplits, load_splits, split_view
 from rusbeir.datasets.registry import find_entry
@@ -76,8 +77,8 @@ def check_integrity(port: AlignedPort, records: RecordFile, progress: Progress) 
     """What the port lost or mixed up: counts, examples, sentences, and the figures that gates use."""
     ids = compare_ids(port, progress)
     collapsed = {level: find_collapse(records, kind) for kind, level in _LEVELS.items()}
-    groups = [{"kind": kind, "ids": ids} for kind, level in _LEVELS.items() for ids in collapsed[level].groups.values()]
-    _write_rows(groups, port.folder / COLLAPSE)
+    groups = [(kind, same) for kind, level in _LEVELS.items() for same in collapsed[level].groups.values()]
+    _write_rows([{"kind": kind, "ids": same} for kind, same in groups], port.folder / COLLAPSE)
     twins = list(find_twins(collapsed["documents"], port.dataset.qrels))
     _write_rows(twins, port.folder / TWINS)
     with_twins = len({row["query"] for row in twins})
@@ -192,7 +193,7 @@ def align(
     if not first.queries.keys() & second.queries.keys():
         raise BadInput(f"{port} is not a port of {source}: they have no query id in common.")
     folder = Path(out) if out is not None else Path(f"{slug(second.card.name) or 'port'}-audit")
-    if folder.exists() and not (folder.is_dir() and {path.name for path in folder.iterdir()} <= FILES):
+    if folder.exists() and not (folder.is_dir() and _holds_audit(folder)):
         raise BadInput(f"{folder} holds something else than an audit. Choose another folder with {option('out')}.")
     return AlignedPort(
         folder=folder,
@@ -203,6 +204,11 @@ def align(
         settings={},
         place=source,
     )
+
+
+def _holds_audit(folder: Path) -> bool:
+    """Whether a folder has nothing but the files of an audit, perhaps of one that was killed while writing."""
+    return all(path.name in FILES or path.name.startswith(".") for path in folder.iterdir())
 
 
 def _load(place: str | Path, language: str | None, parameter: str, progress: Progress) -> LoadedSplits:

@@ -17,6 +17,8 @@ from rusbeir.audit.segment_checks import Finder, ReportsFigures
 
 WORST = 20
 EXAMPLES = 5
+SHOWN = 20
+"""The longest list of ids, groups or rows in a report."""
 _WORST_MIN_CHARS = 20
 """The shortest source among the worst segments: chrF of a single word is easily 0."""
 

@@ -111,6 +111,19 @@ def test_every_fault_is_found(source, translated, tmp_path):
     assert "that became one text" in page
 
 
+def test_rows_that_moved(source, translated, tmp_path):
+    """From one row on, each text is that of the next; the text of the last row is of nothing in the source."""
+    docs, queries = translated
+    for n in range(40, 50):
+        docs[f"d{n}"] = docs[f"d{n + 1}"]
+    docs["d50"] = " ".join(word[::-1] for word in docs["d0"].split())
+    report = check_published(source, write(tmp_path / "port", docs, queries, "ru"), out=tmp_path / "qa", processes=1)
+    found = {(row["record_id"], row["other_id"]) for row in records(tmp_path / "qa" / "drift.jsonl")}
+    assert found == {*((f"d{n}", f"d{n + 1}") for n in range(40, 50)), ("d50", None)}
+    assert report["integrity"]["drift"]["documents"] == 11
+    assert "fits no source" in (tmp_path / "qa" / "report.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("change", "message", "reason"),
     [
