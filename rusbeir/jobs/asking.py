@@ -9,15 +9,19 @@ from typing import Any
 
 import orjson
 
+from rusbeir.errors import BackendError
 from rusbeir.jobs.budget import Budget
 from rusbeir.jobs.journal import Attempt, Journal, Task
 from rusbeir.jobs.llm import Llm
 from rusbeir.jobs.llm_answer import Answer, Price, Rejected, read_object
 from rusbeir.jobs.throttle import Exhausted, Throttle, Transient
+from rusbeir.text import shorten
 from rusbeir.types import Progress, silent
 
 ATTEMPTS = 3
 """At one question, each with another seed, until an answer is valid."""
+MAX_PROSE = 30
+"""Answers in a row without a JSON object, after which the work is stopped: more would be paid for in vain."""
 _RETRY_TEMPERATURE = 0.3
 """Where the first attempt is at 0, at which another seed would change nothing."""
 _TOKENS_PER_MESSAGE = 16
@@ -66,6 +70,8 @@ class Asker:
     unanswered: int = field(default=0, init=False)
     """Tasks to which the endpoint gave no answer; the next run asks them again."""
     _done: int = field(default=0, init=False)
+    _prose: int = field(default=0, init=False)
+    """Answers in a row without a JSON object."""
 
     async def run(self, question: Question, tasks: Iterable[Task], total: int) -> None:
         """Ask as `ask` does, and close the connections to the endpoint."""
@@ -119,6 +125,7 @@ class Asker:
                 return failed._replace(error=f"{error.reason}: {error.detail}")
             if (reason := _find_fault(answer)) is None:
                 found, kept = read_object(answer.text), None
+                self._prose = 0 if found is not None else self._prose + 1
                 try:
                     kept = None if found is None else question.read(task.payload, found)
                 except Unfit as unfit:
@@ -127,6 +134,13 @@ class Asker:
                     return failed._replace(state="done", result=orjson.dumps(kept).decode(), error="")
             said = (answer.refusal or answer.text)[:_MAX_ERROR_CHARS]
             failed = failed._replace(error=f"{reason or INVALID}: {said}")
+            if self._prose >= MAX_PROSE:
+                self.journal.record([failed])
+                raise BackendError(
+                    f"{self._prose} answers of {self.client.model} in a row hold no JSON object, as if "
+                    f"{self.client.endpoint} ignored the schema that is sent with each question; the last: "
+                    f"{shorten(repr(said))}. Stopped; everything answered is kept. Use another server or model."
+                )
         return failed
 
     async def _send(self, question: Question, messages: Sequence[Mapping[str, str]], attempt: int) -> Answer:

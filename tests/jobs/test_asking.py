@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import Any
 
 import pytest
@@ -118,6 +119,14 @@ def test_an_endpoint_that_is_down_is_asked_again_by_the_next_run(tmp_path, adder
     found, asker, _ = ask(tmp_path / "j.sqlite", adder, ["1 2", "3 4"])
     assert (found, asker.unanswered) == ({"3 4": 7}, 1)
     assert ask(tmp_path / "j.sqlite", adder, [])[0] == {"1 2": 3, "3 4": 7}
+
+
+def test_a_server_without_json_is_not_paid_for_long(tmp_path, adder):
+    adder.script.extend([completion("Three.")] * 100)
+    _, asker, stopped = ask(tmp_path / "j.sqlite", adder, [f"{n} 1" for n in range(100)])
+    assert isinstance(stopped, BackendError)
+    assert re.search(r"30 answers of tiny in a row hold no JSON object, .*'Three\.'", str(stopped))
+    assert len(adder.asked) == asker.client.usage.answers == 30
 
 
 def test_useless_answers_are_counted(tmp_path, adder):
