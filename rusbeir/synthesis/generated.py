@@ -28,7 +28,7 @@ def refuse_wrong_spans(generated: Mapping[str, Mapping[str, Any]], corpus: Corpu
     rows = [row for row in generated.values() if row["span"]]
     if not rows:
         raise BadInput(
-            "This dataset has no spans, which only sets made with --kind position have: leave out "
+            f"This dataset has no spans, which only sets made with {option('kind', 'position')} have: leave out "
             f"{option('span_ranker')}."
         )
     for row in rows:
