@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from pkgutil import resolve_name
@@ -80,10 +80,9 @@ def load_qrels(
     places: Sequence[tuple[str | Path, str | None]] = [(name_or_path, split)]
     if split == ALL_SPLITS:
         places = find_splits(name_or_path, split, ()) or [(name_or_path, None)]
-    _refuse_unjudged(places)
     joined: dict[str, Mapping[str, int]] = {}
     for place, one in places:
-        reader, *_ = open_reader(place, language=language, split=one, progress=progress)
+        reader, *_ = open_reader(place, language=language, split=one, judged=True, progress=progress)
         for query_id, grades in collect(reader.judgements(refuse)).items():
             joined[query_id] = {**joined.get(query_id, {}), **grades}
     return joined
@@ -131,10 +130,9 @@ def load_splits(
     places: Sequence[tuple[str | Path, str | None]] = [(name_or_path, None if split == ALL_SPLITS else split)]
     if not registered and (split == ALL_SPLITS or (split and also)):
         places = find_splits(name_or_path, split, also) or places
-    if judged:
-        _refuse_unjudged(places)
     opened = [
-        open_reader(place, language=language, split=one, download=download, progress=progress) for place, one in places
+        open_reader(place, language=language, split=one, judged=judged, download=download, progress=progress)
+        for place, one in places
     ]
     reader, card, _ = opened[0]
     if any((one.corpus_files, one.recipe) != (reader.corpus_files, reader.recipe) for one, *_ in opened):
@@ -207,15 +205,6 @@ def find_splits(name_or_path: str | Path, split: str, also: Collection[str]) -> 
     return [place for name, place in known.items() if split in (ALL_SPLITS, name) or name in also]
 
 
-def _refuse_unjudged(places: Iterable[tuple[str | Path, str | None]]) -> None:
-    for place, _ in places:
-        if isinstance(place, str) and (entry := find_entry(place)) and not entry.judged:
-            raise BadInput(
-                f"{entry.name}: its judgements are not published, so nothing can be measured on it. "
-                "`rusbeir airbench run` writes the result files that AIR-Bench scores."
-            )
-
-
 def _open_documents(reader: DatasetReader, ignore_titles: bool, progress: Progress) -> JsonlCorpus:
     """The corpus in place, or as a JSONL file in the cache, made on first use."""
 
@@ -237,15 +226,27 @@ def _open_documents(reader: DatasetReader, ignore_titles: bool, progress: Progre
 
 
 def open_reader(
-    name_or_path: str | Path, *, language: str | None, split: str | None, download: bool = True, progress: Progress
+    name_or_path: str | Path,
+    *,
+    language: str | None,
+    split: str | None,
+    judged: bool = False,
+    download: bool = True,
+    progress: Progress,
 ) -> tuple[DatasetReader, Card, Expected]:
     """The reader of a registered name or a path, its card, and what its content should be.
 
-    Files are found or fetched; content is not read. Raises UnknownName or BadInput if there is nothing to read.
+    Files are found or fetched; content is not read. Raises UnknownName or BadInput if there is nothing to read, and
+    where judgements are needed (judged) that are not published, before anything is fetched.
     """
     name = str(name_or_path)
     language = language and read_language_tag(language)
     if isinstance(name_or_path, str) and (entry := find_entry(name)):
+        if judged and not entry.judged:
+            raise BadInput(
+                f"{entry.name}: its judgements are not published, so nothing can be measured on it. "
+                "`rusbeir airbench run` writes the result files that AIR-Bench scores."
+            )
         return _open_entry(entry, language, split, download, progress)
     path, view = split_view(name)
     if path is not None:
