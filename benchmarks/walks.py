@@ -35,7 +35,9 @@ LATER = ("report", "cli/compare.py", "cli/report.py", "cli/reproduce.py", "evalu
          "audit/labels.py", "audit/label_agreement.py",
          "audit/published.py", "audit/integrity.py", "audit/collapse.py", "audit/drift.py", "audit/association.py",
          "audit/features.py", "cli/audit_published.py",
-         "diagnostics", "synthesis", "cli/diagnose.py", "cli/synth.py", "cli/airbench.py")  # fmt: skip
+         "diagnostics", "synthesis", "cli/diagnose.py", "cli/synth", "cli/airbench.py",
+         "jobs/asking.py", "jobs/prompts.py", "evaluation/families.py", "analysis/traps.py", "audit/raters.py",
+         "publishing", "cli/publish.py", "mteb.py", "pyterrier.py")  # fmt: skip
 """What did not exist then, and is not counted; the bound on modules is 160. Lines have none: features add some."""
 
 TRACER = """

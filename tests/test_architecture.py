@@ -20,6 +20,7 @@ FLOORS = [
     {"translation", "retrieval", "evaluation"},
     {"experiment", "tuning"},
     {"report", "diagnostics", "synthesis", "audit", "mteb", "pyterrier"},
+    {"publishing"},
     {"cli"},
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

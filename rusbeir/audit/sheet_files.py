@@ -165,7 +165,18 @@ def read_sheet(path: str | Path, forms: Sequence[Form], known: Iterable[str] | N
     Its form is the one of which it has a question, else the first. Raises BadInput, with file and line, for a repeated
     or unknown item and for an answer that is not on the scale, and for a file that is not a sheet.
     """
-    path = Path(path)
+    sheet = _read(Path(path), forms, known)
+    if not any(sheet.scores.values()):
+        raise BadInput(f"{path} contains no scores.")
+    return sheet
+
+
+def count_answered(path: Path, forms: Sequence[Form]) -> int:
+    """How many items of a sheet somebody has scored. Raises BadInput as read_sheet, but not for an empty sheet."""
+    return sum(map(bool, _read(path, forms, None).scores.values()))
+
+
+def _read(path: Path, forms: Sequence[Form], known: Iterable[str] | None) -> Sheet:
     readers = {".csv": _read_csv, ".tsv": _read_csv, ".xlsx": _read_xlsx}
     if path.suffix.lower() not in readers:
         raise BadInput(f"{path} is not a .csv or .xlsx file. Give a filled sheet; from the HTML page, export one.")
@@ -189,8 +200,6 @@ def read_sheet(path: str | Path, forms: Sequence[Form], known: Iterable[str] | N
         if ids is not None and item not in ids:
             raise BadInput(f"{place}: the item {item!r} is not in this sample. Give the sheets of this folder.")
         scores[item] = {name: _parse_answer(cells[name], name, form, place) for name in form.questions if cells[name]}
-    if not any(scores.values()):
-        raise BadInput(f"{path} contains no scores.")
     return Sheet(path.stem, path, form, scores)
 
 

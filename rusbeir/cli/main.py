@@ -23,6 +23,7 @@ from rusbeir.cli.judge import judge
 from rusbeir.cli.options import SPELLINGS
 from rusbeir.cli.output import note
 from rusbeir.cli.port import port
+from rusbeir.cli.publish import publish
 from rusbeir.cli.report import report
 from rusbeir.cli.reproduce import reproduce
 from rusbeir.cli.search import search
@@ -42,7 +43,22 @@ app = typer.Typer(
     help="Port English retrieval benchmarks to other languages, and measure retrievers on them.\n\n"
     "Example: rusbeir bench xquad/ru --system 'bm25(profile=rusbeir-paper)'",
 )
-for verb in (analyze, bench, compare, demo, evaluate, index, judge, port, report, reproduce, search, tune, validity):
+for verb in (
+    analyze,
+    bench,
+    compare,
+    demo,
+    evaluate,
+    index,
+    judge,
+    port,
+    publish,
+    report,
+    reproduce,
+    search,
+    tune,
+    validity,
+):
     # The name of its module, as Python has an eval() already.
     app.command(verb.__module__.rpartition(".")[2])(verb)
 for group in (airbench, audit, cache, datasets, diagnose, es, languages, synth):

@@ -76,9 +76,10 @@ def per_query(qrels: Qrels, run: Run, names: Sequence[str]) -> Iterator[tuple[st
         chosen = [form for form in forms if (form.NAME == "infAP") is pooled]
         if not chosen:
             continue
-        safe = {query_id: _without_negative(grades, pooled) for query_id, grades in qrels.items()}
+        safe: Any = {query_id: _without_negative(grades, pooled) for query_id, grades in qrels.items()}
         try:
-            for metric in ir_measures.pytrec_eval.evaluator(chosen, safe).iter_calc(run):
+            evaluator: Any = ir_measures.pytrec_eval.evaluator(chosen, safe)
+            for metric in evaluator.iter_calc(run):
                 for name, cutoff in forms[metric.measure]:
                     beyond = cutoff is not None and metric.value * cutoff < 1 - 1e-9
                     yield metric.query_id, name, 0.0 if beyond else float(metric.value)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from rusbeir import load
 
 
-def make_task(name: str, language: str) -> Any:
-    """The task; language as MTEB writes it, such as rus-Cyrl."""
+def make_task(name: str, language: str, *, folder: Path | None = None) -> Any:
+    """The task; language as MTEB writes it, such as rus-Cyrl. From a folder, MTEB loads it with its own code."""
     from datasets import Dataset
     from mteb.abstasks import AbsTaskRetrieval
     from mteb.abstasks.task_metadata import TaskMetadata
@@ -20,13 +21,16 @@ def make_task(name: str, language: str) -> Any:
             name="Own",
             description="A dataset of rusbeir.",
             type="Retrieval",
-            dataset={"path": name, "revision": "local"},
+            dataset={"path": str(folder or name), "revision": "local"},
             eval_langs=[language],
             eval_splits=["test"],
             main_score="ndcg_at_10",
         )
 
         def load_data(self, num_proc: int | None = None, **kwargs: Any) -> None:
+            if folder is not None:
+                super().load_data(num_proc=num_proc, **kwargs)
+                return
             documents = [{"id": doc.doc_id, "title": doc.title, "text": doc.text} for doc in found.corpus]
             split = {
                 "corpus": Dataset.from_list(documents),

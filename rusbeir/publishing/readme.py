@@ -1,0 +1,127 @@
+"""README.md of a published dataset: a head that the hub, datasets and mteb read, and a page for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from rusbeir import __version__
+from rusbeir.errors import require
+from rusbeir.languages import iso639_3, scripts_of
+from rusbeir.publishing.evidence import Evidence
+from rusbeir.publishing.licences import find_hub_licence
+from rusbeir.publishing.metadata import Published
+from rusbeir.publishing.tables import CORPUS, QUERIES, name_qrels_table
+
+_PAGE = Path(__file__).with_name("card.md")
+_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+_SCRIPTS = {
+    "Arabic": "Arab", "Armenian": "Armn", "Bengali": "Beng", "Cyrillic": "Cyrl", "Devanagari": "Deva",
+    "Georgian": "Geor", "Greek": "Grek", "Han": "Hans", "Hangul": "Hang", "Hebrew": "Hebr", "Khmer": "Khmr",
+    "Lao": "Laoo", "Latin": "Latn", "Myanmar": "Mymr", "Tamil": "Taml", "Telugu": "Telu", "Thai": "Thai",
+}  # fmt: skip
+"""Unicode's name of a script -> the code that MTEB uses."""
+
+
+def write_readme(published: Published, folder: Path) -> None:
+    """Write README.md."""
+    yaml = require("yaml", "Publishing", "hf")
+    head = yaml.safe_dump(_make_head(published), allow_unicode=True, sort_keys=False, width=100)
+    page = Template(_PAGE.read_text(encoding="utf-8")).substitute(_describe_parts(published))
+    (folder / "README.md").write_text(f"---\n{head}---\n\n{page}", encoding="utf-8")
+
+
+def list_mteb_fields(published: Published) -> dict[str, Any]:
+    """The arguments of MTEB's TaskMetadata; how texts and judgements were made only as far as evidence supports it."""
+    card, evidence = published.card, published.evidence
+    fields = {
+        "name": card.name,
+        "description": published.description,
+        "type": "Retrieval",
+        "dataset": {"path": "FOLDER OR REPOSITORY", "revision": "COMMIT"},
+        "eval_langs": [_find_mteb_language(card.language)],
+        "eval_splits": [published.split],
+        "main_score": "ndcg_at_10",
+        "sample_creation": evidence.sample_creation,
+        "annotations_creators": evidence.annotations_creators,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _make_head(published: Published) -> dict[str, Any]:
+    card, evidence = published.card, published.evidence
+    licence = find_hub_licence(published.licence)
+    n_docs = published.counts["n_docs"]
+    configs = [
+        {"config_name": "corpus", "data_files": [{"split": "corpus", "path": CORPUS}]},
+        {"config_name": "queries", "data_files": [{"split": "queries", "path": QUERIES}]},
+        {
+            "config_name": "default",
+            "data_files": [{"split": split, "path": name_qrels_table(split)} for split in published.splits],
+        },
+    ]
+    return {
+        "pretty_name": published.title,
+        "language": [card.language],
+        **({"license": licence} if licence else {"license": "other", "license_name": published.licence}),
+        "multilinguality": ["translated" if evidence.made_by == "port" else "monolingual"],
+        "size_categories": [next((name for limit, name in _SIZES if n_docs < limit), "n>1M")],
+        **({"annotations_creators": [evidence.annotations_creators]} if evidence.annotations_creators else {}),
+        **({"source_datasets": [published.origin["name"]]} if published.origin.get("name") else {}),
+        "task_categories": ["text-retrieval"],
+        "task_ids": ["document-retrieval"],
+        "tags": ["beir", "rusbeir"],
+        "configs": configs,
+    }
+
+
+def _describe_parts(published: Published) -> dict[str, str]:
+    """What the page has in the places of its names."""
+    judged = "; ".join(f"{split}: {n:,} judgements" for split, n in published.splits.items())
+    return {
+        "title": published.title,
+        "description": published.description,
+        "counts": f"{published.counts['n_docs']:,} documents, {published.counts['n_queries']:,} queries; {judged}.",
+        "version": __version__,
+        "fingerprint": published.fingerprint,
+        "licence": " ".join(_describe_licence(published)),
+        "checks": "\n".join(f"- {line}" for line in _describe_checks(published.evidence)),
+        "split": published.split,
+        "mteb": "\n".join(f"        {name}={value!r}," for name, value in list_mteb_fields(published).items()),
+    }
+
+
+def _describe_licence(published: Published) -> Iterator[str]:
+    yield f"{published.licence}."
+    if published.origin:
+        source = str(published.origin.get("source") or "")
+        yield f"It is that of the source{f', {source}' if source else ''}, of which this is a derivative work."
+    if published.permission:
+        yield "The publisher states that the owners have permitted this publication."
+
+
+def _describe_checks(evidence: Evidence) -> list[str]:
+    report = evidence.report
+    lines = []
+    if report is not None:
+        flagged = report["flagged"]
+        lines.append(
+            f"Rules (`rusbeir audit check`): {flagged['segments']:,} of {report['n_segments']:,} segments flagged "
+            f"({flagged['share']:.2%})."
+        )
+        chrf = report["levels"].get("documents", {}).get("chrF")
+        if chrf is not None:
+            lines.append(f"Back-translation of the documents: chrF {chrf:.2f}.")
+    if evidence.n_judged:
+        lines.append(f"A language model scored {evidence.n_judged:,} texts (`rusbeir audit judge`).")
+    if evidence.n_read:
+        lines.append(f"People scored {evidence.n_read:,} texts (`rusbeir audit sheet`).")
+    return lines or ["No check is recorded."]
+
+
+def _find_mteb_language(tag: str) -> str:
+    """MTEB's code of a language, such as rus-Cyrl."""
+    script = next((_SCRIPTS[name] for name in scripts_of(tag) if name in _SCRIPTS), "Zyyy")
+    return f"{iso639_3(tag.partition('-')[0])}-{script}"

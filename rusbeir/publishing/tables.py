@@ -1,0 +1,92 @@
+"""The files of a published dataset: Parquet for the hub, BEIR's zip, and tables for TREC's tools and ir_datasets."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rusbeir.datasets.formats.records import document_line, query_line
+from rusbeir.datasets.writing import name_qrels_file, qrels_lines, write_qrels
+from rusbeir.errors import require
+from rusbeir.text import batched
+from rusbeir.types import Dataset, Progress, Qrels
+
+CORPUS, QUERIES, BEIR, TREC = "corpus.parquet", "queries.parquet", "beir.zip", "trec"
+_BATCH_ROWS = 1_000
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+"""The time of every file in the zip: the same dataset gives the same bytes."""
+
+
+def name_qrels_table(split: str) -> str:
+    """The place of a split's judgements. Raises BadInput if the split cannot name a file."""
+    return str(Path(name_qrels_file(split)).with_suffix(".parquet"))
+
+
+def write_parquet(dataset: Dataset, splits: Mapping[str, Qrels], folder: Path, progress: Progress) -> None:
+    """Write corpus.parquet, queries.parquet and qrels/<split>.parquet with the columns that BEIR and MTEB use."""
+    total = len(dataset.corpus)
+
+    def documents() -> Iterator[dict[str, str]]:
+        for n, doc in enumerate(dataset.corpus, 1):
+            progress("write documents", n, total)
+            yield {"_id": doc.doc_id, "title": doc.title, "text": doc.text}
+
+    queries = ({"_id": query_id, "text": text} for query_id, text in dataset.queries.items())
+    _write_table(folder / CORPUS, {"_id": "string", "title": "string", "text": "string"}, documents())
+    _write_table(folder / QUERIES, {"_id": "string", "text": "string"}, queries)
+    (folder / "qrels").mkdir()
+    for split, qrels in splits.items():
+        rows = (
+            {"query-id": query_id, "corpus-id": doc_id, "score": grade}
+            for query_id, grades in qrels.items()
+            for doc_id, grade in grades.items()
+        )
+        types = {"query-id": "string", "corpus-id": "string", "score": "int32"}
+        _write_table(folder / name_qrels_table(split), types, rows)
+
+
+def write_zip(dataset: Dataset, splits: Mapping[str, Qrels], card: bytes, folder: Path) -> None:
+    """Write beir.zip: corpus.jsonl, queries.jsonl, qrels/<split>.tsv and card.json."""
+    members: dict[str, Iterable[bytes]] = {
+        "corpus.jsonl": map(document_line, dataset.corpus),
+        "queries.jsonl": (query_line(query_id, text) for query_id, text in dataset.queries.items()),
+        **{name_qrels_file(split): qrels_lines(qrels) for split, qrels in splits.items()},
+        "card.json": [card],
+    }
+    with zipfile.ZipFile(folder / BEIR, "w", zipfile.ZIP_DEFLATED) as bundle:
+        for name, lines in members.items():
+            info = zipfile.ZipInfo(name, _EPOCH)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.external_attr = 0o644 << 16
+            with bundle.open(info, "w", force_zip64=True) as file:
+                for line in lines:
+                    file.write(line)
+
+
+def write_trec(dataset: Dataset, splits: Mapping[str, Qrels], folder: Path) -> None:
+    """Write docs.tsv, queries.tsv and qrels.<split>.txt into trec/.
+
+    A title stands before its text; line breaks and tabs become spaces, as a table cannot hold them.
+    """
+    (folder / TREC).mkdir()
+    with (folder / TREC / "docs.tsv").open("wb") as file:
+        file.writelines(f"{doc.doc_id}\t{_cell(doc.full_text)}\n".encode() for doc in dataset.corpus)
+    with (folder / TREC / "queries.tsv").open("wb") as file:
+        file.writelines(f"{query_id}\t{_cell(text)}\n".encode() for query_id, text in dataset.queries.items())
+    for split, qrels in splits.items():
+        write_qrels(folder / TREC / f"qrels.{split}.txt", qrels)
+
+
+def _write_table(path: Path, columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> None:
+    pyarrow = require("pyarrow", "Publishing", "hf")
+    parquet = require("pyarrow.parquet", "Publishing", "hf")
+    schema = pyarrow.schema([(name, getattr(pyarrow, kind)()) for name, kind in columns.items()])
+    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+        for batch in batched(rows, _BATCH_ROWS):
+            writer.write_table(pyarrow.Table.from_pylist(list(batch), schema=schema))
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split())
