@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks import fuzz, hostile, judges, position, quality_control, run, source_bias, synthesis, walks
+from benchmarks import frameworks, fuzz, hostile, judges, position, quality_control, run, source_bias, synthesis, walks
 from benchmarks.published import rows as planted_rows
 from rusbeir.report.reproduce import published_figures, reproduce
 
@@ -137,6 +137,11 @@ def planted_figures() -> list[tuple[str, str, str, str, bool]]:
     return _bounded("published", planted_rows())
 
 
+def framework_figures() -> list[tuple[str, str, str, str, bool]]:
+    """The same for systems in other frameworks."""
+    return _bounded("frameworks", frameworks.rows())
+
+
 def structure_figures() -> list[tuple[str, str, str, str, bool]]:
     """The same for the size of the code, for how much of it a first use passes, and for mutated inputs."""
     return _bounded("walks", walks.rows()) + _bounded("fuzz", fuzz.rows())
@@ -163,7 +168,18 @@ def main() -> None:
     count = differing = 0
     with tempfile.TemporaryDirectory() as out:
         for group in (
-            *(() if quick else (structure_figures, speed_figures, simulated_figures, made_figures, planted_figures)),
+            *(
+                ()
+                if quick
+                else (
+                    structure_figures,
+                    speed_figures,
+                    simulated_figures,
+                    made_figures,
+                    planted_figures,
+                    framework_figures,
+                )
+            ),
             lambda: figures(out, quick=quick),
             lambda: published(out, quick=quick),
             memory_figures,
