@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.run import find_data
 from benchmarks.synthesis import serve
 from rusbeir.datasets import load
 from rusbeir.retrieval import RunSettings
@@ -219,6 +220,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="?", choices=["chain", "repair"], help="one of them alone")
     what = parser.parse_args().what
+    find_data()
     for row in {"chain": measure_chain, "repair": measure_repair, None: rows}[what]():
         print(f"{row['what']}: {row['measure']} {row['value']:.4g}")
 

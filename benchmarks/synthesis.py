@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+from benchmarks.run import find_data
 from rusbeir.errors import BackendError
 from rusbeir.jobs import BudgetReached
 from rusbeir.synthesis import make_queries
@@ -140,6 +141,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=QUERIES)
     parser.add_argument("--make", nargs=2, metavar=("CORPUS", "OUT"), help=argparse.SUPPRESS)
     given = parser.parse_args()
+    find_data()
     if given.make:
         corpus, out = given.make
         make_queries(corpus, out=out, language="en", llm="scripted", n=KILLED_QUERIES, concurrency=4, **_WAITS)
