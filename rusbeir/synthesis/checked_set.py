@@ -11,12 +11,12 @@ from typing import IO, Any
 import orjson
 
 from rusbeir import __version__
-from rusbeir.datasets import load
-from rusbeir.datasets.formats.beir import CARD, SPANS, card_bytes, describe_source
+from rusbeir.datasets.formats.beir import SPANS, describe_source
 from rusbeir.datasets.formats.records import document_line, query_line
 from rusbeir.datasets.writing import name_qrels_file, qrels_lines
 from rusbeir.errors import BadInput
 from rusbeir.storage import atomic_file
+from rusbeir.synthesis.cards import write_card
 from rusbeir.synthesis.decisions import DECISIONS, UNDONE, Decision, apply_decisions, decision_lines
 from rusbeir.synthesis.generated import without
 from rusbeir.synthesis.splits import split_dev_test
@@ -123,14 +123,7 @@ class CheckedSet:
                 "rules": dict(rules),
             },
         )
-        dataset = load(self.out, language=card.language, split=split, progress=self.progress)
-        counts = {
-            "n_docs": len(dataset.corpus),
-            "n_queries": len(dataset.queries),
-            "n_qrels": sum(map(len, dataset.qrels.values())),
-        }
-        with atomic_file(self.out / CARD) as file:
-            file.write(card_bytes(card, dataset.fingerprint, **counts))
+        dataset, _ = write_card(card, self.out, self.progress)
         return {
             "name": card.name,
             "fingerprint": dataset.fingerprint,

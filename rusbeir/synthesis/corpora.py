@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from rusbeir import __version__
-from rusbeir.datasets import load
-from rusbeir.datasets.formats.beir import CARD, card_bytes, describe_source, read_card
+from rusbeir.datasets.formats.beir import describe_source, read_card
 from rusbeir.datasets.formats.records import document_line, query_line
 from rusbeir.datasets.writing import name_qrels_file, qrels_lines
 from rusbeir.errors import BadInput
 from rusbeir.jobs import Journal
 from rusbeir.storage import atomic_file
+from rusbeir.synthesis.cards import write_card
 from rusbeir.synthesis.selection import Selection
 from rusbeir.text import batched
 from rusbeir.translation.port.fields import whole_documents
@@ -100,15 +100,7 @@ class Rewriting:
                 "views": {"source": HUMAN, "port": self.corpus},
             },
         )
-        # As everybody will read it: what a card of another rewriting says is not asked.
-        dataset = load(self.out, language=source.language, split=split, progress=self.progress)
-        counts = {
-            "n_docs": len(dataset.corpus),
-            "n_queries": len(dataset.queries),
-            "n_qrels": sum(map(len, dataset.qrels.values())),
-        }
-        with atomic_file(self.out / CARD) as file:
-            file.write(card_bytes(card, dataset.fingerprint, **counts))
+        dataset, counts = write_card(card, self.out, self.progress)
         found = {"name": card.name, "fingerprint": dataset.fingerprint, "licence": card.licence}
         return {**found, "sources": self._sources(), "splits": splits, **counts}
 

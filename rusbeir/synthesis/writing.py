@@ -13,12 +13,12 @@ from typing import Any
 import orjson
 
 from rusbeir import __version__
-from rusbeir.datasets import load
-from rusbeir.datasets.formats.beir import CARD, SPANS, card_bytes, describe_source
+from rusbeir.datasets.formats.beir import SPANS, describe_source
 from rusbeir.datasets.formats.records import document_line, query_line
 from rusbeir.datasets.writing import name_qrels_file, qrels_lines
 from rusbeir.errors import BackendError, option
 from rusbeir.storage import atomic_file
+from rusbeir.synthesis.cards import write_card
 from rusbeir.synthesis.drafting import Drafts
 from rusbeir.synthesis.drafts import Draft
 from rusbeir.synthesis.questions import normalise
@@ -140,13 +140,5 @@ class MadeSet:
                 "settings": settings,
             },
         )
-        # As everybody will read it: what an earlier card says of other queries is not asked.
-        dataset = load(self.out, language=source.language, split=SPLIT, progress=self.progress)
-        counts = {
-            "n_docs": len(dataset.corpus),
-            "n_queries": len(dataset.queries),
-            "n_qrels": sum(map(len, dataset.qrels.values())),
-        }
-        with atomic_file(self.out / CARD) as file:
-            file.write(card_bytes(card, dataset.fingerprint, **counts))
+        dataset, counts = write_card(card, self.out, self.progress)
         return {"name": card.name, "fingerprint": dataset.fingerprint, "licence": card.licence, **counts}

@@ -1,0 +1,26 @@
+"""The card of a folder that was just made: its fingerprint and counts are those that everybody will read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rusbeir.datasets import load
+from rusbeir.datasets.formats.beir import CARD, card_bytes
+from rusbeir.storage import atomic_file
+from rusbeir.types import Card, Dataset, Progress
+
+
+def write_card(card: Card, out: Path, progress: Progress) -> tuple[Dataset, dict[str, int]]:
+    """Write the card of the folder out; its dataset, as read again, and n_docs, n_queries and n_qrels.
+
+    What an earlier card says of other content is not asked.
+    """
+    dataset = load(out, language=card.language, split=card.split, progress=progress)
+    counts = {
+        "n_docs": len(dataset.corpus),
+        "n_queries": len(dataset.queries),
+        "n_qrels": sum(map(len, dataset.qrels.values())),
+    }
+    with atomic_file(out / CARD) as file:
+        file.write(card_bytes(card, dataset.fingerprint, **counts))
+    return dataset, counts
