@@ -55,7 +55,7 @@ def agree(sheets: Sequence[str | Path], *, port: str | Path | None = None, seed:
     if "strata" in key:
         judge = {item: {form.questions[0]: about["label"]} for item, about in key["items"].items()}
     elif port is not None:
-        judge = _read_verdicts(Path(port) / QA / VERDICTS)
+        judge = read_verdicts(Path(port) / QA / VERDICTS)
     raters = {**people, JUDGE: judge} if judge else people
     topics = {item: about.get("query_id", item) for item, about in key.get("items", {}).items()}
     measurement = _Measurement(form, topics, seed)
@@ -152,7 +152,8 @@ def _repeated(scores: Scores, twice: Mapping[str, str]) -> tuple[Scores, Scores]
     return {first: scores[first] for first, _ in pairs}, {first: scores[again] for first, again in pairs}
 
 
-def _read_verdicts(path: Path) -> Scores:
+def read_verdicts(path: Path) -> Scores:
+    """The scores of `rusbeir audit judge` by item; {} where it has not judged, without texts that have no verdict."""
     if not path.exists():
         return {}
     shape = {"item": str, "scores": ({name: {*SCALE} for name in DIMENSIONS}, None)}

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rusbeir.audit.agreement import read_verdicts
 from rusbeir.audit.aligned import QA
 from rusbeir.audit.judge import VERDICTS
 from rusbeir.audit.report import REPORT
 from rusbeir.audit.sheet_files import count_answered
 from rusbeir.audit.sheets import FOLDER, FORMS
 from rusbeir.datasets.formats.records import read_json
-from rusbeir.errors import BadInput
 from rusbeir.types import Card
 
 _REPORT = {"n_segments": int, "flagged": {"segments": int, "share": float}, "levels": {str: {}}}
@@ -56,17 +55,10 @@ def collect_evidence(card: Card, folder: Path | None) -> Evidence:
     qa = folder / QA if folder else None
     if qa is None or not qa.is_dir():
         return Evidence(made_by=made_by, n_judged=0, n_read=0, report=None)
-    verdicts, report = qa / VERDICTS, qa / REPORT
+    report = qa / REPORT
     return Evidence(
         made_by=made_by,
-        n_judged=_count_verdicts(verdicts) if verdicts.is_file() else 0,
+        n_judged=len(read_verdicts(qa / VERDICTS)),
         n_read=sum(count_answered(path, FORMS) for path in sorted((qa / FOLDER).glob("*.csv"))),
         report=read_json(report, _REPORT, "Run rusbeir audit check again.") if report.is_file() else None,
     )
-
-
-def _count_verdicts(path: Path) -> int:
-    try:
-        return sum(bool(json.loads(line).get("scores")) for line in path.read_text(encoding="utf-8").splitlines())
-    except (ValueError, AttributeError) as error:
-        raise BadInput(f"{path} is damaged ({error}). Run rusbeir audit judge again.") from error
