@@ -144,6 +144,11 @@ BudgetChars: TypeAlias = Annotated[
 BudgetCost: TypeAlias = Annotated[
     float | None, typer.Option("--budget-cost", help="Stop before the total cost exceeds this.")
 ]
+ModelLimits: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--option", help="input-price, output-price, concurrency or another limit; repeatable."),
+]
+RetryFailed: TypeAlias = Annotated[bool, typer.Option("--retry-failed", help="Ask again for what failed.")]
 Measures: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--measure", "-m", help="A measure by its ir-measures name, such as nDCG@10; repeatable."),

@@ -43,7 +43,7 @@ def rewrite(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only estimate the volume, the time and the cost.")
     ] = False,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again for what failed.")] = False,
+    retry_failed: options.RetryFailed = False,
     as_json: options.Json = False,
 ) -> None:
     """Rewrite documents by a language model: a dataset with a corpus of people and one of the model.

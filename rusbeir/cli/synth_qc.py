@@ -60,14 +60,11 @@ def qc(
         str | None, typer.Option("--show", help="Print the decisions about this query; DATASET is the --out of a run.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the model.")] = 0,
-    option: Annotated[
-        list[str] | None,
-        typer.Option("--option", help="input-price, output-price, concurrency or another limit; repeatable."),
-    ] = None,
+    option: options.ModelLimits = None,
     budget_chars: options.BudgetChars = None,
     budget_cost: options.BudgetCost = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only estimate the labels and their cost.")] = False,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again for what failed.")] = False,
+    retry_failed: options.RetryFailed = False,
     as_json: options.Json = False,
 ) -> None:
     """Let a model label queries and candidates: wrong judgements go, missing ones are added, each with its evidence.

@@ -33,14 +33,11 @@ def queries(
     attributes: Annotated[
         Path | None, typer.Option("--attributes", help="TOML file of attributes and shares; default: AIR-Bench's.")
     ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option("--option", help="input-price, output-price, concurrency or another limit; repeatable."),
-    ] = None,
+    option: options.ModelLimits = None,
     budget_chars: options.BudgetChars = None,
     budget_cost: options.BudgetCost = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only estimate requests, tokens and cost.")] = False,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again for what failed.")] = False,
+    retry_failed: options.RetryFailed = False,
     as_json: options.Json = False,
 ) -> None:
     """Let a language model write queries about documents: a test set with judgements and hard negatives.
