@@ -42,7 +42,7 @@ class Vocabulary:
 
     terms: Ids
     frequencies: Floats
-    """float64 [terms + 1]; the last stands for no term."""
+    """float64 [terms + 1]; the last means no term."""
     marks: Ids
     mark_frequencies: Floats
 
@@ -81,7 +81,7 @@ class Direction(NamedTuple):
     """What goes with each term of one language in the other."""
 
     partners: NDArray[np.int32]
-    """[terms, CANDIDATES]: places in the other vocabulary; its length stands for none."""
+    """[terms, CANDIDATES]: places in the other vocabulary; its length means none."""
     frequencies: Floats
     """How often one of the partners is met, as a share of all features."""
     classes: Places

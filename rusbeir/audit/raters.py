@@ -62,7 +62,7 @@ def compare_raters(
 def compute_alpha(
     scores: Sequence[Sequence[int | None]], scale: Sequence[int], topics: Sequence[str], *, seed: int = 0
 ) -> Alpha:
-    """Krippendorff's alpha of scores[rater][text], where None stands for no score; topics as in compare_raters."""
+    """Krippendorff's alpha of scores[rater][text], where None means no score; topics as in compare_raters."""
     counts = np.array(
         [[sum(row[text] == score for row in scores) for score in scale] for text in range(len(topics))],
         dtype=np.float64,

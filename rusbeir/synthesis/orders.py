@@ -23,7 +23,7 @@ class Order:
     drawn: Drawn
     attributes: Attributes
     n: int
-    """Queries that are begun."""
+    """Queries that are started."""
     seed: int
 
     def begin(self) -> Iterator[Draft]:
