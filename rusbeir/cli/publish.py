@@ -23,7 +23,9 @@ def publish(
 ) -> None:
     """Write a dataset for others: Parquet and a card for the hub, BEIR's zip, TREC's tables, Croissant, a citation.
 
-    Nothing is uploaded. Example: rusbeir publish scifact-kk --to scifact-kk-published
+    Nothing is uploaded.
+
+    Example: rusbeir publish scifact-kk --to scifact-kk-published
     """
     from rusbeir.publishing import publish as publish_one
 
