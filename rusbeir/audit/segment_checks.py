@@ -170,7 +170,7 @@ class CopyFinder:
         return [checks.untranslated(one.segment) or self._find(one.segment) for one in segments]
 
     def _find(self, segment: Segment) -> Flag | None:
-        flag = checks.find_copy(segment)
+        flag = checks.untranslated(segment, names=True)
         if flag is None:
             return None
         places = _hash_words(segment.source) & _hash_words(segment.answer)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rusbeir.errors import BadInput
 from rusbeir.translation.checks import language, llm_phrases, numbers, repetition
@@ -220,7 +221,17 @@ def test_every_file_of_phrases_is_complete():
     assert set(llm_phrases.languages()) >= {"de", "en", "es", "fr", "pt", "ru", "zh"}
     for code in llm_phrases.languages():
         assert all(llm_phrases.phrases_of(frozenset({code}))), f"{code} lacks a list"
-    assert llm_phrases.phrases_of(frozenset({"tlh"})) == (None, None, None, None)
+    assert llm_phrases.phrases_of(frozenset({"tlh"})) == (None, None, None, None, ())
+
+
+@pytest.mark.parametrize("code", llm_phrases.languages())
+@given(st.data())
+@settings(max_examples=50)
+def test_every_refusal_anywhere_has_one_of_its_words(code: str, data: st.DataObject):
+    phrases = llm_phrases.phrases_of(frozenset({code}))
+    assert phrases.refusal_anywhere is not None
+    found = phrases.refusal_anywhere.search(data.draw(st.from_regex(phrases.refusal_anywhere)).lower())
+    assert found is None or any(word in found[0] for word in phrases.refusal_words)
 
 
 @pytest.mark.parametrize(
@@ -230,6 +241,7 @@ def test_every_file_of_phrases_is_complete():
         ('refusals = ["a"]', "unknown key 'refusals'. Keys: name, refusal"),
         ('refusal = "a"', "refusal must be a list"),
         ('prefix = ["("]', "prefix: '(' is not a regular expression"),
+        ("refusal_words = 1", "refusal_words must be a list"),
         ("prefix = [1]", "prefix: 1 is not a regular expression"),
     ],
 )

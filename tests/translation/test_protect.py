@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 from hypothesis import example, given, settings
@@ -13,6 +13,7 @@ from rusbeir.translation.segments.glossary import Glossary
 from rusbeir.translation.segments.placeholders import STYLES
 from rusbeir.translation.segments.protect import Masked, mask, restore, split
 from rusbeir.translation.segments.segment import join, units
+from rusbeir.translation.segments.span_patterns import SPAN_PATTERNS
 from rusbeir.translation.segments.spans import find_spans
 from rusbeir.translation.translator import Capacity, Failure
 from tests.support.texts import GLOSSARY, texts
@@ -67,6 +68,18 @@ def masked(text: str, style: str, glossary: Glossary | None = None) -> Masked:
 )  # fmt: skip
 def test_what_is_protected(text: str, expected: list[str]):
     assert found(text) == expected
+
+
+def test_no_trigger_hides_what_its_pattern_finds():
+    before = ["", "a ", "PMID ", "PMC", "ISBN-13: ", "arXiv:", "arXiv: hep-th/", "CVE-", "ISO/IEC ", "GO:A", "v", "rs"]
+    signs = ["0x", "abcdefab-cdef-abcd-abcd-abcdefabcde", "$", "US$ ", "€\u202f", "±", "http://a", "www.", "(mailto:"]
+    numbers = ["5", "12", "1.2", "1.2.3", "1,000", "1999", "123456", "d41d8cd98f00b204e9800998ecf8427e", "2-1"]
+    behind = ["", ".", " kg", "kg", "\u00a0km/h", "–10 mg", "^2", "⁻²", "e-3", " × 10-3", "× 10^3", "%", "a.org", "()"]
+    for text in map("".join, product([*before, *signs], numbers, behind)):
+        for one in SPAN_PATTERNS:
+            if one.pattern.search(text):
+                assert not one.chars.isdisjoint(text), (one.kind, text)
+                assert one.trigger is None or one.trigger.search(text), (one.kind, text)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import regex
@@ -36,7 +36,7 @@ def describe_wrong_script(source: str, answer: str, language: str) -> str | None
     foreign, own = _letter_patterns(names)
     if foreign.search(answer) and (found := set("".join(foreign.findall(answer))) - set(source)):
         return f"{''.join(sorted(found))[:20]!r} in a text in {', '.join(names)}"
-    if 2 * sum(map(len, own.findall(answer))) >= len(answer):
+    if _is_mostly(names, answer):
         return None
     known = set(source.split())
     fresh = " ".join([word for word in answer.split() if word not in known])
@@ -54,10 +54,8 @@ def describe_wrong_language(source: str, answer: str, source_language: str, targ
     translation/llm_phrases. Where none of the others is written in the target's script, an answer in that script is
     not examined further.
     """
-    if _is_alone_in_script(source_language, target_language):
-        own = _letter_patterns(scripts_of(target_language))[1]
-        if 2 * sum(map(len, own.findall(answer))) >= len(answer):
-            return None
+    if _is_alone_in_script(source_language, target_language) and _is_mostly(scripts_of(target_language), answer):
+        return None
     target = _ALIASES.get(target_language, target_language)
     known = set(_LETTERS.findall(source))
     fresh = " ".join(word for word in _LETTERS.findall(answer) if word not in known)
@@ -68,6 +66,12 @@ def describe_wrong_language(source: str, answer: str, source_language: str, targ
         return None
     found, probability = identifier.classify(fresh[:MAX_CHARS])
     return f"{found}, {probability:.2f}: {fresh[:60]!r}" if found != target and probability >= SURE else None
+
+
+@lru_cache(maxsize=1)
+def _is_mostly(names: tuple[str, ...], text: str) -> bool:
+    """Whether letters of these scripts make up half the text; two checks ask it of the same answer."""
+    return 2 * sum(map(len, _letter_patterns(names)[1].findall(text))) >= len(text)
 
 
 @cache

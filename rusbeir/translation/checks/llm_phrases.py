@@ -12,6 +12,7 @@ from rusbeir.errors import BadInput
 from rusbeir.storage import data_folder
 
 KEYS = ("refusal", "refusal_anywhere", "prefix", "suffix")
+WORDS = "refusal_words"
 
 
 class Phrases(NamedTuple):
@@ -21,6 +22,8 @@ class Phrases(NamedTuple):
     refusal_anywhere: re.Pattern[str] | None
     prefix: re.Pattern[str] | None
     suffix: re.Pattern[str] | None
+    refusal_words: tuple[str, ...]
+    """A text with none of these has no match of refusal_anywhere; searching for them is far faster. "" is in any."""
 
 
 @cache
@@ -39,7 +42,9 @@ def phrases_of(codes: frozenset[str]) -> Phrases:
     folder = data_folder("translation") / "llm_phrases"
     tables = [_read(folder / f"{code}.toml") for code in sorted(codes) if (folder / f"{code}.toml").is_file()]
     found = [[f"(?:{pattern})" for table in tables for pattern in table[key]] for key in KEYS]
-    return Phrases(*(re.compile("|".join(patterns)) if patterns else None for patterns in found))
+    words = {word for table in tables if table["refusal_anywhere"] for word in table[WORDS] or [""]}
+    refusal, anywhere, prefix, suffix = (re.compile("|".join(patterns)) if patterns else None for patterns in found)
+    return Phrases(refusal, anywhere, prefix, suffix, tuple(sorted(words)))
 
 
 def _read(path: Path) -> dict[str, list[str]]:
@@ -47,9 +52,10 @@ def _read(path: Path) -> dict[str, list[str]]:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise BadInput(f"{path}: {error}. A file of patterns is TOML in UTF-8.") from error
-    if extra := table.keys() - {"name", *KEYS}:
-        raise BadInput(f"{path}: unknown key {min(extra)!r}. Keys: name, {', '.join(KEYS)}.")
-    for key in KEYS:
+    keys = (*KEYS, WORDS)
+    if extra := table.keys() - {"name", *keys}:
+        raise BadInput(f"{path}: unknown key {min(extra)!r}. Keys: name, {', '.join(keys)}.")
+    for key in keys:
         table.setdefault(key, [])
         if not isinstance(table[key], list):
             raise BadInput(f"{path}: {key} must be a list of regular expressions.")
@@ -58,4 +64,4 @@ def _read(path: Path) -> dict[str, list[str]]:
                 re.compile(pattern)
             except (re.error, TypeError) as error:
                 raise BadInput(f"{path}: {key}: {pattern!r} is not a regular expression ({error}).") from error
-    return {key: table[key] for key in KEYS}
+    return {key: table[key] for key in keys}

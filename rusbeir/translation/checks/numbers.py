@@ -7,8 +7,9 @@ import unicodedata
 from collections.abc import Iterator
 
 # Thousands may be separated by one space: "10 000", but not "1990 2000".
-_NUMBER = re.compile(r"\d++(?:(?:[.,'’٫٬]\d++)++|(?<!\d\d\d\d)(?:[ \u00a0\u2009\u202f]\d{3}(?!\d))++)*+")
-_RUN = re.compile(r"\d+")
+# \d\d*+ for \d++: re skips to the first digit only where a pattern begins with one character of a set.
+_NUMBER = re.compile(r"\d\d*+(?:(?:[.,'’٫٬]\d++)++|(?<!\d\d\d\d)(?:[ \u00a0\u2009\u202f]\d{3}(?!\d))++)*+")
+_RUN = re.compile(r"\d\d*+")
 _ROMAN = re.compile(r"(?<!\w)[IVXLC]{1,8}(?!\w)")
 _ROMAN_DIGITS = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
 _WORDED = 12
@@ -30,7 +31,8 @@ def find_lost(source: str, answer: str) -> list[str]:
     >>> find_lost("In 1987, 1,000.5 of 12", "В 1987 году 1 000,5 из двенадцати")
     []
     """
-    if not _RUN.search(source):
+    numbers = _NUMBER.findall(source)
+    if not numbers or set(numbers).issubset(_NUMBER.findall(answer)):
         return []
     source, answer = _plain(source), _plain(answer)
     there = {_digits(match[0]) for match in _NUMBER.finditer(answer)}
@@ -74,13 +76,13 @@ def _spellings(source: str, number: re.Match[str]) -> Iterator[list[str]]:
 
 def _plain(text: str) -> str:
     """The text with the digits of all scripts as 0 to 9."""
-    if text.isascii():
+    if text.isascii() or "".join(_RUN.findall(text)).isascii():
         return text
     return _RUN.sub(lambda run: "".join(str(unicodedata.digit(char)) for char in run[0]), text)
 
 
 def _digits(number: str) -> str:
-    return "".join(filter(str.isdigit, number)).lstrip("0")
+    return (number if number.isdigit() else "".join(filter(str.isdigit, number))).lstrip("0")
 
 
 def _roman(letters: str) -> int:

@@ -7,7 +7,8 @@ from collections import Counter
 from operator import eq
 from typing import NamedTuple
 
-_STUCK = re.compile(r"([^\W_])\1{14,}")
+_STUCK_CHARS = 15
+_STUCK = re.compile(rf"([^\W_])\1{{{_STUCK_CHARS - 1},}}")
 TIMES = 4
 MIN_TOKENS = 6
 """The repetitions are together at least so many words: "ha ha ha ha" is not a loop."""
@@ -17,6 +18,7 @@ _MIN_CHARS = 12
 _GRAM = 4
 _MIN_HALF = 5
 """Letters and digits of a text that is given twice: a word such as "мама" is not."""
+_GLANCE_CHARS = 16
 
 
 class Loop(NamedTuple):
@@ -32,11 +34,12 @@ def find_loop(text: str) -> Loop | None:
     >>> find_loop("It is very very very very very very good.")
     Loop(phrase='very', times=6)
     """
-    if stuck := _STUCK.search(text):
-        return Loop(stuck[1], len(stuck[0]))
     words = text.split()
-    often = len(words) >= MIN_TOKENS and max(Counter(words).values()) >= TIMES
-    if often and (found := _repeated(words, _PERIODS, MIN_TOKENS)):
+    if max(map(len, words), default=0) >= _STUCK_CHARS and (stuck := _STUCK.search(text)):
+        return Loop(stuck[1], len(stuck[0]))
+    # How many words repeat an earlier one is sooner known than how often each occurs.
+    repeated = len(words) - len(set(words)) >= MIN_TOKENS - 1
+    if repeated and max(Counter(words).values()) >= TIMES and (found := _repeated(words, _PERIODS, MIN_TOKENS)):
         start, period, times = found
         return Loop(" ".join(words[start : start + period]), times)
     if len(text) < _MIN_CHARS or len(words) * 15 > len(text):
@@ -54,7 +57,11 @@ def is_doubled(text: str) -> bool:
     >>> is_doubled("A red cat. A red cat!")
     True
     """
-    chars = "".join(filter(str.isalnum, text.casefold()))
+    folded = text.casefold()
+    # What is there twice has each letter an even number of times; a few letters decide most texts.
+    if any(char.isalnum() and folded.count(char) % 2 for char in folded[:_GLANCE_CHARS]):
+        return False
+    chars = "".join(filter(str.isalnum, folded))
     half, odd = divmod(len(chars), 2)
     return not odd and half >= _MIN_HALF and chars[:half] == chars[half:]
 

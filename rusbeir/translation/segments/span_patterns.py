@@ -91,17 +91,24 @@ _CODED = _any(
     before=r"(?=[rsvV0-9a-fA-F])(?<![\w.-])(?=[0-9A-Za-z-]{1,40}?[0-9])",
 )
 _DIGITS = frozenset("0123456789")
+# A number that may be part of an identifier or a quantity, by the characters around it. Of the alternatives the first
+# three are what may follow a digit, the others what may come before it: re skips to the first character of a pattern.
+_NUMBER_WITH_MORE = re.compile(
+    rf"[$€£¥₽₴₸₹0-9](?:[^\s.,;:!?)\]\"'’”»0-9]|[.-][0-9A-Za-z]|[ \u00a0\u2009\u202f](?:{_UNITS}|[-–—−±×x*·⋅])"
+    r"|(?<=[$€£¥₽₴₸₹])|(?<=[A-Za-z:/-].)|(?<=[A-Z:]\s.))"
+)
+_ADDRESS = r"[^\s<>\"`{}|\\^«»“”、。，；：！？（）「」『』【】]{1,8000}+"
 
 SPAN_PATTERNS = (
     SpanPattern(
         "url",
-        frozenset(":."),
-        re.compile(
-            r"(?<![A-Za-z0-9])(?:[A-Za-z][A-Za-z0-9+-]{1,12}+://|www\.|mailto:)"
-            r"[^\s<>\"`{}|\\^«»“”、。，；：！？（）「」『』【】]{1,8000}+"
-        ),
-        re.compile(r"://|www\.|mailto:"),
+        frozenset(":"),
+        re.compile(rf"(?<![A-Za-z0-9])(?:[A-Za-z][A-Za-z0-9+-]{{1,12}}+://|mailto:){_ADDRESS}"),
+        re.compile(r":(?://|(?<=mailto:))"),
         trailing=True,
+    ),
+    SpanPattern(
+        "url", frozenset("."), re.compile(rf"(?<![A-Za-z0-9])www\.{_ADDRESS}"), re.compile(r"www\."), trailing=True
     ),
     SpanPattern(
         "url",
@@ -128,10 +135,10 @@ SPAN_PATTERNS = (
         re.compile(r"10\.[0-9]{4}"),
         trailing=True,
     ),
-    SpanPattern("identifier", _DIGITS, re.compile(rf"{_NAMED.pattern}{_WORD_ENDS}")),
-    SpanPattern("identifier", _DIGITS, re.compile(rf"{_CODED.pattern}{_WORD_ENDS}")),
+    SpanPattern("identifier", _DIGITS, re.compile(rf"{_NAMED.pattern}{_WORD_ENDS}"), _NUMBER_WITH_MORE),
+    SpanPattern("identifier", _DIGITS, re.compile(rf"{_CODED.pattern}{_WORD_ENDS}"), _NUMBER_WITH_MORE),
     SpanPattern("reference", frozenset("["), re.compile(r"\[[0-9]{1,4}(?:\s?[,;–-]\s?[0-9]{1,4}){0,30}\]")),
-    SpanPattern("quantity", _DIGITS, _QUANTITY),
+    SpanPattern("quantity", _DIGITS, _QUANTITY, _NUMBER_WITH_MORE),
     SpanPattern(
         "latex",
         frozenset("$\\"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
@@ -18,6 +19,9 @@ from rusbeir.translation.segments.span_patterns import (
 _SHORT_CHARS = 10_000
 _TRAILING = ".,;:!?'\"»”’*_…"
 _PAIR_CHARS = frozenset("<`$\\")
+_CHARS = _PAIR_CHARS.union(*(one.chars for one in SPAN_PATTERNS))
+"""All ASCII: of a text in UTF-8, what is left without the other bytes says which patterns need not be tried."""
+_OTHER_BYTES = bytes(set(range(256)) - set(map(ord, _CHARS)))
 _BRACKETS = {")": "(", "]": "[", "}": "{"}
 
 
@@ -43,15 +47,19 @@ def find_spans(text: str, glossary: Glossary | None = None) -> tuple[Span, ...]:
 
 def _search(text: str, glossary: Glossary | None) -> tuple[Span, ...]:
     found: list[Span] = []
-    chars = set(text)
-    for span_pattern in SPAN_PATTERNS:
-        if not span_pattern.chars.isdisjoint(chars) and (
-            span_pattern.trigger is None or span_pattern.trigger.search(text)
-        ):
-            for match in span_pattern.pattern.finditer(text):
+    chars = set(text.encode("utf-8", "surrogatepass").translate(None, _OTHER_BYTES).decode())
+    tried: re.Pattern[str] | None = None
+    wanted = True
+    for kind, some, pattern, trigger, trailing in SPAN_PATTERNS:
+        if some.isdisjoint(chars):
+            continue
+        # Neighbours may share a trigger.
+        if trigger is not tried:
+            tried, wanted = trigger, trigger is None or trigger.search(text) is not None
+        if wanted:
+            for match in pattern.finditer(text):
                 start, end = match.span()
-                end = _without_trailing(text, start, end) if span_pattern.trailing else end
-                found.append(Span(start, end, span_pattern.kind))
+                found.append(Span(start, _without_trailing(text, start, end) if trailing else end, kind))
     if not _PAIR_CHARS.isdisjoint(chars):
         for pair in PAIRS:
             found += _enclosed(pair, text)
