@@ -95,14 +95,14 @@ def published(out: str, *, quick: bool) -> list[tuple[str, str, str, str, bool]]
 
 
 @contextlib.contextmanager
-def node() -> Iterator[str]:
-    """The address of an Elasticsearch node of the tests'. SystemExit without Maven and a JDK to start it."""
+def node(heap: str = "512m") -> Iterator[str]:
+    """The address of a node of the tests', with that heap. SystemExit without Maven and a JDK to start it."""
     from tests.support import elastic_node
 
     if lacking := elastic_node.missing():
         raise SystemExit(f"The figures of Elasticsearch need {lacking}, or RUSBEIR_ES_URL.")
     with tempfile.TemporaryDirectory() as folder:
-        started = elastic_node.Node(jars=elastic_node.jars("8", Path(folder)), home=Path(folder) / "node")
+        started = elastic_node.Node(jars=elastic_node.jars("8", Path(folder)), home=Path(folder) / "node", heap=heap)
         started.start()
         try:
             yield started.url

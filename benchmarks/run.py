@@ -19,6 +19,9 @@ from typing import Any
 import rusbeir
 
 HERE = Path(__file__).parent
+RESULTS = HERE / "RESULTS.md"
+SCALE_HEADING = "## The whole path at MS MARCO's size"
+"""What follows it is written by scale.py, once; it takes an hour."""
 
 PACKAGES = [
     "rusbeir",
@@ -263,17 +266,18 @@ def _number(value: float) -> str:
 
 
 def write(found: list[dict[str, Any]]) -> None:
-    """Write the rows to RESULTS.md, with the machine and the versions."""
+    """Write the rows to RESULTS.md, with the machine and the versions; what scale.py wrote there stays."""
+    _, heading, scale = RESULTS.read_text(encoding="utf-8").partition(SCALE_HEADING)
     machine = f"{len(os.sched_getaffinity(0))} cores ({platform.machine()}), Python {platform.python_version()}"
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
-    (HERE / "RESULTS.md").write_text(
+    RESULTS.write_text(
         "# Benchmarks\n\n`make bench` and `make figures` write this, in one run of `python -m benchmarks.run`\n"
         f"on {machine}.\n{versions}.\n\n"
         "Russian words are forms of pymorphy3's dictionary drawn by Zipf's law, 50 a document; queries\n"
         "have six words; ids are included. Content words leave out the 150 commonest, which take the\n"
         "place of the stop words that analyzers drop; any words include them. The machine is\n"
         "shared: ratios of one run say more than seconds.\n\n"
-        f"{table(found)}\n",
+        f"{table(found)}\n" + (f"\n{heading}{scale}" if heading else ""),
         encoding="utf-8",
     )
 

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import memory
 from benchmarks.analysis import SEED, vocabulary, zipf_stream
 
 QUERY_WORDS = 6
@@ -275,9 +276,9 @@ def _build_memory(n_docs: int) -> dict[str, Any]:
         )
         assert process.stdout is not None
         process.stdout.readline()
-        before = peak = _tree_bytes(process.pid)
+        before = peak = memory.tree_bytes(process.pid)
         while process.poll() is None:
-            peak = max(peak, _tree_bytes(process.pid))
+            peak = max(peak, memory.tree_bytes(process.pid))
             time.sleep(0.1)
         answer = process.stdout.read()
         if process.returncode:
@@ -290,21 +291,6 @@ def _build_memory(n_docs: int) -> dict[str, Any]:
         "stream_bytes": before,
         **told,
     }
-
-
-def _tree_bytes(root: int) -> int:
-    """Proportional set size of a process and all below it; one that ends meanwhile counts as nothing."""
-    total, waiting = 0, [root]
-    while waiting:
-        folder = Path("/proc") / str(waiting.pop())
-        try:
-            lines = (folder / "smaps_rollup").read_text().splitlines()
-            total += sum(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:"))
-            for children in folder.glob("task/*/children"):
-                waiting += map(int, children.read_text().split())
-        except OSError:
-            continue
-    return total
 
 
 def _write_terms(folder: Path, n_docs: int, n_queries: int) -> None:

@@ -1,0 +1,217 @@
+"""The whole path of a corpus of MS MARCO's size: seconds, peak memory and disk of each step; in RESULTS.md.
+
+python -m benchmarks.scale [--docs 8841823] [--queries 6980] [--folder DIR] [--steps lexical,dense,elasticsearch]
+
+Documents are made: Russian words by Zipf's law, their number drawn from a log-normal distribution with the mean of MS
+MARCO's passages. Each step is a command of its own, as a user would type it. A folder that is given keeps what is made
+for another run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+import rusbeir
+from benchmarks import figures, memory, run
+from benchmarks.analysis import SEED, vocabulary
+from benchmarks.search import QUERY_WORDS, STOP_WORDS
+
+DOCS, QUERIES = 8_841_823, 6_980
+MEAN_WORDS = 56.0
+"""Of MS MARCO's passages (BEIR's table of data sets)."""
+SPREAD = 0.4
+"""Standard deviation of the logarithm of the number of words; our assumption, the table has the mean alone."""
+DEPTHS = (100, 1000)
+DIM = 384
+BLOCK = 10_000
+TABLE_ROWS = 1 << 16
+PAUSE_SECONDS = 0.2
+STEPS = ("lexical", "dense", "elasticsearch")
+
+
+class Step(NamedTuple):
+    """One command and what it took; peak_bytes is the largest proportional set size of its processes together."""
+
+    what: str
+    seconds: float
+    peak_bytes: int
+    disk_bytes: int
+    told: str
+    """Seconds of its parts, as the command itself tells them."""
+
+
+def make_data(folder: Path, n_docs: int, n_queries: int) -> None:
+    """A dataset in BEIR's layout: each query has one relevant document, drawn at random."""
+    words = vocabulary()
+    cumulative = np.cumsum(1 / np.arange(1, len(words) + 1))
+    cumulative /= cumulative[-1]
+    random = np.random.default_rng(SEED)
+    with (folder / "corpus.jsonl").open("w", encoding="utf-8") as file:
+        for start in range(0, n_docs, BLOCK):
+            n = min(BLOCK, n_docs - start)
+            lengths = np.maximum(1, random.lognormal(np.log(MEAN_WORDS) - SPREAD**2 / 2, SPREAD, n)).astype(np.int64)
+            ends = np.cumsum(lengths)
+            drawn = words[np.searchsorted(cumulative, random.random(int(ends[-1])), side="right")]
+            file.writelines(
+                f'{{"_id":"{start + row}","title":"","text":"{" ".join(drawn[end - length : end])}"}}\n'
+                for row, (end, length) in enumerate(zip(ends, lengths, strict=True))
+            )
+    weights = 1 / np.arange(1, len(words) + 1)
+    weights[:STOP_WORDS] = 0
+    ranks = random.choice(len(words), (n_queries, QUERY_WORDS), p=weights / weights.sum())
+    with (folder / "queries.jsonl").open("w", encoding="utf-8") as file:
+        file.writelines(f'{{"_id":"q{row}","text":"{" ".join(words[one])}"}}\n' for row, one in enumerate(ranks))
+    (folder / "qrels").mkdir()
+    with (folder / "qrels" / "test.tsv").open("w", encoding="utf-8") as file:
+        file.write("query-id\tcorpus-id\tscore\n")
+        file.writelines(f"q{row}\t{doc}\t1\n" for row, doc in enumerate(random.integers(0, n_docs, n_queries)))
+
+
+class RandomEncoder:
+    """Vectors of 384 dimensions that the text's bytes decide: what is measured is everything but a model."""
+
+    signature = "benchmarks.scale/1"
+
+    def __init__(self) -> None:
+        self._table = np.random.default_rng(SEED).standard_normal((TABLE_ROWS, DIM), dtype=np.float32)
+
+    def encode_queries(self, texts: list[str]) -> npt.NDArray[np.float32]:
+        numbers = np.array([zlib.crc32(text.encode()) for text in texts], dtype=np.uint64)
+        vectors = self._table[numbers % TABLE_ROWS] + self._table[numbers // TABLE_ROWS % TABLE_ROWS]
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors
+
+    encode_documents = encode_queries
+
+
+class Walk:
+    """Runs commands over one folder, each in processes of its own."""
+
+    def __init__(self, folder: Path, queries: int) -> None:
+        self.data, self.out, self.cache = folder / "data", folder / "results", folder / "cache"
+        self.queries = queries
+        self.steps: list[Step] = []
+
+    def run(self, what: str, *command: str) -> Any:
+        """Run `python -m` with a command, and note what it took; the JSON document that it prints."""
+        before, started, peak = self._disk(), time.perf_counter(), 0
+        with tempfile.TemporaryFile() as answer:
+            environment = {**os.environ, "RUSBEIR_CACHE": str(self.cache)}
+            process = subprocess.Popen([sys.executable, "-m", *command], stdout=answer, env=environment)
+            while process.poll() is None:
+                peak = max(peak, memory.tree_bytes(process.pid))
+                time.sleep(PAUSE_SECONDS)
+            if process.returncode:
+                raise SystemExit(f"python -m {' '.join(command)}: exit code {process.returncode}")
+            answer.seek(0)
+            found = json.loads(answer.read())
+        parts = found.get("rows", [found])[0].get("seconds") or {}
+        told = "; ".join(f"{name} {value:,.1f} s" for name, value in parts.items() if value)
+        self.steps.append(Step(what, time.perf_counter() - started, peak, self._disk() - before, told))
+        print(_line(self.steps[-1]), flush=True)
+        return found
+
+    def lexical(self) -> None:
+        """From files to a comparison, by BM25 on the embedded engine."""
+        self.run("load: where each document is in the file", "benchmarks.scale", "--load", str(self.data))
+        self._rusbeir("validate", "datasets", "validate", *self._place)
+        self._rusbeir("analyse and index", "index", *self._place)
+        self._bench("bm25")
+        self._bench("bm25(profile=raw)")
+        self._rusbeir("compare two systems", "compare", str(self.out / f"k{DEPTHS[-1]}"))
+
+    def dense(self) -> None:
+        """Vectors that are drawn, stored and searched exactly, from disk."""
+        self._bench("dense(python:benchmarks.scale.RandomEncoder,dtype=float16)")
+
+    def elasticsearch(self) -> None:
+        """The same terms in an index of an Elasticsearch node."""
+        with figures.node(heap="2g") as url:
+            os.environ["RUSBEIR_ES_URL"] = url
+            self._rusbeir("index on Elasticsearch", "index", *self._place, "--engine", "elasticsearch")
+            self._bench("bm25", engine="elasticsearch")
+
+    @property
+    def _place(self) -> list[str]:
+        return [str(self.data), "--lang", "ru", "--split", "test"]
+
+    def _bench(self, *systems: str, engine: str = "auto") -> None:
+        for depth in DEPTHS:
+            for system in systems:
+                self._rusbeir(
+                    f"bench {self.queries:,} queries, k={depth}: {system}"
+                    + (f", {engine}" if engine != "auto" else ""),
+                    *("bench", *self._place, "--system", system, "--engine", engine, "-k", str(depth)),
+                    *("--out", str(self.out / f"k{depth}")),
+                )
+
+    def _rusbeir(self, what: str, *arguments: str) -> Any:
+        return self.run(what, "rusbeir.cli", "--quiet", *arguments, "--json")
+
+    def _disk(self) -> int:
+        folders = [folder for folder in (self.cache, self.out) if folder.exists()]
+        return sum(path.stat().st_size for folder in folders for path in folder.rglob("*") if path.is_file())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--docs", type=int, default=DOCS)
+    parser.add_argument("--queries", type=int, default=QUERIES)
+    parser.add_argument("--folder", type=Path, help="where everything is kept; by default a temporary one")
+    parser.add_argument("--steps", default=",".join(STEPS))
+    parser.add_argument("--load", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.load:
+        dataset = rusbeir.load(options.load, language="ru", split="test")
+        print(json.dumps({"docs": len(dataset.corpus), "queries": len(dataset.queries)}))
+        return
+    with contextlib.ExitStack() as stack:
+        folder = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        walk = Walk(folder, options.queries)
+        if not walk.data.exists():
+            walk.data.mkdir(parents=True)
+            make_data(walk.data, options.docs, options.queries)
+        for step in options.steps.split(","):
+            getattr(walk, step)()
+    write(walk.steps, options.docs, options.queries)
+
+
+def write(steps: list[Step], n_docs: int, n_queries: int) -> None:
+    """Put the steps into RESULTS.md, after what the other benchmarks write there."""
+    text = run.RESULTS.read_text(encoding="utf-8").partition(run.SCALE_HEADING)[0].rstrip()
+    lines = [
+        text,
+        "",
+        run.SCALE_HEADING,
+        "",
+        f"`python -m benchmarks.scale --docs {n_docs} --queries {n_queries}` on {len(os.sched_getaffinity(0))} cores:",
+        f"{n_docs:,} made documents of {MEAN_WORDS:.0f} words in the mean, {n_queries:,} queries of {QUERY_WORDS}",
+        "content words. Seconds are of whole commands; memory counts the pages of mapped files.",
+        "",
+        "| step | seconds | peak MB | disk, GB | of which |",
+        "|---|---|---|---|---|",
+        *(f"| {_line(step)} |" for step in steps),
+    ]
+    run.RESULTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _line(step: Step) -> str:
+    sizes = f"{step.peak_bytes / 2**20:,.0f} | {step.disk_bytes / 2**30:.2f}"
+    return f"{step.what} | {step.seconds:,.1f} | {sizes} | {step.told}"
+
+
+if __name__ == "__main__":
+    main()
