@@ -14,7 +14,7 @@ import numpy.typing as npt
 from rusbeir import __version__
 from rusbeir.errors import BadInput
 from rusbeir.retrieval import models, user_code
-from rusbeir.retrieval.dense import encoded_corpus, vector_search
+from rusbeir.retrieval.dense import approximate, encoded_corpus, vector_search
 from rusbeir.retrieval.dense.embedding_store import EmbeddingStore
 from rusbeir.retrieval.dense.encoded_corpus import EncodedCorpus
 from rusbeir.retrieval.dense.encoder import Encoder, Vectors
@@ -52,7 +52,7 @@ UNREAD_SETTINGS = {
 MakeEncoder: TypeAlias = Callable[..., Encoder]
 
 OPTIONS = ("dtype", "index", "chunk", "stride")
-INDEXES = ("exact", "hnsw", *server_vectors.KINDS)
+INDEXES = ("exact", *approximate.KINDS, *server_vectors.KINDS)
 DTYPES = ("float32", "float16")
 
 RECALL_QUERIES = 200
@@ -68,7 +68,7 @@ class DenseSystem:
     encoder: Encoder
     dtype: str = "float32"
     index: str = "exact"
-    """How vectors are searched: exactly, by an HNSW graph, or on a server; what the latter miss is reported."""
+    """How vectors are searched: exactly, by an index of FAISS's, or on a server; what the latter miss is reported."""
     server: Server | None = None
     """That holds the index; None for an index on this machine."""
     chunk: int = 0
@@ -93,7 +93,7 @@ class DenseSystem:
     def _index(self) -> str:
         if self.server is not None:
             return server_vectors.signature(self.index, self.server)
-        return vector_search.HNSW_SIGNATURE if self.index == "hnsw" else self.index
+        return approximate.KINDS[self.index].signature if self.index in approximate.KINDS else self.index
 
     @property
     def _recipe(self) -> str:
@@ -111,13 +111,15 @@ class DenseSystem:
         encoded, reused = encoded_corpus.open_or_encode(
             place, corpus, store, encoder, self._passages, progress, name=self.name, model=self.model.name
         )
-        approximate: ApproximateIndex | None = None
+        index: ApproximateIndex | None = None
         if self.server is not None:
             key = IndexKey(signature=self.signature, fingerprint=fingerprint)
-            approximate = server_vectors.open_index(self.server, self.index, key, encoded, store, progress)
-        elif self.index == "hnsw":
-            path, (vectors, _) = place / vector_search.HNSW_FILE, store.map_vectors()
-            approximate = vector_search.HnswGraph(path=path, vectors=vectors, rows=encoded.rows, progress=progress)
+            index = server_vectors.open_index(self.server, self.index, key, encoded, store, progress)
+        elif self.index in approximate.KINDS:
+            index = approximate.FaissIndex(
+                kind=self.index, folder=place, vectors=store.map_vectors()[0], rows=encoded.rows, progress=progress,
+                name=self.name,
+            )  # fmt: skip
         return Prepared(
             retriever=DenseRetriever(
                 name=self.name,
@@ -126,7 +128,7 @@ class DenseSystem:
                 documents=store,
                 queries=EmbeddingStore(folder / "queries", "float32"),
                 encoded=encoded,
-                approximate=approximate,
+                approximate=index,
                 progress=progress,
             ),
             path=place,

@@ -1,30 +1,19 @@
-"""Search among vectors with FAISS: exactly, block by block in bounded memory, or approximately by an HNSW graph."""
+"""Exact search among vectors with FAISS, block by block in bounded memory."""
 
 from __future__ import annotations
 
 import mmap
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rusbeir.errors import BackendError, require
+from rusbeir.errors import require
 from rusbeir.retrieval.dense.encoder import Vectors
-from rusbeir.storage import atomic_file
-from rusbeir.types import Progress
 
 BLOCK_BYTES = 128 << 20
 
-NEIGHBOURS = 32
-EF_CONSTRUCTION = 200
-EF_SEARCH = 128
-HNSW_SIGNATURE = f"hnsw:{NEIGHBOURS}/{EF_CONSTRUCTION}/{EF_SEARCH}"
-HNSW_FILE = f"hnsw-{NEIGHBOURS}-{EF_CONSTRUCTION}.faiss"
-_ROWS_PER_ADD = 10_000
 _TIED = 2.0**-22
 """Scores that differ by this share of the highest one may be equal but for FAISS's rounding."""
 _NEAR = 1e-5
@@ -57,7 +46,7 @@ def search_exactly(
         heap.add_result(scores, places + start)
         del block
     heap.finalize()
-    scores, places = _break_ties(heap.D, heap.I)
+    scores, places = break_ties(heap.D, heap.I)
     tied = np.flatnonzero(scores[:, k - 1] - scores[:, -1] <= _TIED * np.abs(scores).max(1)) if k < len(rows) else ()
     scores, places = scores[:, :k].copy(), places[:, :k].copy()
     if len(tied):
@@ -104,52 +93,6 @@ def _search_by_sorting(
     return np.stack([scores for scores, _ in best]), np.stack([places for _, places in best])
 
 
-@dataclass(frozen=True, kw_only=True)
-class HnswGraph:
-    """FAISS's HNSW graph (Malkov and Yashunin, 2018) of some rows of vectors, which are then in memory.
-
-    The graph is built at the first search and saved at the path.
-    """
-
-    path: Path
-    vectors: npt.NDArray[Any]
-    rows: npt.NDArray[np.uint32]
-    progress: Progress
-    kind: str = "hnsw"
-
-    @property
-    def max_hits(self) -> int:
-        return len(self.rows)
-
-    def search(self, queries: Vectors, k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
-        """Inner products [n, k] and places [n, k], by falling score and then by place; -1 where it reaches fewer.
-
-        Raises BackendError where the file is damaged.
-        """
-        self._index.hnsw.efSearch = max(EF_SEARCH, k)
-        return _break_ties(*self._index.search(queries, k))
-
-    @cached_property
-    def _index(self) -> Any:
-        faiss = load_faiss()
-        if self.path.exists():
-            try:
-                return faiss.read_index(str(self.path))
-            except (RuntimeError, OSError) as error:
-                raise BackendError(
-                    f"The HNSW graph {self.path} is damaged. Remove it: `rusbeir cache clear embeddings`."
-                ) from error
-        index = faiss.IndexHNSWFlat(self.vectors.shape[1], NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
-        index.hnsw.efConstruction = EF_CONSTRUCTION
-        for start in range(0, len(self.rows), _ROWS_PER_ADD):
-            chosen = self.rows[start : start + _ROWS_PER_ADD]
-            index.add(np.ascontiguousarray(self.vectors[chosen], np.float32))
-            self.progress("build HNSW", start + len(chosen), len(self.rows))
-        with atomic_file(self.path) as file:
-            faiss.write_index(index, file.name)
-        return index
-
-
 def recall(found: Iterable[npt.ArrayLike], exact: Iterable[npt.ArrayLike]) -> float:
     """The share of the exact hits (one array of places a query) that were found, mean over the queries."""
     return float(np.mean([np.isin(best, places).mean() for places, best in zip(found, exact, strict=True)]))
@@ -160,7 +103,7 @@ def load_faiss() -> Any:
     return require("faiss", "Dense retrieval", "dense")
 
 
-def _break_ties(scores: Vectors, places: npt.NDArray[np.int64]) -> tuple[Vectors, npt.NDArray[np.int64]]:
+def break_ties(scores: Vectors, places: npt.NDArray[np.int64]) -> tuple[Vectors, npt.NDArray[np.int64]]:
     """The same hits with equal scores in the order of their places: FAISS leaves them in any order."""
     order = np.lexsort((places, -scores), axis=1)
     return np.take_along_axis(scores, order, 1), np.take_along_axis(places, order, 1)

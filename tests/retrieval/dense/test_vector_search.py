@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rusbeir.retrieval.dense import vector_search
+from rusbeir.retrieval.dense import approximate, vector_search
 from rusbeir.retrieval.dense.system import DenseRetriever, DenseSystem
 from rusbeir.retrieval.models import Model
-from rusbeir.types import Doc
+from rusbeir.types import Doc, silent
 from tests.support.toy_encoder import Docs, Toy, documents
 
 rng = np.random.default_rng(3)
@@ -131,21 +131,38 @@ def test_equal_documents_tie_in_corpus_order(fresh_cache):
     assert [doc_id for doc_id in hits if doc_id in {"d8", "d9"}] == ["d8", "d9"]
 
 
-def test_hnsw_reports_its_recall_and_is_built_once(fresh_cache, caplog):
+@pytest.mark.parametrize(("kind", "written"), [("hnsw", "|hnsw:32/200/128|"), ("ivf", "|ivf:4sqrt/40/0.03125/fp16|")])
+def test_an_approximate_index_reports_its_recall_and_is_built_once(kind, written, fresh_cache, caplog):
     docs = documents(400)
     queries = {doc.doc_id: doc.text for doc in list(docs)[:20]}
     exactly = system(Toy()).prepare(docs, "f").retriever.search(queries, 10)
-    approximate = system(Toy(), index="hnsw")
-    assert "|hnsw:32/200/128|" in approximate.signature
-    found = approximate.prepare(docs, "f").retriever.search(queries, 10)
+    searcher = system(Toy(), index=kind)
+    assert written in searcher.signature
+    found = searcher.prepare(docs, "f").retriever.search(queries, 10)
     shared = [len(set(found[query]) & set(exactly[query])) / 10 for query in queries]
     said = float(caplog.text.split("exact search is ")[1].split()[0].rstrip("."))
     assert said > 0.9
     assert np.mean(shared) == pytest.approx(said, abs=0.1), "either of two equal scores may be found"
-    graph = next(fresh_cache.rglob("hnsw-*.faiss"))
-    stamp = graph.stat().st_mtime_ns
-    assert approximate.prepare(docs, "f").retriever.search(queries, 10) == found
-    assert graph.stat().st_mtime_ns == stamp
+    file = next(fresh_cache.rglob(f"{kind}-*.faiss"))
+    stamp = file.stat().st_mtime_ns
+    assert searcher.prepare(docs, "f").retriever.search(queries, 10) == found
+    assert file.stat().st_mtime_ns == stamp
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("kind", sorted(approximate.KINDS))
+def test_the_size_told_beforehand_is_that_of_the_file(kind, tmp_path, caplog):
+    vectors = rng.standard_normal((5_000, 32)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    rows = np.arange(len(vectors), dtype=np.uint32)
+    index = approximate.FaissIndex(
+        kind=kind, folder=tmp_path, vectors=vectors, rows=rows, progress=silent, name="dense(toy)"
+    )
+    _, places = index.search(vectors[:50], 1)
+    told = approximate.KINDS[kind].bytes_of(*vectors.shape)
+    assert next(tmp_path.iterdir()).stat().st_size == pytest.approx(told, rel=0.02)
+    assert f"{told / 1e6:,.1f} MB" in caplog.text
+    assert (places[:, 0] == rows[:50]).mean() > 0.95, "a vector is its own nearest"
 
 
 class Counting:

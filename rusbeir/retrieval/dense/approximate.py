@@ -1,0 +1,153 @@
+"""Approximate search among vectors with FAISS, where exact search of every query takes too long: a graph or lists.
+
+Both indexes are built at the first search, saved, and held in memory while they are searched. How much they miss is
+measured by the one who searches (`DenseRetriever`).
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rusbeir.errors import BackendError
+from rusbeir.retrieval.dense.encoder import Vectors
+from rusbeir.retrieval.dense.vector_search import break_ties, load_faiss
+from rusbeir.storage import atomic_file
+from rusbeir.text import digest
+from rusbeir.types import Progress
+
+logger = logging.getLogger(__name__)
+
+NEIGHBOURS = 32
+EF_CONSTRUCTION = 200
+EF_SEARCH = 128
+LISTS_PER_ROOT = 4
+"""Lists of an inverted file for each unit of the square root of the number of vectors, as FAISS's guide advises."""
+TRAINING_PER_LIST = 40
+"""Vectors that the centre of a list is learned from; FAISS warns of fewer than 39."""
+PROBED_SHARE = 1 / 32
+LEAST_PROBED = 16
+_ROWS_PER_ADD = 10_000
+_SEED = 7
+
+
+class Kind(NamedTuple):
+    """A kind of index: what decides its hits, its size in bytes for n vectors, and an empty one to fill."""
+
+    signature: str
+    bytes_of: Callable[[int, int], int]
+    """n vectors of dim numbers -> bytes in memory and on disk."""
+    make: Callable[[npt.NDArray[Any], npt.NDArray[np.uint32]], Any]
+    """All vectors and the rows that are searched -> a FAISS index without vectors."""
+    prepare_search: Callable[[Any, int], None]
+    """Sets how far a search for k hits goes."""
+
+
+def _make_graph(vectors: npt.NDArray[Any], rows: npt.NDArray[np.uint32]) -> Any:
+    faiss = load_faiss()
+    index = faiss.IndexHNSWFlat(vectors.shape[1], NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
+    index.hnsw.efConstruction = EF_CONSTRUCTION
+    return index
+
+
+def _search_graph(index: Any, k: int) -> None:
+    index.hnsw.efSearch = max(EF_SEARCH, k)
+
+
+def _graph_bytes(n: int, dim: int) -> int:
+    """float32 vectors, twice as many links at the lowest level, and some 5 % for levels and offsets."""
+    return n * (4 * dim + 4 * 2 * NEIGHBOURS + 16)
+
+
+def count_lists(n: int) -> int:
+    """Lists for n vectors, each with enough vectors to learn its centre from."""
+    return max(1, min(round(LISTS_PER_ROOT * math.sqrt(n)), n // TRAINING_PER_LIST))
+
+
+def _make_lists(vectors: npt.NDArray[Any], rows: npt.NDArray[np.uint32]) -> Any:
+    faiss = load_faiss()
+    dim, n_lists = vectors.shape[1], count_lists(len(rows))
+    quantizer = faiss.IndexFlatIP(dim)
+    index = faiss.IndexIVFScalarQuantizer(
+        quantizer, dim, n_lists, faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT
+    )
+    n_training = min(len(rows), n_lists * TRAINING_PER_LIST)
+    chosen = np.sort(np.random.default_rng(_SEED).choice(len(rows), n_training, replace=False))
+    index.train(np.ascontiguousarray(vectors[rows[chosen]], np.float32))
+    return index
+
+
+def _search_lists(index: Any, k: int) -> None:
+    index.nprobe = min(index.nlist, max(LEAST_PROBED, round(index.nlist * PROBED_SHARE)))
+
+
+def _lists_bytes(n: int, dim: int) -> int:
+    """float16 vectors with their places, and float32 centres."""
+    return n * (2 * dim + 8) + count_lists(n) * 4 * dim
+
+
+KINDS = {
+    "hnsw": Kind(f"hnsw:{NEIGHBOURS}/{EF_CONSTRUCTION}/{EF_SEARCH}", _graph_bytes, _make_graph, _search_graph),
+    "ivf": Kind(
+        f"ivf:{LISTS_PER_ROOT}sqrt/{TRAINING_PER_LIST}/{PROBED_SHARE:g}/fp16", _lists_bytes, _make_lists, _search_lists
+    ),
+}
+"""A graph of neighbours (Malkov and Yashunin, 2018), and an inverted file: lists of the vectors near a centre."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaissIndex:
+    """An index of FAISS's over some rows of vectors, in a folder; it is built at the first search."""
+
+    kind: str
+    """A name of KINDS."""
+    folder: Path
+    vectors: npt.NDArray[Any]
+    rows: npt.NDArray[np.uint32]
+    progress: Progress
+    name: str
+    """The system's, for messages."""
+
+    @property
+    def max_hits(self) -> int:
+        return len(self.rows)
+
+    def search(self, queries: Vectors, k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
+        """Inner products [n, k] and places [n, k], by falling score and then by place; -1 where it reaches fewer.
+
+        Raises BackendError where the file is damaged.
+        """
+        KINDS[self.kind].prepare_search(self._index, k)
+        return break_ties(*self._index.search(queries, k))
+
+    @cached_property
+    def _index(self) -> Any:
+        faiss, kind = load_faiss(), KINDS[self.kind]
+        path = self.folder / f"{self.kind}-{digest(kind.signature, chars=8)}.faiss"
+        if path.exists():
+            try:
+                return faiss.read_index(str(path))
+            except (RuntimeError, OSError) as error:
+                raise BackendError(
+                    f"The {self.kind} index {path} is damaged. Remove it: `rusbeir cache clear embeddings`."
+                ) from error
+        logger.warning(
+            "%s: index=%s of %s vectors takes %s MB of memory and as much on disk.", self.name, self.kind,
+            f"{len(self.rows):,}", f"{kind.bytes_of(len(self.rows), self.vectors.shape[1]) / 1e6:,.1f}",
+        )  # fmt: skip
+        index = kind.make(self.vectors, self.rows)
+        for start in range(0, len(self.rows), _ROWS_PER_ADD):
+            chosen = self.rows[start : start + _ROWS_PER_ADD]
+            index.add(np.ascontiguousarray(self.vectors[chosen], np.float32))
+            self.progress(f"build {self.kind}", start + len(chosen), len(self.rows))
+        with atomic_file(path) as file:
+            faiss.write_index(index, file.name)
+        return index
