@@ -209,7 +209,7 @@ def bench(
             "search": search_seconds,
             "evaluate": evaluate_seconds,
         },
-        "bytes": {"index": ready.index_bytes} | _peak_rss(),
+        "bytes": {"index": ready.index_bytes} | ({"peak_rss": peak} if (peak := peak_rss()) else {}),
         **(_describe_spending(settings.clients) if settings.clients else {}),
         "run": str(run_path),
         "per_query": str(per_query_path),
@@ -468,15 +468,15 @@ def _present(
     return None
 
 
-def _peak_rss() -> dict[str, int]:
-    """{"peak_rss": the peak resident size of this process so far, in bytes}; {} on Windows, which is not asked."""
+def peak_rss() -> int:
+    """The peak resident size of this process so far, in bytes; 0 on Windows, which is not asked."""
     # On Linux getrusage includes the process that started this one; /proc gives this one's own peak.
     with contextlib.suppress(OSError):
         if own := re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text()):
-            return {"peak_rss": 1024 * int(own[1])}
+            return 1024 * int(own[1])
     try:
         import resource
     except ImportError:
-        return {}
+        return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {"peak_rss": peak if sys.platform == "darwin" else peak * 1024}
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -45,6 +46,9 @@ def bench(
             help="Measure a registered dataset whose counts differ from the registered ones, as 'NAME (differs)'.",
         ),
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only estimate time, disk and memory, from the first texts.")
+    ] = False,
     analyzers: options.Analyzers = None,
     signatures: Annotated[
         bool, typer.Option("--signatures", help="Also print each row's signature: everything that decides its scores.")
@@ -62,6 +66,12 @@ def bench(
     from rusbeir.experiment import ROWS, bench_all
 
     names = check_measures(measure or DEFAULT_MEASURES)
+    if dry_run:
+        _dry_run(
+            datasets, system or ["bm25"], as_json=as_json, engine=options.engine_at(engine, es_url), language=lang,
+            split=split, k=k,
+        )  # fmt: skip
+        return
     with output.progress() as progress:
         rows, failed = bench_all(
             datasets, system or ["bm25"], engine=options.engine_at(engine, es_url), language=lang, split=split, k=k,
@@ -92,6 +102,35 @@ def bench(
         output.note(f"rusbeir: {one.system} on {one.dataset} failed: {' '.join(str(one.error).split())}")
     if failed:
         raise typer.Exit(1)
+
+
+def _dry_run(datasets: Sequence[str], systems: Sequence[str], *, as_json: bool, **order: Any) -> None:
+    from rusbeir.forecast import forecast, refuse_full_disk
+
+    with output.progress() as progress:
+        found = [one for name in datasets for one in forecast(name, systems, progress=progress, **order)]
+    if as_json:
+        output.print_json({"version": __version__, "forecasts": [dataclasses.asdict(one) for one in found]})
+    else:
+        header = ["dataset", "system", "documents", "timed", "prepare", "queries", "search", "disk MB", "memory MB"]
+        rows = [
+            [
+                one.dataset,
+                one.system,
+                f"{one.n_docs:,}",
+                f"{one.sampled:,}",
+                output.format_duration(one.prepare_seconds),
+                f"{one.n_queries:,}",
+                output.format_duration(one.search_seconds),
+                *("not known" if size is None else f"{size / 1e6:,.1f}" for size in (one.disk_bytes, one.memory_bytes)),
+            ]
+            for one in found
+        ]
+        output.print_table(
+            header, rows, right=header[2:], shortened=["system", "dataset"], optional=["queries", "timed"]
+        )
+        output.note("From the first texts, with nothing in the cache. Endpoints were not asked.")
+    refuse_full_disk(found)
 
 
 def _print_rows(rows: list[dict[str, Any]], names: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import shutil
 import sys
@@ -179,3 +180,20 @@ def _show_bars() -> Iterator[Progress]:
 
     with bars:
         yield report
+
+
+def format_duration(seconds: float | None) -> str:
+    """Two units of time, such as 2 h 5 min.
+
+    >>> format_duration(7_500.0)
+    '2 h 5 min'
+    """
+    if seconds is None:
+        return "not known"
+    minutes = round(seconds / 60)
+    if minutes < 1:
+        return f"{math.ceil(seconds)} s"
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"

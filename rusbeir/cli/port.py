@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import math
 import re
 from pathlib import Path
 from typing import Annotated, Any
@@ -188,23 +187,6 @@ def _estimate_row(row: dict[str, Any]) -> list[str]:
         row["sends"] or "nobody",
         *(f"{volume[name]:,}" for name in ("segments", "unique", "chars")),
         f"{row['requests']:,}",
-        _duration(row["seconds"]),
+        output.format_duration(row["seconds"]),
         f"{row['cost']:,.2f}" if row["cost"] or not row["sends"] else "no price known",
     ]
-
-
-def _duration(seconds: float | None) -> str:
-    """Two units of time, such as 2 h 5 min.
-
-    >>> _duration(7_500.0)
-    '2 h 5 min'
-    """
-    if seconds is None:
-        return "not known"
-    minutes = round(seconds / 60)
-    if minutes < 1:
-        return f"{math.ceil(seconds)} s"
-    if minutes < 60:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"

@@ -58,6 +58,7 @@ class FusedSystem:
             analyse_seconds=sum(one.analyse_seconds for one in prepared),
             index_seconds=sum(one.index_seconds for one in prepared),
             index_bytes=sum(one.index_bytes for one in prepared),
+            resident_bytes=sum(one.resident_bytes for one in prepared),
             reused=all(one.reused for one in prepared),
         )
 

@@ -21,6 +21,8 @@ class Prepared:
     analyse_seconds: float = 0.0
     index_seconds: float = 0.0
     index_bytes: int = 0
+    resident_bytes: int = 0
+    """Of what a search holds in memory and what grows with the corpus: an approximate index."""
     reused: bool = False
     """Whether the index was there already; the seconds are then those of its build."""
 

@@ -127,6 +127,17 @@ def test_bench_several(rusbeir, beir):
     assert "bm25(profile=raw)" in outcome.out
 
 
+def test_bench_dry_run_measures_nothing(rusbeir, beir):
+    document = json.loads(rusbeir("bench", beir, beir, "--dry-run", "--json").out)
+    assert [(one["dataset"], one["system"], one["sampled"]) for one in document["forecasts"]] == [
+        ("small", "bm25", 3)
+    ] * 2
+    table = rusbeir("bench", beir, "--dry-run")
+    assert table.out.split()[:3] == ["disk", "memory", "dataset"]
+    assert "Endpoints were not asked." in table.err
+    assert not Path("results").exists()
+
+
 def test_self_retrieval_is_removed_before_the_cut_off(rusbeir, beir):
     (beir / "queries.jsonl").write_text('{"_id": "d1", "text": "кошка ловит мышей"}\n', encoding="utf-8")
     (beir / "qrels" / "test.tsv").write_text("d1\td2\t1\n")

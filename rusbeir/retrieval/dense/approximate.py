@@ -120,6 +120,11 @@ class FaissIndex:
     def max_hits(self) -> int:
         return len(self.rows)
 
+    @property
+    def size_bytes(self) -> int:
+        """In memory, and as much on disk."""
+        return KINDS[self.kind].bytes_of(len(self.rows), self.vectors.shape[1])
+
     def search(self, queries: Vectors, k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
         """Inner products [n, k] and places [n, k], by falling score and then by place; -1 where it reaches fewer.
 
@@ -141,7 +146,7 @@ class FaissIndex:
                 ) from error
         logger.warning(
             "%s: index=%s of %s vectors takes %s MB of memory and as much on disk.", self.name, self.kind,
-            f"{len(self.rows):,}", f"{kind.bytes_of(len(self.rows), self.vectors.shape[1]) / 1e6:,.1f}",
+            f"{len(self.rows):,}", f"{self.size_bytes / 1e6:,.1f}",
         )  # fmt: skip
         index = kind.make(self.vectors, self.rows)
         for start in range(0, len(self.rows), _ROWS_PER_ADD):

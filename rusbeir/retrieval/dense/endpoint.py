@@ -73,16 +73,16 @@ class EndpointEncoder:
         llm = self._llm
         if self.budget:
             self.budget.spend(sum(map(len, texts)))
+        if llm not in self.clients:
+            self.clients.append(llm)
+            logger.warning("Texts are sent to %s, to be encoded by %s.", llm.endpoint, llm.model)
         # OpenAI refuses a whole block because of one empty text.
         return asyncio.run(_ask(llm, [text if text.strip() else " " for text in texts]))
 
     @cached_property
     def _llm(self) -> Llm:
         llm = Llm.from_environment(self.model.name, price=self.model.price)
-        llm = replace(llm, max_answer_bytes=MAX_ANSWER_BYTES)
-        self.clients.append(llm)
-        logger.warning("Texts are sent to %s, to be encoded by %s.", llm.endpoint, llm.model)
-        return llm
+        return replace(llm, max_answer_bytes=MAX_ANSWER_BYTES)
 
 
 async def _ask(llm: Llm, texts: list[str]) -> Vectors:

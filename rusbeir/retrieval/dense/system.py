@@ -134,6 +134,7 @@ class DenseSystem:
             path=place,
             index_seconds=encoded.seconds,
             index_bytes=len(encoded.rows) * (store.dim or 0) * store.dtype.itemsize,
+            resident_bytes=index.size_bytes if isinstance(index, approximate.FaissIndex) else 0,
             reused=reused,
         )
 

@@ -1,0 +1,182 @@
+"""What a bench would take in time, disk and memory: the first documents and queries are timed on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from rusbeir.errors import BadInput
+from rusbeir.experiment import SystemLike, peak_rss, resolve_on
+from rusbeir.jobs import BudgetReached, CharBudget
+from rusbeir.retrieval import RunSettings, System
+from rusbeir.storage import cache_folder
+from rusbeir.types import Corpus, Dataset, MemoryCorpus, Progress, silent
+
+ENOUGH_SECONDS = 3.0
+"""Samples grow until one of them takes so long to prepare."""
+FIRST_SAMPLE = 64
+GROWTH = 4
+MOST_SAMPLED = 100_000
+"""Documents of a sample are in memory."""
+SAMPLED_QUERIES = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """What a system would take on a dataset with nothing of it in the cache."""
+
+    dataset: str
+    system: str
+    n_docs: int
+    n_queries: int
+    sampled: int
+    """Documents that were timed; 0 for a system that sends texts to an endpoint, where nothing was."""
+    prepare_seconds: float | None
+    search_seconds: float | None
+    disk_bytes: int | None
+    memory_bytes: int | None
+    """The peak of the sample, and what grows with the corpus."""
+
+
+class _NothingSent(CharBudget):
+    """Ends the work before the first text is sent."""
+
+    def spend(self, chars: int) -> None:
+        raise BudgetReached("A forecast sends nothing.")
+
+
+class _Measured(NamedTuple):
+    docs: int
+    prepare_seconds: float
+    search_seconds: float
+    disk_bytes: int
+    resident_bytes: int
+
+
+def forecast(
+    dataset: str | Path | Dataset,
+    systems: Sequence[SystemLike],
+    *,
+    engine: str = "auto",
+    language: str | None = None,
+    split: str | None = None,
+    k: int = 100,
+    progress: Progress = silent,
+) -> list[Forecast]:
+    """Time each system on growing samples of the dataset, and extend the last two in a straight line.
+
+    What a system caches is below a temporary folder in the cache; lemmas that are known already stay known.
+    Endpoints are not asked. Raises as `bench` does for what is missing.
+    """
+    loaded, resolved = resolve_on(dataset, systems, k, engine, language, split, progress)
+    return [_forecast(loaded, system, k, progress) for system in resolved]
+
+
+def refuse_full_disk(found: Sequence[Forecast]) -> None:
+    """Raises BadInput where all of it together does not fit on the disk of the cache."""
+    folder = cache_folder()
+    need, free = (
+        sum(one.disk_bytes or 0 for one in found),
+        shutil.disk_usage(next(one for one in (folder, *folder.parents) if one.exists())).free,
+    )
+    if need > free:
+        raise BadInput(
+            f"This would write {need / 1e9:,.1f} GB below {folder}, where {free / 1e9:,.1f} GB are free. "
+            "Set RUSBEIR_CACHE to a folder on a larger disk."
+        )
+
+
+def _forecast(dataset: Dataset, system: System, k: int, progress: Progress) -> Forecast:
+    n_docs, n_queries = len(dataset.corpus), len(dataset.queries)
+    measured: list[_Measured] = []
+    try:
+        for sample in _samples(dataset.corpus):
+            measured.append(_measure(dataset, sample, system, k))
+            progress(f"time {system.name}", len(sample), n_docs)
+            if measured[-1].prepare_seconds > ENOUGH_SECONDS:
+                break
+    except BudgetReached:
+        measured.clear()
+
+    def extended(field: str) -> float | None:
+        return _extend([(one.docs, getattr(one, field)) for one in measured], n_docs) if measured else None
+
+    search, disk, resident = extended("search_seconds"), extended("disk_bytes"), extended("resident_bytes")
+    return Forecast(
+        dataset=dataset.card.name,
+        system=system.name,
+        n_docs=n_docs,
+        n_queries=n_queries,
+        sampled=measured[-1].docs if measured else 0,
+        prepare_seconds=extended("prepare_seconds"),
+        search_seconds=None if search is None else search * n_queries,
+        disk_bytes=None if disk is None else round(disk),
+        memory_bytes=None if resident is None else peak_rss() + round(resident),
+    )
+
+
+def _samples(corpus: Corpus) -> Iterator[MemoryCorpus]:
+    """The first documents of the corpus, ever more of them, to all of it or as many as memory should hold."""
+    most, size = min(len(corpus), MOST_SAMPLED), FIRST_SAMPLE
+    while size < most:
+        yield MemoryCorpus(islice(corpus, size))
+        size *= GROWTH
+    yield MemoryCorpus(islice(corpus, most))
+
+
+def _measure(dataset: Dataset, sample: MemoryCorpus, system: System, k: int) -> _Measured:
+    asked = dict(islice(dataset.queries.items(), SAMPLED_QUERIES))
+    with _empty_cache() as folder:
+        settings = RunSettings(budget=_NothingSent(folder, 1))
+        started = time.perf_counter()
+        ready = system.prepare(sample, sample.sha256, settings)
+        prepared = time.perf_counter()
+        disk = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+        ready.retriever.search(asked, k)
+        searched = time.perf_counter()
+    return _Measured(
+        docs=len(sample),
+        prepare_seconds=prepared - started,
+        search_seconds=(searched - prepared) / len(asked),
+        disk_bytes=disk,
+        resident_bytes=ready.resident_bytes,
+    )
+
+
+@contextlib.contextmanager
+def _empty_cache() -> Iterator[Path]:
+    """A cache that holds the lemmas known so far and nothing else; it is removed in the end."""
+    cache, before = cache_folder(), os.environ.get("RUSBEIR_CACHE")
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache, prefix=".forecast.") as name:
+        (cache / "lemmas").mkdir(exist_ok=True)
+        (Path(name) / "lemmas").symlink_to(cache / "lemmas")
+        os.environ["RUSBEIR_CACHE"] = name
+        try:
+            yield Path(name)
+        finally:
+            if before is None:
+                del os.environ["RUSBEIR_CACHE"]
+            else:
+                os.environ["RUSBEIR_CACHE"] = before
+
+
+def _extend(points: Sequence[tuple[int, float]], n: int) -> float:
+    """The value at n of the straight line through the last two points, which never falls.
+
+    >>> _extend([(64, 3.0), (256, 5.0)], 448)
+    7.0
+    """
+    (n_last, last), slope = points[-1], points[-1][1] / points[-1][0]
+    if len(points) > 1:
+        n_before, before = points[-2]
+        slope = max(0.0, (last - before) / (n_last - n_before))
+    return last + slope * (n - n_last)
