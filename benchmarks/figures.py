@@ -21,7 +21,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks import frameworks, fuzz, hostile, judges, position, quality_control, run, source_bias, synthesis, walks
+from benchmarks import (
+    frameworks,
+    fuzz,
+    hostile,
+    judges,
+    nano,
+    position,
+    quality_control,
+    run,
+    source_bias,
+    synthesis,
+    walks,
+)
 from benchmarks.published import rows as planted_rows
 from rusbeir.report.reproduce import published_figures, reproduce
 
@@ -132,6 +144,11 @@ def made_figures() -> list[tuple[str, str, str, str, bool]]:
     return _bounded("synthesis", synthesis.rows()) + _bounded("quality_control", quality_control.rows())
 
 
+def nano_figures() -> list[tuple[str, str, str, str, bool]]:
+    """The same for small versions of datasets."""
+    return _bounded("nano", list(nano.rows()))
+
+
 def planted_figures() -> list[tuple[str, str, str, str, bool]]:
     """The same for faults planted in ports."""
     return _bounded("published", planted_rows())
@@ -176,6 +193,7 @@ def main() -> None:
                     speed_figures,
                     simulated_figures,
                     made_figures,
+                    nano_figures,
                     planted_figures,
                     framework_figures,
                 )

@@ -41,6 +41,7 @@ MODULES: dict[str, list[str] | None] = {
     "rusbeir.tuning": ["Tuned"],
     "rusbeir.audit": None,
     "rusbeir.synthesis": None,
+    "rusbeir.nano": None,
     "rusbeir.report.comparison": ["Comparison", "DatasetComparison", "LanguageComparison", "Pair", "SystemScore"],
     "rusbeir.report.site": ["write_site"],
     "rusbeir.jobs": None,

@@ -19,7 +19,7 @@ FLOORS = [
     {"analysis", "datasets", "jobs"},
     {"translation", "retrieval", "evaluation"},
     {"experiment", "tuning"},
-    {"report", "diagnostics", "synthesis", "audit", "mteb", "pyterrier", "forecast"},
+    {"report", "diagnostics", "synthesis", "nano", "audit", "mteb", "pyterrier", "forecast"},
     {"publishing"},
     {"cli"},
 ]

@@ -20,6 +20,7 @@ from rusbeir.cli.demo import demo
 from rusbeir.cli.eval import evaluate
 from rusbeir.cli.index import index
 from rusbeir.cli.judge import judge
+from rusbeir.cli.nano import nano
 from rusbeir.cli.options import SPELLINGS
 from rusbeir.cli.output import note
 from rusbeir.cli.port import port
@@ -51,6 +52,7 @@ for verb in (
     evaluate,
     index,
     judge,
+    nano,
     port,
     publish,
     report,

@@ -6,6 +6,7 @@ Each function works on the last axis, the systems, so that it takes one set of m
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from rusbeir.evaluation.significance import Floats
@@ -48,6 +49,12 @@ def spearman(first: Floats, second: Floats) -> Floats:
     """Spearman's rho, [...]: the correlation of the ranks, tied systems sharing a rank; 0 where either ties all."""
     one, other = (rankdata(values, axis=-1) - (values.shape[-1] + 1) / 2 for values in (first, second))
     return _divide((one * other).sum(axis=-1), np.sqrt((one**2).sum(axis=-1) * (other**2).sum(axis=-1)))
+
+
+def draw_systems(n_systems: int, samples: int, seed: int) -> NDArray[np.int64]:
+    """Places of resampled systems, [samples or fewer, systems]: a sample of one system again and again has no order."""
+    drawn: NDArray[np.int64] = np.random.default_rng(seed).integers(n_systems, size=(samples, n_systems))
+    return drawn[np.flatnonzero(np.ptp(drawn, axis=1))]
 
 
 def count_queries_needed(scores: Floats, *, agreement: float = 0.9, seed: int = 0) -> int | None:

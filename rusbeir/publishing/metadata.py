@@ -79,6 +79,7 @@ class Published:
             "rewrite": "with documents that a language model rewrote, made of",
             "queries": "with queries that a language model wrote, made of the documents of",
             "qc": "whose judgements a language model and several rankers checked, made of",
+            "nano": "a small version of",
         }.get(self.evidence.made_by)
         text = f"A retrieval benchmark in {english_name(self.card.language)}"
         if how and origin:

@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 
 from rusbeir.datasets.formats.records import read_tsv
 from rusbeir.errors import BadInput, option
-from rusbeir.evaluation.rankings import kendall, tau_ap
+from rusbeir.evaluation.rankings import draw_systems, kendall, tau_ap
 from rusbeir.evaluation.significance import Figure, Floats, resample_means
 from rusbeir.report.rankings import MIN_SYSTEMS, find_reversals
 from rusbeir.report.task_scores import TaskScores, find_task, read_task_scores
@@ -195,10 +195,7 @@ def _draw(
     original: TaskScores, port: TaskScores, systems: Sequence[str], means: Sequence[Floats], seed: int
 ) -> tuple[list[Floats], tuple[int, int] | None]:
     """Means of resampled systems on both sides, [samples, systems], over resampled queries where these are known."""
-    random = np.random.default_rng(seed)
-    # A sample of one system again and again has no order.
-    chosen = random.integers(len(systems), size=(SAMPLES, len(systems)))
-    chosen = chosen[np.ptp(chosen, axis=1) > 0]
+    chosen = draw_systems(len(systems), SAMPLES, seed)
     queries = [list(next(iter(task.per_query.values()), ())) for task in (original, port)]
     if not all(queries):
         return [side[chosen] for side in means], None

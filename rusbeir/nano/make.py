@@ -1,0 +1,209 @@
+"""Make a small version of a dataset: its queries, hard negatives of lexical and dense systems, all grades."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rusbeir import __version__
+from rusbeir.datasets import write_beir
+from rusbeir.datasets.formats.beir import describe_source
+from rusbeir.errors import BadInput, option
+from rusbeir.evaluation import check_measures, deepest, evaluate
+from rusbeir.experiment import UNCUT_DEPTH, resolve_on
+from rusbeir.nano.agreement import Agreement, list_parts, measure_agreement
+from rusbeir.nano.choice import choose_queries, find_relevant, keep_queries
+from rusbeir.retrieval import RunSettings, System, check_names
+from rusbeir.retrieval.run_cache import CachedSystem
+from rusbeir.retrieval.system import check_available
+from rusbeir.types import Dataset, Progress, Run, silent
+
+POOL = ("bm25", "bm25(profile=raw)", "dense(multilingual-e5-small)")
+HELD_OUT = (
+    "bm25(profile=grams)",
+    "bm25(profile=grams,k1=8.0,b=1.0)",
+    "bm25(profile=grams,k1=0.1,b=0.0)",
+    "bm25(profile=blend)",
+    "bm25(profile=raw,k1=0.1,b=0.0)",
+    "bm25(k1=8.0,b=1.0)",
+)
+QUERIES, DEPTH, OTHERS = 200, 20, 500
+MIN_QUERIES = 2
+"""Of one query nothing can be resampled."""
+MIN_SYSTEMS = 4
+"""That an order needs."""
+TWIN = 0.9
+"""From this share of the first ten hits in common on, a system is a twin of one that chose."""
+_FIRST = 10
+_LEAST_DEPTH = 100
+"""Hits that are searched for, as `bench` does: of equal scores at a cut-off the same ones count."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """Systems on one dataset, searched once, with the measure that they are compared by."""
+
+    dataset: Dataset
+    measure: str
+    settings: RunSettings
+
+    def search(self, system: System, depth: int) -> Run:
+        """The run of the dataset's queries, from the cache where it has one."""
+        suffixes = self.dataset.card.self_suffixes
+        cached = CachedSystem(system=system, self_suffixes=suffixes)
+        ready = cached.prepare(self.dataset.corpus, self.dataset.fingerprint, self.settings)
+        return ready.retriever.search(self.dataset.queries, depth)
+
+    def score(self, run: Run) -> dict[str, float]:
+        """query id -> value of the measure."""
+        found = evaluate(self.dataset.qrels, run, self.measure).per_query
+        return {query_id: row[self.measure] for query_id, row in found.items()}
+
+
+def make_nano(
+    dataset: str | Path | Dataset,
+    *,
+    to: str | Path,
+    systems: Sequence[str] = POOL,
+    held_out: Sequence[str] = HELD_OUT,
+    queries: int = QUERIES,
+    depth: int = DEPTH,
+    others: int = OTHERS,
+    measure: str = "nDCG@10",
+    seed: int = 0,
+    engine: str = "auto",
+    language: str | None = None,
+    split: str | None = None,
+    progress: Progress = silent,
+) -> dict[str, Any]:
+    """Write a small version of the dataset into the new folder to, and return a report (docs/json.md).
+
+    systems choose: queries are a random sample whose mean scores by them are those of all queries; documents are the
+    judged ones of these queries, the first `depth` hits of every system, and others at random. held_out systems did
+    not choose; they are searched on both sides and give the agreement, which the folder's card repeats. A held-out
+    system that finds the same documents as one that chose is named as its twin and left out.
+    Raises BadInput for a folder that holds something, too few queries with a relevant document, and fewer than four
+    held-out systems that are not twins.
+
+    >>> make_nano("scifact", to="nano-scifact", queries=150)["agreement"]["kendall"]["value"]  # doctest: +SKIP
+    """
+    to = Path(to)
+    if to.exists() and (not to.is_dir() or any(to.iterdir())):
+        raise BadInput(f"{to} holds something else. Choose a new folder, or empty it.")
+    for name, value, least in (("queries", queries, MIN_QUERIES), ("depth", depth, 1), ("others", others, 0)):
+        if value < least:
+            raise BadInput(f"{option(name, value)}: give at least {least}.")
+    (name,) = check_measures([measure])
+    pool, held = _read_systems(systems, held_out)
+    deep = max(depth, deepest([name]) or UNCUT_DEPTH, _LEAST_DEPTH)
+    source, resolved = resolve_on(dataset, [*pool, *held], deep, engine, language, split, progress)
+    source.refuse_spaced_ids()
+    whole = _keep_relevant(source, queries)
+    for system in resolved:
+        check_available(system)
+    full = Bench(dataset=whole, measure=name, settings=RunSettings(progress=progress))
+    runs = {system.name: full.search(system, deep) for system in resolved}
+    scores = {system: full.score(run) for system, run in runs.items()}
+    chose, judges = ([system.name for system in part] for part in (resolved[: len(pool)], resolved[len(pool) :]))
+
+    twins = dict(_find_twins(judges, chose, runs))
+    left = [system for system in resolved[len(pool) :] if system.name not in twins]
+    if len(left) < MIN_SYSTEMS:
+        raise BadInput(
+            f"{len(left)} held-out systems are left, and an order needs {MIN_SYSTEMS}. Name others with "
+            f"{option('held_out')}" + (f"; twins of systems that chose: {', '.join(twins)}." if twins else ".")
+        )
+    small = keep_queries(
+        whole, _choose(whole, [scores[one] for one in chose], queries, seed), [runs[one] for one in chose],
+        depth=depth, others=others, seed=seed,
+    )  # fmt: skip
+    nano = Bench(dataset=small, measure=name, settings=full.settings)
+    agreement = measure_agreement(
+        name,
+        {system.name: scores[system.name] for system in left},
+        {system.name: nano.score(nano.search(system, deep)) for system in left},
+        seed=seed,
+    )
+    recipe = {"systems": chose, "depth": depth, "others": others, "seed": seed}
+    return _write(small, source, to, recipe, agreement, twins)
+
+
+def _read_systems(systems: Sequence[str], held_out: Sequence[str]) -> tuple[list[Any], list[Any]]:
+    """The specs of both. Raises BadInput for no system, one given twice, and one held out that chose."""
+    if not systems:
+        raise BadInput(f"No system chooses: name one with {option('system')}.")
+    pool, held = (list(map(check_names, part)) for part in (systems, held_out))
+    names = [str(one) for one in (*pool, *held)]
+    if twice := next((one for one in names if names.count(one) > 1), None):
+        raise BadInput(f"{twice} is given twice; a system chooses or is held out, once.")
+    chose = {part for one in pool for part in list_parts(one)}
+    if mixed := next((one for one in held if list_parts(one) <= chose), None):
+        raise BadInput(f"{mixed} is made of systems that choose, so it cannot be held out.")
+    return pool, held
+
+
+def _keep_relevant(source: Dataset, queries: int) -> Dataset:
+    """The dataset with the queries that have a relevant document in the corpus."""
+    qrels = find_relevant(source)
+    if not qrels:
+        raise BadInput(f"{source.card.name}: no query has a relevant document in the corpus.")
+    if len(qrels) <= queries:
+        raise BadInput(
+            f"{source.card.name} has {len(qrels):,} queries with a relevant document, so {queries:,} do not make it "
+            f"smaller. Ask for fewer with {option('queries')}."
+        )
+    return replace(source, queries={query_id: source.queries[query_id] for query_id in qrels}, qrels=qrels)
+
+
+def _choose(whole: Dataset, scores: Sequence[Mapping[str, float]], n: int, seed: int) -> list[str]:
+    """The ids of n queries that are like all in their scores by each system and in how many documents are judged."""
+    sizes = [np.log(len(grades)) for grades in whole.qrels.values()]
+    query_ids = list(whole.qrels)
+    variables = np.array([*([one[query_id] for query_id in query_ids] for one in scores), sizes])
+    return [query_ids[place] for place in choose_queries(variables, n, seed)]
+
+
+def _find_twins(judges: Sequence[str], chose: Sequence[str], runs: Mapping[str, Run]) -> Iterator[tuple[str, str]]:
+    """Held-out systems, each with one that chose and shares TWIN or more of its first ten hits."""
+    first = {name: {query_id: set(list(hits)[:_FIRST]) for query_id, hits in run.items()} for name, run in runs.items()}
+    for judge in judges:
+        for one in chose:
+            shares = [len(hits & first[one][query_id]) / len(hits) for query_id, hits in first[judge].items() if hits]
+            if shares and sum(shares) / len(shares) >= TWIN:
+                yield judge, one
+                break
+
+
+def _write(
+    small: Dataset, source: Dataset, to: Path, recipe: dict[str, Any], agreement: Agreement, twins: dict[str, str]
+) -> dict[str, Any]:
+    found = {**agreement.to_dict(), "twins": twins}
+    card = replace(
+        source.card,
+        name=f"{source.card.name}@nano",
+        revision="",
+        provenance={
+            "made_by": f"rusbeir {__version__}, nano",
+            "source": describe_source(source.card, source.fingerprint),
+            "recipe": recipe,
+            "agreement": found,
+        },
+    )
+    small = replace(small, card=card)
+    write_beir(small, to)
+    return {
+        "version": __version__,
+        "dataset": card.name,
+        "language": card.language,
+        "fingerprint": small.fingerprint,
+        "documents": {"full": len(source.corpus), "nano": len(small.corpus)},
+        "queries": {"full": len(source.queries), "nano": len(small.queries)},
+        "judgements": {"full": sum(map(len, source.qrels.values())), "nano": sum(map(len, small.qrels.values()))},
+        **recipe,
+        "agreement": found,
+        "to": str(to),
+    }
