@@ -18,8 +18,9 @@ import sys
 import tempfile
 import time
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +39,14 @@ DEPTHS = (100, 1000)
 DIM = 384
 BLOCK = 10_000
 TABLE_ROWS = 1 << 16
-PAUSE_SECONDS = 0.2
+PAUSE_SECONDS = 1.0
+LOAD, INDEX = "load: find each document in the file", "analyse and index"
+BOUNDS = {
+    LOAD: {"seconds": 120},
+    INDEX: {"seconds": 600, "GB": 2},
+    f"bench, k={DEPTHS[-1]}: bm25": {"search": 30},
+}
+"""What is claimed of a step."""
 STEPS = ("lexical", "dense", "elasticsearch")
 
 
@@ -49,8 +57,24 @@ class Step(NamedTuple):
     seconds: float
     peak_bytes: int
     disk_bytes: int
-    told: str
+    parts: dict[str, float]
     """Seconds of its parts, as the command itself tells them."""
+
+    @property
+    def claimed(self) -> str:
+        """What the step is held to, and whether it differs."""
+        found = {"seconds": self.seconds, "GB": self.peak_bytes / 1e9, **self.parts}
+        bounds = BOUNDS.get(self.what, {})
+        return "; ".join(
+            f"{name} ≤ {most:g}" + (" (differs)" if found[name] > most else "") for name, most in bounds.items()
+        )
+
+    @property
+    def line(self) -> str:
+        """A row of the table in RESULTS.md."""
+        parts = "; ".join(f"{name} {value:,.1f}" for name, value in self.parts.items())
+        sizes = f"{self.peak_bytes / 2**20:,.0f} | {self.disk_bytes / 2**30:.2f}"
+        return f"| {self.what} | {self.seconds:,.1f} | {sizes} | {parts} | {self.claimed} |"
 
 
 def make_data(folder: Path, n_docs: int, n_queries: int) -> None:
@@ -100,13 +124,12 @@ class RandomEncoder:
 class Walk:
     """Runs commands over one folder, each in processes of its own."""
 
-    def __init__(self, folder: Path, queries: int) -> None:
+    def __init__(self, folder: Path) -> None:
         self.data, self.out, self.cache = folder / "data", folder / "results", folder / "cache"
-        self.queries = queries
         self.steps: list[Step] = []
 
-    def run(self, what: str, *command: str) -> Any:
-        """Run `python -m` with a command, and note what it took; the JSON document that it prints."""
+    def _run(self, what: str, parts: Sequence[str], *command: str) -> None:
+        """Run `python -m` with a command that prints JSON, and note what it took; parts are seconds that it tells."""
         before, started, peak = self._disk(), time.perf_counter(), 0
         with tempfile.TemporaryFile() as answer:
             environment = {**os.environ, "RUSBEIR_CACHE": str(self.cache)}
@@ -118,17 +141,17 @@ class Walk:
                 raise SystemExit(f"python -m {' '.join(command)}: exit code {process.returncode}")
             answer.seek(0)
             found = json.loads(answer.read())
-        parts = found.get("rows", [found])[0].get("seconds") or {}
-        told = "; ".join(f"{name} {value:,.1f} s" for name, value in parts.items() if value)
-        self.steps.append(Step(what, time.perf_counter() - started, peak, self._disk() - before, told))
-        print(_line(self.steps[-1]), flush=True)
-        return found
+        seconds = time.perf_counter() - started
+        row = found.get("rows", [found])[0]
+        told = {name: row["seconds"][name] for name in parts}
+        self.steps.append(Step(what, seconds, peak, self._disk() - before, told))
+        print(self.steps[-1].line, flush=True)
 
     def lexical(self) -> None:
         """From files to a comparison, by BM25 on the embedded engine."""
-        self.run("load: where each document is in the file", "benchmarks.scale", "--load", str(self.data))
+        self._run(LOAD, (), "benchmarks.scale", "--load", str(self.data))
         self._rusbeir("validate", "datasets", "validate", *self._place)
-        self._rusbeir("analyse and index", "index", *self._place)
+        self._rusbeir(INDEX, "index", *self._place)
         self._bench("bm25")
         self._bench("bm25(profile=raw)")
         self._rusbeir("compare two systems", "compare", str(self.out / f"k{DEPTHS[-1]}"))
@@ -152,14 +175,14 @@ class Walk:
         for depth in DEPTHS:
             for system in systems:
                 self._rusbeir(
-                    f"bench {self.queries:,} queries, k={depth}: {system}"
-                    + (f", {engine}" if engine != "auto" else ""),
+                    f"bench, k={depth}: {system}" + (f", {engine}" if engine != "auto" else ""),
                     *("bench", *self._place, "--system", system, "--engine", engine, "-k", str(depth)),
                     *("--out", str(self.out / f"k{depth}")),
                 )
 
-    def _rusbeir(self, what: str, *arguments: str) -> Any:
-        return self.run(what, "rusbeir.cli", "--quiet", *arguments, "--json")
+    def _rusbeir(self, what: str, *arguments: str) -> None:
+        parts = {"index": ("analyse", "index"), "bench": ("search", "evaluate")}.get(arguments[0], ())
+        self._run(what, parts, "rusbeir.cli", "--quiet", *arguments, "--json")
 
     def _disk(self) -> int:
         folders = [folder for folder in (self.cache, self.out) if folder.exists()]
@@ -180,37 +203,35 @@ def main() -> None:
         return
     with contextlib.ExitStack() as stack:
         folder = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        walk = Walk(folder, options.queries)
+        walk = Walk(folder)
         if not walk.data.exists():
             walk.data.mkdir(parents=True)
             make_data(walk.data, options.docs, options.queries)
         for step in options.steps.split(","):
             getattr(walk, step)()
     write(walk.steps, options.docs, options.queries)
+    sys.exit(any("differs" in step.claimed for step in walk.steps))
 
 
 def write(steps: list[Step], n_docs: int, n_queries: int) -> None:
-    """Put the steps into RESULTS.md, after what the other benchmarks write there."""
-    text = run.RESULTS.read_text(encoding="utf-8").partition(run.SCALE_HEADING)[0].rstrip()
-    lines = [
-        text,
-        "",
-        run.SCALE_HEADING,
-        "",
-        f"`python -m benchmarks.scale --docs {n_docs} --queries {n_queries}` on {len(os.sched_getaffinity(0))} cores:",
-        f"{n_docs:,} made documents of {MEAN_WORDS:.0f} words in the mean, {n_queries:,} queries of {QUERY_WORDS}",
-        "content words. Seconds are of whole commands; memory counts the pages of mapped files.",
-        "",
-        "| step | seconds | peak MB | disk, GB | of which |",
-        "|---|---|---|---|---|",
-        *(f"| {_line(step)} |" for step in steps),
-    ]
-    run.RESULTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def _line(step: Step) -> str:
-    sizes = f"{step.peak_bytes / 2**20:,.0f} | {step.disk_bytes / 2**30:.2f}"
-    return f"{step.what} | {step.seconds:,.1f} | {sizes} | {step.told}"
+    """Put the steps into RESULTS.md, below what run.py writes there, in the place of earlier ones of the same name."""
+    text, _, before = run.RESULTS.read_text(encoding="utf-8").partition(run.SCALE_HEADING)
+    rows = {
+        line.split(" | ")[0]: line for line in before.splitlines() if line.startswith("| ") and "| step |" not in line
+    }
+    rows |= {f"| {step.what}": step.line for step in steps}
+    cores = len(os.sched_getaffinity(0))
+    run.RESULTS.write_text(
+        f"{text.rstrip()}\n\n{run.SCALE_HEADING}\n\n"
+        f"`python -m benchmarks.scale --docs {n_docs} --queries {n_queries}` on {cores} cores.\n\n"
+        f"{n_docs:,} made documents of {MEAN_WORDS:.0f} words in the mean, {n_queries:,} queries of {QUERY_WORDS}\n"
+        "content words. Seconds are of whole commands; memory is that of all processes of the command\n"
+        "and counts the pages of mapped files.\n\n"
+        "| step | seconds | peak MB | disk, GB | of which, seconds | claimed |\n|---|---|---|---|---|---|\n"
+        + "\n".join(rows.values())
+        + "\n",
+        encoding="utf-8",
+    )
 
 
 if __name__ == "__main__":
