@@ -56,6 +56,13 @@ def port(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Ask again for what failed; with --translator, ask another one.")
     ] = False,
+    retry_segments: Annotated[
+        Path | None,
+        typer.Option(
+            "--retry-segments",
+            help="Translate again the segments that this file names, as rusbeir validity --attribute writes it.",
+        ),
+    ] = None,
     keep_untranslated: Annotated[
         bool,
         typer.Option("--keep-untranslated", help="Write the dataset even if texts came back unchanged."),
@@ -76,7 +83,9 @@ def port(
     from rusbeir.translation.port.api import port as port_one
     from rusbeir.translation.port.fields import FIELDS
 
-    if translator is None and not retry_failed:
+    if retry_segments is not None and len(datasets) > 1:
+        raise BadInput("--retry-segments names segments of one dataset: port them one by one.")
+    if translator is None and not (retry_failed or retry_segments):
         raise BadInput(f"Name a translator with --translator: {', '.join(names())}, or python:module.function.")
     if export is not None and len(datasets) > 1:
         raise BadInput("--export takes the pairs of one dataset: port them one by one.")
@@ -110,6 +119,7 @@ def port(
         budget_chars=budget_chars,
         budget_cost=budget_cost,
         retry_failed=retry_failed,
+        retry_segments=retry_segments,
         keep_untranslated=keep_untranslated,
         export=export,
         **order,
@@ -150,11 +160,18 @@ def _port(folders: dict[str, Path], *, as_json: bool, **order: Any) -> None:
                     f"{row['name']}: {row['kept']:,} segments stay untranslated, see {row['out']}/qa/failures.jsonl. "
                     "--retry-failed --translator OTHER asks another for them."
                 )
+        for row in written:
+            if retried := row.get("retried"):
+                failed = f" {retried['failed']:,} failed and keep their old one." if retried["failed"] else ""
+                output.note(
+                    f"{row['name']}: {retried['changed']:,} segments have a new translation (see "
+                    f"{row['out']}/qa/retried.jsonl), {retried['same']:,} came back the same.{failed}"
+                )
         output.note(f"Check it: rusbeir audit check {written[-1]['out']}")
         output.note(f"Then measure it: rusbeir bench {written[-1]['out']}")
     for problem in problems:
         output.note(f"rusbeir: {problem}")
-    if problems:
+    if problems or any(row.get("retried", {}).get("failed") for row in reports):
         raise typer.Exit(1)
 
 

@@ -11,7 +11,7 @@ from typing import IO, Any, TypeAlias, Unpack
 from rusbeir.datasets.loading import take_split
 from rusbeir.datasets.registry import find_entry
 from rusbeir.datasets.writing import name_qrels_file
-from rusbeir.errors import BackendError, option
+from rusbeir.errors import BackendError, BadInput, option
 from rusbeir.jobs import Budget, Journal, Task
 from rusbeir.storage import atomic_file
 from rusbeir.text import digest
@@ -30,7 +30,8 @@ from rusbeir.translation.port.folder import (
     write_source_path,
 )
 from rusbeir.translation.port.output import ported_card
-from rusbeir.translation.port.plan import Plan, Translators, make_entries
+from rusbeir.translation.port.plan import Plan, TranslatorEntry, Translators, make_entries
+from rusbeir.translation.port.retries import Retry, finish_round, read_rounds
 from rusbeir.translation.port.runner import Tell, run_to_end, translate_pending
 from rusbeir.translation.segments.glossary import Glossary, read_glossary
 from rusbeir.translation.tm.pairs import write_pairs
@@ -66,6 +67,7 @@ def port(
     budget_chars: int | None = None,
     budget_cost: float | None = None,
     retry_failed: bool = False,
+    retry_segments: str | Path | None = None,
     keep_untranslated: bool = False,
     export: str | Path | None = None,
     progress: Progress = silent,
@@ -79,10 +81,11 @@ def port(
     Whatever was translated before by these translators into this folder is not asked for again. The options are
     those of the translators (memory=, model=, llm=, …); translator None means those of the port in out,
     which is resumed. retry_failed asks again for what has failed; with keep_untranslated, texts that came
-    back unchanged may stay so in the dataset. tell is called with a line for a person before
-    anything is sent. Raises Incomplete where texts are left without a translation,
-    in which case no dataset is written; BackendError where the service or a budget stopped the work, all that was
-    answered being kept; BadInput for a folder that contains another port.
+    back unchanged may stay so in the dataset. retry_segments, a file of segments (docs/validity.md), asks the
+    translators for these alone in a finished port, whoever translated the rest; one that fails keeps its translation.
+    tell is called with a line for a person before anything is sent. Raises Incomplete where texts are left without a
+    translation, in which case no dataset is written; BackendError where the service or a budget stopped the work, all
+    that was answered being kept; BadInput for a folder that contains another port.
 
     >>> rusbeir.port("xquad/en", to="ru", translator="memory", memory="pairs.tsv", out="out")  # doctest: +SKIP
     """
@@ -118,10 +121,12 @@ def port(
         # Which documents are drawn depends on the judgements.
         **({} if sample is None else {"splits": ",".join(source.splits)}),
     }
-    with open_port_folder(Path(out), meta, given, more=retry_failed, formerly=fingerprints.values()) as (
-        journal,
-        chain,
-    ):
+    if retry_segments is not None and retry_failed:
+        raise BadInput(f"{option('retry_failed', True)} and {option('retry_segments')} are two steps: give one first.")
+    retry = Retry(path=Path(retry_segments), entries=given) if retry_segments is not None else None
+    # The translators of a retry are asked for its segments alone.
+    more, asked = (retry_failed, given) if retry is None else (True, ())
+    with open_port_folder(Path(out), meta, asked, more=more, formerly=fingerprints.values()) as (journal, chain):
         if isinstance(dataset, Path) or (isinstance(dataset, str) and not find_entry(dataset)):
             write_source_path(Path(out), Path(dataset))
         return PortJob(
@@ -136,7 +141,12 @@ def port(
             budget=Budget(journal, chars=budget_chars, cost=budget_cost),
             progress=progress,
             tell=tell,
-        ).run(retry_failed=retry_failed, keep_untranslated=keep_untranslated, export=Path(export) if export else None)
+        ).run(
+            retry_failed=retry_failed,
+            retry=retry,
+            keep_untranslated=keep_untranslated,
+            export=Path(export) if export else None,
+        )
 
 
 @contextlib.contextmanager
@@ -164,7 +174,7 @@ def translate_texts(
         plan = Plan(language=source, glossary=None, entries=chain)
         journal.add(plan.tasks(texts, plan.steps[0]))
         # What later steps were given before lacks the new texts.
-        journal.set_meta({f"cut {step.number}": "" for step in plan.steps[1:]})
+        journal.set_meta({step.cut_mark: "" for step in plan.steps[1:]})
         budget = Budget(journal, chars=budget_chars, cost=budget_cost)
         run_to_end(
             translate_pending(plan, journal, source=source, target=target, budget=budget, progress=progress, tell=tell)
@@ -189,7 +199,9 @@ class PortJob:
     progress: Progress
     tell: Tell
 
-    def run(self, *, retry_failed: bool, keep_untranslated: bool, export: Path | None) -> Report:
+    def run(
+        self, *, retry_failed: bool, retry: Retry | None = None, keep_untranslated: bool, export: Path | None
+    ) -> Report:
         """Translate what is missing and write the dataset. Raises as port does."""
         if retry_failed:
             self.plan.reset_missing(self.journal)
@@ -205,7 +217,9 @@ class PortJob:
                 tell=self.tell,
             )
         )
-        found = output.summary(self.journal, self.plan, keep_untranslated=keep_untranslated)
+        retried = self._retry(retry) if retry is not None else None
+        rounds = read_rounds(self.journal, self.plan)
+        found = output.summary(self.journal, self.plan, keep_untranslated=keep_untranslated, rounds=rounds)
         output.write_quality(self.out, self.journal, self.plan, found)
         report: Report = {
             "dataset": self.source.name,
@@ -217,6 +231,7 @@ class PortJob:
             "translators": [entry.signature for entry in self.plan.entries],
             **{name: found[name] for name in ("segments", "translated", "kept", "missing", "flagged")},
             "passes": found["passes"],
+            **({} if retried is None else {"retried": retried}),
             **counts,
             "spent": {"chars": self.budget.spent_chars, "cost": self.budget.spent_cost},
         }
@@ -225,13 +240,28 @@ class PortJob:
             report["exported"] = write_pairs(export, pairs, self.source.language, self.target)
         if found["missing"]:
             raise Incomplete(self._what_is_missing(found), report)
-        return {**report, **self._publish(found)}
+        made_by = (*self.plan.entries, *(entry for one in rounds for entry in one.entries))
+        report |= self._publish(found, tuple({entry.signature: entry for entry in made_by}.values()))
+        finish_round(self.journal)
+        return report
+
+    def _retry(self, retry: Retry) -> dict[str, int]:
+        return retry.run(
+            self.material,
+            self.plan,
+            self.journal,
+            self.out / WORK,
+            self.target,
+            self.budget,
+            self.progress,
+            self.tell,
+        )
 
     def _cut(self) -> None:
         """Put the units of texts that are new into the journal, and write down in the layouts how each was cut."""
         work, first = self.out / WORK, self.plan.steps[0]
         # What later steps were given before was cut from other units.
-        later = {f"cut {step.number}": "" for step in self.plan.steps[1:]}
+        later = {step.cut_mark: "" for step in self.plan.steps[1:]}
 
         def tasks(file: IO[bytes], texts: Iterable[str], name: Callable[[str], str]) -> Iterator[Task]:
             for n, text in enumerate(texts):
@@ -272,7 +302,7 @@ class PortJob:
             f"{option('retry_failed', True)} {option('translator', 'OTHER')}{keep}."
         )
 
-    def _publish(self, found: Mapping[str, Any]) -> Report:
+    def _publish(self, found: Mapping[str, Any], entries: Sequence[TranslatorEntry]) -> Report:
         """Write the dataset; its name, fingerprint, licence and counts."""
         work = self.out / WORK
         documents = (lengths for _, lengths in read_cuts(work / LAYOUT))
@@ -292,7 +322,7 @@ class PortJob:
                 )
             return present
 
-        card = ported_card(self.source, self.source_fingerprints, self.target, self.plan.entries, self.settings, found)
+        card = ported_card(self.source, self.source_fingerprints, self.target, entries, self.settings, found)
         fingerprint = output.publish(self.out, self.material, translate, card, self.progress)
         dataset = self.material.dataset
         counts = {"n_docs": len(dataset.corpus), "n_queries": len(dataset.queries)}

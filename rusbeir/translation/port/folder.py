@@ -158,7 +158,8 @@ def _refuse_foreign(out: Path, *, more: bool) -> None:
         raise BadInput(f"{out} contains files but no port to resume. Choose another folder.")
     if more and not found:
         raise BadInput(
-            f"{out} contains no port, so there are no failures to retry. Leave {option('retry_failed', True)} out."
+            f"{out} contains no port, so there is nothing to retry. Leave {option('retry_failed', True)} and "
+            f"{option('retry_segments', True)} out to make one."
         )
 
 

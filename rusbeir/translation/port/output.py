@@ -17,11 +17,11 @@ from rusbeir import __version__
 from rusbeir.datasets.formats.beir import CARD, card_bytes, describe_source
 from rusbeir.datasets.formats.records import document_line, query_line
 from rusbeir.datasets.writing import name_qrels_file, qrels_lines
-from rusbeir.jobs import Journal
+from rusbeir.jobs import Journal, TaskResult
 from rusbeir.storage import atomic_file
 from rusbeir.text import batched
 from rusbeir.translation.port.fields import Material, whole_documents
-from rusbeir.translation.port.plan import Plan, TranslatorEntry
+from rusbeir.translation.port.plan import RETRIED, Plan, TranslatorEntry, count_rounds, open_rounds
 from rusbeir.types import Card, Progress, canonical_line, fingerprint
 
 PAGE_DOCS = 500
@@ -80,11 +80,31 @@ def publish(out: Path, material: Material, translate: Translate, card: Card, pro
     return content
 
 
-def summary(journal: Journal, plan: Plan, *, keep_untranslated: bool) -> dict[str, Any]:
+def summary(journal: Journal, plan: Plan, *, keep_untranslated: bool, rounds: Sequence[Plan] = ()) -> dict[str, Any]:
     """What became of the units, translator by translator and level by level; no times, no costs.
 
-    "kept" are units that the last translator returned unchanged and that stay so in the dataset, on demand only.
+    "kept" are units that the last translator returned unchanged and that stay so in the dataset, on demand only. With
+    rounds of retries, "retries" tells of these, and flags of translations that they replaced do not count.
     """
+    rows, flagged = _count_passes(journal, plan)
+    last = rows[-1]
+    kept = last["reasons"].get(UNTRANSLATED, 0) if keep_untranslated else 0
+    found = {
+        "segments": sum(row["done"] for row in rows) + last["failed"] + last["pending"],
+        "translated": sum(row["done"] for row in rows),
+        "kept": kept,
+        "missing": last["failed"] + last["pending"] - kept,
+        "flagged": flagged,
+        "passes": rows,
+    }
+    if not rounds:
+        return found
+    retries = [row for one in rounds for row in _count_passes(journal, one)[0]]
+    return {**found, "flagged": sum(1 for _ in _find_flagged(journal, plan)), "retries": retries}
+
+
+def _count_passes(journal: Journal, plan: Plan) -> tuple[list[dict[str, Any]], int]:
+    """What became of the units of each step, and how many answers have flags."""
     rows: list[dict[str, Any]] = []
     flagged = 0
     for step in plan.steps:
@@ -104,16 +124,25 @@ def summary(journal: Journal, plan: Plan, *, keep_untranslated: bool) -> dict[st
         row = {"translator": step.entry.name, "signature": step.entry.signature, "level": step.level, "chars": chars}
         counts = {state: states[state] for state in ("done", "failed", "pending")}
         rows.append({**row, **counts, "reasons": _sorted(reasons), "flags": _sorted(flags)})
-    last = rows[-1]
-    kept = last["reasons"].get(UNTRANSLATED, 0) if keep_untranslated else 0
-    return {
-        "segments": sum(row["done"] for row in rows) + last["failed"] + last["pending"],
-        "translated": sum(row["done"] for row in rows),
-        "kept": kept,
-        "missing": last["failed"] + last["pending"] - kept,
-        "flagged": flagged,
-        "passes": rows,
-    }
+    return rows, flagged
+
+
+def _read_retried(journal: Journal) -> dict[str, TaskResult]:
+    """The newest translation of each segment that was translated again."""
+    queues = open_rounds(journal, count_rounds(journal))
+    return {result.task.payload: result for queue in queues for result in queue.results("done")}
+
+
+def _find_flagged(journal: Journal, plan: Plan) -> Iterator[tuple[str, TaskResult]]:
+    """The translations in use that have flags, each behind the signature of its translator."""
+    retried = _read_retried(journal)
+    for step in plan.steps:
+        for result in step.queue(journal).results("done", flagged=True):
+            if result.task.payload not in retried:
+                yield step.entry.signature, result
+    for result in retried.values():
+        if result.flags:
+            yield RETRIED, result
 
 
 def write_quality(out: Path, journal: Journal, plan: Plan, found: Mapping[str, Any]) -> None:
@@ -127,17 +156,23 @@ def write_quality(out: Path, journal: Journal, plan: Plan, found: Mapping[str, A
             row = {"source": result.task.payload, "reason": reason, "detail": detail}
             file.write(_line({**row, "translator": step.entry.signature}))
     with atomic_file(out / "qa" / "flagged.jsonl") as file:
-        for step in plan.steps:
-            for result in step.queue(journal).results("done", flagged=True):
-                row = {"source": result.task.payload, "translation": result.result}
-                file.write(_line({**row, "flags": result.flags.split(","), "translator": step.entry.signature}))
+        for translator, result in _find_flagged(journal, plan):
+            row = {"source": result.task.payload, "translation": result.result}
+            file.write(_line({**row, "flags": result.flags.split(","), "translator": translator}))
 
 
 def aligned_pairs(journal: Journal, plan: Plan) -> Iterator[tuple[str, str]]:
-    """(source, translation) of each unit that is done, once, step by step in the order of their first occurrence."""
+    """(source, translation) of each unit that is done, once, step by step in the order of their first occurrence.
+
+    Segments that were translated again come last.
+    """
+    retried = _read_retried(journal)
     for step in plan.steps:
         for result in step.queue(journal).results("done"):
-            yield result.task.payload, result.result
+            if result.task.payload not in retried:
+                yield result.task.payload, result.result
+    for result in retried.values():
+        yield result.task.payload, result.result
 
 
 def _line(row: Mapping[str, Any]) -> bytes:
@@ -163,13 +198,15 @@ def ported_card(
 ) -> Card:
     """The card of a dataset that was made of another; found is what summary says. The same port, the same card.
 
+    entries are all translators, also those of retries.
+
     source_fingerprints has those of the source's splits.
 
     A translation is a derivative work: it has the source's licence, and what a translator's model demands in
     addition is in that translator's entry.
     """
     done = {entry.signature: 0 for entry in entries}
-    for row in found["passes"]:
+    for row in (*found["passes"], *found.get("retries", ())):
         done[row["signature"]] += row["done"]
     sample = "" if settings["sample"] == "all" else f"-sample{settings['sample'].split()[0]}"
     return replace(

@@ -28,6 +28,10 @@ from rusbeir.translation.translator import Capacity, ChecksPair, Discloses, Name
 PAGE_TEXTS = 500
 TRANSLATORS = "translators"
 """The name in a journal under which it has the text of dump_entries."""
+ROUNDS = "rounds of retries"
+"""The name in a journal under which it has the number of rounds in which chosen segments were translated again."""
+RETRIED = "retried"
+"""The worker of the new translations, one task for each whole segment."""
 
 Translators: TypeAlias = Translator | Sequence["Translators"]
 """One translator, or several that are tried in turn; sequences may be nested."""
@@ -90,6 +94,11 @@ class CascadeStep:
         """Its tasks in the journal."""
         return TaskQueue(journal, self.kind, self.entry.signature)
 
+    @property
+    def cut_mark(self) -> str:
+        """The name in a journal under which it has the version that cut what the previous step left undone."""
+        return f"cut {self.kind.rpartition(':')[0]}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
@@ -99,15 +108,21 @@ class Plan:
     """Of the source texts."""
     glossary: Glossary | None
     entries: tuple[TranslatorEntry, ...]
+    round: int = 0
+    """The number of a round of retries, whose tasks are its own; 0 for the port itself."""
 
     @cached_property
     def steps(self) -> tuple[CascadeStep, ...]:
         """Every level of every translator, in order."""
         pairs = [(entry, level) for entry in self.entries for level in entry.capacity.levels]
         return tuple(
-            CascadeStep(entry=entry, level=level, number=number, kind=f"{number}:{level}")
+            CascadeStep(entry=entry, level=level, number=number, kind=f"{self._prefix}{number}:{level}")
             for number, (entry, level) in enumerate(pairs)
         )
+
+    @property
+    def _prefix(self) -> str:
+        return f"{name_round(self.round)} " if self.round else ""
 
     def cut(self, text: str, step: CascadeStep) -> list[Piece]:
         """The pieces of a text as that step asks for them."""
@@ -136,12 +151,19 @@ class Plan:
     def joined(
         self, journal: Journal, cuts: Sequence[Sequence[Piece]], first: int = 0, *, keep: bool = False
     ) -> list[str | None]:
-        """The same for texts that are cut already, as that step asks for them."""
+        """The same for texts that are cut already, as that step asks for them.
+
+        Segments that were translated again have their newest translation.
+        """
         step = self.steps[first]
         kind = step.kind
         keys = {text: task_key(kind, text) for pieces in cuts for text, sent in pieces if sent}
         results = step.queue(journal).answers(list(keys.values()))
         found: dict[str, str | None] = {text: results.get(key) for text, key in keys.items()}
+        if step.number == self.round == 0 and (rounds := count_rounds(journal)):
+            for queue in open_rounds(journal, rounds):
+                again = {task_key(queue.kind, text): text for text in found}
+                found.update({again[key]: answer for key, answer in queue.answers(list(again)).items()})
         if missing := [text for text, answer in found.items() if answer is None]:
             found.update(zip(missing, self.translated(journal, missing, first + 1, keep=keep), strict=True))
         whole: list[str | None] = []
@@ -167,6 +189,37 @@ class Plan:
         return count
 
 
+def name_round(number: int) -> str:
+    """The kind of the tasks of a round of retries, which are whole segments.
+
+    >>> name_round(2)
+    'retry 2'
+    """
+    return f"retry {number}"
+
+
+def count_rounds(journal: Journal) -> int:
+    """How many rounds of retries a journal has. Raises BadInput for a damaged one."""
+    if (value := journal.get_meta(ROUNDS)) is None:
+        return 0
+    if not (value.isascii() and value.isdecimal() and len(value) < 6):
+        raise BadInput(
+            f"{journal.path}: The journal is damaged: its number of retries is {value[:20]!r}. Move it away to start "
+            "over, or restore a copy."
+        )
+    return int(value)
+
+
+def name_translators(number: int) -> str:
+    """The name in a journal under which it has the translators of a round."""
+    return f"{name_round(number)} {TRANSLATORS}"
+
+
+def open_rounds(journal: Journal, rounds: int) -> list[TaskQueue]:
+    """The new translations of each round, the earliest first."""
+    return [TaskQueue(journal, name_round(number), RETRIED) for number in range(1, rounds + 1)]
+
+
 def dump_entries(entries: Sequence[TranslatorEntry]) -> str:
     """The entries as JSON, as the journal keeps them."""
     rows = []
@@ -178,11 +231,14 @@ def dump_entries(entries: Sequence[TranslatorEntry]) -> str:
     return orjson.dumps(rows).decode()
 
 
-def read_entries(journal: Journal) -> tuple[TranslatorEntry, ...]:
-    """The translators that a journal was created with, none of them at hand; () where a kill prevented that note."""
+def read_entries(journal: Journal, name: str = TRANSLATORS) -> tuple[TranslatorEntry, ...]:
+    """The translators that a journal was created with, none of them at hand; () where a kill prevented that note.
+
+    Of a round of retries, under the name that name_translators gives.
+    """
     entries = []
     try:
-        for row in orjson.loads(journal.get_meta(TRANSLATORS) or "[]"):
+        for row in orjson.loads(journal.get_meta(name) or "[]"):
             capacity = Capacity(**{**row["capacity"], "levels": tuple(row["capacity"]["levels"])})
             entry = TranslatorEntry.known_by(row["name"], row["signature"], capacity)
             entries.append(replace(entry, about=row.get("about", entry.about)))

@@ -236,7 +236,7 @@ async def translate_pending(
 def _hand_on(plan: Plan, journal: Journal, step: CascadeStep) -> None:
     """Cut what the previous step has left undone to the size of this step, once."""
     # Another version may cut otherwise, and then looks for other units.
-    name, version = f"cut {step.number}", __version__
+    name, version = step.cut_mark, __version__
     if step.number == 0 or journal.get_meta(name) == version:
         return
     before = plan.steps[step.number - 1].queue(journal)

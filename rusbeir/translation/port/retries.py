@@ -1,0 +1,227 @@
+"""Segments of a finished port that are translated again, since a file names them; all others stay as they are.
+
+Each time is a round, whose tasks in the journal are its own, so that no earlier answer is found instead of a new one.
+A segment keeps its old translation until the new one is recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import orjson
+
+from rusbeir.datasets.formats.records import Place, read_jsonl
+from rusbeir.errors import BadInput, option
+from rusbeir.jobs import Attempt, Budget, Journal, Task, TaskQueue, task_key
+from rusbeir.storage import atomic_file
+from rusbeir.text import digest, shorten
+from rusbeir.translation.checks.checks import Segment, check
+from rusbeir.translation.port.fields import Material
+from rusbeir.translation.port.folder import LAYOUT, QUERY_LAYOUT, apply_cuts, read_cuts
+from rusbeir.translation.port.plan import (
+    RETRIED,
+    ROUNDS,
+    Plan,
+    TranslatorEntry,
+    count_rounds,
+    dump_entries,
+    name_round,
+    name_translators,
+    read_entries,
+)
+from rusbeir.translation.port.runner import Tell, run_to_end, translate_pending
+from rusbeir.translation.segments.segment import Piece
+from rusbeir.types import Progress
+
+CHANGES = "retried.jsonl"
+"""In qa/: the segments that were translated again last, each with both translations."""
+SHAPE = {
+    "kind": {"document", "query"}, "id": str, "field?": {"title", "text", "query"}, "segment?": int, "source?": str,
+}  # fmt: skip
+
+
+class Wanted(NamedTuple):
+    """A line of a file of segments."""
+
+    place: Place
+    field: str | None
+    """None for all fields."""
+    number: int | None
+    """The segment's number in its field, from 1; None for all segments."""
+    source: str | None
+    """Its text, if the line has it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retry:
+    """Segments to translate again, and who is asked."""
+
+    path: Path
+    """JSON lines with kind and id, perhaps field and segment; see docs/validity.md."""
+    entries: tuple[TranslatorEntry, ...]
+
+    def run(
+        self,
+        material: Material,
+        plan: Plan,
+        journal: Journal,
+        work: Path,
+        target: str,
+        budget: Budget,
+        progress: Progress,
+        tell: Tell,
+    ) -> dict[str, int]:
+        """Translate them, and count segments by what became of them: changed, same, failed.
+
+        Those that an earlier run of the same round has translated are not asked for again. One that fails keeps its old
+        translation. Raises BadInput for a line that names no segment.
+        """
+        texts = find_segments(self.path, material, work)
+        number = self._open_round(journal, texts)
+        queue = TaskQueue(journal, name_round(number), RETRIED)
+        journal.add(Task.of(queue.kind, text) for text in texts)
+        pending = [task.payload for task in queue.unfinished()]
+        again = Plan(language=plan.language, glossary=plan.glossary, entries=self.entries, round=number)
+        journal.add(again.tasks(pending, again.steps[0]))
+        again.reset_missing(journal)
+        run_to_end(
+            translate_pending(
+                again, journal, source=plan.language, target=target, budget=budget, progress=progress, tell=tell
+            )
+        )
+        old = plan.joined(journal, [[Piece(text, True)] for text in pending], keep=True)
+        new = again.translated(journal, pending)
+        changes = [
+            (text, before, after) for text, before, after in zip(pending, old, new, strict=True) if after is not None
+        ]
+        if changes:
+            _write_changes(work.parent / "qa" / CHANGES, changes)
+        journal.record(
+            [
+                Attempt(
+                    task_key(queue.kind, text), RETRIED, "done", after,
+                    flags=",".join(flag.name for flag in check(Segment(text, after, plan.language, target))),
+                )
+                for text, _, after in changes
+            ]
+        )  # fmt: skip
+        changed = sum(before != after for _, before, after in changes)
+        return {"changed": changed, "same": len(changes) - changed, "failed": len(pending) - len(changes)}
+
+    def _open_round(self, journal: Journal, texts: Sequence[str]) -> int:
+        """The number of the last round if it asks for the same and is not finished, else that of a new one."""
+        last = count_rounds(journal)
+        recipe = task_key(*texts, *(entry.signature for entry in self.entries)).hex()
+        if last and journal.get_meta(name_round(last)) == recipe:
+            return last
+        number = last + 1
+        names = dump_entries(self.entries)
+        journal.set_meta({ROUNDS: str(number), name_round(number): recipe, name_translators(number): names})
+        return number
+
+
+def read_rounds(journal: Journal, plan: Plan) -> list[Plan]:
+    """The plan of each round, the earliest first, its translators not at hand."""
+    return [
+        Plan(
+            language=plan.language,
+            glossary=plan.glossary,
+            entries=read_entries(journal, name_translators(number)),
+            round=number,
+        )
+        for number in range(1, count_rounds(journal) + 1)
+    ]
+
+
+def finish_round(journal: Journal) -> None:
+    """Note that the dataset was written with the last round: the same segments can be asked for in a new one.
+
+    A round that lacks answers stays open.
+    """
+    last = count_rounds(journal)
+    if last and not TaskQueue(journal, name_round(last), RETRIED).size().pending:
+        journal.set_meta({name_round(last): ""})
+
+
+def find_segments(path: Path, material: Material, work: Path) -> list[str]:
+    """The texts of the segments that a file names, each once.
+
+    Raises BadInput for an unreadable line, and for one that names no segment of the material.
+    """
+    wanted = _read_wanted(path)
+    found: dict[str, None] = {}
+    # Who asks for a record that does not exist is told by what is left.
+    left = dict(wanted)
+    for key, fields in _cut_records(material, work, wanted):
+        for one in left.pop(key):
+            found |= dict.fromkeys(_choose(one, key, fields))
+    for (kind, record_id), lines in left.items():
+        raise BadInput(
+            f"{lines[0].place}: {material.dataset.card.name} has no {kind} {shorten(repr(record_id))} with text that "
+            f"is translated. Remove the line, or name the dataset for which {path.name} was written."
+        )
+    return list(found)
+
+
+def _read_wanted(path: Path) -> dict[tuple[str, str], list[Wanted]]:
+    wanted: dict[tuple[str, str], list[Wanted]] = {}
+    remedy = 'Each line is an object such as {"kind": "query", "id": "q1"}; correct it, or have the file written again.'
+    for number, row in enumerate(read_jsonl(path, SHAPE, remedy), 1):
+        one = Wanted(Place(str(path), number), row.get("field"), row.get("segment"), row.get("source"))
+        wanted.setdefault((row["kind"], row["id"]), []).append(one)
+    if not wanted:
+        raise BadInput(f"{path} names no segment. Leave {option('retry_segments')} out, or give another file.")
+    return wanted
+
+
+def _cut_records(
+    material: Material, work: Path, keys: Mapping[tuple[str, str], object]
+) -> Iterator[tuple[tuple[str, str], dict[str, list[str]]]]:
+    """The segments of these records by field, as they were cut for the port; records without text are left out."""
+    lines = (lengths for _, lengths in read_cuts(work / LAYOUT))
+    cuts = apply_cuts(lines, material.document_texts(), work / LAYOUT)
+    for doc in material.dataset.corpus:
+        names = [name for name, text in (("title", doc.title), ("text", doc.text)) if text and name in material.fields]
+        fields = {name: [piece.text for piece in next(cuts) if piece.sent] for name in names}
+        if fields and ("document", doc.doc_id) in keys:
+            yield ("document", doc.doc_id), fields
+    if "query" not in material.fields:
+        return
+    known = dict(read_cuts(work / QUERY_LAYOUT)) if (work / QUERY_LAYOUT).exists() else {}
+    for query_id, text in material.dataset.queries.items():
+        if text and ("query", query_id) in keys:
+            (pieces,) = apply_cuts([known.get(digest(text), [])], [text], work / QUERY_LAYOUT)
+            yield ("query", query_id), {"query": [piece.text for piece in pieces if piece.sent]}
+
+
+def _choose(one: Wanted, key: tuple[str, str], fields: Mapping[str, list[str]]) -> list[str]:
+    """The segments of a record that a line names. Raises BadInput where there are none."""
+    kind, record_id = key
+    record = f"{kind} {shorten(repr(record_id))}"
+    if one.field is not None and one.field not in fields:
+        raise BadInput(
+            f"{one.place}: {record} has no field {one.field!r} that is translated; it has {', '.join(fields)}."
+        )
+    if one.number is None:
+        return [text for name, texts in fields.items() if one.field in (None, name) for text in texts]
+    if one.field is None and len(fields) > 1:
+        raise BadInput(f'{one.place}: {record} has several fields; add "field": {" or ".join(map(repr, fields))}.')
+    texts = fields[one.field or next(iter(fields))]
+    if not 1 <= one.number <= len(texts):
+        raise BadInput(f"{one.place}: {record} has {len(texts)} segments there, so none has the number {one.number}.")
+    text = texts[one.number - 1]
+    if one.source is not None and one.source != text:
+        raise BadInput(
+            f"{one.place}: segment {one.number} of {record} is {shorten(repr(text))} in this port, not "
+            f"{shorten(repr(one.source))}. The file is of another port or another source; have it written again."
+        )
+    return [text]
+
+
+def _write_changes(path: Path, changes: Sequence[tuple[str, str | None, str]]) -> None:
+    with atomic_file(path) as file:
+        for text, before, after in changes:
+            file.write(orjson.dumps({"source": text, "before": before, "after": after}) + b"\n")
