@@ -27,6 +27,8 @@ from rusbeir.translation.port.fields import Sample
 from rusbeir.types import Dataset, Doc, Progress, canonical_line, fingerprint
 
 FOLDER = "round-trip"
+BACK = "back"
+"""The port translated back, in that folder."""
 PER_QUERY = "queries.jsonl"
 MEASURE = "nDCG@10"
 SYSTEM = "bm25"
@@ -72,7 +74,7 @@ class RoundTrip:
     def measure(self, progress: Progress) -> dict[str, Any]:
         """nDCG@10 on the three datasets, by quarters of chrF, and the queries that lost most; all queries in a file."""
         folder = self.port.folder / QA / FOLDER
-        back = load(folder / "back", progress=progress)
+        back = load(folder / BACK, progress=progress)
         sets = {"source": self._original(), "port": self.port.dataset, "back": back}
         values: dict[str, dict[str, float]] = {}
         rows: dict[str, dict[str, Any]] = {}
@@ -131,11 +133,9 @@ class RoundTrip:
 @contextlib.contextmanager
 def open_round_trip(port: AlignedPort) -> Iterator[RoundTrip]:
     """A round trip to which all measured records are added; its dataset in qa/round-trip/back appears at the end."""
-    qrels = port.splits[port.split]
-    known = {query_id: grades for query_id in qrels if (grades := port.source.qrels.get(query_id)) is not None}
-    source, ported = take_split(port.source, port.split, known), take_split(port.dataset, port.split, qrels)
-    port = replace(port, source=source, dataset=ported)
-    folder = port.folder / QA / FOLDER / "back"
+    port = narrow_to_split(port)
+    source, ported = port.source, port.dataset
+    folder = port.folder / QA / FOLDER / BACK
     shutil.rmtree(folder, ignore_errors=True)
     relevant = frozenset(doc_id for grades in ported.qrels.values() for doc_id, grade in grades.items() if grade > 0)
     with atomic_folder(folder) as new:
@@ -154,6 +154,17 @@ def open_round_trip(port: AlignedPort) -> Iterator[RoundTrip]:
         n_qrels = sum(map(len, ported.qrels.values()))
         counts = {"n_docs": len(trip.doc_ids), "n_queries": len(queries), "n_qrels": n_qrels}
         (new / CARD).write_bytes(card_bytes(card, content, **counts))
+
+
+def narrow_to_split(port: AlignedPort) -> AlignedPort:
+    """The port and its source with the queries and judgements of the split on which retrieval is measured."""
+    qrels = port.splits[port.split]
+    known = {query_id: grades for query_id in qrels if (grades := port.source.qrels.get(query_id)) is not None}
+    return replace(
+        port,
+        source=take_split(port.source, port.split, known),
+        dataset=take_split(port.dataset, port.split, qrels),
+    )
 
 
 def _by_quarter(
