@@ -13,7 +13,6 @@ from rusbeir import bench, load
 from rusbeir.errors import BadInput, UnknownName
 from rusbeir.evaluation import evaluate
 from rusbeir.mteb import find_task_language
-from rusbeir.publishing import publish
 from tests.support.mteb_task import make_task, score_task
 
 
@@ -28,14 +27,6 @@ def test_mteb_scores_are_those_of_bench(tmp_path):
     # Another task, in another language, has a corpus of its own.
     expected = bench("mini/en", k=1000, measures="nDCG@10", out=tmp_path)["measures"]["nDCG@10"]
     assert score_task(model, make_task("mini/en", "eng-Latn"))["ndcg_at_10"] == round(expected, 5)
-
-
-def test_mteb_loads_what_is_published(tmp_path, monkeypatch):
-    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
-    publish("mini/ru", to=tmp_path / "published")
-    expected = bench("mini/ru", k=1000, measures="nDCG@10", out=tmp_path)["measures"]["nDCG@10"]
-    task = make_task("mini/ru", "rus-Cyrl", folder=tmp_path / "published")
-    assert score_task(rusbeir.mteb.model("bm25"), task)["ndcg_at_10"] == round(expected, 5)
 
 
 def test_candidates_of_a_reranking_task_are_ranked_alone():

@@ -15,6 +15,9 @@ def publish(
     to: Annotated[Path, typer.Option("--to", help="The new folder.")],
     lang: options.Lang = None,
     split: Annotated[str | None, typer.Option("--split", help="A split of a path; default: all of them.")] = None,
+    validity: Annotated[
+        Path | None, typer.Option("--validity", help="What rusbeir validity --json printed of it; the card repeats it.")
+    ] = None,
     i_have_permission: Annotated[
         bool,
         typer.Option("--i-have-permission", help="The owners permit what the licence does not; the card repeats this."),
@@ -31,8 +34,9 @@ def publish(
 
     with output.progress() as progress:
         report = publish_one(
-            dataset, to=to, language=lang, split=split, i_have_permission=i_have_permission, progress=progress
-        )
+            dataset, to=to, language=lang, split=split, validity=validity, i_have_permission=i_have_permission,
+            progress=progress,
+        )  # fmt: skip
     if as_json:
         output.print_json(report)
         return

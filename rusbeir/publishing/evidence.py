@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,14 @@ from rusbeir.audit.report import REPORT
 from rusbeir.audit.sheet_files import count_answered
 from rusbeir.audit.sheets import FOLDER, FORMS
 from rusbeir.datasets.formats.records import read_json
+from rusbeir.errors import BadInput
 from rusbeir.types import Card
 
+_VALIDITY = {
+    "conclusion": [str],
+    "measure": str,
+    "tasks": [{"original": str, "port": str, "systems": [str], "verdict": str}],
+}
 _REPORT = {"n_segments": int, "flagged": {"segments": int, "share": float}, "levels": {str: {}}}
 
 
@@ -31,6 +37,10 @@ class Evidence:
     """Texts that people have scored on sheets."""
     report: Mapping[str, Any] | None
     """The report of `rusbeir audit check`, if there is one."""
+    validity: tuple[str, ...] = ()
+    """What `rusbeir validity` concludes of it, where that was given: the band to compare with, then each verdict."""
+    agreement: tuple[str, ...] = ()
+    """What `rusbeir nano` concludes of a small version."""
 
     @property
     def sample_creation(self) -> str | None:
@@ -49,16 +59,53 @@ class Evidence:
         return "derived" if self.made_by else None
 
 
-def collect_evidence(card: Card, folder: Path | None) -> Evidence:
-    """What the card of a dataset and the folder it is in say. Raises BadInput for a damaged report or sheet."""
-    made_by = str(card.provenance.get("made_by", "")).rpartition(" ")[2]
+def collect_evidence(card: Card, folder: Path | None, validity: Path | None = None) -> Evidence:
+    """What the card of a dataset, the folder it is in, and a file of `rusbeir validity --json` say.
+
+    Raises BadInput for a damaged report, sheet or file, and where the file is about other ports.
+    """
+    found = Evidence(
+        made_by=str(card.provenance.get("made_by", "")).rpartition(" ")[2],
+        n_judged=0,
+        n_read=0,
+        report=None,
+        validity=tuple(_read_validity(validity, card.name)) if validity else (),
+        agreement=tuple(_read_agreement(card)),
+    )
     qa = folder / QA if folder else None
     if qa is None or not qa.is_dir():
-        return Evidence(made_by=made_by, n_judged=0, n_read=0, report=None)
+        return found
     report = qa / REPORT
-    return Evidence(
-        made_by=made_by,
+    return replace(
+        found,
         n_judged=len(read_verdicts(qa / VERDICTS)),
         n_read=sum(count_answered(path, FORMS) for path in sorted((qa / FOLDER).glob("*.csv"))),
         report=read_json(report, _REPORT, "Run rusbeir audit check again.") if report.is_file() else None,
     )
+
+
+def _read_validity(path: Path, name: str) -> Iterator[str]:
+    """The sentences about a port of that name, which a task may have with its split."""
+    found = read_json(path, _VALIDITY, "Write it with rusbeir validity --json.")
+    band, *about = found["conclusion"]
+    # An average over several tasks is the last sentence.
+    said = [
+        (task, sentence)
+        for task, sentence in zip(found["tasks"], about, strict=False)
+        if task["port"] == name or task["port"].startswith(f"{name}/")
+    ]
+    if not said:
+        ports = ", ".join(task["port"] for task in found["tasks"]) or "none"
+        raise BadInput(f"{path} is not about {name}; its ports are: {ports}.")
+    for task, sentence in said:
+        yield f"Validity (`rusbeir validity`, {found['measure']}), {task['verdict']}: {sentence}"
+        yield f"The systems: {', '.join(task['systems'])}."
+    yield band
+
+
+def _read_agreement(card: Card) -> Iterator[str]:
+    """The sentences that `rusbeir nano` wrote on the card."""
+    agreement = card.provenance.get("agreement")
+    lines = agreement.get("conclusion") if isinstance(agreement, dict) else None
+    for line in lines if isinstance(lines, list) else ():
+        yield f"Agreement with the whole (`rusbeir nano`): {line}"

@@ -13,7 +13,7 @@ from rusbeir import __version__
 from rusbeir.errors import require
 from rusbeir.languages import english_name
 from rusbeir.publishing.evidence import Evidence
-from rusbeir.publishing.tables import CORPUS, QUERIES, name_qrels_table
+from rusbeir.publishing.tables import CORPUS, QUERIES, find_nano_split, name_qrels_table
 from rusbeir.types import Card
 
 _TERMS = (
@@ -69,6 +69,11 @@ class Published:
     def split(self) -> str:
         """The one that is measured on."""
         return self.card.split if self.card.split in self.splits else next(iter(self.splits))
+
+    @property
+    def nano_split(self) -> str | None:
+        """The split of NanoBEIR's layout; None where the name has none."""
+        return find_nano_split(self.card.name)
 
     @property
     def description(self) -> str:

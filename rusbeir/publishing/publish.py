@@ -13,7 +13,7 @@ from rusbeir.publishing.evidence import collect_evidence
 from rusbeir.publishing.licences import refuse_licence
 from rusbeir.publishing.metadata import Published, write_citation, write_croissant
 from rusbeir.publishing.readme import write_readme
-from rusbeir.publishing.tables import write_parquet, write_trec, write_zip
+from rusbeir.publishing.tables import write_nanobeir, write_parquet, write_trec, write_zip
 from rusbeir.storage import atomic_folder
 from rusbeir.translation.port.fields import load_material
 from rusbeir.types import Progress, silent
@@ -25,15 +25,17 @@ def publish(
     to: str | Path,
     language: str | None = None,
     split: str | None = None,
+    validity: str | Path | None = None,
     i_have_permission: bool = False,
     progress: Progress = silent,
 ) -> dict[str, Any]:
     """Write the dataset into the new folder to, and return a report (docs/json.md).
 
     Parquet with a README.md that the hub, datasets and mteb read, beir.zip, tables for TREC's tools and ir_datasets,
-    croissant.json and CITATION.cff. Of a folder that rusbeir made, the README says how it was made and checked. The
-    folder appears when it is complete. Raises BadInput where the licence does not allow publishing and no permission
-    is claimed, and where the folder holds something.
+    croissant.json and CITATION.cff. Of a folder that rusbeir made, the README says how it was made and checked;
+    validity, what `rusbeir validity --json` printed of it, adds its verdict. The folder appears when it is complete.
+    Raises BadInput where the licence does not allow publishing and no permission is claimed, where the folder holds
+    something, and for a validity of other ports.
 
     >>> publish("scifact-kk", to="scifact-kk-published")["files"]  # doctest: +SKIP
     """
@@ -43,7 +45,9 @@ def publish(
     material = load_material(dataset, language=language, split=split, progress=progress)
     source = material.dataset
     folder = Path(dataset)
-    evidence = collect_evidence(source.card, folder if folder.is_dir() else None)
+    evidence = collect_evidence(
+        source.card, folder if folder.is_dir() else None, Path(validity) if validity is not None else None
+    )
     published = Published(
         card=source.card,
         evidence=evidence,
@@ -58,6 +62,8 @@ def publish(
     described = card_bytes(card, source.fingerprint, **published.counts, n_qrels=sum(published.splits.values()))
     with atomic_folder(to) as new:
         write_parquet(source, material.splits, new, progress)
+        if published.nano_split:
+            write_nanobeir(source, material.splits[published.split], new)
         write_zip(source, material.splits, described, new)
         write_trec(source, material.splits, new)
         (new / CARD).write_bytes(described)
@@ -71,6 +77,7 @@ def publish(
         "licence": published.licence,
         "sample_creation": evidence.sample_creation,
         "annotations_creators": evidence.annotations_creators,
+        "validity": list(evidence.validity),
         **published.counts,
         "splits": dict(published.splits),
         "fingerprint": source.fingerprint,

@@ -13,7 +13,7 @@ from rusbeir.languages import iso639_3, scripts_of
 from rusbeir.publishing.evidence import Evidence
 from rusbeir.publishing.licences import find_hub_licence
 from rusbeir.publishing.metadata import Published
-from rusbeir.publishing.tables import CORPUS, QUERIES, name_qrels_table
+from rusbeir.publishing.tables import CORPUS, NANO_CORPUS, NANO_QRELS, QUERIES, name_qrels_table
 
 _PAGE = Path(__file__).with_name("card.md")
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
@@ -54,13 +54,19 @@ def _make_head(published: Published) -> dict[str, Any]:
     card, evidence = published.card, published.evidence
     licence = find_hub_licence(published.licence)
     n_docs = published.counts["n_docs"]
+    files = {
+        "corpus": {"corpus": CORPUS},
+        "queries": {"queries": QUERIES},
+        "default": {split: name_qrels_table(split) for split in published.splits},
+    }
+    if nano := published.nano_split:
+        # Of several splits MTEB takes the one that it evaluates.
+        files["corpus"] |= {**dict.fromkeys(published.splits, CORPUS), nano: NANO_CORPUS}
+        files["queries"] |= dict.fromkeys([*published.splits, nano], QUERIES)
+        files["qrels"] = {**files["default"], nano: NANO_QRELS}
     configs = [
-        {"config_name": "corpus", "data_files": [{"split": "corpus", "path": CORPUS}]},
-        {"config_name": "queries", "data_files": [{"split": "queries", "path": QUERIES}]},
-        {
-            "config_name": "default",
-            "data_files": [{"split": split, "path": name_qrels_table(split)} for split in published.splits],
-        },
+        {"config_name": name, "data_files": [{"split": split, "path": path} for split, path in paths.items()]}
+        for name, paths in files.items()
     ]
     return {
         "pretty_name": published.title,
@@ -89,6 +95,7 @@ def _describe_parts(published: Published) -> dict[str, str]:
         "licence": " ".join(_describe_licence(published)),
         "checks": "\n".join(f"- {line}" for line in _describe_checks(published.evidence)),
         "split": published.split,
+        "nanobeir": f"{_describe_nanobeir(nano)}\n\n" if (nano := published.nano_split) else "",
         "mteb": "\n".join(f"        {name}={value!r}," for name, value in list_mteb_fields(published).items()),
     }
 
@@ -100,6 +107,14 @@ def _describe_licence(published: Published) -> Iterator[str]:
         yield f"It is that of the source{f', {source}' if source else ''}, of which this is a derivative work."
     if published.permission:
         yield "The publisher states that the owners have permitted this publication."
+
+
+def _describe_nanobeir(split: str) -> str:
+    name = split.removeprefix("Nano").lower()
+    return (
+        f"With sentence-transformers' `NanoBEIREvaluator(dataset_names=[{name!r}], dataset_id=…)`: the split `{split}` "
+        "has every query and document of this dataset, titles before texts, and what has a grade above 0 as relevant."
+    )
 
 
 def _describe_checks(evidence: Evidence) -> list[str]:
@@ -114,6 +129,10 @@ def _describe_checks(evidence: Evidence) -> list[str]:
         chrf = report["levels"].get("documents", {}).get("chrF")
         if chrf is not None:
             lines.append(f"Back-translation of the documents: chrF {chrf:.2f}.")
+    lines += evidence.validity
+    if evidence.made_by == "port" and not evidence.validity:
+        lines.append("Whether it orders systems as its source does was not measured (`rusbeir validity`).")
+    lines += evidence.agreement
     if evidence.n_judged:
         lines.append(f"A language model scored {evidence.n_judged:,} texts (`rusbeir audit judge`).")
     if evidence.n_read:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -14,6 +15,17 @@ from rusbeir.text import batched
 from rusbeir.types import Dataset, Progress, Qrels
 
 CORPUS, QUERIES, BEIR, TREC = "corpus.parquet", "queries.parquet", "beir.zip", "trec"
+NANO_CORPUS, NANO_QRELS = "nanobeir/corpus.parquet", "nanobeir/qrels.parquet"
+_NANO_NAMES = {
+    "arguana": "ArguAna", "climate-fever": "ClimateFEVER", "climatefever": "ClimateFEVER", "dbpedia": "DBPedia",
+    "dbpedia-entity": "DBPedia", "fever": "FEVER", "fiqa": "FiQA2018", "fiqa2018": "FiQA2018", "hotpotqa": "HotpotQA",
+    "msmarco": "MSMARCO", "nfcorpus": "NFCorpus", "nq": "NQ", "quora": "QuoraRetrieval",
+    "quoraretrieval": "QuoraRetrieval", "scidocs": "SCIDOCS", "scifact": "SciFact", "touche2020": "Touche2020",
+    "webis-touche2020": "Touche2020",
+}  # fmt: skip
+"""BEIR's names, and those by which sentence-transformers' NanoBEIREvaluator knows them, after "Nano"."""
+_DOCUMENT = {"_id": "string", "title": "string", "text": "string"}
+_JUDGEMENT = {"query-id": "string", "corpus-id": "string", "score": "int32"}
 _BATCH_ROWS = 1_000
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 """The time of every file in the zip: the same dataset gives the same bytes."""
@@ -22,6 +34,34 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 def name_qrels_table(split: str) -> str:
     """The place of a split's judgements. Raises BadInput if the split cannot name a file."""
     return str(Path(name_qrels_file(split)).with_suffix(".parquet"))
+
+
+def find_nano_split(name: str) -> str | None:
+    """The split in which NanoBEIREvaluator looks for a dataset of that name; None where it does not know the name.
+
+    >>> find_nano_split("beir/scifact/test@ru"), find_nano_split("xquad/ru")
+    ('NanoSciFact', None)
+    """
+    parts = re.split(r"[/@]", name.lower())
+    return next((f"Nano{_NANO_NAMES[part.removeprefix('nano')]}" for part in parts
+                 if part.removeprefix("nano") in _NANO_NAMES), None)  # fmt: skip
+
+
+def write_nanobeir(dataset: Dataset, qrels: Qrels, folder: Path) -> None:
+    """Write what NanoBEIREvaluator reads otherwise: texts after their titles, and the relevant documents alone.
+
+    It reads no titles, and takes every judgement for one of relevance.
+    """
+    (folder / NANO_CORPUS).parent.mkdir()
+    documents = ({"_id": doc.doc_id, "title": "", "text": doc.full_text} for doc in dataset.corpus)
+    _write_table(folder / NANO_CORPUS, _DOCUMENT, documents)
+    rows = (
+        {"query-id": query_id, "corpus-id": doc_id, "score": 1}
+        for query_id, grades in qrels.items()
+        for doc_id, grade in grades.items()
+        if grade > 0
+    )
+    _write_table(folder / NANO_QRELS, _JUDGEMENT, rows)
 
 
 def write_parquet(dataset: Dataset, splits: Mapping[str, Qrels], folder: Path, progress: Progress) -> None:
@@ -34,7 +74,7 @@ def write_parquet(dataset: Dataset, splits: Mapping[str, Qrels], folder: Path, p
             yield {"_id": doc.doc_id, "title": doc.title, "text": doc.text}
 
     queries = ({"_id": query_id, "text": text} for query_id, text in dataset.queries.items())
-    _write_table(folder / CORPUS, {"_id": "string", "title": "string", "text": "string"}, documents())
+    _write_table(folder / CORPUS, _DOCUMENT, documents())
     _write_table(folder / QUERIES, {"_id": "string", "text": "string"}, queries)
     (folder / "qrels").mkdir()
     for split, qrels in splits.items():
@@ -43,8 +83,7 @@ def write_parquet(dataset: Dataset, splits: Mapping[str, Qrels], folder: Path, p
             for query_id, grades in qrels.items()
             for doc_id, grade in grades.items()
         )
-        types = {"query-id": "string", "corpus-id": "string", "score": "int32"}
-        _write_table(folder / name_qrels_table(split), types, rows)
+        _write_table(folder / name_qrels_table(split), _JUDGEMENT, rows)
 
 
 def write_zip(dataset: Dataset, splits: Mapping[str, Qrels], card: bytes, folder: Path) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import zipfile
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+import rusbeir.mteb
 from rusbeir import bench, load
 from rusbeir.audit.sheets import FORMS
 from rusbeir.datasets import read_run, write_beir
@@ -16,22 +21,44 @@ from rusbeir.errors import BadInput
 from rusbeir.publishing import publish
 from rusbeir.publishing.evidence import Evidence, collect_evidence
 from rusbeir.publishing.licences import find_hub_licence, refuse_licence
+from rusbeir.publishing.tables import find_nano_split
+from rusbeir.report.validity import measure_validity
 from rusbeir.translation.port.api import port
 from rusbeir.types import Dataset
+from tests.support.mteb_task import make_task, score_task
 from tests.support.small_port import Fake, write_source
+from tests.support.toy_encoder import Toy
+
+
+@pytest.fixture(scope="module", params=["mini/ru", "a port of XQuAD"])
+def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What is published: a registered dataset, and XQuAD's English ported with its Russian paragraphs as a memory."""
+    if request.param == "mini/ru":
+        return str(request.param)
+    request.getfixturevalue("shared_data")
+    folder = tmp_path_factory.mktemp("port")
+    english, russian = load("xquad/en"), load("xquad/ru")
+    pairs = [
+        *((doc.text, russian.corpus[doc.doc_id].text) for doc in english.corpus),
+        *((text, russian.queries[query_id]) for query_id, text in english.queries.items()),
+    ]
+    lines = [json.dumps({"source": one, "target": other}) + "\n" for one, other in pairs]
+    (folder / "memory.jsonl").write_text("".join(lines), encoding="utf-8")
+    port("xquad/en", to="ru", out=folder / "xquad-ru", translator="memory", memory=folder / "memory.jsonl")
+    return str(folder / "xquad-ru")
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("publish") / "mini-ru"
-    publish("mini/ru", to=folder)
+def published(source, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("publish") / "published"
+    publish(source, to=folder)
     return folder
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, object]:
-    """The row of BM25 on the original."""
-    return bench("mini/ru", k=1000, measures="nDCG@10", out=tmp_path_factory.mktemp("rows"))
+def expected(source, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, object]:
+    """The row of BM25 on what is published."""
+    return bench(source, k=1000, measures="nDCG@10", out=tmp_path_factory.mktemp("rows"))
 
 
 def test_rusbeir_reads_it(published, expected, tmp_path):
@@ -41,63 +68,102 @@ def test_rusbeir_reads_it(published, expected, tmp_path):
         assert row["measures"] == pytest.approx(expected["measures"], abs=1e-6)
 
 
-def test_the_zip_has_beirs_layout(published):
+def test_beirs_loader_reads_the_zip(source, published, expected):
+    """Read as beir.datasets.data_loader.GenericDataLoader reads it: a line of column names, grades through int()."""
     with zipfile.ZipFile(published / "beir.zip") as bundle:
-        assert bundle.namelist() == ["corpus.jsonl", "queries.jsonl", "qrels/test.tsv", "card.json"]
+        corpus = {one["_id"]: one for one in map(json.loads, bundle.read("corpus.jsonl").splitlines())}
+        queries = {one["_id"]: one["text"] for one in map(json.loads, bundle.read("queries.jsonl").splitlines())}
+        _, *rows = csv.reader(
+            bundle.read(f"qrels/{load(source).card.split}.tsv").decode().splitlines(),
+            delimiter="\t",
+            quoting=csv.QUOTE_MINIMAL,
+        )
+    qrels: dict[str, dict[str, int]] = {}
+    for query_id, doc_id, grade in rows:
+        qrels.setdefault(query_id, {})[doc_id] = int(grade)
+    original = load(source)
+    assert [(one["title"], one["text"]) for one in corpus.values()] == [
+        (doc.title, doc.text) for doc in original.corpus
+    ]
+    assert queries == original.queries
+    assert score_run(expected, qrels) == pytest.approx(expected["measures"]["nDCG@10"], abs=1e-6)
+
+
+def test_the_zip_has_beirs_layout(source, published):
+    qrels = f"qrels/{load(source).card.split}.tsv"
+    with zipfile.ZipFile(published / "beir.zip") as bundle:
+        assert bundle.namelist() == ["corpus.jsonl", "queries.jsonl", qrels, "card.json"]
         assert json.loads(bundle.read("corpus.jsonl").splitlines()[0]).keys() == {"_id", "title", "text"}
-        assert bundle.read("qrels/test.tsv").startswith(b"query-id\tcorpus-id\tscore\n")
+        assert bundle.read(qrels).startswith(b"query-id\tcorpus-id\tscore\n")
 
 
-def test_datasets_reads_it(published, tmp_path):
+def test_datasets_reads_it(source, published, tmp_path):
     import datasets
 
-    source = load("mini/ru")
+    original = load(source)
     corpus, queries, qrels = (
         datasets.load_dataset(str(published), name, split=split, cache_dir=str(tmp_path))
-        for name, split in (("corpus", "corpus"), ("queries", "queries"), ("default", "test"))
+        for name, split in (("corpus", "corpus"), ("queries", "queries"), ("default", load(source).card.split))
     )
     assert [(row["_id"], row["title"], row["text"]) for row in corpus] == [
-        (doc.doc_id, doc.title, doc.text) for doc in source.corpus
+        (doc.doc_id, doc.title, doc.text) for doc in original.corpus
     ]
-    assert {row["_id"]: row["text"] for row in queries} == source.queries
+    assert {row["_id"]: row["text"] for row in queries} == original.queries
     read: dict[str, dict[str, int]] = {}
     for row in qrels:
         read.setdefault(row["query-id"], {})[row["corpus-id"]] = row["score"]
-    assert read == source.qrels
+    assert read == original.qrels
 
 
-def test_trecs_tools_read_it(published, expected):
+def test_trecs_tools_read_it(source, published, expected):
     import ir_datasets
-    import pytrec_eval
 
     trec = published / "trec"
     found = ir_datasets.create_dataset(
-        docs_tsv=str(trec / "docs.tsv"), queries_tsv=str(trec / "queries.tsv"), qrels_trec=str(trec / "qrels.test.txt")
+        docs_tsv=str(trec / "docs.tsv"),
+        queries_tsv=str(trec / "queries.tsv"),
+        qrels_trec=str(trec / f"qrels.{load(source).card.split}.txt"),
     )
-    source = load("mini/ru")
-    assert [doc.doc_id for doc in found.docs_iter()] == [doc.doc_id for doc in source.corpus]
-    assert {query.query_id: query.text for query in found.queries_iter()} == source.queries
+    original = load(source)
+    assert [doc.doc_id for doc in found.docs_iter()] == [doc.doc_id for doc in original.corpus]
+    # A table holds no line breaks, and no space at an end.
+    texts = {query_id: " ".join(text.split()) for query_id, text in original.queries.items()}
+    assert {query.query_id: query.text for query in found.queries_iter()} == texts
     qrels: dict[str, dict[str, int]] = {}
     for one in found.qrels_iter():
         qrels.setdefault(one.query_id, {})[one.doc_id] = one.relevance
-    run = read_run(expected["run"])
+    assert score_run(expected, qrels) == pytest.approx(expected["measures"]["nDCG@10"], abs=1e-6)
+
+
+def test_mteb_reads_it(source, published, expected, tmp_path, monkeypatch):
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    task = make_task(source, "rus-Cyrl", folder=published)
+    # mteb rounds to five digits.
+    found = score_task(rusbeir.mteb.model("bm25"), task)["ndcg_at_10"]
+    assert found == round(expected["measures"]["nDCG@10"], 5)
+
+
+def score_run(row: Mapping[str, object], qrels: Mapping[str, Mapping[str, int]]) -> float:
+    """The nDCG@10 of a row's run by pytrec_eval, over every judged query."""
+    import pytrec_eval
+
     evaluator = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg_cut.10"})
-    scores = [row["ndcg_cut_10"] for row in evaluator.evaluate(run).values()]
-    assert sum(scores) / len(source.queries) == pytest.approx(expected["measures"]["nDCG@10"], abs=1e-6)
+    scores = [one["ndcg_cut_10"] for one in evaluator.evaluate(read_run(str(row["run"]))).values()]
+    return float(sum(scores) / len(qrels))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_croissant_is_valid(published):
+def test_croissant_is_valid(source, published):
     import mlcroissant
 
     found = mlcroissant.Dataset(published / "croissant.json")
     assert not found.metadata.ctx.issues.errors
     first = next(iter(found.records("queries")))
-    assert first["queries/text"].decode() == next(iter(load("mini/ru").queries.values()))
+    assert first["queries/text"].decode() == next(iter(load(source).queries.values()))
 
 
-def test_the_same_dataset_gives_the_same_bytes(published, tmp_path):
-    publish("mini/ru", to=tmp_path / "again")
+def test_the_same_dataset_gives_the_same_bytes(source, published, tmp_path):
+    publish(source, to=tmp_path / "again")
     files = [path.relative_to(published) for path in published.rglob("*") if path.is_file()]
     assert all((tmp_path / "again" / name).read_bytes() == (published / name).read_bytes() for name in files)
 
@@ -139,6 +205,98 @@ def test_a_card_says_what_the_audit_found(tmp_path):
     assert "segments flagged" in page
     assert "have permitted this publication" in page
     assert "translated by a machine from" in page
+
+
+class Vectors:
+    """What NanoBEIREvaluator asks of a SentenceTransformer, answered by an encoder of arithmetic."""
+
+    similarity_fn_name = "dot"
+    model_card_data = SimpleNamespace(set_evaluation_metrics=lambda *arguments: None)
+
+    def __init__(self) -> None:
+        self.toy = Toy()
+
+    def encode(self, texts, **options):
+        import torch
+
+        # One at a time: a vector of the toy depends on its batch.
+        return torch.tensor(np.concatenate([self.toy.encode_documents([text]) for text in texts]))
+
+    encode_query = encode_document = encode
+
+    def similarity(self, queries, documents):
+        return queries @ documents.T
+
+
+def one_by_one():
+    """The same encoder for rusbeir."""
+    vectors = Vectors()
+    encode = lambda texts: vectors.encode(texts).numpy()  # noqa: E731
+    return SimpleNamespace(signature="toy, one by one", encode_queries=encode, encode_documents=encode)
+
+
+def test_nano_beir_evaluator_reads_it(tmp_path, monkeypatch, needs):
+    needs("sentence-transformers", bool(find_spec("sentence_transformers")), "install the extra sentence-transformers")
+    from sentence_transformers.sentence_transformer.evaluation import NanoBEIREvaluator
+
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    mini = load("mini/ru")
+    docs = [doc._replace(title=f"заглавие {n % 7}") for n, doc in enumerate(mini.corpus)]
+    binary = {query_id: {doc_id: int(grade > 0) for doc_id, grade in of.items()} for query_id, of in mini.qrels.items()}
+    dataset = Dataset.of(docs, mini.queries, binary, language="ru", name="beir/scifact/test@ru", licence="CC0-1.0")
+    write_beir(dataset, tmp_path / "mine")
+    publish(tmp_path / "mine", to=tmp_path / "out")
+    evaluator = NanoBEIREvaluator(dataset_names=["scifact"], dataset_id=str(tmp_path / "out"), write_csv=False)
+    found = evaluator(Vectors())
+    row = bench(tmp_path / "out", f"dense(python:{__name__}.one_by_one)", measures="nDCG@10", out=tmp_path / "rows")
+    assert found["NanoSciFact_dot_ndcg@10"] == pytest.approx(row["measures"]["nDCG@10"], abs=1e-6)
+    assert row["fingerprint"] == load(tmp_path / "mine").fingerprint
+    # MTEB finds its split among those of the hub's configurations.
+    expected = bench(tmp_path / "mine", k=1000, measures="nDCG@10", out=tmp_path / "rows")["measures"]["nDCG@10"]
+    task = make_task(str(tmp_path / "mine"), "rus-Cyrl", folder=tmp_path / "out")
+    assert score_task(rusbeir.mteb.model("bm25"), task)["ndcg_at_10"] == round(expected, 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "split"),
+    [
+        ("beir/nfcorpus/test", "NanoNFCorpus"),
+        ("cocktail/nfcorpus/human@nano", "NanoNFCorpus"),
+        ("NanoFiQA2018", "NanoFiQA2018"),
+        ("beir/climate-fever/test@ru", "NanoClimateFEVER"),
+        ("beir/webis-touche2020/v2", "NanoTouche2020"),
+        ("xquad/ru", None),
+        ("mini/ru", None),
+    ],
+)
+def test_names_that_nano_beir_has(name, split):
+    assert find_nano_split(name) == split
+
+
+def test_the_card_repeats_the_validity(tmp_path):
+    folder, scores = tmp_path / "port", tmp_path / "scores.tsv"
+    port(write_source(tmp_path / "source"), to="ru", out=folder, translator=Fake())
+    name = load(folder, split="test").card.name
+    lines = [f"{task}\ttest\tdefault\tm{n}\t{0.1 * n}" for task in ("small", name, "other") for n in range(5)]
+    scores.write_text("\n".join(["task\tsplit\tsubset\tmodel\tvalue", *lines]) + "\n")
+    for port_name in (name, "other"):
+        found = measure_validity([scores], [("small", port_name)])
+        (tmp_path / f"{port_name.partition('@')[0]}.json").write_text(json.dumps(found.to_dict()))
+    unknown = publish(folder, to=tmp_path / "unknown", i_have_permission=True)
+    assert unknown["validity"] == []
+    assert "was not measured (`rusbeir validity`)" in (tmp_path / "unknown" / "README.md").read_text(encoding="utf-8")
+    publish(folder, to=tmp_path / "known", validity=tmp_path / "small.json", i_have_permission=True)
+    page = (tmp_path / "known" / "README.md").read_text(encoding="utf-8")
+    assert "as good: small and" in page
+    assert "translated by people, Kendall's tau is 0.515" in page
+    assert "m0, m1, m2, m3, m4" in page
+    assert "was not measured" not in page
+    with pytest.raises(BadInput, match=f"is not about {name}; its ports are: other"):
+        publish(folder, to=tmp_path / "wrong", validity=tmp_path / "other.json", i_have_permission=True)
+    (tmp_path / "broken.json").write_text("{}")
+    with pytest.raises(BadInput, match=r"broken\.json: this is not what rusbeir writes"):
+        publish(folder, to=tmp_path / "wrong", validity=tmp_path / "broken.json", i_have_permission=True)
+    assert not (tmp_path / "wrong").exists()
 
 
 @pytest.mark.parametrize(

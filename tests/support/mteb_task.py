@@ -23,7 +23,7 @@ def make_task(name: str, language: str, *, folder: Path | None = None) -> Any:
             type="Retrieval",
             dataset={"path": str(folder or name), "revision": "local"},
             eval_langs=[language],
-            eval_splits=["test"],
+            eval_splits=[found.card.split],
             main_score="ndcg_at_10",
         )
 
@@ -38,7 +38,7 @@ def make_task(name: str, language: str, *, folder: Path | None = None) -> Any:
                 "relevant_docs": found.qrels,
                 "top_ranked": None,
             }
-            self.dataset = {"default": {"test": split}}
+            self.dataset = {"default": {found.card.split: split}}
             self.data_loaded = True
 
     return Task()
@@ -49,5 +49,5 @@ def score_task(model: Any, task: Any) -> dict[str, float]:
     import mteb
 
     found = mteb.evaluate(model, [task], cache=None, co2_tracker=False, show_progress_bar=False)
-    scores: dict[str, float] = found.task_results[0].scores["test"][0]
+    scores: dict[str, float] = next(iter(found.task_results[0].scores.values()))[0]
     return scores
