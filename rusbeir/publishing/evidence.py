@@ -86,7 +86,7 @@ def collect_evidence(card: Card, folder: Path | None, validity: Path | None = No
 
 def _read_validity(path: Path, name: str) -> Iterator[str]:
     """The sentences about a port of that name, which a task may have with its split."""
-    found = read_json(path, _VALIDITY, "Write it with rusbeir validity --json.")
+    found = read_json(path, _VALIDITY, "It is what `rusbeir validity` prints as JSON.")
     band, *about = found["conclusion"]
     # An average over several tasks is the last sentence.
     said = [
