@@ -39,6 +39,9 @@ def nano(
     es_url: options.EsUrl = None,
     lang: options.Lang = None,
     split: options.Split = None,
+    out: options.CountedIn = Path("results"),
+    budget_chars: options.EndpointChars = None,
+    analyzers: options.Analyzers = None,
     as_json: options.Json = False,
 ) -> None:
     """Make a small version of a dataset: queries, hard negatives, all grades; and say how it agrees with the whole.
@@ -51,7 +54,7 @@ def nano(
         report = make_nano(
             dataset, to=to, systems=system or POOL, held_out=held_out or HELD_OUT, queries=queries, depth=depth,
             others=others, measure=measure, seed=seed, engine=options.engine_at(engine, es_url), language=lang,
-            split=split, progress=progress,
+            split=split, out=out, budget_chars=budget_chars, progress=progress,
         )  # fmt: skip
     if as_json:
         output.print_json(report)

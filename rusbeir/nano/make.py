@@ -15,6 +15,7 @@ from rusbeir.datasets.formats.beir import describe_source
 from rusbeir.errors import BadInput, option
 from rusbeir.evaluation import check_measures, deepest, evaluate
 from rusbeir.experiment import UNCUT_DEPTH, resolve_on
+from rusbeir.jobs import CharBudget
 from rusbeir.nano.agreement import Agreement, list_parts, measure_agreement
 from rusbeir.nano.choice import choose_queries, find_relevant, keep_queries
 from rusbeir.retrieval import RunSettings, System, check_names
@@ -78,6 +79,8 @@ def make_nano(
     engine: str = "auto",
     language: str | None = None,
     split: str | None = None,
+    out: str | Path = "results",
+    budget_chars: int | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
     """Write a small version of the dataset into the new folder to, and return a report (docs/json.md).
@@ -86,6 +89,7 @@ def make_nano(
     judged ones of these queries, the first `depth` hits of every system, and others at random. held_out systems did
     not choose; they are searched on both sides and give the agreement, which the folder's card repeats. A held-out
     system that finds the same documents as one that chose is named as its twin and left out.
+    budget_chars is counted in out with what `bench` sends for that out.
     Raises BadInput for a folder that holds something, too few queries with a relevant document, and fewer than four
     held-out systems that are not twins.
 
@@ -105,7 +109,8 @@ def make_nano(
     whole = _keep_relevant(source, queries)
     for system in resolved:
         check_available(system)
-    full = Bench(dataset=whole, measure=name, settings=RunSettings(progress=progress))
+    budget = CharBudget(Path(out), budget_chars) if budget_chars is not None else None
+    full = Bench(dataset=whole, measure=name, settings=RunSettings(progress=progress, budget=budget))
     runs = {system.name: full.search(system, deep) for system in resolved}
     scores = {system: full.score(run) for system, run in runs.items()}
     chose, judges = ([system.name for system in part] for part in (resolved[: len(pool)], resolved[len(pool) :]))

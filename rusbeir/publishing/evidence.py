@@ -30,7 +30,7 @@ class Evidence:
     """What a card may claim."""
 
     made_by: str
-    """"port", "rewrite", "queries", "qc"; "" for a dataset that rusbeir did not make."""
+    """"port", "rewrite", "queries", "qc", "nano"; "" for a dataset that rusbeir did not make."""
     n_judged: int
     """Texts that a language model has scored."""
     n_read: int
@@ -41,20 +41,27 @@ class Evidence:
     """What `rusbeir validity` concludes of it, where that was given: the band to compare with, then each verdict."""
     agreement: tuple[str, ...] = ()
     """What `rusbeir nano` concludes of a small version."""
+    whole_made_by: str = ""
+    """The same as made_by of what this is a small version of."""
+
+    @property
+    def texts_made_by(self) -> str:
+        """Of a small version, what made the whole."""
+        return self.whole_made_by if self.made_by == "nano" else self.made_by
 
     @property
     def sample_creation(self) -> str | None:
         """MTEB's word for how the texts were made; None where it has none that the evidence supports."""
-        if self.made_by == "port":
+        if self.texts_made_by == "port":
             if self.n_read:
                 return "machine-translated and verified"
             return "machine-translated and LM verified" if self.n_judged else "machine-translated"
-        return "LM-generated and verified" if self.made_by and self.n_read else None
+        return "LM-generated and verified" if self.texts_made_by and self.n_read else None
 
     @property
     def annotations_creators(self) -> str | None:
         """MTEB's word for who made the judgements; None where that is not known. A port has those of its source."""
-        if self.made_by in ("queries", "qc"):
+        if self.texts_made_by in ("queries", "qc"):
             return "LM-generated and reviewed" if self.n_read else "LM-generated"
         return "derived" if self.made_by else None
 
@@ -64,8 +71,10 @@ def collect_evidence(card: Card, folder: Path | None, validity: Path | None = No
 
     Raises BadInput for a damaged report, sheet or file, and where the file is about other ports.
     """
+    source = card.provenance.get("source")
     found = Evidence(
-        made_by=str(card.provenance.get("made_by", "")).rpartition(" ")[2],
+        made_by=_read_maker(card.provenance),
+        whole_made_by=_read_maker(source.get("provenance")) if isinstance(source, dict) else "",
         n_judged=0,
         n_read=0,
         report=None,
@@ -82,6 +91,10 @@ def collect_evidence(card: Card, folder: Path | None, validity: Path | None = No
         n_read=sum(count_answered(path, FORMS) for path in sorted((qa / FOLDER).glob("*.csv"))),
         report=read_json(report, _REPORT, "Run rusbeir audit check again.") if report.is_file() else None,
     )
+
+
+def _read_maker(provenance: object) -> str:
+    return str(provenance.get("made_by", "")).rpartition(" ")[2] if isinstance(provenance, Mapping) else ""
 
 
 def _read_validity(path: Path, name: str) -> Iterator[str]:

@@ -89,6 +89,8 @@ class Published:
         text = f"A retrieval benchmark in {english_name(self.card.language)}"
         if how and origin:
             text += f", {how} {origin.get('name')} ({english_name(str(origin.get('language', 'und')))})"
+        if self.evidence.whole_made_by == "port" and self.evidence.made_by == "nano":
+            text += ", which was translated by a machine"
         translators = self.card.provenance.get("translators") or ()
         if self.evidence.made_by == "port" and translators:
             text += f" by {', '.join(str(row.get('name')) for row in translators)}"

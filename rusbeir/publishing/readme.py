@@ -72,7 +72,7 @@ def _make_head(published: Published) -> dict[str, Any]:
         "pretty_name": published.title,
         "language": [card.language],
         **({"license": licence} if licence else {"license": "other", "license_name": published.licence}),
-        "multilinguality": ["translated" if evidence.made_by == "port" else "monolingual"],
+        "multilinguality": ["translated" if evidence.texts_made_by == "port" else "monolingual"],
         "size_categories": [next((name for limit, name in _SIZES if n_docs < limit), "n>1M")],
         **({"annotations_creators": [evidence.annotations_creators]} if evidence.annotations_creators else {}),
         **({"source_datasets": [published.origin["name"]]} if published.origin.get("name") else {}),

@@ -257,6 +257,24 @@ def test_nano_beir_evaluator_reads_it(tmp_path, monkeypatch, needs):
     assert score_task(rusbeir.mteb.model("bm25"), task)["ndcg_at_10"] == round(expected, 5)
 
 
+def test_a_small_version_of_a_port_is_one_of_a_translation(tmp_path):
+    whole = {"name": "small@ru", "language": "ru", "fingerprint": "0", "provenance": {"made_by": "rusbeir 0.1.0, port"}}
+    provenance = {
+        "made_by": "rusbeir 0.1.0, nano", "source": whole, "agreement": {"conclusion": ["tau is 0.95."], "twins": {}},
+    }  # fmt: skip
+    docs = [{"_id": "d", "text": "Кошка спит."}]
+    dataset = Dataset.of(
+        docs, {"q": "кошка"}, {"q": {"d": 1}}, language="ru", licence="CC0-1.0", name="small@ru@nano",
+        provenance=provenance,
+    )  # fmt: skip
+    write_beir(dataset, tmp_path / "mine")
+    report = publish(tmp_path / "mine", to=tmp_path / "out")
+    page = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert report["sample_creation"] == "machine-translated"
+    assert "a small version of small@ru (Russian), which was translated by a machine" in page
+    assert "Agreement with the whole (`rusbeir nano`): tau is 0.95." in page
+
+
 @pytest.mark.parametrize(
     ("name", "split"),
     [
