@@ -20,8 +20,6 @@ from rusbeir.errors import BackendError, BadInput, RusbeirError, require
 from rusbeir.retrieval.models import Model, warn_once
 from rusbeir.text import shorten
 
-SINGLE = {"dtype": "float32"}
-"""For transformers, which otherwise computes in the precision that the weights are stored in."""
 PROMPTS_FILE = "config_sentence_transformers.json"
 PROMPTS = {"query_prefix": ("query",), "document_prefix": ("document", "passage", "corpus")}
 """Prefix -> the prompts that sentence-transformers uses for it: the first of them that a model has."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -16,15 +17,22 @@ from rusbeir.retrieval.spec import Options
 
 logger = logging.getLogger(__name__)
 
+_DEVICE = re.compile("cpu|mps|cuda(:[0-9]{1,3})?")
+
 Kind = Literal["dense", "rerank"]
 
 PRICES = ("input_price", "output_price")
 """Options of a stage at an endpoint: money per million tokens sent and answered. They are not in the signature."""
-SETTINGS = ("like", "revision", "pooling", "max_tokens", "query_prefix", "document_prefix", "separator", *PRICES)
+RUNNING = ("precision", "device")
+"""Options of a stage whose model runs in this process: how it computes, and where."""
+SETTINGS = (
+    "like", "revision", "pooling", "max_tokens", "query_prefix", "document_prefix", "separator", *RUNNING, *PRICES
+)  # fmt: skip
 """Options of a stage that set or change a model's settings."""
 
 PREFIXES = ("query_prefix", "document_prefix")
 POOLINGS = ("mean", "cls", "lasttoken", "max")
+PRECISIONS = ("float32", "bfloat16", "float16")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +66,10 @@ class Model:
     """The layer whose score a layer-wise reranker returns; 0 for its default."""
     remote_code: bool = False
     """Whether it needs the repository's own code."""
+    precision: str = PRECISIONS[0]
+    """One of PRECISIONS."""
+    device: str = ""
+    """Devices joined by +, such as cpu, mps, cuda or cuda:0+cuda:1; empty for the best one. Not in a signature."""
     price: Price = FREE
     """Of an endpoint's tokens; FREE also where it is not known."""
     unverified: tuple[str, ...] = ()
@@ -132,8 +144,17 @@ def find(kind: Kind, name: str, options: Options, *, any_name: bool = False) -> 
         document_prefix=options.word("document_prefix", model.document_prefix),
         separator=options.word("separator", model.separator),
         layer=options.whole("layer", model.layer, least=0),
+        precision=options.word("precision", model.precision, PRECISIONS),
+        device=_read_device(options),
         price=Price(*(options.number(name, 0.0) for name in PRICES)),
     )
+
+
+def _read_device(options: Options) -> str:
+    names = options.word("device", "")
+    if names and not all(_DEVICE.fullmatch(name) for name in names.split("+")):
+        raise BadInput(f"No device {names!r}. Write cpu, mps, cuda, a card such as cuda:1, or several: cuda:0+cuda:1.")
+    return names
 
 
 @cache

@@ -18,7 +18,7 @@ import pytest
 from rusbeir.datasets import load, read_run
 from rusbeir.errors import BackendError, BadInput, MissingExtra
 from rusbeir.experiment import bench
-from rusbeir.retrieval import resolve
+from rusbeir.retrieval import resolve, token_batches
 from rusbeir.retrieval.dense.encoder import check_vectors
 from rusbeir.types import Dataset, Doc
 from tests.support import tiny_encoders
@@ -417,3 +417,106 @@ def test_a_tensor_that_cannot_be_read_is_refused_with_the_remedy():
         assert message.endswith("Return tensor.detach().float().cpu().numpy().")
         assert "\n" not in message
     assert check_vectors(torch.ones((1, 1)), ["one"], None, "mine").tolist() == [[1.0]]
+
+
+def encoder(models, system):
+    return resolve(f"dense({models['cls']},max_tokens=40{system})", language="ru").encoder
+
+
+def test_batches_change_float32_vectors_by_less_than_a_millionth(models, monkeypatch):
+    """Kernels sum in another order for other shapes; docs/evaluate.md states the bound."""
+    own = random.Random(6)
+    texts = [" ".join(own.choices(tiny_encoders.WORDS, k=own.randint(0, 60))) for _ in range(300)]
+    made = encoder(models, "")
+    whole = made.encode_documents(texts)
+    alone = np.concatenate([made.encode_documents([text]) for text in texts])
+    assert np.abs(whole - alone).max() < 1e-6
+    monkeypatch.setitem(token_batches.BATCH_TOKENS, "cpu", 100)
+    assert np.abs(made.encode_documents(texts) - alone).max() < 1e-6
+
+
+@pytest.mark.parametrize(("precision", "within"), [("bfloat16", 0.05), ("float16", 0.005)])
+def test_half_precision_is_near_single_and_in_the_signature(models, precision, within):
+    whole, half = encoder(models, ""), encoder(models, f",precision={precision},device=cpu")
+    assert half.transformer.dtype == getattr(__import__("torch"), precision)
+    vectors = half.encode_documents(TEXTS)
+    assert vectors.dtype == np.float32
+    assert np.abs(np.linalg.norm(vectors, axis=1) - 1).max() < 1e-6
+    assert 0 < np.abs(vectors - whole.encode_documents(TEXTS)).max() < within
+    assert whole.signature.endswith("|precision:float32")
+    assert half.signature == whole.signature.replace("float32", precision), "the device is not in it"
+    assert len(search(f"dense({models['cls']},precision={precision})")) == 4
+
+
+def test_several_devices_share_the_batches(models, monkeypatch):
+    monkeypatch.setitem(token_batches.BATCH_TOKENS, "cpu", 50)
+    one, two = encoder(models, ""), encoder(models, ",device=cpu+cpu")
+    assert one.signature == two.signature
+    texts = TEXTS * 10
+    # The same batches, so the same bits.
+    assert (one.encode_documents(texts) == two.encode_documents(texts)).all()
+
+
+def test_out_of_memory_halves_the_batches_and_is_said_once(models, monkeypatch, caplog):
+    import torch
+
+    made = encoder(models, "")
+    expected = made.encode_documents(TEXTS * 8)
+    forward, sizes = made.transformer.forward, []
+
+    def limited(features, **options):
+        sizes.append(features["input_ids"].numel())
+        if sizes[-1] > limit:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")
+        return forward(features, **options)
+
+    monkeypatch.setattr(made.transformer, "forward", limited)
+    limit = 300
+    for _ in range(2):
+        assert np.abs(made.encode_documents(TEXTS * 8) - expected).max() < 1e-6
+    too_large = [size for size in sizes if size > limit]
+    assert 0 < len(too_large) <= 3, "it was not tried again and again"
+    assert caplog.text.count("ran out of memory on cpu; batches of half the size follow.") == 1
+    limit = 5
+    with pytest.raises(BackendError, match=r"cpu has too little memory for .* and one text of \d+ tokens"):
+        made.encode_documents(TEXTS)
+
+
+NO_DEVICE = [
+    # options, what torch says of its cards: how many, whether they do bfloat16, error, part of the message
+    ("device=cuda", 0, False, BadInput, "device=cuda: cuda:0 is not on this machine. Available: cpu."),
+    ("device=cuda:0+cuda:7", 0, False, BadInput, "cuda:0 is not on this machine."),
+    ("device=mps", 0, False, BadInput, "mps is not on this machine. Available: cpu."),
+    ("device=tpu", 0, False, BadInput, "No device 'tpu'. Write cpu, mps, cuda, a card such as cuda:1, or several"),
+    ("device=cuda:3", 2, True, BadInput, "cuda:3 is not on this machine. Available: cuda:0, cuda:1, cpu."),
+    ("device=cuda,precision=bfloat16", 1, False, BadInput, "cuda:0 does not compute in bfloat16. Set precision=float3"),
+    ("precision=int8", 0, False, LookupError, "No precision 'int8' of dense. Available: bfloat16, float16, float32."),
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "cards", "bfloat16", "error", "part"), NO_DEVICE, ids=[row[0] for row in NO_DEVICE]
+)
+def test_a_device_or_precision_that_is_not_there_is_refused_before_the_work(
+    models, monkeypatch, options, cards, bfloat16, error, part
+):
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cards > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: cards)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: bfloat16)
+    with pytest.raises(error) as raised:
+        resolve(f"dense({models['cls']},{options})", language="ru").check_available()
+    assert part in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_precision_that_a_device_does_not_do_is_refused(models, monkeypatch):
+    import torch
+
+    def refuse(*_):
+        raise RuntimeError("\"addmm_impl_cpu_\" not implemented for 'Half'")
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", refuse)
+    with pytest.raises(BadInput, match=r"cpu does not compute in float16\. Set precision=float32, or another device="):
+        resolve(f"dense({models['cls']},precision=float16)", language="ru").check_available()

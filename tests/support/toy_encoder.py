@@ -7,9 +7,11 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
+from rusbeir.retrieval.token_batches import plan
 from rusbeir.types import Doc, silent
 
 
@@ -38,6 +40,30 @@ class Toy:
         return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
+class ToyPools(Toy):
+    """The same, in batches of its own choice; also what a text's batch does to its vector."""
+
+    def __init__(self, seconds: float = 0.0, *, batch_words: int = 400) -> None:
+        super().__init__(seconds=seconds)
+        self.pools: list[int] = []
+        self._batch_words = batch_words
+
+    truncation = "cut at 11 words"
+
+    def count_truncated(self, texts: Sequence[str]) -> int:
+        return sum(len(text.split()) > 11 for text in texts)
+
+    def tokenize(self, texts: Sequence[str], *, queries: bool):
+        self.pools.append(len(texts))
+        return SimpleNamespace(texts=list(texts), over_length=[self.count_truncated([text]) == 1 for text in texts])
+
+    def encode_tokens(self, tokens, done, keep) -> None:
+        lengths = np.array([len(text.split()) for text in tokens.texts], np.int64)
+        for places in plan(lengths, self._batch_words):
+            if not done >= set(places.tolist()):
+                keep(places, self._encode([tokens.texts[place] for place in places]))
+
+
 def word_vector(word: str, dim: int):
     seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "little")
     return np.random.default_rng(seed).standard_normal(dim)
@@ -50,6 +76,15 @@ class Docs(list[Doc]):
         return next(doc for doc in self if doc.doc_id == doc_id)
 
 
+def uneven(n: int) -> Docs:
+    """Documents of two to twenty words, every tenth a copy of the one before."""
+    sources = [i - (i % 10 == 9) for i in range(n)]
+    return Docs(
+        Doc(f"d{i}", " ".join(f"w{source}x{j}" for j in range(1 + source * 7 % 19)), "t")
+        for i, source in enumerate(sources)
+    )
+
+
 def documents(n: int) -> Docs:
     """Documents of eight words, every tenth a copy of the one before."""
     sources = [i - (i % 10 == 9) for i in range(n)]
@@ -60,16 +95,21 @@ def documents(n: int) -> Docs:
 
 
 def build(cache: Path, n: int, toy: Toy, dtype: str = "float32"):
-    """The store and the folder of a corpus of n documents."""
+    """The store of a corpus of n documents, which is encoded in a folder next to it."""
     from rusbeir.retrieval.dense import encoded_corpus
     from rusbeir.retrieval.dense.embedding_store import EmbeddingStore
 
     store = EmbeddingStore(cache / "store", dtype)
+    docs = uneven(n) if isinstance(toy, ToyPools) else documents(n)
     encoded_corpus.encode(
-        cache / "corpus", documents(n), store, toy, lambda doc: [f"{doc.title} {doc.text}"], silent, name="toy"
+        cache / "corpus", docs, store, toy, lambda doc: [f"{doc.title} {doc.text}"], silent, name="toy"
     )
     return store
 
 
 if __name__ == "__main__":
-    build(Path(sys.argv[1]), int(sys.argv[2]), Toy(seconds=0.02))
+    if "pools" in sys.argv:
+        from rusbeir.retrieval.dense import pools
+
+        pools.POOL_TEXTS, pools.KEEP_SECONDS = 300, 0.0
+    build(Path(sys.argv[1]), int(sys.argv[2]), (ToyPools if "pools" in sys.argv else Toy)(seconds=0.02))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from rusbeir.storage import cannot_write, connect_shared, hold_when_free, report
 from rusbeir.text import batched
 
 BLOCK_TEXTS = 64
-"""Texts encoded at once: what a kill can lose."""
+"""Texts encoded at once, and what a kill can lose, where an encoder does not batch them itself."""
 
 MAX_KEYS_PER_QUERY = 500
 _VECTORS = "vectors"
@@ -61,7 +62,7 @@ class EmbeddingStore:
 
     def find_or_add(self, texts: Sequence[str], make: Callable[[Sequence[str]], npt.NDArray[Any]]) -> list[int]:
         """The row of each text; make returns the rows [n, dim] of missing texts, in one process at a time."""
-        keys = [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
+        keys = [_key(text) for text in texts]
         found = self._find(keys)
         if len(found) < len(set(keys)):
             with hold_when_free(self.folder / "lock", self.folder):
@@ -71,6 +72,28 @@ class EmbeddingStore:
                 if missing:
                     found |= self._add(list(missing), make(list(missing.values())))
         return [found[key] for key in keys]
+
+    def find(self, texts: Sequence[str]) -> list[int | None]:
+        """The row of each text, None where the store does not hold it."""
+        found = self._find(keys := [_key(text) for text in texts])
+        return [found.get(key) for key in keys]
+
+    def open_pool(self, name: str) -> EmbeddingStore:
+        """A store of the same kind, for the rows of a pool that is not whole yet."""
+        return EmbeddingStore(self.folder / name, self.dtype.name)
+
+    def remove(self) -> None:
+        """Close the store and remove its files."""
+        self.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def clear(self) -> None:
+        """Forget all rows. A kill leaves the store whole or empty."""
+        with reporting_sqlite(self.folder, "embeddings"):
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute("DELETE FROM row")
+            self._db.execute("DELETE FROM meta")
+            self._db.execute("COMMIT")
 
     def map_vectors(self) -> tuple[npt.NDArray[Any], mmap.mmap | None]:
         """All vectors as [n, dim] on disk, and the mapping behind them; nothing is read before it is used."""
@@ -110,6 +133,10 @@ class EmbeddingStore:
         with reporting_sqlite(self.folder, "embeddings"):
             row = self._db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
         return row[0] if row else None
+
+
+def _key(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def write_at(path: Path, start: int, items: npt.NDArray[Any]) -> None:

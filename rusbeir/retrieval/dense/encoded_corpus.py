@@ -6,21 +6,20 @@ import contextlib
 import logging
 import time
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import orjson
 
 from rusbeir.errors import BackendError, BadInput
-from rusbeir.retrieval.dense.embedding_store import BLOCK_TEXTS
 from rusbeir.retrieval.dense.encoder import AnyEncoder, ReportsTruncation
+from rusbeir.retrieval.dense.pools import TextStore, encode_in_order
 from rusbeir.retrieval.lexical.doc_ids import DocIds, DocIdWriter
 from rusbeir.storage import atomic_folder
-from rusbeir.text import batched
+from rusbeir.text import digest
 from rusbeir.types import Corpus, Doc, Progress, Queries
 
 logger = logging.getLogger(__name__)
@@ -28,16 +27,6 @@ logger = logging.getLogger(__name__)
 _ROWS = "rows.u32"
 _OWNERS = "owners.u32"
 _RECORD = "built.json"
-
-
-class TextStore(Protocol):
-    """What an EmbeddingStore and a WeightStore have in common."""
-
-    def __len__(self) -> int: ...
-
-    def find_or_encode(self, texts: Sequence[str], encode: Callable[[Sequence[str]], Any], encoder: str) -> list[int]:
-        """The row of each text; missing ones are encoded first."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,9 +76,12 @@ def encode_queries(
 ) -> list[int]:
     """The row of each query; those that the store does not hold are encoded first."""
     rows: list[int] = []
-    for texts in batched(queries.values(), BLOCK_TEXTS):
-        rows += store.find_or_encode(texts, encoder.encode_queries, name)
-        progress("encode queries", len(rows), len(queries))
+    encoded = encode_in_order(
+        enumerate(queries.values()), store, encoder, lambda n: progress("encode queries", n, len(queries)),
+        name=name, waiting=f"pool-{digest(*queries.values(), chars=12)}", queries=True,
+    )  # fmt: skip
+    for _, found, _ in encoded:
+        rows += found
     return rows
 
 
@@ -109,23 +101,24 @@ def encode(
     started = time.perf_counter()
     truncated = count = 0
     single = True
-    count_truncated = encoder.count_truncated if isinstance(encoder, ReportsTruncation) else None
     with (
         atomic_folder(folder) as temporary,
         contextlib.closing(DocIdWriter(temporary)) as ids,
         (temporary / _ROWS).open("wb") as row_file,
         (temporary / _OWNERS).open("wb") as owner_file,
-    ):
-        # Blocks start at the same texts in every run.
-        for block in batched(_passages(corpus, ids, passages), BLOCK_TEXTS):
-            owners, texts = [owner for owner, _ in block], [text for _, text in block]
-            array("I", store.find_or_encode(texts, encoder.encode_documents, name)).tofile(row_file)
+        contextlib.closing(
+            encode_in_order(
+                _passages(corpus, ids, passages), store, encoder, lambda n: progress("encode", n, len(corpus)),
+                name=name, waiting=f"pool-{folder.name}",
+            )
+        ) as encoded,
+    ):  # fmt: skip
+        for owners, rows, over_length in encoded:
+            array("I", rows).tofile(row_file)
             array("I", owners).tofile(owner_file)
-            if count_truncated is not None:
-                truncated += count_truncated(texts)
+            truncated += over_length
             single = single and owners == list(range(count, count + len(owners)))
-            count += len(texts)
-            progress("encode", owners[-1] + 1, len(corpus))
+            count += len(rows)
         owner_file.close()
         if single:
             (temporary / _OWNERS).unlink()

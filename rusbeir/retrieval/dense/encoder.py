@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -64,6 +64,30 @@ class ReportsTruncation(Protocol):
     def count_truncated(self, texts: Sequence[str]) -> int:
         """How many of the documents are longer than the model reads at once."""
         ...
+
+
+@runtime_checkable
+class EncodesPools(Protocol):
+    """An optional ability of a dense or sparse encoder: to take tens of thousands of texts and batch them by length."""
+
+    def tokenize(self, texts: Sequence[str], *, queries: bool) -> Any:
+        """The texts as the model reads them, with `over_length`: which of them are longer. Runs in another thread."""
+        ...
+
+    def encode_tokens(self, tokens: Any, done: Set[int], keep: Callable[[Any, Any], None]) -> None:
+        """Call keep(places, rows) for each batch of texts, in any order, except for those of which all are done.
+
+        The batches depend on the tokens only, so a resumed run computes the same ones.
+        """
+        ...
+
+
+def collect(encoder: EncodesPools, tokens: Any) -> Vectors:
+    """The vectors of all texts, in their order."""
+    found: list[tuple[Any, Vectors]] = []
+    encoder.encode_tokens(tokens, frozenset(), lambda places, rows: found.append((places, rows)))
+    vectors: Vectors = np.concatenate([rows for _, rows in found])
+    return vectors[np.argsort(np.concatenate([places for places, _ in found]))]
 
 
 def check_vectors(answer: Any, texts: Sequence[str], dim: int | None, encoder: str) -> Vectors:

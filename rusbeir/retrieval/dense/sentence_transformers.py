@@ -1,22 +1,31 @@
-"""Models that sentence-transformers can load, in single precision."""
+"""Models that sentence-transformers can load."""
 
 from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from rusbeir.errors import BadInput, require, require_version
 from rusbeir.retrieval import model_files
-from rusbeir.retrieval.dense.encoder import Vectors
+from rusbeir.retrieval.dense.encoder import Vectors, collect
 from rusbeir.retrieval.models import Model
+from rusbeir.retrieval.token_batches import (
+    UNPADDED,
+    Devices,
+    Keep,
+    Tokens,
+    copy_to,
+    find_devices,
+    load_torch,
+    tokenize,
+)
 
 logger = logging.getLogger(__name__)
 
-BATCH_TEXTS = 32
 _NEEDED_BY = "The runtime sentence-transformers", "sentence-transformers"
 
 
@@ -29,10 +38,14 @@ class SentenceTransformerEncoder:
     @property
     def signature(self) -> str:
         version = require_version("sentence-transformers", *_NEEDED_BY)
-        return f"{model_files.sign(self.model)}|runtime:sentence-transformers-{version}|precision:float32"
+        return (
+            f"{model_files.sign(self.model)}|runtime:sentence-transformers-{version}|precision:{self.model.precision}"
+        )
 
     def check_available(self) -> None:
         model_files.check_present(self.model)
+        if self.model.device or self.model.precision != "float32":
+            find_devices(self.model.device, self.model.precision)
 
     @property
     def truncation(self) -> str:
@@ -40,11 +53,11 @@ class SentenceTransformerEncoder:
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
         """float32 [n, dim], rows L2-normalised."""
-        return self._encode(texts, self.prompted.query_prefix, self.model.adapters[:1])
+        return collect(self, self.tokenize(texts, queries=True))
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
         """float32 [n, dim], rows L2-normalised."""
-        return self._encode(texts, self.prompted.document_prefix, self.model.adapters[1:])
+        return collect(self, self.tokenize(texts, queries=False))
 
     def count_truncated(self, texts: Sequence[str]) -> int:
         """How many documents are longer, with their prefix, than the model reads."""
@@ -52,28 +65,48 @@ class SentenceTransformerEncoder:
         tokenizer, max_tokens = self.transformer.tokenizer, self.transformer.max_seq_length
         return sum(model_files.are_truncated(tokenizer, max_tokens, prefixed))
 
+    def tokenize(self, texts: Sequence[str], *, queries: bool) -> Tokens:
+        """What the model reads of each text, its prefix included."""
+        transformer = self.transformer
+        prefix = self.prompted.query_prefix if queries else self.prompted.document_prefix
+
+        def read(chunk: list[str]) -> Any:
+            # As a prompt, even an empty one: it replaces the model's own, and a pooling may leave out prompts.
+            return transformer.preprocess(chunk, prompt=prefix, processing_kwargs=UNPADDED)
+
+        return tokenize(read, texts, transformer.tokenizer, transformer.max_seq_length, queries=queries)
+
+    def encode_tokens(self, tokens: Tokens, done: Set[int], keep: Keep) -> None:
+        """Call keep(places, vectors) for each batch that is not done."""
+        torch = load_torch()
+        if self.model.adapters:
+            for transformer in self._copies.values():
+                transformer.set_adapter([self.model.adapters[0 if tokens.queries else 1]])
+
+        def compute(device: str, features: Mapping[str, Any]) -> Any:
+            transformer = self._copies[device]
+            vectors = transformer(dict(features))["sentence_embedding"][:, : transformer.truncate_dim]
+            # In single precision at least, as vectors of length 1 are promised.
+            return torch.nn.functional.normalize(vectors if vectors.dtype.itemsize > 2 else vectors.float(), dim=1)
+
+        self._devices.run(tokens, done, compute, keep)
+
     @property
     def prompted(self) -> Model:
         return model_files.add_own_prompts(self.model)
 
-    def _encode(self, texts: Sequence[str], prefix: str, adapters: Sequence[str]) -> Vectors:
-        if adapters:
-            self.transformer.set_adapter(list(adapters))
-        # As a prompt, even an empty one: it replaces the model's own, and a pooling that leaves out prompts does so.
-        vectors: Vectors = self.transformer.encode(
-            list(texts), prompt=prefix, batch_size=BATCH_TEXTS, show_progress_bar=False, normalize_embeddings=True
-        )
-        return vectors
-
     @cached_property
     def transformer(self) -> Any:
+        """The model on the first device."""
         library = require("sentence_transformers", *_NEEDED_BY)
         if self.model.adapters:
             require("peft", *_NEEDED_BY)
         model_files.silence_transformers()
         where, revision = model_files.locate(self.model)
+        # Without a precision transformers computes in the one that the weights are stored in.
+        options = {"model_kwargs": {"dtype": self.model.precision}, "device": self._devices.names[0]}
         with model_files.explain_failure(self.model), warnings.catch_warnings():
-            transformer = library.SentenceTransformer(where, revision=revision, model_kwargs=model_files.SINGLE)
+            transformer = library.SentenceTransformer(where, revision=revision, **options)
             # peft warns of every adapter after the first.
             warnings.simplefilter("ignore")
             for name in self.model.adapters:
@@ -81,7 +114,15 @@ class SentenceTransformerEncoder:
         if self.model.max_tokens:
             transformer.max_seq_length = self.model.max_tokens
         _set_pooling(transformer, self.model)
-        return transformer
+        return transformer.eval()
+
+    @cached_property
+    def _devices(self) -> Devices:
+        return Devices(names=find_devices(self.model.device, self.model.precision), model=self.model.name)
+
+    @cached_property
+    def _copies(self) -> Mapping[str, Any]:
+        return copy_to(self.transformer, self._devices.names)
 
 
 def make_encoder(*, model: Model) -> SentenceTransformerEncoder:

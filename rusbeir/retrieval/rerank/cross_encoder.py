@@ -60,7 +60,7 @@ class CrossEncoderReranker:
         where, revision = model_files.locate(self.model)
         with model_files.explain_failure(self.model):
             encoder = library.CrossEncoder(
-                where, revision=revision, max_length=self.model.max_tokens, model_kwargs=model_files.SINGLE
+                where, revision=revision, max_length=self.model.max_tokens, model_kwargs={"dtype": "float32"}
             )
         if encoder.num_labels != 1:
             raise BadInput(

@@ -31,7 +31,10 @@ RUNTIMES = {
 MakeEncoder: TypeAlias = Callable[..., SparseEncoder]
 
 DEFAULT_MODEL = "bge-m3"
-OPTIONS = ("runtime", *(setting for setting in models.SETTINGS if setting not in ("pooling", *models.PRICES)))
+OPTIONS = (
+    "runtime",
+    *(setting for setting in models.SETTINGS if setting not in ("pooling", *models.RUNNING, *models.PRICES)),
+)
 
 
 BLOCK_NUMBERS = 2 << 20

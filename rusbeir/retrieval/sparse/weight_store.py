@@ -40,6 +40,26 @@ class WeightStore:
         """
         return self._spans.find_or_add(texts, lambda new: self._add(check_weights(encode(new), new, encoder)))
 
+    def find(self, texts: Sequence[str]) -> list[int | None]:
+        """The row of each text, None where the store does not hold it."""
+        return self._spans.find(texts)
+
+    def read(self, rows: Sequence[int]) -> Weights:
+        """The weights of those rows, in their order."""
+        return self.open_reader().read(np.asarray(rows, dtype=np.int64))
+
+    def open_pool(self, name: str) -> WeightStore:
+        """A store of the same kind, for the rows of a pool that is not whole yet."""
+        return WeightStore(self._path.parent / name)
+
+    def clear(self) -> None:
+        """Forget all rows. A kill leaves the store whole or empty."""
+        self._spans.clear()
+
+    def remove(self) -> None:
+        """Close the store and remove its files."""
+        self._spans.remove()
+
     def open_reader(self) -> WeightReader:
         """A reader of the rows that the store holds now."""
         spans, of_spans = self._spans.map_vectors()
