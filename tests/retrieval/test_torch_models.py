@@ -520,3 +520,33 @@ def test_a_precision_that_a_device_does_not_do_is_refused(models, monkeypatch):
     monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", refuse)
     with pytest.raises(BadInput, match=r"cpu does not compute in float16\. Set precision=float32, or another device="):
         resolve(f"dense({models['cls']},precision=float16)", language="ru").check_available()
+
+
+def test_pairs_of_many_queries_are_batched_by_length_and_equal_the_library(models, monkeypatch):
+    import torch
+    from sentence_transformers import CrossEncoder
+
+    own = random.Random(7)
+    texts = [" ".join(own.choices(tiny_encoders.WORDS, k=own.randint(1, 60))) for _ in range(40)]
+    docs = Docs(Doc(f"d{place}", text) for place, text in enumerate(texts))
+    queries = {f"q{place}": " ".join(own.choices(tiny_encoders.WORDS, k=place + 1)) for place in range(5)}
+    monkeypatch.setitem(token_batches.BATCH_TOKENS, "cpu", 512)
+    system = resolve(f"bm25(profile=raw) >> rerank({models['cross']},max_tokens=40,depth=30)", language="ru")
+    sizes = []
+    encoder = system.reranker._encoder
+    encoder.register_forward_pre_hook(lambda _, given: sizes.append(given[0]["input_ids"].shape))
+    run = system.prepare(docs, "f").retriever.search(queries, 30)
+    pairs = [(query_id, doc_id) for query_id, hits in run.items() for doc_id in hits]
+    plain = CrossEncoder(str(models["cross"]), max_length=40, model_kwargs={"dtype": torch.float32})
+    scores = plain.predict(
+        [(queries[query_id], docs[doc_id].text) for query_id, doc_id in pairs], activation_fn=torch.nn.Identity()
+    )
+    assert [run[query_id][doc_id] for query_id, doc_id in pairs] == pytest.approx(scores.tolist(), abs=1e-5)
+    assert sum(rows for rows, _ in sizes) == len(pairs) > 100
+    assert [length for _, length in sizes] == sorted((length for _, length in sizes), reverse=True)
+    assert all(rows * length <= 512 for rows, length in sizes)
+    half = resolve(f"bm25 >> rerank({models['cross']},precision=bfloat16)", language="ru")
+    assert half.reranker.signature.endswith("|precision:bfloat16")
+    assert "precision" not in system.reranker.signature
+    with pytest.raises(BadInput, match="has no option 'precision' with runtime=flagembedding: it would change nothing"):
+        resolve(f"bm25 >> rerank({models['cross']},runtime=flagembedding,precision=bfloat16)", language="ru")

@@ -1,8 +1,8 @@
-"""Cross-encoders that sentence-transformers can load, in single precision."""
+"""Cross-encoders that sentence-transformers can load."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,8 +10,8 @@ from typing import Any
 from rusbeir.errors import BadInput, require, require_version
 from rusbeir.retrieval import model_files
 from rusbeir.retrieval.models import Model
+from rusbeir.retrieval.token_batches import UNPADDED, Devices, copy_to, find_devices, tokenize
 
-BATCH_PAIRS = 32
 _NEEDED_BY = "The runtime cross-encoder", "sentence-transformers"
 
 
@@ -25,24 +25,43 @@ class CrossEncoderReranker:
     @property
     def signature(self) -> str:
         version = require_version("sentence-transformers", *_NEEDED_BY)
-        return f"{model_files.sign(self.model)}|runtime:cross-encoder/sentence-transformers-{version}"
+        # Scores were cached before there was a choice.
+        precision = "" if self.model.precision == "float32" else f"|precision:{self.model.precision}"
+        return f"{model_files.sign(self.model)}|runtime:cross-encoder/sentence-transformers-{version}{precision}"
 
     def check_available(self) -> None:
         model_files.check_present(self.model)
+        if self.model.device or self.model.precision != "float32":
+            find_devices(self.model.device, self.model.precision)
 
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
-        """One logit per document. Batches hold pairs of similar length, to spend little on padding."""
-        order = sorted(range(len(documents)), key=lambda place: -len(documents[place]))
-        pairs = [(query, documents[place]) for place in order]
-        import torch
-
-        logits = self._encoder.predict(
-            pairs, batch_size=BATCH_PAIRS, show_progress_bar=False, activation_fn=torch.nn.Identity()
-        )
+        """One logit per document."""
         scores = [0.0] * len(documents)
-        for place, score in zip(order, logits, strict=True):
-            scores[place] = float(score)
+
+        def keep(places: Sequence[int], logits: Sequence[float], _: Sequence[bool]) -> None:
+            for place, logit in zip(places, logits, strict=True):
+                scores[place] = float(logit)
+
+        self.score_pool([(query, document) for document in documents], keep)
         return scores
+
+    def score_pool(
+        self, pairs: Sequence[tuple[str, str]], keep: Callable[[Sequence[int], Any, Sequence[bool]], None]
+    ) -> None:
+        """Call keep(places, logits, truncated) for each batch of pairs of similar length."""
+        encoder = self._encoder
+        prompt = encoder.prompts.get(encoder.default_prompt_name)
+
+        def read(chunk: list[tuple[str, str]]) -> Any:
+            return encoder.preprocess(chunk, prompt=prompt, processing_kwargs=UNPADDED)
+
+        tokens = tokenize(read, pairs, encoder.tokenizer, encoder.max_seq_length, queries=False)
+        self._devices.run(
+            tokens,
+            frozenset(),
+            lambda device, features: self._copies[device](dict(features))["scores"].reshape(-1),
+            lambda places, logits: keep(places.tolist(), logits, [tokens.over_length[place] for place in places]),
+        )
 
     @property
     def truncation(self) -> str:
@@ -58,12 +77,20 @@ class CrossEncoderReranker:
         library = require("sentence_transformers", *_NEEDED_BY)
         model_files.silence_transformers()
         where, revision = model_files.locate(self.model)
+        # Without a precision transformers computes in the one that the weights are stored in.
+        options = {"model_kwargs": {"dtype": self.model.precision}, "device": self._devices.names[0]}
         with model_files.explain_failure(self.model):
-            encoder = library.CrossEncoder(
-                where, revision=revision, max_length=self.model.max_tokens, model_kwargs={"dtype": "float32"}
-            )
+            encoder = library.CrossEncoder(where, revision=revision, max_length=self.model.max_tokens, **options)
         if encoder.num_labels != 1:
             raise BadInput(
                 f"{self.model.name} returns {encoder.num_labels} labels for a pair. A reranker returns one score."
             )
-        return encoder
+        return encoder.eval()
+
+    @cached_property
+    def _devices(self) -> Devices:
+        return Devices(names=find_devices(self.model.device, self.model.precision), model=self.model.name)
+
+    @cached_property
+    def _copies(self) -> Mapping[str, Any]:
+        return copy_to(self._encoder, self._devices.names)

@@ -66,6 +66,17 @@ class ScoresEach(Pointwise, Protocol):
 
 
 @runtime_checkable
+class ScoresPools(Pointwise, Protocol):
+    """An optional ability: to score the pairs of many queries together, in batches of similar length."""
+
+    def score_pool(
+        self, pairs: Sequence[tuple[str, str]], keep: Callable[[Sequence[int], Any, Sequence[bool]], None]
+    ) -> None:
+        """Call keep(places, scores, truncated) for each batch of pairs of a query and a document, in any order."""
+        ...
+
+
+@runtime_checkable
 class SortsWindows(Reranker, Protocol):
     """An optional ability: to sort `window` documents at a time, from the end of a list to its start."""
 

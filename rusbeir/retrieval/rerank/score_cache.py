@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from rusbeir.errors import BackendError
 from rusbeir.retrieval.rerank import reranker as protocols
@@ -15,6 +16,8 @@ from rusbeir.storage import cache_folder, cannot_write, connect_shared, hold_whe
 from rusbeir.text import batched, digest
 
 MAX_KEYS_PER_QUERY = 500
+KEEP_SECONDS = 5.0
+"""How often scores of a pool are written to disk."""
 
 
 class ScoreCache:
@@ -48,6 +51,46 @@ class ScoreCache:
         if isinstance(reranker, protocols.SortsWindows):
             return self._sort_windows(reranker, query, documents, name)
         return self._score_list(reranker, query, documents, name)
+
+    def fill(
+        self,
+        reranker: protocols.ScoresPools,
+        lists: Sequence[tuple[str, Sequence[str]]],
+        name: str,
+        report: Callable[[float], None],
+    ) -> None:
+        """Compute and keep the scores of all pairs of a query and its documents that the cache lacks.
+
+        report is called with the share that is done. A kill loses at most KEEP_SECONDS of work.
+        """
+        pairs = {_hash(query, document): (query, document) for query, documents in lists for document in documents}
+        if len(self._find(list(pairs))) == len(pairs):
+            return
+        with hold_when_free(self.path.with_suffix(".locks") / "pool", self.path):
+            # Another process may have scored some meanwhile.
+            found = self._find(list(pairs))
+            keys = [key for key in pairs if key not in found]
+            missing = [pairs[key] for key in keys]
+            fresh: dict[bytes, Scored] = {}
+            n_done, kept = 0, time.monotonic()
+
+            def keep(places: Sequence[int], scores: Any, truncated: Sequence[bool]) -> None:
+                nonlocal n_done, kept
+                checked = check_scores(scores, [missing[place][1] for place in places], name)
+                for place, score, cut in zip(places, checked, truncated, strict=True):
+                    fresh[keys[place]] = Scored([score], int(cut))
+                n_done += len(places)
+                report(n_done / len(keys))
+                if time.monotonic() - kept > KEEP_SECONDS:
+                    self._keep(fresh)
+                    fresh.clear()
+                    kept = time.monotonic()
+
+            try:
+                if missing:
+                    reranker.score_pool(missing, keep)
+            finally:
+                self._keep(fresh)
 
     def close(self) -> None:
         self._db.close()

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import logging
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from rusbeir import __version__
 from rusbeir.errors import BadInput
 from rusbeir.retrieval import models, user_code
-from rusbeir.retrieval.rerank.reranker import ReportsTruncation, ReportsUnjudged, Reranker
+from rusbeir.retrieval.rerank.reranker import ReportsTruncation, ReportsUnjudged, Reranker, ScoresPools
 from rusbeir.retrieval.rerank.score_cache import ScoreCache
 from rusbeir.retrieval.resolve import PYTHON
 from rusbeir.retrieval.spec import Options, Stage, only_argument
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System, check_available
+from rusbeir.text import batched
 from rusbeir.types import Corpus, Progress, Queries, Retriever, Run
 
 logger = logging.getLogger(__name__)
@@ -37,10 +38,15 @@ RUNTIMES = {
 ENDPOINTS = ("llm", "llm-list")
 """Runtimes whose model names are those of an endpoint, not of models.toml."""
 
+RUNS_POOLS = "cross-encoder"
+"""The runtime that reads precision= and device=."""
+
 MakeReranker: TypeAlias = Callable[..., Reranker]
 
 DEPTH = 100
-SETTINGS = ("like", "revision", "max_tokens", *models.PRICES)
+POOL_PAIRS = 16_384
+"""Pairs of a query and a document that are sorted by length together."""
+SETTINGS = ("like", "revision", "max_tokens", *models.RUNNING, *models.PRICES)
 """The settings of a model that rerankers read."""
 
 
@@ -96,27 +102,48 @@ class _RerankRetriever:
         """At most k hits a query, and at most as many as the depth; equal scores keep the source's order."""
         run = self.retriever.search(queries, self.system.depth)
         reranker, name = self.system.reranker, self.system.name
-        found = {}
+        found: dict[str, dict[str, float]] = {}
         pairs = truncated = unjudged = 0
         try:
-            for query_id, query in queries.items():
-                hits = run[query_id]
-                # As RusBEIR joins title and text for its reranker.
-                texts = [self.corpus[doc_id].full_text for doc_id in hits]
-                scores: list[float] = []
-                if texts:
-                    scored = self.scores.score(reranker, query, texts, name)
-                    scores = scored.scores
-                    truncated += scored.truncated
-                    unjudged += scored.unjudged
-                order = sorted(zip(hits, scores, strict=True), key=lambda hit: -hit[1])
-                found[query_id] = dict(order[:k])
-                pairs += len(hits)
+            for part in batched(queries.items(), self._queries_at_once):
+                texts = {query_id: self._read(run[query_id]) for query_id, _ in part}
+                if isinstance(reranker, ScoresPools):
+                    self._fill(reranker, [(query, texts[query_id]) for query_id, query in part], len(found), queries)
+                for query_id, query in part:
+                    hits = run[query_id]
+                    scores: list[float] = []
+                    if hits:
+                        scored = self.scores.score(reranker, query, texts[query_id], name)
+                        scores = scored.scores
+                        truncated += scored.truncated
+                        unjudged += scored.unjudged
+                    order = sorted(zip(hits, scores, strict=True), key=lambda hit: -hit[1])
+                    found[query_id] = dict(order[:k])
+                    pairs += len(hits)
                 self.progress("rerank", len(found), len(queries))
         finally:
             # A run resumed after a stop finds its answers in the cache, and has nothing left to report about them.
             self._report(pairs, truncated, unjudged)
         return found
+
+    @property
+    def _queries_at_once(self) -> int:
+        pooled = isinstance(self.system.reranker, ScoresPools)
+        return max(1, POOL_PAIRS // self.system.depth) if pooled else 1
+
+    def _read(self, hits: Mapping[str, float]) -> list[str]:
+        """The documents' texts, as RusBEIR joins title and text for its reranker."""
+        return [self.corpus[doc_id].full_text for doc_id in hits]
+
+    def _fill(
+        self, reranker: ScoresPools, lists: Sequence[tuple[str, Sequence[str]]], before: int, queries: Queries
+    ) -> None:
+        """Score the pairs of many queries together."""
+
+        def report(done: float) -> None:
+            self.progress("rerank", before + int(done * len(lists)), len(queries))
+
+        self.scores.fill(reranker, lists, self.system.name, report)
 
     def _report(self, pairs: int, truncated: int, unjudged: int) -> None:
         reranker, model = self.system.reranker, self.system.model
@@ -142,6 +169,7 @@ def from_stage(stage: Stage, source: System) -> RerankSystem:
         runtime = asked or model.runtimes[0]
         if model.layer and runtime != LAYERWISE:
             raise BadInput(f"layer= is for the runtime {LAYERWISE}; {name} is run by {runtime}.")
+        options.refuse(models.RUNNING if runtime != RUNS_POOLS else (), f"with runtime={runtime}")
         if runtime not in ENDPOINTS:
             options.refuse(models.PRICES, f"with runtime={runtime}")
         make: MakeReranker = pkgutil.resolve_name(RUNTIMES[runtime])
