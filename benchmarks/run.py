@@ -53,6 +53,7 @@ def rows(n_docs: int = 1_000_000) -> list[dict[str, Any]]:
         *_analysis(n_docs),
         *_search(n_docs),
         *_dense(n_docs),
+        *_encoding(),
         *_audit(),
         *_port(n_docs),
         *_elastic(n_docs),
@@ -164,6 +165,20 @@ def _dense(n_docs: int) -> list[dict[str, Any]]:
         _row(what, "speed, as a multiple of one FAISS flat index in memory", found["ratio"], at_least=0.9),
         # A block of 128 MB and 300 MB more.
         _row(what, "peak MB", found["peak_bytes"] / 2**20, at_most=428),
+    ]
+
+
+def _encoding(n: int = 20_000) -> list[dict[str, Any]]:
+    from benchmarks import encoding
+
+    found = encoding.measure(n)
+    what = f"encoding {n:,} passages of NFCorpus's and XQuAD's lengths, all-MiniLM-L6-v2"
+    return [
+        _row(what, "passages/s", found["passages_per_second"]),
+        _row(what, "speed, as a multiple of plain calls over all texts", found["of_plain"], at_least=1),
+        _row(what, "speed, as a multiple of calls of 64 texts", found["of_blocks"], at_least=1.5),
+        _row(what, "share of time outside the model", found["outside_model"], at_most=0.05),
+        _row(what, "largest difference from the plain call", found["difference"], at_most=1e-6),
     ]
 
 
