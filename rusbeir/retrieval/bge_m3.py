@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,14 +13,15 @@ from scipy import sparse
 
 from rusbeir.errors import BadInput, require, require_version
 from rusbeir.retrieval import model_files
-from rusbeir.retrieval.dense.encoder import Vectors
+from rusbeir.retrieval.dense.encoder import Vectors, collect, stack
+from rusbeir.retrieval.dense.sentence_transformers import MODELS_IN_MEMORY, load_transformer
 from rusbeir.retrieval.models import Model
+from rusbeir.retrieval.rerank.reranker import score_alone
 from rusbeir.retrieval.sparse.encoder import Weights
+from rusbeir.retrieval.token_batches import Devices, Keep, Tokens, copy_to, find_devices, load_torch, tokenize
 
 MAX_TOKENS = 8192
 """The package's default, for a model without max_tokens in models.toml."""
-BATCH_TEXTS = 32
-MODELS_IN_MEMORY = 2
 HEADS = ("colbert_linear.pt", "sparse_linear.pt")
 
 NEEDED_BY = "The runtime flagembedding", "flagembedding"
@@ -37,10 +35,12 @@ class BgeM3:
 
     @property
     def signature(self) -> str:
-        return f"{model_files.sign(self.model)}|runtime:FlagEmbedding-{find_version()}"
+        return f"{model_files.sign(self.model)}|runtime:FlagEmbedding-{find_version()}{self._precision}"
 
     def check_available(self) -> None:
         model_files.check_present(self.model)
+        if self.model.device or self.model.precision != "float32":
+            find_devices(self.model.device, self.model.precision)
 
     @property
     def max_tokens(self) -> int:
@@ -55,13 +55,31 @@ class BgeM3:
         prefixed = [self._prompted.document_prefix + text for text in texts]
         return sum(model_files.are_truncated(self._m3.tokenizer, self.max_tokens, prefixed))
 
+    def tokenize(self, texts: Iterable[str], *, queries: bool) -> Tokens:
+        """What the model reads of each text, its prefix included."""
+        prefix = self._prompted.query_prefix if queries else self._prompted.document_prefix
+        return self._read((prefix + text for text in texts), queries=queries)
+
+    def _read(self, texts: Iterable[str], *, queries: bool) -> Tokens:
+        tokenizer, max_tokens = self._m3.tokenizer, self.max_tokens
+
+        def read(chunk: list[str]) -> Any:
+            return tokenizer(chunk, truncation=True, max_length=max_tokens)
+
+        return tokenize(read, texts, tokenizer, max_tokens, queries=queries)
+
+    @property
+    def _precision(self) -> str:
+        # Vectors were cached before there was a choice.
+        return "" if self.model.precision == "float32" else f"|precision:{self.model.precision}"
+
     @property
     def _prompted(self) -> Model:
         return model_files.add_own_prompts(self.model)
 
     @cached_property
-    def _m3(self) -> Any:
-        """The package's BGEM3FlagModel with its three heads.
+    def _m3(self) -> M3:
+        """The model with its three heads.
 
         Raises BadInput where a head's file is missing: the package would answer from an untrained one.
         """
@@ -73,20 +91,31 @@ class BgeM3:
                 f"Copy all files of {self.model.hub}."
             )
         with model_files.explain_failure(self.model):
-            return _load(folder)
+            devices = find_devices(self.model.device, self.model.precision)
+            return _load(folder, *model_files.locate(self.model), self.model.precision, devices)
 
-    def _encode(self, part: Literal["dense_vecs", "lexical_weights"], prefix: str, texts: Sequence[str]) -> Any:
-        m3 = self._m3
-        # The package shows progress bars for each block, which no option turns off.
-        with contextlib.redirect_stderr(io.StringIO()):
-            return m3.encode(
-                [prefix + text for text in texts],
-                batch_size=BATCH_TEXTS,
-                max_length=self.max_tokens,
-                return_dense=part == "dense_vecs",
-                return_sparse=part == "lexical_weights",
-                return_colbert_vecs=False,
-            )[part]
+    def _weigh(self, tokens: Tokens, places: Sequence[int], weights: Any) -> Weights:
+        """csr_array [n, vocabulary]: each token's greatest weight in a text, from those of its tokens [n, longest]."""
+        found, values, ends = [], [], [0]
+        for line, place in zip(weights, places, strict=True):
+            ids = tokens.features["input_ids"][place]
+            terms, term_of = np.unique(ids, return_inverse=True)
+            greatest = np.zeros(len(terms), np.float32)
+            np.maximum.at(greatest, term_of, line[-len(ids) :] if tokens.left else line[: len(ids)])
+            weighed = (greatest > 0) & ~np.isin(terms, self._m3.unused)
+            found.append(terms[weighed])
+            values.append(greatest[weighed])
+            ends.append(ends[-1] + int(weighed.sum()))
+        shape = len(places), len(self._m3.tokenizer)
+        return sparse.csr_array((np.concatenate(values), np.concatenate(found), ends), shape=shape)
+
+    def _weights_of(self, tokens: Tokens, done: Set[int], keep: Callable[[Any, Weights], None]) -> None:
+        self._m3.devices.run(
+            tokens,
+            done,
+            lambda device, _, features: self._m3.compute(device, features, "sparse").squeeze(-1),
+            lambda places, weights: keep(places, self._weigh(tokens, places.tolist(), weights)),
+        )
 
 
 class BgeM3Encoder(BgeM3):
@@ -94,11 +123,19 @@ class BgeM3Encoder(BgeM3):
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
         """float32 [n, dim], rows L2-normalised."""
-        return np.asarray(self._encode("dense_vecs", self._prompted.query_prefix, texts), dtype=np.float32)
+        vectors: Vectors = collect(self, self.tokenize(texts, queries=True))
+        return vectors
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
         """float32 [n, dim], rows L2-normalised."""
-        return np.asarray(self._encode("dense_vecs", self._prompted.document_prefix, texts), dtype=np.float32)
+        vectors: Vectors = collect(self, self.tokenize(texts, queries=False))
+        return vectors
+
+    def encode_tokens(self, tokens: Tokens, done: Set[int], keep: Keep) -> None:
+        """Call keep(places, vectors) for each batch that is not done."""
+        self._m3.devices.run(
+            tokens, done, lambda device, _, features: self._m3.compute(device, features, "dense"), keep
+        )
 
 
 class BgeM3SparseEncoder(BgeM3):
@@ -110,18 +147,15 @@ class BgeM3SparseEncoder(BgeM3):
 
     def encode_queries(self, texts: Sequence[str]) -> Weights:
         """csr_array, float32 [n, vocabulary]."""
-        return self._encode_weights(self._prompted.query_prefix, texts)
+        return collect(self, self.tokenize(texts, queries=True))
 
     def encode_documents(self, texts: Sequence[str]) -> Weights:
         """csr_array, float32 [n, vocabulary]."""
-        return self._encode_weights(self._prompted.document_prefix, texts)
+        return collect(self, self.tokenize(texts, queries=False))
 
-    def _encode_weights(self, prefix: str, texts: Sequence[str]) -> Weights:
-        rows = self._encode("lexical_weights", prefix, texts)
-        tokens = np.array([int(token) for row in rows for token in row], dtype=np.int32)
-        weights = np.array([weight for row in rows for weight in row.values()], dtype=np.float32)
-        ends = [0, *accumulate(map(len, rows))]
-        return sparse.csr_array((weights, tokens, ends), shape=(len(rows), len(self._m3.tokenizer)))
+    def encode_tokens(self, tokens: Tokens, done: Set[int], keep: Callable[[Any, Weights], None]) -> None:
+        """Call keep(places, weights) for each batch that is not done."""
+        self._weights_of(tokens, done, keep)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,17 +167,63 @@ class BgeM3Reranker(BgeM3):
 
     @property
     def signature(self) -> str:
-        return f"{model_files.sign(self.model)}|runtime:bge-m3-{self.mode}-{find_version()}"
+        return f"{model_files.sign(self.model)}|runtime:bge-m3-{self.mode}-{find_version()}{self._precision}"
 
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
         """One score per document."""
-        found = self._m3.compute_score(
-            [(query, text) for text in documents],
-            batch_size=BATCH_TEXTS,
-            max_query_length=self.max_tokens,
-            max_passage_length=self.max_tokens,
+        return score_alone(self, query, documents)
+
+    def score_pool(
+        self, pairs: Sequence[tuple[str, str]], keep: Callable[[Sequence[int], Any, Sequence[bool]], None]
+    ) -> None:
+        """Call keep(places, scores, truncated) for each batch of pairs; a query is read once."""
+        queries = list(dict.fromkeys(query for query, _ in pairs))
+        of_queries = self._read(queries, queries=True)
+        of_documents = self._read([document for _, document in pairs], queries=False)
+        number = {query: place for place, query in enumerate(queries)}
+        query_of = np.array([number[query] for query, _ in pairs])
+
+        def hand_over(places: Any, scores: Any) -> None:
+            cut = [of_documents.over_length[at] or of_queries.over_length[query_of[at]] for at in places]
+            keep(places.tolist(), scores, cut)
+
+        if self.mode == "sparse":
+            parts: list[tuple[Any, Weights]] = []
+            self._weights_of(of_queries, frozenset(), lambda places, weights: parts.append((places, weights)))
+            weights = stack([part for _, part in parts])[np.argsort(np.concatenate([places for places, _ in parts]))]
+            self._weights_of(
+                of_documents,
+                frozenset(),
+                lambda places, found: hand_over(places, (found * weights[query_of[places]]).sum(axis=1)),
+            )
+            return
+        vectors: dict[int, Any] = {}
+
+        def keep_vectors(places: Any, rows: Any) -> None:
+            # The first token has no vector of its own.
+            vectors.update(
+                (at, row[: len(of_queries.features["input_ids"][at]) - 1]) for at, row in zip(places, rows, strict=True)
+            )
+
+        def compute(device: str, places: Any, features: Mapping[str, Any]) -> Any:
+            torch = load_torch()
+            found = self._m3.compute(device, features, "colbert")
+            scores = torch.empty(len(places), device=device)
+            for query in set(query_of[places].tolist()):
+                mine = torch.from_numpy(query_of[places] == query).to(device)
+                likeness = (torch.from_numpy(vectors[query]).to(found) @ found[mine].mT).float()
+                # The package lets padding compete with tokens, at a likeness of 0, so its scores depend on the batch.
+                padding = features["attention_mask"][mine][:, None, 1:] == 0
+                scores[mine] = likeness.masked_fill(padding, -torch.inf).amax(dim=2).mean(dim=1)
+            return scores
+
+        self._m3.devices.run(
+            of_queries,
+            frozenset(),
+            lambda device, _, features: self._m3.compute(device, features, "colbert"),
+            keep_vectors,
         )
-        return [float(score) for score in found[self.mode]]
+        self._m3.devices.run(of_documents, frozenset(), compute, hand_over)
 
     @property
     def truncation(self) -> str:
@@ -160,14 +240,53 @@ make_sparse_reranker = partial(BgeM3Reranker, mode="sparse")
 make_multivector_reranker = partial(BgeM3Reranker, mode="colbert")
 
 
+@dataclass(frozen=True, kw_only=True)
+class M3:
+    """A loaded model: a copy on each device, with its three heads."""
+
+    tokenizer: Any
+    devices: Devices
+    copies: Mapping[str, Any]
+    unused: Sequence[int]
+    """Special tokens, which get no weight."""
+
+    def compute(self, device: str, features: Mapping[str, Any], part: Literal["dense", "sparse", "colbert"]) -> Any:
+        """Vectors of texts, or weights or vectors of their tokens."""
+        found = self.copies[device](
+            dict(features),
+            return_dense=part == "dense",
+            return_sparse=part == "sparse",
+            return_colbert_vecs=part == "colbert",
+        )
+        (rows,) = found.values()
+        return load_torch().nn.functional.normalize(rows.float(), dim=-1) if part == "dense" else rows
+
+
 def find_version() -> str:
     """The installed version of FlagEmbedding. Raises MissingExtra."""
     return require_version("FlagEmbedding", *NEEDED_BY)
 
 
 @lru_cache(maxsize=MODELS_IN_MEMORY)
-def _load(folder: str) -> Any:
-    """The model in that folder, loaded once per process for all that use it."""
-    model_files.silence_transformers()
-    library = require("FlagEmbedding", *NEEDED_BY)
-    return library.BGEM3FlagModel(folder, use_fp16=False, normalize_embeddings=True)
+def _load(folder: str, where: str, revision: str | None, precision: str, devices: tuple[str, ...]) -> M3:
+    """The model of that place, with the heads in the folder; `dense(MODEL)` shares its weights."""
+    torch = load_torch()
+    package = "FlagEmbedding.finetune.embedder.encoder_only.m3.modeling"
+    make = require(package, *NEEDED_BY).EncoderOnlyEmbedderM3ModelForInference
+    transformer = load_transformer(where, revision, precision, devices[0]).transformer
+    heads = {}
+    for name in HEADS:
+        weights = torch.load(Path(folder) / name, map_location="cpu", weights_only=True)
+        heads[name[:-3]] = torch.nn.Linear(*reversed(weights["weight"].shape))
+        heads[name[:-3]].load_state_dict(weights)
+    parts = {"model": transformer.transformers_model, **heads}
+    first = make(parts, tokenizer=transformer.tokenizer, sentence_pooling_method="cls", normalize_embeddings=True)
+    first = first.to(devices[0], getattr(torch, precision)).eval()
+    tokenizer = transformer.tokenizer
+    unused = {tokenizer.cls_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id, tokenizer.unk_token_id}
+    return M3(
+        tokenizer=tokenizer,
+        devices=Devices(names=devices, model=where),
+        copies=copy_to(first, devices),
+        unused=sorted(unused - {None}),
+    )

@@ -23,8 +23,8 @@ Places: TypeAlias = npt.NDArray[np.int64]
 """Of texts in a pool."""
 Keep: TypeAlias = Callable[[Places, npt.NDArray[Any]], None]
 """Takes the places of some texts and a row for each."""
-Compute: TypeAlias = Callable[[str, Mapping[str, Any]], Any]
-"""From a device and a batch's tensors on it to one tensor, a row for each text."""
+Compute: TypeAlias = Callable[[str, Places, Mapping[str, Any]], Any]
+"""From a device, the places of a batch and its tensors there to one tensor, a row for each text."""
 
 BATCH_TOKENS = {"cpu": 4_096, "mps": 8_192, "cuda": 32_768}
 """Tokens of a batch, padding included. A processor gains nothing from more, and a kill loses no more than a batch."""
@@ -181,7 +181,7 @@ class Devices:
             try:
                 with torch.inference_mode():
                     tensors = {name: torch.from_numpy(array).to(device) for name, array in padded.items()}
-                    return [(batch, compute(device, {**tensors, **tokens.shared}))]
+                    return [(batch, compute(device, batch, {**tensors, **tokens.shared}))]
             except RuntimeError as error:
                 if not _is_out_of_memory(error):
                     raise

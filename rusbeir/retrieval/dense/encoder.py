@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.text import shorten
@@ -82,12 +83,16 @@ class EncodesPools(Protocol):
         ...
 
 
-def collect(encoder: EncodesPools, tokens: Any) -> Vectors:
-    """The vectors of all texts, in their order."""
-    found: list[tuple[Any, Vectors]] = []
+def collect(encoder: EncodesPools, tokens: Any) -> Any:
+    """The vectors, or weights, of all texts in their order."""
+    found: list[tuple[Any, Any]] = []
     encoder.encode_tokens(tokens, frozenset(), lambda places, rows: found.append((places, rows)))
-    vectors: Vectors = np.concatenate([rows for _, rows in found])
-    return vectors[np.argsort(np.concatenate([places for places, _ in found]))]
+    return stack([rows for _, rows in found])[np.argsort(np.concatenate([places for places, _ in found]))]
+
+
+def stack(parts: Sequence[Any]) -> Any:
+    """Vectors, or weights in scipy's arrays, of several batches as one."""
+    return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else sparse.vstack(parts, format="csr")
 
 
 def check_vectors(answer: Any, texts: Sequence[str], dim: int | None, encoder: str) -> Vectors:

@@ -15,11 +15,8 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Any, Protocol, Self
 
-import numpy as np
-from scipy import sparse
-
 from rusbeir.retrieval.dense.embedding_store import BLOCK_TEXTS
-from rusbeir.retrieval.dense.encoder import AnyEncoder, EncodesPools, ReportsTruncation
+from rusbeir.retrieval.dense.encoder import AnyEncoder, EncodesPools, ReportsTruncation, stack
 from rusbeir.text import batched
 
 POOL_TEXTS = 16_384
@@ -160,7 +157,7 @@ class Pools:
             nonlocal kept
             if fresh:
                 found = [text for part, _ in fresh for text in part]
-                rows = _stack([rows for _, rows in fresh])
+                rows = stack([rows for _, rows in fresh])
                 at = {text: row for row, text in enumerate(found)}
                 waiting.find_or_encode(found, lambda new: rows[[at[text] for text in new]], self._name)
                 fresh.clear()
@@ -184,7 +181,3 @@ class Pools:
     def remove_waiting(self) -> None:
         """Remove what waited, once all pools are in the store."""
         self._store.open_pool(self._waiting).remove()
-
-
-def _stack(parts: list[Any]) -> Any:
-    return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else sparse.vstack(parts, format="csr")

@@ -6,7 +6,7 @@ import logging
 import warnings
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from rusbeir.errors import BadInput, require, require_version
@@ -26,6 +26,9 @@ from rusbeir.retrieval.token_batches import (
 
 logger = logging.getLogger(__name__)
 
+SHARED_RUNTIME = "flagembedding"
+"""The runtime of a model with other parts, which read the same weights."""
+MODELS_IN_MEMORY = 2
 _NEEDED_BY = "The runtime sentence-transformers", "sentence-transformers"
 
 
@@ -53,11 +56,13 @@ class SentenceTransformerEncoder:
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
         """float32 [n, dim], rows L2-normalised."""
-        return collect(self, self.tokenize(texts, queries=True))
+        vectors: Vectors = collect(self, self.tokenize(texts, queries=True))
+        return vectors
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
         """float32 [n, dim], rows L2-normalised."""
-        return collect(self, self.tokenize(texts, queries=False))
+        vectors: Vectors = collect(self, self.tokenize(texts, queries=False))
+        return vectors
 
     def count_truncated(self, texts: Sequence[str]) -> int:
         """How many documents are longer, with their prefix, than the model reads."""
@@ -83,7 +88,7 @@ class SentenceTransformerEncoder:
             for transformer in self._copies.values():
                 transformer.set_adapter([self.model.adapters[0 if tokens.queries else 1]])
 
-        def compute(device: str, features: Mapping[str, Any]) -> Any:
+        def compute(device: str, _: Any, features: Mapping[str, Any]) -> Any:
             transformer = self._copies[device]
             vectors = transformer(dict(features))["sentence_embedding"][:, : transformer.truncate_dim]
             # In single precision at least, as vectors of length 1 are promised.
@@ -98,15 +103,11 @@ class SentenceTransformerEncoder:
     @cached_property
     def transformer(self) -> Any:
         """The model on the first device."""
-        library = require("sentence_transformers", *_NEEDED_BY)
         if self.model.adapters:
             require("peft", *_NEEDED_BY)
-        model_files.silence_transformers()
         where, revision = model_files.locate(self.model)
-        # Without a precision transformers computes in the one that the weights are stored in.
-        options = {"model_kwargs": {"dtype": self.model.precision}, "device": self._devices.names[0]}
         with model_files.explain_failure(self.model), warnings.catch_warnings():
-            transformer = library.SentenceTransformer(where, revision=revision, **options)
+            transformer = self._load(where, revision)
             # peft warns of every adapter after the first.
             warnings.simplefilter("ignore")
             for name in self.model.adapters:
@@ -115,6 +116,16 @@ class SentenceTransformerEncoder:
             transformer.max_seq_length = self.model.max_tokens
         _set_pooling(transformer, self.model)
         return transformer.eval()
+
+    def _load(self, where: str, revision: str | None) -> Any:
+        options = where, revision, self.model.precision, self._devices.names[0]
+        if SHARED_RUNTIME in self.model.runtimes:
+            loaded = load_transformer(*options)
+            # It is given this encoder's length and pooling, so another needs its own.
+            if not loaded.claimed:
+                loaded.claimed = True
+                return loaded.transformer
+        return _load(*options)
 
     @cached_property
     def _devices(self) -> Devices:
@@ -133,6 +144,27 @@ def make_encoder(*, model: Model) -> SentenceTransformerEncoder:
             "Load it in your own module: dense(python:package.module.factory)."
         )
     return SentenceTransformerEncoder(model=model)
+
+
+@dataclass(kw_only=True)
+class Loaded:
+    """A model that an encoder may claim, while other parts of it read the same weights."""
+
+    transformer: Any
+    claimed: bool = False
+
+
+@lru_cache(maxsize=MODELS_IN_MEMORY)
+def load_transformer(where: str, revision: str | None, precision: str, device: str) -> Loaded:
+    """A model of which several parts are used, loaded once per process."""
+    return Loaded(transformer=_load(where, revision, precision, device))
+
+
+def _load(where: str, revision: str | None, precision: str, device: str) -> Any:
+    model_files.silence_transformers()
+    library = require("sentence_transformers", *_NEEDED_BY)
+    # Without a precision transformers computes in the one that the weights are stored in.
+    return library.SentenceTransformer(where, revision=revision, model_kwargs={"dtype": precision}, device=device)
 
 
 def _set_pooling(transformer: Any, model: Model) -> None:

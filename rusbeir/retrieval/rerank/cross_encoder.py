@@ -10,6 +10,7 @@ from typing import Any
 from rusbeir.errors import BadInput, require, require_version
 from rusbeir.retrieval import model_files
 from rusbeir.retrieval.models import Model
+from rusbeir.retrieval.rerank.reranker import score_alone
 from rusbeir.retrieval.token_batches import UNPADDED, Devices, copy_to, find_devices, tokenize
 
 _NEEDED_BY = "The runtime cross-encoder", "sentence-transformers"
@@ -36,14 +37,7 @@ class CrossEncoderReranker:
 
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
         """One logit per document."""
-        scores = [0.0] * len(documents)
-
-        def keep(places: Sequence[int], logits: Sequence[float], _: Sequence[bool]) -> None:
-            for place, logit in zip(places, logits, strict=True):
-                scores[place] = float(logit)
-
-        self.score_pool([(query, document) for document in documents], keep)
-        return scores
+        return score_alone(self, query, documents)
 
     def score_pool(
         self, pairs: Sequence[tuple[str, str]], keep: Callable[[Sequence[int], Any, Sequence[bool]], None]
@@ -59,7 +53,7 @@ class CrossEncoderReranker:
         self._devices.run(
             tokens,
             frozenset(),
-            lambda device, features: self._copies[device](dict(features))["scores"].reshape(-1),
+            lambda device, _, features: self._copies[device](dict(features))["scores"].reshape(-1),
             lambda places, logits: keep(places.tolist(), logits, [tokens.over_length[place] for place in places]),
         )
 

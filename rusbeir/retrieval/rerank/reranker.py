@@ -76,6 +76,18 @@ class ScoresPools(Pointwise, Protocol):
         ...
 
 
+def score_alone(reranker: ScoresPools, query: str, documents: Sequence[str]) -> list[float]:
+    """The scores of one query's documents."""
+    found = [0.0] * len(documents)
+
+    def keep(places: Sequence[int], scores: Any, _: Sequence[bool]) -> None:
+        for place, score in zip(places, scores, strict=True):
+            found[place] = float(score)
+
+    reranker.score_pool([(query, document) for document in documents], keep)
+    return found
+
+
 @runtime_checkable
 class SortsWindows(Reranker, Protocol):
     """An optional ability: to sort `window` documents at a time, from the end of a list to its start."""

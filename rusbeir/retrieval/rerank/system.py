@@ -38,8 +38,8 @@ RUNTIMES = {
 ENDPOINTS = ("llm", "llm-list")
 """Runtimes whose model names are those of an endpoint, not of models.toml."""
 
-RUNS_POOLS = "cross-encoder"
-"""The runtime that reads precision= and device=."""
+RUN_POOLS = ("cross-encoder", "bge-m3-sparse", "bge-m3-multivector")
+"""Runtimes that read precision= and device=."""
 
 MakeReranker: TypeAlias = Callable[..., Reranker]
 
@@ -169,7 +169,7 @@ def from_stage(stage: Stage, source: System) -> RerankSystem:
         runtime = asked or model.runtimes[0]
         if model.layer and runtime != LAYERWISE:
             raise BadInput(f"layer= is for the runtime {LAYERWISE}; {name} is run by {runtime}.")
-        options.refuse(models.RUNNING if runtime != RUNS_POOLS else (), f"with runtime={runtime}")
+        options.refuse(models.RUNNING if runtime not in RUN_POOLS else (), f"with runtime={runtime}")
         if runtime not in ENDPOINTS:
             options.refuse(models.PRICES, f"with runtime={runtime}")
         make: MakeReranker = pkgutil.resolve_name(RUNTIMES[runtime])

@@ -31,10 +31,7 @@ RUNTIMES = {
 MakeEncoder: TypeAlias = Callable[..., SparseEncoder]
 
 DEFAULT_MODEL = "bge-m3"
-OPTIONS = (
-    "runtime",
-    *(setting for setting in models.SETTINGS if setting not in ("pooling", *models.RUNNING, *models.PRICES)),
-)
+OPTIONS = ("runtime", *(setting for setting in models.SETTINGS if setting not in ("pooling", *models.PRICES)))
 
 
 BLOCK_NUMBERS = 2 << 20
