@@ -6,7 +6,7 @@ import copy
 import logging
 import queue
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -69,7 +69,7 @@ class Tokens:
 
 
 def tokenize(
-    read: Callable[[list[Any]], Any], texts: Sequence[Any], tokenizer: Any, max_tokens: int | None, *, queries: bool
+    read: Callable[[list[Any]], Any], texts: Iterable[Any], tokenizer: Any, max_tokens: int | None, *, queries: bool
 ) -> Tokens:
     """The tokens of all texts, or pairs; read turns some of them into lists, cut but not padded."""
     features: dict[str, list[npt.NDArray[np.int32]]] = {}

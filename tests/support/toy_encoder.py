@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -53,9 +53,10 @@ class ToyPools(Toy):
     def count_truncated(self, texts: Sequence[str]) -> int:
         return sum(len(text.split()) > 11 for text in texts)
 
-    def tokenize(self, texts: Sequence[str], *, queries: bool):
-        self.pools.append(len(texts))
-        return SimpleNamespace(texts=list(texts), over_length=[self.count_truncated([text]) == 1 for text in texts])
+    def tokenize(self, texts: Iterable[str], *, queries: bool):
+        read = list(texts)
+        self.pools.append(len(read))
+        return SimpleNamespace(texts=read, over_length=[self.count_truncated([text]) == 1 for text in read])
 
     def encode_tokens(self, tokens, done, keep) -> None:
         lengths = np.array([len(text.split()) for text in tokens.texts], np.int64)

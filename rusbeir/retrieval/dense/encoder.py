@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -71,7 +71,7 @@ class ReportsTruncation(Protocol):
 class EncodesPools(Protocol):
     """An optional ability of a dense or sparse encoder: to take tens of thousands of texts and batch them by length."""
 
-    def tokenize(self, texts: Sequence[str], *, queries: bool) -> Any:
+    def tokenize(self, texts: Iterable[str], *, queries: bool) -> Any:
         """The texts as the model reads them, with `over_length`: which of them are longer. Runs in another thread."""
         ...
 

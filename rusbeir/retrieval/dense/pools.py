@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import compress
 from typing import Any, Protocol, Self
 
@@ -106,15 +107,20 @@ class Pools:
         self._queries = queries
         # A tokenizer serves one thread at a time.
         self._lock = threading.Lock()
+        self._stopped = threading.Event()
 
     def tokenize_ahead(self, blocks: Iterable[list[tuple[int, str]]]) -> Generator[Pool, None, None]:
         """A pool for each block; the next is tokenised while the caller works on one."""
         rest = iter(blocks)
         with ThreadPoolExecutor(1) as thread:
-            coming = thread.submit(self._read, rest, frozenset())
-            while (pool := coming.result()) is not None:
-                coming = thread.submit(self._read, rest, frozenset(pool.missing))
-                yield pool
+            try:
+                coming = thread.submit(self._read, rest, frozenset())
+                while (pool := coming.result()) is not None:
+                    coming = thread.submit(self._read, rest, frozenset(pool.missing))
+                    yield pool
+            finally:
+                # Ctrl-C is not to wait for the rest of a pool.
+                self._stopped.set()
 
     def _read(self, rest: Iterator[list[tuple[int, str]]], encoded_now: frozenset[str]) -> Pool | None:
         block = next(rest, None)
@@ -124,15 +130,25 @@ class Pools:
         rows = self._store.find(texts)
         new = (text for text, row in zip(texts, rows, strict=True) if row is None and text not in encoded_now)
         missing = list(dict.fromkeys(new))
+        cut, fresh = set(), set(missing)
+        tokens, over_length = None, 0
         with self._lock:
-            tokens = self._encoder.tokenize(missing, queries=self._queries)
-            over_length = 0
+            # A model whose vectors are all in the store is not loaded.
+            if missing:
+                tokens = self._encoder.tokenize(self._while_wanted(missing), queries=self._queries)
+                cut = set(compress(missing, tokens.over_length))
             if isinstance(self._encoder, ReportsTruncation) and not self._queries:
-                cut, fresh = set(compress(missing, tokens.over_length)), set(missing)
                 over_length = sum(text in cut for text in texts)
-                over_length += self._encoder.count_truncated([text for text in texts if text not in fresh])
+                if others := [text for text in texts if text not in fresh]:
+                    over_length += self._encoder.count_truncated(others)
         owners = [owner for owner, _ in block]
         return Pool(owners=owners, texts=texts, missing=missing, tokens=tokens, over_length=over_length)
+
+    def _while_wanted(self, texts: Iterable[str]) -> Iterator[str]:
+        for text in texts:
+            if self._stopped.is_set():
+                raise InterruptedError("nobody waits for this pool")
+            yield text
 
     def find_or_encode(self, pool: Pool, report: Callable[[int], None]) -> list[int]:
         """The row of each text of the pool; missing ones are encoded first."""
@@ -145,7 +161,7 @@ class Pools:
             # Another process has added some of them.
             with self._lock:
                 tokens = self._encoder.tokenize(texts, queries=self._queries)
-        waiting = self._store.open_pool(self._waiting)
+        waiting = self._open_waiting
         done = {place for place, row in enumerate(waiting.find(texts)) if row is not None}
         if not done:
             waiting.clear()
@@ -178,6 +194,11 @@ class Pools:
             write()
         return waiting.read([row for row in waiting.find(texts) if row is not None])
 
+    @cached_property
+    def _open_waiting(self) -> TextStore:
+        return self._store.open_pool(self._waiting)
+
     def remove_waiting(self) -> None:
         """Remove what waited, once all pools are in the store."""
-        self._store.open_pool(self._waiting).remove()
+        if "_open_waiting" in self.__dict__:
+            self._open_waiting.remove()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -70,7 +70,7 @@ class SentenceTransformerEncoder:
         tokenizer, max_tokens = self.transformer.tokenizer, self.transformer.max_seq_length
         return sum(model_files.are_truncated(tokenizer, max_tokens, prefixed))
 
-    def tokenize(self, texts: Sequence[str], *, queries: bool) -> Tokens:
+    def tokenize(self, texts: Iterable[str], *, queries: bool) -> Tokens:
         """What the model reads of each text, its prefix included."""
         transformer = self.transformer
         prefix = self.prompted.query_prefix if queries else self.prompted.document_prefix

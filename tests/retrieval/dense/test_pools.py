@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -91,8 +93,31 @@ def test_each_text_is_tokenised_once_and_long_ones_are_counted(tmp_path):
     encoded_corpus.encode(
         tmp_path / "again", docs, store, again, lambda doc: [f"{doc.title} {doc.text}"], silent, name="toy"
     )
-    assert again.calls == []
+    assert again.calls == again.pools == [], "not even its tokenizer is loaded for them"
     assert encoded_corpus.open_folder(tmp_path / "again", store).truncated == long
+
+
+def test_a_stop_does_not_wait_for_the_next_pool_to_be_tokenised(tmp_path):
+    class Slow(ToyPools):
+        def __init__(self):
+            super().__init__()
+            self.read = 0
+
+        def tokenize(self, texts, *, queries):
+            return super().tokenize(map(self._read, texts), queries=queries)
+
+        def _read(self, text):
+            self.read += 1
+            time.sleep(0.02 * bool(self.pools))
+            return text
+
+        def _encode(self, texts):
+            raise KeyboardInterrupt
+
+    slow = Slow()
+    with pytest.raises(KeyboardInterrupt):
+        build(tmp_path, N, slow)
+    assert slow.read < 500
 
 
 def test_queries_come_in_their_order_and_progress_never_falls(tmp_path, monkeypatch):
