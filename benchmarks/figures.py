@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import (
+    attribution,
     frameworks,
     fuzz,
     hostile,
@@ -151,7 +152,7 @@ def nano_figures() -> list[tuple[str, str, str, str, bool]]:
 
 def planted_figures() -> list[tuple[str, str, str, str, bool]]:
     """The same for faults planted in ports."""
-    return _bounded("published", planted_rows())
+    return _bounded("published", planted_rows()) + _bounded("attribution", attribution.rows())
 
 
 def framework_figures() -> list[tuple[str, str, str, str, bool]]:

@@ -137,7 +137,11 @@ def _attribute(
         right=["gain"],
         shortened=["source", "translation"],
     )
-    if report["file"] is not None:
+    if report["file"] is None:
+        return
+    if not Path(port, "work").is_dir():
+        output.note(f"All of them are in {report['file']}.")
+    else:
         output.note(
             f"Translate them again: rusbeir port {original} --to {report['language']} --out {port} --translator NAME "
             f"--retry-segments {report['file']}"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rusbeir.errors import BackendError, BadInput
+from rusbeir.jobs import Journal
 from rusbeir.translation.port.api import port
 from rusbeir.translation.translator import Capacity, Failure
 from tests.support.small_port import Fake, dataset_bytes, failing, records, translated, write_source
@@ -152,5 +153,9 @@ def test_there_must_be_a_port(ported, tmp_path):
     path = write_segments(tmp_path, LAKE)
     with pytest.raises(BadInput, match="new contains no port, so there is nothing to retry"):
         port(tmp_path / "small", to="ru", translator=Fake(), out=tmp_path / "new", retry_segments=path)
+    with Journal.open(tmp_path / "killed" / "work" / "journal.sqlite", {}):
+        pass  # A kill came before anything was noted.
+    with pytest.raises(BadInput, match=r"never started|different settings"):
+        port(tmp_path / "small", to="ru", translator=Fake(), out=tmp_path / "killed", retry_segments=path)
     with pytest.raises(BadInput, match="two steps"):
         port(tmp_path / "small", to="ru", translator=Fake(), out=ported, retry_segments=path, retry_failed=True)

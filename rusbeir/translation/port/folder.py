@@ -114,6 +114,8 @@ def _open_journal(
                     f"{place} is empty, although texts were cut for it: its translations are lost. "
                     f"Restore a copy of it, or remove {LAYOUT} next to it to start over."
                 )
+            if not (stored or given):
+                raise BadInput(f"{place} names no translators: its port never started. Make the port first.")
             chain = continue_chain(stored, given, more=more) if stored else tuple(given)
             if chain is not None:
                 yield journal, chain
