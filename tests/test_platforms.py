@@ -47,8 +47,8 @@ def without_proc(path, *args, **kwargs):
         raise FileNotFoundError(path)
     return read_text(path, *args, **kwargs)
 pathlib.Path.read_text = without_proc
-from rusbeir.cli import interrupt
-with interrupt.stop_soon():
+from rusbeir.cli.main import stop_soon
+with stop_soon():
     row = importlib.import_module("rusbeir").bench("mini/ru", "bm25", out=sys.argv[1] + "/there")
 print(json.dumps({"modules": len(names), "bytes": row["bytes"], "nDCG@10": row["measures"]["nDCG@10"]}))
 """

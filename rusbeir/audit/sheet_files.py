@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from rusbeir.audit.pages import clean_text, template_environment
+from rusbeir.audit.report import clean_text, template_environment
 from rusbeir.datasets.formats.files import open_file
 from rusbeir.datasets.formats.records import Place
 from rusbeir.errors import BadInput, require

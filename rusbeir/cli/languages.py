@@ -87,7 +87,7 @@ def new(
 
     Example: rusbeir languages new eo
     """
-    from rusbeir.analysis.skeleton import write_skeleton
+    from rusbeir.analysis.lines import write_skeleton
 
     written = write_skeleton(code, folder, corpus)
     if as_json:

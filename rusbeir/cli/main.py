@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
+import signal
+import socket
 import sys
+import threading
+import time
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
 
 from rusbeir import __version__
-from rusbeir.cli import airbench, audit, cache, datasets, diagnose, es, interrupt, languages, output, synth
+from rusbeir.cli import airbench, audit, cache, datasets, diagnose, es, languages, output, synth
 from rusbeir.cli.analyze import analyze
 from rusbeir.cli.bench import bench
 from rusbeir.cli.compare import compare
@@ -34,6 +40,12 @@ from rusbeir.errors import BackendError, BadInput, RusbeirError, speak_options
 from rusbeir.text import make_line
 
 logger = logging.getLogger("rusbeir")
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
+_GRACE_SECONDS = 1.5
+"""How long the verb may take to close its files; a call into a library would otherwise end at its own pace."""
+_INTERRUPTED_MESSAGE = "rusbeir: interrupted. Finished work is kept; run the same command again to resume it.\n"
 
 app = typer.Typer(
     name="rusbeir",
@@ -105,11 +117,11 @@ def main() -> None:
         for argument in sys.argv:
             if os.fsencode(argument).decode("utf-8", "ignore") != argument:
                 raise BadInput(f"{argument!r} is not UTF-8, as paths in rows and cards must be. Rename the file.")
-        with interrupt.stop_soon(), speak_options(SPELLINGS):
+        with stop_soon(), speak_options(SPELLINGS):
             code = app(standalone_mode=False, prog_name="rusbeir")
-            if code == interrupt.EXIT_CODE:
+            if code == INTERRUPTED:
                 # typer answers a KeyboardInterrupt with this code. Threads at work are not waited for.
-                interrupt.tell()
+                _tell_interrupted()
                 sys.stdout.flush()
                 os._exit(code)
     except TyperException as error:
@@ -158,3 +170,44 @@ class _LineFormatter(logging.Formatter):
 
     def formatException(self, ei: Any) -> str:
         return output.escape(super().formatException(ei))
+
+
+@contextlib.contextmanager
+def stop_soon() -> Iterator[None]:
+    """Within it, SIGINT raises KeyboardInterrupt, and ends the process if it still runs after _GRACE_SECONDS.
+
+    Ending it is as safe as a kill: files appear when they are complete, and journals are committed.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    reading, writing = socket.socketpair()
+    writing.setblocking(False)
+    # Python's own handlers wait for the main thread, which may be in a library; this descriptor does not.
+    wakeup = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Thread(target=_watch, args=(reading,), daemon=True).start()
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        signal.set_wakeup_fd(wakeup)
+        writing.close()
+
+
+def _tell_interrupted() -> None:
+    """Say on stderr what is kept."""
+    with contextlib.suppress(OSError, ValueError):
+        # A bar that could not be closed leaves its line and a hidden cursor.
+        sys.stderr.write(("\r\x1b[K\x1b[?25h" if sys.stderr.isatty() else "") + _INTERRUPTED_MESSAGE)
+        sys.stderr.flush()
+
+
+def _watch(reading: socket.socket) -> None:
+    """End the process _GRACE_SECONDS after a SIGINT; return when the other end is closed."""
+    while received := reading.recv(1):
+        if received[0] == signal.SIGINT:
+            time.sleep(_GRACE_SECONDS)
+            _tell_interrupted()
+            os._exit(INTERRUPTED)
+    reading.close()

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from rusbeir.analysis import Analyzer, language_files, read_language
-from rusbeir.analysis.lines import HEADER, Line, check_lines, read_lines
-from rusbeir.analysis.skeleton import write_skeleton
+from rusbeir.analysis.lines import HEADER, Line, check_lines, read_lines, write_skeleton
 from rusbeir.analysis.tokenisers import TOKENISERS
 from rusbeir.errors import BadInput, MissingExtra
 

@@ -12,7 +12,7 @@ import pytest
 from rusbeir.audit import check_port, scores
 from rusbeir.audit.agreement import agree
 from rusbeir.audit.judge import DIMENSIONS
-from rusbeir.audit.pages import clean_text, find_differences
+from rusbeir.audit.report import clean_text, find_differences
 from rusbeir.audit.sheet_files import read_sheet
 from rusbeir.audit.sheets import FORMS, make_sheets
 from rusbeir.errors import BadInput

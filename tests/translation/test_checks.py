@@ -220,15 +220,15 @@ def test_checks_finish_on_a_megabyte(unit: str, as_source: list[str], as_answer:
 def test_every_file_of_phrases_is_complete():
     assert set(llm_phrases.languages()) >= {"de", "en", "es", "fr", "pt", "ru", "zh"}
     for code in llm_phrases.languages():
-        assert all(llm_phrases.phrases_of(frozenset({code}))), f"{code} lacks a list"
-    assert llm_phrases.phrases_of(frozenset({"tlh"})) == (None, None, None, None, ())
+        assert all(llm_phrases.phrases_of(code)), f"{code} lacks a list"
+    assert llm_phrases.phrases_of("tlh") == (None, None, None, None, ())
 
 
 @pytest.mark.parametrize("code", llm_phrases.languages())
 @given(st.data())
 @settings(max_examples=50)
 def test_every_refusal_anywhere_has_one_of_its_words(code: str, data: st.DataObject):
-    phrases = llm_phrases.phrases_of(frozenset({code}))
+    phrases = llm_phrases.phrases_of(code)
     assert phrases.refusal_anywhere is not None
     found = phrases.refusal_anywhere.search(data.draw(st.from_regex(phrases.refusal_anywhere)).lower())
     assert found is None or any(word in found[0] for word in phrases.refusal_words)
@@ -250,7 +250,7 @@ def test_broken_phrases_are_refused(content: str, message: str, tmp_path: Path, 
     (tmp_path / "llm_phrases" / "xx.toml").write_text(content)
     monkeypatch.setattr(llm_phrases, "data_folder", lambda name: tmp_path)
     with pytest.raises(BadInput) as caught:
-        llm_phrases.phrases_of.__wrapped__(frozenset({"xx"}))
+        llm_phrases.phrases_of.__wrapped__("xx")
     assert message in str(caught.value)
 
 

@@ -17,9 +17,8 @@ from rusbeir.errors import BadInput
 from rusbeir.jobs import Limits
 from rusbeir.languages import iso639_3
 from rusbeir.translation.backends.apertium_stream import Pool, Stream, StreamBroken
-from rusbeir.translation.backends.common import ask_sendable, forbid_retry, judge_answer
+from rusbeir.translation.backends.common import Codes, ask_sendable, forbid_retry, judge_answer
 from rusbeir.translation.backends.registry import codes_of, preset
-from rusbeir.translation.languages import Codes
 from rusbeir.translation.translator import Capacity, Failure, Outcome
 
 _TOOLS = ("apertium", "apertium-wblank-mode", "bash")

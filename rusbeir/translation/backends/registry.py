@@ -14,8 +14,8 @@ from typing import Any, TypedDict, Unpack, cast
 from rusbeir.errors import BadInput, unknown
 from rusbeir.jobs import Limits
 from rusbeir.storage import data_folder
+from rusbeir.translation.backends.common import Codes
 from rusbeir.translation.backends.python import PREFIX, wrap
-from rusbeir.translation.languages import Codes
 from rusbeir.translation.translator import Capacity, Translator
 from rusbeir.user_sources import find_in_current_folder
 

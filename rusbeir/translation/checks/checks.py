@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from rusbeir.text import shorten
 from rusbeir.translation.checks import language, numbers
-from rusbeir.translation.checks.llm_phrases import phrases_of
+from rusbeir.translation.checks.llm_phrases import Phrases, phrases_of
 from rusbeir.translation.checks.repetition import find_loop, is_doubled
 from rusbeir.translation.segments.spans import find_spans
 from rusbeir.translation.translator import Failure
@@ -92,9 +92,10 @@ def untranslated(segment: Segment, *, names: bool = False) -> Flag | None:
 
 def refusal(segment: Segment) -> Flag | None:
     """A Flag where the answer begins with a model's refusal to translate, and the source does not."""
-    codes = _prompt_languages(segment.source_language, segment.target_language)
-    found = _find_refusal(segment.answer, codes)
-    if found is None or _find_refusal(segment.source, codes) is not None:
+    # In the language of the prompt, of the source or of the target.
+    phrases = phrases_of("en", segment.source_language, segment.target_language)
+    found = _find_refusal(segment.answer, phrases)
+    if found is None or _find_refusal(segment.source, phrases) is not None:
         return None
     return Flag("refusal", _quote(found))
 
@@ -104,9 +105,9 @@ def chat_prefix(segment: Segment) -> Flag | None:
 
     "Here is the translation:", a code fence, a translator's note at the end.
     """
-    codes = _prompt_languages(segment.source_language, segment.target_language)
-    found = _find_remark(segment.answer, codes)
-    if found is None or _find_remark(segment.source, codes) is not None:
+    phrases = phrases_of("en", segment.source_language, segment.target_language)
+    found = _find_remark(segment.answer, phrases)
+    if found is None or _find_remark(segment.source, phrases) is not None:
         return None
     return Flag("chat-prefix", _quote(found))
 
@@ -247,7 +248,7 @@ def without_remarks(segment: Segment) -> str | None:
     """
     text = segment.answer
     while chat_prefix(segment._replace(answer=text)):
-        prefix = phrases_of(_prompt_languages(segment.source_language, segment.target_language)).prefix
+        prefix = phrases_of("en", segment.source_language, segment.target_language).prefix
         bare = text.lstrip(_REMARK_LEAD)
         found = prefix.match(bare[:_HEAD_CHARS].lower()) if prefix else None
         if found is not None:
@@ -262,8 +263,7 @@ def without_remarks(segment: Segment) -> str | None:
     return None if text == segment.answer else text
 
 
-def _find_refusal(text: str, codes: frozenset[str]) -> str | None:
-    phrases = phrases_of(codes)
+def _find_refusal(text: str, phrases: Phrases) -> str | None:
     head = text[:_HEAD_CHARS].lower().replace("’", "'").replace("\n", " ")
     lead = _LEAD.match(head)
     found = phrases.refusal.match(head, lead.end() if lead else 0) if phrases.refusal else None
@@ -272,8 +272,7 @@ def _find_refusal(text: str, codes: frozenset[str]) -> str | None:
     return head[found.start() :] if found else None
 
 
-def _find_remark(text: str, codes: frozenset[str]) -> str | None:
-    phrases = phrases_of(codes)
+def _find_remark(text: str, phrases: Phrases) -> str | None:
     head = text[:_HEAD_CHARS].lstrip(_REMARK_LEAD).lower()
     if head.startswith(("```", "<think", "<translation", '{"')):
         return head.partition("\n")[0]
@@ -284,12 +283,6 @@ def _find_remark(text: str, codes: frozenset[str]) -> str | None:
         last = last[:_HEAD_CHARS].lower().lstrip(" \t*_")
         return last if phrases.suffix.match(last) else None
     return None
-
-
-@cache
-def _prompt_languages(source_language: str, target_language: str) -> frozenset[str]:
-    """The languages in which a model may refuse or comment: of the prompt, of the source and of the target."""
-    return frozenset({"en", _primary(source_language), _primary(target_language)})
 
 
 @cache

@@ -37,10 +37,11 @@ def languages() -> tuple[str, ...]:
 
 
 @cache
-def phrases_of(codes: frozenset[str]) -> Phrases:
-    """The patterns of those languages together; codes without a file add nothing. Each set of codes is read once."""
+def phrases_of(*tags: str) -> Phrases:
+    """The patterns of those languages together; languages without a file add nothing. Each set is read once."""
     folder = data_folder("translation") / "llm_phrases"
-    tables = [_read(folder / f"{code}.toml") for code in sorted(codes) if (folder / f"{code}.toml").is_file()]
+    codes = sorted({tag.replace("_", "-").partition("-")[0].lower() for tag in tags})
+    tables = [_read(folder / f"{code}.toml") for code in codes if (folder / f"{code}.toml").is_file()]
     found = [[f"(?:{pattern})" for table in tables for pattern in table[key]] for key in KEYS]
     words = {word for table in tables if table["refusal_anywhere"] for word in table[WORDS] or [""]}
     refusal, anywhere, prefix, suffix = (re.compile("|".join(patterns)) if patterns else None for patterns in found)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 # \d\d*+ for \d++: re skips to the first digit only where a pattern begins with one character of a set.
 _NUMBER = re.compile(r"\d\d*+(?:(?:[.,'’٫٬]\d++)++|(?<!\d\d\d\d)(?:[ \u00a0\u2009\u202f]\d{3}(?!\d))++)*+")
 _RUN = re.compile(r"\d\d*+")
+_SIGNS = re.compile(r"\D")
 _ROMAN = re.compile(r"(?<!\w)[IVXLC]{1,8}(?!\w)")
 _ROMAN_DIGITS = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
 _WORDED = 12
@@ -35,11 +36,12 @@ def find_lost(source: str, answer: str) -> list[str]:
     if not numbers or set(numbers).issubset(_NUMBER.findall(answer)):
         return []
     source, answer = _plain(source), _plain(answer)
-    there = {_digits(match[0]) for match in _NUMBER.finditer(answer)}
+    there = {_SIGNS.sub("", number).lstrip("0") for number in _NUMBER.findall(answer)}
     missing = [
         match
         for match in _NUMBER.finditer(source)
-        if (digits := _digits(match[0])) not in there and not (len(match[0]) <= 2 and int(digits or "0") <= _WORDED)
+        if (digits := _SIGNS.sub("", match[0]).lstrip("0")) not in there
+        and not (len(match[0]) <= 2 and int(digits or "0") <= _WORDED)
     ]
     if not missing:
         return []
@@ -79,10 +81,6 @@ def _plain(text: str) -> str:
     if text.isascii() or "".join(_RUN.findall(text)).isascii():
         return text
     return _RUN.sub(lambda run: "".join(str(unicodedata.digit(char)) for char in run[0]), text)
-
-
-def _digits(number: str) -> str:
-    return (number if number.isdigit() else "".join(filter(str.isdigit, number))).lstrip("0")
 
 
 def _roman(letters: str) -> int:

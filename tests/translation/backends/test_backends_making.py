@@ -10,8 +10,8 @@ from rusbeir.errors import BadInput, MissingExtra, UnknownName
 from rusbeir.jobs import Limits
 from rusbeir.languages import english_name
 from rusbeir.translation.backends import make, preset
+from rusbeir.translation.backends.common import Codes
 from rusbeir.translation.backends.registry import codes_of
-from rusbeir.translation.languages import Codes
 from rusbeir.translation.translator import Failure
 from tests.support.asking import ask, make_one
 
