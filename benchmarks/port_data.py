@@ -16,8 +16,10 @@ from pathlib import Path
 import orjson
 
 import rusbeir
+from rusbeir import processes
 
 _NUMBERED = re.compile(r"(\S[^.]*) (\d+)\.")
+_MASK = re.compile(r"(<x id=\"\d+\"/>)")
 _PLAIN = re.compile(r"[^.\d]+\.")
 
 
@@ -39,6 +41,19 @@ def translated(text: str) -> str:
 def instant(texts: list[str], source: str, target: str) -> list[str]:
     """The translations, at once."""
     return [translated(text) for text in texts]
+
+
+def forgetful(texts: list[str], source: str, target: str) -> list[str]:
+    """The texts in Cyrillic letters, with their masks where there is no 3 in them."""
+    cyrillic = str.maketrans("abcdefghijklmnopqrstuvwxyz", "абцдефгхийклмнопярстуввхыз")
+    parts = ([part for n, part in enumerate(_MASK.split(text)) if n % 2 == 0 or "3" not in text] for text in texts)
+    return ["".join([part if _MASK.match(part) else part.lower().translate(cyrillic) for part in one]) for one in parts]
+
+
+def in_workers(texts: list[str], source: str, target: str) -> list[str]:
+    """As slow; from its first call on, the other work of a port is given to worker processes at once."""
+    processes.START_SECONDS = processes.BUSY_SHARE = 0.0
+    return slow(texts, source, target)
 
 
 def slow(texts: list[str], source: str, target: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import threading
@@ -10,8 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from itertools import chain
-from typing import TypeVar
+from typing import Any, TypeVar
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -19,6 +19,12 @@ B = TypeVar("B")
 logger = logging.getLogger(__name__)
 
 IDLE_SECONDS = 20
+START_SECONDS = 0.5
+"""About what starting workers takes: work that takes no longer is done without them."""
+BUSY_SHARE = 0.25
+"""Of the time so far. Where the work takes less, something else is waited for, such as a service."""
+MAX_WORKERS = 4
+"""More would wait for the process that hands out the work and takes in the results."""
 
 
 def cpu_count() -> int:
@@ -28,43 +34,105 @@ def cpu_count() -> int:
     return int(loky.cpu_count())
 
 
-def in_order(work: Callable[[A], B], batches: Iterable[A], processes: int) -> Iterator[B]:
-    """The results of work(batch), in the order of the batches, from that many processes; below 2 from this one.
+class Crew:
+    """Does batches of work in that many processes. With None, in this one until more of them pay.
 
-    work must be importable. If a worker dies, this process does the rest.
+    Worker processes pay when this process has worked for START_SECONDS, which is BUSY_SHARE of the time or more. It
+    works on until they are there. If a worker dies, this process does the rest.
     """
-    import loky
 
-    rest = iter(batches)
-    if processes < 2:
-        yield from map(work, rest)
-        return
-    executor = loky.get_reusable_executor(
-        max_workers=processes, timeout=IDLE_SECONDS, initializer=_end_with, initargs=(os.getpid(),)
-    )
-    waiting: deque[A] = deque()
-    futures: deque[Future[B]] = deque()
+    def __init__(self, processes: int | None = None) -> None:
+        self.ahead = 0
+        """How many batches must be under way for no worker to be idle."""
+        self._processes = processes
+        self._at_once = processes is not None
+        self._executor: Any = None
+        self._ready: Future[None] | None = None
+        self._began = time.perf_counter()
+        self._busy = 0.0
 
-    def first() -> B:
-        result = futures[0].result()
-        futures.popleft()
-        waiting.popleft()
-        return result
+    def submit(self, work: Callable[[A], B], batch: A) -> Future[B]:
+        """The result of work(batch) to come; it has come already where this process did it. work must be importable."""
+        started = time.perf_counter()
+        if self._processes is None and self._busy >= max(START_SECONDS, BUSY_SHARE * (started - self._began)):
+            self._processes = min(cpu_count(), MAX_WORKERS)
+        if self._processes is not None and self._processes > 1:
+            try:
+                if self._executor is None:
+                    import loky
 
+                    self._executor = loky.get_reusable_executor(
+                        max_workers=self._processes,
+                        timeout=IDLE_SECONDS,
+                        initializer=_end_with,
+                        initargs=(os.getpid(),),
+                    )
+                    self._ready = None if self._at_once else self._executor.submit(_import, work)
+                if self._ready is None or self._ready.done():
+                    self.ahead = 2 * self._processes
+                    coming: Future[B] = self._executor.submit(work, batch)
+                    return coming
+            except BrokenProcessPool as error:
+                self._give_up(error)
+        done: Future[B] = Future()
+        done.set_result(work(batch))
+        self._busy += time.perf_counter() - started
+        return done
+
+    def result(self, work: Callable[[A], B], batch: A, future: Future[B]) -> B:
+        """The result that submit promised, when it has come."""
+        try:
+            return future.result()
+        except BrokenProcessPool as error:
+            self._give_up(error)
+            return work(batch)
+
+    async def run(self, work: Callable[[A], B], batch: A) -> B:
+        """The result of work(batch), during which other tasks of the event loop run; also where it is cancelled.
+
+        What is in the batch may have been paid for: the caller gets the result, and is cancelled when it next waits.
+        """
+        future = self.submit(work, batch)
+        try:
+            if not future.done():
+                await asyncio.wrap_future(future)
+        except BrokenProcessPool:
+            pass
+        except asyncio.CancelledError:
+            if task := asyncio.current_task():
+                task.cancel()
+            return work(batch)
+        return self.result(work, batch, future)
+
+    def _give_up(self, error: BrokenProcessPool) -> None:
+        if self._processes:
+            logger.warning("A worker process died (%s); this process does the rest.", error)
+        self._processes = self.ahead = 0
+
+
+def in_order(work: Callable[[A], B], batches: Iterable[A], processes: int | None = None) -> Iterator[B]:
+    """The results of work(batch), in the order of the batches, by a Crew of that many processes.
+
+    work must be importable.
+    """
+    crew = Crew(processes)
+    waiting: deque[tuple[A, Future[B]]] = deque()
     try:
-        for batch in rest:
-            waiting.append(batch)
-            futures.append(executor.submit(work, batch))
-            if len(futures) > 2 * processes:
-                yield first()
-        while futures:
-            yield first()
-    except BrokenProcessPool as error:
-        logger.warning("A worker process died (%s); this process does the rest.", error)
-        yield from map(work, chain(list(waiting), rest))
+        for batch in batches:
+            waiting.append((batch, crew.submit(work, batch)))
+            while waiting and (waiting[0][1].done() or len(waiting) > crew.ahead):
+                yield crew.result(work, *waiting[0])
+                waiting.popleft()
+        while waiting:
+            yield crew.result(work, *waiting[0])
+            waiting.popleft()
     finally:
-        for future in futures:
+        for _, future in waiting:
             future.cancel()
+
+
+def _import(work: object) -> None:
+    """Nothing: a worker that receives the work has imported what it needs."""
 
 
 def _end_with(parent: int) -> None:

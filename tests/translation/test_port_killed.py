@@ -23,6 +23,13 @@ def test_killed_ports_end_with_the_same_bytes(tmp_path):
     assert outcome.differing == 0
 
 
+def test_killed_ports_with_workers_end_with_the_same_bytes(tmp_path):
+    source = port_data.write_corpus(tmp_path / "source", 1_500)
+    options = ["--to", "ru", "--translator", "python:benchmarks.port_data.in_workers"]
+    outcome = kills.kill_and_go_on(source, tmp_path, options, kills=2, least_seconds=1.5)
+    assert (outcome.kills, outcome.differing) == (2, 0)
+
+
 def test_killed_ports_of_several_splits(tmp_path):
     source = port_data.write_corpus(tmp_path / "source", 400)
     header, *lines = (source / "qrels" / "test.tsv").read_text().splitlines(keepends=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count, repeat
 from pathlib import Path
 from typing import IO, Any, TypeAlias, Unpack
 
@@ -12,7 +14,7 @@ from rusbeir.datasets.loading import take_split
 from rusbeir.datasets.registry import find_entry
 from rusbeir.datasets.writing import name_qrels_file
 from rusbeir.errors import BackendError, BadInput, option
-from rusbeir.jobs import Budget, Journal, Task
+from rusbeir.jobs import Budget, Journal
 from rusbeir.storage import atomic_file
 from rusbeir.text import digest
 from rusbeir.translation.backends import TranslatorOptions
@@ -34,6 +36,7 @@ from rusbeir.translation.port.plan import Plan, TranslatorEntry, Translators, ma
 from rusbeir.translation.port.retries import Retry, finish_round, read_rounds
 from rusbeir.translation.port.runner import Tell, run_to_end, translate_pending
 from rusbeir.translation.segments.glossary import Glossary, read_glossary
+from rusbeir.translation.segments.segment import Piece
 from rusbeir.translation.tm.pairs import write_pairs
 from rusbeir.types import Card, Dataset, Progress, silent
 
@@ -262,28 +265,26 @@ class PortJob:
         work, first = self.out / WORK, self.plan.steps[0]
         # What later steps were given before was cut from other units.
         later = {step.cut_mark: "" for step in self.plan.steps[1:]}
+        numbers = count()
 
-        def tasks(file: IO[bytes], texts: Iterable[str], name: Callable[[str], str]) -> Iterator[Task]:
-            for n, text in enumerate(texts):
-                if n % PROGRESS_EVERY == 0:
-                    self.progress("cut texts", n, None)
-                pieces = self.plan.cut(text, first)
-                lengths = " ".join([str(len(piece) if sent else -len(piece)) for piece, sent in pieces])
-                file.write(f"{name(text)}{lengths}\n".encode())
-                for piece, sent in pieces:
-                    if sent:
-                        yield Task.of(first.kind, piece)
+        def write(file: IO[bytes], names: Iterator[str], pieces: Sequence[Piece]) -> None:
+            lengths = " ".join([str(len(text) if sent else -len(text)) for text, sent in pieces])
+            file.write(f"{next(names)}{lengths}\n".encode())
+            if (n := next(numbers)) % PROGRESS_EVERY == 0:
+                self.progress("cut texts", n, None)
 
         if not (self.journal.get_meta("cut") and (work / LAYOUT).exists()):
             with atomic_file(work / LAYOUT) as file:
-                self.journal.add(tasks(file, self.material.document_texts(), lambda text: ""))
+                tell = partial(write, file, repeat(""))
+                self.journal.add(self.plan.tasks(self.material.document_texts(), first, tell))
             self.journal.set_meta({"cut": "yes", **later})
         path = work / QUERY_LAYOUT
         known = dict(read_cuts(path)) if path.exists() else {}
-        if new := [text for text in dict.fromkeys(self.material.query_texts()) if digest(text) not in known]:
+        if new := {key: text for text in self.material.query_texts() if (key := digest(text)) not in known}:
             with atomic_file(path) as file:
                 file.write(path.read_bytes() if known else b"")
-                self.journal.add(tasks(file, new, lambda text: f"{digest(text)}\t"))
+                tell = partial(write, file, (f"{key}\t" for key in new))
+                self.journal.add(self.plan.tasks(new.values(), first, tell))
                 self.journal.set_meta(later)
 
     def _what_is_missing(self, found: Mapping[str, Any]) -> str:

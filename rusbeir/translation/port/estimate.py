@@ -139,7 +139,7 @@ def _measured(material: Material, plan: Plan, progress: Progress) -> tuple[Volum
     for texts, text in enumerate(chain(material.document_texts(), material.query_texts()), 1):
         if texts % PROGRESS_EVERY == 0:
             progress("count segments", texts, None)
-        for piece, sent in plan.cut(text, plan.steps[0]):
+        for piece, sent in plan.steps[0].cut([text])[0]:
             if sent:
                 hashes.append(hash_id(piece))
                 lengths.append(len(piece))

@@ -7,7 +7,7 @@ go to the next translator of a chain. The kind of a task in the journal says to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -17,6 +17,7 @@ import orjson
 from rusbeir.errors import BadInput
 from rusbeir.jobs import Journal, Task, TaskQueue, task_key
 from rusbeir.languages import parse_target_language
+from rusbeir.processes import in_order
 from rusbeir.text import batched
 from rusbeir.translation.backends.python import PREFIX
 from rusbeir.translation.backends.registry import TranslatorOptions, find_preset, make
@@ -26,6 +27,7 @@ from rusbeir.translation.segments.spans import find_spans
 from rusbeir.translation.translator import Capacity, ChecksPair, Discloses, Named, Translator
 
 PAGE_TEXTS = 500
+CUT_CHARS = 1 << 18
 TRANSLATORS = "translators"
 """The name in a journal under which it has the text of dump_entries."""
 ROUNDS = "rounds of retries"
@@ -80,6 +82,29 @@ class TranslatorEntry:
         return self.capacity.mask == "none"
 
 
+@dataclass(frozen=True)
+class Cutter:
+    """Cuts texts for one step; sent to worker processes."""
+
+    language: str
+    glossary: Glossary | None
+    capacity: Capacity
+    level: str
+
+    def __call__(self, texts: Iterable[str]) -> list[list[Piece]]:
+        """The pieces of each text."""
+        return [
+            units(
+                text,
+                language=self.language,
+                capacity=self.capacity,
+                level=self.level,
+                spans=find_spans(text, self.glossary),
+            )
+            for text in texts
+        ]
+
+
 @dataclass(frozen=True, kw_only=True)
 class CascadeStep:
     """One translator at one level."""
@@ -89,6 +114,7 @@ class CascadeStep:
     number: int
     kind: str
     """The kind of its tasks."""
+    cut: Cutter
 
     def queue(self, journal: Journal) -> TaskQueue:
         """Its tasks in the journal."""
@@ -116,7 +142,13 @@ class Plan:
         """Every level of every translator, in order."""
         pairs = [(entry, level) for entry in self.entries for level in entry.capacity.levels]
         return tuple(
-            CascadeStep(entry=entry, level=level, number=number, kind=f"{self._prefix}{number}:{level}")
+            CascadeStep(
+                entry=entry,
+                level=level,
+                number=number,
+                kind=f"{self._prefix}{number}:{level}",
+                cut=Cutter(self.language, self.glossary, entry.capacity, level),
+            )
             for number, (entry, level) in enumerate(pairs)
         )
 
@@ -124,18 +156,14 @@ class Plan:
     def _prefix(self) -> str:
         return f"{name_round(self.round)} " if self.round else ""
 
-    def cut(self, text: str, step: CascadeStep) -> list[Piece]:
-        """The pieces of a text as that step asks for them."""
-        spans = find_spans(text, self.glossary)
-        return units(text, language=self.language, capacity=step.entry.capacity, level=step.level, spans=spans)
-
-    def tasks(self, texts: Iterable[str], step: CascadeStep) -> Iterator[Task]:
-        """The tasks of a step over these texts."""
-        kind = step.kind
-        for text in texts:
-            for piece, sent in self.cut(text, step):
-                if sent:
-                    yield Task.of(kind, piece)
+    def tasks(
+        self, texts: Iterable[str], step: CascadeStep, tell: Callable[[list[Piece]], object] = lambda pieces: None
+    ) -> Iterator[Task]:
+        """The tasks of a step over these texts; tell is called with the pieces of each text."""
+        for cuts in in_order(step.cut, batched(texts, PAGE_TEXTS, chars=len, max_chars=CUT_CHARS)):
+            for pieces in cuts:
+                tell(pieces)
+                yield from [Task.of(step.kind, text) for text, sent in pieces if sent]
 
     def translated(
         self, journal: Journal, texts: Sequence[str], first: int = 0, *, keep: bool = False
@@ -146,7 +174,7 @@ class Plan:
         """
         if first == len(self.steps):
             return list(texts) if keep else [None] * len(texts)
-        return self.joined(journal, [self.cut(text, self.steps[first]) for text in texts], first, keep=keep)
+        return self.joined(journal, self.steps[first].cut(texts), first, keep=keep)
 
     def joined(
         self, journal: Journal, cuts: Sequence[Sequence[Piece]], first: int = 0, *, keep: bool = False

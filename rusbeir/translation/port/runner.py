@@ -6,12 +6,14 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, TypeAlias, TypeVar
 
 from rusbeir import __version__
 from rusbeir.errors import BackendError, RusbeirError
 from rusbeir.jobs import Attempt, Budget, Exhausted, Journal, Size, Task, Throttle
+from rusbeir.processes import Crew
 from rusbeir.text import batched
 from rusbeir.translation.checks.checks import CHECKS, FAILURES, Segment, check, failure
 from rusbeir.translation.port.plan import CascadeStep, Plan
@@ -32,6 +34,9 @@ MAX_ATTEMPTS = 5
 Answer: TypeAlias = Translation | Failure | None
 """What became of one text; None where it was not asked, since the translator is stopped."""
 
+Asked: TypeAlias = tuple[str, Masked | None, Sequence[Answer]]
+"""A unit, as it was sent unless it was sent as it is, and the answers to its parts."""
+
 
 @dataclass(kw_only=True)
 class Runner:
@@ -44,14 +49,12 @@ class Runner:
     glossary: Glossary | None
     budget: Budget
     progress: Progress
-    throttle: Throttle = field(init=False)
+    throttle: Throttle
+    crew: Crew = field(default_factory=Crew, init=False)
     _stopped: RusbeirError | None = field(default=None, init=False)
     """Why nothing more is asked: the circuit breaker, the budget, or an error that would come back each time."""
     _spent: float = field(default=0.0, init=False)
     """USD so far, by the translator's own count."""
-
-    def __post_init__(self) -> None:
-        self.throttle = Throttle(self.translator.limits)
 
     async def run(self, step: CascadeStep) -> None:
         """Do what is pending of a step. Raises what stopped the translator; all answers are in the journal then."""
@@ -62,7 +65,8 @@ class Runner:
         batches = batched(step.queue(self.journal).unfinished(), self.translator.capacity.max_items)
         try:
             while True:
-                while len(running) < 2 * self.translator.limits.concurrency and (batch := next(batches, None)):
+                most = 2 * self.translator.limits.concurrency + self.crew.ahead
+                while len(running) < most and (batch := next(batches, None)):
                     running.add(asyncio.create_task(self._settle(step, batch)))
                 if not running:
                     return
@@ -110,55 +114,25 @@ class Runner:
 
     async def _translate(self, texts: Sequence[str], *, trusted: bool) -> list[Answer]:
         """The checked translations of units, with what is protected put back."""
+        judges = isinstance(self.translator, JudgesAnswers)
+        finish = Finisher(self.source, self.target, trusted, judges)
         if trusted:
-            judged = [False] * len(texts)
             answers = await self._ask(texts)
-        else:
-            style = self.translator.capacity.mask
-            masked = [mask(text, style, find_spans(text, self.glossary)) for text in texts]
-            judges = isinstance(self.translator, JudgesAnswers)
-            judged = [judges and one.parts == [text] for one, text in zip(masked, texts, strict=True)]
-            answers = await self._ask_masked(masked)
-            lost = [i for i, one in enumerate(answers) if isinstance(one, Failure) and one.reason == "lost-mask"]
-            for i, answer in zip(lost, await self._ask_masked([split(masked[i]) for i in lost]), strict=True):
-                answers[i] = Translation(answer.text, "split") if isinstance(answer, Translation) else answer
-        return [
-            self._check(text, answer, trusted=trusted, judged=done) if isinstance(answer, Translation) else answer
-            for text, answer, done in zip(texts, answers, judged, strict=True)
-        ]
+            return await self.crew.run(finish, [(text, None, [one]) for text, one in zip(texts, answers, strict=True)])
+        masked = await self.crew.run(Masker(self.translator.capacity.mask, self.glossary), texts)
+        found = await self.crew.run(finish, await self._ask_parts(masked))
+        lost = [i for i, one in enumerate(found) if isinstance(one, Failure) and one.reason == "lost-mask"]
+        if lost:
+            again = replace(finish, judges=False, again=True)
+            parts = await self._ask_parts([split(masked[i]) for i in lost])
+            for i, answer in zip(lost, again(parts), strict=True):
+                found[i] = answer
+        return found
 
-    async def _ask_masked(self, masked: Sequence[Masked]) -> list[Answer]:
-        """The answers to masked units, with what is protected put back."""
+    async def _ask_parts(self, masked: Sequence[Masked]) -> list[Asked]:
+        """Each unit with the answers to its parts."""
         found = iter(await self._ask([part for one in masked for part in one.parts]))
-        answers: list[Answer] = []
-        for one in masked:
-            parts = [next(found) for _ in one.parts]
-            texts = [part for part in parts if isinstance(part, Translation)]
-            if len(texts) < len(parts):
-                answers.append(next(part for part in parts if not isinstance(part, Translation)))
-                continue
-            whole = restore(one, [part.text for part in texts])
-            flags = ",".join(part.flags for part in texts if part.flags)
-            answers.append(whole if isinstance(whole, Failure) else Translation(whole, flags))
-        return answers
-
-    def _check(self, text: str, answer: Translation, *, trusted: bool, judged: bool) -> Translation | Failure:
-        """The answer with the flags of checks.check added to its own; a Failure where it is not a translation.
-
-        Of an answer that the translator has judged itself, only what leaves it a translation is looked for.
-        """
-        try:
-            answer.text.encode()
-        except UnicodeEncodeError:
-            return Failure("malformed", "the answer contains an unpaired surrogate", retry=True)
-        segment = Segment(text, answer.text, self.source, self.target)
-        if judged:
-            flags = [flag for name, one in CHECKS.items() if name not in FAILURES and (flag := one(segment))]
-        else:
-            flags = check(segment)
-        if not trusted and (wrong := failure(flags)):
-            return wrong
-        return Translation(answer.text, ",".join(filter(None, [answer.flags, *(flag.name for flag in flags)])))
+        return [(one.source, one, list(islice(found, len(one.parts)))) for one in masked]
 
     async def _ask(self, texts: Sequence[str]) -> list[Answer]:
         """The translator's outcomes, from requests of as many texts as it takes."""
@@ -199,6 +173,59 @@ class Runner:
         return [Translation(outcome) if isinstance(outcome, str) else outcome for outcome in outcomes]
 
 
+@dataclass(frozen=True)
+class Masker:
+    """Hides what is protected in units; sent to worker processes."""
+
+    style: str
+    glossary: Glossary | None
+
+    def __call__(self, texts: Sequence[str]) -> list[Masked]:
+        return [mask(text, self.style, find_spans(text, self.glossary)) for text in texts]
+
+
+@dataclass(frozen=True)
+class Finisher:
+    """Makes checked translations of the answers to the parts of units; sent to worker processes."""
+
+    source: str
+    target: str
+    trusted: bool
+    """Whether what looks wrong is only flagged."""
+    judges: bool
+    """Whether the translator has judged those of its answers that are to whole units."""
+    again: bool = False
+    """Whether the units had lost a mask, and only the texts between the protected ones were sent."""
+
+    def __call__(self, units: Sequence[Asked]) -> list[Answer]:
+        """Of each unit the translation with its flags and those of checks.check, or why there is none."""
+        found: list[Answer] = []
+        for text, masked, parts in units:
+            answers = [part for part in parts if isinstance(part, Translation)]
+            if len(answers) < len(parts):
+                found.append(next(part for part in parts if not isinstance(part, Translation)))
+                continue
+            whole = restore(masked, [part.text for part in answers]) if masked else answers[0].text
+            if isinstance(whole, Failure):
+                found.append(whole)
+                continue
+            try:
+                whole.encode()
+            except UnicodeEncodeError:
+                found.append(Failure("malformed", "the answer contains an unpaired surrogate", retry=True))
+                continue
+            segment = Segment(text, whole, self.source, self.target)
+            if self.judges and masked and masked.parts == [text]:
+                # Only what leaves it a translation is looked for.
+                flags = [flag for name, one in CHECKS.items() if name not in FAILURES and (flag := one(segment))]
+            else:
+                flags = check(segment)
+            own = ["split"] if self.again else [part.flags for part in answers]
+            names = ",".join(filter(None, [*own, *(flag.name for flag in flags)]))
+            found.append((None if self.trusted else failure(flags)) or Translation(whole, names))
+        return found
+
+
 async def translate_pending(
     plan: Plan, journal: Journal, *, source: str, target: str, budget: Budget, progress: Progress, tell: Tell
 ) -> dict[str, int]:
@@ -220,6 +247,7 @@ async def translate_pending(
                     glossary=plan.glossary,
                     budget=budget,
                     progress=progress,
+                    throttle=Throttle(translator.limits),
                 )
             _announce(step, size, tell)
             await runners[signature].run(step)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import pickle
 import re
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
 from rusbeir.datasets.formats.files import open_file
 from rusbeir.datasets.formats.records import Place, not_utf8
@@ -29,6 +31,14 @@ class Glossary:
     def __init__(self, terms: Mapping[str, str | None]) -> None:
         self.terms = dict(terms)
         """Term -> translation; None where the term stays as it is."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # It is sent with each batch of texts; a worker makes it, and its index, of the first alone.
+        return _unpickle, (self._pickled,)
+
+    @cached_property
+    def _pickled(self) -> bytes:
+        return pickle.dumps(self.terms)
 
     @property
     def signature(self) -> str:
@@ -104,6 +114,11 @@ def read_glossary(path: str | Path) -> Glossary:
             terms[term] = target
             lines.setdefault(term, number)
     return Glossary(terms)
+
+
+@lru_cache(maxsize=1)
+def _unpickle(terms: bytes) -> Glossary:
+    return Glossary(pickle.loads(terms))
 
 
 def _row(place: Place, line: str) -> tuple[str, str | None]:

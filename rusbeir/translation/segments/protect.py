@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rusbeir.errors import BadInput
 from rusbeir.translation.segments.placeholders import Style, style_of
@@ -12,8 +12,7 @@ from rusbeir.translation.segments.spans import Span
 from rusbeir.translation.translator import Failure
 
 
-@dataclass(frozen=True, slots=True)
-class Masked:
+class Masked(NamedTuple):
     """A unit as a translator receives it."""
 
     source: str
