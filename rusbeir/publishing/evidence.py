@@ -39,7 +39,7 @@ class Evidence:
     """The report of `rusbeir audit check`, if there is one."""
     validity: tuple[str, ...] = ()
     """What `rusbeir validity` concludes of it, where that was given: the band to compare with, then each verdict."""
-    agreement: tuple[str, ...] = ()
+    agreement: str = ""
     """What `rusbeir nano` concludes of a small version."""
     whole_made_by: str = ""
     """The same as made_by of what this is a small version of."""
@@ -79,7 +79,7 @@ def collect_evidence(card: Card, folder: Path | None, validity: Path | None = No
         n_read=0,
         report=None,
         validity=tuple(_read_validity(validity, card.name)) if validity else (),
-        agreement=tuple(_read_agreement(card)),
+        agreement=_read_agreement(card),
     )
     qa = folder / QA if folder else None
     if qa is None or not qa.is_dir():
@@ -116,9 +116,8 @@ def _read_validity(path: Path, name: str) -> Iterator[str]:
     yield band
 
 
-def _read_agreement(card: Card) -> Iterator[str]:
-    """The sentences that `rusbeir nano` wrote on the card."""
+def _read_agreement(card: Card) -> str:
+    """What `rusbeir nano` wrote on the card; "" where it did not."""
     agreement = card.provenance.get("agreement")
     lines = agreement.get("conclusion") if isinstance(agreement, dict) else None
-    for line in lines if isinstance(lines, list) else ():
-        yield f"Agreement with the whole (`rusbeir nano`): {line}"
+    return " ".join(map(str, lines)) if isinstance(lines, list) else ""

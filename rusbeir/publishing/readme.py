@@ -132,7 +132,8 @@ def _describe_checks(evidence: Evidence) -> list[str]:
     lines += evidence.validity
     if evidence.made_by == "port" and not evidence.validity:
         lines.append("Whether it orders systems as its source does was not measured (`rusbeir validity`).")
-    lines += evidence.agreement
+    if evidence.agreement:
+        lines.append(f"Agreement with the whole (`rusbeir nano`): {evidence.agreement}")
     if evidence.n_judged:
         lines.append(f"A language model scored {evidence.n_judged:,} texts (`rusbeir audit judge`).")
     if evidence.n_read:
