@@ -44,7 +44,8 @@ class Crew:
     def __init__(self, processes: int | None = None) -> None:
         self.ahead = 0
         """How many batches must be under way for no worker to be idle."""
-        self._processes = processes
+        # Asked for as one process, it is this one alone: 0 workers.
+        self._processes = 0 if processes == 1 else processes
         self._at_once = processes is not None
         self._executor: Any = None
         self._ready: Future[None] | None = None
@@ -55,8 +56,9 @@ class Crew:
         """The result of work(batch) to come; it has come already where this process did it. work must be importable."""
         started = time.perf_counter()
         if self._processes is None and self._busy >= max(START_SECONDS, BUSY_SHARE * (started - self._began)):
-            self._processes = min(cpu_count(), MAX_WORKERS)
-        if self._processes is not None and self._processes > 1:
+            # This process is busy, too: it hands out the work and does what else there is to do.
+            self._processes = min(cpu_count() - 1, MAX_WORKERS)
+        if self._processes:
             try:
                 if self._executor is None:
                     import loky
