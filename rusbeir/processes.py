@@ -7,6 +7,7 @@ import logging
 import os
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
@@ -63,12 +64,15 @@ class Crew:
                 if self._executor is None:
                     import loky
 
-                    self._executor = loky.get_reusable_executor(
-                        max_workers=self._processes,
-                        timeout=IDLE_SECONDS,
-                        initializer=_end_with,
-                        initargs=(os.getpid(),),
-                    )
+                    with warnings.catch_warnings():
+                        # Another Crew may have workers that are still starting; loky waits for them and says so.
+                        warnings.filterwarnings("ignore", "Trying to resize an executor", UserWarning)
+                        self._executor = loky.get_reusable_executor(
+                            max_workers=self._processes,
+                            timeout=IDLE_SECONDS,
+                            initializer=_end_with,
+                            initargs=(os.getpid(),),
+                        )
                     self._ready = None if self._at_once else self._executor.submit(_import, work)
                 if self._ready is None or self._ready.done():
                     self.ahead = 2 * self._processes
