@@ -10,8 +10,9 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
 import orjson
 
@@ -29,6 +30,9 @@ from rusbeir.retrieval.system import check_available
 from rusbeir.storage import append_line, atomic_file
 from rusbeir.text import digest, slug
 from rusbeir.types import Dataset, Progress, Queries, Run, silent
+
+if TYPE_CHECKING:
+    from rusbeir.cluster import On, Workers
 
 ResultRow: TypeAlias = dict[str, Any]
 """A result row: one JSON object, as docs/json.md describes it."""
@@ -74,6 +78,7 @@ def bench(
     accept_difference: bool = False,
     budget_chars: int | None = None,
     query_language: str | None = None,
+    on: On = None,
     progress: Progress = silent,
 ) -> ResultRow: ...
 
@@ -93,6 +98,7 @@ def bench(
     accept_difference: bool = False,
     budget_chars: int | None = None,
     query_language: str | None = None,
+    on: On = None,
     progress: Progress = silent,
 ) -> list[ResultRow]: ...
 
@@ -111,6 +117,7 @@ def bench(
     accept_difference: bool = False,
     budget_chars: int | None = None,
     query_language: str | None = None,
+    on: On = None,
     progress: Progress = silent,
 ) -> ResultRow | list[ResultRow]:
     """Measure a system on a dataset and append the result row to out/rows.jsonl; the row is returned.
@@ -122,7 +129,8 @@ def bench(
     budget_chars is how many characters all runs that give a budget may send to endpoints for that out; BudgetReached
     is raised before more are sent, and what was answered is kept. With a query_language the queries are those of a
     parallel dataset, which has the same ids: the registered one in that language (xquad/en for xquad/ru), or the one
-    whose name or path is given. BM25 analyses them as texts in the language of the documents.
+    whose name or path is given. BM25 analyses them as texts in the language of the documents. on is where local models
+    compute: "ray" or "ray://HOST:PORT" (docs/scale.md), or workers that are open.
 
     >>> row = bench("mini/ru", "bm25(profile=raw)", measures="nDCG@10")  # doctest: +SKIP
     """
@@ -134,7 +142,7 @@ def bench(
         rows, failed = bench_all(
             [dataset], system, engine=engine, language=language, split=split, k=k, measures=names, out=out, force=force,
             accept_difference=accept_difference, budget_chars=budget_chars,
-            query_languages=[query_language] if query_language else [], progress=progress,
+            query_languages=[query_language] if query_language else [], on=on, progress=progress,
         )  # fmt: skip
         if failed:
             reasons = "; ".join(f"{one.system}: {one.error}" for one in failed)
@@ -161,12 +169,13 @@ def bench(
         resolved.check_available()
     dataset.refuse_spaced_ids()
     budget = CharBudget(out, budget_chars) if budget_chars is not None else None
-    settings = RunSettings(progress=progress, force=force, budget=budget)
-    # All languages of queries share one index.
-    ready = resolved.prepare(documents.corpus, documents.fingerprint, settings)
-    started = time.perf_counter()
-    run = search_without_self(ready.retriever, dataset.queries, k, card.self_suffixes)
-    search_seconds = time.perf_counter() - started
+    with open_models(on) as workers:
+        settings = RunSettings(progress=progress, force=force, budget=budget, workers=workers)
+        # All languages of queries share one index.
+        ready = resolved.prepare(documents.corpus, documents.fingerprint, settings)
+        started = time.perf_counter()
+        run = search_without_self(ready.retriever, dataset.queries, k, card.self_suffixes)
+        search_seconds = time.perf_counter() - started
     depth = min(k, resolved.depth) if isinstance(resolved, LimitsDepth) else k
     _warn_of_cut(resolved.name, depth, names, len(dataset.corpus))
     started = time.perf_counter()
@@ -256,6 +265,7 @@ def bench_all(
     accept_difference: bool,
     budget_chars: int | None,
     query_languages: Sequence[str],
+    on: On = None,
     progress: Progress,
 ) -> tuple[list[ResultRow], list[Failed]]:
     """The rows of all systems on all datasets, and what failed; the arguments are those of `bench`.
@@ -300,17 +310,27 @@ def bench_all(
             failed.append(Failed(system.name, name, error))
             if len(planned) > 1:
                 logger.warning("%s on %s cannot run: %s", system.name, name, error)
-    for name, documents, place, system in able:
-        try:
-            rows.append(
-                bench(
-                    documents, system, k=k, measures=measures, out=out, force=force, budget_chars=budget_chars,
-                    query_language=place, progress=progress,
-                )
-            )  # fmt: skip
-        except RusbeirError as error:
-            failed.append(Failed(system.name, name, error))
+    with open_models(on) as workers:
+        for name, documents, place, system in able:
+            try:
+                rows.append(
+                    bench(
+                        documents, system, k=k, measures=measures, out=out, force=force, budget_chars=budget_chars,
+                        query_language=place, on=workers, progress=progress,
+                    )
+                )  # fmt: skip
+            except RusbeirError as error:
+                failed.append(Failed(system.name, name, error))
     return rows, failed
+
+
+def open_models(on: On) -> AbstractContextManager[Workers | None]:
+    """The workers of a cluster for models; None where they compute here."""
+    if on is None:
+        return contextlib.nullcontext()
+    from rusbeir.cluster import MODEL_CPUS, open_workers
+
+    return open_workers(on, cpus=MODEL_CPUS)
 
 
 def _warn_of_words(systems: Sequence[System]) -> None:

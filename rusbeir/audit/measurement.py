@@ -7,9 +7,10 @@ import pickle
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -24,6 +25,9 @@ from rusbeir.text import batched
 from rusbeir.translation.checks.checks import Flag, Segment
 from rusbeir.translation.port.plan import Plan
 from rusbeir.types import Progress
+
+if TYPE_CHECKING:
+    from rusbeir.cluster import Workers
 
 
 @dataclass(kw_only=True)
@@ -79,10 +83,19 @@ def measure(
     measurer: Measurer,
     processes: int | None,
     progress: Progress,
+    workers: Workers | None = None,
 ) -> Iterator[Measured]:
-    """Measure all records in that many processes (None: one for each core); results in the order of the records."""
+    """Measure all records in that many processes (None: one for each core), or on the workers of a cluster.
+
+    Results come in the order of the records.
+    """
     done = 0
-    for batch in in_order(measurer, _read_tasks(records, back), cpu_count() if processes is None else processes):
+    tasks = _read_tasks(records, back)
+    if workers is not None:
+        batches = workers.place(partial(_same, measurer)).in_order("__call__", tasks)
+    else:
+        batches = in_order(measurer, tasks, cpu_count() if processes is None else processes)
+    for batch in batches:
         yield from batch
         done += sum(len(one.flags) for one in batch)
         progress("check segments", done, records.n_segments)
@@ -112,6 +125,11 @@ class Measurer:
         ]
         flags = iter(find_flags(self.finders, segments))
         return [_measure(task, list(islice(flags, len(task.record.segments)))) for task in tasks]
+
+
+def _same(measurer: Measurer) -> Measurer:
+    """As a worker makes it: of its pickle."""
+    return measurer
 
 
 def _measure(task: Task, flags: Sequence[Sequence[Flag]]) -> Measured:

@@ -50,6 +50,7 @@ def check_port(
     processes: int | None = None,
     budget_chars: int | None = None,
     budget_cost: float | None = None,
+    on: str | None = None,
     progress: Progress = silent,
     gates: Sequence[Gate] = (),
     tell: Tell = lambda line: None,
@@ -58,7 +59,8 @@ def check_port(
     """Audit the port in folder and return the report (docs/audit.md), also written to qa/report.json and .html.
 
     Without a back_translator there is no chrF and no round trip; the options are the back-translator's. Segments
-    translated back before are not sent again. A reference is a human translation of the same dataset with the same
+    translated back before are not sent again. on is where checks, and a local back-translator, run: "ray" or
+    "ray://HOST:PORT" (docs/scale.md). A reference is a human translation of the same dataset with the same
     ids. Raises BadInput for a folder that is not a port and for a reference of another dataset, and what rusbeir.port
     raises where the back-translator fails.
 
@@ -71,6 +73,11 @@ def check_port(
     port = open_port(folder, source=source, language=language, split=split, progress=progress)
     other = open_reference(port, reference, progress) if reference is not None else None
     with ExitStack() as stack:
+        workers = None
+        if on is not None:
+            from rusbeir.cluster import open_workers
+
+            workers = stack.enter_context(open_workers(on))
         records = stack.enter_context(keep_records(port.records(), port.folder / QA, progress))
         back = None
         if back_translator is not None:
@@ -83,6 +90,7 @@ def check_port(
                 translator=back_translator,
                 budget_chars=budget_chars,
                 budget_cost=budget_cost,
+                on=workers,
                 progress=progress,
                 tell=tell,
                 **options,
@@ -93,7 +101,7 @@ def check_port(
         finders = prepare_checks(texts, checks)
         trip = stack.enter_context(open_round_trip(port)) if back and round_trip else None
         qa = port.folder / QA
-        measured = measure(records, back, Measurer(texts.languages, finders), processes, progress)
+        measured = measure(records, back, Measurer(texts.languages, finders), processes, progress, workers)
         tally = write_measured(measured, qa, trip)
     if back is not None and back.n_missing:
         tell(f"{back.n_missing:,} of {tally.n_segments:,} segments have no back-translation; they count as they are.")

@@ -42,6 +42,7 @@ def check(
     option: options.TranslatorOptions = None,
     budget_chars: options.BudgetChars = None,
     budget_cost: options.BudgetCost = None,
+    on: options.On = None,
     as_json: options.Json = False,
 ) -> None:
     """Check every segment of a port, translate it back, and write qa/report.json and qa/report.html into it.
@@ -63,6 +64,7 @@ def check(
             round_trip=not no_round_trip,
             budget_chars=budget_chars,
             budget_cost=budget_cost,
+            on=on,
             gates=gates,
             progress=progress,
             tell=output.note,

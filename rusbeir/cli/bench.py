@@ -49,6 +49,7 @@ def bench(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only estimate time, disk and memory, from the first texts.")
     ] = False,
+    on: options.On = None,
     analyzers: options.Analyzers = None,
     signatures: Annotated[
         bool, typer.Option("--signatures", help="Also print each row's signature: everything that decides its scores.")
@@ -76,7 +77,7 @@ def bench(
         rows, failed = bench_all(
             datasets, system or ["bm25"], engine=options.engine_at(engine, es_url), language=lang, split=split, k=k,
             measures=names, out=out, force=force, accept_difference=accept_difference, budget_chars=budget_chars,
-            query_languages=query_language or (), progress=progress,
+            query_languages=query_language or (), on=on, progress=progress,
         )  # fmt: skip
     if failed and len(rows) + len(failed) == 1 and not as_json:
         raise failed[0].error

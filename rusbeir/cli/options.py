@@ -127,6 +127,14 @@ EndpointChars: TypeAlias = Annotated[
         help="Send at most this many characters to endpoints, counted over all runs with this --out and a budget.",
     ),
 ]
+On: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="RAY",
+        help="Where local models work: ray or ray://HOST:PORT, also with ?workers=4&cpus=2&gpus=0.5; by default here.",
+    ),
+]
 Memory: TypeAlias = Annotated[
     Path | None, typer.Option("--memory", help="Translation memory (.jsonl, .tsv, .tmx) for the translator memory.")
 ]

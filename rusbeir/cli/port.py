@@ -70,6 +70,7 @@ def port(
     export: Annotated[
         Path | None, typer.Option("--export", help="Write the segment pairs to a .tmx, .tsv or .jsonl file.")
     ] = None,
+    on: options.On = None,
     as_json: options.Json = False,
 ) -> None:
     """Translate datasets into another language, as datasets with the same ids and judgements.
@@ -122,6 +123,7 @@ def port(
         retry_segments=retry_segments,
         keep_untranslated=keep_untranslated,
         export=export,
+        on=on,
         **order,
     )
 

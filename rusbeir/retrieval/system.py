@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, Self, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar, runtime_checkable
 
 from rusbeir.jobs import CharBudget, Llm
 from rusbeir.types import Corpus, Progress, Retriever, silent
+
+if TYPE_CHECKING:
+    from rusbeir.cluster import Workers
+    from rusbeir.retrieval.dense.encoder import Encoder
+    from rusbeir.retrieval.rerank.reranker import Reranker
 
 T = TypeVar("T")
 
@@ -71,9 +76,28 @@ class RunSettings:
     clients: list[Llm] = field(default_factory=list)
     """Of the endpoints that were asked; they know how many tokens they took."""
 
+    workers: Workers | None = None
+    """Of a cluster, on which encoders and rerankers compute; None for this process."""
+
     def metered(self, model: T) -> T:
         """The encoder or reranker, bound to the budget and the clients where it can be metered."""
         return model.with_meter(self.budget, self.clients) if isinstance(model, Metered) else model
+
+    def bind_encoder(self, encoder: Encoder) -> Encoder:
+        """The same of an encoder, on the workers where it has a model of its own."""
+        if self.workers is None or isinstance(encoder, Metered):
+            return self.metered(encoder)
+        from rusbeir.retrieval.remote import place_encoder
+
+        return place_encoder(self.workers, encoder)
+
+    def bind_reranker(self, reranker: Reranker) -> Reranker:
+        """The same of a reranker."""
+        if self.workers is None or isinstance(reranker, Metered):
+            return self.metered(reranker)
+        from rusbeir.retrieval.remote import place_reranker
+
+        return place_reranker(self.workers, reranker)
 
 
 DEFAULTS = RunSettings()

@@ -41,7 +41,8 @@ def load_encoder(name: str, options: Mapping[str, Value]) -> Encoder:
     factory = _Factory.find(name, options)
     made = factory.make("an encoder", ("signature", "encode_queries", "encode_documents"))
     optional = ("truncation", "count_truncated")
-    encoder: Encoder = _guard_all(made, factory, ("encode_queries", "encode_documents", *optional))
+    again = partial(load_encoder, name, options)
+    encoder: Encoder = _guard_all(made, factory, ("encode_queries", "encode_documents", *optional), again)
     return encoder
 
 
@@ -49,7 +50,8 @@ def load_reranker(name: str, options: Mapping[str, Value]) -> Reranker:
     """The reranker that the factory makes when it is called with the options by name."""
     factory = _Factory.find(name, options)
     made = factory.make("a reranker", ("signature", "score"))
-    reranker: Reranker = _guard_all(made, factory, ("score", "pointwise", "truncation", "are_truncated"))
+    again = partial(load_reranker, name, options)
+    reranker: Reranker = _guard_all(made, factory, ("score", "pointwise", "truncation", "are_truncated"), again)
     return reranker
 
 
@@ -196,12 +198,19 @@ def _read_score(score: Any) -> float:
         return math.nan
 
 
-def _guard_all(made: Any, factory: _Factory, names: tuple[str, ...]) -> Any:
+class _StandIn(SimpleNamespace):
+    """What a user's object is called through. In another process it is made again, by `again`."""
+
+    def __reduce__(self) -> Any:
+        return self.again, ()
+
+
+def _guard_all(made: Any, factory: _Factory, names: tuple[str, ...], again: Callable[[], Any]) -> Any:
     """A stand-in that has the signature and, of these attributes, those that the user's object has.
 
     A failure in one of its methods is a BackendError of one line.
     """
-    stand_in = SimpleNamespace(signature=f"{factory.signature}|{made.signature}")
+    stand_in = _StandIn(signature=f"{factory.signature}|{made.signature}", again=again)
     for name in names:
         if hasattr(made, name):
             value, read = getattr(made, name), _READ.get(name)

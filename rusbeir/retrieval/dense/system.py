@@ -103,7 +103,7 @@ class DenseSystem:
 
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
         """The encoded corpus in the cache, encoded first where it is missing."""
-        progress, encoder = settings.progress, settings.metered(self.encoder)
+        progress, encoder = settings.progress, settings.bind_encoder(self.encoder)
         start, end = slug(self.model.name), digest(self.encoder.signature, chars=12)
         folder = cache_folder() / "embeddings" / f"{start}-{end}"
         store = EmbeddingStore(folder / self.dtype, self.dtype)

@@ -75,9 +75,11 @@ class RerankSystem:
 
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
         """The source on that corpus, with this reranker's cached scores."""
+        # A worker without the model is found before the source is indexed.
+        reranker = settings.bind_reranker(self.reranker)
         prepared = self.source.prepare(corpus, fingerprint, settings)
         retriever = _RerankRetriever(
-            system=replace(self, reranker=settings.metered(self.reranker)),
+            system=replace(self, reranker=reranker),
             retriever=prepared.retriever,
             corpus=corpus,
             scores=ScoreCache.of(self.reranker),

@@ -99,6 +99,12 @@ def make(
     return tuple(_make_one(part, maker, given, pair) for part, maker in makers.items())
 
 
+def select_options(name: str, options: TranslatorOptions) -> TranslatorOptions:
+    """Those of the options that the translator of that name takes."""
+    known = options_of(_find(name))
+    return cast(TranslatorOptions, {option: value for option, value in options.items() if option in known})
+
+
 def options_of(maker: Callable[..., Translator]) -> set[str]:
     """The options of one translator: its parameters and, where limits are one of them, the fields of jobs.Limits."""
     parameters = inspect.signature(maker).parameters.keys()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, repeat
 from pathlib import Path
-from typing import IO, Any, TypeAlias, Unpack
+from typing import IO, TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from rusbeir.datasets.loading import take_split
 from rusbeir.datasets.registry import find_entry
@@ -39,6 +40,9 @@ from rusbeir.translation.segments.glossary import Glossary, read_glossary
 from rusbeir.translation.segments.segment import Piece
 from rusbeir.translation.tm.pairs import write_pairs
 from rusbeir.types import Card, Dataset, Progress, silent
+
+if TYPE_CHECKING:
+    from rusbeir.cluster import On
 
 PROGRESS_EVERY = 1000
 
@@ -73,6 +77,7 @@ def port(
     retry_segments: str | Path | None = None,
     keep_untranslated: bool = False,
     export: str | Path | None = None,
+    on: str | None = None,
     progress: Progress = silent,
     tell: Tell = lambda line: None,
     **options: Unpack[TranslatorOptions],
@@ -86,6 +91,7 @@ def port(
     which is resumed. retry_failed asks again for what has failed; with keep_untranslated, texts that came
     back unchanged may stay so in the dataset. retry_segments, a file of segments (docs/validity.md), asks the
     translators for these alone in a finished port, whoever translated the rest; one that fails keeps its translation.
+    on is where local models run: "ray" or "ray://HOST:PORT" (docs/scale.md); the journal stays with this process.
     tell is called with a line for a person before anything is sent. Raises Incomplete where texts are left without a
     translation, in which case no dataset is written; BackendError where the service or a budget stopped the work, all
     that was answered being kept; BadInput for a folder that contains another port.
@@ -126,10 +132,13 @@ def port(
     }
     if retry_segments is not None and retry_failed:
         raise BadInput(f"{option('retry_failed', True)} and {option('retry_segments')} are two steps: give one first.")
-    retry = Retry(path=Path(retry_segments), entries=given) if retry_segments is not None else None
-    # The translators of a retry are asked for its segments alone.
-    more, asked = (retry_failed, given) if retry is None else (True, ())
-    with open_port_folder(Path(out), meta, asked, more=more, formerly=fingerprints.values()) as (journal, chain):
+    with contextlib.ExitStack() as stack:
+        given = stack.enter_context(_place(on, given, translator, card.language, to, options))
+        retry = Retry(path=Path(retry_segments), entries=given) if retry_segments is not None else None
+        # The translators of a retry are asked for its segments alone.
+        more, asked = (retry_failed, given) if retry is None else (True, ())
+        opened = open_port_folder(Path(out), meta, asked, more=more, formerly=fingerprints.values())
+        journal, chain = stack.enter_context(opened)
         if isinstance(dataset, Path) or (isinstance(dataset, str) and not find_entry(dataset)):
             write_source_path(Path(out), Path(dataset))
         return PortJob(
@@ -162,6 +171,7 @@ def translate_texts(
     translator: str | Translators,
     budget_chars: int | None = None,
     budget_cost: float | None = None,
+    on: On = None,
     progress: Progress = silent,
     tell: Tell = lambda line: None,
     **options: Unpack[TranslatorOptions],
@@ -173,7 +183,10 @@ def translate_texts(
     translation raises nothing.
     """
     given = make_entries(translator, source, target, options)
-    with open_port_folder(out, {"from": source, "to": target}, given, more=False) as (journal, chain):
+    with (
+        _place(on, given, translator, source, target, options) as placed,
+        open_port_folder(out, {"from": source, "to": target}, placed, more=False) as (journal, chain),
+    ):
         plan = Plan(language=source, glossary=None, entries=chain)
         journal.add(plan.tasks(texts, plan.steps[0]))
         # What later steps were given before lacks the new texts.
@@ -183,6 +196,22 @@ def translate_texts(
             translate_pending(plan, journal, source=source, target=target, budget=budget, progress=progress, tell=tell)
         )
         yield plan, journal
+
+
+def _place(
+    on: On,
+    entries: tuple[TranslatorEntry, ...],
+    translator: str | Translators,
+    source: str,
+    target: str,
+    options: TranslatorOptions,
+) -> AbstractContextManager[tuple[TranslatorEntry, ...]]:
+    """The entries, on a cluster where one is asked for."""
+    if on is None:
+        return contextlib.nullcontext(entries)
+    from rusbeir.translation.remote import place_entries
+
+    return place_entries(on, entries, source, target, options, by_name=isinstance(translator, str))
 
 
 @dataclass(frozen=True, kw_only=True)

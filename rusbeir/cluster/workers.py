@@ -1,0 +1,307 @@
+"""Ray's workers, and what is placed on them: objects made once on each, and asked for batches by their methods.
+
+Journals and stores stay with this process. A worker keeps nothing but the object that it was asked for last, so it may
+die at any moment: Ray starts it again, elsewhere if need be, and its batches go to the others meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from rusbeir import __version__
+from rusbeir.cluster.address import Address
+from rusbeir.cluster.worker import NEEDED_BY, Worker
+from rusbeir.errors import BackendError, BadInput, option, require
+from rusbeir.text import digest, shorten
+
+logger = logging.getLogger(__name__)
+
+MODEL_CPUS = 4
+"""Of one worker with a model, on nodes that have as many and no cards."""
+START_SECONDS = 90
+"""The longest wait for the first worker."""
+JOIN_SECONDS = 20
+"""How long the others are waited for then. Those that come later join the work."""
+SILENCE_SECONDS = 600
+"""How long no worker at all may be there before the work stops."""
+LOOK_SECONDS = 0.5
+"""How often a thread that waits for a worker looks whether the work has ended."""
+MAX_DEATHS = 4
+"""Workers that may die with one batch before it is taken for the cause."""
+AT_ONCE = 1000
+"""More calls than one worker ever has: how many it takes is decided here."""
+STORE_BYTES = 128 << 20
+"""The object store of a Ray that is started here: batches are small."""
+
+
+class Workers:
+    """The workers of a cluster, for one object after the other. Made by open_workers."""
+
+    def __init__(self, ray: Any, actors: list[Any]) -> None:
+        self._ray = ray
+        self._actors = actors
+        self._busy = [0] * len(actors)
+        self._up: set[int] = set()
+        self._changed = threading.Condition()
+        self._stopped: Exception | None = None
+        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="cluster")
+        self.used = False
+        """Whether anything was placed on them."""
+        for place in range(len(actors)):
+            self._threads.submit(self._join, place)
+
+    def __len__(self) -> int:
+        return len(self._actors)
+
+    def start(self) -> None:
+        """Wait for the workers. Raises BackendError where none comes, or one has another version of rusbeir."""
+        began = time.monotonic()
+        with self._changed:
+            self._changed.wait_for(lambda: self._up or self._stopped, START_SECONDS)
+            self._changed.wait_for(lambda: len(self._up) == len(self) or self._stopped, JOIN_SECONDS)
+            started = len(self._up)
+        if self._stopped:
+            raise self._stopped
+        if not started:
+            free = {name: count for name, count in self._ray.available_resources().items() if name in ("CPU", "GPU")}
+            raise BackendError(
+                f"None of {len(self)} workers started within {time.monotonic() - began:.0f} seconds. Ray has free: "
+                f"{', '.join(f'{name} {count:g}' for name, count in sorted(free.items())) or 'nothing'}. Ask for less, "
+                f"such as {option('on', 'ray?workers=1&cpus=1')}."
+            )
+        if started < len(self):
+            logger.warning("%d of %d workers have started; the others join the work later.", started, len(self))
+
+    def place(self, make: Callable[[], Any], *, signature: str = "", at_once: int = 1) -> Placed:
+        """What make() returns, on the workers; with a signature, they are asked for theirs first.
+
+        A worker has at_once calls at a time, and one more that waits there. Raises the error of a worker that cannot
+        make the object, and BadInput for one whose signature differs.
+        """
+        try:
+            pickled = self._ray.cloudpickle.dumps(make)
+        except Exception as error:
+            raise BadInput(f"This cannot be sent to a worker: {shorten(str(error), 200)}.") from error
+        self.used = True
+        placed = Placed(self, digest(pickled.hex(), signature), self._ray.put(pickled), signature, at_once)
+        with self._changed:
+            places = sorted(self._up)
+        for future in [self._threads.submit(self._ask, place, placed, "", ()) for place in places]:
+            # A worker that dies meanwhile is asked when it is back.
+            with contextlib.suppress(self._ray.exceptions.RayActorError):
+                future.result()
+        return placed
+
+    def submit(self, placed: Placed, method: str, args: tuple[Any, ...]) -> Future[Any]:
+        """What a method of the object returns, from the worker that has most room."""
+        return self._threads.submit(self._call, placed, method, args)
+
+    def close(self) -> None:
+        """End the workers."""
+        self._stop(BackendError("The workers of the cluster were closed."))
+        for actor in self._actors:
+            with contextlib.suppress(Exception):
+                self._ray.kill(actor)
+        # Ray must not end while a thread waits for it.
+        self._threads.shutdown(cancel_futures=True)
+
+    def _call(self, placed: Placed, method: str, args: tuple[Any, ...]) -> Any:
+        for _ in range(MAX_DEATHS):
+            place = self._take(placed.at_once + 1)
+            try:
+                return self._ask(place, placed, method, args)
+            except self._ray.exceptions.RayActorError as error:
+                self._lose(place, error)
+            finally:
+                self._give(place)
+        raise BackendError(
+            f"{MAX_DEATHS} workers died with the same batch: memory may be short. Ray's logs say more (ray logs); "
+            f"{option('on')} with ?cpus= or ?gpus= gives a worker more of a node."
+        )
+
+    def _ask(self, place: int, placed: Placed, method: str, args: tuple[Any, ...]) -> Any:
+        # In a list, Ray hands over the reference: the object is fetched by those who have not made it yet.
+        call = self._actors[place].ask.remote(placed.key, [placed.made_by], placed.signature, method, args)
+        try:
+            good, answer = self._wait(call)
+        except self._ray.exceptions.RayActorError:
+            raise
+        except (self._ray.exceptions.RayError, ConnectionError) as error:
+            raise BackendError(f"Ray failed: {shorten(str(error), 300)}") from error
+        if not good:
+            raise answer
+        return answer
+
+    def _wait(self, call: Any) -> Any:
+        """What a call returns. No thread may wait for what never comes: this process could not end."""
+        while not self._ray.wait([call], timeout=LOOK_SECONDS)[0]:
+            if self._stopped:
+                raise self._stopped
+        return self._ray.get(call)
+
+    def _take(self, limit: int) -> int:
+        """The worker with the fewest calls, once one has fewer than that many."""
+        with self._changed:
+            while True:
+                if not self._changed.wait_for(lambda: self._up or self._stopped, SILENCE_SECONDS):
+                    raise BackendError(
+                        f"No worker of the cluster has answered for {SILENCE_SECONDS // 60} minutes. What was answered "
+                        "is kept: run the same command when Ray has nodes again."
+                    )
+                if self._stopped:
+                    raise self._stopped
+                place = min(self._up, key=lambda one: self._busy[one])
+                if self._busy[place] < limit:
+                    self._busy[place] += 1
+                    return place
+                self._changed.wait()
+
+    def _give(self, place: int) -> None:
+        with self._changed:
+            self._busy[place] -= 1
+            self._changed.notify_all()
+
+    def _lose(self, place: int, error: Exception) -> None:
+        """Wait for a worker that has died to be started again."""
+        with self._changed:
+            if self._stopped:
+                raise self._stopped
+            if place not in self._up:
+                return
+            self._up.discard(place)
+        logger.warning("A worker of the cluster died; others do its work until Ray has started it again.")
+        logger.debug("%s", error)
+        self._threads.submit(self._join, place)
+
+    def _join(self, place: int) -> None:
+        """Take a worker for work once it is there."""
+        try:
+            # Ray repeats this call until the worker is there.
+            met = self._wait(self._actors[place].meet.options(max_task_retries=-1).remote())
+        except Exception as error:
+            said = str(error).strip().splitlines() or [repr(error)]
+            self._stop(
+                BackendError(
+                    f"A worker could not start ({shorten(said[-1], 200)}). Install rusbeir {__version__} with the "
+                    "extra ray on every node, for the same Python."
+                )
+            )
+            return
+        if met.version != __version__:
+            self._stop(
+                BadInput(
+                    f"The worker on {met.node} has rusbeir {met.version}, and this process {__version__}. Install the "
+                    "same version on both."
+                )
+            )
+        with self._changed:
+            self._up.add(place)
+            self._changed.notify_all()
+
+    def _stop(self, why: Exception) -> None:
+        with self._changed:
+            self._stopped = self._stopped or why
+            self._changed.notify_all()
+
+
+@dataclass(frozen=True)
+class Placed:
+    """An object on the workers of a cluster."""
+
+    workers: Workers
+    key: str
+    made_by: Any
+    """Ray's reference to the pickled function that makes it."""
+    signature: str
+    at_once: int
+
+    def submit(self, method: str, *args: Any) -> Future[Any]:
+        """What the method returns for these arguments, or the attribute of that name."""
+        return self.workers.submit(self, method, args)
+
+    def in_order(self, method: str, batches: Iterable[Any]) -> Iterator[Any]:
+        """What the method returns for each batch, in their order; few batches are in memory."""
+        futures: deque[Future[Any]] = deque()
+        try:
+            for batch in batches:
+                futures.append(self.submit(method, batch))
+                if len(futures) > (self.at_once + 2) * len(self.workers):
+                    yield futures.popleft().result()
+            while futures:
+                yield futures.popleft().result()
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+On: TypeAlias = str | Workers | None
+"""Where work is done: "ray" or "ray://HOST:PORT", workers that are open already, or None for this process."""
+
+
+@contextlib.contextmanager
+def open_workers(on: On, *, cpus: int = 1) -> Iterator[Workers | None]:
+    """The workers, which end with the block; None for None, and open workers as they are.
+
+    There is one for each card of the cluster, or for each `cpus` processors where it has no cards, unless the address
+    says otherwise. Raises BadInput for an address that cannot be, MissingExtra without Ray, and BackendError where
+    nothing answers or no worker starts.
+    """
+    if not isinstance(on, str):
+        yield on
+        return
+    address = Address.parse(on)
+    ray = require("ray", *NEEDED_BY)
+    address.check()
+    ours = not ray.is_initialized()
+    if ours:
+        _connect(ray, address)
+    try:
+        workers = Workers(ray, _make_actors(ray, address, cpus))
+        try:
+            workers.start()
+            yield workers
+        finally:
+            workers.close()
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+def _connect(ray: Any, address: Address) -> None:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    try:
+        if address.host:
+            ray.init(f"ray://{address.host}:{address.port}", **quiet)
+            return
+        try:
+            ray.init("auto", **quiet)
+        except ConnectionError:
+            ray.init("local", include_dashboard=False, object_store_memory=STORE_BYTES, **quiet)
+    except Exception as error:
+        raise BackendError(f"Ray cannot be used: {shorten(str(error), 300)}") from error
+
+
+def _make_actors(ray: Any, address: Address, cpus: int) -> list[Any]:
+    """Workers for what the cluster has."""
+    nodes = [Counter(node["Resources"]) for node in ray.nodes() if node["Alive"]]
+    gpus = float(any(node["GPU"] for node in nodes)) if address.gpus is None else address.gpus
+    nodes = [node for node in nodes if node["GPU" if gpus else "CPU"]]
+    places = [node["GPU"] / gpus if gpus else max(1, node["CPU"] // cpus) for node in nodes]
+    count = address.workers or max(1, int(sum(places)))
+    # Where a node has fewer processors than a worker should have, the worker has fewer.
+    fair = [node["CPU"] / place for node, place in zip(nodes, places, strict=True)]
+    fair.append(sum(node["CPU"] for node in nodes) / count)
+    each = min(cpus, max(1, int(min(fair)))) if address.cpus is None else address.cpus
+    options = {"num_cpus": each, "num_gpus": gpus, "max_restarts": -1, "max_concurrency": AT_ONCE}
+    worker = ray.remote(Worker).options(**options, scheduling_strategy="SPREAD")
+    return [worker.remote() for _ in range(count)]
