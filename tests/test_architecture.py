@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parent.parent / "rusbeir"
 FLOORS = [
     {"types", "errors", "text", "notebook"},
     {"storage", "user_sources"},
-    {"processes", "languages"},
+    {"processes", "cluster", "languages"},
     {"analysis", "datasets", "jobs"},
     {"translation", "retrieval", "evaluation"},
     {"experiment", "tuning"},

@@ -20,7 +20,7 @@ from rusbeir.retrieval import resolve
 
 PACKAGE = Path(rusbeir.__file__).parent
 OF_COMMANDS = re.compile(
-    r"`rusbeir [^`]*`|^rusbeir .*|hf download.*|ct2-.*|--(quantization|revision|output_dir|local-dir).*"
+    r"`(rusbeir|ray) [^`]*`|^rusbeir .*|hf download.*|ct2-.*|--(quantization|revision|output_dir|local-dir).*"
 )
 """What is typed in a shell, whoever reads it."""
 
