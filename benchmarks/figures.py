@@ -23,6 +23,7 @@ from typing import Any
 
 from benchmarks import (
     attribution,
+    cluster,
     frameworks,
     fuzz,
     hostile,
@@ -155,6 +156,11 @@ def planted_figures() -> list[tuple[str, str, str, str, bool]]:
     return _bounded("published", planted_rows()) + _bounded("attribution", attribution.rows())
 
 
+def cluster_figures() -> list[tuple[str, str, str, str, bool]]:
+    """The same for work on Ray."""
+    return _bounded("cluster", list(cluster.rows()))
+
+
 def framework_figures() -> list[tuple[str, str, str, str, bool]]:
     """The same for systems in other frameworks."""
     return _bounded("frameworks", frameworks.rows())
@@ -196,6 +202,7 @@ def main() -> None:
                     made_figures,
                     nano_figures,
                     planted_figures,
+                    cluster_figures,
                     framework_figures,
                 )
             ),

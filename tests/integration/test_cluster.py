@@ -1,0 +1,143 @@
+"""A real Ray of several node processes: what it computes, what kills cost, and what cannot be used."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks import cluster, kills, port_data
+from rusbeir import Dataset, bench
+from rusbeir.cluster import open_workers, workers
+from rusbeir.cluster.address import Address
+from rusbeir.datasets import read_run
+from rusbeir.errors import BackendError, BadInput, MissingExtra
+from rusbeir.types import Doc
+from tests.support import cluster_models
+from tests.support.command_line import one_line
+
+# Ray leaves files open, in this process too.
+pytestmark = pytest.mark.filterwarnings("default")
+
+MODELS = "python:tests.support.cluster_models"
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory):
+    """Two nodes of one processor each; --on ray finds them."""
+    with cluster.open_nodes(tmp_path_factory.mktemp("cluster"), 1, 1, port=free_port()) as opened:
+        os.environ[cluster_models.HERE] = "1"
+        yield opened
+
+
+ADDRESSES = [
+    ("dask", "on= is 'dask': write ray, or ray://HOST:PORT"),
+    ("ray://", "write ray, or ray://HOST:PORT"),
+    ("ray://host", "write ray, or ray://HOST:PORT"),
+    ("ray://host:70000", "write ray, or ray://HOST:PORT"),
+    ("ray?wokers=2", "on= has no option 'wokers'. Its options are: workers, cpus, gpus"),
+    ("ray?workers=0", "workers is '0'; it must be a number above 0"),
+    ("ray?workers=1.5", "workers is '1.5'"),
+    ("ray?cpus=nan", "cpus is 'nan'"),
+    ("ray?gpus=-1", "gpus is '-1'"),
+]
+
+
+@pytest.mark.parametrize(("text", "told"), ADDRESSES)
+def test_what_is_no_address(text, told):
+    with pytest.raises(BadInput, match="on=") as error:
+        Address.parse(text)
+    assert told in str(error.value)
+
+
+def test_addresses():
+    assert Address.parse("ray") == Address()
+    assert Address.parse("ray://[::1]:10001?gpus=0.5&cpus=2") == Address(host="::1", port=10001, gpus=0.5, cpus=2)
+    assert Address.parse("ray?gpus=0").gpus == 0
+
+
+WRONG_CALLS = [
+    (["bench", "mini/ru", "--on", "ray://127.0.0.1:{closed}"], ["No Ray answers at 127.0.0.1:", "ray start --head"]),
+    (["port", "mini/en", "--to", "ru", "--translator", "google", "--out", "{out}", "--on", "ray"],
+     ["google cannot run on a cluster", "--on"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "parts"), WRONG_CALLS, ids=["closed port", "a service"])
+def test_wrong_calls(arguments, parts, tmp_path):
+    given = [part.format(closed=free_port(), out=tmp_path / "out") for part in arguments]
+    done = subprocess.run([sys.executable, "-m", "rusbeir.cli", *given], capture_output=True, text=True, check=False)
+    assert done.returncode in (1, 2)
+    assert one_line(done.stderr, parts)
+
+
+@pytest.fixture(scope="module")
+def opened(nodes):
+    with open_workers("ray?workers=2&cpus=0.1") as found:
+        yield found
+
+
+@pytest.fixture
+def dataset():
+    documents = [Doc(f"d{i}", f"w{i % 7} w{i % 5} w{i % 3} and{' more' * (i % 9)}") for i in range(40)]
+    return Dataset.of(documents, {"q1": "w1 w2", "q2": "w3 and more"}, {"q1": {"d1": 1}}, language="en")
+
+
+def test_models_compute_on_workers_only(opened, dataset, fresh_cache, tmp_path):
+    def systems(name):
+        return [f"dense({MODELS}.{name})", f"bm25 >> rerank({MODELS}.{name},depth=20)"]
+
+    def runs(name, on):
+        return [read_run(bench(dataset, system, out=tmp_path / name, on=on)["run"]) for system in systems(name)]
+
+    assert runs("Away", opened) == runs("Near", None)
+
+
+REFUSED = [
+    ("of_this_process", BadInput, r"^The worker on \S+: it has .*revision:2.*, and this process .*revision:1"),
+    ("lacking_an_extra", MissingExtra, r"^The worker on \S+: The toy encoder needs the package a_package_that_is"),
+    ("deadly", BackendError, r"^2 workers died with the same batch"),
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "told"), REFUSED)
+def test_workers_that_cannot_be_used(name, kind, told, opened, dataset, fresh_cache, tmp_path, monkeypatch):
+    monkeypatch.setattr(workers, "MAX_DEATHS", 2)
+    with pytest.raises(kind, match=told):
+        bench(dataset, f"dense({MODELS}.{name})", out=tmp_path, on=opened)
+
+
+def test_workers_with_another_version(nodes, monkeypatch):
+    monkeypatch.setattr(workers, "__version__", "9.9")
+    with (
+        pytest.raises(BadInput, match=r"The worker on \S+ has rusbeir \S+, and this process 9.9"),
+        open_workers("ray?workers=1&cpus=0.1"),
+    ):
+        pass
+
+
+def test_a_port_and_its_check_over_the_network(nodes, tmp_path):
+    source = port_data.write_corpus(tmp_path / "source", 60)
+    outs = {"here": [], "away": ["--on", f"{nodes.client_address}?workers=2"]}
+    for name, on in outs.items():
+        kills.finish(kills.command(source, tmp_path / name, *cluster.OPTIONS, *on))
+        kills.finish([sys.executable, "-m", "rusbeir.cli", "audit", "check", str(tmp_path / name), *on])
+    assert kills.content(tmp_path / "here") == kills.content(tmp_path / "away")
+    checked = [(tmp_path / name / "qa" / "segments.jsonl").read_bytes() for name in outs]
+    assert checked[0] == checked[1]
+
+
+def test_kills(nodes, tmp_path):
+    """Last, as a node is gone after it."""
+    source = port_data.write_corpus(tmp_path / "source", 400)
+    killed = cluster.kill_at_work(nodes, source, tmp_path, 2)
+    assert killed.differing == 0
+    assert killed.paid_twice <= killed.in_flight
