@@ -26,6 +26,8 @@ from rusbeir.translation.translator import Capacity
 
 LOG = "BENCHMARKS_CLUSTER_LOG"
 """The environment's variable with the folder in which workers write down what they are asked."""
+PATIENCE = {"RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": "120"}
+"""Where other programs use the processors, Ray's 30 seconds are too few to start a server."""
 LATENCY_SECONDS = 0.02
 TEXTS = 4
 """Of a request."""
@@ -64,9 +66,7 @@ class Nodes:
 
     def kill_last(self) -> None:
         """Kill all processes of the last node, as a power failure does."""
-        for pid in [self.last_pid, *children(self.last_pid)]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        kill(self.last_pid, *children(self.last_pid))
 
     @property
     def last_pid(self) -> int:
@@ -92,6 +92,13 @@ class Nodes:
             path.unlink()
 
 
+def kill(*pids: int) -> None:
+    """End the processes that are still there."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
 def children(pid: int) -> list[int]:
     """The processes below that one."""
     listed = subprocess.run(["ps", "-e", "-o", "pid=,ppid="], stdout=subprocess.PIPE, check=True, text=True).stdout
@@ -108,8 +115,8 @@ def open_nodes(folder: Path, *cpus: int, port: int | None = None) -> Iterator[No
     log = folder / "asked"
     log.mkdir()
     path = os.pathsep.join(filter(None, [str(kills.REPOSITORY), os.environ.get("PYTHONPATH", "")]))
-    before = dict(os.environ)
-    os.environ |= {LOG: str(log), "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": path}
+    before, others = dict(os.environ), children(os.getpid())
+    os.environ |= {LOG: str(log), "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": path} | PATIENCE
     head = {"num_cpus": 0, "object_store_memory": STORE_BYTES, "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args=head | ({"ray_client_server_port": port} if port else {}))
     try:
@@ -119,8 +126,9 @@ def open_nodes(folder: Path, *cpus: int, port: int | None = None) -> Iterator[No
             nodes.add(count)
         yield nodes
     finally:
+        # In good order each node would take half a minute, and servers of --on ray://HOST:PORT outlive it by two.
+        kill(*(pid for pid in children(os.getpid()) if pid not in others))
         for node in (*cluster.worker_nodes, cluster.head_node):
-            # Each would be given half a minute to end in good order.
             cluster.remove_node(node, allow_graceful=False)
         cluster.shutdown()
         os.environ.clear()

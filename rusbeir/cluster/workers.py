@@ -281,7 +281,12 @@ def _connect(ray: Any, address: Address) -> None:
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     try:
         if address.host:
-            ray.init(f"ray://{address.host}:{address.port}", **quiet)
+            name = f"ray://{address.host}:{address.port}"
+            try:
+                ray.init(name, **quiet)
+            except ConnectionError:
+                # The server that Ray starts for each program dies now and then as it is forked.
+                ray.init(name, **quiet)
             return
         try:
             ray.init("auto", **quiet)
