@@ -168,7 +168,7 @@ def kill_at_work(nodes: Nodes, source: Path, folder: Path, workers: int) -> Kill
     process = kills.run(again)
     nodes.wait_for(needed // 5)
     on_node = set(children(nodes.last_pid))
-    os.kill(next(pid for pid in nodes.workers() if pid not in on_node), signal.SIGKILL)
+    kill(min(nodes.workers(), key=lambda pid: pid in on_node))
     nodes.wait_for(2 * needed // 5)
     lost = 1 + len(on_node & {*nodes.workers()})
     nodes.kill_last()

@@ -126,7 +126,7 @@ def test_workers_with_another_version(nodes, monkeypatch):
 
 def test_a_port_and_its_check_over_the_network(nodes, tmp_path):
     source = port_data.write_corpus(tmp_path / "source", 60)
-    outs = {"here": [], "away": ["--on", f"{nodes.client_address}?workers=2"]}
+    outs = {"here": [], "away": ["--on", f"{nodes.client_address}?workers=2&cpus=0.5"]}
     for name, on in outs.items():
         kills.finish(kills.command(source, tmp_path / name, *cluster.OPTIONS, *on))
         kills.finish([sys.executable, "-m", "rusbeir.cli", "audit", "check", str(tmp_path / name), *on])
