@@ -78,9 +78,12 @@ class Nodes:
         lines = [line for path in self._log.glob("*.jsonl") for line in path.read_text("utf-8").splitlines()]
         return sorted(json.loads(line) for line in lines if line.endswith("]"))
 
-    def wait_for(self, requests: int) -> None:
-        """Until there were so many."""
+    def wait_for(self, requests: int, program: subprocess.Popen[bytes]) -> None:
+        """Until there were so many. SystemExit where the program that asks ends before."""
         while len(self.asked()) < requests:
+            if program.poll() is not None:
+                _, err = program.communicate()
+                raise SystemExit(f"a port ended before it was killed: exit code {program.returncode}: {err.decode()}")
             time.sleep(0.01)
 
     def workers(self) -> list[int]:
@@ -161,18 +164,19 @@ class Killed(NamedTuple):
 
 def kill_at_work(nodes: Nodes, source: Path, folder: Path, workers: int) -> Killed:
     """Kill a worker at a fifth of a port's requests, the last node at two fifths, and the program at three fifths."""
+    nodes.forget()
     kills.finish(kills.command(source, folder / "alone", *OPTIONS))
     needed = len(nodes.asked())
     nodes.forget()
     again = kills.command(source, folder / "killed", *OPTIONS, "--on", f"ray?workers={workers}&cpus=0.5")
     process = kills.run(again)
-    nodes.wait_for(needed // 5)
+    nodes.wait_for(needed // 5, process)
     on_node = set(children(nodes.last_pid))
     kill(min(nodes.workers(), key=lambda pid: pid in on_node))
-    nodes.wait_for(2 * needed // 5)
+    nodes.wait_for(2 * needed // 5, process)
     lost = 1 + len(on_node & {*nodes.workers()})
     nodes.kill_last()
-    nodes.wait_for(3 * needed // 5)
+    nodes.wait_for(3 * needed // 5, process)
     process.kill()
     process.communicate()
     kills.finish(again)

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 from rusbeir import __version__
 from rusbeir.cluster.address import Address
 from rusbeir.cluster.worker import NEEDED_BY, Worker
-from rusbeir.errors import BackendError, BadInput, option, require
+from rusbeir.errors import BackendError, BadInput, RusbeirError, option, require
 from rusbeir.text import digest, shorten
 
 logger = logging.getLogger(__name__)
@@ -130,13 +130,19 @@ class Workers:
 
     def _ask(self, place: int, placed: Placed, method: str, args: tuple[Any, ...]) -> Any:
         # In a list, Ray hands over the reference: the object is fetched by those who have not made it yet.
-        call = self._actors[place].ask.remote(placed.key, [placed.made_by], placed.signature, method, args)
         try:
+            call = self._actors[place].ask.remote(placed.key, [placed.made_by], placed.signature, method, args)
             good, answer = self._wait(call)
         except self._ray.exceptions.RayActorError:
             raise
-        except (self._ray.exceptions.RayError, ConnectionError) as error:
-            raise BackendError(f"Ray failed: {shorten(str(error), 300)}") from error
+        except RusbeirError:
+            raise
+        except Exception as error:
+            # Ray has many kinds of errors for a connection that is lost.
+            raise BackendError(
+                f"Ray failed ({shorten(f'{type(error).__name__}: {error}', 200)}). What was answered is kept: run the "
+                "same command when Ray is there again."
+            ) from error
         if not good:
             raise answer
         return answer
@@ -259,6 +265,9 @@ def open_workers(on: On, *, cpus: int = 1) -> Iterator[Workers | None]:
         yield on
         return
     address = Address.parse(on)
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Read at import. Each call after a lost connection would look for a cluster again, for a minute.
+    os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"
     ray = require("ray", *NEEDED_BY)
     address.check()
     ours = not ray.is_initialized()
@@ -277,7 +286,6 @@ def open_workers(on: On, *, cpus: int = 1) -> Iterator[Workers | None]:
 
 
 def _connect(ray: Any, address: Address) -> None:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     try:
         if address.host:
