@@ -152,33 +152,35 @@ class Walk:
         self._run(LOAD, (), "benchmarks.scale", "--load", str(self.data))
         self._rusbeir("validate", "datasets", "validate", *self._place)
         self._rusbeir(INDEX, "index", *self._place)
-        self._bench("bm25")
-        self._bench("bm25(profile=raw)")
+        for depth in DEPTHS:
+            self._bench("bm25", depth)
+            self._bench("bm25(profile=raw)", depth)
         self._rusbeir("compare two systems", "compare", str(self.out / f"k{DEPTHS[-1]}"))
 
     def dense(self) -> None:
         """Vectors that are drawn, stored and searched exactly, from disk."""
-        self._bench("dense(python:benchmarks.scale.RandomEncoder,dtype=float16)")
+        system = "dense(python:benchmarks.scale.RandomEncoder,dtype=float16)"
+        self._rusbeir("draw and store vectors", "index", *self._place, "--system", system)
+        self._bench(system, DEPTHS[0])
 
     def elasticsearch(self) -> None:
         """The same terms in an index of an Elasticsearch node."""
         with figures.node(heap="2g") as url:
             os.environ["RUSBEIR_ES_URL"] = url
             self._rusbeir("index on Elasticsearch", "index", *self._place, "--engine", "elasticsearch")
-            self._bench("bm25", engine="elasticsearch")
+            for depth in DEPTHS:
+                self._bench("bm25", depth, "elasticsearch")
 
     @property
     def _place(self) -> list[str]:
         return [str(self.data), "--lang", "ru", "--split", "test"]
 
-    def _bench(self, *systems: str, engine: str = "auto") -> None:
-        for depth in DEPTHS:
-            for system in systems:
-                self._rusbeir(
-                    f"bench, k={depth}: {system}" + (f", {engine}" if engine != "auto" else ""),
-                    *("bench", *self._place, "--system", system, "--engine", engine, "-k", str(depth)),
-                    *("--out", str(self.out / f"k{depth}")),
-                )
+    def _bench(self, system: str, depth: int, engine: str = "auto") -> None:
+        self._rusbeir(
+            f"bench, k={depth}: {system}" + (f", {engine}" if engine != "auto" else ""),
+            *("bench", *self._place, "--system", system, "--engine", engine, "-k", str(depth)),
+            *("--out", str(self.out / f"k{depth}")),
+        )
 
     def _rusbeir(self, what: str, *arguments: str) -> None:
         parts = {"index": ("analyse", "index"), "bench": ("search", "evaluate")}.get(arguments[0], ())
