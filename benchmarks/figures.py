@@ -1,9 +1,8 @@
 """Print every claimed figure, expected and measured: `make figures` (all), `make figures-quick` (no speed).
 
-Figures of effectiveness are in figures.toml and come from the command line itself; figures of speed and memory
-come from run.py and source_bias.py, those of the code's structure from walks.py, those of mutated inputs from fuzz.py,
-those of simulated positions from position.py, those of drawn labels from judges.py. Exit code 1 where one does not
-hold.
+Figures of effectiveness are in figures.toml and come from the command line itself; the others come from the modules of
+GROUPS. `python -m benchmarks.figures structure small` prints those of some groups alone. Exit code 1 where one does
+not hold.
 """
 
 from __future__ import annotations
@@ -17,8 +16,9 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from benchmarks import (
@@ -36,7 +36,7 @@ from benchmarks import (
     synthesis,
     walks,
 )
-from benchmarks.published import rows as planted_rows
+from benchmarks import published as audited
 from rusbeir.report.reproduce import published_figures, reproduce
 
 HERE = Path(__file__).parent
@@ -124,59 +124,24 @@ def node(heap: str = "512m") -> Iterator[str]:
             started.stop()
 
 
-def speed_figures() -> list[tuple[str, str, str, str, bool]]:
-    """The same for speed and memory."""
-    found = run.rows()
-    run.write(found)
-    return _bounded("run", found) + _bounded("source_bias", source_bias.rows())
+def measured_rows(name: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The modules of a group of GROUPS, each with its rows."""
+    if name == "speed":
+        found = run.rows()
+        run.write(found)
+        yield "run", found
+        yield "source_bias", source_bias.rows()
+    else:
+        for module in GROUPS[name]:
+            yield module.__name__.rpartition(".")[2], list(module.rows())
 
 
-def memory_figures() -> list[tuple[str, str, str, str, bool]]:
-    """The same for the memory that a hostile server can take."""
-    return _bounded("hostile", hostile.rows())
-
-
-def simulated_figures() -> list[tuple[str, str, str, str, bool]]:
-    """The same for intervals and tests on data whose truth is known."""
-    return _bounded("position", position.rows()) + _bounded("judges", judges.rows())
-
-
-def made_figures() -> list[tuple[str, str, str, str, bool]]:
-    """The same for test sets that a model makes, and for their quality control."""
-    return _bounded("synthesis", synthesis.rows()) + _bounded("quality_control", quality_control.rows())
-
-
-def nano_figures() -> list[tuple[str, str, str, str, bool]]:
-    """The same for small versions of datasets."""
-    return _bounded("nano", list(nano.rows()))
-
-
-def planted_figures() -> list[tuple[str, str, str, str, bool]]:
-    """The same for faults planted in ports."""
-    return _bounded("published", planted_rows()) + _bounded("attribution", attribution.rows())
-
-
-def cluster_figures() -> list[tuple[str, str, str, str, bool]]:
-    """The same for work on Ray."""
-    return _bounded("cluster", list(cluster.rows()))
-
-
-def framework_figures() -> list[tuple[str, str, str, str, bool]]:
-    """The same for systems in other frameworks."""
-    return _bounded("frameworks", frameworks.rows())
-
-
-def structure_figures() -> list[tuple[str, str, str, str, bool]]:
-    """The same for the size of the code, for how much of it a first use passes, and for mutated inputs."""
-    return _bounded("walks", walks.rows()) + _bounded("fuzz", fuzz.rows())
-
-
-def _bounded(module: str, found: list[dict[str, Any]]) -> list[tuple[str, str, str, str, bool]]:
-    return [
-        (f"python -m benchmarks.{module} ({row['what']})", row["measure"], *_words(row["value"], row))
-        for row in found
-        if {"at_least", "at_most", "within"} & row.keys()
-    ]
+def _bounded(name: str) -> Iterator[tuple[str, str, str, str, bool]]:
+    for module, found in measured_rows(name):
+        for row in found:
+            if {"at_least", "at_most", "within"} & row.keys():
+                what = f"python -m benchmarks.{module} ({row['what']})"
+                yield what, row["measure"], *_words(row["value"], row)
 
 
 def _words(value: float, wanted: dict[str, Any]) -> tuple[str, str, bool]:
@@ -187,30 +152,17 @@ def _words(value: float, wanted: dict[str, Any]) -> tuple[str, str, bool]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="leave out speed, structure and what is slow")
-    quick = parser.parse_args().quick
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"default: all of {', '.join((*GROUPS, *ROWS))}")
+    given = parser.parse_args()
+    known = QUICK if given.quick else (*GROUPS, *ROWS)
+    if unknown := set(given.groups) - set(known):
+        parser.error(f"no group {', '.join(sorted(unknown))} among {', '.join(known)}")
     run.find_data()
     count = differing = 0
     with tempfile.TemporaryDirectory() as out:
-        for group in (
-            *(
-                ()
-                if quick
-                else (
-                    structure_figures,
-                    speed_figures,
-                    simulated_figures,
-                    made_figures,
-                    nano_figures,
-                    planted_figures,
-                    cluster_figures,
-                    framework_figures,
-                )
-            ),
-            lambda: figures(out, quick=quick),
-            lambda: published(out, quick=quick),
-            memory_figures,
-        ):
-            for command, what, expected, value, holds in group():
+        for group in given.groups or known:
+            rows = ROWS[group](out, given.quick) if group in ROWS else _bounded(group)
+            for command, what, expected, value, holds in rows:
                 print(
                     f"{command:<80}  {what:<44}  {expected:<16}  {value:<10}",
                     "" if holds else "  <-- differs",
@@ -220,6 +172,26 @@ def main() -> None:
                 differing += not holds
     print(f"{count} figures, {differing} differ")
     sys.exit(1 if differing else 0)
+
+
+GROUPS: dict[str, tuple[ModuleType, ...]] = {
+    "structure": (walks, fuzz),
+    "speed": (run, source_bias),
+    "simulated": (position, judges),
+    "made": (synthesis, quality_control),
+    "small": (nano,),
+    "planted": (audited, attribution),
+    "cluster": (cluster,),
+    "frameworks": (frameworks,),
+    "memory": (hostile,),
+}
+"""Group -> the modules whose rows are its figures."""
+ROWS: dict[str, Callable[[str, bool], Iterable[tuple[str, str, str, str, bool]]]] = {
+    "effectiveness": lambda out, quick: figures(out, quick=quick),
+    "published": lambda out, quick: published(out, quick=quick),
+}
+"""Group -> its rows, given a folder for results, and whether slow ones are left out."""
+QUICK = (*ROWS, "memory")
 
 
 if __name__ == "__main__":
