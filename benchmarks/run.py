@@ -168,10 +168,10 @@ def _dense(n_docs: int) -> list[dict[str, Any]]:
     ]
 
 
-def _encoding(n: int = 4_000) -> list[dict[str, Any]]:
+def _encoding(n: int = 1_500) -> list[dict[str, Any]]:
     from benchmarks import encoding
 
-    found = encoding.measure(n, parts=2)
+    found = encoding.measure(n, parts=1)
     what = f"encoding {n:,} passages of NFCorpus's and XQuAD's lengths, all-MiniLM-L6-v2"
     return [
         _row(what, "passages/s", found["passages_per_second"]),
