@@ -33,8 +33,10 @@ LISTS_PER_ROOT = 4
 """Lists of an inverted file for each unit of the square root of the number of vectors, as FAISS's guide advises."""
 TRAINING_PER_LIST = 40
 """Vectors that the centre of a list is learned from; FAISS warns of fewer than 39."""
-PROBED_SHARE = 1 / 32
-LEAST_PROBED = 16
+PROBES_PER_ROOT = 4
+"""Lists that are searched for each unit of the square root of their number; of few lists, a larger share."""
+SEARCHED_PER_HIT = 50
+"""Vectors that a query is compared with for each hit, at least."""
 _ROWS_PER_ADD = 10_000
 _SEED = 7
 
@@ -79,6 +81,8 @@ def _make_lists(vectors: npt.NDArray[Any], rows: npt.NDArray[np.uint32]) -> Any:
     index = faiss.IndexIVFScalarQuantizer(
         quantizer, dim, n_lists, faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT
     )
+    # Centres of unit length, as the vectors have: else lists of alike vectors would draw queries by their length.
+    index.cp.spherical = True
     n_training = min(len(rows), n_lists * TRAINING_PER_LIST)
     chosen = np.sort(np.random.default_rng(_SEED).choice(len(rows), n_training, replace=False))
     index.train(np.ascontiguousarray(vectors[rows[chosen]], np.float32))
@@ -86,7 +90,8 @@ def _make_lists(vectors: npt.NDArray[Any], rows: npt.NDArray[np.uint32]) -> Any:
 
 
 def _search_lists(index: Any, k: int) -> None:
-    index.nprobe = min(index.nlist, max(LEAST_PROBED, round(index.nlist * PROBED_SHARE)))
+    enough = index.nlist * SEARCHED_PER_HIT * k / index.ntotal
+    index.nprobe = min(index.nlist, math.ceil(max(PROBES_PER_ROOT * math.sqrt(index.nlist), enough)))
 
 
 def _lists_bytes(n: int, dim: int) -> int:
@@ -97,7 +102,10 @@ def _lists_bytes(n: int, dim: int) -> int:
 KINDS = {
     "hnsw": Kind(f"hnsw:{NEIGHBOURS}/{EF_CONSTRUCTION}/{EF_SEARCH}", _graph_bytes, _make_graph, _search_graph),
     "ivf": Kind(
-        f"ivf:{LISTS_PER_ROOT}sqrt/{TRAINING_PER_LIST}/{PROBED_SHARE:g}/fp16", _lists_bytes, _make_lists, _search_lists
+        f"ivf:{LISTS_PER_ROOT}sqrt/spherical/{TRAINING_PER_LIST}/{PROBES_PER_ROOT}sqrt/{SEARCHED_PER_HIT}/fp16",
+        _lists_bytes,
+        _make_lists,
+        _search_lists,
     ),
 }
 """A graph of neighbours (Malkov and Yashunin, 2018), and an inverted file: lists of the vectors near a centre."""

@@ -131,7 +131,9 @@ def test_equal_documents_tie_in_corpus_order(fresh_cache):
     assert [doc_id for doc_id in hits if doc_id in {"d8", "d9"}] == ["d8", "d9"]
 
 
-@pytest.mark.parametrize(("kind", "written"), [("hnsw", "|hnsw:32/200/128|"), ("ivf", "|ivf:4sqrt/40/0.03125/fp16|")])
+@pytest.mark.parametrize(
+    ("kind", "written"), [("hnsw", "|hnsw:32/200/128|"), ("ivf", "|ivf:4sqrt/spherical/40/4sqrt/50/fp16|")]
+)
 def test_an_approximate_index_reports_its_recall_and_is_built_once(kind, written, fresh_cache, caplog):
     docs = documents(400)
     queries = {doc.doc_id: doc.text for doc in list(docs)[:20]}
