@@ -15,12 +15,10 @@ of each side: a port, its audit, the attribution, and a second port of the segme
 from __future__ import annotations
 
 import json
-import os
 import random
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -32,6 +30,7 @@ from rusbeir.audit.repairs import attribute_port
 from rusbeir.datasets import load
 from rusbeir.evaluation import evaluate
 from rusbeir.experiment import search
+from rusbeir.storage import temporary_cache
 from rusbeir.translation.port.api import port, translate_texts
 from rusbeir.types import Dataset, Doc, MemoryCorpus
 
@@ -144,26 +143,12 @@ def draw_all(material: Material, what: str, draws: int) -> list[dict[str, Any]]:
     return rows
 
 
-@contextmanager
-def own_cache() -> Iterator[None]:
-    """A cache for the block alone: hundreds of indexes are of no use afterwards."""
-    before = os.environ.get("RUSBEIR_CACHE")
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["RUSBEIR_CACHE"] = folder
-        try:
-            yield
-        finally:
-            del os.environ["RUSBEIR_CACHE"]
-            if before is not None:
-                os.environ["RUSBEIR_CACHE"] = before
-
-
 def lexical(draws: int = DRAWS) -> list[dict[str, Any]]:
     """BM25 through the back-translation of Spanish."""
     original, spanish = load("xquad/en"), load("xquad/es")
     versions = {"": read_texts(spanish), **damage_all(spanish)}
     texts = [text for version in versions.values() for text in version.values()]
-    with own_cache(), tempfile.TemporaryDirectory() as folder:
+    with temporary_cache(), tempfile.TemporaryDirectory() as folder:
         translating = translate_texts(texts, source="es", target="en", out=Path(folder) / "back", translator="apertium")
         with translating as (plan, journal):
             answers = plan.translated(journal, texts, keep=True)
@@ -187,7 +172,7 @@ def folder() -> list[dict[str, Any]]:
     material = Material("bm25", original, spanish, damage_all(spanish))
     clean = read_texts(spanish)
     for side in (QUERIES, DOCUMENTS):
-        with own_cache(), tempfile.TemporaryDirectory() as name:
+        with temporary_cache(), tempfile.TemporaryDirectory() as name:
             place = Path(name)
             damaged = plant(material, side, 0)
             for memory, texts in (("good", clean), ("bad", {**clean, **damaged})):

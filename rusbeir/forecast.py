@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +14,7 @@ from rusbeir.errors import BadInput
 from rusbeir.experiment import SystemLike, peak_rss, resolve_on
 from rusbeir.jobs import BudgetReached, CharBudget
 from rusbeir.retrieval import RunSettings, System
-from rusbeir.storage import cache_folder
+from rusbeir.storage import cache_folder, temporary_cache
 from rusbeir.types import Corpus, Dataset, MemoryCorpus, Progress, silent
 
 ENOUGH_SECONDS = 3.0
@@ -83,10 +80,8 @@ def forecast(
 def refuse_full_disk(found: Sequence[Forecast]) -> None:
     """Raises BadInput where all of it together does not fit on the disk of the cache."""
     folder = cache_folder()
-    need, free = (
-        sum(one.disk_bytes or 0 for one in found),
-        shutil.disk_usage(next(one for one in (folder, *folder.parents) if one.exists())).free,
-    )
+    there = next(one for one in (folder, *folder.parents) if one.exists())
+    need, free = sum(one.disk_bytes or 0 for one in found), shutil.disk_usage(there).free
     if need > free:
         raise BadInput(
             f"This would write {need / 1e9:,.1f} GB below {folder}, where {free / 1e9:,.1f} GB are free. "
@@ -134,7 +129,7 @@ def _samples(corpus: Corpus) -> Iterator[MemoryCorpus]:
 
 def _measure(dataset: Dataset, sample: MemoryCorpus, system: System, k: int) -> _Measured:
     asked = dict(islice(dataset.queries.items(), SAMPLED_QUERIES))
-    with _empty_cache() as folder:
+    with temporary_cache("lemmas") as folder:
         settings = RunSettings(budget=_NothingSent(folder, 1))
         started = time.perf_counter()
         ready = system.prepare(sample, sample.sha256, settings)
@@ -149,24 +144,6 @@ def _measure(dataset: Dataset, sample: MemoryCorpus, system: System, k: int) -> 
         disk_bytes=disk,
         resident_bytes=ready.resident_bytes,
     )
-
-
-@contextlib.contextmanager
-def _empty_cache() -> Iterator[Path]:
-    """A cache that holds the lemmas known so far and nothing else; it is removed in the end."""
-    cache, before = cache_folder(), os.environ.get("RUSBEIR_CACHE")
-    cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache, prefix=".forecast.") as name:
-        (cache / "lemmas").mkdir(exist_ok=True)
-        (Path(name) / "lemmas").symlink_to(cache / "lemmas")
-        os.environ["RUSBEIR_CACHE"] = name
-        try:
-            yield Path(name)
-        finally:
-            if before is None:
-                del os.environ["RUSBEIR_CACHE"]
-            else:
-                os.environ["RUSBEIR_CACHE"] = before
 
 
 def _extend(points: Sequence[tuple[int, float]], n: int) -> float:

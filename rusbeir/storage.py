@@ -77,6 +77,24 @@ def cache_folder() -> Path:
 
 
 @contextlib.contextmanager
+def temporary_cache(*kept: str) -> Iterator[Path]:
+    """An empty cache for the block, on the disk of the cache; of that one it shares the folders that are kept."""
+    cache, before = cache_folder(), os.environ.get("RUSBEIR_CACHE")
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache, prefix=".temporary.") as name:
+        for part in kept:
+            (cache / part).mkdir(exist_ok=True)
+            (Path(name) / part).symlink_to(cache / part)
+        os.environ["RUSBEIR_CACHE"] = name
+        try:
+            yield Path(name)
+        finally:
+            del os.environ["RUSBEIR_CACHE"]
+            if before is not None:
+                os.environ["RUSBEIR_CACHE"] = before
+
+
+@contextlib.contextmanager
 def atomic_file(path: Path) -> Iterator[IO[bytes]]:
     """A file to write that appears at path, complete and synced, when the block ends without an error.
 
