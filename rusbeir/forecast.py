@@ -71,9 +71,12 @@ def forecast(
     """Time each system on growing samples of the dataset, and extend the last two in a straight line.
 
     What a system caches is below a temporary folder in the cache; lemmas that are known already stay known.
-    Endpoints are not asked. Raises as `bench` does for what is missing.
+    Endpoints are not asked. Raises as `bench` does for what is missing, and BadInput for an index on a server, where
+    samples would be left.
     """
     loaded, resolved = resolve_on(dataset, systems, k, engine, language, split, progress)
+    if remote := next((system for system in resolved if "elasticsearch" in system.engine), None):
+        raise BadInput(f"{remote.name} has its index on a server; only systems on this machine are timed.")
     return [_forecast(loaded, system, k, progress) for system in resolved]
 
 

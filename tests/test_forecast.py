@@ -69,3 +69,8 @@ def test_a_disk_that_is_too_small_is_one_line(fresh_cache, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10, 10, 0))
     with pytest.raises(BadInput, match=r"would write 0\.0 GB below .*, where 0\.0 GB are free\. Set RUSBEIR_CACHE"):
         refuse_full_disk(found)
+
+
+def test_no_samples_are_left_on_a_server(fresh_cache):
+    with pytest.raises(BadInput, match="bm25 has its index on a server; only systems on this machine are timed"):
+        forecast("mini/ru", ["bm25"], engine="elasticsearch")
