@@ -109,7 +109,7 @@ class _Checking:
 
     def find(self, pairs: list[tuple[str, str]]) -> list[set[str]]:
         from rusbeir.audit.segment_checks import CheckedSegment, find_flags
-        from rusbeir.translation.checks.checks import Segment
+        from rusbeir.translation.translator import Segment
 
         segments = [CheckedSegment(Segment(*pair, "en", "ru"), None) for pair in pairs]
         return [{flag.name for flag in flags} for flags in find_flags(self.finders, segments)]

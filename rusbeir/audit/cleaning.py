@@ -19,10 +19,11 @@ from rusbeir.datasets.loading import ALL_SPLITS, load_splits
 from rusbeir.datasets.registry import find_entry
 from rusbeir.errors import BadInput, option, unknown
 from rusbeir.storage import atomic_file
-from rusbeir.translation.checks.checks import FAILURES, Segment, without_remarks
+from rusbeir.translation.checks.checks import FAILURES, without_remarks
 from rusbeir.translation.port.fields import Material, Sample
 from rusbeir.translation.port.folder import write_source_path
 from rusbeir.translation.port.output import publish
+from rusbeir.translation.translator import Segment
 from rusbeir.types import Card, Dataset, Progress, Qrels, silent
 
 PLAN = "cleaning.json"

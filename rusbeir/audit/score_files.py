@@ -15,7 +15,7 @@ from rusbeir.datasets.formats.records import Place, not_utf8
 from rusbeir.errors import BadInput, option
 from rusbeir.processes import cpu_count, in_order
 from rusbeir.text import batched
-from rusbeir.translation.checks.checks import Flag, Segment
+from rusbeir.translation.translator import Flag, Segment
 from rusbeir.types import Progress, silent
 
 BATCH_LINES = 200

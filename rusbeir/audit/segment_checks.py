@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rusbeir.translation.checks import checks
-from rusbeir.translation.checks.checks import Flag, Segment
+from rusbeir.translation.translator import Flag, Segment
 
 
 class CheckedSegment(NamedTuple):

@@ -14,7 +14,8 @@ from rusbeir.languages import SPACELESS_SCRIPTS, english_name, scripts_of
 from rusbeir.synthesis.attributes import read_length
 from rusbeir.synthesis.likeness import count_words
 from rusbeir.synthesis.passages import find_third, locate, take_third
-from rusbeir.translation.checks.language import describe_wrong_language, describe_wrong_script
+from rusbeir.translation.checks.language import wrong_language, wrong_script
+from rusbeir.translation.translator import Segment
 from rusbeir.types import Corpus, Doc
 
 PROMPTS = "queries"
@@ -101,9 +102,8 @@ class Writer:
 
     def refuse_language(self, written: str, text: str) -> None:
         """Raise Unfit for what is written in another language than the document's text."""
-        if describe_wrong_script(text, written, self.language) or describe_wrong_language(
-            text, written, "en", self.language
-        ):
+        segment = Segment(text, written, "en", self.language)
+        if wrong_script(segment) or wrong_language(segment):
             raise Unfit("language")
 
     def refuse_length(self, query: str, length: str) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, runtime_check
 
 if TYPE_CHECKING:
     from rusbeir.jobs.throttle import Limits
-    from rusbeir.translation.checks.checks import Segment
 
 REASONS = (
     "empty",
@@ -25,6 +24,24 @@ REASONS = (
     "wrong-language",
 )
 """Why one text has no translation."""
+
+
+class Segment(NamedTuple):
+    """A text and its translation. Languages are BCP 47."""
+
+    source: str
+    answer: str
+    source_language: str
+    target_language: str
+
+
+class Flag(NamedTuple):
+    """A finding of a check."""
+
+    name: str
+    """A key of rusbeir.translation.checks.checks.CHECKS."""
+    detail: str
+    """What was found, in one line."""
 
 
 class Failure(NamedTuple):

@@ -17,7 +17,7 @@ from rusbeir.audit.segment_checks import CHECKS
 from rusbeir.datasets import load
 from rusbeir.errors import BackendError, BadInput, UnknownName
 from rusbeir.jobs import Journal
-from rusbeir.translation.checks.checks import Flag
+from rusbeir.translation.translator import Flag
 from tests.support.backwards import back
 from tests.support.small_port import TRANSLATION, Fake, records, translated
 

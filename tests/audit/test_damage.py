@@ -13,7 +13,8 @@ from rusbeir.audit.segment_checks import (
     prepare_checks,
     usual_lengths,
 )
-from rusbeir.translation.checks.checks import Segment, lost_spans, without_remarks
+from rusbeir.translation.checks.checks import lost_spans, without_remarks
+from rusbeir.translation.translator import Segment
 from tests.support.planting import COUNTS_AS, DAMAGES, plant, xquad_pairs
 
 

@@ -14,7 +14,8 @@ from rusbeir.audit.gates import parse_gates
 from rusbeir.datasets import write_beir
 from rusbeir.errors import BadInput, UnknownName
 from rusbeir.evaluation.significance import detectable_deviations
-from rusbeir.translation.checks.checks import Segment, doubled
+from rusbeir.translation.checks.checks import doubled
+from rusbeir.translation.translator import Segment
 from rusbeir.types import Dataset, Doc
 from tests.support.small_port import records
 

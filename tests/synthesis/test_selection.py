@@ -14,7 +14,7 @@ from rusbeir.jobs import find_prompt_language
 from rusbeir.storage import data_folder
 from rusbeir.synthesis import likeness, selection
 from rusbeir.synthesis.rewriter import PROMPTS, Rewriter, read_rewriting
-from rusbeir.translation.checks import llm_phrases
+from rusbeir.translation.checks.language import read_phrases
 from rusbeir.translation.port.fields import load_material, sample_documents
 from rusbeir.types import Dataset, silent
 from tests.support.rewriting_model import TEXTS, write_source
@@ -123,7 +123,7 @@ def test_any_answer_is_read(answer):
 
 def test_prompts():
     prompts = tomllib.loads((data_folder("translation") / "prompts" / "rewrite.toml").read_text("utf-8"))
-    assert set(prompts) == set(llm_phrases.languages()), "where refusals are known, the prompt is in the same language"
+    assert set(prompts) == set(read_phrases()), "where refusals are known, the prompt is in the same language"
     for code, table in prompts.items():
         assert f"{table['label']}" in table["prompt"]
         messages = Rewriter(llm="m").write_messages("A {text} of {braces}.", code, code)

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rusbeir.errors import BadInput
-from rusbeir.translation.checks import language, llm_phrases, numbers, repetition
-from rusbeir.translation.checks.checks import CHECKS, FAILURES, Flag, Segment, check, failure
-from rusbeir.translation.translator import REASONS, Failure
+from rusbeir.translation.checks import language, repetition
+from rusbeir.translation.checks.checks import CHECKS, FAILURES, check, failure
+from rusbeir.translation.translator import REASONS, Failure, Flag, Segment
 from tests.support.texts import texts
 
 LONG_EN = "The Panthers finished the regular season with a record that nobody had expected of them."
@@ -161,7 +161,8 @@ def test_all_at_once():
 
 
 def test_the_lost_are_named():
-    assert numbers.find_lost("In 1,000.5 of 1987, 1987 and 33", "33") == ["1,000.5", "1987"]
+    segment = Segment("In 1,000.5 of 1987, 1987 and 33", "33", "en", "ru")
+    assert CHECKS["lost-numbers"](segment) == Flag("lost-numbers", "1,000.5, 1987")
     assert repetition.find_loop("a b a b a b a b a b") == repetition.Loop("a b", 5)
 
 
@@ -218,17 +219,17 @@ def test_checks_finish_on_a_megabyte(unit: str, as_source: list[str], as_answer:
 
 
 def test_every_file_of_phrases_is_complete():
-    assert set(llm_phrases.languages()) >= {"de", "en", "es", "fr", "pt", "ru", "zh"}
-    for code in llm_phrases.languages():
-        assert all(llm_phrases.phrases_of(code)), f"{code} lacks a list"
-    assert llm_phrases.phrases_of("tlh") == (None, None, None, None, ())
+    assert set(language.read_phrases()) >= {"de", "en", "es", "fr", "pt", "ru", "zh"}
+    for code in language.read_phrases():
+        assert all(language.phrases_of(code)), f"{code} lacks a list"
+    assert language.phrases_of("tlh") == (None, None, None, None, ())
 
 
-@pytest.mark.parametrize("code", llm_phrases.languages())
+@pytest.mark.parametrize("code", language.read_phrases())
 @given(st.data())
 @settings(max_examples=50)
 def test_every_refusal_anywhere_has_one_of_its_words(code: str, data: st.DataObject):
-    phrases = llm_phrases.phrases_of(code)
+    phrases = language.phrases_of(code)
     assert phrases.refusal_anywhere is not None
     found = phrases.refusal_anywhere.search(data.draw(st.from_regex(phrases.refusal_anywhere)).lower())
     assert found is None or any(word in found[0] for word in phrases.refusal_words)
@@ -248,12 +249,12 @@ def test_every_refusal_anywhere_has_one_of_its_words(code: str, data: st.DataObj
 def test_broken_phrases_are_refused(content: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "llm_phrases").mkdir()
     (tmp_path / "llm_phrases" / "xx.toml").write_text(content)
-    monkeypatch.setattr(llm_phrases, "data_folder", lambda name: tmp_path)
+    monkeypatch.setattr(language, "data_folder", lambda name: tmp_path)
     with pytest.raises(BadInput) as caught:
-        llm_phrases.phrases_of.__wrapped__("xx")
+        language.read_phrases.__wrapped__()
     assert message in str(caught.value)
 
 
 def test_languages_are_told_apart_by_their_own_codes():
     norwegian = "Laget avsluttet den vanlige sesongen med en rekord som ingen hadde ventet av dem i det hele tatt."
-    assert language.describe_wrong_language("", norwegian, "en", "nb") is None
+    assert CHECKS["wrong-language"](Segment("", norwegian, "en", "nb")) is None

@@ -15,8 +15,8 @@ from rusbeir.languages import english_name
 from rusbeir.text import shorten
 from rusbeir.translation.backends.common import PerLoop, ask_sendable, judge_answer, one_by_one
 from rusbeir.translation.backends.registry import preset
-from rusbeir.translation.checks.checks import CHECKS, FAILURES, Segment, failure
-from rusbeir.translation.translator import Capacity, Failure, Outcome
+from rusbeir.translation.checks.checks import CHECKS, FAILURES, failure
+from rusbeir.translation.translator import Capacity, Failure, Outcome, Segment
 
 Judge: TypeAlias = Callable[[Segment], Failure | None]
 """What is wrong with an answer; None where it may be a translation."""

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import cache
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from rusbeir.text import shorten
-from rusbeir.translation.checks import language, numbers
-from rusbeir.translation.checks.llm_phrases import Phrases, phrases_of
+from rusbeir.translation.checks.language import Phrases, phrases_of, primary, wrong_language, wrong_script
+from rusbeir.translation.checks.numbers import lost_numbers
 from rusbeir.translation.checks.repetition import find_loop, is_doubled
 from rusbeir.translation.segments.spans import find_spans
-from rusbeir.translation.translator import Failure
+from rusbeir.translation.translator import Failure, Flag, Segment
 
 _WORD = re.compile(r"[^\W\d_]+")
 _LOWER_WORD = re.compile(r"(?<!\w)[^\W\d_A-ZÀ-ÖØ-ÞА-ЯЁ][^\W\d_]{2,}")
@@ -37,24 +36,6 @@ _COPY_SHARE = 0.9
 _SHOWN_CHARS = 60
 
 
-class Segment(NamedTuple):
-    """A text and its translation. Languages are BCP 47."""
-
-    source: str
-    answer: str
-    source_language: str
-    target_language: str
-
-
-class Flag(NamedTuple):
-    """A finding of a check."""
-
-    name: str
-    """A key of CHECKS."""
-    detail: str
-    """What was found, in one line."""
-
-
 Check: TypeAlias = Callable[[Segment], Flag | None]
 
 
@@ -70,7 +51,7 @@ def untranslated(segment: Segment, *, names: bool = False) -> Flag | None:
 
     Texts of names alone, where every word has a capital, may stay as they are, unless names says otherwise.
     """
-    if _primary(segment.source_language) == _primary(segment.target_language):
+    if primary(segment.source_language) == primary(segment.target_language):
         return None
     source, answer = segment.source, segment.answer
     words = answer.split()
@@ -112,26 +93,6 @@ def chat_prefix(segment: Segment) -> Flag | None:
     return Flag("chat-prefix", _quote(found))
 
 
-def wrong_script(segment: Segment) -> Flag | None:
-    """A Flag where the answer has letters of a script foreign to the target language and to the source.
-
-    None where translation/scripts.toml does not know the language.
-    """
-    detail = language.describe_wrong_script(segment.source, segment.answer, segment.target_language)
-    return Flag("wrong-script", detail) if detail else None
-
-
-def wrong_language(segment: Segment) -> Flag | None:
-    """A Flag where py3langid is sure that the answer's words which the source does not have are in another language.
-
-    None where these are below 40 characters, and for languages that it does not know.
-    """
-    detail = language.describe_wrong_language(
-        segment.source, segment.answer, _primary(segment.source_language), _primary(segment.target_language)
-    )
-    return Flag("wrong-language", detail) if detail else None
-
-
 def repetition(segment: Segment) -> Flag | None:
     """A Flag where the answer says the same four times in a row or more, and the source does not."""
     found = find_loop(segment.answer)
@@ -153,7 +114,7 @@ def doubled(segment: Segment) -> Flag | None:
 def truncated(segment: Segment) -> Flag | None:
     """A Flag where the answer ends in the middle of a sentence and the source does not, or is far too short."""
     source, answer = segment.source.rstrip(_CLOSING), segment.answer.rstrip(_CLOSING)
-    languages = _primary(segment.source_language), _primary(segment.target_language)
+    languages = primary(segment.source_language), primary(segment.target_language)
     if not source or not answer:
         return None
     expected = len(source) * _CHARS_PER_LETTER.get(languages[0], 1.0) / _CHARS_PER_LETTER.get(languages[1], 1.0)
@@ -166,15 +127,6 @@ def truncated(segment: Segment) -> Flag | None:
     if ended and answer[-1] not in _SENTENCE_ENDS and languages[1] not in _UNPUNCTUATED:
         return Flag("truncated", f"ends without a full stop in {_quote(answer[-30:])}")
     return None
-
-
-def lost_numbers(segment: Segment) -> Flag | None:
-    """A Flag that names the numbers of the source that the answer has in no spelling.
-
-    Separators may differ (1,000.5 and 1 000,5), small numbers may become words or Roman, digits may be of any script.
-    """
-    lost = numbers.find_lost(segment.source, segment.answer)
-    return Flag("lost-numbers", ", ".join(lost[:10])) if lost else None
 
 
 def lost_spans(segment: Segment) -> Flag | None:
@@ -283,11 +235,6 @@ def _find_remark(text: str, phrases: Phrases) -> str | None:
         last = last[:_HEAD_CHARS].lower().lstrip(" \t*_")
         return last if phrases.suffix.match(last) else None
     return None
-
-
-@cache
-def _primary(language: str) -> str:
-    return language.replace("_", "-").partition("-")[0].lower()
 
 
 def _quote(text: str) -> str:

@@ -1,16 +1,23 @@
-"""Whether a translation is in the target language: first by the script of its letters, then by py3langid."""
+"""What depends on the languages of a segment: the script of its letters, py3langid, and phrases of language models."""
 
 from __future__ import annotations
 
 import copy
 import re
+import tomllib
+from collections.abc import Mapping
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import regex
 
+from rusbeir.errors import BadInput
 from rusbeir.languages import scripts_of
-from rusbeir.translation.checks.llm_phrases import languages
+from rusbeir.storage import data_folder
+from rusbeir.translation.translator import Flag, Segment
+
+KEYS = ("refusal", "refusal_anywhere", "prefix", "suffix")
+WORDS = "refusal_words"
 
 MIN_CHARS = 40
 MAX_CHARS = 400
@@ -24,18 +31,79 @@ _RARE_HAN = ("\U00020000", "\U000323af")
 _ALIASES = {"nb": "no", "iw": "he", "in": "id", "fil": "tl"}
 
 
-def describe_wrong_script(source: str, answer: str, language: str) -> str | None:
-    """One line about letters that do not fit the language; None where all fit, or the language is not listed.
+class Phrases(NamedTuple):
+    """The patterns of some languages, those of a key joined into one; None where no language has any."""
+
+    refusal: re.Pattern[str] | None
+    refusal_anywhere: re.Pattern[str] | None
+    prefix: re.Pattern[str] | None
+    suffix: re.Pattern[str] | None
+    refusal_words: tuple[str, ...]
+    """A text with none of these has no match of refusal_anywhere; searching for them is far faster. "" is in any."""
+
+
+@cache
+def read_phrases() -> Mapping[str, Mapping[str, list[str]]]:
+    """What language models say instead of a translation or around it: language -> the tables of its file.
+
+    >>> "ru" in read_phrases()
+    True
+    """
+    keys = (*KEYS, WORDS)
+    found: dict[str, Mapping[str, list[str]]] = {}
+    for path in sorted((data_folder("translation") / "llm_phrases").glob("*.toml")):
+        try:
+            table = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise BadInput(f"{path}: {error}. A file of patterns is TOML in UTF-8.") from error
+        if extra := table.keys() - {"name", *keys}:
+            raise BadInput(f"{path}: unknown key {min(extra)!r}. Keys: name, {', '.join(keys)}.")
+        for key in keys:
+            if not isinstance(table.setdefault(key, []), list):
+                raise BadInput(f"{path}: {key} must be a list of regular expressions.")
+            for pattern in table[key]:
+                try:
+                    re.compile(pattern)
+                except (re.error, TypeError) as error:
+                    raise BadInput(f"{path}: {key}: {pattern!r} is not a regular expression ({error}).") from error
+        found[path.stem] = table
+    return found
+
+
+@cache
+def phrases_of(*tags: str) -> Phrases:
+    """The patterns of those languages together; languages without a file add nothing."""
+    known = read_phrases()
+    tables = [known[code] for code in sorted(set(map(primary, tags))) if code in known]
+    found = [[f"(?:{pattern})" for table in tables for pattern in table[key]] for key in KEYS]
+    words = {word for table in tables if table["refusal_anywhere"] for word in table[WORDS] or [""]}
+    refusal, anywhere, prefix, suffix = (re.compile("|".join(patterns)) if patterns else None for patterns in found)
+    return Phrases(refusal, anywhere, prefix, suffix, tuple(sorted(words)))
+
+
+@cache
+def primary(language: str) -> str:
+    """The first part of a language's tag, in lower case.
+
+    >>> primary("sr-Latn")
+    'sr'
+    """
+    return language.replace("_", "-").partition("-")[0].lower()
+
+
+def wrong_script(segment: Segment) -> Flag | None:
+    """A Flag where the answer has letters that do not fit the language; None where it is not in scripts.toml.
 
     Letters of the source may appear in the answer, and so may Latin and Greek ones, but of the words that the source
     does not have, half the letters must be in the language's script.
     """
-    names = scripts_of(language)
+    source, answer = segment.source, segment.answer
+    names = scripts_of(segment.target_language)
     if not names or (answer.isascii() and "Latin" in names):
         return None
     foreign, own = _letter_patterns(names)
     if foreign.search(answer) and (found := set("".join(foreign.findall(answer))) - set(source)):
-        return f"{''.join(sorted(found))[:20]!r} in a text in {', '.join(names)}"
+        return Flag("wrong-script", f"{''.join(sorted(found))[:20]!r} in a text in {', '.join(names)}")
     if _is_mostly(names, answer):
         return None
     known = set(source.split())
@@ -43,29 +111,33 @@ def describe_wrong_script(source: str, answer: str, language: str) -> str | None
     n_letters = sum(map(len, _LETTERS.findall(fresh)))
     n_own = sum(map(len, own.findall(fresh)))
     if n_letters >= _MIN_LETTERS and n_own < _MIN_SHARE * n_letters:
-        return f"{n_own} of {n_letters} letters are in {', '.join(names)}"
+        return Flag("wrong-script", f"{n_own} of {n_letters} letters are in {', '.join(names)}")
     return None
 
 
-def describe_wrong_language(source: str, answer: str, source_language: str, target_language: str) -> str | None:
-    """One line about the other language that the answer is in; None where py3langid is not sure of one.
+def wrong_language(segment: Segment) -> Flag | None:
+    """A Flag where py3langid is sure that the answer is in another language, one that it knows.
 
-    Only words that the source does not have count. The languages to choose from are the two, English, and those of
-    translation/llm_phrases. Where none of the others is written in the target's script, an answer in that script is
-    not examined further.
+    Only words that the source does not have count, and these from MIN_CHARS on. The languages to choose from are the
+    two, English, and those of translation/llm_phrases. Where none of the others is written in the target's script, an
+    answer in that script is not examined further.
     """
-    if _is_alone_in_script(source_language, target_language) and _is_mostly(scripts_of(target_language), answer):
+    source_language, target_language = primary(segment.source_language), primary(segment.target_language)
+    alone = _is_alone_in_script(source_language, target_language)
+    if alone and _is_mostly(scripts_of(target_language), segment.answer):
         return None
     target = _ALIASES.get(target_language, target_language)
-    known = set(_LETTERS.findall(source))
-    fresh = " ".join(word for word in _LETTERS.findall(answer) if word not in known)
+    known = set(_LETTERS.findall(segment.source))
+    fresh = " ".join(word for word in _LETTERS.findall(segment.answer) if word not in known)
     if len(fresh) < MIN_CHARS:
         return None
     identifier = _identifier(source_language, target_language)
     if target not in identifier.labels:
         return None
     found, probability = identifier.classify(fresh[:MAX_CHARS])
-    return f"{found}, {probability:.2f}: {fresh[:60]!r}" if found != target and probability >= SURE else None
+    if found == target or probability < SURE:
+        return None
+    return Flag("wrong-language", f"{found}, {probability:.2f}: {fresh[:60]!r}")
 
 
 @lru_cache(maxsize=1)
@@ -95,14 +167,14 @@ def _letter_patterns(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Patter
 def _is_alone_in_script(source_language: str, target_language: str) -> bool:
     """Whether the letters tell the target from all other candidates, as with Russian among western languages."""
     own = set(scripts_of(target_language))
-    others = {source_language, "en", *languages()} - {target_language}
+    others = {source_language, "en", *read_phrases()} - {target_language}
     return bool(own) and all(names and own.isdisjoint(names) for names in map(scripts_of, others))
 
 
 @cache
 def _identifier(source_language: str, target_language: str) -> Any:
     identifier = copy.copy(_model())
-    codes = {_ALIASES.get(code, code) for code in (source_language, target_language, "en", *languages())}
+    codes = {_ALIASES.get(code, code) for code in (source_language, target_language, "en", *read_phrases())}
     identifier.set_languages(sorted(codes & set(identifier.labels)))
     return identifier
 

@@ -6,6 +6,8 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+from rusbeir.translation.translator import Flag, Segment
+
 # Thousands may be separated by one space: "10 000", but not "1990 2000".
 # \d\d*+ for \d++: re skips to the first digit only where a pattern begins with one character of a set.
 _NUMBER = re.compile(r"\d\d*+(?:(?:[.,'’٫٬]\d++)++|(?<!\d\d\d\d)(?:[ \u00a0\u2009\u202f]\d{3}(?!\d))++)*+")
@@ -24,18 +26,21 @@ _POWER = re.compile(r"10(\d{1,2})")
 _CLOCK = re.compile(r"(1[0-2]|0?[1-9])[.:]([0-5]\d)")
 _PM = re.compile(r"[ \u00a0]?p\.? ?m\b", re.IGNORECASE)
 _AROUND = 6
+_SHOWN = 10
 
 
-def find_lost(source: str, answer: str) -> list[str]:
-    """The numbers of the source, as it spells them, that the answer has in no spelling; [] for none.
+def lost_numbers(segment: Segment) -> Flag | None:
+    """A Flag that names the numbers of the source that the answer has in no spelling.
 
-    >>> find_lost("In 1987, 1,000.5 of 12", "В 1987 году 1 000,5 из двенадцати")
-    []
+    Separators may differ (1,000.5 and 1 000,5), small numbers may become words or Roman, digits may be of any script.
+
+    >>> lost_numbers(Segment("In 1987, 1,000.5 of 12", "В 1987 году 1 000,5 из двенадцати", "en", "ru")) is None
+    True
     """
-    numbers = _NUMBER.findall(source)
-    if not numbers or set(numbers).issubset(_NUMBER.findall(answer)):
-        return []
-    source, answer = _plain(source), _plain(answer)
+    numbers = _NUMBER.findall(segment.source)
+    if not numbers or set(numbers).issubset(_NUMBER.findall(segment.answer)):
+        return None
+    source, answer = _plain(segment.source), _plain(segment.answer)
     there = {_SIGNS.sub("", number).lstrip("0") for number in _NUMBER.findall(answer)}
     missing = [
         match
@@ -44,13 +49,14 @@ def find_lost(source: str, answer: str) -> list[str]:
         and not (len(match[0]) <= 2 and int(digits or "0") <= _WORDED)
     ]
     if not missing:
-        return []
+        return None
     runs = set(_RUN.findall(answer)) | {str(_roman(match[0])) for match in _ROMAN.finditer(answer)}
-    return [
+    lost = [
         number
         for number, spellings in {match[0]: _spellings(source, match) for match in missing}.items()
         if not any(runs.issuperset(spelling) for spelling in spellings)
     ]
+    return Flag("lost-numbers", ", ".join(lost[:_SHOWN])) if lost else None
 
 
 def _spellings(source: str, number: re.Match[str]) -> Iterator[list[str]]:

@@ -18,7 +18,7 @@ from rusbeir.errors import BadInput, option
 from rusbeir.jobs import Attempt, Budget, Journal, Task, TaskQueue, task_key
 from rusbeir.storage import atomic_file
 from rusbeir.text import digest, shorten
-from rusbeir.translation.checks.checks import Segment, check
+from rusbeir.translation.checks.checks import check
 from rusbeir.translation.port.fields import Material
 from rusbeir.translation.port.folder import LAYOUT, QUERY_LAYOUT, apply_cuts, read_cuts
 from rusbeir.translation.port.plan import (
@@ -34,6 +34,7 @@ from rusbeir.translation.port.plan import (
 )
 from rusbeir.translation.port.runner import Tell, run_to_end, translate_pending
 from rusbeir.translation.segments.segment import Piece
+from rusbeir.translation.translator import Segment
 from rusbeir.types import Progress
 
 CHANGES = "retried.jsonl"

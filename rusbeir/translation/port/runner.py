@@ -15,12 +15,21 @@ from rusbeir.errors import BackendError, RusbeirError
 from rusbeir.jobs import Attempt, Budget, Exhausted, Journal, Size, Task, Throttle
 from rusbeir.processes import Crew
 from rusbeir.text import batched
-from rusbeir.translation.checks.checks import CHECKS, FAILURES, Segment, check, failure
+from rusbeir.translation.checks.checks import CHECKS, FAILURES, check, failure
 from rusbeir.translation.port.plan import CascadeStep, Plan
 from rusbeir.translation.segments.glossary import Glossary
 from rusbeir.translation.segments.protect import Masked, mask, restore, split
 from rusbeir.translation.segments.spans import find_spans
-from rusbeir.translation.translator import Closes, CountsCost, Failure, JudgesAnswers, Outcome, Translation, Translator
+from rusbeir.translation.translator import (
+    Closes,
+    CountsCost,
+    Failure,
+    JudgesAnswers,
+    Outcome,
+    Segment,
+    Translation,
+    Translator,
+)
 from rusbeir.types import Progress
 
 T = TypeVar("T")
