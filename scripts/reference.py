@@ -100,7 +100,7 @@ def public_names(module: ModuleType, names: Sequence[str]) -> Iterator[tuple[str
     """Those of the names that are classes or functions."""
     for name in names:
         thing = getattr(module, name)
-        if inspect.isclass(thing) or inspect.isfunction(thing):
+        if inspect.isclass(thing) or inspect.isfunction(inspect.unwrap(thing)):
             yield name, thing
 
 
@@ -169,8 +169,8 @@ def _default(value: Any, owner: Any) -> Any:
     """A function or a constant by its name; `...` for a lambda and for what a dataclass's factory makes."""
     if value is inspect.Parameter.empty:
         return value
-    if isinstance(value, Mapping):
-        return _Text(next(name for name, other in owner.__globals__.items() if other is value))
+    if isinstance(value, (Mapping, Path)):
+        return _Text(next(name for name, other in inspect.unwrap(owner).__globals__.items() if other is value))
     if inspect.isfunction(value) and value.__name__.isidentifier():
         return _Text(value.__name__)
     if isinstance(value, enum.Enum):

@@ -99,7 +99,7 @@ def test_the_reference_is_complete():
         module = importlib.import_module(module_name)
         for name in module.__all__:
             thing = getattr(module, name)
-            if not (inspect.isclass(thing) or inspect.isfunction(thing)):
+            if not (inspect.isclass(thing) or inspect.isfunction(inspect.unwrap(thing))):
                 continue
             assert sum(other is thing for other in things) == 1, f"{module_name}.{name}"
             fields = {field.name for field in dataclasses.fields(thing)} if dataclasses.is_dataclass(thing) else set()
@@ -135,7 +135,7 @@ def test_signatures_of_the_reference():
         for node, default in zip(written, defaults, strict=True):
             if isinstance(node, ast.Name):
                 named = default.__name__ == node.id if inspect.isfunction(default) else False
-                assert named or thing.__globals__[node.id] is default, key
+                assert named or inspect.unwrap(thing).__globals__[node.id] is default, key
             elif isinstance(node, ast.Constant) and node.value is not ...:
                 assert node.value == default, key
             elif not isinstance(node, ast.Constant):

@@ -18,7 +18,7 @@ from typing import Any
 
 from rusbeir.errors import BadInput, unknown
 
-_FOLDER = Path(__file__).parent / "registry"
+FOLDER = Path(__file__).parent / "registry"
 _LISTS = ("aliases", "hub")
 
 
@@ -70,15 +70,6 @@ class RegistryEntry:
         return any(fnmatchcase(file, pattern) for file in md5sums() for pattern in patterns)
 
 
-def read_registry() -> Mapping[str, RegistryEntry]:
-    """name -> entry, in the order of the files; aliases are not keys (`find_entry` knows them).
-
-    >>> read_registry()["xquad/ru"].n_docs
-    240
-    """
-    return read_entries(_FOLDER)
-
-
 def find_entry(name: str) -> RegistryEntry | None:
     """The entry of that name or alias; None if there is none."""
     entries = read_registry()
@@ -96,13 +87,19 @@ def get_entry(name: str) -> RegistryEntry:
 @cache
 def md5sums() -> Mapping[str, str]:
     """owner/name/file -> md5, of files in repositories of the hub."""
-    lines = (_FOLDER / "md5sums.txt").read_text(encoding="ascii").splitlines()
+    lines = (FOLDER / "md5sums.txt").read_text(encoding="ascii").splitlines()
     return {file: md5 for md5, _, file in (line.partition("  ") for line in lines)}
 
 
 @cache
-def read_entries(path: Path) -> Mapping[str, RegistryEntry]:
-    """The entries of one TOML file, or of all in a folder, in the order of their names. Raises BadInput for a slip."""
+def read_registry(path: Path = FOLDER) -> Mapping[str, RegistryEntry]:
+    """name -> entry, of one TOML file or of all in a folder; aliases are not keys (`find_entry` knows them).
+
+    Entries are in the order of the files' names. Raises BadInput for a slip in a file.
+
+    >>> read_registry()["xquad/ru"].n_docs
+    240
+    """
     entries: dict[str, RegistryEntry] = {}
     seen: set[str] = set()
     for file in sorted(path.glob("*.toml")) if path.is_dir() else [path]:
@@ -122,7 +119,7 @@ def read_entries(path: Path) -> Mapping[str, RegistryEntry]:
         except BadInput:
             raise
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-            raise BadInput(f"{file}: not a file of the registry ({error!r}). Compare it with {_FOLDER}.") from error
+            raise BadInput(f"{file}: not a file of the registry ({error!r}). Compare it with {FOLDER}.") from error
     return MappingProxyType(entries)
 
 

@@ -10,7 +10,6 @@ from rusbeir.datasets import load, read_registry
 from rusbeir.datasets.formats.beir import open_beir
 from rusbeir.datasets.formats.reader import ReadRequest
 from rusbeir.datasets.formats.records import refuse
-from rusbeir.datasets.registry import read_entries
 from rusbeir.errors import BadInput, UnknownName
 
 # name: first, tenth and last document (id, how its text starts), and the first characters of the fingerprint
@@ -165,12 +164,12 @@ FILE = f'[[file]]\npath = "a.json"\nsha256 = "0"\n{VIEW}'
 def test_a_registry_with_a_slip_is_refused(toml: str, message: str, tmp_path: Path):
     (tmp_path / "registry.toml").write_text(toml)
     with pytest.raises(BadInput, match=message):
-        read_entries(tmp_path / "registry.toml")
+        read_registry(tmp_path / "registry.toml")
 
 
 def test_a_view_inherits_from_its_file_and_may_say_otherwise(tmp_path: Path):
     (tmp_path / "r.toml").write_text(FILE + 'views = [{ name = "a" }, { name = "b", n_docs = 7 }]')
-    rows = read_entries(tmp_path / "r.toml")
+    rows = read_registry(tmp_path / "r.toml")
     assert [(row.name, row.path, row.n_docs) for row in rows.values()] == [("a", "a.json", 1), ("b", "a.json", 7)]
 
 
@@ -178,7 +177,7 @@ def test_a_file_inherits_from_its_family_and_a_folder_is_read_by_name(tmp_path: 
     family = '[family]\nformat = "hub"\nlanguage = "ru"\nsplit = "dev"\nhub = ["a/b"]\noptions = { corpus = "c.tsv" }\n'
     (tmp_path / "b.toml").write_text(family + '[[file]]\nname = "b"\nsplit = "test"\noptions.qrels = "q.tsv"')
     (tmp_path / "a.toml").write_text(FILE + 'views = [{ name = "a" }]')
-    rows = read_entries(tmp_path)
+    rows = read_registry(tmp_path)
     assert list(rows) == ["a", "b"]
     assert (rows["b"].split, rows["b"].hub, rows["b"].n_docs) == ("test", ("a/b",), 0)
     assert rows["b"].options == {"corpus": "c.tsv", "qrels": "q.tsv"}

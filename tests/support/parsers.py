@@ -253,10 +253,10 @@ def _diagnosis(path: Path) -> object:
 
 
 def _registry(path: Path) -> object:
-    from rusbeir.datasets.registry import read_entries
+    from rusbeir.datasets.registry import read_registry
 
-    read_entries.cache_clear()
-    return read_entries(path)
+    read_registry.cache_clear()
+    return read_registry(path)
 
 
 def _language(path: Path) -> object:

@@ -120,7 +120,7 @@ def test_registered_splits_are_ported_by_the_name_that_they_share(source, tmp_pa
         'views = [{name = "own/small/test", split = "test", n_queries = 2}, '
         '{name = "own/small/train", split = "train", n_queries = 2}]\n'
     )
-    entries = registry.read_entries(tmp_path / "r.toml")
+    entries = registry.read_registry(tmp_path / "r.toml")
     for module in (registry, __import__("rusbeir.datasets.loading", fromlist=["loading"])):
         monkeypatch.setattr(module, "read_registry", lambda: entries)
     monkeypatch.setenv("RUSBEIR_DATA", str(tmp_path))
