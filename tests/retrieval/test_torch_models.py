@@ -490,6 +490,30 @@ def test_out_of_memory_halves_the_batches_and_is_said_once(models, monkeypatch, 
         made.encode_documents(TEXTS)
 
 
+@pytest.mark.parametrize("error", ["MPS backend out of memory", "CUDA error: CUBLAS_STATUS_ALLOC_FAILED"])
+def test_a_card_without_room_for_the_model_is_one_line(models, monkeypatch, error):
+    import torch
+
+    def refuse(*_):
+        raise RuntimeError(error)
+
+    monkeypatch.setattr(torch.nn.Module, "to", refuse)
+    with pytest.raises(
+        BackendError, match=rf"There is too little memory for the model \S+ \({error}\)\. Set precision="
+    ):
+        encoder(models, "").encode_documents(TEXTS)
+    with pytest.raises(BackendError, match=rf"The model cannot be copied to cuda:1 \({error}\)"):
+        token_batches.copy_to(torch.nn.Linear(1, 1), ["cuda:0", "cuda:1"])
+
+
+def test_texts_longer_than_a_model_reads_are_one_line(models):
+    made = resolve(f"dense({models['cls']},max_tokens=100)", language="ru").encoder
+    with pytest.raises(
+        BackendError, match=r"failed on cpu with texts of \d+ tokens .*\. If it reads fewer, set max_tok"
+    ):
+        made.encode_documents([" ".join(tiny_encoders.WORDS * 8)])
+
+
 NO_DEVICE = [
     # options, what torch says of its cards: how many, whether they do bfloat16, error, part of the message
     ("device=cuda", 0, False, BadInput, "device=cuda: cuda:0 is not on this machine. Available: cpu."),
