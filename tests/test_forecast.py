@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 from collections import namedtuple
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,6 +14,7 @@ import rusbeir
 from rusbeir import forecast as forecasting
 from rusbeir.errors import BadInput
 from rusbeir.forecast import forecast, refuse_full_disk
+from rusbeir.retrieval import resolve
 from rusbeir.retrieval.dense.system import DenseSystem
 from rusbeir.retrieval.models import Model
 from tests.support.openai_server import Endpoint
@@ -52,6 +55,59 @@ def test_larger_ones_are_extended_from_the_first_texts(fresh_cache, monkeypatch)
     # A graph holds the vectors and 64 links a vector in memory (FAISS).
     assert graph.memory_bytes - exact.memory_bytes == pytest.approx(1_000 * (4 * DIM + 4 * 64 + 16), abs=8 << 20)
     assert exact.prepare_seconds > 0 < exact.search_seconds
+
+
+class Slow(Toy):
+    """As an encoder: 100 seconds to load, a second a document and a tenth a query. As a reranker: ever slower."""
+
+    pointwise = True
+
+    def __init__(self):
+        super().__init__(DIM)
+        self.now = 0.0
+
+    def encode_documents(self, texts):
+        self.now += len(texts) + 100.0 * (not self.calls)
+        return super().encode_documents(texts)
+
+    def encode_queries(self, texts):
+        self.now += 0.1 * len(texts)
+        return super().encode_queries(texts)
+
+    def score(self, query, documents):
+        self.calls.append(len(documents))
+        self.now += (1 + len(self.calls) / 100) * len(documents)
+        return [0.0] * len(documents)
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    made = Slow()
+    monkeypatch.setattr(forecasting, "time", SimpleNamespace(perf_counter=lambda: made.now))
+    return made
+
+
+def test_loading_a_model_is_not_taken_for_its_speed(fresh_cache, slow):
+    (found,) = forecast(made(1_000), [replace(toy_system(), encoder=slow)])
+    assert found.sampled == 64
+    assert (found.prepare_seconds, found.search_seconds) == pytest.approx((1_000, 0.2))
+    assert found.disk_bytes < 1_000 * (4 * DIM + 100) + (1 << 16), "the first page of a database is not each document's"
+
+
+def test_noise_in_reranking_does_not_grow_with_the_corpus(fresh_cache, slow, monkeypatch):
+    monkeypatch.setattr(forecasting, "MOST_SAMPLED", 100)
+    spec = "bm25(profile=raw) >> rerank(python:tests.support.cluster_models.Near,depth=10)"
+    corpus = [{"_id": f"d{n}", "text": f"слово число{n}"} for n in range(5_000)]
+    asked = rusbeir.Dataset.of(corpus, {"q": "слово"}, {"q": {"d1": 1}}, language="ru")
+    (found,) = forecast(asked, [replace(resolve(spec, language="ru"), reranker=slow)])
+    assert found.search_seconds == pytest.approx(10 * (1 + len(slow.calls) / 100)), "as in the last sample"
+
+
+def test_hits_of_all_queries_are_in_memory(fresh_cache):
+    many = {f"q{n}": f"слово{n}" for n in range(5_000)}
+    asked = replace(made(1_000), queries=many, qrels={query_id: {"d1": 1} for query_id in many})
+    shallow, deep = forecast(asked, ["bm25"], k=1)[0], forecast(asked, ["bm25"], k=2_000)[0]
+    assert deep.memory_bytes - shallow.memory_bytes == pytest.approx(5_000 * 999 * 160, abs=32 << 20)
 
 
 def test_endpoints_are_not_asked(serve, fresh_cache, caplog):
