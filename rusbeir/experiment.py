@@ -27,7 +27,7 @@ from rusbeir.jobs import CharBudget, Llm
 from rusbeir.retrieval import ChecksAvailability, LimitsDepth, RunSettings, Spec, System, check_names, resolve
 from rusbeir.retrieval.run_cache import search_without_self
 from rusbeir.retrieval.system import check_available
-from rusbeir.storage import append_line, atomic_file
+from rusbeir.storage import append_line, atomic_file, check_writable
 from rusbeir.text import digest, slug
 from rusbeir.types import Dataset, Progress, Queries, Run, silent
 
@@ -168,6 +168,8 @@ def bench(
     if isinstance(resolved, ChecksAvailability):
         resolved.check_available()
     dataset.refuse_spaced_ids()
+    # Before hours of encoding, whose run could not be written.
+    check_writable(out)
     budget = CharBudget(out, budget_chars) if budget_chars is not None else None
     with open_models(on) as workers:
         settings = RunSettings(progress=progress, force=force, budget=budget, workers=workers)

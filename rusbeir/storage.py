@@ -146,6 +146,15 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             shutil.rmtree(temporary, ignore_errors=True)
 
 
+def check_writable(folder: Path) -> None:
+    """Raise BackendError where no file can be made in the folder, or the folder itself cannot be."""
+    there = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+    try:
+        tempfile.TemporaryFile(dir=there).close()
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+
+
 def append_line(path: Path, line: bytes) -> None:
     """Add one line to a file in a single synced write, so that readers never see half a line.
 

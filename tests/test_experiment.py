@@ -8,7 +8,7 @@ import os
 import pytest
 
 from rusbeir.datasets import load, read_run
-from rusbeir.errors import BadInput
+from rusbeir.errors import BackendError, BadInput
 from rusbeir.evaluation import evaluate
 from rusbeir.experiment import bench, read_rows, search
 from rusbeir.retrieval import parse, resolve
@@ -42,6 +42,13 @@ def test_paths_that_are_not_utf_8_are_refused_before_the_work(mini, tmp_path):
     with pytest.raises(BadInput, match=r"\\udcff' is not UTF-8"):
         port(mini, to="en", translator=Fake(), out=odd)
     assert not odd.exists()
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_the_work(mini, tmp_path, fresh_cache):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BackendError, match=r"Cannot write \S+/file/results: "):
+        bench(mini, "bm25(profile=raw)", out=tmp_path / "file" / "results")
+    assert not (fresh_cache / "indexes").exists()
 
 
 def test_a_row_with_a_run_that_no_file_can_be_named_is_measured_again(mini, tmp_path):
