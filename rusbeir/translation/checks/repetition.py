@@ -38,10 +38,13 @@ def find_loop(text: str) -> Loop | None:
     if max(map(len, words), default=0) >= _STUCK_CHARS and (stuck := _STUCK.search(text)):
         return Loop(stuck[1], len(stuck[0]))
     # How many words repeat an earlier one is sooner known than how often each occurs.
-    repeated = len(words) - len(set(words)) >= MIN_TOKENS - 1
-    if repeated and max(Counter(words).values()) >= TIMES and (found := _repeated(words, _PERIODS, MIN_TOKENS)):
-        start, period, times = found
-        return Loop(" ".join(words[start : start + period]), times)
+    if len(words) - len(set(words)) >= MIN_TOKENS - 1:
+        often = {word for word, n in Counter(words).items() if n >= TIMES}
+        # A loop is a row of words of which each occurs as often; most texts have no such row.
+        in_row = bytes(map(often.__contains__, words)).find(b"\x01" * MIN_TOKENS) >= 0
+        if in_row and (found := _repeated(words, _PERIODS, MIN_TOKENS)):
+            start, period, times = found
+            return Loop(" ".join(words[start : start + period]), times)
     if len(text) < _MIN_CHARS or len(words) * 15 > len(text):
         return None
     grams = Counter(zip(*(text[i:] for i in range(_GRAM)), strict=False))
