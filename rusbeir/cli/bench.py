@@ -38,7 +38,7 @@ def bench(
     measure: options.Measures = None,
     out: options.Out = Path("results"),
     budget_chars: options.EndpointChars = None,
-    force: Annotated[bool, typer.Option("--force", help="Measure again what is already there.")] = False,
+    force: options.Force = False,
     accept_difference: Annotated[
         bool,
         typer.Option(

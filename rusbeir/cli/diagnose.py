@@ -42,7 +42,7 @@ def source_bias(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the samples.")] = 0,
     out: options.Out = Path("results"),
     budget_chars: options.EndpointChars = None,
-    force: Annotated[bool, typer.Option("--force", help="Measure again what is already there.")] = False,
+    force: options.Force = False,
     analyzers: options.Analyzers = None,
     as_json: options.Json = False,
 ) -> None:
@@ -200,7 +200,7 @@ def position(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the samples and the shuffles.")] = 0,
     out: options.Out = Path("results"),
     budget_chars: options.EndpointChars = None,
-    force: Annotated[bool, typer.Option("--force", help="Measure again what is already there.")] = False,
+    force: options.Force = False,
     analyzers: options.Analyzers = None,
     as_json: options.Json = False,
 ) -> None:

@@ -157,6 +157,7 @@ ModelLimits: TypeAlias = Annotated[
     typer.Option("--option", help="input-price, output-price, concurrency or another limit; repeatable."),
 ]
 RetryFailed: TypeAlias = Annotated[bool, typer.Option("--retry-failed", help="Ask again for what failed.")]
+Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Measure again what is already there.")]
 Measures: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--measure", "-m", help="A measure by its ir-measures name, such as nDCG@10; repeatable."),

@@ -18,7 +18,16 @@ from rusbeir.retrieval.dense.sentence_transformers import MODELS_IN_MEMORY, load
 from rusbeir.retrieval.models import Model
 from rusbeir.retrieval.rerank.reranker import score_alone
 from rusbeir.retrieval.sparse.encoder import Weights
-from rusbeir.retrieval.token_batches import Devices, Keep, Tokens, copy_to, find_devices, load_torch, tokenize
+from rusbeir.retrieval.token_batches import (
+    Devices,
+    Keep,
+    Tokens,
+    check_runnable,
+    copy_to,
+    find_devices,
+    load_torch,
+    tokenize,
+)
 
 MAX_TOKENS = 8192
 """The package's default, for a model without max_tokens in models.toml."""
@@ -38,9 +47,7 @@ class BgeM3:
         return f"{model_files.sign(self.model)}|runtime:FlagEmbedding-{find_version()}{self._precision}"
 
     def check_available(self) -> None:
-        model_files.check_present(self.model)
-        if self.model.device or self.model.precision != "float32":
-            find_devices(self.model.device, self.model.precision)
+        check_runnable(self.model)
 
     @property
     def max_tokens(self) -> int:

@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rusbeir.errors import BackendError, BadInput, require
+from rusbeir.retrieval.model_files import check_present
+from rusbeir.retrieval.models import Model
 from rusbeir.text import batched, shorten
 
 logger = logging.getLogger(__name__)
@@ -236,6 +238,13 @@ def copy_to(model: Any, devices: Sequence[str]) -> Mapping[str, Any]:
         except RuntimeError as error:
             raise BackendError(f"The model cannot be copied to {name} ({shorten(str(error), 160)}).") from error
     return found
+
+
+def check_runnable(model: Model) -> None:
+    """Raise BackendError where a model is not there, BadInput where no device computes as it asks."""
+    check_present(model)
+    if model.device or model.precision != "float32":
+        find_devices(model.device, model.precision)
 
 
 def find_devices(names: str, precision: str) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from rusbeir.retrieval.token_batches import (
     Devices,
     Keep,
     Tokens,
+    check_runnable,
     copy_to,
     find_devices,
     load_torch,
@@ -46,9 +47,7 @@ class SentenceTransformerEncoder:
         )
 
     def check_available(self) -> None:
-        model_files.check_present(self.model)
-        if self.model.device or self.model.precision != "float32":
-            find_devices(self.model.device, self.model.precision)
+        check_runnable(self.model)
 
     @property
     def truncation(self) -> str:

@@ -11,7 +11,7 @@ from rusbeir.errors import BadInput, require, require_version
 from rusbeir.retrieval import model_files
 from rusbeir.retrieval.models import Model
 from rusbeir.retrieval.rerank.reranker import score_alone
-from rusbeir.retrieval.token_batches import UNPADDED, Devices, copy_to, find_devices, tokenize
+from rusbeir.retrieval.token_batches import UNPADDED, Devices, check_runnable, copy_to, find_devices, tokenize
 
 _NEEDED_BY = "The runtime cross-encoder", "sentence-transformers"
 
@@ -31,9 +31,7 @@ class CrossEncoderReranker:
         return f"{model_files.sign(self.model)}|runtime:cross-encoder/sentence-transformers-{version}{precision}"
 
     def check_available(self) -> None:
-        model_files.check_present(self.model)
-        if self.model.device or self.model.precision != "float32":
-            find_devices(self.model.device, self.model.precision)
+        check_runnable(self.model)
 
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
         """One logit per document."""
