@@ -20,11 +20,17 @@ B = TypeVar("B")
 logger = logging.getLogger(__name__)
 
 IDLE_SECONDS = 20
-START_SECONDS = 0.5
-"""About what starting workers takes: work that takes no longer is done without them."""
+START_SECONDS = 0.25
+"""Work that takes no longer is done without workers: starting them takes about a second of another processor."""
+STARTED_SECONDS = 0.05
+"""The same where workers of earlier work are still there."""
 BUSY_SHARE = 0.25
 """Of the time so far. Where the work takes less, something else is waited for, such as a service."""
 MAX_WORKERS = 4
+AHEAD = 4
+"""Batches that wait for each worker: this process may be busy with one of its own when a worker needs the next."""
+_last_used = float("-inf")
+"""When workers were last given a batch, by time.perf_counter."""
 """More would wait for the process that hands out the work and takes in the results."""
 
 
@@ -36,7 +42,7 @@ def cpu_count() -> int:
 
 
 class Crew:
-    """Does batches of work in that many processes. With None, in this one until more of them pay.
+    """Does batches of work in that many processes, this one among them. With None, in this one until more of them pay.
 
     Worker processes pay when this process has worked for START_SECONDS, which is BUSY_SHARE of the time or more. It
     works on until they are there. If a worker dies, this process does the rest.
@@ -45,21 +51,26 @@ class Crew:
     def __init__(self, processes: int | None = None) -> None:
         self.ahead = 0
         """How many batches must be under way for no worker to be idle."""
-        # Asked for as one process, it is this one alone: 0 workers.
-        self._processes = 0 if processes == 1 else processes
+        self._workers = None if processes is None else processes - 1
         self._at_once = processes is not None
         self._executor: Any = None
         self._ready: Future[None] | None = None
+        self._given: deque[Future[Any]] = deque()
+        """Batches with the workers, and perhaps some that are done."""
         self._began = time.perf_counter()
         self._busy = 0.0
 
     def submit(self, work: Callable[[A], B], batch: A) -> Future[B]:
-        """The result of work(batch) to come; it has come already where this process did it. work must be importable."""
+        """The result of work(batch) to come; it has come already where this process did it. work must be importable.
+
+        This process does it where there are no workers, or where as much as ahead says waits for them.
+        """
+        global _last_used
         started = time.perf_counter()
-        if self._processes is None and self._busy >= max(START_SECONDS, BUSY_SHARE * (started - self._began)):
-            # This process is busy, too: it hands out the work and does what else there is to do.
-            self._processes = min(cpu_count() - 1, MAX_WORKERS)
-        if self._processes:
+        least = STARTED_SECONDS if started - _last_used < IDLE_SECONDS else START_SECONDS
+        if self._workers is None and self._busy >= max(least, BUSY_SHARE * (started - self._began)):
+            self._workers = min(cpu_count() - 1, MAX_WORKERS)
+        if self._workers:
             try:
                 if self._executor is None:
                     import loky
@@ -68,16 +79,21 @@ class Crew:
                         # Another Crew may have workers that are still starting; loky waits for them and says so.
                         warnings.filterwarnings("ignore", "Trying to resize an executor", UserWarning)
                         self._executor = loky.get_reusable_executor(
-                            max_workers=self._processes,
+                            max_workers=self._workers,
                             timeout=IDLE_SECONDS,
                             initializer=_end_with,
                             initargs=(os.getpid(),),
                         )
                     self._ready = None if self._at_once else self._executor.submit(_import, work)
                 if self._ready is None or self._ready.done():
-                    self.ahead = 2 * self._processes
-                    coming: Future[B] = self._executor.submit(work, batch)
-                    return coming
+                    self.ahead = AHEAD * self._workers
+                    while self._given and self._given[0].done():
+                        self._given.popleft()
+                    if len(self._given) < self.ahead:
+                        _last_used = started
+                        coming: Future[B] = self._executor.submit(work, batch)
+                        self._given.append(coming)
+                        return coming
             except BrokenProcessPool as error:
                 self._give_up(error)
         done: Future[B] = Future()
@@ -111,9 +127,9 @@ class Crew:
         return self.result(work, batch, future)
 
     def _give_up(self, error: BrokenProcessPool) -> None:
-        if self._processes:
+        if self._workers:
             logger.warning("A worker process died (%s); this process does the rest.", error)
-        self._processes = self.ahead = 0
+        self._workers = self.ahead = 0
 
 
 def in_order(work: Callable[[A], B], batches: Iterable[A], processes: int | None = None) -> Iterator[B]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import signal
 import time
@@ -31,18 +32,20 @@ def kill_worker(parent: int) -> int:
 
 
 @pytest.mark.parametrize(
-    ("cores", "start_seconds", "work_seconds", "wait_seconds", "workers", "reason"),
+    ("cores", "start_seconds", "work_seconds", "wait_seconds", "last_used", "workers", "reason"),
     [
-        (2, 0.02, 0.01, 0.0, True, "much work"),
-        (2, 60.0, 0.01, 0.0, False, "little work"),
-        (2, 0.02, 0.01, 0.1, False, "most of the time something else is waited for"),
-        (1, 0.02, 0.01, 0.0, False, "there is one core"),
+        (2, 0.02, 0.01, 0.0, -math.inf, True, "much work"),
+        (2, 60.0, 0.01, 0.0, -math.inf, False, "little work"),
+        (2, 60.0, 0.01, 0.0, math.inf, True, "workers of earlier work are there"),
+        (2, 0.02, 0.01, 0.1, -math.inf, False, "most of the time something else is waited for"),
+        (1, 0.02, 0.01, 0.0, -math.inf, False, "there is one core"),
     ],
 )
 def test_workers_are_started_where_they_pay(
-    cores: int, start_seconds: float, work_seconds: float, wait_seconds: float, workers: bool, reason: str, monkeypatch
+    cores, start_seconds, work_seconds, wait_seconds, last_used, workers, reason, monkeypatch
 ):
     monkeypatch.setattr(processes, "cpu_count", lambda: cores)
+    monkeypatch.setattr(processes, "_last_used", last_used)
     monkeypatch.setattr(processes, "START_SECONDS", start_seconds)
     crew = Crew()
     deadline = time.monotonic() + (60 if workers else 0.5)
@@ -57,6 +60,12 @@ def test_workers_are_started_where_they_pay(
 @pytest.mark.parametrize("n", [1, 2])
 def test_results_are_in_order(n: int):
     assert list(in_order(abs, range(-50, 0), n)) == list(range(50, 0, -1))
+
+
+def test_this_process_works_too_where_enough_waits_for_the_workers():
+    found = list(in_order(pid_of, [0.02] * 40, 2))
+    assert len(set(found)) == 2
+    assert os.getpid() in found
 
 
 def test_this_process_does_the_rest_of_a_worker_that_died(caplog: pytest.LogCaptureFixture):
