@@ -50,13 +50,12 @@ class JsonlCorpus(BrowsableCorpus):
         return len(self._rows)
 
     def __iter__(self) -> Iterator[Doc]:
-        return map(self._doc, self._lines())
+        return (self._read(line)[0] for line in self._lines())
 
     def whole(self) -> Iterator[tuple[Doc, Extra]]:
         """The documents, each with the keys of its record other than _id, title and text."""
         for line in self._lines():
-            doc = self._doc(line)
-            record = parse_record(line)
+            doc, record = self._read(line)
             yield doc, {key: value for key, value in record.items() if key not in _KEYS}
 
     @overload
@@ -81,7 +80,7 @@ class JsonlCorpus(BrowsableCorpus):
                 # Without a buffer, a document costs one read of its own size.
                 with self.path.open("rb", buffering=0) as file:
                     file.seek(start)
-                    doc = self._doc(file.read(end - start))
+                    doc, _ = self._read(file.read(end - start))
             except OSError as error:
                 raise BackendError(f"Cannot read {self.path}: {error.strerror or error}.") from error
             if doc.doc_id == key or not isinstance(key, str):
@@ -98,11 +97,12 @@ class JsonlCorpus(BrowsableCorpus):
                 if not line.isspace():
                     yield line
 
-    def _doc(self, line: bytes) -> Doc:
+    def _read(self, line: bytes) -> tuple[Doc, dict[str, Any]]:
+        """The document of a line, and its record."""
         try:
             record = parse_record(line)
             title = "" if self.ignore_titles else record.get("title") or ""
-            return Doc(str(record["_id"]), record["text"], title)
+            return Doc(str(record["_id"]), record["text"], title), record
         except (orjson.JSONDecodeError, AttributeError, KeyError) as error:
             raise BadInput(f"{self.path} was changed while it was being read. Start again.") from error
 

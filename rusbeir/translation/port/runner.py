@@ -15,7 +15,7 @@ from rusbeir.errors import BackendError, RusbeirError
 from rusbeir.jobs import Attempt, Budget, Exhausted, Journal, Size, Task, Throttle
 from rusbeir.processes import Crew
 from rusbeir.text import batched
-from rusbeir.translation.checks.checks import CHECKS, FAILURES, check, failure
+from rusbeir.translation.checks.checks import FAILURES, check, failure
 from rusbeir.translation.port.plan import CascadeStep, Plan
 from rusbeir.translation.segments.glossary import Glossary
 from rusbeir.translation.segments.protect import Masked, mask, restore, split
@@ -128,7 +128,8 @@ class Runner:
         if trusted:
             answers = await self._ask(texts)
             return await self.crew.run(finish, [(text, None, [one]) for text, one in zip(texts, answers, strict=True)])
-        masked = await self.crew.run(Masker(self.translator.capacity.mask, self.glossary), texts)
+        style = self.translator.capacity.mask
+        masked = [mask(text, style, find_spans(text, self.glossary)) for text in texts]
         found = await self.crew.run(finish, await self._ask_parts(masked))
         lost = [i for i, one in enumerate(found) if isinstance(one, Failure) and one.reason == "lost-mask"]
         if lost:
@@ -183,17 +184,6 @@ class Runner:
 
 
 @dataclass(frozen=True)
-class Masker:
-    """Hides what is protected in units; sent to worker processes."""
-
-    style: str
-    glossary: Glossary | None
-
-    def __call__(self, texts: Sequence[str]) -> list[Masked]:
-        return [mask(text, self.style, find_spans(text, self.glossary)) for text in texts]
-
-
-@dataclass(frozen=True)
 class Finisher:
     """Makes checked translations of the answers to the parts of units; sent to worker processes."""
 
@@ -224,11 +214,11 @@ class Finisher:
                 found.append(Failure("malformed", "the answer contains an unpaired surrogate", retry=True))
                 continue
             segment = Segment(text, whole, self.source, self.target)
-            if self.judges and masked and masked.parts == [text]:
-                # Only what leaves it a translation is looked for.
-                flags = [flag for name, one in CHECKS.items() if name not in FAILURES and (flag := one(segment))]
-            else:
-                flags = check(segment)
+            # What has been judged has passed these.
+            known = [*FAILURES] if self.judges and masked and masked.parts == [text] else []
+            if masked and not masked.spans and masked.style != "plain":
+                known.append("lost-spans")
+            flags = check(segment, but=known)
             own = ["split"] if self.again else [part.flags for part in answers]
             names = ",".join(filter(None, [*own, *(flag.name for flag in flags)]))
             found.append((None if self.trusted else failure(flags)) or Translation(whole, names))

@@ -39,6 +39,9 @@ def mask(text: str, style: str, spans: Sequence[Span]) -> Masked:
     spans = () if style == "plain" else tuple(spans)
     start, end = 0, len(text)
     first, last = 0, len(spans)
+    if not spans and style != "split" and not form.lookalike.search(text) and translatable(text, start, end, ()):
+        # So it is with most units.
+        return Masked(text, style, (), (Piece(form.escape(text), True),), ())
     if style == "split" or not translatable(text, start, end, _kept(spans)):
         return Masked(text, style, spans, tuple(_around(text, spans)), ())
     while first < last and _is_outer(spans[first]) and not text[start : spans[first].start].strip():
