@@ -16,6 +16,8 @@ from tests.support import elastic_node
 from tests.support.openai_server import Endpoint
 
 REPOSITORY = Path(__file__).parent.parent
+# Threads of models wait asleep. By default they spin, and take the processors from the other processes of pytest -n.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def require(what: str, present: bool, remedy: str) -> None:
