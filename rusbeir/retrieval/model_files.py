@@ -18,7 +18,6 @@ from rusbeir.datasets.fetching.hub import require_connection
 from rusbeir.datasets.formats.files import checksum_of
 from rusbeir.errors import BackendError, BadInput, RusbeirError, require
 from rusbeir.retrieval.models import Model, warn_once
-from rusbeir.retrieval.token_batches import is_out_of_memory
 from rusbeir.text import shorten
 
 PROMPTS_FILE = "config_sentence_transformers.json"
@@ -57,6 +56,13 @@ def fetch(model: Model) -> str:
     with explain_failure(model):
         download = importlib.import_module("huggingface_hub").snapshot_download
         return str(download(where, revision=revision, ignore_patterns=_OTHER_FRAMEWORKS))
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether a model failed for lack of memory, on any device."""
+    # Where cuBLAS finds no room for itself, torch has no error of that name.
+    signs = ("out of memory", "not enough memory", "can't allocate memory", "_STATUS_ALLOC_FAILED")
+    return any(sign in str(error) for sign in signs)
 
 
 def check_present(model: Model) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rusbeir.errors import BackendError, BadInput, require
-from rusbeir.retrieval.model_files import check_present
+from rusbeir.retrieval.model_files import check_present, is_out_of_memory
 from rusbeir.retrieval.models import Model
 from rusbeir.text import batched, shorten
 
@@ -212,13 +212,6 @@ class Devices:
 def _fetch(rows: Any) -> npt.NDArray[Any]:
     """A tensor on the processor; NumPy has no bfloat16."""
     return np.asarray((rows.float() if rows.dtype.itemsize < 4 else rows).cpu().numpy())
-
-
-def is_out_of_memory(error: Exception) -> bool:
-    """Whether a model failed for lack of memory, on any device."""
-    # Where cuBLAS finds no room for itself, torch has no error of that name.
-    signs = ("out of memory", "not enough memory", "can't allocate memory", "_STATUS_ALLOC_FAILED")
-    return any(sign in str(error) for sign in signs)
 
 
 def load_torch() -> Any:
