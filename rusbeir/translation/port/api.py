@@ -274,7 +274,8 @@ class PortJob:
             raise Incomplete(self._what_is_missing(found), report)
         made_by = (*self.plan.entries, *(entry for one in rounds for entry in one.entries))
         report |= self._publish(found, tuple({entry.signature: entry for entry in made_by}.values()))
-        finish_round(self.journal)
+        if rounds:
+            finish_round(self.journal)
         return report
 
     def _retry(self, retry: Retry) -> dict[str, int]:

@@ -140,21 +140,18 @@ class Plan:
     @cached_property
     def steps(self) -> tuple[CascadeStep, ...]:
         """Every level of every translator, in order."""
+        prefix = f"{name_round(self.round)} " if self.round else ""
         pairs = [(entry, level) for entry in self.entries for level in entry.capacity.levels]
         return tuple(
             CascadeStep(
                 entry=entry,
                 level=level,
                 number=number,
-                kind=f"{self._prefix}{number}:{level}",
+                kind=f"{prefix}{number}:{level}",
                 cut=Cutter(self.language, self.glossary, entry.capacity, level),
             )
             for number, (entry, level) in enumerate(pairs)
         )
-
-    @property
-    def _prefix(self) -> str:
-        return f"{name_round(self.round)} " if self.round else ""
 
     def tasks(
         self, texts: Iterable[str], step: CascadeStep, tell: Callable[[list[Piece]], object] = lambda pieces: None

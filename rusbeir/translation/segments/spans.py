@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
 from rusbeir.translation.segments.glossary import Glossary
@@ -16,7 +15,6 @@ from rusbeir.translation.segments.span_patterns import (
     Pair,
 )
 
-_SHORT_CHARS = 10_000
 _TRAILING = ".,;:!?'\"»”’*_…"
 _PAIR_CHARS = frozenset("<`$\\")
 _CHARS = _PAIR_CHARS.union(*(one.chars for one in SPAN_PATTERNS))
@@ -42,10 +40,6 @@ def find_spans(text: str, glossary: Glossary | None = None) -> tuple[Span, ...]:
     >>> [span.kind for span in find_spans("Give 5 mg/kg (https://a.org/b), <b>daily</b>.")]
     ['quantity', 'url', 'tag', 'tag']
     """
-    return _search_cached(text, glossary) if len(text) <= _SHORT_CHARS else _search(text, glossary)
-
-
-def _search(text: str, glossary: Glossary | None) -> tuple[Span, ...]:
     found: list[Span] = []
     chars = set(text.encode("utf-8", "surrogatepass").translate(None, _OTHER_BYTES).decode())
     tried: re.Pattern[str] | None = None
@@ -71,10 +65,6 @@ def _search(text: str, glossary: Glossary | None) -> tuple[Span, ...]:
         if not kept or span.start >= kept[-1].end:
             kept.append(span)
     return tuple(kept)
-
-
-_search_cached = lru_cache(maxsize=512)(_search)
-"""For the spans of a text, which are needed when it is sent and again when its answer is checked."""
 
 
 def _enclosed(pair: Pair, text: str) -> Iterator[Span]:
