@@ -96,7 +96,23 @@ def make(
         takes = ", ".join(sorted(known)) or "none"
         raise BadInput(f"The translator {chain} does not take the option {wrong[0]!r}. Its options are: {takes}.")
     pair = {name: tag for name, tag in (("source", source), ("target", target)) if tag is not None}
-    return tuple(_make_one(part, maker, given, pair) for part, maker in makers.items())
+    limits: dict[str, Any] = {option: value for option, value in given.items() if option in _LIMITS}
+    translators = []
+    for name, maker in makers.items():
+        taken: dict[str, Any] = {"name": name, **given, **pair}
+        if (row := find_preset(name)) is not None:
+            taken |= {"limits": row.limits, "capacity": row.capacity}
+        parameters = inspect.signature(maker).parameters
+        needed = [key for key, parameter in parameters.items() if key in _PAIR and parameter.default is parameter.empty]
+        if missing := [key for key in needed if key not in taken]:
+            raise BadInput(f"The translator {name} handles a single language pair: pass {' and '.join(missing)}.")
+        taken = {key: value for key, value in taken.items() if key in parameters}
+        made = maker(**taken)
+        if limits and "limits" in parameters:
+            # The translator's own limits are known once it is made.
+            made = maker(**{**taken, "limits": replace(made.limits, **limits)})
+        translators.append(made)
+    return tuple(translators)
 
 
 def select_options(name: str, options: TranslatorOptions) -> TranslatorOptions:
@@ -109,23 +125,6 @@ def options_of(maker: Callable[..., Translator]) -> set[str]:
     """The options of one translator: its parameters and, where limits are one of them, the fields of jobs.Limits."""
     parameters = inspect.signature(maker).parameters.keys()
     return {*(parameters - _SET_HERE - _PAIR), *(_LIMITS if "limits" in parameters else ())}
-
-
-def _make_one(
-    name: str, maker: Callable[..., Translator], given: Mapping[str, Any], pair: Mapping[str, str]
-) -> Translator:
-    taken: dict[str, Any] = {"name": name, **given, **pair}
-    if (row := find_preset(name)) is not None:
-        taken |= {"limits": row.limits, "capacity": row.capacity}
-    parameters = inspect.signature(maker).parameters
-    needed = [key for key, parameter in parameters.items() if key in _PAIR and parameter.default is parameter.empty]
-    if missing := [key for key in needed if key not in taken]:
-        raise BadInput(f"The translator {name} handles a single language pair: pass {' and '.join(missing)}.")
-    taken = {key: value for key, value in taken.items() if key in parameters}
-    made = maker(**taken)
-    limits = {option: value for option, value in given.items() if option in _LIMITS}
-    # The translator's own limits are known once it is made.
-    return maker(**{**taken, "limits": replace(made.limits, **limits)}) if limits and "limits" in parameters else made
 
 
 def _find(name: str) -> Callable[..., Translator]:

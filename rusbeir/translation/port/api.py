@@ -34,7 +34,7 @@ from rusbeir.translation.port.folder import (
 )
 from rusbeir.translation.port.output import ported_card
 from rusbeir.translation.port.plan import Plan, TranslatorEntry, Translators, make_entries
-from rusbeir.translation.port.retries import Retry, finish_round, read_rounds
+from rusbeir.translation.port.retries import Retry, finish_round
 from rusbeir.translation.port.runner import Tell, run_to_end, translate_pending
 from rusbeir.translation.segments.glossary import Glossary, read_glossary
 from rusbeir.translation.segments.segment import Piece
@@ -250,7 +250,7 @@ class PortJob:
             )
         )
         retried = self._retry(retry) if retry is not None else None
-        rounds = read_rounds(self.journal, self.plan)
+        rounds = self.plan.rounds(self.journal)
         found = output.summary(self.journal, self.plan, keep_untranslated=keep_untranslated, rounds=rounds)
         output.write_quality(self.out, self.journal, self.plan, found)
         report: Report = {
@@ -275,7 +275,7 @@ class PortJob:
         made_by = (*self.plan.entries, *(entry for one in rounds for entry in one.entries))
         report |= self._publish(found, tuple({entry.signature: entry for entry in made_by}.values()))
         if rounds:
-            finish_round(self.journal)
+            finish_round(self.journal, rounds[-1])
         return report
 
     def _retry(self, retry: Retry) -> dict[str, int]:

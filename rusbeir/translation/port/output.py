@@ -21,7 +21,7 @@ from rusbeir.jobs import Journal, TaskResult
 from rusbeir.storage import atomic_file
 from rusbeir.text import batched
 from rusbeir.translation.port.fields import Material, whole_documents
-from rusbeir.translation.port.plan import RETRIED, Plan, TranslatorEntry, count_rounds, open_rounds
+from rusbeir.translation.port.plan import RETRIED, Plan, TranslatorEntry
 from rusbeir.types import Card, Progress, canonical_line, fingerprint
 
 PAGE_DOCS = 500
@@ -127,15 +127,15 @@ def _count_passes(journal: Journal, plan: Plan) -> tuple[list[dict[str, Any]], i
     return rows, flagged
 
 
-def _read_retried(journal: Journal) -> dict[str, TaskResult]:
+def _read_retried(journal: Journal, plan: Plan) -> dict[str, TaskResult]:
     """The newest translation of each segment that was translated again."""
-    queues = open_rounds(journal, count_rounds(journal))
+    queues = [one.retried(journal) for one in plan.rounds(journal)]
     return {result.task.payload: result for queue in queues for result in queue.results("done")}
 
 
 def _find_flagged(journal: Journal, plan: Plan) -> Iterator[tuple[str, TaskResult]]:
     """The translations in use that have flags, each behind the signature of its translator."""
-    retried = _read_retried(journal)
+    retried = _read_retried(journal, plan)
     for step in plan.steps:
         for result in step.queue(journal).results("done", flagged=True):
             if result.task.payload not in retried:
@@ -166,7 +166,7 @@ def aligned_pairs(journal: Journal, plan: Plan) -> Iterator[tuple[str, str]]:
 
     Segments that were translated again come last.
     """
-    retried = _read_retried(journal)
+    retried = _read_retried(journal, plan)
     for step in plan.steps:
         for result in step.queue(journal).results("done"):
             if result.task.payload not in retried:

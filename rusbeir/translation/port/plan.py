@@ -140,8 +140,8 @@ class Plan:
     @cached_property
     def steps(self) -> tuple[CascadeStep, ...]:
         """Every level of every translator, in order."""
-        prefix = f"{name_round(self.round)} " if self.round else ""
         pairs = [(entry, level) for entry in self.entries for level in entry.capacity.levels]
+        prefix = f"{name_round(self.round)} " if self.round else ""
         return tuple(
             CascadeStep(
                 entry=entry,
@@ -152,6 +152,26 @@ class Plan:
             )
             for number, (entry, level) in enumerate(pairs)
         )
+
+    def rounds(self, journal: Journal) -> list[Plan]:
+        """The plan of each round of retries, the earliest first, its translators not at hand.
+
+        Raises BadInput for a damaged journal.
+        """
+        number = journal.get_meta(ROUNDS) or "0"
+        if not (number.isascii() and number.isdecimal() and len(number) < 6):
+            raise BadInput(
+                f"{journal.path}: The journal is damaged: its number of retries is {number[:20]!r}. Move it away to "
+                "start over, or restore a copy."
+            )
+        return [
+            replace(self, entries=read_entries(journal, name_translators(nth)), round=nth)
+            for nth in range(1, int(number) + 1)
+        ]
+
+    def retried(self, journal: Journal) -> TaskQueue:
+        """The new translations of a round of retries, one task for each whole segment."""
+        return TaskQueue(journal, name_round(self.round), RETRIED)
 
     def tasks(
         self, texts: Iterable[str], step: CascadeStep, tell: Callable[[list[Piece]], object] = lambda pieces: None
@@ -185,8 +205,8 @@ class Plan:
         keys = {text: task_key(kind, text) for pieces in cuts for text, sent in pieces if sent}
         results = step.queue(journal).answers(list(keys.values()))
         found: dict[str, str | None] = {text: results.get(key) for text, key in keys.items()}
-        if step.number == self.round == 0 and (rounds := count_rounds(journal)):
-            for queue in open_rounds(journal, rounds):
+        if step.number == self.round == 0:
+            for queue in (one.retried(journal) for one in self.rounds(journal)):
                 again = {task_key(queue.kind, text): text for text in found}
                 found.update({again[key]: answer for key, answer in queue.answers(list(again)).items()})
         if missing := [text for text, answer in found.items() if answer is None]:
@@ -223,26 +243,9 @@ def name_round(number: int) -> str:
     return f"retry {number}"
 
 
-def count_rounds(journal: Journal) -> int:
-    """How many rounds of retries a journal has. Raises BadInput for a damaged one."""
-    if (value := journal.get_meta(ROUNDS)) is None:
-        return 0
-    if not (value.isascii() and value.isdecimal() and len(value) < 6):
-        raise BadInput(
-            f"{journal.path}: The journal is damaged: its number of retries is {value[:20]!r}. Move it away to start "
-            "over, or restore a copy."
-        )
-    return int(value)
-
-
 def name_translators(number: int) -> str:
     """The name in a journal under which it has the translators of a round."""
     return f"{name_round(number)} {TRANSLATORS}"
-
-
-def open_rounds(journal: Journal, rounds: int) -> list[TaskQueue]:
-    """The new translations of each round, the earliest first."""
-    return [TaskQueue(journal, name_round(number), RETRIED) for number in range(1, rounds + 1)]
 
 
 def dump_entries(entries: Sequence[TranslatorEntry]) -> str:

@@ -7,7 +7,7 @@ A segment keeps its old translation until the new one is recorded.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ import orjson
 
 from rusbeir.datasets.formats.records import Place, read_jsonl
 from rusbeir.errors import BadInput, option
-from rusbeir.jobs import Attempt, Budget, Journal, Task, TaskQueue, task_key
+from rusbeir.jobs import Attempt, Budget, Journal, Task, task_key
 from rusbeir.storage import atomic_file
 from rusbeir.text import digest, shorten
 from rusbeir.translation.checks.checks import check
@@ -26,11 +26,9 @@ from rusbeir.translation.port.plan import (
     ROUNDS,
     Plan,
     TranslatorEntry,
-    count_rounds,
     dump_entries,
     name_round,
     name_translators,
-    read_entries,
 )
 from rusbeir.translation.port.runner import Tell, run_to_end, translate_pending
 from rusbeir.translation.segments.segment import Piece
@@ -81,11 +79,10 @@ class Retry:
         translation. Raises BadInput for a line that names no segment.
         """
         texts = find_segments(self.path, material, work)
-        number = self._open_round(journal, texts)
-        queue = TaskQueue(journal, name_round(number), RETRIED)
+        again = self._open_round(plan, journal, texts)
+        queue = again.retried(journal)
         journal.add(Task.of(queue.kind, text) for text in texts)
         pending = [task.payload for task in queue.unfinished()]
-        again = Plan(language=plan.language, glossary=plan.glossary, entries=self.entries, round=number)
         journal.add(again.tasks(pending, again.steps[0]))
         again.reset_missing(journal)
         run_to_end(
@@ -112,39 +109,24 @@ class Retry:
         changed = sum(before != after for _, before, after in changes)
         return {"changed": changed, "same": len(changes) - changed, "failed": len(pending) - len(changes)}
 
-    def _open_round(self, journal: Journal, texts: Sequence[str]) -> int:
-        """The number of the last round if it asks for the same and is not finished, else that of a new one."""
-        last = count_rounds(journal)
+    def _open_round(self, plan: Plan, journal: Journal, texts: Sequence[str]) -> Plan:
+        """The last round if it asks for the same and is not finished, else a new one."""
+        number = len(plan.rounds(journal))
         recipe = task_key(*texts, *(entry.signature for entry in self.entries)).hex()
-        if last and journal.get_meta(name_round(last)) == recipe:
-            return last
-        number = last + 1
-        names = dump_entries(self.entries)
-        journal.set_meta({ROUNDS: str(number), name_round(number): recipe, name_translators(number): names})
-        return number
+        if not number or journal.get_meta(name_round(number)) != recipe:
+            number += 1
+            names = dump_entries(self.entries)
+            journal.set_meta({ROUNDS: str(number), name_round(number): recipe, name_translators(number): names})
+        return replace(plan, entries=self.entries, round=number)
 
 
-def read_rounds(journal: Journal, plan: Plan) -> list[Plan]:
-    """The plan of each round, the earliest first, its translators not at hand."""
-    return [
-        Plan(
-            language=plan.language,
-            glossary=plan.glossary,
-            entries=read_entries(journal, name_translators(number)),
-            round=number,
-        )
-        for number in range(1, count_rounds(journal) + 1)
-    ]
-
-
-def finish_round(journal: Journal) -> None:
+def finish_round(journal: Journal, last: Plan) -> None:
     """Note that the dataset was written with the last round: the same segments can be asked for in a new one.
 
     A round that lacks answers stays open.
     """
-    last = count_rounds(journal)
-    if last and not TaskQueue(journal, name_round(last), RETRIED).size().pending:
-        journal.set_meta({name_round(last): ""})
+    if not last.retried(journal).size().pending:
+        journal.set_meta({name_round(last.round): ""})
 
 
 def find_segments(path: Path, material: Material, work: Path) -> list[str]:
