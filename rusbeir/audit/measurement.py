@@ -39,13 +39,15 @@ class BackTranslations:
     n_missing: int = 0
     """How many of the texts asked for so far have none."""
 
-    def find(self, texts: Sequence[str]) -> list[str]:
-        """The back-translation of each text; what has none stays as it is, and so does text without a letter."""
+    def add_to(self, records: Sequence[Record]) -> list[Task]:
+        """The records with their back-translations; what has none stays as it is, as does text without a letter."""
+        texts = [part.translation for record in records for part in record.segments]
         found = self.plan.translated(self.journal, texts)
         missing = [text for text, answer in zip(texts, found, strict=True) if answer is None]
         self.n_missing += len(missing)
         kept = iter(self.plan.translated(self.journal, missing, keep=True))
-        return [(next(kept) if answer is None else answer) or "" for answer in found]
+        back = iter([(next(kept) if answer is None else answer) or "" for answer in found])
+        return [Task(record, list(islice(back, len(record.segments)))) for record in records]
 
 
 class Task(NamedTuple):
@@ -90,7 +92,7 @@ def measure(
     Results come in the order of the records.
     """
     done = 0
-    tasks = _read_tasks(records, back)
+    tasks = (back.add_to(batch) if back else [Task(record, None) for record in batch] for batch in records.batches())
     if workers is not None:
         batches = workers.place(partial(_same, measurer)).in_order("__call__", tasks)
     else:
@@ -99,15 +101,6 @@ def measure(
         yield from batch
         done += sum(len(one.flags) for one in batch)
         progress("check segments", done, records.n_segments)
-
-
-def _read_tasks(records: RecordFile, back: BackTranslations | None) -> Iterator[list[Task]]:
-    for batch in records.batches():
-        if back is None:
-            yield [Task(record, None) for record in batch]
-        else:
-            found = iter(back.find([part.translation for record in batch for part in record.segments]))
-            yield [Task(record, list(islice(found, len(record.segments)))) for record in batch]
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ import orjson
 from rusbeir.audit.aligned import AlignedPort
 from rusbeir.audit.collapse import find_collapse, find_twins
 from rusbeir.audit.drift import find_drift
-from rusbeir.audit.gates import Gate, apply_gates, list_figures, refuse_unknown
+from rusbeir.audit.gates import Gate, list_figures, refuse_unknown
 from rusbeir.audit.integrity import compare_ids, measure_lengths
-from rusbeir.audit.measurement import Measurer, RecordFile, keep_records, measure
-from rusbeir.audit.report import PAGE, REPORT, SEGMENTS, TEXTS, describe_audit, write_measured, write_report
-from rusbeir.audit.segment_checks import CHECKS, AuditCheck, CheckedTexts, prepare_checks
+from rusbeir.audit.measurement import RecordFile, keep_records
+from rusbeir.audit.report import PAGE, REPORT, SEGMENTS, TEXTS, check_records, write_report
+from rusbeir.audit.segment_checks import CHECKS, AuditCheck
 from rusbeir.audit.tally import SHOWN
 from rusbeir.datasets.formats.beir import read_card
 from rusbeir.datasets.loading import ALL_SPLITS, LoadedSplits, load_splits, split_view
@@ -56,20 +56,10 @@ def check_published(
         refuse_unknown(gates, [*FIGURES, *list_figures(checks, translated_back=False, compared=False)])
     aligned = align(source, port, source_language, language, split, out, progress)
     with keep_records(aligned.records(), aligned.folder, progress) as records:
-        texts = CheckedTexts(languages=aligned.languages, pairs=records.pairs)
-        finders = prepare_checks(texts, checks)
-        measured = measure(records, None, Measurer(texts.languages, finders), processes, progress)
-        tally = write_measured(measured, aligned.folder)
+        report = check_records(records, aligned, checks, aligned.folder, processes=processes, progress=progress)
         integrity = check_integrity(aligned, records, progress)
-    report = {
-        **describe_audit(aligned),
-        **tally.summary(finders),
-        "reference": None,
-        "round_trip": None,
-        "integrity": integrity,
-    }
-    report["gates"] = apply_gates(gates, report) if gates else None
-    write_report(report, aligned.folder)
+    report |= {"reference": None, "round_trip": None, "integrity": integrity}
+    write_report(report, gates, aligned.folder)
     return report
 
 

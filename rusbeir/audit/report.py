@@ -8,11 +8,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import orjson
 
@@ -20,7 +20,7 @@ from rusbeir import __version__
 from rusbeir.audit import scores
 from rusbeir.audit.aligned import QA, AlignedPort, open_port
 from rusbeir.audit.gates import Gate, apply_gates, list_figures, refuse_unknown
-from rusbeir.audit.measurement import BackTranslations, Measured, Measurer, keep_records, measure
+from rusbeir.audit.measurement import BackTranslations, Measurer, RecordFile, keep_records, measure
 from rusbeir.audit.reference import compare_port, open_reference
 from rusbeir.audit.retrieval_round_trip import RoundTrip, open_round_trip
 from rusbeir.audit.segment_checks import CHECKS, AuditCheck, CheckedTexts, prepare_checks
@@ -33,6 +33,9 @@ from rusbeir.translation.port.api import translate_texts
 from rusbeir.translation.port.runner import Tell
 from rusbeir.translation.translator import Translator
 from rusbeir.types import Progress, silent
+
+if TYPE_CHECKING:
+    from rusbeir.cluster import Workers
 
 REPORT, PAGE, TEXTS, SEGMENTS = "report.json", "report.html", "texts.jsonl", "segments.jsonl"
 
@@ -97,48 +100,46 @@ def check_port(
             )
             plan, journal = stack.enter_context(translation)
             back = BackTranslations(journal=journal, plan=plan)
-        texts = CheckedTexts(languages=port.languages, pairs=records.pairs, translated_back=back is not None)
-        finders = prepare_checks(texts, checks)
         trip = stack.enter_context(open_round_trip(port)) if back and round_trip else None
-        qa = port.folder / QA
-        measured = measure(records, back, Measurer(texts.languages, finders), processes, progress, workers)
-        tally = write_measured(measured, qa, trip)
+        report = check_records(
+            records, port, checks, port.folder / QA, back=back, trip=trip, processes=processes, workers=workers,
+            progress=progress,
+        )  # fmt: skip
     if back is not None and back.n_missing:
-        tell(f"{back.n_missing:,} of {tally.n_segments:,} segments have no back-translation; they count as they are.")
-    report = {
-        **describe_audit(port, back),
-        **tally.summary(finders),
-        "reference": compare_port(port, other, processes=processes, progress=progress) if other else None,
-        "round_trip": trip.measure(progress) if trip else None,
-    }
-    report["gates"] = apply_gates(gates, report) if gates else None
-    write_report(report, qa)
+        n = report["n_segments"]
+        tell(f"{back.n_missing:,} of {n:,} segments have no back-translation; they count as they are.")
+    report["reference"] = compare_port(port, other, processes=processes, progress=progress) if other else None
+    report["round_trip"] = trip.measure(progress) if trip else None
+    write_report(report, gates, port.folder / QA)
     return report
 
 
-def write_measured(measured: Iterable[Measured], folder: Path, trip: RoundTrip | None = None) -> Tally:
-    """Write what was found out about each record to texts.jsonl and segments.jsonl in the folder, and sum it up."""
+def check_records(
+    records: RecordFile,
+    port: AlignedPort,
+    checks: Mapping[str, AuditCheck],
+    folder: Path,
+    *,
+    back: BackTranslations | None = None,
+    trip: RoundTrip | None = None,
+    processes: int | None,
+    workers: Workers | None = None,
+    progress: Progress,
+) -> dict[str, Any]:
+    """Check all records, and write what was found out about each to texts.jsonl and segments.jsonl in the folder.
+
+    Returns the keys of a report that say what was audited and what all of it amounts to.
+    """
+    texts = CheckedTexts(languages=port.languages, pairs=records.pairs, translated_back=back is not None)
+    finders = prepare_checks(texts, checks)
     tally = Tally()
     with atomic_file(folder / TEXTS) as text_file, atomic_file(folder / SEGMENTS) as segment_file:
-        for one in measured:
+        for one in measure(records, back, Measurer(texts.languages, finders), processes, progress, workers):
             text_file.write(one.row)
             segment_file.writelines(one.segment_rows)
             tally.add(one)
             if trip is not None:
                 trip.add(one)
-    return tally
-
-
-def write_report(report: Mapping[str, Any], folder: Path) -> None:
-    """Write a report to report.json and report.html in the folder."""
-    with atomic_file(folder / REPORT) as file:
-        file.write(orjson.dumps(report, option=orjson.OPT_INDENT_2) + b"\n")
-    with atomic_file(folder / PAGE) as file:
-        file.write(template_environment().get_template("report.html.j2").render(report=report).encode())
-
-
-def describe_audit(port: AlignedPort, back: BackTranslations | None = None) -> dict[str, Any]:
-    """The keys of a report that say what was audited."""
     card = port.dataset.card
     return {
         "version": __version__,
@@ -151,7 +152,17 @@ def describe_audit(port: AlignedPort, back: BackTranslations | None = None) -> d
         "translators": [row["signature"] for row in card.provenance.get("translators", [])],
         "back_translators": [entry.signature for entry in back.plan.entries] if back else [],
         "signatures": {name: scores.signature(name) for name in ("chrF", "chrF++")} if back else {},
+        **tally.summary(finders),
     }
+
+
+def write_report(report: dict[str, Any], gates: Sequence[Gate], folder: Path) -> None:
+    """Apply the gates to a report, and write it to report.json and report.html in the folder."""
+    report["gates"] = apply_gates(gates, report) if gates else None
+    with atomic_file(folder / REPORT) as file:
+        file.write(orjson.dumps(report, option=orjson.OPT_INDENT_2) + b"\n")
+    with atomic_file(folder / PAGE) as file:
+        file.write(template_environment().get_template("report.html.j2").render(report=report).encode())
 
 
 def read_report(port: AlignedPort) -> dict[str, Any]:

@@ -86,14 +86,6 @@ def find_empty(segment: Segment) -> Flag | None:
     return checks.empty(segment) if segment.answer.strip() else Flag("empty", "there is no translation")
 
 
-@dataclass(frozen=True)
-class LengthCheck:
-    """Finds translations that are far longer or shorter than is usual in the same texts."""
-
-    def prepare(self, texts: CheckedTexts) -> Finder:
-        return LengthFinder(usual_lengths(texts.pairs()))
-
-
 class Bounds(NamedTuple):
     """Ratios of length, translation to source in characters, between which a translation is like the others."""
 
@@ -106,9 +98,13 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True)
 class LengthFinder:
-    """Flags translations whose length is outside the bounds; none where there are no bounds."""
+    """Flags translations far longer or shorter than is usual in the same texts; none where there are no bounds."""
 
     bounds: Bounds | None
+
+    @classmethod
+    def prepare(cls, texts: CheckedTexts) -> LengthFinder:
+        return cls(usual_lengths(texts.pairs()))
 
     def figures(self) -> dict[str, float] | None:
         return self.bounds._asdict() if self.bounds else None
@@ -150,21 +146,25 @@ def usual_lengths(pairs: Iterable[tuple[str, str]]) -> Bounds | None:
 
 
 @dataclass(frozen=True)
-class CopyCheck:
-    """Finds texts that were not translated; those with capitals, as in headlines, where other texts show it."""
-
-    def prepare(self, texts: CheckedTexts) -> Finder:
-        return CopyFinder(*count_kept_words(texts.pairs()))
-
-
-@dataclass(frozen=True)
 class CopyFinder:
-    """Flags copies of the source, unless their words may be names: words that stay the same in other texts, too."""
+    """Flags texts that were not translated; those with capitals, as in headlines, where other texts show it.
+
+    Else their words may be names: words that stay the same in other texts, too.
+    """
 
     met: NDArray[np.uint32]
     """How many sources have a word, by its hash."""
     kept: NDArray[np.uint32]
     """In how many of them the translation has it as well."""
+
+    @classmethod
+    def prepare(cls, texts: CheckedTexts) -> CopyFinder:
+        met, kept = (np.zeros(_BUCKETS, dtype=np.uint32) for _ in range(2))
+        for source, translation in islice(texts.pairs(), MAX_PAIRS):
+            words = _hash_words(source)
+            met[list(words)] += 1
+            kept[list(words & _hash_words(translation))] += 1
+        return cls(met, kept)
 
     def __call__(self, segments: Sequence[CheckedSegment]) -> list[Flag | None]:
         return [checks.untranslated(one.segment) or self._find(one.segment) for one in segments]
@@ -188,16 +188,6 @@ _BUCKETS = 1 << 20
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
 
 
-def count_kept_words(pairs: Iterable[tuple[str, str]]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """How many sources have a word, and how many of their translations have it too, uint32 by a word's hash."""
-    met, kept = (np.zeros(_BUCKETS, dtype=np.uint32) for _ in range(2))
-    for source, translation in islice(pairs, MAX_PAIRS):
-        words = _hash_words(source)
-        met[list(words)] += 1
-        kept[list(words & _hash_words(translation))] += 1
-    return met, kept
-
-
 def _hash_words(text: str) -> set[int]:
     return {zlib.crc32(word.casefold().encode("utf-8", "surrogatepass")) % _BUCKETS for word in _LETTERS.findall(text)}
 
@@ -207,8 +197,8 @@ EMPTY = "empty"
 CHECKS: Mapping[str, AuditCheck] = {
     **{name: SegmentCheck(check) for name, check in checks.CHECKS.items()},
     EMPTY: SegmentCheck(find_empty),
-    "untranslated": CopyCheck(),
-    "length": LengthCheck(),
+    "untranslated": CopyFinder,
+    "length": LengthFinder,
 }
 """All checks of the audit, by the names of their flags."""
 

@@ -282,19 +282,17 @@ class TantivySearcher:
         common = [clause for clause in clauses if clause.common]
         if not common or not rarer:
             return self.searcher.search(_any_of(clauses), limit, count=False).hits
-        found = self.searcher.search(_plus(tantivy.Occur.Must, rarer, common), limit, count=False).hits
+        found = self.searcher.search(_any_of(rarer, common, tantivy.Occur.Must), limit, count=False).hits
         if len(found) == limit and found[-1][0] > sum(clause.most for clause in common) * (1 + 1e-6):
             return found
-        return self.searcher.search(_plus(tantivy.Occur.Should, rarer, common), limit, count=False).hits
+        return self.searcher.search(_any_of(rarer, common), limit, count=False).hits
 
 
-def _any_of(clauses: list[_Clause]) -> tantivy.Query:
-    return tantivy.Query.boolean_query([(tantivy.Occur.Should, clause.query) for clause in clauses])
-
-
-def _plus(occur: tantivy.Occur, rarer: list[_Clause], common: list[_Clause]) -> tantivy.Query:
+def _any_of(
+    rarer: list[_Clause], common: Sequence[_Clause] = (), occur: tantivy.Occur = tantivy.Occur.Should
+) -> tantivy.Query:
     """The documents of any clause (Should), or of any rarer one (Must), scored by the sum of all."""
-    query = _any_of(rarer)
+    query = tantivy.Query.boolean_query([(tantivy.Occur.Should, clause.query) for clause in rarer])
     for clause in common:
         query = tantivy.Query.boolean_query([(occur, query), (tantivy.Occur.Should, clause.query)])
     return query
