@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from rusbeir.evaluation.significance import Floats
 
@@ -47,8 +46,15 @@ def tau_ap(reference: Floats, other: Floats) -> Floats:
 
 def spearman(first: Floats, second: Floats) -> Floats:
     """Spearman's rho, [...]: the correlation of the ranks, tied systems sharing a rank; 0 where either ties all."""
+    from scipy.stats import rankdata  # most of a second
+
     one, other = (rankdata(values, axis=-1) - (values.shape[-1] + 1) / 2 for values in (first, second))
     return _divide((one * other).sum(axis=-1), np.sqrt((one**2).sum(axis=-1) * (other**2).sum(axis=-1)))
+
+
+def rank(means: Floats) -> list[int]:
+    """The rank of each system, 1 for the highest mean; tied systems share the best of their ranks."""
+    return [int(place) + 1 for place in np.searchsorted(np.sort(-means), -means)]
 
 
 def draw_systems(n_systems: int, samples: int, seed: int) -> NDArray[np.int64]:

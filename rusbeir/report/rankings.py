@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 
 from rusbeir.errors import BadInput, unknown
-from rusbeir.evaluation.rankings import count_queries_needed, kendall, spearman, tau_ap
+from rusbeir.evaluation.rankings import count_queries_needed, kendall, rank, spearman, tau_ap
 from rusbeir.evaluation.significance import Figure, Floats, resample_means
 from rusbeir.report.results import Result, read_results
 
@@ -133,11 +132,10 @@ def _of_dataset(name: str, found: Sequence[Result]) -> list[Result]:
 
 
 def _rank(names: Sequence[str], first: Floats, second: Floats) -> tuple[RankedSystem, ...]:
-    ranks = [rankdata(-means, method="min").astype(int).tolist() for means in (first, second)]
-    rows = zip(names, first.tolist(), second.tolist(), *ranks, strict=True)
+    rows = zip(names, first.tolist(), second.tolist(), rank(first), rank(second), strict=True)
     ranked = [
-        RankedSystem(system=name, first=one, second=other, rank_first=rank, rank_second=rank_there)
-        for name, one, other, rank, rank_there in rows
+        RankedSystem(system=name, first=one, second=other, rank_first=place, rank_second=place_there)
+        for name, one, other, place, place_there in rows
     ]
     return tuple(sorted(ranked, key=lambda one: one.rank_first))
 

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 
 from rusbeir.datasets.formats.records import read_tsv
 from rusbeir.errors import BadInput, option
-from rusbeir.evaluation.rankings import draw_systems, kendall, tau_ap
+from rusbeir.evaluation.rankings import draw_systems, kendall, rank, tau_ap
 from rusbeir.evaluation.significance import Figure, Floats, resample_means
 from rusbeir.report.rankings import MIN_SYSTEMS, find_reversals
 from rusbeir.report.task_scores import TaskScores, find_task, read_task_scores
@@ -170,7 +169,7 @@ def _compare(original: TaskScores, port: TaskScores, systems: Sequence[str], gap
     means = [np.array([task.means[name] for name in systems]) for task in (original, port)]
     drawn, n_queries = _draw(original, port, systems, means, seed)
     tau, ap = (Figure.of(correlate(*means), correlate(*drawn)) for correlate in (kendall, tau_ap))
-    ranks = [rankdata(-side, method="min").astype(int).tolist() for side in means]
+    ranks = [rank(side) for side in means]
     moved = sorted(range(len(systems)), key=lambda place: -abs(ranks[0][place] - ranks[1][place]))
     return TaskValidity(
         original=original.task,
