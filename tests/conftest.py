@@ -55,6 +55,17 @@ def _data_folder() -> Path | None:
     return None
 
 
+@pytest.fixture
+def one_torch_thread():
+    """With other numbers of threads, kernels differ in the last bits."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of real data: xquad/, cocktail/ and wmt22-en-ru/."""

@@ -11,6 +11,7 @@ import typer
 
 from rusbeir import __version__
 from rusbeir.cli import options, output
+from rusbeir.errors import BadInput, option
 
 
 def bench(
@@ -67,6 +68,8 @@ def bench(
     from rusbeir.experiment import ROWS, bench_all
 
     names = check_measures(measure or DEFAULT_MEASURES)
+    if dry_run and on is not None:
+        raise BadInput(f"--dry-run times systems on this machine: leave out {option('on')}.")
     if dry_run:
         _dry_run(
             datasets, system or ["bm25"], as_json=as_json, engine=options.engine_at(engine, es_url), language=lang,

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from rusbeir.errors import BadInput, require, require_version
 from rusbeir.retrieval import model_files
-from rusbeir.retrieval.dense.encoder import Vectors, collect, stack
+from rusbeir.retrieval.dense.encoder import Vectors, collect, gather
 from rusbeir.retrieval.dense.sentence_transformers import MODELS_IN_MEMORY, load_transformer
 from rusbeir.retrieval.models import Model
 from rusbeir.retrieval.rerank.reranker import score_alone
@@ -21,6 +22,7 @@ from rusbeir.retrieval.sparse.encoder import Weights
 from rusbeir.retrieval.token_batches import (
     Devices,
     Keep,
+    Places,
     Tokens,
     check_runnable,
     copy_to,
@@ -73,7 +75,8 @@ class BgeM3:
         def read(chunk: list[str]) -> Any:
             return tokenizer(chunk, truncation=True, max_length=max_tokens)
 
-        return tokenize(read, texts, tokenizer, max_tokens, queries=queries)
+        batch_tokens = self._m3.devices.batch_tokens
+        return tokenize(read, texts, tokenizer, max_tokens, batch_tokens=batch_tokens, queries=queries)
 
     @property
     def _precision(self) -> str:
@@ -122,6 +125,42 @@ class BgeM3:
             done,
             lambda device, _, features: self._m3.compute(device, features, "sparse").squeeze(-1),
             lambda places, weights: keep(places, self._weigh(tokens, places.tolist(), weights)),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairTokens:
+    """Pairs as two models, or one, read them apart."""
+
+    queries: Tokens
+    documents: Tokens
+    query_of: npt.NDArray[np.int64]
+    """Of each document, the place of its query."""
+
+    @property
+    def over_length(self) -> Sequence[bool]:
+        """Which pairs have a side that was cut."""
+        of_queries, of_documents = np.array(self.queries.over_length), np.array(self.documents.over_length)
+        found: list[bool] = (of_documents | of_queries[self.query_of]).tolist()
+        return found
+
+    def batches(self) -> Iterator[Places]:
+        """The places of each batch of documents."""
+        return self.documents.batches()
+
+    def take(self, places: Places) -> PairTokens:
+        """Those pairs alone."""
+        queries, query_of = np.unique(self.query_of[places], return_inverse=True)
+        return PairTokens(queries=self.queries.take(queries), documents=self.documents.take(places), query_of=query_of)
+
+    @classmethod
+    def join(cls, parts: Sequence[PairTokens]) -> PairTokens:
+        """The pairs of several parts as one."""
+        before = np.cumsum([0, *(len(part.queries.over_length) for part in parts[:-1])])
+        return cls(
+            queries=Tokens.join([part.queries for part in parts]),
+            documents=Tokens.join([part.documents for part in parts]),
+            query_of=np.concatenate([part.query_of + first for part, first in zip(parts, before, strict=True)]),
         )
 
 
@@ -180,28 +219,29 @@ class BgeM3Reranker(BgeM3):
         """One score per document."""
         return score_alone(self, query, documents)
 
-    def score_pool(
-        self, pairs: Sequence[tuple[str, str]], keep: Callable[[Sequence[int], Any, Sequence[bool]], None]
-    ) -> None:
-        """Call keep(places, scores, truncated) for each batch of pairs; a query is read once."""
-        queries = list(dict.fromkeys(query for query, _ in pairs))
-        of_queries = self._read(queries, queries=True)
-        of_documents = self._read([document for _, document in pairs], queries=False)
-        number = {query: place for place, query in enumerate(queries)}
-        query_of = np.array([number[query] for query, _ in pairs])
+    def tokenize_pairs(self, pairs: Iterable[tuple[str, str]]) -> PairTokens:
+        """What the model reads of each document and, once, of each query."""
+        number: dict[str, int] = {}
+        query_of: list[int] = []
 
-        def hand_over(places: Any, scores: Any) -> None:
-            cut = [of_documents.over_length[at] or of_queries.over_length[query_of[at]] for at in places]
-            keep(places.tolist(), scores, cut)
+        def documents() -> Iterator[str]:
+            for query, document in pairs:
+                query_of.append(number.setdefault(query, len(number)))
+                yield document
 
+        of_documents = self._read(documents(), queries=False)
+        of_queries = self._read(number, queries=True)
+        return PairTokens(queries=of_queries, documents=of_documents, query_of=np.array(query_of, np.int64))
+
+    def score_tokens(self, tokens: PairTokens, keep: Keep) -> None:
+        """Call keep(places, scores) for each batch of pairs."""
+        of_queries, of_documents, query_of = tokens.queries, tokens.documents, tokens.query_of
         if self.mode == "sparse":
-            parts: list[tuple[Any, Weights]] = []
-            self._weights_of(of_queries, frozenset(), lambda places, weights: parts.append((places, weights)))
-            weights = stack([part for _, part in parts])[np.argsort(np.concatenate([places for places, _ in parts]))]
+            weights = gather(partial(self._weights_of, of_queries, frozenset()))
             self._weights_of(
                 of_documents,
                 frozenset(),
-                lambda places, found: hand_over(places, (found * weights[query_of[places]]).sum(axis=1)),
+                lambda places, found: keep(places, (found * weights[query_of[places]]).sum(axis=1)),
             )
             return
         vectors: dict[int, Any] = {}
@@ -230,7 +270,7 @@ class BgeM3Reranker(BgeM3):
             lambda device, _, features: self._m3.compute(device, features, "colbert"),
             keep_vectors,
         )
-        self._m3.devices.run(of_documents, frozenset(), compute, hand_over)
+        self._m3.devices.run(of_documents, frozenset(), compute, keep)
 
     @property
     def truncation(self) -> str:

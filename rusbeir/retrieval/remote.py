@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import math
-from collections.abc import Sequence
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence, Set
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, is_dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -13,9 +17,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rusbeir.cluster import Placed, Workers
-from rusbeir.retrieval.dense.encoder import Encoder, Vectors
-from rusbeir.retrieval.rerank.reranker import Pointwise, Reranker
+from rusbeir.retrieval.dense.encoder import Encoder, EncodesPools, Vectors, collect, gather
+from rusbeir.retrieval.rerank.reranker import Pointwise, Reranker, ScoresPools, score_alone
 from rusbeir.retrieval.system import check_available
+from rusbeir.retrieval.token_batches import CHUNK_TEXTS
+from rusbeir.text import batched
 
 T = TypeVar("T")
 
@@ -23,41 +29,32 @@ LEAST_TEXTS = 8
 """Fewer are not worth a call of their own."""
 MOST_TEXTS = 1024
 """Of one call: what a worker that dies has computed in vain."""
+PIECE_SECONDS = 2.0
+"""Of a pool's batches that go to a worker in one call."""
+CALLS_AT_ONCE = 2
+"""Pieces of a pool that a worker has: one that it computes, and one that waits there."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RemoteEncoder:
-    """An encoder whose texts are shared out among workers."""
+    """An encoder whose blocks of texts go to workers whole, so that they answer what this process would compute."""
 
     signature: str
     placed: Placed
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
         """float32 [n, dim], rows L2-normalised, in the order of the texts."""
-        return np.concatenate(self._share("encode_queries", texts))
+        vectors: Vectors = self.placed.submit("encode_queries", texts).result()
+        return vectors
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
         """float32 [n, dim], rows L2-normalised, in the order of the texts."""
-        return np.concatenate(self._share("encode_documents", texts))
+        vectors: Vectors = self.placed.submit("encode_documents", texts).result()
+        return vectors
 
-    def _share(self, method: str, texts: Sequence[str]) -> list[Any]:
-        futures = [self.placed.submit(method, part) for part in share(texts, len(self.placed.workers))]
-        return [future.result() for future in futures]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RemoteReranker:
-    """A reranker whose documents are shared out among workers, or lists where a score depends on all of a list."""
-
-    signature: str
-    pointwise: bool
-    placed: Placed
-
-    def score(self, query: str, documents: Sequence[str]) -> list[float]:
-        """One number per document, in their order."""
-        parts = share(documents, len(self.placed.workers)) if self.pointwise else [documents]
-        futures = [self.placed.submit("score", query, part) for part in parts]
-        return [score for future in futures for score in future.result()]
+    def encode_blocks(self, blocks: Iterable[Sequence[str]], *, queries: bool) -> Iterator[Any]:
+        """What they return for each block, in their order."""
+        return self.placed.in_order("encode_queries" if queries else "encode_documents", blocks)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +67,22 @@ class TruncatingEncoder(RemoteEncoder):
 
     def count_truncated(self, texts: Sequence[str]) -> int:
         """How many of the documents are longer than the model reads at once."""
-        return sum(self._share("count_truncated", texts))
+        return sum(_share(self.placed, "count_truncated", texts))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoteReranker:
+    """A reranker whose documents are shared out among workers, or lists where a score depends on all of a list."""
+
+    signature: str
+    pointwise: bool
+    placed: Placed
+
+    def score(self, query: str, documents: Sequence[str]) -> list[float]:
+        """One number per document, in their order."""
+        if not self.pointwise:
+            return list(self.placed.submit("score", query, documents).result())
+        return [score for part in _share(self.placed, "score", documents, query) for score in part]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,20 +95,165 @@ class TruncatingReranker(RemoteReranker):
 
     def are_truncated(self, query: str, documents: Sequence[str]) -> list[bool]:
         """For each document, whether it and the query are longer than the model reads at once."""
-        futures = [
-            self.placed.submit("are_truncated", query, part) for part in share(documents, len(self.placed.workers))
-        ]
-        return [cut for future in futures for cut in future.result()]
+        return [cut for part in _share(self.placed, "are_truncated", documents, query) for cut in part]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemotePools:
+    """What encoders and rerankers of pools share: workers tokenise texts, and get tokens back in whole batches.
+
+    So they compute the batches that this process would, and no vector depends on who computed it.
+    """
+
+    signature: str
+    placed: Placed
+
+    @property
+    def truncation(self) -> str:
+        return str(self.placed.submit("truncation").result())
+
+    def read(self, items: Iterable[Any], method: str) -> Any:
+        """The tokens of all texts, or pairs, by that method of a worker."""
+        parts = list(self.placed.in_order(method, batched(items, CHUNK_TEXTS)))
+        return type(parts[0]).join(parts)
+
+    def compute(self, tokens: Any, done: Set[int], keep: Callable[[Any, Any], None]) -> None:
+        """Call keep(places, rows) for batches that are not done, as many at a time as take about PIECE_SECONDS."""
+        batches = deque(batch for batch in tokens.batches() if not done >= set(batch.tolist()))
+        most = CALLS_AT_ONCE * len(self.placed.workers)
+        flying: dict[Future[Any], Any] = {}
+        size = 1
+        try:
+            while batches or flying:
+                while batches and len(flying) < most:
+                    # The last pieces are small, so that no worker waits long for another.
+                    n_batches = min(size, max(1, len(batches) // most))
+                    piece = np.concatenate([batches.popleft() for _ in range(n_batches)])
+                    flying[self.placed.submit("compute", tokens.take(piece), n_batches)] = piece
+                for future in wait(flying, return_when=FIRST_COMPLETED).done:
+                    piece = flying.pop(future)
+                    rows, batch_seconds = future.result()
+                    keep(piece, rows)
+                    size = max(1, int(PIECE_SECONDS / batch_seconds))
+        finally:
+            for future in flying:
+                future.cancel()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolEncoder(RemotePools):
+    """An encoder of pools."""
+
+    def tokenize(self, texts: Iterable[str], *, queries: bool) -> Any:
+        """What the model reads of each text."""
+        return self.read(texts, "tokenize_queries" if queries else "tokenize_documents")
+
+    def encode_tokens(self, tokens: Any, done: Set[int], keep: Callable[[Any, Any], None]) -> None:
+        """Call keep(places, rows) for batches that are not done."""
+        self.compute(tokens, done, keep)
+
+    def encode_queries(self, texts: Sequence[str]) -> Any:
+        """A row for each text."""
+        return collect(self, self.tokenize(texts, queries=True))
+
+    def encode_documents(self, texts: Sequence[str]) -> Any:
+        """A row for each text."""
+        return collect(self, self.tokenize(texts, queries=False))
+
+    def count_truncated(self, texts: Sequence[str]) -> int:
+        """How many of the documents are longer than the model reads at once."""
+        return sum(_share(self.placed, "count_truncated", texts))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolReranker(RemotePools):
+    """A reranker of pools."""
+
+    pointwise: bool = True
+
+    def tokenize_pairs(self, pairs: Iterable[tuple[str, str]]) -> Any:
+        """What the model reads of each pair."""
+        return self.read(pairs, "tokenize_pairs")
+
+    def score_tokens(self, tokens: Any, keep: Callable[[Any, Any], None]) -> None:
+        """Call keep(places, scores) for all batches."""
+        self.compute(tokens, frozenset(), keep)
+
+    def score(self, query: str, documents: Sequence[str]) -> list[float]:
+        """One number per document, in their order."""
+        return score_alone(self, query, documents)
+
+    def are_truncated(self, query: str, documents: Sequence[str]) -> list[bool]:
+        """For each document, whether it and the query are longer than the model reads at once."""
+        return list(self.placed.submit("are_truncated", query, documents).result())
+
+
+class PoolServer:
+    """A model of pools on a worker: one thread tokenises while another computes, as where there is no cluster."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._tokenizing, self._computing = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+        self._loaded: Future[Any] | None = None
+        self.signature = model.signature
+
+    @property
+    def truncation(self) -> Awaitable[str]:
+        return self._read(lambda: str(self._model.truncation))
+
+    def tokenize_queries(self, texts: list[str]) -> Awaitable[Any]:
+        return self._read(partial(self._model.tokenize, texts, queries=True))
+
+    def tokenize_documents(self, texts: list[str]) -> Awaitable[Any]:
+        return self._read(partial(self._model.tokenize, texts, queries=False))
+
+    def tokenize_pairs(self, pairs: list[tuple[str, str]]) -> Awaitable[Any]:
+        return self._read(partial(self._model.tokenize_pairs, pairs))
+
+    def count_truncated(self, texts: Sequence[str]) -> Awaitable[int]:
+        return self._read(partial(self._model.count_truncated, texts))
+
+    def are_truncated(self, query: str, documents: Sequence[str]) -> Awaitable[list[bool]]:
+        return self._read(partial(self._model.are_truncated, query, documents))
+
+    async def compute(self, tokens: Any, n_batches: int) -> tuple[Any, float]:
+        """The rows of the tokens, in their order, and the seconds of a batch."""
+        if self._loaded is None:
+            # Both threads would load the model.
+            self._loaded = self._tokenizing.submit(self._load)
+        await asyncio.wrap_future(self._loaded)
+        return await asyncio.wrap_future(self._computing.submit(self._compute, tokens, n_batches))
+
+    def _read(self, read: Callable[[], T]) -> Awaitable[T]:
+        return asyncio.wrap_future(self._tokenizing.submit(read))
+
+    def _load(self) -> None:
+        if isinstance(self._model, EncodesPools):
+            self._model.tokenize([""], queries=False)
+        else:
+            self._model.tokenize_pairs([("", "")])
+
+    def _compute(self, tokens: Any, n_batches: int) -> tuple[Any, float]:
+        began = time.perf_counter()
+        if isinstance(self._model, EncodesPools):
+            rows = collect(self._model, tokens)
+        else:
+            rows = gather(partial(self._model.score_tokens, tokens))
+        return rows, (time.perf_counter() - began) / n_batches
 
 
 def place_encoder(workers: Workers, encoder: Encoder) -> Encoder:
     """The encoder on the workers, each of which makes it and finds its model before anything is encoded."""
+    if isinstance(encoder, EncodesPools):
+        return PoolEncoder(signature=encoder.signature, placed=_place(workers, encoder, pools=True))
     kind = TruncatingEncoder if _reports(encoder) else RemoteEncoder
     return kind(signature=encoder.signature, placed=_place(workers, encoder))
 
 
 def place_reranker(workers: Workers, reranker: Reranker) -> Reranker:
     """The same of a reranker."""
+    if isinstance(reranker, ScoresPools):
+        return PoolReranker(signature=reranker.signature, placed=_place(workers, reranker, pools=True))
     kind = TruncatingReranker if _reports(reranker) else RemoteReranker
     pointwise = isinstance(reranker, Pointwise) and reranker.pointwise
     return kind(signature=reranker.signature, pointwise=pointwise, placed=_place(workers, reranker))
@@ -118,13 +275,21 @@ def share(texts: Sequence[str], workers: int) -> list[Sequence[str]]:
     return [texts[start:end] for start, end in pairwise(ends)]
 
 
-def _place(workers: Workers, model: Any) -> Placed:
+def _share(placed: Placed, method: str, texts: Sequence[str], *before: Any) -> list[Any]:
+    """What the method returns for parts of the texts, in their order."""
+    futures = [placed.submit(method, *before, part) for part in share(texts, len(placed.workers))]
+    return [future.result() for future in futures]
+
+
+def _place(workers: Workers, model: Any, *, pools: bool = False) -> Placed:
     # Without a model that this process has loaded. What a user's module makes, workers make again.
     bare = replace(model) if is_dataclass(model) and not isinstance(model, type) else model
-    return workers.place(partial(_find, bare), signature=model.signature)
+    # With pools, one call tokenises while another computes.
+    at_once = CALLS_AT_ONCE if pools else 1
+    return workers.place(partial(_find, bare, pools), signature=model.signature, at_once=at_once)
 
 
-def _find(model: T) -> T:
+def _find(model: Any, pools: bool) -> Any:
     """The encoder or reranker on a worker, if its model is there."""
     check_available(model)
-    return model
+    return PoolServer(model) if pools else model

@@ -8,8 +8,8 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,8 @@ class Tokens:
     """Whether they are filled in front."""
     over_length: Sequence[bool]
     """Which texts were cut."""
+    batch_tokens: int
+    """Of a batch on the device that the model is on, padding included."""
     shared: Mapping[str, Any] = field(default_factory=dict)
     """What the model is told once for the whole batch."""
     queries: bool = False
@@ -55,6 +57,23 @@ class Tokens:
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
         return np.fromiter(map(len, self.features["input_ids"]), np.int64)
+
+    def batches(self) -> Iterator[Places]:
+        """The places of each batch."""
+        return plan(self.lengths, self.batch_tokens)
+
+    def take(self, places: Places) -> Self:
+        """Those texts alone. Whole batches of them, in their order, are the same batches again."""
+        features = {name: [rows[place] for place in places] for name, rows in self.features.items()}
+        return replace(self, features=features, over_length=[self.over_length[place] for place in places])
+
+    @classmethod
+    def join(cls, parts: Sequence[Self]) -> Self:
+        """The texts of several parts as one, in memory of their own."""
+        features = {name: [row.copy() for part in parts for row in part.features[name]] for name in parts[0].features}
+        shared = {name: value for part in parts for name, value in part.shared.items()}
+        over_length = [cut for part in parts for cut in part.over_length]
+        return replace(parts[0], features=features, shared=shared, over_length=over_length)
 
     def pad(self, places: Places) -> dict[str, npt.NDArray[np.int64]]:
         """Those texts as arrays [n, longest], with an attention_mask."""
@@ -71,7 +90,13 @@ class Tokens:
 
 
 def tokenize(
-    read: Callable[[list[Any]], Any], texts: Iterable[Any], tokenizer: Any, max_tokens: int | None, *, queries: bool
+    read: Callable[[list[Any]], Any],
+    texts: Iterable[Any],
+    tokenizer: Any,
+    max_tokens: int | None,
+    *,
+    batch_tokens: int,
+    queries: bool = False,
 ) -> Tokens:
     """The tokens of all texts, or pairs; read turns some of them into lists, cut but not padded."""
     features: dict[str, list[npt.NDArray[np.int32]]] = {}
@@ -90,6 +115,7 @@ def tokenize(
         padding={"input_ids": tokenizer.pad_token_id or 0, "token_type_ids": tokenizer.pad_token_type_id},
         left=tokenizer.padding_side == "left",
         over_length=over_length,
+        batch_tokens=batch_tokens,
         shared=shared,
         queries=queries,
     )
@@ -134,13 +160,13 @@ class Devices:
     """Of a batch that fits; 0 while all did."""
     lock: Any = field(default_factory=threading.Lock, repr=False)
 
+    @property
+    def batch_tokens(self) -> int:
+        return BATCH_TOKENS[self.names[0].partition(":")[0]]
+
     def run(self, tokens: Tokens, done: Set[int], compute: Compute, keep: Keep) -> None:
         """Call keep(places, rows) for every batch that is not done; batches depend on the tokens only."""
-        batches = (
-            batch
-            for batch in plan(tokens.lengths, BATCH_TOKENS[self.names[0].partition(":")[0]])
-            if not done >= set(batch.tolist())
-        )
+        batches = (batch for batch in tokens.batches() if not done >= set(batch.tolist()))
         if len(self.names) > 1:
             self._run_all(batches, tokens, compute, keep)
             return

@@ -15,8 +15,10 @@ from rusbeir.cluster import open_workers, workers
 from rusbeir.cluster.address import Address
 from rusbeir.datasets import read_run
 from rusbeir.errors import BackendError, BadInput, MissingExtra
+from rusbeir.retrieval import token_batches
+from rusbeir.retrieval.dense import pools
 from rusbeir.types import Doc
-from tests.support import cluster_models
+from tests.support import cluster_models, tiny_encoders
 from tests.support.command_line import one_line
 
 # Ray leaves files open, in this process too; one of it is enough for a machine.
@@ -68,10 +70,11 @@ WRONG_CALLS = [
     (["bench", "mini/ru", "--on", "ray://127.0.0.1:{closed}"], ["No Ray answers at 127.0.0.1:", "ray start --head"]),
     (["port", "mini/en", "--to", "ru", "--translator", "google", "--out", "{out}", "--on", "ray"],
      ["google cannot run on a cluster", "--on"]),
+    (["bench", "mini/ru", "--dry-run", "--on", "ray"], ["--dry-run times systems on this machine: leave out --on"]),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("arguments", "parts"), WRONG_CALLS, ids=["closed port", "a service"])
+@pytest.mark.parametrize(("arguments", "parts"), WRONG_CALLS, ids=["closed port", "a service", "a forecast"])
 def test_wrong_calls(arguments, parts, tmp_path):
     given = [part.format(closed=free_port(), out=tmp_path / "out") for part in arguments]
     done = subprocess.run([sys.executable, "-m", "rusbeir.cli", *given], capture_output=True, text=True, check=False)
@@ -99,6 +102,31 @@ def test_models_compute_on_workers_only(opened, dataset, fresh_cache, tmp_path):
         return [read_run(bench(dataset, system, out=tmp_path / name, on=on)["run"]) for system in systems(name)]
 
     assert runs("Away", opened) == runs("Near", None)
+
+
+def test_pools_on_workers_are_what_one_process_computes(opened, one_torch_thread, tmp_path, monkeypatch):
+    """Of real models, the same bytes of vectors and of scores."""
+    monkeypatch.setattr(pools, "POOL_TEXTS", 300)
+    encoder = tiny_encoders.sentence_encoder(tmp_path / "encoder", "mean")
+    cross = tiny_encoders.cross_encoder(tmp_path / "cross")
+    system = f"dense({encoder},max_tokens=40) >> rerank({cross},max_tokens=64,depth=60)"
+    texts = tiny_encoders.uneven(500)
+    dataset = Dataset.of(
+        [Doc(f"d{number}", text) for number, text in enumerate(texts)],
+        {f"q{number}": text for number, text in enumerate(texts[:9])},
+        {f"q{number}": {f"d{number}": 1} for number in range(9)}, language="ru",
+    )  # fmt: skip
+    found, calls = {}, []
+    for name, on in (("here", None), ("away", opened)):
+        monkeypatch.setenv("RUSBEIR_CACHE", str(tmp_path / name))
+        if on:
+            monkeypatch.setattr(token_batches.Devices, "run", lambda *args: calls.append(args))
+        run = read_run(bench(dataset, system, out=tmp_path / name, on=on)["run"])
+        vectors = sorted((tmp_path / name / "embeddings").rglob("vectors"))
+        found[name] = run, [path.read_bytes() for path in vectors]
+    assert not calls, "this process computes nothing"
+    assert [len(data) // 32 // 4 for data in found["here"][1]] == [500, 9]
+    assert found["here"] == found["away"]
 
 
 REFUSED = [

@@ -8,6 +8,12 @@ from pathlib import Path
 TEXT = "кошка ловит мышь собака сторожит дом рыба плавает в реке птица летит над лесом и кто живёт где"
 WORDS = TEXT.split()
 
+
+def uneven(n: int) -> list[str]:
+    """Distinct texts of three to sixty words."""
+    return [" ".join(WORDS[: 1 + number * 7 % 19] * 3) + f" {number}" for number in range(n)]
+
+
 SIZES = {
     "vocab_size": 200, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64,
     "max_position_embeddings": 70, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "initializer_range": 0.5,

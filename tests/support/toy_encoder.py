@@ -95,6 +95,11 @@ def documents(n: int) -> Docs:
     )
 
 
+def add(store, texts: Sequence[str], encoder) -> list[int]:
+    """The rows of those texts, encoded at once where they are missing."""
+    return store.find_or_add(texts, lambda new: [store.check(encoder.encode_documents(new), new, "toy")])
+
+
 def build(cache: Path, n: int, toy: Toy, dtype: str = "float32"):
     """The store of a corpus of n documents, which is encoded in a folder next to it."""
     from rusbeir.retrieval.dense import encoded_corpus

@@ -1,7 +1,7 @@
-"""Embeddings of one encoder, kept by the content of their texts: added to a file block by block, each computed once.
+"""Embeddings of one encoder, kept by the content of their texts: added to a file, each computed once.
 
-A block's vectors are on disk before SQLite learns of them, and each is written where the last known one ends. So a
-kill loses the current block only, and the file ends with the same bytes as without the kill.
+Vectors are on disk before SQLite learns of them, and each is written where the last known one ends. So a kill loses
+none that was added, and the file ends with the same bytes as without the kill.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import hashlib
 import mmap
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from rusbeir.storage import cannot_write, connect_shared, hold_when_free, report
 from rusbeir.text import batched
 
 BLOCK_TEXTS = 64
-"""Texts encoded at once, and what a kill can lose, where an encoder does not batch them itself."""
+"""Texts encoded at once, where an encoder does not batch them itself."""
 
 MAX_KEYS_PER_QUERY = 500
 _VECTORS = "vectors"
@@ -53,15 +53,16 @@ class EmbeddingStore:
     def __len__(self) -> int:
         return self._meta("count") or 0
 
-    def find_or_encode(self, texts: Sequence[str], encode: Callable[[Sequence[str]], Any], encoder: str) -> list[int]:
-        """The row of each text's vector; missing ones are encoded first, all at once.
+    def check(self, answer: Any, texts: Sequence[str], encoder: str) -> Vectors:
+        """The encoder's answer as rows to add; encoder is its name in messages. Raises as check_vectors does."""
+        return check_vectors(answer, texts, self.dim, encoder)
 
-        encoder is its name in messages. Raises as check_vectors does, and BackendError where the disk fails.
+    def find_or_add(self, texts: Sequence[str], make: Callable[[Sequence[str]], Iterable[Any]]) -> list[int]:
+        """The row of each text; make returns the rows [n, dim] of missing texts, in one process at a time.
+
+        It may return them in parts, in order: each is on disk before the next is asked for. Raises BackendError where
+        the disk fails.
         """
-        return self.find_or_add(texts, lambda new: check_vectors(encode(new), new, self.dim, encoder))
-
-    def find_or_add(self, texts: Sequence[str], make: Callable[[Sequence[str]], npt.NDArray[Any]]) -> list[int]:
-        """The row of each text; make returns the rows [n, dim] of missing texts, in one process at a time."""
         keys = [_key(text) for text in texts]
         found = self._find(keys)
         if len(found) < len(set(keys)):
@@ -69,8 +70,10 @@ class EmbeddingStore:
                 # Another process may have added some meanwhile.
                 found = self._find(keys)
                 missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
-                if missing:
-                    found |= self._add(list(missing), make(list(missing.values())))
+                new = list(missing)
+                for rows in make(list(missing.values())) if missing else ():
+                    found |= self._add(new[: len(rows)], rows)
+                    del new[: len(rows)]
         return [found[key] for key in keys]
 
     def find(self, texts: Sequence[str]) -> list[int | None]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from functools import partial
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -68,11 +69,20 @@ class ReportsTruncation(Protocol):
 
 
 @runtime_checkable
+class EncodesBlocks(Protocol):
+    """An optional ability of a dense or sparse encoder: to work on several blocks of texts at a time."""
+
+    def encode_blocks(self, blocks: Iterable[Sequence[str]], *, queries: bool) -> Iterator[Any]:
+        """What encode_queries or encode_documents returns for each block, in their order."""
+        ...
+
+
+@runtime_checkable
 class EncodesPools(Protocol):
     """An optional ability of a dense or sparse encoder: to take tens of thousands of texts and batch them by length."""
 
     def tokenize(self, texts: Iterable[str], *, queries: bool) -> Any:
-        """The texts as the model reads them, with `over_length`: which of them are longer. Runs in another thread."""
+        """The texts as the model reads them, with what Tokens have; runs in another thread."""
         ...
 
     def encode_tokens(self, tokens: Any, done: Set[int], keep: Callable[[Any, Any], None]) -> None:
@@ -85,8 +95,13 @@ class EncodesPools(Protocol):
 
 def collect(encoder: EncodesPools, tokens: Any) -> Any:
     """The vectors, or weights, of all texts in their order."""
+    return gather(partial(encoder.encode_tokens, tokens, frozenset()))
+
+
+def gather(compute: Callable[[Callable[[Any, Any], None]], None]) -> Any:
+    """The rows that compute(keep) hands to keep(places, rows), in the order of the places."""
     found: list[tuple[Any, Any]] = []
-    encoder.encode_tokens(tokens, frozenset(), lambda places, rows: found.append((places, rows)))
+    compute(lambda places, rows: found.append((places, rows)))
     return stack([rows for _, rows in found])[np.argsort(np.concatenate([places for places, _ in found]))]
 
 

@@ -78,7 +78,8 @@ class SentenceTransformerEncoder:
             # As a prompt, even an empty one: it replaces the model's own, and a pooling may leave out prompts.
             return transformer.preprocess(chunk, prompt=prefix, processing_kwargs=UNPADDED)
 
-        return tokenize(read, texts, transformer.tokenizer, transformer.max_seq_length, queries=queries)
+        limits = transformer.tokenizer, transformer.max_seq_length
+        return tokenize(read, texts, *limits, batch_tokens=self._devices.batch_tokens, queries=queries)
 
     def encode_tokens(self, tokens: Tokens, done: Set[int], keep: Keep) -> None:
         """Call keep(places, vectors) for each batch that is not done."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,16 @@ from rusbeir.errors import BadInput, require, require_version
 from rusbeir.retrieval import model_files
 from rusbeir.retrieval.models import Model
 from rusbeir.retrieval.rerank.reranker import score_alone
-from rusbeir.retrieval.token_batches import UNPADDED, Devices, check_runnable, copy_to, find_devices, tokenize
+from rusbeir.retrieval.token_batches import (
+    UNPADDED,
+    Devices,
+    Keep,
+    Tokens,
+    check_runnable,
+    copy_to,
+    find_devices,
+    tokenize,
+)
 
 _NEEDED_BY = "The runtime cross-encoder", "sentence-transformers"
 
@@ -37,22 +46,24 @@ class CrossEncoderReranker:
         """One logit per document."""
         return score_alone(self, query, documents)
 
-    def score_pool(
-        self, pairs: Sequence[tuple[str, str]], keep: Callable[[Sequence[int], Any, Sequence[bool]], None]
-    ) -> None:
-        """Call keep(places, logits, truncated) for each batch of pairs of similar length."""
+    def tokenize_pairs(self, pairs: Iterable[tuple[str, str]]) -> Tokens:
+        """What the model reads of each query with its document."""
         encoder = self._encoder
         prompt = encoder.prompts.get(encoder.default_prompt_name)
 
         def read(chunk: list[tuple[str, str]]) -> Any:
             return encoder.preprocess(chunk, prompt=prompt, processing_kwargs=UNPADDED)
 
-        tokens = tokenize(read, pairs, encoder.tokenizer, encoder.max_seq_length, queries=False)
+        limits = encoder.tokenizer, encoder.max_seq_length
+        return tokenize(read, pairs, *limits, batch_tokens=self._devices.batch_tokens)
+
+    def score_tokens(self, tokens: Tokens, keep: Keep) -> None:
+        """Call keep(places, logits) for each batch of pairs of similar length."""
         self._devices.run(
             tokens,
             frozenset(),
             lambda device, _, features: self._copies[device](dict(features))["scores"].reshape(-1),
-            lambda places, logits: keep(places.tolist(), logits, [tokens.over_length[place] for place in places]),
+            keep,
         )
 
     @property

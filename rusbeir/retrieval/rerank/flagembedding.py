@@ -3,23 +3,58 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
+
 from rusbeir.errors import BadInput, MissingExtra, require, require_version
 from rusbeir.retrieval import bge_m3, model_files
 from rusbeir.retrieval.models import Model
+from rusbeir.retrieval.rerank.reranker import score_alone
+from rusbeir.retrieval.token_batches import CHUNK_TEXTS, Keep, Places
+from rusbeir.text import batched
 
 BATCH_PAIRS = 32
+CALL_PAIRS = 4 * BATCH_PAIRS
+"""Of one call of the package, which computes its longest batch twice: what a kill loses."""
 MAX_TOKENS = 512
 """The package's default, for a model without max_tokens in models.toml."""
 
 DEFAULT_LAYER = 28
 """The layer at which the layer-wise reranker's authors read its score."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextPairs:
+    """Pairs as texts."""
+
+    pairs: Sequence[tuple[str, str]]
+    over_length: Sequence[bool]
+
+    def batches(self) -> Iterator[Places]:
+        """The places of the pairs of each call, the longest first."""
+        order = np.argsort([-len(query) - len(document) for query, document in self.pairs], kind="stable")
+        return (order[start : start + CALL_PAIRS] for start in range(0, len(order), CALL_PAIRS))
+
+    def take(self, places: Places) -> TextPairs:
+        """Those pairs alone."""
+        return TextPairs(
+            pairs=[self.pairs[place] for place in places], over_length=[self.over_length[place] for place in places]
+        )
+
+    @classmethod
+    def join(cls, parts: Sequence[TextPairs]) -> TextPairs:
+        """The pairs of several parts as one."""
+        return cls(
+            pairs=[pair for part in parts for pair in part.pairs],
+            over_length=[cut for part in parts for cut in part.over_length],
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,15 +75,25 @@ class FlagReranker:
         model_files.check_present(self.model)
 
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
-        """One logit per document; the package batches by length."""
-        pairs = [(query, text) for text in documents]
+        """One logit per document."""
+        return score_alone(self, query, documents)
+
+    def tokenize_pairs(self, pairs: Iterable[tuple[str, str]]) -> TextPairs:
+        """The pairs as they are, which the package tokenises itself, and which of them it cuts."""
+        found = list(pairs)
+        return TextPairs(pairs=found, over_length=self._find_cut(found))
+
+    def score_tokens(self, tokens: TextPairs, keep: Keep) -> None:
+        """Call keep(places, logits) for each call of the package, which batches by length."""
         layer = {"cutoff_layers": [self.layer]} if self.layer else {}
-        # The package shows a progress bar for each query, which no option turns off.
-        with contextlib.redirect_stderr(io.StringIO()):
-            logits = self._reranker.compute_score(
-                pairs, batch_size=BATCH_PAIRS, max_length=self._max_tokens, normalize=False, **layer
-            )
-        return [float(logit) for logit in logits]
+        for places in tokens.batches():
+            # The package shows a progress bar for each call, which no option turns off.
+            with contextlib.redirect_stderr(io.StringIO()):
+                logits = self._reranker.compute_score(
+                    [tokens.pairs[place] for place in places],
+                    batch_size=BATCH_PAIRS, max_length=self._max_tokens, normalize=False, **layer,
+                )  # fmt: skip
+            keep(places, np.array([float(logit) for logit in logits]))
 
     @property
     def truncation(self) -> str:
@@ -56,15 +101,20 @@ class FlagReranker:
 
     def are_truncated(self, query: str, documents: Sequence[str]) -> list[bool]:
         """Which pairs the package cuts; for a language model a few too many, as the size of its prompt is unknown."""
-        tokenizer = self._reranker.tokenizer
+        return self._find_cut([(query, document) for document in documents])
+
+    def _find_cut(self, pairs: Sequence[tuple[str, str]]) -> list[bool]:
         labels = ("A: ", "B: ") if self.llm else ("", "")
-        texts = [labels[0] + query, *(labels[1] + text for text in documents)]
-        tokens = tokenizer(texts, truncation=False, verbose=False, add_special_tokens=False)["input_ids"]
-        of_query, *of_documents = map(len, tokens)
-        of_pair = 1 if self.llm else tokenizer.num_special_tokens_to_add(pair=True)
+        lengths: dict[str, int] = {}
+        texts = dict.fromkeys(label + text for pair in pairs for label, text in zip(labels, pair, strict=True))
+        for some in batched(texts, CHUNK_TEXTS):
+            tokens = self._tokenizer(some, truncation=False, verbose=False, add_special_tokens=False)["input_ids"]
+            lengths.update(zip(some, map(len, tokens), strict=True))
+        of_pair = 1 if self.llm else self._tokenizer.num_special_tokens_to_add(pair=True)
+        sides = [[lengths[label + text] for label, text in zip(labels, pair, strict=True)] for pair in pairs]
         return [
             of_query > self._max_tokens * 3 // 4 or of_query + of_document + of_pair > self._max_tokens
-            for of_document in of_documents
+            for of_query, of_document in sides
         ]
 
     @property
@@ -76,6 +126,11 @@ class FlagReranker:
     @property
     def _max_tokens(self) -> int:
         return self.model.max_tokens or MAX_TOKENS
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        # A tokenizer serves one thread at a time, and the package uses its own.
+        return copy.deepcopy(self._reranker.tokenizer)
 
     @cached_property
     def _reranker(self) -> Any:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set, Sized
+from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from rusbeir.errors import BackendError
+from rusbeir.retrieval.dense.encoder import gather
 from rusbeir.text import shorten
 
 
@@ -69,23 +71,22 @@ class ScoresEach(Pointwise, Protocol):
 class ScoresPools(Pointwise, Protocol):
     """An optional ability: to score the pairs of many queries together, in batches of similar length."""
 
-    def score_pool(
-        self, pairs: Sequence[tuple[str, str]], keep: Callable[[Sequence[int], Any, Sequence[bool]], None]
-    ) -> None:
-        """Call keep(places, scores, truncated) for each batch of pairs of a query and a document, in any order."""
+    def tokenize_pairs(self, pairs: Iterable[tuple[str, str]]) -> Any:
+        """Queries with a document each as the model reads them, with what Tokens have; runs in another thread."""
+        ...
+
+    def score_tokens(self, tokens: Any, keep: Callable[[Any, Any], None]) -> None:
+        """Call keep(places, scores) for each batch of pairs, in any order."""
         ...
 
 
 def score_alone(reranker: ScoresPools, query: str, documents: Sequence[str]) -> list[float]:
     """The scores of one query's documents."""
-    found = [0.0] * len(documents)
-
-    def keep(places: Sequence[int], scores: Any, _: Sequence[bool]) -> None:
-        for place, score in zip(places, scores, strict=True):
-            found[place] = float(score)
-
-    reranker.score_pool([(query, document) for document in documents], keep)
-    return found
+    if not documents:
+        return []
+    tokens = reranker.tokenize_pairs((query, document) for document in documents)
+    scores: list[float] = gather(partial(reranker.score_tokens, tokens)).tolist()
+    return scores
 
 
 @runtime_checkable
@@ -125,7 +126,7 @@ class Scored(NamedTuple):
     """Documents, or lists, of this call only."""
 
 
-def check_scores(scores: Any, documents: Sequence[str], reranker: str) -> list[float]:
+def check_scores(scores: Any, documents: Sized, reranker: str) -> list[float]:
     """The scores as floats. Raises BackendError unless there is one finite number per document."""
     try:
         if isinstance(scores, Mapping | Set | str | bytes):

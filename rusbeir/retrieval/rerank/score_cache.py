@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import time
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from rusbeir.errors import BackendError
+from rusbeir.retrieval.dense.pools import WhileWanted
 from rusbeir.retrieval.rerank import reranker as protocols
 from rusbeir.retrieval.rerank.reranker import Reranker, Scored, check_scores
 from rusbeir.storage import cache_folder, cannot_write, connect_shared, hold_when_free, reporting_sqlite
@@ -18,6 +20,15 @@ from rusbeir.text import batched, digest
 MAX_KEYS_PER_QUERY = 500
 KEEP_SECONDS = 5.0
 """How often scores of a pool are written to disk."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairPool:
+    """Pairs without a score."""
+
+    keys: list[bytes]
+    tokens: Any
+    """As the reranker reads them, in the order of the keys."""
 
 
 class ScoreCache:
@@ -52,33 +63,40 @@ class ScoreCache:
             return self._sort_windows(reranker, query, documents, name)
         return self._score_list(reranker, query, documents, name)
 
-    def fill(
+    def tokenize(
         self,
         reranker: protocols.ScoresPools,
-        lists: Sequence[tuple[str, Sequence[str]]],
-        name: str,
-        report: Callable[[float], None],
-    ) -> None:
-        """Compute and keep the scores of all pairs of a query and its documents that the cache lacks.
+        lists: Iterable[tuple[str, Sequence[str]]],
+        while_wanted: WhileWanted = iter,
+    ) -> PairPool | None:
+        """The pairs of a query and its documents whose scores the cache lacks; None where it has all."""
+        pairs = {_hash(query, document): (query, document) for query, documents in lists for document in documents}
+        found = self._find(list(pairs))
+        missing = {key: pair for key, pair in pairs.items() if key not in found}
+        if not missing:
+            return None
+        return PairPool(keys=list(missing), tokens=reranker.tokenize_pairs(while_wanted(missing.values())))
+
+    def fill(self, reranker: protocols.ScoresPools, pool: PairPool, name: str, report: Callable[[float], None]) -> None:
+        """Compute and keep the scores of the pairs.
 
         report is called with the share that is done. A kill loses at most KEEP_SECONDS of work.
         """
-        pairs = {_hash(query, document): (query, document) for query, documents in lists for document in documents}
-        if len(self._find(list(pairs))) == len(pairs):
-            return
         with hold_when_free(self.path.with_suffix(".locks") / "pool", self.path):
             # Another process may have scored some meanwhile.
-            found = self._find(list(pairs))
-            keys = [key for key in pairs if key not in found]
-            missing = [pairs[key] for key in keys]
+            found = self._find(pool.keys)
+            left = [place for place, key in enumerate(pool.keys) if key not in found]
+            keys, tokens = [pool.keys[place] for place in left], pool.tokens
+            if found:
+                tokens = tokens.take(left)
+            over_length = tokens.over_length
             fresh: dict[bytes, Scored] = {}
             n_done, kept = 0, time.monotonic()
 
-            def keep(places: Sequence[int], scores: Any, truncated: Sequence[bool]) -> None:
+            def keep(places: Any, scores: Any) -> None:
                 nonlocal n_done, kept
-                checked = check_scores(scores, [missing[place][1] for place in places], name)
-                for place, score, cut in zip(places, checked, truncated, strict=True):
-                    fresh[keys[place]] = Scored([score], int(cut))
+                for place, score in zip(places, check_scores(scores, places, name), strict=True):
+                    fresh[keys[place]] = Scored([score], int(over_length[place]))
                 n_done += len(places)
                 report(n_done / len(keys))
                 if time.monotonic() - kept > KEEP_SECONDS:
@@ -87,8 +105,8 @@ class ScoreCache:
                     kept = time.monotonic()
 
             try:
-                if missing:
-                    reranker.score_pool(missing, keep)
+                if left:
+                    reranker.score_tokens(tokens, keep)
             finally:
                 self._keep(fresh)
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import pkgutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 from rusbeir import __version__
 from rusbeir.errors import BadInput
 from rusbeir.retrieval import models, user_code
+from rusbeir.retrieval.dense.pools import WhileWanted, read_ahead
 from rusbeir.retrieval.rerank.reranker import ReportsTruncation, ReportsUnjudged, Reranker, ScoresPools
-from rusbeir.retrieval.rerank.score_cache import ScoreCache
+from rusbeir.retrieval.rerank.score_cache import PairPool, ScoreCache
 from rusbeir.retrieval.resolve import PYTHON
 from rusbeir.retrieval.spec import Options, Stage, only_argument
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System, check_available
@@ -48,6 +51,10 @@ POOL_PAIRS = 16_384
 """Pairs of a query and a document that are sorted by length together."""
 SETTINGS = ("like", "revision", "max_tokens", *models.RUNNING, *models.PRICES)
 """The settings of a model that rerankers read."""
+
+
+Asked: TypeAlias = tuple[str, str, list[str]]
+"""A query's id, its text, and the texts of its hits, as RusBEIR joins title and text for its reranker."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,45 +114,52 @@ class _RerankRetriever:
         found: dict[str, dict[str, float]] = {}
         pairs = truncated = unjudged = 0
         try:
-            for part in batched(queries.items(), self._queries_at_once):
-                texts = {query_id: self._read(run[query_id]) for query_id, _ in part}
-                if isinstance(reranker, ScoresPools):
-                    self._fill(reranker, [(query, texts[query_id]) for query_id, query in part], len(found), queries)
-                for query_id, query in part:
-                    hits = run[query_id]
-                    scores: list[float] = []
-                    if hits:
-                        scored = self.scores.score(reranker, query, texts[query_id], name)
-                        scores = scored.scores
-                        truncated += scored.truncated
-                        unjudged += scored.unjudged
-                    order = sorted(zip(hits, scores, strict=True), key=lambda hit: -hit[1])
-                    found[query_id] = dict(order[:k])
-                    pairs += len(hits)
-                self.progress("rerank", len(found), len(queries))
+            with contextlib.closing(self._read_all(queries, run)) as read:
+                for part in read:
+                    for query_id, query, texts in part:
+                        hits = run[query_id]
+                        scores: list[float] = []
+                        if hits:
+                            scored = self.scores.score(reranker, query, texts, name)
+                            scores = scored.scores
+                            truncated += scored.truncated
+                            unjudged += scored.unjudged
+                        order = sorted(zip(hits, scores, strict=True), key=lambda hit: -hit[1])
+                        found[query_id] = dict(order[:k])
+                        pairs += len(hits)
+                    self.progress("rerank", len(found), len(queries))
         finally:
             # A run resumed after a stop finds its answers in the cache, and has nothing left to report about them.
             self._report(pairs, truncated, unjudged)
         return found
 
-    @property
-    def _queries_at_once(self) -> int:
-        pooled = isinstance(self.system.reranker, ScoresPools)
-        return max(1, POOL_PAIRS // self.system.depth) if pooled else 1
+    def _read_all(self, queries: Queries, run: Run) -> Generator[list[Asked], None, None]:
+        """All queries, some at a time; where the reranker can score the pairs of many together, this has been done."""
+        lists = (
+            (query_id, query, [self.corpus[doc_id].full_text for doc_id in run[query_id]])
+            for query_id, query in queries.items()
+        )
+        reranker = self.system.reranker
+        if not isinstance(reranker, ScoresPools):
+            yield from ([one] for one in lists)
+            return
 
-    def _read(self, hits: Mapping[str, float]) -> list[str]:
-        """The documents' texts, as RusBEIR joins title and text for its reranker."""
-        return [self.corpus[doc_id].full_text for doc_id in hits]
+        def read(while_wanted: WhileWanted) -> Iterator[tuple[list[Asked], PairPool | None]]:
+            for part in batched(lists, max(1, POOL_PAIRS // self.system.depth)):
+                pairs = ((query, texts) for _, query, texts in part)
+                yield part, self.scores.tokenize(reranker, pairs, while_wanted)
 
-    def _fill(
-        self, reranker: ScoresPools, lists: Sequence[tuple[str, Sequence[str]]], before: int, queries: Queries
-    ) -> None:
-        """Score the pairs of many queries together."""
+        n_done = 0
+        with contextlib.closing(read_ahead(read)) as ahead:
+            for part, pool in ahead:
+                if pool is not None:
+                    report = partial(self._report_share, n_done, len(part), len(queries))
+                    self.scores.fill(reranker, pool, self.system.name, report)
+                yield part
+                n_done += len(part)
 
-        def report(done: float) -> None:
-            self.progress("rerank", before + int(done * len(lists)), len(queries))
-
-        self.scores.fill(reranker, lists, self.system.name, report)
+    def _report_share(self, before: int, n_part: int, n_queries: int, done: float) -> None:
+        self.progress("rerank", before + int(done * n_part), n_queries)
 
     def _report(self, pairs: int, truncated: int, unjudged: int) -> None:
         reranker, model = self.system.reranker, self.system.model

@@ -68,19 +68,20 @@ class SparseSystem:
 
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
         """The encoded corpus in the cache, encoded first where it is missing."""
+        encoder = settings.bind_encoder(self.encoder)
         start, end = slug(self.model.name), digest(self.encoder.signature, chars=12)
         folder = cache_folder() / "embeddings" / f"{start}-{end}"
         store = WeightStore(folder / "documents")
         place = folder / "documents" / f"corpus-{digest(self._recipe, fingerprint, chars=12)}"
         encoded, reused = encoded_corpus.open_or_encode(
-            place, corpus, store, self.encoder, lambda doc: [self.model.join(doc.title, doc.text)], settings.progress,
+            place, corpus, store, encoder, lambda doc: [self.model.join(doc.title, doc.text)], settings.progress,
             name=self.name, model=self.model.name,
         )  # fmt: skip
         return Prepared(
             retriever=SparseRetriever(
                 name=self.name,
                 signature=self.signature,
-                encoder=self.encoder,
+                encoder=encoder,
                 documents=store,
                 queries=WeightStore(folder / "queries"),
                 encoded=encoded,

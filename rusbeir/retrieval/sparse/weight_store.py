@@ -7,7 +7,7 @@ they survive kills as embeddings do.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +33,13 @@ class WeightStore:
     def __len__(self) -> int:
         return len(self._spans)
 
-    def find_or_encode(self, texts: Sequence[str], encode: Callable[[Sequence[str]], Any], encoder: str) -> list[int]:
-        """The row of each text; missing ones are encoded first, all at once.
+    def check(self, answer: Any, texts: Sequence[str], encoder: str) -> Weights:
+        """The encoder's answer as rows to add; encoder is its name in messages. Raises as check_weights does."""
+        return check_weights(answer, texts, encoder)
 
-        encoder is its name in messages. Raises BackendError for a wrong answer, and where the disk fails.
-        """
-        return self._spans.find_or_add(texts, lambda new: self._add(check_weights(encode(new), new, encoder)))
+    def find_or_add(self, texts: Sequence[str], make: Callable[[Sequence[str]], Iterable[Weights]]) -> list[int]:
+        """The row of each text; make returns the rows of missing texts, as for an EmbeddingStore."""
+        return self._spans.find_or_add(texts, lambda new: map(self._add, make(new)))
 
     def find(self, texts: Sequence[str]) -> list[int | None]:
         """The row of each text, None where the store does not hold it."""

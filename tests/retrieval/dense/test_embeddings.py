@@ -12,7 +12,7 @@ from rusbeir.errors import BackendError, BadInput
 from rusbeir.retrieval.dense import encoded_corpus
 from rusbeir.retrieval.dense.embedding_store import BLOCK_TEXTS, EmbeddingStore
 from tests.support.killing import REPOSITORY, kill_eight_times
-from tests.support.toy_encoder import Toy, build, documents
+from tests.support.toy_encoder import Toy, add, build, documents
 
 N = 20 * BLOCK_TEXTS + 7
 
@@ -40,7 +40,7 @@ def test_every_text_is_encoded_once(tmp_path):
     assert sum(toy.calls) == len(distinct) < N
     again = Toy()
     store = EmbeddingStore(tmp_path / "store", "float32")
-    rows = store.find_or_encode([f"{doc.title} {doc.text}" for doc in documents(50)], again.encode_documents, "toy")
+    rows = add(store, [f"{doc.title} {doc.text}" for doc in documents(50)], again)
     assert again.calls == []
     # Vectors by another batch differ in the last digits only.
     fresh = Toy().encode_documents([f"{doc.title} {doc.text}" for doc in documents(50)])
@@ -96,9 +96,9 @@ WRONG = [
 @pytest.mark.parametrize(("answer", "error", "parts", "why"), WRONG, ids=[row[3] for row in WRONG])
 def test_a_wrong_answer_is_refused_and_not_kept(tmp_path, answer, error, parts, why):
     store = EmbeddingStore(tmp_path, "float32")
-    store.find_or_encode(["zero"], Toy(4).encode_documents, "toy")
+    add(store, ["zero"], Toy(4))
     with pytest.raises(error) as raised:
-        store.find_or_encode(["one", "two", "three"], Answering(answer).encode_documents, "toy")
+        add(store, ["one", "two", "three"], Answering(answer))
     message = str(raised.value)
     assert all(part in message for part in ["toy returned", *parts]), message
     assert "\n" not in message

@@ -22,6 +22,7 @@ from rusbeir.types import Dataset, Doc
 from tests.support import toy_weights
 from tests.support.killing import kill_eight_times
 from tests.support.stubs import Docs
+from tests.support.toy_encoder import add
 from tests.support.toy_weights import ToyWeights, build, distinct, documents
 
 N = 20 * BLOCK_TEXTS + 7
@@ -32,7 +33,7 @@ def make_store(folder: Path, weights):
     store = WeightStore(folder)
     for start in range(0, len(weights), 7):
         part = sparse.csr_array(weights[start : start + 7])
-        store.find_or_encode([str(start + row) for row in range(part.shape[0])], lambda _, part=part: part, "toy")
+        store.find_or_add([str(start + row) for row in range(part.shape[0])], lambda _, part=part: [part])
     return store
 
 
@@ -216,9 +217,9 @@ WRONG = [
 @pytest.mark.parametrize(("answer", "part", "why"), WRONG, ids=[row[2] for row in WRONG])
 def test_a_wrong_answer_is_refused_and_not_kept(tmp_path, answer, part, why):
     store, toy = WeightStore(tmp_path), ToyWeights()
-    store.find_or_encode(["zero"], toy.encode_documents, "toy")
+    add(store, ["zero"], toy)
     with pytest.raises(BackendError, match=part):
-        store.find_or_encode(["one", "two"], lambda texts: answer(toy.encode_documents(texts)), "toy")
+        store.find_or_add(["one", "two"], lambda new: [store.check(answer(toy.encode_documents(new)), new, "toy")])
     assert len(store) == 1
 
 
