@@ -47,6 +47,22 @@ def test_every_text_is_encoded_once(tmp_path):
     assert np.abs(store.read(rows) - fresh).max() < 1e-3
 
 
+def test_blocks_start_at_the_same_texts_whatever_is_in_the_store(tmp_path):
+    """As vectors may depend on the texts that they are encoded with."""
+    docs = [f"{doc.title} {doc.text}" for doc in documents(N)]
+    blocks = [docs[start : start + BLOCK_TEXTS] for start in range(0, N, BLOCK_TEXTS)]
+    store = EmbeddingStore(tmp_path / "store", "float32")
+    add(store, (kept := docs[70:75]), Toy())
+    toy = Toy()
+    build(tmp_path, N, toy)
+    seen, expected = set(kept), []
+    for block in blocks:
+        expected.append(len(set(block) - seen))
+        seen |= set(block)
+    assert toy.calls == expected
+    assert toy.calls[1] < BLOCK_TEXTS
+
+
 def test_half_precision_takes_half_the_bytes(tmp_path):
     store = build(tmp_path / "half", 100, Toy(), "float16")
     whole = build(tmp_path / "whole", 100, Toy())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 import numpy as np
@@ -60,6 +61,33 @@ def test_killed_encoding_ends_with_the_same_bytes(tmp_path, monkeypatch):
     build(tmp_path / "killed", N, toy)
     assert sum(toy.calls) < N, "nothing was resumed"
     assert files(tmp_path / "killed") == files(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    ("pause", "fails_at", "expected"),
+    [
+        (0.0, 99, [[0], [1], [2], [3], [4], [5], [6]]),
+        (1e9, 99, [[0], [1, 2, 3, 4, 5, 6]]),
+        (1e9, 4, [[0], [1, 2, 3]]),
+        (1e9, 1, [[0]]),
+        (1e9, 0, []),
+    ],
+    ids=["writing costs nothing", "writing costs much", "a failure", "after the first part", "at once"],
+)
+def test_parts_are_joined_as_writing_is_dear_and_none_is_lost(monkeypatch, pause, fails_at, expected):
+    def parts():
+        for number in range(7):
+            if number == fails_at:
+                raise BackendError("no more")
+            yield np.array([number])
+
+    monkeypatch.setattr(pools, "KEEP_SECONDS", pause)
+    # Each writing is then taken to have taken long.
+    monkeypatch.setattr(pools, "WRITE_SHARE", 1e-30)
+    found = []
+    with pytest.raises(BackendError) if fails_at < 7 else contextlib.nullcontext():
+        found.extend(rows.tolist() for rows in pools.join_for_disk(parts()))
+    assert found == expected
 
 
 class Failing(ToyPools):
