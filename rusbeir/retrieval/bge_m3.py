@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from rusbeir.errors import BadInput, require, require_version
@@ -17,12 +16,11 @@ from rusbeir.retrieval import model_files
 from rusbeir.retrieval.dense.encoder import Vectors, collect, gather
 from rusbeir.retrieval.dense.sentence_transformers import MODELS_IN_MEMORY, load_transformer
 from rusbeir.retrieval.models import Model
-from rusbeir.retrieval.rerank.reranker import score_alone
+from rusbeir.retrieval.rerank.reranker import PairTokens, score_alone
 from rusbeir.retrieval.sparse.encoder import Weights
 from rusbeir.retrieval.token_batches import (
     Devices,
     Keep,
-    Places,
     Tokens,
     check_runnable,
     copy_to,
@@ -125,42 +123,6 @@ class BgeM3:
             done,
             lambda device, _, features: self._m3.compute(device, features, "sparse").squeeze(-1),
             lambda places, weights: keep(places, self._weigh(tokens, places.tolist(), weights)),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class PairTokens:
-    """Pairs as two models, or one, read them apart."""
-
-    queries: Tokens
-    documents: Tokens
-    query_of: npt.NDArray[np.int64]
-    """Of each document, the place of its query."""
-
-    @property
-    def over_length(self) -> Sequence[bool]:
-        """Which pairs have a side that was cut."""
-        of_queries, of_documents = np.array(self.queries.over_length), np.array(self.documents.over_length)
-        found: list[bool] = (of_documents | of_queries[self.query_of]).tolist()
-        return found
-
-    def batches(self) -> Iterator[Places]:
-        """The places of each batch of documents."""
-        return self.documents.batches()
-
-    def take(self, places: Places) -> PairTokens:
-        """Those pairs alone."""
-        queries, query_of = np.unique(self.query_of[places], return_inverse=True)
-        return PairTokens(queries=self.queries.take(queries), documents=self.documents.take(places), query_of=query_of)
-
-    @classmethod
-    def join(cls, parts: Sequence[PairTokens]) -> PairTokens:
-        """The pairs of several parts as one."""
-        before = np.cumsum([0, *(len(part.queries.over_length) for part in parts[:-1])])
-        return cls(
-            queries=Tokens.join([part.queries for part in parts]),
-            documents=Tokens.join([part.documents for part in parts]),
-            query_of=np.concatenate([part.query_of + first for part, first in zip(parts, before, strict=True)]),
         )
 
 

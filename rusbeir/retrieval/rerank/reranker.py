@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set, Sized
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+import numpy.typing as npt
+
 from rusbeir.errors import BackendError
 from rusbeir.retrieval.dense.encoder import gather
+from rusbeir.retrieval.token_batches import Places, Tokens
 from rusbeir.text import shorten
 
 
@@ -87,6 +92,42 @@ def score_alone(reranker: ScoresPools, query: str, documents: Sequence[str]) -> 
     tokens = reranker.tokenize_pairs((query, document) for document in documents)
     scores: list[float] = gather(partial(reranker.score_tokens, tokens)).tolist()
     return scores
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairTokens:
+    """Queries and documents that a model reads apart; a query is read once."""
+
+    queries: Tokens
+    documents: Tokens
+    query_of: npt.NDArray[np.int64]
+    """Of each document, the place of its query."""
+
+    @property
+    def over_length(self) -> Sequence[bool]:
+        """Which pairs have a side that was cut."""
+        of_queries, of_documents = np.array(self.queries.over_length), np.array(self.documents.over_length)
+        found: list[bool] = (of_documents | of_queries[self.query_of]).tolist()
+        return found
+
+    def batches(self) -> Iterator[Places]:
+        """The places of each batch of documents."""
+        return self.documents.batches()
+
+    def take(self, places: Places) -> PairTokens:
+        """Those pairs alone."""
+        queries, query_of = np.unique(self.query_of[places], return_inverse=True)
+        return PairTokens(queries=self.queries.take(queries), documents=self.documents.take(places), query_of=query_of)
+
+    @classmethod
+    def join(cls, parts: Sequence[PairTokens]) -> PairTokens:
+        """The pairs of several parts as one."""
+        before = np.cumsum([0, *(len(part.queries.over_length) for part in parts[:-1])])
+        return cls(
+            queries=Tokens.join([part.queries for part in parts]),
+            documents=Tokens.join([part.documents for part in parts]),
+            query_of=np.concatenate([part.query_of + first for part, first in zip(parts, before, strict=True)]),
+        )
 
 
 @runtime_checkable
