@@ -11,6 +11,7 @@ import logging
 import os
 import threading
 import time
+import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -290,18 +291,22 @@ def _connect(ray: Any, address: Address) -> None:
     try:
         if address.host:
             name = f"ray://{address.host}:{address.port}"
-            try:
-                ray.init(name, **quiet)
-            except ConnectionError:
-                # The server that Ray starts for each program dies now and then as it is forked.
-                ray.init(name, **quiet)
+            with warnings.catch_warnings():
+                # What is wrong is said once, below.
+                warnings.simplefilter("ignore")
+                try:
+                    ray.init(name, **quiet)
+                except ConnectionError:
+                    # The server that Ray starts for each program dies now and then as it is forked.
+                    ray.init(name, **quiet)
             return
         try:
             ray.init("auto", **quiet)
         except ConnectionError:
             ray.init("local", include_dashboard=False, object_store_memory=STORE_BYTES, **quiet)
     except Exception as error:
-        raise BackendError(f"Ray cannot be used: {shorten(str(error), 300)}") from error
+        where = f" at {address.host}:{address.port}, whose port for ray:// is 10001 by default" if address.host else ""
+        raise BackendError(f"Ray cannot be used{where}: {shorten(str(error), 300)}") from error
 
 
 def _make_actors(ray: Any, address: Address, cpus: int) -> list[Any]:

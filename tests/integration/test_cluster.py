@@ -6,6 +6,8 @@ import os
 import socket
 import subprocess
 import sys
+import warnings
+from types import SimpleNamespace
 
 import pytest
 
@@ -80,6 +82,16 @@ def test_wrong_calls(arguments, parts, tmp_path):
     done = subprocess.run([sys.executable, "-m", "rusbeir.cli", *given], capture_output=True, text=True, check=False)
     assert done.returncode in (1, 2)
     assert one_line(done.stderr, parts)
+
+
+def test_what_answers_but_is_not_ray_is_one_line():
+    def init(name, **options):
+        warnings.warn("Ray Client connection timed out.\\nSee its documentation.", stacklevel=1)
+        raise ConnectionError("ray client connection timeout")
+
+    told = r"Ray cannot be used at host:6379, whose port for ray:// is 10001 by default: ray client connection timeout"
+    with pytest.raises(BackendError, match=told):
+        workers._connect(SimpleNamespace(init=init), Address.parse("ray://host:6379"))
 
 
 @pytest.fixture(scope="module")
