@@ -114,16 +114,13 @@ class CascadeStep:
     number: int
     kind: str
     """The kind of its tasks."""
+    cut_mark: str
+    """The name in a journal under which it has the version that cut what the previous step left undone."""
     cut: Cutter
 
     def queue(self, journal: Journal) -> TaskQueue:
         """Its tasks in the journal."""
         return TaskQueue(journal, self.kind, self.entry.signature)
-
-    @property
-    def cut_mark(self) -> str:
-        """The name in a journal under which it has the version that cut what the previous step left undone."""
-        return f"cut {self.kind.rpartition(':')[0]}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +145,7 @@ class Plan:
                 level=level,
                 number=number,
                 kind=f"{prefix}{number}:{level}",
+                cut_mark=f"cut {prefix}{number}",
                 cut=Cutter(self.language, self.glossary, entry.capacity, level),
             )
             for number, (entry, level) in enumerate(pairs)
