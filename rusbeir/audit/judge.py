@@ -92,8 +92,7 @@ def judge_port(
         tasks = {item.item_id: Task.of(KIND, orjson.dumps([item.source, item.translation]).decode()) for item in items}
         journal.add(tasks.values())
         queue = TaskQueue(journal, KIND, signature)
-        settled = {result.task.key for result in queue.results("failed")}
-        settled |= queue.answers([task.key for task in tasks.values()]).keys()
+        settled = queue.outcomes([task.key for task in tasks.values()])
         left = [task for key, task in {task.key: task for task in tasks.values()}.items() if key not in settled]
         if left:
             tell(f"{client.endpoint} receives {len(left):,} texts with their translations.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import TypeAlias
 
 from rusbeir.text import shorten
@@ -71,26 +72,45 @@ def untranslated(segment: Segment, *, names: bool = False) -> Flag | None:
     return Flag("untranslated", f"{share:.0%} of the answer's words are in the source: {_quote(answer)}")
 
 
-def refusal(segment: Segment) -> Flag | None:
-    """A Flag where the answer begins with a model's refusal to translate, and the source does not."""
+def _find_refusal(text: str, phrases: Phrases) -> str | None:
+    head = text[:_HEAD_CHARS].lower().replace("’", "'").replace("\n", " ")
+    lead = _LEAD.match(head)
+    found = phrases.refusal.match(head, lead.end() if lead else 0) if phrases.refusal else None
+    if found is None and phrases.refusal_anywhere and any(word in head for word in phrases.refusal_words):
+        found = phrases.refusal_anywhere.search(head)
+    return head[found.start() :] if found else None
+
+
+def _find_remark(text: str, phrases: Phrases) -> str | None:
+    head = text[:_HEAD_CHARS].lstrip(_REMARK_LEAD).lower()
+    if head.startswith(("```", "<think", "<translation", '{"')):
+        return head.partition("\n")[0]
+    if phrases.prefix is not None and (found := phrases.prefix.match(head)):
+        return found[0]
+    before, break_, last = text.rstrip().rpartition("\n")
+    if break_ and before.strip() and phrases.suffix is not None:
+        last = last[:_HEAD_CHARS].lower().lstrip(" \t*_")
+        return last if phrases.suffix.match(last) else None
+    return None
+
+
+def _find_said(name: str, find: Callable[[str, Phrases], str | None], segment: Segment) -> Flag | None:
+    """A Flag where an answer has, and its source has not, what language models say."""
     # In the language of the prompt, of the source or of the target.
     phrases = phrases_of("en", segment.source_language, segment.target_language)
-    found = _find_refusal(segment.answer, phrases)
-    if found is None or _find_refusal(segment.source, phrases) is not None:
+    found = find(segment.answer, phrases)
+    if found is None or find(segment.source, phrases) is not None:
         return None
-    return Flag("refusal", _quote(found))
+    return Flag(name, _quote(found))
 
 
-def chat_prefix(segment: Segment) -> Flag | None:
-    """A Flag where the answer announces the translation or comments on it, and the source has nothing similar.
+refusal: Check = partial(_find_said, "refusal", _find_refusal)
+"""A Flag where the answer begins with a model's refusal to translate, and the source does not."""
+chat_prefix: Check = partial(_find_said, "chat-prefix", _find_remark)
+"""A Flag where the answer announces the translation or comments on it, and the source has nothing similar.
 
-    "Here is the translation:", a code fence, a translator's note at the end.
-    """
-    phrases = phrases_of("en", segment.source_language, segment.target_language)
-    found = _find_remark(segment.answer, phrases)
-    if found is None or _find_remark(segment.source, phrases) is not None:
-        return None
-    return Flag("chat-prefix", _quote(found))
+"Here is the translation:", a code fence, a translator's note at the end.
+"""
 
 
 def repetition(segment: Segment) -> Flag | None:
@@ -213,28 +233,6 @@ def without_remarks(segment: Segment) -> str | None:
             return None
         text = shorter
     return None if text == segment.answer else text
-
-
-def _find_refusal(text: str, phrases: Phrases) -> str | None:
-    head = text[:_HEAD_CHARS].lower().replace("’", "'").replace("\n", " ")
-    lead = _LEAD.match(head)
-    found = phrases.refusal.match(head, lead.end() if lead else 0) if phrases.refusal else None
-    if found is None and phrases.refusal_anywhere and any(word in head for word in phrases.refusal_words):
-        found = phrases.refusal_anywhere.search(head)
-    return head[found.start() :] if found else None
-
-
-def _find_remark(text: str, phrases: Phrases) -> str | None:
-    head = text[:_HEAD_CHARS].lstrip(_REMARK_LEAD).lower()
-    if head.startswith(("```", "<think", "<translation", '{"')):
-        return head.partition("\n")[0]
-    if phrases.prefix is not None and (found := phrases.prefix.match(head)):
-        return found[0]
-    before, break_, last = text.rstrip().rpartition("\n")
-    if break_ and before.strip() and phrases.suffix is not None:
-        last = last[:_HEAD_CHARS].lower().lstrip(" \t*_")
-        return last if phrases.suffix.match(last) else None
-    return None
 
 
 def _quote(text: str) -> str:
