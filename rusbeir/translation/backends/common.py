@@ -41,7 +41,7 @@ async def ask_sendable(texts: Sequence[str], ask: Callable[[list[str]], Awaitabl
     for i, text in enumerate(texts):
         if not text.strip():
             settled[i] = text
-        elif unpaired := _SURROGATE.search(text):
+        elif not text.isascii() and (unpaired := _SURROGATE.search(text)):
             detail = f"the text has an unpaired surrogate at character {unpaired.start() + 1}"
             settled[i] = Failure("unsupported", detail, False)
     sent = [text for i, text in enumerate(texts) if i not in settled]
@@ -78,7 +78,7 @@ def judge_answer(text: str, answer: str) -> Outcome:
         return Failure("empty", "the answer is empty", True)
     if len(answer) > _MAX_CHARS + _MAX_CHARS_PER_CHAR * len(text):
         return Failure("malformed", f"the answer to {len(text):,} characters has {len(answer):,}", True)
-    if _SURROGATE.search(answer):
+    if not answer.isprintable() and _SURROGATE.search(answer):
         return Failure("malformed", "the answer has half a character (an unpaired surrogate)", True)
     if answer.strip() == text.strip():
         words = _MASK.sub(" ", text)

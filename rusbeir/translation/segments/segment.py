@@ -147,7 +147,11 @@ def translatable(text: str, start: int, end: int, spans: Sequence[Span]) -> bool
 
 def _has_letter(text: str, start: int, end: int) -> bool:
     # The pattern lets fractions and superscripts through.
-    return any(found[0].isalpha() for found in _LETTER.finditer(text, start, end))
+    while found := _LETTER.search(text, start, end):
+        if found[0].isalpha():
+            return True
+        start = found.end()
+    return False
 
 
 def _pieces(text: str, sent: Iterable[tuple[int, int]]) -> list[Piece]:
