@@ -73,8 +73,7 @@ class BgeM3:
         def read(chunk: list[str]) -> Any:
             return tokenizer(chunk, truncation=True, max_length=max_tokens)
 
-        batch_tokens = self._m3.devices.batch_tokens
-        return tokenize(read, texts, tokenizer, max_tokens, batch_tokens=batch_tokens, queries=queries)
+        return tokenize(read, texts, tokenizer, max_tokens, batch_tokens=self._m3.devices.batch_tokens, queries=queries)
 
     @property
     def _precision(self) -> str:
