@@ -144,8 +144,11 @@ class Journal:
 
     def read(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """The rows of a query over the tables of _SCHEMA."""
-        with self._lock, reporting(self.path):
-            return self._db.execute(statement, [_bindable(value) for value in parameters]).fetchall()
+        try:
+            with self._lock, reporting(self.path):
+                return self._db.execute(statement, parameters).fetchall()
+        except UnicodeEncodeError:
+            return self.read(statement, [_bindable(value) for value in parameters])
 
     def write(self, statement: str, rows: Iterable[Sequence[Any]], *, expected: int | None = None) -> int:
         """Run the statement for each of rows in one transaction, and return how many rows it changed.
