@@ -19,26 +19,6 @@ FIELDS = ("title", "text", "query")
 Whole = tuple[Doc, Mapping[str, Any]]
 
 
-def parse_fields(names: str | None) -> tuple[str, ...]:
-    """The fields named in a comma-separated list, in the order of FIELDS; all of them where it is None.
-
-    >>> parse_fields("query,text")
-    ('text', 'query')
-    """
-    if names is None:
-        return FIELDS
-    asked = [name.strip() for name in names.split(",") if name.strip()]
-    if wrong := [name for name in asked if name not in FIELDS]:
-        raise BadInput(
-            f"{option('fields', names)}: no field {wrong[0]!r}; choose from {', '.join(FIELDS)}, separated by commas."
-        )
-    if not asked:
-        raise BadInput(
-            f"{option('fields', repr(names))} names no field; choose from {', '.join(FIELDS)}, separated by commas."
-        )
-    return tuple(name for name in FIELDS if name in asked)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Material:
     """A dataset, what is translated of it, and what is copied unchanged."""
@@ -85,7 +65,12 @@ def load_material(
 
     split None means all of them; `also` names others that are wanted as far as the dataset has them.
     """
-    chosen = parse_fields(",".join(fields))
+    asked = [name.strip() for name in fields if name.strip()]
+    choices = f"choose from {', '.join(FIELDS)}, separated by commas."
+    if wrong := [name for name in asked if name not in FIELDS]:
+        raise BadInput(f"{option('fields', ','.join(fields))}: no field {wrong[0]!r}; {choices}")
+    if not asked:
+        raise BadInput(f"{option('fields', repr(','.join(fields)))} names no field; {choices}")
     metadata: Mapping[str, Mapping[str, Any]] = {}
     if isinstance(dataset, Dataset):
         splits: Mapping[str, Qrels] = {dataset.card.split: dataset.qrels}
@@ -100,6 +85,7 @@ def load_material(
         )
     # As bench does: better now than when all is translated.
     dataset.refuse_spaced_ids()
+    chosen = tuple(name for name in FIELDS if name in asked)
     return Material(dataset=dataset, splits=splits, fields=chosen, query_metadata=metadata)
 
 
