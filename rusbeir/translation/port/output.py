@@ -100,7 +100,7 @@ def summary(journal: Journal, plan: Plan, *, keep_untranslated: bool, rounds: Se
     if not rounds:
         return found
     retries = [row for one in rounds for row in _count_passes(journal, one)[0]]
-    return {**found, "flagged": sum(1 for _ in _find_flagged(journal, plan)), "retries": retries}
+    return {**found, "flagged": sum(1 for _ in _find_used(journal, plan, flagged=True)), "retries": retries}
 
 
 def _count_passes(journal: Journal, plan: Plan) -> tuple[list[dict[str, Any]], int]:
@@ -127,21 +127,19 @@ def _count_passes(journal: Journal, plan: Plan) -> tuple[list[dict[str, Any]], i
     return rows, flagged
 
 
-def _read_retried(journal: Journal, plan: Plan) -> dict[str, TaskResult]:
-    """The newest translation of each segment that was translated again."""
+def _find_used(journal: Journal, plan: Plan, *, flagged: bool) -> Iterator[tuple[str, TaskResult]]:
+    """The translations in use, flagged only those with flags, each behind the signature of its translator.
+
+    Step by step in the order of their first occurrence; segments that were translated again come last.
+    """
     queues = [one.retried(journal) for one in plan.rounds(journal)]
-    return {result.task.payload: result for queue in queues for result in queue.results("done")}
-
-
-def _find_flagged(journal: Journal, plan: Plan) -> Iterator[tuple[str, TaskResult]]:
-    """The translations in use that have flags, each behind the signature of its translator."""
-    retried = _read_retried(journal, plan)
+    retried = {result.task.payload: result for queue in queues for result in queue.results("done")}
     for step in plan.steps:
-        for result in step.queue(journal).results("done", flagged=True):
+        for result in step.queue(journal).results("done", flagged=flagged):
             if result.task.payload not in retried:
                 yield step.entry.signature, result
     for result in retried.values():
-        if result.flags:
+        if result.flags or not flagged:
             yield RETRIED, result
 
 
@@ -156,23 +154,14 @@ def write_quality(out: Path, journal: Journal, plan: Plan, found: Mapping[str, A
             row = {"source": result.task.payload, "reason": reason, "detail": detail}
             file.write(_line({**row, "translator": step.entry.signature}))
     with atomic_file(out / "qa" / "flagged.jsonl") as file:
-        for translator, result in _find_flagged(journal, plan):
+        for translator, result in _find_used(journal, plan, flagged=True):
             row = {"source": result.task.payload, "translation": result.result}
             file.write(_line({**row, "flags": result.flags.split(","), "translator": translator}))
 
 
 def aligned_pairs(journal: Journal, plan: Plan) -> Iterator[tuple[str, str]]:
-    """(source, translation) of each unit that is done, once, step by step in the order of their first occurrence.
-
-    Segments that were translated again come last.
-    """
-    retried = _read_retried(journal, plan)
-    for step in plan.steps:
-        for result in step.queue(journal).results("done"):
-            if result.task.payload not in retried:
-                yield result.task.payload, result.result
-    for result in retried.values():
-        yield result.task.payload, result.result
+    """(source, translation) of each unit that is done, once, in the order of _find_used."""
+    return ((result.task.payload, result.result) for _, result in _find_used(journal, plan, flagged=False))
 
 
 def _line(row: Mapping[str, Any]) -> bytes:
