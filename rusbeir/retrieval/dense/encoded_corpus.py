@@ -56,7 +56,7 @@ def open_or_encode(
 ) -> tuple[EncodedCorpus, bool]:
     """The encoded corpus in that folder, and whether it was there already; warns of texts that the model truncates.
 
-    passages returns a document's texts, at least one. Raises as find_or_encode does.
+    passages returns a document's texts, at least one. Raises as encode_in_order does.
     """
     reused = folder.exists()
     if not reused:
