@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -146,20 +148,20 @@ def _samples(corpus: Corpus) -> Iterator[MemoryCorpus]:
 
 
 def _measure(dataset: Dataset, sample: MemoryCorpus, system: System, k: int) -> _Measured:
-    with temporary_cache("lemmas") as folder:
+    with temporary_cache("lemmas") as folder, _without_warnings():
         settings = RunSettings(budget=_NothingSent(folder, 1))
         started = time.perf_counter()
         ready = system.prepare(sample, sample.sha256, settings)
-        prepare_seconds = time.perf_counter() - started
-        disk = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-        rerank_seconds = 0.0
+        searched, depth = ready, k
         if isinstance(system, RerankSystem):
-            source = system.source.prepare(sample, sample.sha256, settings)
-            search_seconds = _time_queries(source.retriever, dataset.queries, system.depth)
-            # What was found just now is in the cache.
-            rerank_seconds = _time_queries(ready.retriever, dataset.queries, k)
-        else:
-            search_seconds = _time_queries(ready.retriever, dataset.queries, k)
+            searched, depth = system.source.prepare(sample, sample.sha256, settings), system.depth
+        # Approximate indexes are built at the first search.
+        searched.retriever.search(dict(islice(dataset.queries.items(), 1)), depth)
+        prepare_seconds = time.perf_counter() - started
+        disk = sum(path.stat().st_size for path in folder.rglob("*") if _stays(path))
+        search_seconds = _time_queries(searched.retriever, dataset.queries, depth)
+        # What the system before the reranker found is in the cache.
+        rerank_seconds = _time_queries(ready.retriever, dataset.queries, k) if searched is not ready else 0.0
     return _Measured(
         docs=len(sample),
         prepare_seconds=prepare_seconds,
@@ -168,6 +170,23 @@ def _measure(dataset: Dataset, sample: MemoryCorpus, system: System, k: int) -> 
         disk_bytes=disk,
         resident_bytes=ready.resident_bytes,
     )
+
+
+def _stays(path: Path) -> bool:
+    """Whether it is a file that grows with the corpus, as SQLite's journals do not."""
+    return path.is_file() and not path.is_symlink() and not path.name.endswith(("-wal", "-shm"))
+
+
+@contextlib.contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Warnings of samples, such as their recall, say nothing of the dataset."""
+    logger = logging.getLogger("rusbeir")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def _time_queries(retriever: Retriever, queries: Queries, k: int) -> float:
