@@ -103,17 +103,24 @@ def _texts(folder: Path) -> list[str]:
     return [json.loads(line)["text"] for line in lines]
 
 
-def _instant(n_docs: int = 50_000) -> list[Row]:
-    """What the pipeline itself costs, from a corpus on disk to one on disk: its time, and the work of all processes."""
+def _instant(n_docs: int = 50_000, times: int = 3) -> list[Row]:
+    """What the pipeline itself costs, from a corpus on disk to one on disk: its time, and the work of all processes.
+
+    Of several ports the fastest, which other work on the machine has slowed least.
+    """
     what = f"port of {n_docs:,} documents, translator of no latency"
     with tempfile.TemporaryDirectory() as folder:
         source = port_data.write_corpus(Path(folder) / "source", n_docs)
-        before = os.times()
-        seconds = kills.finish(kills.command(source, Path(folder) / "out", *INSTANT))
-        after = os.times()
-    worked = after.children_user + after.children_system - before.children_user - before.children_system
+        found = []
+        for number in range(times):
+            before = os.times()
+            seconds = kills.finish(kills.command(source, Path(folder) / f"out{number}", *INSTANT))
+            after = os.times()
+            worked = after.children_user + after.children_system - before.children_user - before.children_system
+            found.append((seconds, worked))
+    seconds, worked = min(found)
     return [
-        _row(what, "segments/s", n_docs / seconds, at_least=10_000),
+        _row(what, f"segments/s, the best of {times}", n_docs / seconds, at_least=10_000),
         _row(what, "microseconds of work a segment", 1e6 * worked / n_docs),
     ]
 

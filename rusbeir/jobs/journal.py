@@ -63,6 +63,8 @@ class Journal:
         self.path = path
         self._db = db
         self._lock = Lock()
+        self._workers: set[str] = set()
+        """Those that are known to have a number."""
 
     @classmethod
     @contextlib.contextmanager
@@ -131,8 +133,10 @@ class Journal:
         Raises BadInput for a key that was never added.
         """
         now = time.time()
-        workers = dict.fromkeys((attempt.worker,) for attempt in attempts)
-        self.write("INSERT OR IGNORE INTO worker(signature) VALUES (?)", workers)
+        workers = dict.fromkeys(attempt.worker for attempt in attempts)
+        if not workers.keys() <= self._workers:
+            self.write("INSERT OR IGNORE INTO worker(signature) VALUES (?)", [(worker,) for worker in workers])
+            self._workers.update(workers)
         self.write(
             "INSERT INTO attempt(task, worker, nth, state, result, error, flags, seconds, recorded) "
             "SELECT task.number, worker.number, 1 + coalesce((SELECT nth FROM standing "
