@@ -27,11 +27,11 @@ STARTED_SECONDS = 0.05
 BUSY_SHARE = 0.25
 """Of the time so far. Where the work takes less, something else is waited for, such as a service."""
 MAX_WORKERS = 4
+"""More would wait for the process that hands out the work and takes in the results."""
 AHEAD = 4
 """Batches that wait for each worker: this process may be busy with one of its own when a worker needs the next."""
 _last_used = float("-inf")
 """When workers were last given a batch, by time.perf_counter."""
-"""More would wait for the process that hands out the work and takes in the results."""
 
 
 def cpu_count() -> int:
