@@ -42,16 +42,17 @@ def cpu_count() -> int:
 
 
 class Crew:
-    """Does batches of work in that many processes, this one among them. With None, in this one until more of them pay.
+    """Does batches of work in that many worker processes; 1 is this one. With None, in this one until others pay.
 
     Worker processes pay when this process has worked for START_SECONDS, which is BUSY_SHARE of the time or more. It
-    works on until they are there. If a worker dies, this process does the rest.
+    works on until they are there, and later where enough waits for them. If a worker dies, this process does the rest.
     """
 
     def __init__(self, processes: int | None = None) -> None:
         self.ahead = 0
         """How many batches must be under way for no worker to be idle."""
-        self._workers = None if processes is None else processes - 1
+        # Asked for as one process, it is this one alone: 0 workers.
+        self._workers = 0 if processes == 1 else processes
         self._at_once = processes is not None
         self._executor: Any = None
         self._ready: Future[None] | None = None
@@ -63,7 +64,7 @@ class Crew:
     def submit(self, work: Callable[[A], B], batch: A) -> Future[B]:
         """The result of work(batch) to come; it has come already where this process did it. work must be importable.
 
-        This process does it where there are no workers, or where as much as ahead says waits for them.
+        This process does it where there are no workers, and where it shares the work with them and enough waits.
         """
         global _last_used
         started = time.perf_counter()
@@ -89,7 +90,7 @@ class Crew:
                     self.ahead = AHEAD * self._workers
                     while self._given and self._given[0].done():
                         self._given.popleft()
-                    if len(self._given) < self.ahead:
+                    if self._at_once or len(self._given) < self.ahead:
                         _last_used = started
                         coming: Future[B] = self._executor.submit(work, batch)
                         self._given.append(coming)
