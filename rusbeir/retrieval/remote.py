@@ -189,7 +189,7 @@ class PoolReranker(RemotePools):
 
 
 class PoolServer:
-    """A model of pools on a worker: one thread tokenises while another computes, as where there is no cluster."""
+    """A model of pools on a worker: one thread tokenises while another computes, as in one process."""
 
     def __init__(self, model: Any) -> None:
         self._model = model

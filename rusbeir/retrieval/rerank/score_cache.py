@@ -11,15 +11,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from rusbeir.errors import BackendError
-from rusbeir.retrieval.dense.pools import WhileWanted
+from rusbeir.retrieval.dense.pools import KEEP_SECONDS, WhileWanted
 from rusbeir.retrieval.rerank import reranker as protocols
 from rusbeir.retrieval.rerank.reranker import Reranker, Scored, check_scores
 from rusbeir.storage import cache_folder, cannot_write, connect_shared, hold_when_free, reporting_sqlite
 from rusbeir.text import batched, digest
 
 MAX_KEYS_PER_QUERY = 500
-KEEP_SECONDS = 5.0
-"""How often scores of a pool are written to disk."""
 
 
 @dataclass(frozen=True, kw_only=True)

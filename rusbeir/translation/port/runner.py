@@ -214,7 +214,7 @@ class Finisher:
                 found.append(Failure("malformed", "the answer contains an unpaired surrogate", retry=True))
                 continue
             segment = Segment(text, whole, self.source, self.target)
-            # What has been judged has passed these.
+            # What has been judged has passed these, and no span is lost where there is none.
             known = [*FAILURES] if self.judges and masked and masked.parts == [text] else []
             if masked and not masked.spans and masked.style != "plain":
                 known.append("lost-spans")
