@@ -1,6 +1,8 @@
 # Everything runs in .venv, which is made on first use and again when the dependencies change.
 PYTHON ?= python3
 BIN := .venv/bin
+# Packages are compiled when they are first imported, and kept: without that each program would compile them.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test install figures figures-quick bench picture clean
 
