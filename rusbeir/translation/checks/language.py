@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+import string
 import tomllib
 from collections.abc import Mapping
 from functools import cache, lru_cache
@@ -26,6 +27,8 @@ SURE = 0.9
 _LETTERS = re.compile(r"[^\W\d_]+")
 _MIN_LETTERS = 20
 _MIN_SHARE = 0.5
+_ASCII_LETTERS = string.ascii_letters.encode()
+_TYPOGRAPHIC = re.compile("[«»“”„’–—…№]")
 _RARE_HAN = ("\U00020000", "\U000323af")
 # The codes of py3langid, where they differ from BCP 47.
 _ALIASES = {"nb": "no", "iw": "he", "in": "id", "fil": "tl"}
@@ -101,8 +104,12 @@ def wrong_script(segment: Segment) -> Flag | None:
     names = scripts_of(segment.target_language)
     if not names or (answer.isascii() and "Latin" in names):
         return None
-    foreign, own = _letter_patterns(names)
-    if foreign.search(answer) and (found := set("".join(foreign.findall(answer))) - set(source)):
+    foreign, own, plain = _letter_patterns(names)
+    if (
+        not plain.fullmatch(answer)
+        and foreign.search(answer)
+        and (found := set("".join(foreign.findall(answer))) - set(source))
+    ):
         return Flag("wrong-script", f"{''.join(sorted(found))[:20]!r} in a text in {', '.join(names)}")
     if _is_mostly(names, answer):
         return None
@@ -143,12 +150,20 @@ def wrong_language(segment: Segment) -> Flag | None:
 @lru_cache(maxsize=1)
 def _is_mostly(names: tuple[str, ...], text: str) -> bool:
     """Whether letters of these scripts make up half the text; two checks ask it of the same answer."""
-    return 2 * sum(map(len, _letter_patterns(names)[1].findall(text))) >= len(text)
+    _, own, plain = _letter_patterns(names)
+    if plain.fullmatch(text):
+        # What is no letter is sooner counted.
+        others = len(text.encode("ascii", "ignore").translate(None, _ASCII_LETTERS))
+        return 2 * (others + len(_TYPOGRAPHIC.findall(text))) <= len(text)
+    return 2 * sum(map(len, own.findall(text))) >= len(text)
 
 
 @cache
-def _letter_patterns(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Runs of letters of scripts that may not appear, and runs of letters of these scripts."""
+def _letter_patterns(names: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    """Runs of letters that may not appear, runs of letters of these scripts, and such runs with what parts words.
+
+    The last are letters of these scripts, what _TYPOGRAPHIC finds, and all of ASCII but letters: so are most texts as a whole.
+    """
     own = "".join(rf"\p{{Script={name}}}" for name in names)
     allowed = rf"{own}\p{{Script=Latin}}\p{{Script=Greek}}\p{{Script=Common}}\p{{Script=Inherited}}"
     # re is far faster than regex but has no scripts, so these are listed as ranges of the Basic Multilingual Plane.
@@ -160,7 +175,7 @@ def _letter_patterns(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Patter
         if regex.search(pattern, _RARE_HAN[0], regex.V1):
             ranges.append("-".join(_RARE_HAN))
         compiled.append(re.compile(f"[{''.join(ranges)}]+"))
-    return compiled[0], compiled[1]
+    return *compiled, re.compile(rf"[\x00-@\[-`{{-\x7f{_TYPOGRAPHIC.pattern[1:-1]}{''.join(ranges)}]+")
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from rusbeir.translation.segments.glossary import Glossary
@@ -13,6 +14,7 @@ from rusbeir.translation.segments.span_patterns import (
     PAIRS,
     SPAN_PATTERNS,
     Pair,
+    SpanPattern,
 )
 
 _TRAILING = ".,;:!?'\"»”’*_…"
@@ -20,6 +22,7 @@ _PAIR_CHARS = frozenset("<`$\\")
 _CHARS = _PAIR_CHARS.union(*(one.chars for one in SPAN_PATTERNS))
 """All ASCII: of a text in UTF-8, what is left without the other bytes says which patterns need not be tried."""
 _OTHER_BYTES = bytes(set(range(256)) - set(map(ord, _CHARS)))
+_ONE_DIGIT = bytes.maketrans(b"123456789", b"000000000")
 _BRACKETS = {")": "(", "]": "[", "}": "{"}
 
 
@@ -41,12 +44,11 @@ def find_spans(text: str, glossary: Glossary | None = None) -> tuple[Span, ...]:
     ['quantity', 'url', 'tag', 'tag']
     """
     found: list[Span] = []
-    chars = set(text.encode("utf-8", "surrogatepass").translate(None, _OTHER_BYTES).decode())
+    chars = frozenset(text.encode("utf-8", "surrogatepass").translate(_ONE_DIGIT, _OTHER_BYTES))
+    patterns, pairs = _wanted(chars)
     tried: re.Pattern[str] | None = None
     wanted = True
-    for kind, some, pattern, trigger, trailing in SPAN_PATTERNS:
-        if some.isdisjoint(chars):
-            continue
+    for kind, _, pattern, trigger, trailing in patterns:
         # Neighbours may share a trigger.
         if trigger is not tried:
             tried, wanted = trigger, trigger is None or trigger.search(text) is not None
@@ -54,7 +56,7 @@ def find_spans(text: str, glossary: Glossary | None = None) -> tuple[Span, ...]:
             for match in pattern.finditer(text):
                 start, end = match.span()
                 found.append(Span(start, _without_trailing(text, start, end) if trailing else end, kind))
-    if not _PAIR_CHARS.isdisjoint(chars):
+    if pairs:
         for pair in PAIRS:
             found += _enclosed(pair, text)
         found += _environments(text)
@@ -65,6 +67,14 @@ def find_spans(text: str, glossary: Glossary | None = None) -> tuple[Span, ...]:
         if not kept or span.start >= kept[-1].end:
             kept.append(span)
     return tuple(kept)
+
+
+@lru_cache(maxsize=1024)
+def _wanted(chars: frozenset[int]) -> tuple[tuple[SpanPattern, ...], bool]:
+    """The patterns to try on a text with these of _CHARS, 0 being any digit, and whether to look for PAIRS."""
+    there = {chr(char) for char in chars}
+    wanted = tuple(one for one in SPAN_PATTERNS if not one.chars.isdisjoint(there))
+    return wanted, not _PAIR_CHARS.isdisjoint(there)
 
 
 def _enclosed(pair: Pair, text: str) -> Iterator[Span]:
