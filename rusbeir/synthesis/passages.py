@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from rusbeir.datasets.formats.records import count_tokens
-from rusbeir.datasets.sentences import sentence_spans
+from rusbeir.sentences import sentence_spans
 from rusbeir.synthesis.attributes import THIRDS
 from rusbeir.types import Corpus, Doc
 

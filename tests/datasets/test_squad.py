@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rusbeir.datasets import load
-from rusbeir.datasets.sentences import sentence_spans
 from rusbeir.errors import BadInput, UnknownName
+from rusbeir.sentences import sentence_spans
 
 FIVE = "Раз раз. Два два. Три три. Пять. Шесть."
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from rusbeir.datasets.sentences import sentence_spans
+from rusbeir.sentences import sentence_spans
 
 
 class Pair(NamedTuple):

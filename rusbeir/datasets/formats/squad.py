@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from rusbeir.datasets.formats.files import open_file
 from rusbeir.datasets.formats.reader import ReadRequest
 from rusbeir.datasets.formats.records import Complain, Extra, Judgement, Place, Query, Span, count_tokens, parse_json
-from rusbeir.datasets.sentences import sentence_spans, splitter_signature
 from rusbeir.errors import BadInput, unknown
+from rusbeir.sentences import sentence_spans, splitter_signature
 from rusbeir.text import has_control, shorten
 from rusbeir.types import Doc
 
