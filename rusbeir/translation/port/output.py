@@ -123,7 +123,7 @@ def _count_passes(journal: Journal, plan: Plan) -> tuple[list[dict[str, Any]], i
                     flags[flag.partition(":")[0]] += group.tasks
         row = {"translator": step.entry.name, "signature": step.entry.signature, "level": step.level, "chars": chars}
         counts = {state: states[state] for state in ("done", "failed", "pending")}
-        rows.append({**row, **counts, "reasons": _sorted(reasons), "flags": _sorted(flags)})
+        rows.append({**row, **counts, "reasons": dict(reasons.most_common()), "flags": dict(flags.most_common())})
     return rows, flagged
 
 
@@ -170,11 +170,6 @@ def _line(row: Mapping[str, Any]) -> bytes:
     except orjson.JSONEncodeError:
         # Unpaired surrogates, which no translator accepts, can only be written as escapes.
         return json.dumps(row).encode() + b"\n"
-
-
-def _sorted(counts: Mapping[str, int]) -> dict[str, int]:
-    """The most frequent first."""
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def ported_card(
