@@ -54,9 +54,11 @@ Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON do
 
 def read_language_tag(text: str | None) -> str | None:
     """The tag that a user means, as find_language reads it."""
+    if not text:
+        return text
     from rusbeir.analysis import find_language
 
-    return find_language(text) if text else text
+    return find_language(text)
 
 
 Lang: TypeAlias = Annotated[
