@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import threading
@@ -115,6 +114,9 @@ class Crew:
 
         What is in the batch may have been paid for: the caller gets the result, and is cancelled when it next waits.
         """
+        # Imported here, as workers, which import this module too, need none.
+        import asyncio
+
         future = self.submit(work, batch)
         try:
             if not future.done():

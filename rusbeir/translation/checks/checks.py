@@ -7,7 +7,8 @@ where the script does not tell the language, wrong_language takes 150, and 2 sec
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
@@ -15,8 +16,9 @@ from rusbeir.text import shorten
 from rusbeir.translation.checks.language import Phrases, phrases_of, primary, wrong_language, wrong_script
 from rusbeir.translation.checks.numbers import lost_numbers
 from rusbeir.translation.checks.repetition import find_loop, is_doubled
+from rusbeir.translation.segments.protect import Masked, restore
 from rusbeir.translation.segments.spans import find_spans
-from rusbeir.translation.translator import Failure, Flag, Segment
+from rusbeir.translation.translator import Failure, Flag, Segment, Translation
 
 _WORD = re.compile(r"[^\W\d_]+")
 _LOWER_WORD = re.compile(r"(?<!\w)[^\W\d_A-ZÀ-ÖØ-ÞА-ЯЁ][^\W\d_]{2,}")
@@ -210,6 +212,55 @@ def failure(flags: list[Flag]) -> Failure | None:
         if flag.name in FAILURES:
             return Failure(FAILURES[flag.name], flag.detail, retry=True)
     return None
+
+
+Answer: TypeAlias = Translation | Failure | None
+"""What became of one text; None where it was not asked, since the translator is stopped."""
+
+Asked: TypeAlias = tuple[str, Masked | None, Sequence[Answer]]
+"""A unit, as it was sent unless it was sent as it is, and the answers to its parts."""
+
+
+@dataclass(frozen=True)
+class Finisher:
+    """Makes checked translations of the answers to the parts of units; sent to worker processes."""
+
+    source: str
+    target: str
+    trusted: bool
+    """Whether what looks wrong is only flagged."""
+    judges: bool
+    """Whether the translator has judged those of its answers that are to whole units."""
+    again: bool = False
+    """Whether the units had lost a mask, and only the texts between the protected ones were sent."""
+
+    def __call__(self, units: Sequence[Asked]) -> list[Answer]:
+        """Of each unit the translation with its flags and those of check, or why there is none."""
+        found: list[Answer] = []
+        for text, masked, parts in units:
+            answers = [part for part in parts if isinstance(part, Translation)]
+            if len(answers) < len(parts):
+                found.append(next(part for part in parts if not isinstance(part, Translation)))
+                continue
+            whole = restore(masked, [part.text for part in answers]) if masked else answers[0].text
+            if isinstance(whole, Failure):
+                found.append(whole)
+                continue
+            try:
+                whole.encode()
+            except UnicodeEncodeError:
+                found.append(Failure("malformed", "the answer contains an unpaired surrogate", retry=True))
+                continue
+            segment = Segment(text, whole, self.source, self.target)
+            # What has been judged has passed these, and no span is lost where there is none.
+            known = [*FAILURES] if self.judges and masked and masked.parts == [text] else []
+            if masked and not masked.spans and masked.style != "plain":
+                known.append("lost-spans")
+            flags = check(segment, but=known)
+            own = ["split"] if self.again else [part.flags for part in answers]
+            names = ",".join(filter(None, [*own, *(flag.name for flag in flags)]))
+            found.append((None if self.trusted else failure(flags)) or Translation(whole, names))
+        return found
 
 
 def without_remarks(segment: Segment) -> str | None:

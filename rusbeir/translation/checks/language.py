@@ -162,7 +162,7 @@ def _is_mostly(names: tuple[str, ...], text: str) -> bool:
 def _letter_patterns(names: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
     """Runs of letters that may not appear, runs of letters of these scripts, and such runs with what parts words.
 
-    The last are letters of these scripts, what _TYPOGRAPHIC finds, and all of ASCII but letters: so are most texts as a whole.
+    The last have letters of these scripts, what _TYPOGRAPHIC finds and what in ASCII is no letter, as most texts do.
     """
     own = "".join(rf"\p{{Script={name}}}" for name in names)
     allowed = rf"{own}\p{{Script=Latin}}\p{{Script=Greek}}\p{{Script=Common}}\p{{Script=Inherited}}"

@@ -22,8 +22,7 @@ from rusbeir.text import batched
 from rusbeir.translation.backends.python import PREFIX
 from rusbeir.translation.backends.registry import TranslatorOptions, find_preset, make
 from rusbeir.translation.segments.glossary import Glossary
-from rusbeir.translation.segments.segment import Piece, join, units
-from rusbeir.translation.segments.spans import find_spans
+from rusbeir.translation.segments.segment import Cutter, Piece, join
 from rusbeir.translation.translator import Capacity, ChecksPair, Discloses, Named, Translator
 
 PAGE_TEXTS = 500
@@ -80,29 +79,6 @@ class TranslatorEntry:
     def trusted(self) -> bool:
         """Whether people made its answers, as in a translation memory: what looks wrong in them is only flagged."""
         return self.capacity.mask == "none"
-
-
-@dataclass(frozen=True)
-class Cutter:
-    """Cuts texts for one step; sent to worker processes."""
-
-    language: str
-    glossary: Glossary | None
-    capacity: Capacity
-    level: str
-
-    def __call__(self, texts: Iterable[str]) -> list[list[Piece]]:
-        """The pieces of each text."""
-        return [
-            units(
-                text,
-                language=self.language,
-                capacity=self.capacity,
-                level=self.level,
-                spans=find_spans(text, self.glossary),
-            )
-            for text in texts
-        ]
 
 
 @dataclass(frozen=True, kw_only=True)

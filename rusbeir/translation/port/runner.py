@@ -15,10 +15,10 @@ from rusbeir.errors import BackendError, RusbeirError
 from rusbeir.jobs import Attempt, Budget, Exhausted, Journal, Size, Task, Throttle
 from rusbeir.processes import Crew
 from rusbeir.text import batched
-from rusbeir.translation.checks.checks import FAILURES, check, failure
+from rusbeir.translation.checks.checks import Answer, Asked, Finisher
 from rusbeir.translation.port.plan import CascadeStep, Plan
 from rusbeir.translation.segments.glossary import Glossary
-from rusbeir.translation.segments.protect import Masked, mask, restore, split
+from rusbeir.translation.segments.protect import Masked, mask, split
 from rusbeir.translation.segments.spans import find_spans
 from rusbeir.translation.translator import (
     Closes,
@@ -26,7 +26,6 @@ from rusbeir.translation.translator import (
     Failure,
     JudgesAnswers,
     Outcome,
-    Segment,
     Translation,
     Translator,
 )
@@ -39,12 +38,6 @@ Tell: TypeAlias = Callable[[str], None]
 
 MAX_ATTEMPTS = 5
 """At one text in one run, while its failures say that asking again may help."""
-
-Answer: TypeAlias = Translation | Failure | None
-"""What became of one text; None where it was not asked, since the translator is stopped."""
-
-Asked: TypeAlias = tuple[str, Masked | None, Sequence[Answer]]
-"""A unit, as it was sent unless it was sent as it is, and the answers to its parts."""
 
 
 @dataclass(kw_only=True)
@@ -181,48 +174,6 @@ class Runner:
             self.budget.correct(cost=spent - self._spent - cost)
             self._spent = spent
         return [Translation(outcome) if isinstance(outcome, str) else outcome for outcome in outcomes]
-
-
-@dataclass(frozen=True)
-class Finisher:
-    """Makes checked translations of the answers to the parts of units; sent to worker processes."""
-
-    source: str
-    target: str
-    trusted: bool
-    """Whether what looks wrong is only flagged."""
-    judges: bool
-    """Whether the translator has judged those of its answers that are to whole units."""
-    again: bool = False
-    """Whether the units had lost a mask, and only the texts between the protected ones were sent."""
-
-    def __call__(self, units: Sequence[Asked]) -> list[Answer]:
-        """Of each unit the translation with its flags and those of checks.check, or why there is none."""
-        found: list[Answer] = []
-        for text, masked, parts in units:
-            answers = [part for part in parts if isinstance(part, Translation)]
-            if len(answers) < len(parts):
-                found.append(next(part for part in parts if not isinstance(part, Translation)))
-                continue
-            whole = restore(masked, [part.text for part in answers]) if masked else answers[0].text
-            if isinstance(whole, Failure):
-                found.append(whole)
-                continue
-            try:
-                whole.encode()
-            except UnicodeEncodeError:
-                found.append(Failure("malformed", "the answer contains an unpaired surrogate", retry=True))
-                continue
-            segment = Segment(text, whole, self.source, self.target)
-            # What has been judged has passed these, and no span is lost where there is none.
-            known = [*FAILURES] if self.judges and masked and masked.parts == [text] else []
-            if masked and not masked.spans and masked.style != "plain":
-                known.append("lost-spans")
-            flags = check(segment, but=known)
-            own = ["split"] if self.again else [part.flags for part in answers]
-            names = ",".join(filter(None, [*own, *(flag.name for flag in flags)]))
-            found.append((None if self.trusted else failure(flags)) or Translation(whole, names))
-        return found
 
 
 async def translate_pending(

@@ -10,14 +10,18 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from rusbeir.datasets.sentences import sentence_spans
 from rusbeir.errors import BadInput, unknown
+from rusbeir.sentences import sentence_spans
 from rusbeir.translation.segments.capacity import MAX_BYTES_PER_CHAR, CapacityGauge
-from rusbeir.translation.segments.spans import Span
+from rusbeir.translation.segments.spans import Span, find_spans
 from rusbeir.translation.translator import Capacity
+
+if TYPE_CHECKING:
+    from rusbeir.translation.segments.glossary import Glossary
 
 LEVELS = ("field", "paragraph", "segment", "sentence")
 """field: the whole text, unchanged. paragraph: a line. segment: as many sentences of a line as fit. sentence: one."""
@@ -238,3 +242,26 @@ def _outside(sentences: Iterable[tuple[int, int]], spans: Sequence[Span]) -> Ite
             held = start, end
     if held is not None:
         yield held
+
+
+@dataclass(frozen=True)
+class Cutter:
+    """Cuts texts for one step; sent to worker processes."""
+
+    language: str
+    glossary: Glossary | None
+    capacity: Capacity
+    level: str
+
+    def __call__(self, texts: Iterable[str]) -> list[list[Piece]]:
+        """The pieces of each text."""
+        return [
+            units(
+                text,
+                language=self.language,
+                capacity=self.capacity,
+                level=self.level,
+                spans=find_spans(text, self.glossary),
+            )
+            for text in texts
+        ]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from rusbeir.translation.segments.glossary import Glossary
 from rusbeir.translation.segments.span_patterns import (
     ENVIRONMENT,
     MAX_PAIR_CHARS,
@@ -16,6 +15,9 @@ from rusbeir.translation.segments.span_patterns import (
     Pair,
     SpanPattern,
 )
+
+if TYPE_CHECKING:
+    from rusbeir.translation.segments.glossary import Glossary
 
 _TRAILING = ".,;:!?'\"»”’*_…"
 _PAIR_CHARS = frozenset("<`$\\")
