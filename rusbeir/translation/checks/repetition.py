@@ -35,8 +35,9 @@ def find_loop(text: str) -> Loop | None:
     Loop(phrase='very', times=6)
     """
     words = text.split()
-    if max(map(len, words), default=0) >= _STUCK_CHARS and (stuck := _STUCK.search(text)):
-        return Loop(stuck[1], len(stuck[0]))
+    for word in words:
+        if len(word) >= _STUCK_CHARS and (stuck := _STUCK.search(word)):
+            return Loop(stuck[1], len(stuck[0]))
     # How many words repeat an earlier one is sooner known than how often each occurs.
     if len(words) - len(set(words)) >= MIN_TOKENS - 1:
         often = {word for word, n in Counter(words).items() if n >= TIMES}
