@@ -58,9 +58,8 @@ class Runner:
     _spent: float = field(default=0.0, init=False)
     """USD so far, by the translator's own count."""
 
-    async def run(self, step: CascadeStep) -> None:
+    async def run(self, step: CascadeStep, size: Size) -> None:
         """Do what is pending of a step. Raises what stopped the translator; all answers are in the journal then."""
-        size = step.queue(self.journal).size()
         settled = size.tasks - size.pending
         running: set[asyncio.Task[int]] = set()
         finished: set[asyncio.Task[int]] = set()
@@ -200,7 +199,7 @@ async def translate_pending(
                     throttle=Throttle(translator.limits),
                 )
             _announce(step, size, tell)
-            await runners[signature].run(step)
+            await runners[signature].run(step, size)
     finally:
         for runner in runners.values():
             if isinstance(runner.translator, Closes):
