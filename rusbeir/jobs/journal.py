@@ -63,8 +63,8 @@ class Journal:
         self.path = path
         self._db = db
         self._lock = Lock()
-        self._workers: set[str] = set()
-        """Those that are known to have a number."""
+        self._workers: dict[str, int] = {}
+        """The numbers of those that are known."""
 
     @classmethod
     @contextlib.contextmanager
@@ -133,16 +133,15 @@ class Journal:
         Raises BadInput for a key that was never added.
         """
         now = time.time()
-        workers = dict.fromkeys(attempt.worker for attempt in attempts)
-        if not workers.keys() <= self._workers:
-            self.write("INSERT OR IGNORE INTO worker(signature) VALUES (?)", [(worker,) for worker in workers])
-            self._workers.update(workers)
+        if new := {attempt.worker for attempt in attempts} - self._workers.keys():
+            self.write("INSERT OR IGNORE INTO worker(signature) VALUES (?)", [(worker,) for worker in new])
+            self._workers = {text_of(name): n for name, n in self.read("SELECT signature, number FROM worker")}
+        # A task that is not there has no number, and a row without one is ignored.
         self.write(
-            "INSERT INTO attempt(task, worker, nth, state, result, error, flags, seconds, recorded) "
-            "SELECT task.number, worker.number, 1 + coalesce((SELECT nth FROM standing "
-            "WHERE standing.worker = worker.number AND standing.task = task.number), 0), ?3, ?4, ?5, ?6, ?7, ?8 "
-            "FROM task CROSS JOIN worker WHERE task.key = ?1 AND worker.signature = ?2",
-            [(*attempt, now) for attempt in attempts],
+            "INSERT OR IGNORE INTO attempt(task, worker, nth, state, result, error, flags, seconds, recorded) "
+            "VALUES ((SELECT number FROM task WHERE key = ?1), ?2, 1 + coalesce((SELECT nth FROM standing "
+            "WHERE worker = ?2 AND task = (SELECT number FROM task WHERE key = ?1)), 0), ?3, ?4, ?5, ?6, ?7, ?8)",
+            [(key, self._workers[worker], *rest, now) for key, worker, *rest in attempts],
             expected=len(attempts),
         )
 
