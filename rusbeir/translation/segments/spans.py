@@ -25,6 +25,9 @@ _CHARS = _PAIR_CHARS.union(*(one.chars for one in SPAN_PATTERNS))
 """All ASCII: of a text in UTF-8, what is left without the other bytes says which patterns need not be tried."""
 _OTHER_BYTES = bytes(set(range(256)) - set(map(ord, _CHARS)))
 _ONE_DIGIT = bytes.maketrans(b"123456789", b"000000000")
+_DOT = frozenset(b".")
+_DOT_WITHIN = re.compile(r"\.\S")
+"""What the patterns for texts with a dot begin with; most dots are full stops."""
 _BRACKETS = {")": "(", "]": "[", "}": "{"}
 
 
@@ -47,6 +50,8 @@ def find_spans(text: str, glossary: Glossary | None = None) -> tuple[Span, ...]:
     """
     found: list[Span] = []
     chars = frozenset(text.encode("utf-8", "surrogatepass").translate(_ONE_DIGIT, _OTHER_BYTES))
+    if not chars.isdisjoint(_DOT) and not _DOT_WITHIN.search(text):
+        chars -= _DOT
     patterns, pairs = _wanted(chars)
     tried: re.Pattern[str] | None = None
     wanted = True
