@@ -16,7 +16,7 @@ from rusbeir.jobs import Attempt, Budget, Exhausted, Journal, Size, Task, Thrott
 from rusbeir.processes import Crew
 from rusbeir.text import batched
 from rusbeir.translation.checks.checks import Answer, Asked, Finisher
-from rusbeir.translation.port.plan import CascadeStep, Plan
+from rusbeir.translation.port.plan import CascadeStep, Plan, TranslatorEntry
 from rusbeir.translation.segments.glossary import Glossary
 from rusbeir.translation.segments.protect import Masked, mask, split
 from rusbeir.translation.segments.spans import find_spans
@@ -198,7 +198,8 @@ async def translate_pending(
                     progress=progress,
                     throttle=Throttle(translator.limits),
                 )
-            _announce(step, size, tell)
+            if step.entry.sends:
+                _announce(step.entry, size, tell)
             await runners[signature].run(step, size)
     finally:
         for runner in runners.values():
@@ -221,11 +222,8 @@ def _hand_on(plan: Plan, journal: Journal, step: CascadeStep) -> None:
     journal.set_meta({name: version})
 
 
-def _announce(step: CascadeStep, size: Size, tell: Tell) -> None:
+def _announce(entry: TranslatorEntry, size: Size, tell: Tell) -> None:
     """Tell who receives how much at what price, before it is sent."""
-    entry = step.entry
-    if not entry.sends:
-        return
     price = entry.translator.capacity.cost_per_million_chars if entry.translator else 0.0
     cost = price * size.pending_chars / 1e6
     about = f"about {cost:,.2f} USD" if cost >= 0.01 else "less than 0.01 USD" if cost else "no price is known"
