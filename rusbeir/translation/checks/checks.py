@@ -15,7 +15,7 @@ from typing import TypeAlias
 from rusbeir.text import shorten
 from rusbeir.translation.checks.language import Phrases, phrases_of, primary, wrong_language, wrong_script
 from rusbeir.translation.checks.numbers import lost_numbers
-from rusbeir.translation.checks.repetition import find_loop, is_doubled
+from rusbeir.translation.checks.repetition import find_loop, is_doubled, words_of
 from rusbeir.translation.segments.protect import Masked, restore
 from rusbeir.translation.segments.spans import find_spans
 from rusbeir.translation.translator import Failure, Flag, Segment, Translation
@@ -57,7 +57,7 @@ def untranslated(segment: Segment, *, names: bool = False) -> Flag | None:
     if primary(segment.source_language) == primary(segment.target_language):
         return None
     source, answer = segment.source, segment.answer
-    words = answer.split()
+    words = words_of(answer)
     # A fifth of the words tells most translations without a set of the source's words.
     if sum([word not in source for word in words[: len(words) // 5 + 2]]) > len(words) // 10:
         return None

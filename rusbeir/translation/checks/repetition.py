@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import lru_cache
 from operator import eq
 from typing import NamedTuple
 
@@ -21,6 +22,10 @@ _MIN_HALF = 5
 _GLANCE_CHARS = 16
 
 
+words_of = lru_cache(maxsize=1)(str.split)
+"""The words of a text, which two checks ask for of the same answer."""
+
+
 class Loop(NamedTuple):
     """A phrase, and how many times it is repeated in a row."""
 
@@ -34,7 +39,7 @@ def find_loop(text: str) -> Loop | None:
     >>> find_loop("It is very very very very very very good.")
     Loop(phrase='very', times=6)
     """
-    words = text.split()
+    words = words_of(text)
     for word in words:
         if len(word) >= _STUCK_CHARS and (stuck := _STUCK.search(word)):
             return Loop(stuck[1], len(stuck[0]))
