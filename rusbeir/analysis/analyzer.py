@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Literal
 
 from rusbeir.analysis.chain import Token, load_chain
-from rusbeir.analysis.pieces import pack, unpack
 from rusbeir.analysis.recipes import Recipe, read_recipe
-from rusbeir.processes import cpu_count, in_order
 from rusbeir.text import batched
 
 MAX_BATCH_CHARS = 1 << 19
 MAX_BATCH_TEXTS = 4096
-SERIAL_CHARS = 1 << 22
-"""Without a number of processes, others are started only for a stream longer than this."""
 
 TOLERATED_DOCUMENTS = 0.01
 """The share of documents without terms up to which there is no warning."""
@@ -56,26 +52,11 @@ class Analyzer:
     def analyze_lines(self, texts: Iterable[str], *, processes: int | None = None) -> Iterator[str]:
         """The terms of each text joined by single spaces, in order; holds a few batches of texts at a time.
 
-        processes: how many to use; None decides by the length of the stream and the machine. The terms do not depend
-        on it.
+        processes: how many worker processes learn new words while this one reads and looks up; with 1, this process
+        does all, and with None, until workers pay. The terms do not depend on it.
         """
-        chain = load_chain(self.recipe)
         batches = batched(texts, MAX_BATCH_TEXTS, chars=len, max_chars=MAX_BATCH_CHARS)
-        if processes is None:
-            processes = cpu_count()
-            chars = 0
-            while chars < SERIAL_CHARS or processes < 2:
-                batch = next(batches, None)
-                if batch is None:
-                    return
-                chars += sum(map(len, batch))
-                yield from chain.lines(batch)
-        if processes < 2:
-            for batch in batches:
-                yield from chain.lines(batch)
-        else:
-            for block in in_order(partial(_analyze_packed, self.recipe), map(pack, batches), processes):
-                yield from unpack(block)
+        return load_chain(self.recipe).stream(batches, processes)
 
     def analyze_many(self, texts: Iterable[str], *, processes: int | None = None) -> Iterator[list[str]]:
         """The terms of each text, in order, streamed; processes as in analyze_lines.
@@ -108,7 +89,3 @@ def empty_warning(kind: Literal["documents", "queries"], n_empty: int, n_total: 
     effect = "can find nothing" if kind == "queries" else "cannot be found"
     share = f"{n_empty:,} of {n_total:,} {kind} ({100 * n_empty / n_total:.2f} %)"
     return f"{share} have no terms after analysis and {effect}; check language and profile."
-
-
-def _analyze_packed(recipe: Recipe, packed: bytes) -> bytes:
-    return load_chain(recipe).block(packed)

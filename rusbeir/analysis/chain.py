@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from threading import RLock
@@ -12,8 +13,9 @@ import regex
 
 from rusbeir.analysis import folding, stemmers, tokenisers
 from rusbeir.analysis.lemmas import find_lemmas, split_compound
-from rusbeir.analysis.pieces import ENCODING, Pieces, pack, unpack
+from rusbeir.analysis.pieces import Found, Pieces
 from rusbeir.analysis.recipes import NO_STOP_WORDS, Recipe
+from rusbeir.processes import in_order
 
 MAX_SHORT_CHARS = 4_096
 """Texts up to this length, analysed one by one, use a dict, which has no set-up cost per text."""
@@ -26,7 +28,6 @@ GRAM = "~"
 """The first character of a gram, which no word has."""
 _PAD = "_"
 """The borders of a word in its grams."""
-_EMPTY_LINE = "\n\n".encode(ENCODING)
 
 
 class Token(NamedTuple):
@@ -67,9 +68,13 @@ class Chain:
             )
         self._stop_surfaces = stop_words if recipe.stop_match != "lemma" else frozenset()
         self._stop_lemmas = stop_words if recipe.stop_match != "surface" else frozenset()
-        self._pieces = Pieces(self._learn)
+        self._pieces = Pieces()
         self._known: dict[str, str] = {}
         self._lock = RLock()
+
+    def __reduce__(self) -> tuple[Callable[[Recipe], Chain], tuple[Recipe]]:
+        # Another process has its own lexicons, and what it remembers.
+        return load_chain, (self.recipe,)
 
     def terms(self, text: str) -> list[str]:
         """The terms of the text."""
@@ -82,29 +87,32 @@ class Chain:
                 # Other threads may still read the full dict.
                 known = self._known = {}
                 missing = list(set(pieces))
-            known.update(zip(missing, self._learn(missing), strict=True))
+            known.update(zip(missing, self.learn(missing), strict=True))
         terms = "".join([known[piece] for piece in pieces]).split()
         return terms if terms or not self._with_stop_words else self._with_stop_words.terms(text)
 
     def lines(self, texts: Sequence[str]) -> list[str]:
         """The terms of each text joined by single spaces."""
-        return unpack(self.block(pack(texts))) if texts else []
+        return list(self.stream([texts], 1)) if texts else []
 
-    def block(self, packed: bytes) -> bytes:
-        """The same for packed texts, as a packed block with a space before each term."""
-        with self._lock:
-            found = self._pieces.analyse(packed)
-        if self._with_stop_words and _EMPTY_LINE in b"".join([_EMPTY_LINE[:2], found, _EMPTY_LINE[:2]]):
-            lines = unpack(found)
-            texts = packed.decode(ENCODING, "surrogatepass").split("\n")
+    def stream(self, batches: Iterable[Sequence[str]], processes: int | None) -> Iterator[str]:
+        """The same for each text of batches that are not empty; a Crew of that many processes learns new pieces."""
+        waiting: deque[tuple[Sequence[str], Found]] = deque()
+
+        def new_pieces() -> Iterator[list[str]]:
+            for texts in batches:
+                waiting.append((texts, self._pieces.find(texts)))
+                yield waiting[-1][1].new
+
+        for learned in in_order(self.learn, new_pieces(), processes):
+            texts, found = waiting.popleft()
+            lines = self._pieces.lines(found, learned)
             empty = [place for place, line in enumerate(lines) if not line and texts[place]]
-            if empty:
-                for place, line in zip(
-                    empty, self._with_stop_words.lines([texts[place] for place in empty]), strict=True
-                ):
+            if empty and self._with_stop_words:
+                kept = self._with_stop_words.lines([texts[place] for place in empty])
+                for place, line in zip(empty, kept, strict=True):
                     lines[place] = line
-                return "\n".join([f" {line}" if line else "" for line in lines]).encode(ENCODING)
-        return found
+            yield from lines
 
     def explain(self, text: str) -> list[Token]:
         """The tokens of the text in order, each at every step."""
@@ -122,7 +130,7 @@ class Chain:
             return self._with_stop_words.explain(text)
         return tokens
 
-    def _learn(self, pieces: Collection[str]) -> list[str]:
+    def learn(self, pieces: Collection[str]) -> list[str]:
         """The terms of each piece, with a space before each term."""
         with self._lock:
             words_of = self._words(pieces)

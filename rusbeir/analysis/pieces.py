@@ -3,13 +3,15 @@
 A dict of a million strings is slow because each look-up waits for memory several times in turn. Here pieces are known
 by 64-bit hashes in flat arrays, so that the look-ups of thousands of words wait together, and no piece is stored.
 That one of 100 million different pieces is taken for one of a million remembered ones has a probability of 5e-6.
+The look-ups of all words of a long stream take about as long as reading it; to learn new pieces takes longer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from hashlib import blake2b
+from threading import Lock
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -18,162 +20,188 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 SLOT_BITS = 21
 SLOTS = 1 << SLOT_BITS
 MAX_PIECES = SLOTS // 2
+MAX_POOL_CODES = 1 << 25
 MAX_WINDOW_CHARS = 1 << 16
-"""Text analysed at a time; little enough that most arrays stay in the processor's cache."""
+"""Text hashed at a time; little enough that the arrays, eight bytes a character, stay in the processor's cache."""
+MAX_PLACES = 1 << 17
+"""Pieces whose terms are put together at a time; more would take much memory where one text has millions."""
 
 ENCODING = "utf-16-le"
-NEWLINE = ord("\n")
+SEPARATOR = "\x1e"
+"""Between texts: white space, and rarer in them than a line break."""
 SPACE = ord(" ")
 NO_BREAK_SPACE = 0xA0
 _BASE = 0xD1342543DE82EF95
 """An odd number without a pattern; its powers weigh the codes in a hash."""
+_FACTORS = np.array([[_BASE], [pow(_BASE, -1, 2**64)]], np.uint64).repeat(MAX_WINDOW_CHARS, axis=1)
+_FACTORS[:, 0] = 1
+_POWERS, _INVERSES = np.multiply.accumulate(_FACTORS, axis=1)
+"""The powers of _BASE and those of its inverse, modulo 2**64."""
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(64 - SLOT_BITS)
-_LENGTH_BITS = 24
+_LENGTH_BITS = 32
+_LENGTH = (1 << _LENGTH_BITS) - 1
+_ENTRY = np.dtype([("hash", np.uint64), ("place", np.int64)])
+"""Together, so that both come into the processor's cache at once."""
 
 
-def pack(texts: Sequence[str]) -> bytes:
-    """Texts as one block, one per line, which is made, sent and read much faster than many strings.
+class Found(NamedTuple):
+    """What is known of some texts."""
 
-    A line break inside a text becomes a space, which is the same to analysis.
-    """
-    block = "\n".join(texts)
-    if block.count("\n") >= len(texts):
-        block = "\n".join([text.replace("\n", " ") for text in texts])
-    return block.encode(ENCODING, "surrogatepass")
-
-
-def unpack(analysed: bytes) -> list[str]:
-    """The lines of a block that analyse returned."""
-    return [line[1:] for line in analysed.decode(ENCODING).split("\n")]
+    memory: _Memory
+    places: Array
+    """Of the terms of each piece, and of the separators."""
+    unknown: Array
+    """Which of the places are to come."""
+    hashes: Array
+    """Of the pieces in new."""
+    which: Array
+    """For each unknown one its number in new."""
+    new: list[str]
+    """Each unknown piece once."""
 
 
 class Pieces:
-    """The terms of pieces, remembered up to MAX_PIECES and then forgotten together. For one thread at a time."""
+    """The terms of pieces, remembered up to MAX_PIECES and then forgotten together. Threads may share them."""
 
-    def __init__(self, learn: Callable[[list[str]], list[str]]) -> None:
-        """learn returns the terms of each of some pieces, with a space before each term."""
-        self._learn = learn
-        self._forget()
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self.memory = _Memory()
 
-    def analyse(self, packed: bytes) -> bytes:
-        """The terms of each line of a packed block, with a space before each term, as such a block."""
-        codes = np.frombuffer(packed, np.uint16)
-        return b"".join([self._terms_of(window) for window in _windows(codes)])
-
-    def _terms_of(self, codes: Array) -> bytes:
+    def find(self, texts: Sequence[str]) -> Found:
+        """What is known of these texts, and which pieces are not."""
+        block = SEPARATOR.join(texts)
+        if block.count(SEPARATOR) >= len(texts):
+            block = SEPARATOR.join([text.replace(SEPARATOR, " ") for text in texts])
+        codes = np.frombuffer(block.encode(ENCODING, "surrogatepass"), np.uint16)
+        # Pieces may contain rarer kinds of white space, at which learning splits them.
         solid = np.zeros(len(codes) + 2, bool)
-        solid[1:-1] = _solid(codes)
+        np.logical_and(codes > SPACE, codes != NO_BREAK_SPACE, out=solid[1:-1])
         borders = np.flatnonzero(solid[1:] != solid[:-1])
         starts, ends = borders[::2], borders[1::2]
-        if len(codes) > MAX_WINDOW_CHARS:  # a single very long piece, not worth remembering
-            return "".join(self._learn(_texts(codes, starts, ends))).encode(ENCODING)
-        # A 64-bit hash of each piece, the sum of its codes times powers of a large number; never 0.
-        powers, inverses = _powers()
-        sums = np.zeros(len(codes) + 1, np.uint64)
-        np.cumsum(codes * powers[: len(codes)], out=sums[1:])
-        hashes: Array = (sums[ends] - sums[starts]) * inverses[starts]
-        hashes[hashes == 0] = 1
-        slots = self._slots(hashes)
-        unknown = np.flatnonzero(self._hashes[slots] != hashes)
-        if len(unknown):
-            new, positions = np.unique(hashes[unknown], return_index=True)
-            if self._count + len(new) > MAX_PIECES:
-                self._forget()
-                return self._terms_of(codes)
-            at = unknown[positions]
-            self._remember(new, self._learn(_texts(codes, starts[at], ends[at])))
-            slots[unknown] = self._slots(hashes[unknown])
-        breaks = np.searchsorted(starts, np.flatnonzero(codes == NEWLINE))
-        places = np.insert(self._places[slots], breaks, self._place("\n"))
-        # The terms of all pieces together: where in the pool each character comes from.
-        lengths = places & ((1 << _LENGTH_BITS) - 1)
-        ends = np.cumsum(lengths)
-        sources = np.repeat((places >> _LENGTH_BITS) - ends + lengths, lengths)
-        sources += np.arange(len(sources))
-        found: Array = self._pool[sources]
-        return bytes(found)
+        hashes = _hashes(codes, starts, ends)
+        with self._lock:
+            memory = self.memory
+            _, places = memory.find(hashes)
+        unknown = np.flatnonzero(places == 0)
+        distinct, first, which = np.unique(hashes[unknown], return_index=True, return_inverse=True)
+        at = unknown[first]
+        spans = zip(starts[at].tolist(), ends[at].tolist(), strict=True)
+        if len(block) == len(codes):
+            new = [block[start:end] for start, end in spans]
+        else:  # characters that take two codes shift positions
+            new = [codes[start:end].tobytes().decode(ENCODING, "surrogatepass") for start, end in spans]
+        breaks = np.searchsorted(starts, np.flatnonzero(codes == ord(SEPARATOR)))
+        places = np.insert(places, breaks, memory.separator)
+        return Found(memory, places, np.flatnonzero(places == 0), distinct, which, new)
 
-    def _forget(self) -> None:
-        self._count = 0
-        self._hashes: Array = np.zeros(SLOTS, np.uint64)
-        self._places: Array = np.zeros(SLOTS, np.int64)
-        self._place_of: dict[str, int] = {}
+    def lines(self, found: Found, learned: Sequence[str]) -> list[str]:
+        """The terms of each text joined by single spaces. learned: those of the new pieces, a space before each."""
+        memory, places, unknown, hashes, which, new = found
+        if new:
+            with self._lock:
+                places[unknown] = memory.add(hashes, learned)[which]
+                if memory.full and self.memory is memory:
+                    self.memory = _Memory()
+        parts = [memory.terms(places[start : start + MAX_PLACES]) for start in range(0, len(places), MAX_PLACES)]
+        return [line[1:] for line in b"".join(parts).decode(ENCODING).split(SEPARATOR)]
+
+
+class _Memory:
+    """Hashes of pieces, and the places of their terms: positions in one pool of codes, with lengths in the lower bits.
+
+    It only grows, so that a place is right as long as anyone has the memory; only terms is for several threads at once.
+    """
+
+    def __init__(self) -> None:
+        self.full = False
+        self.count = 0
+        self._entries: Array = np.zeros(SLOTS, _ENTRY)
         self._pool: Array = np.zeros(1 << 16, np.uint16)
         self._pooled = 0
+        self._place_of: dict[str, int] = {}
+        self.separator = int(self._places([SEPARATOR])[0])
 
-    def _place(self, terms: str) -> int:
-        """Where the pool holds these terms: their position and, in the lower bits, their number of codes."""
-        if (place := self._place_of.get(terms)) is None:
-            codes = np.frombuffer(terms.encode(ENCODING), np.uint16)
-            end = self._pooled + len(codes)
-            while end > len(self._pool):
-                self._pool = np.concatenate([self._pool, np.zeros_like(self._pool)])
-            self._pool[self._pooled : end] = codes
-            place = self._place_of[terms] = self._pooled << _LENGTH_BITS | len(codes)
-            self._pooled = end
-        return place
-
-    def _remember(self, hashes: Array, terms: list[str]) -> None:
-        places = np.array([self._place(text) for text in terms], np.int64)
-        self._count += len(hashes)
-        while len(hashes):
-            slots, first = np.unique(self._slots(hashes), return_index=True)
-            self._hashes[slots] = hashes[first]
-            self._places[slots] = places[first]
-            # Where several wanted the same slot, all but one look for another.
-            hashes, places = np.delete(hashes, first), np.delete(places, first)
-
-    def _slots(self, hashes: Array) -> Array:
-        """The slot of each hash, or the free slot where it would be."""
+    def find(self, hashes: Array) -> tuple[Array, Array]:
+        """The slot of each hash, or the free slot where it would be; the place, 0 where the hash is unknown."""
         slots = ((hashes * _SPREAD) >> _SHIFT).astype(np.intp)
-        there = self._hashes[slots]
+        entries = self._entries.take(slots)
+        there = entries["hash"]
         taken = np.flatnonzero((there != hashes) & (there != 0))
         while len(taken):
             slots[taken] = (slots[taken] + 1) & (SLOTS - 1)
-            there = self._hashes[slots[taken]]
+            entries[taken] = self._entries.take(slots[taken])
+            there = entries["hash"][taken]
             taken = taken[(there != hashes[taken]) & (there != 0)]
-        return slots
+        return slots, entries["place"].copy()
+
+    def add(self, hashes: Array, terms: Sequence[str]) -> Array:
+        """The places of these terms, which belong to pieces with these distinct hashes; remembered if there is room."""
+        added = places = self._places(terms)
+        # Others may have added some of them since they were looked for.
+        n_new = int(np.count_nonzero(self.find(hashes)[1] == 0))
+        if self.count + n_new > MAX_PIECES or self._pooled > MAX_POOL_CODES:
+            self.full = True
+            return places
+        self.count += n_new
+        while len(hashes):
+            slots, first = np.unique(self.find(hashes)[0], return_index=True)
+            self._entries["hash"][slots] = hashes[first]
+            self._entries["place"][slots] = added[first]
+            # Where several wanted the same slot, all but one look for another.
+            hashes, added = np.delete(hashes, first), np.delete(added, first)
+        return places
+
+    def terms(self, places: Array) -> bytes:
+        """What is at these places, one after the other, in ENCODING."""
+        lengths = places & _LENGTH
+        some = lengths > 0
+        lengths, positions = lengths[some], places[some] >> _LENGTH_BITS
+        if not len(lengths):
+            return b""
+        # Where in the pool each code comes from: one place further than the code before, but for the first of a place.
+        ends = np.cumsum(lengths)
+        sources = np.ones(ends[-1], np.intp)
+        sources[0] = positions[0]
+        sources[ends[:-1]] = positions[1:] - positions[:-1] - lengths[:-1] + 1
+        return self._pool.take(np.cumsum(sources, out=sources), mode="clip").tobytes()
+
+    def _places(self, terms: Sequence[str]) -> Array:
+        """Where the pool has these terms."""
+        if new := [text for text in dict.fromkeys(terms) if text not in self._place_of]:
+            # Each ends with a line feed, which no term has, so that one pass over the codes finds the lengths of all.
+            codes = np.frombuffer("\n".join([*new, ""]).encode(ENCODING), np.uint16)
+            ends = np.flatnonzero(codes == ord("\n"))
+            starts = np.concatenate([[0], ends[:-1] + 1])
+            end = self._pooled + len(codes)
+            if end > len(self._pool):
+                # Not changed in place: another thread may be reading it.
+                self._pool = np.concatenate([self._pool, np.zeros(max(end, len(self._pool)), np.uint16)])
+            self._pool[self._pooled : end] = codes
+            places = (starts + self._pooled) << _LENGTH_BITS | (ends - starts)
+            self._place_of.update(zip(new, places.tolist(), strict=True))
+            self._pooled = end
+        return np.array([self._place_of[text] for text in terms], np.int64)
 
 
-def _texts(codes: Array, starts: Array, ends: Array) -> list[str]:
-    """The pieces themselves."""
-    text = codes.tobytes().decode(ENCODING, "surrogatepass")
-    borders = zip(starts.tolist(), ends.tolist(), strict=True)
-    if len(text) == len(codes):
-        return [text[start:end] for start, end in borders]
-    # Characters that take two codes shift positions.
-    return [codes[start:end].tobytes().decode(ENCODING, "surrogatepass") for start, end in borders]
-
-
-def _windows(codes: Array) -> Iterator[Array]:
-    """The codes in windows, cut between pieces; a piece that is too long for a window has a longer one to itself."""
-    start = 0
-    while len(codes) - start > MAX_WINDOW_CHARS:
-        end = start + MAX_WINDOW_CHARS
-        for tail in (MAX_WINDOW_CHARS // 64, MAX_WINDOW_CHARS):
-            if len(spaces := np.flatnonzero(~_solid(codes[end - tail : end]))):
-                end += int(spaces[-1]) + 1 - tail
-                break
-        else:
-            beyond = np.flatnonzero(~_solid(codes[end:]))
-            end = end + int(beyond[0]) if len(beyond) else len(codes)
-        yield codes[start:end]
-        start = end
-    yield codes[start:]
-
-
-def _solid(codes: Array) -> Array:
-    """Whether each code belongs to a piece. Pieces may contain rarer kinds of white space, which learn splits too."""
-    solid: Array = (codes > SPACE) & (codes != NO_BREAK_SPACE)
-    return solid
-
-
-@cache
-def _powers() -> tuple[Array, Array]:
-    """The powers of _BASE and those of its inverse, modulo 2**64."""
-    factors = np.array([[_BASE], [pow(_BASE, -1, 2**64)]], np.uint64).repeat(MAX_WINDOW_CHARS, axis=1)
-    factors[:, 0] = 1
-    powers, inverses = np.multiply.accumulate(factors, axis=1)
-    return powers, inverses
+def _hashes(codes: Array, starts: Array, ends: Array) -> Array:
+    """A 64-bit hash of each piece, the sum of its codes times powers of a large number; never 0."""
+    hashes: Array = np.empty(len(starts), np.uint64)
+    sums = np.zeros(MAX_WINDOW_CHARS + 1, np.uint64)
+    first = 0
+    while first < len(starts):
+        start = starts[first]
+        last = int(np.searchsorted(ends, start + MAX_WINDOW_CHARS, "right"))
+        if last == first:  # one very long piece
+            piece = codes[start : ends[first]].tobytes()
+            hashes[first] = int.from_bytes(blake2b(piece, digest_size=8).digest(), "little")
+            first += 1
+            continue
+        window = codes[start : ends[last - 1]]
+        np.cumsum(window * _POWERS[: len(window)], out=sums[1 : len(window) + 1])
+        begin, end = starts[first:last] - start, ends[first:last] - start
+        hashes[first:last] = (sums.take(end) - sums.take(begin)) * _INVERSES.take(begin)
+        first = last
+    hashes[hashes == 0] = 1
+    return hashes

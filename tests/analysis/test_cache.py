@@ -17,6 +17,7 @@ import loky
 import pymorphy3
 import pytest
 
+from rusbeir import processes
 from rusbeir.analysis import Analyzer, analyzer, lemmas
 from rusbeir.analysis.chain import load_chain
 from rusbeir.storage import cache_folder
@@ -150,16 +151,17 @@ def test_other_processes_give_the_same_lines(shared_data):
     assert list(own.analyze_lines(iter(texts), processes=2)) == serial
 
 
-def test_a_long_stream_goes_to_other_processes_by_itself(monkeypatch):
-    monkeypatch.setattr(analyzer, "SERIAL_CHARS", 1000)
+def test_a_stream_of_new_words_gets_workers_by_itself(monkeypatch):
     monkeypatch.setattr(analyzer, "MAX_BATCH_TEXTS", 10)
-    monkeypatch.setattr(analyzer, "cpu_count", lambda: 2)
+    monkeypatch.setattr(processes, "cpu_count", lambda: 2)
+    for name in ("START_SECONDS", "STARTED_SECONDS", "BUSY_SHARE"):
+        monkeypatch.setattr(processes, name, 0)
     started = []
-    run = analyzer.in_order
-    monkeypatch.setattr(analyzer, "in_order", lambda *given: started.append(given[2]) or run(*given))
+    start = loky.get_reusable_executor
+    monkeypatch.setattr(loky, "get_reusable_executor", lambda **given: started.append(given) or start(**given))
     texts = [f"слово {number} городами" for number in range(200)]
     assert list(Analyzer("ru").analyze_lines(texts)) == list(Analyzer("ru").analyze_lines(texts, processes=1))
-    assert started == [2]
+    assert [given["max_workers"] for given in started] == [1]
 
 
 def test_the_stream_is_read_as_it_is_needed(monkeypatch):

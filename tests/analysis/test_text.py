@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rusbeir.analysis import Analyzer, Token, empty_warning, language_files, read_language
+from rusbeir.analysis import Analyzer, Token, empty_warning, language_files, pieces, read_language
 from rusbeir.analysis.chain import Chain, load_chain
 from rusbeir.analysis.folding import FOLDS
 from rusbeir.analysis.lemmas import split_compound
@@ -113,10 +114,11 @@ def test_what_is_remembered_is_bounded(monkeypatch):
         texts[start : start + 50] for start in range(0, 1000, 50)
     ]
     assert [" ".join(chain.terms(text)) for text in texts] == texts
-    assert chain._pieces._count <= 100
+    assert chain._pieces.memory.count <= 100
     assert len(chain._known) <= 102
 
 
+@pytest.mark.parametrize("window", [1 << 7, pieces.MAX_WINDOW_CHARS])
 @pytest.mark.parametrize(
     "texts",
     [
@@ -124,19 +126,22 @@ def test_what_is_remembered_is_bounded(monkeypatch):
         [""],
         ["", "", "a"],
         ["a b\nc", "\n", " d ", "e\u2028f\x85g\u00a0h\u3000i"],
+        ["a\x1eb", "\x1e", "", "c\n"],
         ["word " * 40_000, "x", "y" * 70_000 + " end", "z" * 140_000],
         ["", "кот" * 50_000, "\U0001f600 пёс"],
         [f"piece{number}" for number in range(70_000)],
     ],
-    ids=range(7),
+    ids=range(8),
 )
-def test_blocks_of_any_shape(texts):
+def test_blocks_of_any_shape(texts, window, monkeypatch):
+    monkeypatch.setattr("rusbeir.analysis.pieces.MAX_WINDOW_CHARS", window)
+    monkeypatch.setattr("rusbeir.analysis.pieces.MAX_PLACES", window)
     chain = Chain(Recipe(language="en", tokens="python-word"))
     assert chain.lines(texts) == [" ".join(re.findall(r"\w+", text)) for text in texts]
 
 
 @settings(deadline=None)
-@given(texts=st.lists(st.text(st.sampled_from("ab \n\x00\x1f\u00a0\u2029.")), min_size=1, max_size=6))
+@given(texts=st.lists(st.text(st.sampled_from("ab \n\x00\x1e\x1f\u00a0\u2029.")), min_size=1, max_size=6))
 def test_both_ways_of_looking_up_agree(texts):
     chain = load_chain(Recipe(language="en"))
     assert chain.lines(texts) == [" ".join(chain.terms(text)) for text in texts]
@@ -165,6 +170,35 @@ def test_threads_share_an_analyzer():
     for thread in threads:
         thread.join()
     assert results == [expected] * 4
+
+
+def test_threads_share_what_is_remembered(monkeypatch):
+    """Each forgets what the others have just learned, many times."""
+    monkeypatch.setattr("rusbeir.analysis.pieces.MAX_PIECES", 60)
+    chain = Chain(Recipe(language="en"))
+    batches = [[f"word{number} again word{number + 9}" for number in range(n, n + 20)] for n in range(0, 600, 11)]
+    expected = [text for batch in batches for text in batch]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda _: list(chain.stream(batches, 1)), range(8))) == [expected] * 8
+
+
+def test_what_was_found_stays_right_when_others_learn_and_forget(monkeypatch):
+    monkeypatch.setattr("rusbeir.analysis.pieces.MAX_PIECES", 5)
+    shared = pieces.Pieces()
+
+    def lines(found):
+        return shared.lines(found, [f" <{piece}>" for piece in found.new])
+
+    assert lines(shared.find(["a b"])) == ["<a> <b>"]
+    waiting = [shared.find(["b a", "", "c b"]), shared.find(["d c e f"]), shared.find(["c g", "a c"])]
+    assert [sorted(found.new) for found in waiting] == [["c"], ["c", "d", "e", "f"], ["c", "g"]]
+    first = shared.memory
+    assert [lines(found) for found in reversed(waiting)] == [
+        ["<c> <g>", "<a> <c>"],
+        ["<d> <c> <e> <f>"],
+        ["<b> <a>", "", "<c> <b>"],
+    ]
+    assert shared.memory is not first, "nothing was forgotten"
 
 
 @pytest.mark.parametrize(
