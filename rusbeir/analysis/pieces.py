@@ -33,10 +33,6 @@ SPACE = ord(" ")
 NO_BREAK_SPACE = 0xA0
 _BASE = 0xD1342543DE82EF95
 """An odd number without a pattern; its powers weigh the codes in a hash."""
-_FACTORS = np.array([[_BASE], [pow(_BASE, -1, 2**64)]], np.uint64).repeat(MAX_WINDOW_CHARS, axis=1)
-_FACTORS[:, 0] = 1
-_POWERS, _INVERSES = np.multiply.accumulate(_FACTORS, axis=1)
-"""The powers of _BASE and those of its inverse, modulo 2**64."""
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(64 - SLOT_BITS)
@@ -68,6 +64,10 @@ class Pieces:
     def __init__(self) -> None:
         self._lock = Lock()
         self.memory = _Memory()
+        # The powers of _BASE and those of its inverse, modulo 2**64.
+        factors = np.array([[_BASE], [pow(_BASE, -1, 2**64)]], np.uint64).repeat(MAX_WINDOW_CHARS, axis=1)
+        factors[:, 0] = 1
+        self._powers, self._inverses = np.multiply.accumulate(factors, axis=1)
 
     def find(self, texts: Sequence[str]) -> Found:
         """What is known of these texts, and which pieces are not."""
@@ -80,7 +80,7 @@ class Pieces:
         np.logical_and(codes > SPACE, codes != NO_BREAK_SPACE, out=solid[1:-1])
         borders = np.flatnonzero(solid[1:] != solid[:-1])
         starts, ends = borders[::2], borders[1::2]
-        hashes = _hashes(codes, starts, ends)
+        hashes = self._hashes(codes, starts, ends)
         with self._lock:
             memory = self.memory
             _, places = memory.find(hashes)
@@ -106,6 +106,27 @@ class Pieces:
                     self.memory = _Memory()
         parts = [memory.terms(places[start : start + MAX_PLACES]) for start in range(0, len(places), MAX_PLACES)]
         return [line[1:] for line in b"".join(parts).decode(ENCODING).split(SEPARATOR)]
+
+    def _hashes(self, codes: Array, starts: Array, ends: Array) -> Array:
+        """A 64-bit hash of each piece, the sum of its codes times powers of a large number; never 0."""
+        hashes: Array = np.empty(len(starts), np.uint64)
+        sums = np.zeros(MAX_WINDOW_CHARS + 1, np.uint64)
+        first = 0
+        while first < len(starts):
+            start = starts[first]
+            last = int(np.searchsorted(ends, start + MAX_WINDOW_CHARS, "right"))
+            if last == first:  # one very long piece
+                piece = codes[start : ends[first]].tobytes()
+                hashes[first] = int.from_bytes(blake2b(piece, digest_size=8).digest(), "little")
+                first += 1
+                continue
+            window = codes[start : ends[last - 1]]
+            np.cumsum(window * self._powers[: len(window)], out=sums[1 : len(window) + 1])
+            begin, end = starts[first:last] - start, ends[first:last] - start
+            hashes[first:last] = (sums.take(end) - sums.take(begin)) * self._inverses.take(begin)
+            first = last
+        hashes[hashes == 0] = 1
+        return hashes
 
 
 class _Memory:
@@ -183,25 +204,3 @@ class _Memory:
             self._place_of.update(zip(new, places.tolist(), strict=True))
             self._pooled = end
         return np.array([self._place_of[text] for text in terms], np.int64)
-
-
-def _hashes(codes: Array, starts: Array, ends: Array) -> Array:
-    """A 64-bit hash of each piece, the sum of its codes times powers of a large number; never 0."""
-    hashes: Array = np.empty(len(starts), np.uint64)
-    sums = np.zeros(MAX_WINDOW_CHARS + 1, np.uint64)
-    first = 0
-    while first < len(starts):
-        start = starts[first]
-        last = int(np.searchsorted(ends, start + MAX_WINDOW_CHARS, "right"))
-        if last == first:  # one very long piece
-            piece = codes[start : ends[first]].tobytes()
-            hashes[first] = int.from_bytes(blake2b(piece, digest_size=8).digest(), "little")
-            first += 1
-            continue
-        window = codes[start : ends[last - 1]]
-        np.cumsum(window * _POWERS[: len(window)], out=sums[1 : len(window) + 1])
-        begin, end = starts[first:last] - start, ends[first:last] - start
-        hashes[first:last] = (sums.take(end) - sums.take(begin)) * _INVERSES.take(begin)
-        first = last
-    hashes[hashes == 0] = 1
-    return hashes
