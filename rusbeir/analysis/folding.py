@@ -69,7 +69,7 @@ FOLDS: Mapping[str, Fold] = {
     ),
     "yo": lambda text: text.replace("ё", "е").replace("Ё", "Е"),
     "accents": _fold_accents,
-    "digits": lambda text: str(_DIGIT.sub(lambda found: str(unicodedata.digit(found[0])), text)),
+    "digits": lambda text: str(_DIGIT.sub(lambda found: str(unicodedata.digit(found[0], found[0])), text)),
     "arabic": lambda text: _ARABIC_MARKS.sub("", text).translate(_ARABIC),
     "arabic-endings": lambda text: text.translate(_ARABIC_ENDINGS),
     "persian": lambda text: _ARABIC_MARKS.sub("", text).translate(_PERSIAN),
@@ -84,7 +84,7 @@ FOLDS: Mapping[str, Fold] = {
 stress: removes acute and grave marks from Cyrillic vowels; й and ё are kept.
 yo: ё becomes е.
 accents: removes marks and strokes from Latin and Greek letters: é, ή, ł. Other scripts keep theirs, which are letters.
-digits: digits of any script become 0 to 9.
+digits: digits of any script become 0 to 9, but for those that this Python does not know.
 arabic: removes vowel signs and tatweel; alef with hamza or madda becomes alef.
 arabic-endings: ة becomes ه, and ى becomes ي. For terms: stemmers know both as endings.
 persian: Arabic ي and ك become ی and ک, ۀ and ة become ه, hamza is dropped; vowel signs and tatweel are removed.

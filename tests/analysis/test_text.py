@@ -83,6 +83,7 @@ def test_stemmer_on_the_surface():
 @settings(max_examples=30, deadline=None)
 @example(texts=["\x1b0A"])
 @example(texts=["0\x1bµ", "0\u3000µ"])
+@example(texts=["\U00010d40"])  # a digit of Unicode 16, which older Pythons lack
 @given(texts=st.lists(st.text(), max_size=4))
 def test_any_text(profile, code, texts):
     analyzer = Analyzer(code, profile)
