@@ -5,9 +5,9 @@ python -m benchmarks.languages blend [--docs 100000]
 
 Both print a Markdown table; docs/languages.md has a place for each.
 
-speed: passages of 50 words by Zipf's law, in two processes, lemmas known (warm). A language's words are those of its
-test lines, and of XQuAD where RUSBEIR_DATA has it, and made ones: the first half of one word and the second half of
-another. Where words have no spaces between them, ten come in a row.
+speed: passages of 50 words by Zipf's law, two worker processes, lemmas known (warm). A language's words are those of
+its test lines, and of XQuAD where RUSBEIR_DATA has it, and made ones: the first half of one word and the second half
+of another. Where words have no spaces between them, ten come in a row.
 
 blend: the profile blend against default on XQuAD, Cocktail's NFCorpus and a stream of Russian words by Zipf's law, on
 tantivy.
