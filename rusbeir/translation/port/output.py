@@ -123,7 +123,10 @@ def _count_passes(journal: Journal, plan: Plan) -> tuple[list[dict[str, Any]], i
                     flags[flag.partition(":")[0]] += group.tasks
         row = {"translator": step.entry.name, "signature": step.entry.signature, "level": step.level, "chars": chars}
         counts = {state: states[state] for state in ("done", "failed", "pending")}
-        rows.append({**row, **counts, "reasons": dict(reasons.most_common()), "flags": dict(flags.most_common())})
+        words = {"reasons": reasons, "flags": flags}
+        # The most frequent first, equally frequent ones by the alphabet.
+        ordered = {name: dict(sorted(one.items(), key=lambda item: (-item[1], item[0]))) for name, one in words.items()}
+        rows.append({**row, **counts, **ordered})
     return rows, flagged
 
 
