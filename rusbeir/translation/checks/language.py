@@ -152,7 +152,7 @@ def _is_mostly(names: tuple[str, ...], text: str) -> bool:
     """Whether letters of these scripts make up half the text; two checks ask it of the same answer."""
     _, own, plain = _letter_patterns(names)
     if plain.fullmatch(text):
-        # What is no letter is sooner counted.
+        # Characters that are not letters are sooner counted.
         others = len(text.encode("ascii", "ignore").translate(None, _ASCII_LETTERS))
         return 2 * (others + len(_TYPOGRAPHIC.findall(text))) <= len(text)
     return 2 * sum(map(len, own.findall(text))) >= len(text)
@@ -162,7 +162,7 @@ def _is_mostly(names: tuple[str, ...], text: str) -> bool:
 def _letter_patterns(names: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
     """Runs of letters that may not appear, runs of letters of these scripts, and such runs with what parts words.
 
-    The last have letters of these scripts, what _TYPOGRAPHIC finds and what in ASCII is no letter, as most texts do.
+    The last have letters of these scripts, what _TYPOGRAPHIC finds and what in ASCII is not a letter, as most texts do.
     """
     own = "".join(rf"\p{{Script={name}}}" for name in names)
     allowed = rf"{own}\p{{Script=Latin}}\p{{Script=Greek}}\p{{Script=Common}}\p{{Script=Inherited}}"
