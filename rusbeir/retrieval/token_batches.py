@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rusbeir.errors import BackendError, BadInput, require
+from rusbeir.retrieval.linear_layers import fast_linear_layers
 from rusbeir.retrieval.model_files import check_present, is_out_of_memory
 from rusbeir.retrieval.models import Model
 from rusbeir.text import batched, shorten
@@ -28,8 +29,8 @@ Keep: TypeAlias = Callable[[Places, npt.NDArray[Any]], None]
 Compute: TypeAlias = Callable[[str, Places, Mapping[str, Any]], Any]
 """From a device, the places of a batch and its tensors there to one tensor, a row for each text."""
 
-BATCH_TOKENS = {"cpu": 4_096, "mps": 8_192, "cuda": 32_768}
-"""Tokens of a batch, padding included. A processor gains nothing from more, and a kill loses no more than a batch."""
+BATCH_TOKENS = {"cpu": 2_048, "mps": 8_192, "cuda": 32_768}
+"""Tokens of a batch, padding included. With more a processor waits for memory; a kill loses no more than a batch."""
 CHUNK_TEXTS = 512
 """Texts tokenised at once."""
 UNPADDED = {"common": {"return_tensors": None}, "text": {"padding": False}}
@@ -207,7 +208,7 @@ class Devices:
         size = padded["input_ids"].size
         if not self.max_tokens or size <= self.max_tokens or len(batch) == 1:
             try:
-                with torch.inference_mode():
+                with torch.inference_mode(), fast_linear_layers(torch, device):
                     tensors = {name: torch.from_numpy(array).to(device) for name, array in padded.items()}
                     return [(batch, compute(device, batch, {**tensors, **tokens.shared}))]
             except (RuntimeError, IndexError) as error:

@@ -6,6 +6,7 @@ All tests that need torch are in this file, so that one worker imports it once.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.util
 import itertools
 import pickle
@@ -22,7 +23,7 @@ from rusbeir.cluster import Placed
 from rusbeir.datasets import load, read_run
 from rusbeir.errors import BackendError, BadInput, MissingExtra
 from rusbeir.experiment import bench
-from rusbeir.retrieval import resolve, token_batches
+from rusbeir.retrieval import linear_layers, resolve, token_batches
 from rusbeir.retrieval.dense.encoder import check_vectors
 from rusbeir.types import Dataset, Doc
 from tests.support import tiny_encoders
@@ -445,6 +446,31 @@ def test_batches_change_float32_vectors_by_less_than_a_millionth(models, monkeyp
     assert np.abs(whole - alone).max() < 1e-6
     monkeypatch.setitem(token_batches.BATCH_TOKENS, "cpu", 100)
     assert np.abs(made.encode_documents(texts) - alone).max() < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("vendor", "width"), [("AuthenticAMD", "AVX512"), ("AuthenticAMD", "AVX2"), ("GenuineIntel", "AVX512")]
+)
+def test_linear_layers_go_to_onednn_where_mkl_is_slow(monkeypatch, tmp_path, vendor, width):
+    import torch
+
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: width)
+    monkeypatch.setattr(linear_layers, "PROCESSORS", tmp_path / "cpuinfo")
+    linear_layers.PROCESSORS.write_text(f"vendor_id\t: {vendor}\n", encoding="utf-8")
+    slow = vendor == "AuthenticAMD" and width == "AVX512" and torch.backends.mkl.is_available()
+    numbers = torch.Generator().manual_seed(1)
+    layers = [torch.nn.Linear(16, 3, bias=bias) for bias in (True, False)]
+    with linear_layers.fast_linear_layers(torch, "cpu"), torch.profiler.profile() as profile, torch.inference_mode():
+        for layer in layers:
+            for shape in [(16,), (0, 16), (5, 16), (2, 5, 16)]:
+                given = torch.randn(shape, generator=numbers)
+                assert (
+                    layer(given) - (given @ layer.weight.T + (0 if layer.bias is None else layer.bias))
+                ).abs().sum() < 1e-5
+        assert layers[0].to(torch.bfloat16)(given.to(torch.bfloat16)).dtype == torch.bfloat16
+    used = {event.key for event in profile.key_averages()}
+    assert ("aten::mkldnn_linear" in used) == slow
+    assert type(linear_layers.fast_linear_layers(torch, "cuda:0")) is contextlib.nullcontext
 
 
 @pytest.mark.parametrize(("precision", "within"), [("bfloat16", 0.05), ("float16", 0.005)])
