@@ -122,8 +122,12 @@ class Journal:
 
         What is committed before an error stays, so a plan that was cut short is simply made again.
         """
+        # As bytearrays keys go to SQLite at once; for bytes, sqlite3 first looks for an adapter.
         return sum(
-            self.write("INSERT OR IGNORE INTO task(key, kind, payload) VALUES (?, ?, ?)", batch)
+            self.write(
+                "INSERT OR IGNORE INTO task(key, kind, payload) VALUES (?, ?, ?)",
+                [(bytearray(key), kind, payload) for key, kind, payload in batch],
+            )
             for batch in batched(tasks, BATCH_TASKS, chars=lambda task: len(task.payload), max_chars=BATCH_CHARS)
         )
 
@@ -141,7 +145,7 @@ class Journal:
             "INSERT OR IGNORE INTO attempt(task, worker, nth, state, result, error, flags, seconds, recorded) "
             "VALUES ((SELECT number FROM task WHERE key = ?1), ?2, 1 + coalesce((SELECT nth FROM standing "
             "WHERE worker = ?2 AND task = (SELECT number FROM task WHERE key = ?1)), 0), ?3, ?4, ?5, ?6, ?7, ?8)",
-            [(key, self._workers[worker], *rest, now) for key, worker, *rest in attempts],
+            [(bytearray(key), self._workers[worker], *rest, now) for key, worker, *rest in attempts],
             expected=len(attempts),
         )
 

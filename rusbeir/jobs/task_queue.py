@@ -123,7 +123,7 @@ class TaskQueue:
                 f"ON standing.worker = {_WORKER} AND standing.task = task.number "
                 "AND standing.state IN ('done', 'failed') CROSS JOIN attempt ON attempt.number = standing.attempt "
                 f"WHERE task.key IN ({','.join('?' * len(page))})",
-                (self.worker, *page),
+                (self.worker, *map(bytearray, page)),
             )
             found.update((key, Outcome(state, text_of(result), text_of(error))) for key, state, result, error in rows)
         return found

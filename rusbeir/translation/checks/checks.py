@@ -18,7 +18,7 @@ from rusbeir.translation.checks.numbers import lost_numbers
 from rusbeir.translation.checks.repetition import find_loop, is_doubled, words_of
 from rusbeir.translation.segments.protect import Masked, restore
 from rusbeir.translation.segments.spans import find_spans
-from rusbeir.translation.translator import Failure, Flag, Segment, Translation
+from rusbeir.translation.translator import Failure, Flag, Outcome, Segment, Translation
 
 _WORD = re.compile(r"[^\W\d_]+")
 _LOWER_WORD = re.compile(r"(?<!\w)[^\W\d_A-ZÀ-ÖØ-ÞА-ЯЁ][^\W\d_]{2,}")
@@ -217,8 +217,8 @@ def failure(flags: list[Flag]) -> Failure | None:
 Answer: TypeAlias = Translation | Failure | None
 """What became of one text; None where it was not asked, since the translator is stopped."""
 
-Asked: TypeAlias = tuple[str, Masked | None, Sequence[Answer]]
-"""A unit, as it was sent unless it was sent as it is, and the answers to its parts."""
+Asked: TypeAlias = tuple[str, Masked | None, Sequence[Outcome | None]]
+"""A unit; how it was sent, or None where nothing in it is protected; and the outcomes of its parts."""
 
 
 @dataclass(frozen=True)
@@ -238,10 +238,11 @@ class Finisher:
         """Of each unit the translation with its flags and those of check, or why there is none."""
         found: list[Answer] = []
         for text, masked, parts in units:
-            answers = [part for part in parts if isinstance(part, Translation)]
-            if len(answers) < len(parts):
-                found.append(next(part for part in parts if not isinstance(part, Translation)))
+            texts = [part for part in parts if isinstance(part, str | Translation)]
+            if len(texts) < len(parts):
+                found.append(next(part for part in parts if not isinstance(part, str | Translation)))
                 continue
+            answers = [Translation(part) if isinstance(part, str) else part for part in texts]
             whole = restore(masked, [part.text for part in answers]) if masked else answers[0].text
             if isinstance(whole, Failure):
                 found.append(whole)
@@ -252,9 +253,10 @@ class Finisher:
                 found.append(Failure("malformed", "the answer contains an unpaired surrogate", retry=True))
                 continue
             segment = Segment(text, whole, self.source, self.target)
+            bare = not self.trusted and masked is None
             # What has been judged has passed these, and no span is lost where there is none.
-            known = [*FAILURES] if self.judges and masked and masked.parts == [text] else []
-            if masked and not masked.spans and masked.style != "plain":
+            known = [*FAILURES] if self.judges and (bare or (masked and masked.parts == [text])) else []
+            if bare or (masked and not masked.spans and masked.style != "plain"):
                 known.append("lost-spans")
             flags = check(segment, but=known)
             own = ["split"] if self.again else [part.flags for part in answers]

@@ -58,11 +58,11 @@ def publish(out: Path, material: Material, translate: Translate, card: Card, pro
         n_docs = 0
         for page in batched(whole_documents(dataset.corpus), PAGE_DOCS):
             translations = iter(translate("document", [text for doc, _ in page for text in material.texts_of(doc)]))
-            for original, more_keys in page:
-                doc = material.with_texts(original, translations)
+            docs = [material.with_texts(doc, translations) for doc, _ in page]
+            for doc in docs:
                 digest.update(canonical_line(doc.doc_id, doc.title, doc.text))
-                corpus_file.write(document_line(doc, more_keys))
-                n_docs += 1
+            corpus_file.writelines(document_line(doc, keys) for doc, (_, keys) in zip(docs, page, strict=True))
+            n_docs += len(page)
             progress("write documents", n_docs, total)
         queries = dict(dataset.queries)
         if "query" in material.fields:

@@ -26,7 +26,6 @@ from rusbeir.translation.translator import (
     Failure,
     JudgesAnswers,
     Outcome,
-    Translation,
     Translator,
 )
 from rusbeir.types import Progress
@@ -132,20 +131,28 @@ class Runner:
         return found
 
     async def _ask_parts(self, masked: Sequence[Masked]) -> list[Asked]:
-        """Each unit with the answers to its parts."""
-        found = iter(await self._ask([part for one in masked for part in one.parts]))
-        return [(one.source, one, list(islice(found, len(one.parts)))) for one in masked]
+        """Each unit with the outcomes of its parts."""
+        all_parts = [one.parts for one in masked]
+        found = iter(await self._ask([part for parts in all_parts for part in parts]))
+        asked: list[Asked] = []
+        for one, parts in zip(masked, all_parts, strict=True):
+            bare = not one.spans and one.style != "plain" and parts == [one.source]
+            asked.append((one.source, None if bare else one, list(islice(found, len(parts)))))
+        return asked
 
-    async def _ask(self, texts: Sequence[str]) -> list[Answer]:
+    async def _ask(self, texts: Sequence[str]) -> list[Outcome | None]:
         """The translator's outcomes, from requests of as many texts as it takes."""
         size = self.translator.capacity.max_items
-        answers: list[Answer] = []
+        found: list[Outcome | None] = []
         for start in range(0, len(texts), size):
-            answers += await self._request(texts[start : start + size])
-        return answers
+            found += await self._request(texts[start : start + size])
+        return found
 
-    async def _request(self, texts: Sequence[str]) -> list[Answer]:
-        """The outcomes of one request; of a request for each text where it fails as a whole or exceeds the budget."""
+    async def _request(self, texts: Sequence[str]) -> list[Outcome | None]:
+        """The outcomes of one request; of a request for each text where it fails as a whole or exceeds the budget.
+
+        None of a text that was not asked, since the translator is stopped.
+        """
         if self._stopped is not None:
             return [None] * len(texts)
         chars = sum(map(len, texts))
@@ -172,7 +179,7 @@ class Runner:
             spent = self.translator.spent
             self.budget.correct(cost=spent - self._spent - cost)
             self._spent = spent
-        return [Translation(outcome) if isinstance(outcome, str) else outcome for outcome in outcomes]
+        return list(outcomes)
 
 
 async def translate_pending(
