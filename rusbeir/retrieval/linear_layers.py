@@ -23,10 +23,15 @@ def fast_linear_layers(torch: Any, device: str) -> AbstractContextManager[object
 
 def _is_mkl_slow(torch: Any) -> bool:
     backends = torch.backends
-    if not (backends.mkl.is_available() and backends.mkldnn.is_available() and PROCESSORS.is_file()):
+    if not (backends.mkl.is_available() and backends.mkldnn.is_available()):
         return False
-    wide = backends.cpu.get_cpu_capability() == "AVX512"
-    return wide and "GenuineIntel" not in PROCESSORS.read_text(encoding="utf-8")
+    return backends.cpu.get_cpu_capability() == "AVX512" and _is_of_another_maker(PROCESSORS)
+
+
+@cache
+def _is_of_another_maker(processors: Path) -> bool:
+    """Whether that file, which Linux has, says that the processor is not Intel's."""
+    return processors.is_file() and "GenuineIntel" not in processors.read_text(encoding="utf-8")
 
 
 @cache
