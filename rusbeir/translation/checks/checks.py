@@ -238,11 +238,11 @@ class Finisher:
         """Of each unit the translation with its flags and those of check, or why there is none."""
         found: list[Answer] = []
         for text, masked, parts in units:
-            texts = [part for part in parts if isinstance(part, str | Translation)]
-            if len(texts) < len(parts):
-                found.append(next(part for part in parts if not isinstance(part, str | Translation)))
+            read = [Translation(part) if isinstance(part, str) else part for part in parts]
+            answers = [part for part in read if isinstance(part, Translation)]
+            if len(answers) < len(parts):
+                found.append(next(part for part in read if not isinstance(part, Translation)))
                 continue
-            answers = [Translation(part) if isinstance(part, str) else part for part in texts]
             whole = restore(masked, [part.text for part in answers]) if masked else answers[0].text
             if isinstance(whole, Failure):
                 found.append(whole)
