@@ -22,7 +22,7 @@ from rusbeir.datasets.formats.records import read_jsonl
 from rusbeir.datasets.parallel import expand_languages, find_parallel, label_dataset, take_queries
 from rusbeir.datasets.registry import find_entry
 from rusbeir.errors import BackendError, BadInput, RusbeirError, option
-from rusbeir.evaluation import DEFAULT_MEASURES, check_measures, deepest, evaluate
+from rusbeir.evaluation import DEFAULT_MEASURES, check_measures, cluster_queries, deepest, evaluate
 from rusbeir.jobs import CharBudget, Llm
 from rusbeir.retrieval import ChecksAvailability, LimitsDepth, RunSettings, Spec, System, check_names, resolve
 from rusbeir.retrieval.run_cache import search_without_self
@@ -195,8 +195,15 @@ def bench(
     stem = f"{slug(f'{card.name} {resolved.name}')}-{key}"
     run_path, per_query_path = out / "runs" / f"{stem}.run.gz", out / "per_query" / f"{stem}.json"
     write_run(run_path, run, tag=re.sub(r"\s+", "", resolved.name))
+    clusters = cluster_queries(dataset)
+    n_clusters = len(set(clusters.values()))
+    values = {
+        # Without dependent queries the cluster of each would say nothing.
+        query_id: {**scores, "cluster": clusters[query_id]} if n_clusters < len(clusters) else scores
+        for query_id, scores in result.per_query.items()
+    }
     with atomic_file(per_query_path) as file:
-        file.write(orjson.dumps(result.per_query))
+        file.write(orjson.dumps(values))
     row = {
         "dataset": card.name,
         "language": card.language,
@@ -211,6 +218,7 @@ def bench(
         "depth": depth,
         "n_docs": len(dataset.corpus),
         "n_queries": result.n_queries,
+        "n_clusters": n_clusters,
         "n_zero_hit": result.n_zero_hit,
         "n_tied": result.n_tied,
         "n_judged_missing": _count_missing(dataset),

@@ -1,6 +1,7 @@
 """Scores of a run against judgements: every judged query counts, ties as trec_eval breaks them."""
 
+from rusbeir.evaluation.clusters import cluster_queries
 from rusbeir.evaluation.evaluate import Evaluation, evaluate
 from rusbeir.evaluation.measures import DEFAULT_MEASURES, check_measures, deepest
 
-__all__ = ["DEFAULT_MEASURES", "Evaluation", "check_measures", "deepest", "evaluate"]
+__all__ = ["DEFAULT_MEASURES", "Evaluation", "check_measures", "cluster_queries", "deepest", "evaluate"]

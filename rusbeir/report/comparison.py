@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Interval = tuple[float, float]
-Clusters: TypeAlias = Mapping[str, Hashable]
-"""query_id -> the cluster that the query belongs to, such as the paragraph that it asks about."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +87,7 @@ class DatasetComparison:
     query_language: str
     n_queries: int
     n_clusters: int
-    """The independent parts of the sample, which tests and intervals draw: queries, unless clusters are given."""
+    """The independent parts of the sample, which tests and intervals draw: queries, or clusters of them."""
     depth: int
     systems: tuple[SystemScore, ...]
     """The best mean first."""
@@ -190,21 +187,17 @@ def compare_results(
     permutations: int = PERMUTATIONS,
     samples: int = SAMPLES,
     seed: int = 0,
-    clusters: Mapping[str, Clusters] = MappingProxyType({}),
     lone: bool = False,
 ) -> Comparison:
-    """As compare, of results that were read already, which with lone may be of one system, or none.
-
-    clusters: of datasets whose queries are not independent, which queries belong together.
-    """
+    """As compare, of results that were read already, which with lone may be of one system, or none."""
     if baseline is not None:
         pick(baseline, found)
     groups: dict[str, list[Result]] = {}
     for one in found:
         groups.setdefault(one.dataset, []).append(one)
     datasets = tuple(
-        _compare_dataset(group, measure, baseline, against_paper, permutations, samples, seed, clusters.get(name))
-        for name, group in groups.items()
+        _compare_dataset(group, measure, baseline, against_paper, permutations, samples, seed)
+        for group in groups.values()
     )
     matrices = build_matrices(found, samples, seed)
     if not lone and not matrices and all(len(one.systems) < 2 for one in datasets):
@@ -214,7 +207,7 @@ def compare_results(
         baseline=baseline,
         conclusion=tuple(_conclude(one, measure, baseline) for one in datasets),
         datasets=datasets,
-        languages=_average(list(groups.values()), samples, seed, clusters),
+        languages=_average(list(groups.values()), samples, seed),
         matrices=matrices,
         permutations=permutations,
         samples=samples,
@@ -229,11 +222,10 @@ def _compare_dataset(
     permutations: int,
     samples: int,
     seed: int,
-    clusters: Clusters | None,
 ) -> DatasetComparison:
     group = sorted(group, key=lambda one: -sum(one.scores.values()))
     per_query = _matrix(group)
-    scores = _cluster(per_query, group, clusters)
+    scores = _cluster(per_query, group)
     places = range(len(group))
     pairs = [(i, j) for i in places for j in places if i < j and (baseline in (None, group[i].label, group[j].label))]
     if baseline is not None:
@@ -299,14 +291,13 @@ def _matrix(group: Sequence[Result]) -> Floats:
     return scores
 
 
-def _cluster(scores: Floats, group: Sequence[Result], clusters: Clusters | None) -> Floats:
-    """The same for clusters of queries, in place of queries, where they are given."""
+def _cluster(scores: Floats, group: Sequence[Result]) -> Floats:
+    """Scores on clusters of queries, in place of queries, where these are not independent."""
+    clusters = group[0].clusters
     return scores if clusters is None else cluster_scores(scores, [clusters[query_id] for query_id in group[0].scores])
 
 
-def _average(
-    groups: Sequence[Sequence[Result]], samples: int, seed: int, clusters: Mapping[str, Clusters]
-) -> tuple[LanguageComparison, ...]:
+def _average(groups: Sequence[Sequence[Result]], samples: int, seed: int) -> tuple[LanguageComparison, ...]:
     by_language: dict[tuple[str, str], list[Sequence[Result]]] = {}
     for group in groups:
         by_language.setdefault((group[0].language, group[0].query_language), []).append(group)
@@ -318,7 +309,7 @@ def _average(
         if not everywhere:
             continue
         picked = [[next(one for one in group if one.label == label) for label in everywhere] for group in members]
-        matrices = [_cluster(_matrix(group), group, clusters.get(group[0].dataset)) for group in picked]
+        matrices = [_cluster(_matrix(group), group) for group in picked]
         means = np.mean([matrix.mean(axis=1) for matrix in matrices], axis=0)
         intervals = hierarchical_intervals(matrices, samples=samples, seed=seed)
         order = sorted(range(len(everywhere)), key=lambda place: -means[place])

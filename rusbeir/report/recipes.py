@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,8 +17,6 @@ from rusbeir.types import Dataset, Progress, silent
 
 RECIPES = ("raw", "unicode", "snowball", "stems", "lemmas", "default", "grams", "blend")
 """Profiles that every language has, from the plainest on."""
-_SENTENCES = re.compile(r".*/(sentences|windows-\d+)")
-"""The name of a view whose documents are parts of paragraphs."""
 
 
 def compare_recipes(
@@ -40,14 +37,13 @@ def compare_recipes(
     are drawn together. Raises BadInput for a dataset in another language.
     """
     (measure,) = check_measures([measure])
-    results, clusters = [], {}
+    results = []
     for one in datasets:
         dataset = _load(one, languages, split, progress)
         for profile in dict.fromkeys(["default", *(profiles or distinct_recipes(dataset.card.language))]):
             row = bench(dataset, _system(profile), engine=engine, measures=[measure], out=out, progress=progress)
             results.append(read_result(Path(out), row, measure))
-        clusters[dataset.card.name] = cluster_queries(dataset)
-    return compare_results(results, measure=measure, baseline=_system("default"), clusters=clusters)
+    return compare_results(results, measure=measure, baseline=_system("default"))
 
 
 def _load(name: str, languages: Sequence[str], split: str | None, progress: Progress) -> Dataset:
@@ -70,15 +66,6 @@ def distinct_recipes(language: str) -> list[str]:
     recipe = Analyzer(language).recipe
     joins = "none" not in (recipe.lemmas, recipe.stemmer)
     return [profile for profile in RECIPES if joins or profile not in ("stems", "lemmas")]
-
-
-def cluster_queries(dataset: Dataset) -> dict[str, frozenset[str]]:
-    """query_id -> its relevant documents, or paragraphs where documents are sentences or windows of these."""
-    parts = _SENTENCES.fullmatch(dataset.card.name) is not None
-    return {
-        query_id: frozenset(doc_id.rpartition("-")[0] if parts else doc_id for doc_id in grades if grades[doc_id] > 0)
-        for query_id, grades in dataset.qrels.items()
-    }
 
 
 def recipe_table(one: DatasetComparison, measure: str) -> tuple[list[str], list[list[str]]]:

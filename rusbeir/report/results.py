@@ -34,6 +34,8 @@ class Result:
     row: Mapping[str, Any]
     scores: Mapping[str, float]
     """query_id -> value of the measure, in the order of the qrels."""
+    clusters: Mapping[str, int] | None = None
+    """query_id -> number of its cluster (evaluation.cluster_queries); None where all queries are independent."""
 
     @property
     def dataset(self) -> str:
@@ -128,12 +130,14 @@ def read_result(folder: Path, row: dict[str, Any], measure: str) -> Result:
         path = next((p for p in (folder / "per_query" / path.name, path) if p.is_file()), path)
         table = orjson.loads(path.read_bytes())
         scores = {str(query_id): float(values[measure]) for query_id, values in table.items()}
+        dependent = row.get("n_clusters", len(scores)) < len(scores)
+        clusters = {str(query_id): int(values["cluster"]) for query_id, values in table.items()} if dependent else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise BadInput(
             f"{folder}: the per-query scores of {where} cannot be read from {path}. "
             "Measure the system again with `rusbeir bench --force`."
         ) from None
-    return Result(folder=folder, label=str(row["system"]), row=row, scores=scores)
+    return Result(folder=folder, label=str(row["system"]), row=row, scores=scores, clusters=clusters)
 
 
 def load_dataset_of(result: Result, given: Iterable[tuple[Dataset, Path]] = (), progress: Progress = silent) -> Dataset:

@@ -7,10 +7,9 @@ import shutil
 
 import pytest
 
-from rusbeir.report.recipes import cluster_queries, distinct_recipes
+from rusbeir.report.recipes import distinct_recipes
 from rusbeir.retrieval.elasticsearch import connection
 from rusbeir.storage import data_folder
-from rusbeir.types import Dataset
 
 
 def test_a_broken_file_stops_nobody_else(tmp_path, monkeypatch, rusbeir):
@@ -189,21 +188,6 @@ def test_recipes_are_compared(rusbeir, beir, tmp_path):
     printed = rusbeir("languages", "compare", "ru", "small").out
     profiles = ["raw", "unicode", "snowball", "stems", "lemmas", "default", "grams", "blend"]
     assert [line.split()[0] for line in printed.splitlines() if line.split()][-8:] == profiles
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("toy", [{"0-0", "0-1"}, {"0-1", "0-0"}, {"0-2"}]),
-        ("toy/sentences", [{"0"}, {"0"}, {"0"}]),
-        ("toy/windows-3", [{"0"}, {"0"}, {"0"}]),
-    ],
-)
-def test_queries_about_the_same_paragraph_are_one_cluster(name, expected):
-    docs = [{"_id": f"0-{n}", "text": "a"} for n in range(4)]
-    qrels = {"q1": {"0-0": 1, "0-1": 1}, "q2": {"0-1": 2, "0-0": 1, "0-3": 0}, "q3": {"0-2": 1}}
-    dataset = Dataset.of(docs, dict.fromkeys(qrels, "a"), qrels, language="en", name=name)
-    assert list(cluster_queries(dataset).values()) == expected
 
 
 def test_languages_without_lexicon_or_stemmer_have_fewer_recipes():
