@@ -21,6 +21,7 @@ from rusbeir.datasets import load, read_run, write_run
 from rusbeir.datasets.formats.records import read_jsonl
 from rusbeir.datasets.parallel import expand_languages, find_parallel, label_dataset, take_queries
 from rusbeir.datasets.registry import find_entry
+from rusbeir.datasets.self_retrieval import REMEDY, find_self_queries
 from rusbeir.errors import BackendError, BadInput, RusbeirError, option
 from rusbeir.evaluation import DEFAULT_MEASURES, check_measures, cluster_queries, deepest, evaluate
 from rusbeir.jobs import CharBudget, Llm
@@ -29,7 +30,7 @@ from rusbeir.retrieval.run_cache import search_without_self
 from rusbeir.retrieval.system import check_available
 from rusbeir.storage import append_line, atomic_file, check_writable
 from rusbeir.text import digest, slug
-from rusbeir.types import Dataset, Progress, Queries, Run, silent
+from rusbeir.types import Card, Dataset, Progress, Queries, Run, silent
 
 if TYPE_CHECKING:
     from rusbeir.cluster import On, Workers
@@ -161,7 +162,7 @@ def bench(
             _warn_of_words([resolved])
     elif query_language:
         logger.warning("%s is in %s: these are its own queries.", card.name, asked_in)
-    signature = f"{resolved.signature}|k:{k}"
+    signature = _sign(resolved, card, k)
     if not force and (row := _present(out, dataset, asked_in, resolved.name, signature, names)):
         return row
 
@@ -255,7 +256,7 @@ def bench_run(
     `bench`.
     """
     _, (resolved,) = resolve_on(dataset, [system], k, engine, None, None, progress)
-    signature = f"{resolved.signature}|k:{k}"
+    signature = _sign(resolved, dataset.card, k)
     row = None if force else _present(out, dataset, dataset.card.language, resolved.name, signature, ())
     row = row or bench(dataset, resolved, k=k, out=out, force=force, budget_chars=budget_chars, progress=progress)
     return row, read_run(row["run"])
@@ -312,7 +313,7 @@ def bench_all(
     able: list[tuple[str, Dataset, str | None, System]] = []
     for name, documents, dataset, asked_in, place, system in planned:
         try:
-            signature = f"{system.signature}|k:{k}"
+            signature = _sign(system, dataset.card, k)
             if force or not _present(out, dataset, asked_in, system.name, signature, measures):
                 check_available(system)
             able.append((name, documents, place, system))
@@ -408,8 +409,13 @@ def _describe_spending(clients: Sequence[Llm]) -> dict[str, Any]:
 def _count_missing(dataset: Dataset) -> int:
     """The judgements of documents that the corpus lacks; warned of, since no system can find those documents.
 
-    Also warns of queries without a text.
+    Also warns of queries without a text, and of queries that are documents.
     """
+    if own := find_self_queries(dataset):
+        logger.warning(
+            "%s: %s of %s queries are documents of the corpus, such as %r. %s",
+            dataset.card.name, f"{len(own):,}", f"{len(dataset.queries):,}", own[0], REMEDY,
+        )  # fmt: skip
     if blank := [query_id for query_id, text in dataset.queries.items() if not text.strip()]:
         logger.warning(
             "%s: %s of %s queries have no text, such as %r; `rusbeir datasets validate` lists them.",
@@ -480,6 +486,11 @@ def read_rows(out: str | Path = "results") -> Iterator[ResultRow]:
     if not path.exists():
         return
     yield from read_jsonl(path, _ROW, "Remove the line.")
+
+
+def _sign(system: System, card: Card, k: int) -> str:
+    """Name all that decides a row's scores but the content of its dataset."""
+    return f"{system.signature}{'|self:left-out' if card.self_suffixes else ''}|k:{k}"
 
 
 def _present(

@@ -211,7 +211,10 @@ class Dataset:
     _repr_html_ = dataset_html
 
     def refuse_spaced_ids(self) -> None:
-        """Raise BadInput for an id that has white space, which runs and qrels in TREC's formats cannot hold."""
+        """Raise BadInput for an id that runs and qrels in TREC's formats cannot hold.
+
+        That is one with white space, or one of a query that begins with #, as TREC's comments do.
+        """
         spaced = next((query_id for query_id in self.queries if query_id.split() != [query_id]), "")
         if not spaced and isinstance(self.corpus, SpacedIds):
             spaced = self.corpus.spaced_id
@@ -219,6 +222,11 @@ class Dataset:
             raise BadInput(
                 f"{self.card.name}: the id {shorten(repr(spaced))} has white space, which TREC's formats cannot hold. "
                 "Replace it in the corpus, the queries and the qrels."
+            )
+        if comment := next((query_id for query_id in self.queries if query_id.startswith("#")), ""):
+            raise BadInput(
+                f"{self.card.name}: the query id {shorten(repr(comment))} begins with #, as comments do in TREC's "
+                "formats. Replace it in the queries and the qrels."
             )
 
     @property

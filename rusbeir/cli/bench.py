@@ -139,7 +139,9 @@ def _dry_run(datasets: Sequence[str], systems: Sequence[str], *, as_json: bool, 
 
 def _print_rows(rows: list[dict[str, Any]], names: Sequence[str]) -> None:
     """Print a table; the best of several systems on a dataset has a star for each measure."""
-    scores = [{name: f"{100 * row['measures'][name]:.2f}" for name in names} for row in rows]
+    from rusbeir.evaluation import format_measure
+
+    scores = [{name: format_measure(name, row["measures"][name]) for name in names} for row in rows]
 
     def mark(place: int, name: str) -> str:
         rivals = [other for other, row in enumerate(rows) if row["dataset"] == rows[place]["dataset"]]

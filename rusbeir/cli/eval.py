@@ -10,6 +10,7 @@ import typer
 from rusbeir.cli import options, output
 
 if TYPE_CHECKING:
+    from rusbeir.datasets.loading import Judgements
     from rusbeir.evaluation import Evaluation
     from rusbeir.types import Qrels, Run
 
@@ -30,14 +31,16 @@ def evaluate(
     Example: rusbeir eval qrels/test.tsv my.run -m nDCG@10 -m RR@10
     """
     from rusbeir.datasets import read_run
-    from rusbeir.evaluation import DEFAULT_MEASURES, check_measures
+    from rusbeir.evaluation import DEFAULT_MEASURES, check_measures, format_measure
     from rusbeir.evaluation import evaluate as score
+    from rusbeir.retrieval.run_cache import drop_self_hits
 
     names = check_measures(measure or DEFAULT_MEASURES)
-    judged = _read_judgements(qrels, lang, split)
+    judged, suffixes = _read_judgements(qrels, lang, split)
     results = []
     for path in runs:
-        run = read_run(path)
+        # Hits that are the query itself, as `bench` drops them on this dataset.
+        run = drop_self_hits(read_run(path), suffixes)
         _compare_ids(qrels, judged, path, run)
         results.append(score(judged, run, names))
     if as_json:
@@ -53,7 +56,7 @@ def evaluate(
             [
                 [
                     str(path),
-                    *(f"{100 * result.measures[name]:.2f}" for name in names),
+                    *(format_measure(name, result.measures[name]) for name in names),
                     f"{result.n_zero_hit:,}",
                     f"{result.n_tied:,}",
                 ]
@@ -65,7 +68,7 @@ def evaluate(
         if per_query:
             output.print_table(
                 ["query" if len(runs) == 1 else f"query of {path}", *names],
-                [[query_id, *(f"{v[n]:.4f}" for n in names)] for query_id, v in result.per_query.items()],
+                [[query_id, *(_format_value(n, v[n]) for n in names)] for query_id, v in result.per_query.items()],
                 right=names,
             )
         output.note(
@@ -75,16 +78,17 @@ def evaluate(
         )
 
 
-def _read_judgements(qrels: str, lang: str | None, split: str | None) -> Qrels:
-    """The qrels of a registered dataset, of a folder or zip that holds one, or of a file."""
-    from rusbeir.datasets import load_qrels, read_qrels
+def _read_judgements(qrels: str, lang: str | None, split: str | None) -> Judgements:
+    """The judgements of a registered dataset, of a folder or zip that holds one, or of a file."""
+    from rusbeir.datasets import read_qrels
+    from rusbeir.datasets.loading import Judgements, load_judgements
     from rusbeir.datasets.registry import find_entry
 
     path = Path(qrels)
     if (not path.is_file() and (path.is_dir() or find_entry(qrels))) or path.suffix == ".zip":
         with output.progress() as progress:
-            return load_qrels(qrels, language=lang, split=split, progress=progress)
-    return read_qrels(path)
+            return load_judgements(qrels, language=lang, split=split, progress=progress)
+    return Judgements(read_qrels(path))
 
 
 def _compare_ids(qrels: str, judged: Qrels, path: Path, run: Run) -> None:
@@ -96,6 +100,12 @@ def _compare_ids(qrels: str, judged: Qrels, path: Path, run: Run) -> None:
     documents = {doc_id for grades in judged.values() for doc_id in grades}
     if all(documents.isdisjoint(hits) for hits in run.values()):
         output.note(f"rusbeir: warning: {path} and {qrels} have no document in common. Are they of the same corpus?")
+
+
+def _format_value(name: str, value: float) -> str:
+    from rusbeir.evaluation import format_measure, is_count
+
+    return format_measure(name, value) if is_count(name) else f"{value:.4f}"
 
 
 def _describe(path: Path, result: Evaluation, per_query: bool) -> dict[str, Any]:
@@ -111,10 +121,12 @@ def _describe(path: Path, result: Evaluation, per_query: bool) -> dict[str, Any]
 
 
 def _print_measures(result: Evaluation) -> None:
+    from rusbeir.evaluation import format_measure
+
     output.print_table(
         ["measure", "all judged queries", "answered only"],
         [
-            [name, f"{100 * value:.2f}", f"{100 * result.measures_answered.get(name, 0.0):.2f}"]
+            [name, format_measure(name, value), format_measure(name, result.measures_answered.get(name, 0.0))]
             for name, value in result.measures.items()
         ],
         right=["all judged queries", "answered only"],

@@ -69,6 +69,13 @@ def load(
     ).dataset
 
 
+class Judgements(NamedTuple):
+    """The judgements of a dataset, and what its card says of hits that are the query itself."""
+
+    qrels: Qrels
+    self_suffixes: tuple[str, ...] = ()
+
+
 def load_qrels(
     name_or_path: str | Path, *, language: str | None = None, split: str | None = None, progress: Progress = silent
 ) -> Qrels:
@@ -77,15 +84,24 @@ def load_qrels(
     >>> load_qrels("mini/ru")["q1"]  # doctest: +SKIP
     {'d1': 2}
     """
+    return load_judgements(name_or_path, language=language, split=split, progress=progress).qrels
+
+
+def load_judgements(
+    name_or_path: str | Path, *, language: str | None = None, split: str | None = None, progress: Progress = silent
+) -> Judgements:
+    """As load_qrels, with the suffixes of the dataset's card."""
     places: Sequence[tuple[str | Path, str | None]] = [(name_or_path, split)]
     if split == ALL_SPLITS:
         places = find_splits(name_or_path, split, ()) or [(name_or_path, None)]
     joined: dict[str, Mapping[str, int]] = {}
-    for place, one in places:
-        reader, *_ = open_reader(place, language=language, split=one, judged=True, progress=progress)
+    suffixes: tuple[str, ...] = ()
+    for path, part in places:
+        reader, card, _ = open_reader(path, language=language, split=part, judged=True, progress=progress)
+        suffixes = card.self_suffixes
         for query_id, grades in collect(reader.judgements(refuse)).items():
             joined[query_id] = {**joined.get(query_id, {}), **grades}
-    return joined
+    return Judgements(joined, suffixes)
 
 
 class LoadedSplits(NamedTuple):
@@ -318,7 +334,7 @@ def _open_path(
         language=language,
         split=reader.split,
         ignore_titles=known.get("ignore_titles", kind.ignore_titles),
-        self_suffixes=tuple(known.get("self_suffixes", ())),
+        self_suffixes=tuple(known.get("self_suffixes", reader.id_suffixes if known.get("self_retrieval") else ())),
         **{key: known[key] for key in ("licence", "source", "revision", "provenance") if key in known},
     )
     told = () if view else (*COUNTS, "fingerprint") if reader.split == known.get("split", reader.split) else COUNTS[:1]

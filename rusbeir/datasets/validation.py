@@ -14,6 +14,7 @@ from rusbeir.datasets.corpus import Array, hash_id
 from rusbeir.datasets.formats.reader import DatasetReader, GivesSpans
 from rusbeir.datasets.formats.records import Place
 from rusbeir.datasets.loading import COUNTS, Expected, open_reader
+from rusbeir.datasets.self_retrieval import REMEDY, repeats_query
 from rusbeir.errors import BadInput
 from rusbeir.text import make_line
 from rusbeir.types import MAX_QUERY_CHARS, Card, Progress, canonical_line, fingerprint, silent
@@ -114,7 +115,7 @@ class _Validation:
     def run(self) -> list[Finding]:
         """All findings; each step can use what the steps before it have read."""
         complete = True
-        for read in (self._read_documents, self._read_queries, self._read_judgements):
+        for read in (self._read_documents, self._read_queries, self._note_self_queries, self._read_judgements):
             try:
                 read()
             except BadInput as error:
@@ -183,6 +184,22 @@ class _Validation:
                 )
                 self._notes.error("long query", place, message)
             self._queries[query_id] = text
+
+    def _note_self_queries(self) -> None:
+        """Note the queries that are documents; where ids of both are equal, the documents are read a second time."""
+        if self._doc_hashes is None:
+            return
+        same = {query_id for query_id in self._queries if self._has_document(query_id)}
+        if not same or self._card.self_suffixes:
+            return
+        own = [
+            doc.doc_id
+            for _, doc, _ in self._reader.documents(lambda *_: None)
+            if doc.doc_id in same and repeats_query(doc, self._queries[doc.doc_id])
+        ]
+        if own:
+            message = f"{len(own):,} queries are documents of the corpus, such as {own[0]!r}. {REMEDY}"
+            self._notes.warning("self-retrieval", Place(str(self._reader.corpus_files[0])), message)
 
     def _read_judgements(self) -> None:
         place = Place(str(self._reader.corpus_files[0]))

@@ -103,6 +103,7 @@ def _write(path: Path, lines: Iterable[bytes]) -> None:
 def _trec_run(run: Run, tag: str) -> Iterator[bytes]:
     for query_id, docs in run.items():
         hits = finite_scores(query_id, docs)
+        _refuse_comment(query_id)
         for record_id in (query_id, *hits):
             _refuse_space(record_id)
         ranked = sorted(((score, doc_id) for doc_id, score in hits.items()), reverse=True)
@@ -112,6 +113,7 @@ def _trec_run(run: Run, tag: str) -> Iterator[bytes]:
 
 def _trec_qrels(qrels: Qrels) -> Iterator[bytes]:
     for query_id, docs in qrels.items():
+        _refuse_comment(query_id)
         for doc_id, grade in docs.items():
             _refuse_space(query_id)
             _refuse_space(doc_id)
@@ -140,7 +142,13 @@ def _refuse_space(record_id: str) -> None:
         raise BadInput(f"The id {record_id!r} is not one word, so it cannot be in a TREC file. Write .json.")
 
 
+def _refuse_comment(query_id: str) -> None:
+    if query_id.startswith("#"):
+        raise BadInput(f"The query id {query_id!r} would make its lines comments of a TREC file. Write .json.")
+
+
 def _cell(record_id: str) -> str:
     if not record_id.strip() or not _NO_CELL.isdisjoint(record_id):
         raise BadInput(f"The id {record_id!r} cannot be in a tsv. Write .json.")
-    return record_id
+    # BEIR and pandas read the tsv as CSV, where a cell that begins with a quote ends at the next one.
+    return '"{}"'.format(record_id.replace('"', '""')) if record_id.startswith('"') else record_id

@@ -2,6 +2,15 @@
 
 from rusbeir.evaluation.clusters import cluster_queries
 from rusbeir.evaluation.evaluate import Evaluation, evaluate
-from rusbeir.evaluation.measures import DEFAULT_MEASURES, check_measures, deepest
+from rusbeir.evaluation.measures import DEFAULT_MEASURES, check_measures, deepest, format_measure, is_count
 
-__all__ = ["DEFAULT_MEASURES", "Evaluation", "check_measures", "cluster_queries", "deepest", "evaluate"]
+__all__ = [
+    "DEFAULT_MEASURES",
+    "Evaluation",
+    "check_measures",
+    "cluster_queries",
+    "deepest",
+    "evaluate",
+    "format_measure",
+    "is_count",
+]

@@ -5,13 +5,20 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from rusbeir.errors import BadInput
-from rusbeir.evaluation.measures import DEFAULT_MEASURES, check_measures, deepest, per_query
+from rusbeir.evaluation.measures import (
+    DEFAULT_MEASURES,
+    check_measures,
+    deepest,
+    is_count,
+    per_query,
+    unanswered_value,
+)
 from rusbeir.text import shorten
 from rusbeir.types import MAX_GRADE, Qrels, Run
 
@@ -24,9 +31,9 @@ class Evaluation:
     """Scores by the canonical names of ir-measures; most measures are fractions from 0 to 1."""
 
     measures: Mapping[str, float]
-    """Means over every judged query; a query without hits scores 0."""
+    """Means over every judged query, of counts (NumQ, NumRel, NumRet) sums; a query without hits scores 0."""
     measures_answered: Mapping[str, float]
-    """Means over the judged queries with hits, as BEIR's code averages; {} where no query has hits."""
+    """The same over the judged queries with hits, as BEIR's code averages; {} where no query has hits."""
     per_query: Mapping[str, Mapping[str, float]]
     n_queries: int
     n_zero_hit: int
@@ -60,15 +67,22 @@ def evaluate(qrels: Qrels, run: Run, measures: str | Sequence[str] = DEFAULT_MEA
         if "\0" in text or (not text.isascii() and _UNFIT.search(text)):
             record_id = next(filter(_UNFIT.search, record_ids))
             raise BadInput(f"The id {shorten(repr(record_id))} has a character that trec_eval cannot hold.")
+    counts = [name for name in names if is_count(name)]
     scores: dict[str, dict[str, float]] = {query_id: dict.fromkeys(names, 0.0) for query_id in qrels}
     for query_id, name, value in per_query(qrels, run, names):
         scores[query_id][name] = value
     answered = [query_id for query_id in qrels if run.get(query_id)]
+    for name in counts:
+        for query_id in qrels.keys() - answered:
+            scores[query_id][name] = unanswered_value(name, qrels[query_id])
+
+    def aggregate(query_ids: Collection[str]) -> dict[str, float]:
+        sums = {name: math.fsum(scores[query_id][name] for query_id in query_ids) for name in names}
+        return {name: total if name in counts else total / len(query_ids) for name, total in sums.items()}
+
     return Evaluation(
-        measures={name: math.fsum(scores[one][name] for one in qrels) / len(qrels) for name in names},
-        measures_answered={name: math.fsum(scores[one][name] for one in answered) / len(answered) for name in names}
-        if answered
-        else {},
+        measures=aggregate(qrels),
+        measures_answered=aggregate(answered) if answered else {},
         per_query=scores,
         n_queries=len(qrels),
         n_zero_hit=len(qrels) - len(answered),

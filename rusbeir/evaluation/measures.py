@@ -79,7 +79,8 @@ def per_query(qrels: Qrels, run: Run, names: Sequence[str]) -> Iterator[tuple[st
         safe: Any = {query_id: _without_negative(grades, pooled) for query_id, grades in qrels.items()}
         try:
             evaluator: Any = ir_measures.pytrec_eval.evaluator(chosen, safe)
-            for metric in evaluator.iter_calc(run):
+            # Its code divides by the number of hits: IPrec@0.0 of a query without hits would not be a number.
+            for metric in evaluator.iter_calc({query_id: hits for query_id, hits in run.items() if hits}):
                 for name, cutoff in forms[metric.measure]:
                     beyond = cutoff is not None and metric.value * cutoff < 1 - 1e-9
                     yield metric.query_id, name, 0.0 if beyond else float(metric.value)
@@ -101,6 +102,32 @@ def deepest(names: Sequence[str]) -> int | None:
     if any(one.params.get("judged_only") or "cutoff" not in one.params for one in measures):
         return None
     return max((one.params["cutoff"] for one in measures), default=None)
+
+
+def is_count(name: str) -> bool:
+    """Whether the measure is a number of queries or documents, whose sum over queries trec_eval prints.
+
+    >>> [is_count(name) for name in ("NumRel", "R@10")]
+    [True, False]
+    """
+    from ir_measures.measures.base import SumAgg
+
+    return isinstance(_parse(name).aggregator(), SumAgg)
+
+
+def format_measure(name: str, value: float) -> str:
+    """Print a value: a count as it is, any other measure times 100.
+
+    >>> format_measure("nDCG@10", 0.96144), format_measure("NumRel", 561.0)
+    ('96.14', '561')
+    """
+    return f"{value:.0f}" if is_count(name) else f"{100 * value:.2f}"
+
+
+def unanswered_value(name: str, grades: Mapping[str, int]) -> float:
+    """The value of a query without hits: 0, but that it is one query, and has relevant documents, all the same."""
+    kind = _parse(name).NAME
+    return float(sum(grade > 0 for grade in grades.values()) if kind == "NumRel" else kind == "NumQ")
 
 
 def _parse(name: str) -> Any:

@@ -14,6 +14,7 @@ import orjson
 from rusbeir.datasets import load, read_run
 from rusbeir.datasets.parallel import find_parallel, label_dataset, take_queries
 from rusbeir.errors import BadInput, option, unknown
+from rusbeir.evaluation import is_count
 from rusbeir.experiment import ROWS, read_rows
 from rusbeir.types import Dataset, Progress, Run, silent
 
@@ -65,6 +66,8 @@ def read_results(folders: Iterable[str | Path], measure: str) -> list[Result]:
     content (fingerprint), another depth, other queries, two recipes under one name, or terms of one language made by
     several versions of a stemmer, a lexicon or a tokeniser.
     """
+    if is_count(measure):
+        raise BadInput(f"{measure} is a count, and no system is better for it. Compare a measure such as nDCG@10.")
     rows: dict[tuple[str, ...], tuple[Path, dict[str, Any]]] = {}
     for folder in map(Path, folders):
         found = _newest_rows(folder)

@@ -102,12 +102,16 @@ def search_without_self(retriever: Retriever, queries: Queries, k: int, suffixes
                 f"Query {shorten(repr(query_id))} has {len(text):,} characters; at most {MAX_QUERY_CHARS:,} are "
                 "searched for. Shorten it, or leave it out."
             )
-    run = retriever.search(queries, k + len(suffixes))
+    run = drop_self_hits(retriever.search(queries, k + len(suffixes)), suffixes)
+    return {query_id: dict(list(hits.items())[:k]) for query_id, hits in run.items()} if suffixes else run
+
+
+def drop_self_hits(run: Run, suffixes: Sequence[str]) -> Run:
+    """Leave out of a run the hits whose id is the query's with one of the suffixes; without suffixes there are none."""
     if not suffixes:
         return run
-    kept: dict[str, dict[str, float]] = {}
-    for query_id, hits in run.items():
-        own = {query_id + suffix for suffix in suffixes}
-        others = [(doc_id, score) for doc_id, score in hits.items() if doc_id not in own]
-        kept[query_id] = dict(others[:k])
-    return kept
+    own = {query_id: {query_id + suffix for suffix in suffixes} for query_id in run}
+    return {
+        query_id: {doc_id: score for doc_id, score in hits.items() if doc_id not in own[query_id]}
+        for query_id, hits in run.items()
+    }

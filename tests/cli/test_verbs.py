@@ -22,8 +22,8 @@ from rusbeir.errors import BadInput
 ROW_KEYS = [
     "dataset", "language", "query_language", "split", "system", "engine", "signature", "fingerprint", "measures",
     "measures_answered",
-    "depth", "n_docs", "n_queries", "n_zero_hit", "n_tied", "n_judged_missing", "seconds", "bytes", "run", "per_query",
-    "version",
+    "depth", "n_docs", "n_queries", "n_clusters", "n_zero_hit", "n_tied", "n_judged_missing", "seconds", "bytes", "run",
+    "per_query", "version",
 ]  # fmt: skip
 
 
@@ -147,6 +147,49 @@ def test_self_retrieval_is_removed_before_the_cut_off(rusbeir, beir):
     row = json.loads(rusbeir("bench", beir, "-k", "1", "--json").out)["rows"][0]
     assert row["measures"]["RR@10"] == 0.0
     assert row["n_zero_hit"] == 1, "the only hit was the query itself"
+
+
+def test_a_query_that_is_a_document_is_warned_of_and_left_out_on_request(rusbeir, beir):
+    """BEIR leaves such hits out of ArguAna's runs: without that the relevant hit is at rank 2, 1/log2(3) = 63.09."""
+    (beir / "queries.jsonl").write_text('{"_id": "d1", "text": "Кошка ловит мышей."}\n', encoding="utf-8")
+    (beir / "corpus.jsonl").write_text(
+        '{"_id": "d1", "text": "Кошка ловит мышей."}\n{"_id": "d2", "text": "Кошки ловят мышей и рыб."}\n'
+        '{"_id": "d3", "text": "Собака лает."}\n',
+        encoding="utf-8",
+    )
+    (beir / "qrels" / "test.tsv").write_text("d1\td2\t1\n")
+    Path("found.run").write_text("d1 Q0 d1 1 2.0 t\nd1 Q0 d2 2 1.0 t\n")
+    warning = "1 queries are documents of the corpus, such as 'd1'. They find themselves first."
+    assert warning in rusbeir("datasets", "validate", beir).out
+    card = json.loads((beir / "card.json").read_text(encoding="utf-8")) if (beir / "card.json").exists() else {}
+    for wanted, expected in ((False, 0.6309), (True, 1.0)):
+        (beir / "card.json").write_text(json.dumps(card | {"language": "ru", "self_retrieval": wanted}))
+        done = rusbeir("bench", beir, "-m", "nDCG@10", "--json")
+        assert json.loads(done.out)["rows"][0]["measures"]["nDCG@10"] == pytest.approx(expected, abs=1e-4)
+        assert ('"self_retrieval": true' in done.err) is not wanted
+        evaluated = json.loads(rusbeir("eval", beir, "found.run", "-m", "nDCG@10", "--json").out)
+        assert evaluated["measures"]["nDCG@10"] == pytest.approx(expected, abs=1e-4)
+    assert warning not in rusbeir("datasets", "validate", beir).out
+
+
+def test_counts_are_printed_as_trec_eval_prints_them(rusbeir):
+    """trec_eval -c prints num_q 2, num_rel 2, num_ret 1 for this run."""
+    Path("two.qrels").write_text("q1 0 d1 1\nq2 0 d1 1\n")
+    Path("half.run").write_text("q1 Q0 d1 1 1.0 t\n")
+    names = ["-m", "num_q", "-m", "num_rel", "-m", "num_ret", "-m", "map"]
+    done = rusbeir("eval", "two.qrels", "half.run", *names)
+    printed = [line.split() for line in done.out.splitlines()]
+    assert [cells for cells in printed if cells and cells[0] in ("NumQ", "NumRel", "NumRet", "AP")] == [
+        ["NumQ", "2", "1"], ["NumRel", "2", "1"], ["NumRet", "1", "1"], ["AP", "50.00", "100.00"],
+    ]  # fmt: skip
+    per_query = rusbeir("eval", "two.qrels", "half.run", *names, "--per-query").out.splitlines()
+    assert [line.split() for line in per_query if line.split()[:1] == ["q2"]] == [["q2", "1", "1", "0", "0.0000"]]
+
+
+def test_counts_are_not_compared(rusbeir, beir):
+    rusbeir("bench", beir, "-m", "NumRet", "--system", "bm25", "--system", "bm25(profile=raw)")
+    done = rusbeir("compare", "results", "-m", "NumRet")
+    assert (done.code, "NumRet is a count, and no system is better for it." in done.err) == (2, True)
 
 
 def test_warns_of_empty_queries(rusbeir, beir):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 from pathlib import Path
@@ -30,6 +31,9 @@ RUN = {"q1": {"d1": 1.5, "d2": -0.25}, "q2": {"d1": 3.0}}
         ("q1 d1 2\nq1 d2 0\nq2 d1 1\n", "three columns by spaces"),
         ('{"q1": {"d1": 2, "d2": 0}, "q2": {"d1": 1}}', "JSON"),
         ('\n {"q1":\n {"d1": 2, "d2": 0}, "q2": {"d1": 1}}', "JSON after white space"),
+        ("# judged\nq1 0 d1 2\n#q9 0 d1 2\nq1 0 d2 0\n# by us\nq2 0 d1 1\n", "comments of trec_eval 10"),
+        ("# a b c\nq1 d1 2\nq1 d2 0\nq2 d1 1\n", "a comment before three columns by spaces"),
+        ('q1\t"d1"\t2\n"q1"\td2\t0\nq2\td1\t1\n', "cells in quotes, as BEIR's csv reader takes them"),
     ],
 )
 def test_qrels_are_told_apart_by_content(content: str, reason: str, tmp_path: Path):
@@ -42,6 +46,22 @@ def test_qrels_are_told_apart_by_content(content: str, reason: str, tmp_path: Pa
 def test_ids_with_spaces_live_in_a_tsv(tmp_path: Path):
     (tmp_path / "qrels.tsv").write_text("q 1\td 1\t1\n")
     assert read_qrels(tmp_path / "qrels.tsv") == {"q 1": {"d 1": 1}}
+
+
+def test_an_id_in_a_tsv_may_begin_as_a_comment_does(tmp_path: Path):
+    (tmp_path / "qrels.tsv").write_text("#q1\td1\t1\n#q2\td1\t0\n")
+    assert read_qrels(tmp_path / "qrels.tsv") == {"#q1": {"d1": 1}, "#q2": {"d1": 0}}
+
+
+@pytest.mark.parametrize("record_id", ['"dq"', '"', '""', 'a"b', '"a"b"'])
+def test_ids_with_quotes_are_what_csv_readers_see(record_id: str, tmp_path: Path):
+    """BEIR reads its tsv with csv.reader."""
+    qrels = {record_id: {record_id: 1}}
+    write_qrels(tmp_path / "qrels.tsv", qrels)
+    with (tmp_path / "qrels.tsv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_MINIMAL))
+    assert rows[1:] == [[record_id, record_id, "1"]]
+    assert read_qrels(tmp_path / "qrels.tsv") == qrels
 
 
 @pytest.mark.parametrize(
@@ -92,6 +112,7 @@ def test_bad_qrels_are_refused(content: bytes, message: str, tmp_path: Path):
         ("q1\tQ0\td1\t9\t1.5\tt\nq2 0 d1 x 3e0 t\n\nq1 Q0 d2 0 -.25 t", "ranks are not read; queries may be split"),
         ("\ufeffq1 Q0 d1 1 1.5 t\r\nq1 Q0 d2 2 -0.25 t\r\nq2 Q0 d1 1 3 t\r\n", "byte order mark, Windows"),
         ('{"q1": {"d1": 1.5, "d2": -0.25}, "q2": {"d1": 3}}', "BEIR's JSON"),
+        ("# a run\nq1 Q0 d1 1 1.5 t\n#q1 Q0 d9 1 9 t\nq1 Q0 d2 2 -0.25 t\n#\nq2 Q0 d1 1 3 t\n", "comments"),
     ],
 )
 def test_runs_are_told_apart_by_content(content: str, reason: str, tmp_path: Path):
@@ -149,8 +170,8 @@ def test_a_broken_gz_and_a_missing_file_are_told(tmp_path: Path):
         read_run(tmp_path / "none")
 
 
-# an id that starts as a JSON object does would make a TREC file look like JSON
-IDS = st.text(st.characters(exclude_categories=["Z", "C"], exclude_characters="{"), min_size=1, max_size=8)
+# an id that starts as a JSON object does would make a TREC file look like JSON, and one with # would be a comment
+IDS = st.text(st.characters(exclude_categories=["Z", "C"], exclude_characters="{#"), min_size=1, max_size=8)
 RUNS = st.dictionaries(IDS, st.dictionaries(IDS, st.floats(allow_nan=False, allow_infinity=False), min_size=1))
 
 
@@ -161,6 +182,13 @@ def test_scores_come_back_to_the_last_bit(name: str, tmp_path_factory: pytest.Te
     path = tmp_path_factory.getbasetemp() / name
     write_run(path, run, "tag")
     assert read_run(path) == run
+
+
+def test_a_query_that_would_be_a_comment_is_not_written(tmp_path: Path):
+    for write in (lambda path: write_run(path, {"#1": {"d": 1.0}}, "tag"), lambda path: write_qrels(path, {"#1": {}})):
+        with pytest.raises(BadInput, match="The query id '#1' would make its lines comments of a TREC file"):
+            write(tmp_path / "a.txt")
+        write(tmp_path / "a.json")
 
 
 @pytest.mark.parametrize("name", ["a", "a.tsv", "a.json", "a.txt.gz", "a.tsv.gz", "a.json.gz"])

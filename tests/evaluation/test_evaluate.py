@@ -33,6 +33,11 @@ ROWS = [
     ({"q": {"a": 1}}, {"q": {"a": 1.0, "b": 1 - 1e-9}}, "RR@10", 0.5, None, "trec_eval's scores are single precision"),
     ({"q": {"a": 1}}, {"q": {"a": 1.0}, "zz": {"x": 1.0}}, "RR@10", 1.0, None, "unjudged queries are left aside"),
     ({"q": {"a": 2, "b": 1}}, {"q": {"b": 2.0, "a": 1.0}}, "AP(rel=2)@10", 0.5, None, "a level of relevance"),
+    ({"q": {"a": 1}, "p": {"a": 1}}, {"q": {"a": 1.0}, "p": {}}, "IPrec@0.0", 0.5, 1.0, "no division by 0 hits"),
+    ({"q": {"a": 1}, "p": {"a": 1}}, {"q": {"a": 1.0}}, "NumQ", 2, 1, "trec_eval -c: the queries of the qrels"),
+    ({"q": {"a": 2, "b": 0}, "p": {"a": 1}}, {"q": {"a": 1.0}}, "NumRel", 2, 1, "counts are summed"),
+    ({"q": {"a": 1}, "p": {"a": 1}}, {"q": {"a": 2.0, "b": 1.0}}, "NumRet", 2, 2, "hits in all"),
+    ({"q": {"a": 1}, "p": {"a": 1}}, {"q": {"a": 2.0, "b": 1.0}}, "NumRet(rel=1)", 1, 1, "relevant hits in all"),
 ]  # fmt: skip
 
 

@@ -217,12 +217,12 @@ def test_the_query_itself_takes_no_place_in_any_stage(mine, tmp_path, system):
 
 
 def test_what_an_own_model_cuts_is_reported_if_it_says_so(mine, tmp_path, caplog):
-    bench(dataset(), "dense(python:mine.long_encoder)", out=tmp_path)
+    bench(dataset(("",)), "dense(python:mine.long_encoder)", out=tmp_path)
     assert "1 of 5 texts (20.00 %) are longer than python:mine.long_encoder reads at once: cut by me." in caplog.text
-    bench(dataset(), "python:mine.retriever >> rerank(python:mine.long_reranker)", out=tmp_path)
-    assert "2 of 10 pairs (20.00 %) are longer than python:mine.long_reranker reads at once: cut by me." in caplog.text
+    bench(dataset(("",)), "python:mine.retriever >> rerank(python:mine.long_reranker)", out=tmp_path)
+    assert "2 of 9 pairs (22.22 %) are longer than python:mine.long_reranker reads at once: cut by me." in caplog.text
     caplog.clear()
-    bench(dataset(), "dense(python:mine.encoder) >> rerank(python:mine.reranker)", out=tmp_path)
+    bench(dataset(("",)), "dense(python:mine.encoder) >> rerank(python:mine.reranker)", out=tmp_path)
     assert caplog.text == ""
 
 

@@ -44,6 +44,7 @@ _CARD = {
     **{f"{key}?": int for key in ("n_docs", "n_queries", "n_qrels")},
     "ignore_titles?": bool,
     "self_suffixes?": [str],
+    "self_retrieval?": bool,
     "provenance?": {
         "source?": ({"name?": str, "language?": str, "fingerprint?": str}, str),
         "settings?": {str: str},

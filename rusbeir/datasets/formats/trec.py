@@ -1,4 +1,8 @@
-"""Read qrels and runs: TREC, BEIR's tsv and BEIR's JSON, recognised by content; gz by name."""
+"""Read qrels and runs: TREC, BEIR's tsv and BEIR's JSON, recognised by content; gz by name.
+
+A line of TREC's formats that begins with # is a comment, as it is for trec_eval 10. In BEIR's tsv, which is CSV, it may
+begin an id, and a cell may be in quotes.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +72,7 @@ def read_judgements(lines: Iterable[bytes], file: str, complain: Complain) -> It
     columns = 0
     """Of the first line that has three or four; 0 until then."""
     for number, line in enumerate(lines, 1):
-        if line.isspace():
+        if line.isspace() or (line.startswith(b"#") and _is_comment(line, separator, columns)):
             continue
         place = Place(file, number)
         fields = line.strip(b"\r\n").split(separator)
@@ -77,6 +81,8 @@ def read_judgements(lines: Iterable[bytes], file: str, complain: Complain) -> It
             shapes = ((one, len(line.strip(b"\r\n").split(one))) for one in (b"\t", None))
             separator, columns = next((shape for shape in shapes if shape[1] in (3, 4)), (None, 0))
             fields = line.strip(b"\r\n").split(separator)
+        if separator and columns == 3 and b'"' in line:
+            fields = [_unquote(field) for field in fields]
         field = fields[-1].strip()
         digits = field.removeprefix(b"-")
         grade = int(field) if digits.isdigit() and len(digits) <= _MAX_DIGITS and int(field) in GRADES else None
@@ -98,6 +104,21 @@ def read_judgements(lines: Iterable[bytes], file: str, complain: Complain) -> It
                 complain("id", place, problem)
             else:
                 yield place, judgement
+
+
+def _is_comment(line: bytes, separator: bytes | None, columns: int) -> bool:
+    """Whether a line that begins with # is none of a tsv of three columns, where an id may begin so."""
+    if columns:
+        return separator is None or columns != 3
+    *_, grade = fields = line.strip(b"\r\n").split(b"\t")
+    return len(fields) != 3 or not grade.strip().removeprefix(b"-").isdigit()
+
+
+def _unquote(cell: bytes) -> bytes:
+    """Read a CSV cell: without its quotes, if it is in quotes and those within are doubled."""
+    inner = cell[1:-1].replace(b'""', b"")
+    quoted = len(cell) > 1 and cell.startswith(b'"') and cell.endswith(b'"') and b'"' not in inner
+    return cell[1:-1].replace(b'""', b'"') if quoted else cell
 
 
 def collect(judgements: Iterable[tuple[Place, Judgement]]) -> dict[str, dict[str, int]]:
@@ -124,13 +145,15 @@ def _read_trec_run(lines: Iterable[bytes], file: str) -> dict[str, dict[str, flo
     for number, line in enumerate(lines, 1):
         try:
             query, _, doc, _, text, _ = line.split()
+            if query != current and query.startswith(b"#"):
+                continue
             score = float(text)
             doc_id = doc.decode()
             if query != current:
                 docs = run.setdefault(query.decode(), {})
                 current = query
         except ValueError as error:
-            if line.isspace():
+            if line.isspace() or line.startswith(b"#"):
                 continue
             raise _bad_run_line(Place(file, number), line) from error
         if not math.isfinite(score):
