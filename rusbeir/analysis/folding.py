@@ -38,6 +38,7 @@ _ARABIC_MARKS = regex.compile("[\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u0
 _ARABIC = str.maketrans("أإآٱ", "اااا")
 _ARABIC_ENDINGS = str.maketrans("ةى", "هي")
 _PERSIAN = str.maketrans({"ي": "ی", "ى": "ی", "ك": "ک", "ة": "ه", "ۀ": "ه", "أ": "ا", "إ": "ا", "ٱ": "ا", "ؤ": "و"})
+_IRISH_PREFIX = regex.compile(r"(?<![\p{L}\p{M}])[hnt]-(?=\p{L})", regex.IGNORECASE)
 _ROMANIAN = str.maketrans("şţŞŢ", "șțȘȚ")
 _NUKTA = regex.compile(r"\p{InSC=Nukta}")
 _CANDRABINDU = {ord(mark): chr(ord(mark) + 1) for mark in "\u0901\u0981\u0a01\u0a81\u0b01\u0c01\u0c81\u0d01"}
@@ -72,6 +73,8 @@ FOLDS: Mapping[str, Fold] = {
     "digits": lambda text: str(_DIGIT.sub(lambda found: str(unicodedata.digit(found[0], found[0])), text)),
     "arabic": lambda text: _ARABIC_MARKS.sub("", text).translate(_ARABIC),
     "arabic-endings": lambda text: text.translate(_ARABIC_ENDINGS),
+    "apostrophes": lambda text: text.replace("’", "'").replace("＇", "'"),
+    "irish": lambda text: str(_IRISH_PREFIX.sub("", text)),
     "persian": lambda text: _ARABIC_MARKS.sub("", text).translate(_PERSIAN),
     "romanian": lambda text: text.translate(_ROMANIAN),
     "serbian": lambda text: text.translate(_SERBIAN),
@@ -87,6 +90,8 @@ accents: removes marks and strokes from Latin and Greek letters: é, ή, ł. Oth
 digits: digits of any script become 0 to 9, but for those that this Python does not know.
 arabic: removes vowel signs and tatweel; alef with hamza or madda becomes alef.
 arabic-endings: ة becomes ه, and ى becomes ي. For terms: stemmers know both as endings.
+apostrophes: typographic and wide apostrophes become straight, the one that Snowball's English algorithm knows.
+irish: removes the h-, n- and t- that a sound puts before a word: n-athair becomes athair.
 persian: Arabic ي and ك become ی and ک, ۀ and ة become ه, hamza is dropped; vowel signs and tatweel are removed.
 romanian: ş and ţ with cedillas become ș and ț with commas.
 serbian: Cyrillic becomes Gaj's Latin alphabet.

@@ -184,6 +184,7 @@ def test_stop_lists_name_source_and_licence():
     [
         ("snowball", "el", "ΤΗΣ ΘΑΛΑΣΣΑΣ ΑΠΟ ΠΡΟΣ", ["θαλασσ"], "capitals have no accents and no final sigmas"),
         ("snowball", "el", "της θάλασσας από προς", ["θαλασσ"], "the same in small letters"),
+        ("snowball", "en", "Steven’s cat, Steven＇s dog", ["steven", "cat", "steven", "dog"], "apostrophes as typeset"),
         ("snowball", "en", "The cats are running", ["cat", "run"], "stop words, then stems"),
         ("snowball", "en", "mice", ["mice"], "no lexicon"),
         ("snowball", "de", "Die Häuser der Stadt", ["haus", "stadt"], "the stemmer removes umlauts"),
