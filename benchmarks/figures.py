@@ -2,7 +2,7 @@
 
 Figures of effectiveness are in figures.toml and come from the command line itself; the others come from the modules of
 GROUPS. `python -m benchmarks.figures structure small` prints those of some groups alone. Exit code 1 where one does
-not hold.
+not hold. What pages quote of them is written into the pages (quotes.toml), but by --quick.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from benchmarks import (
     nano,
     position,
     quality_control,
+    quotes,
     run,
     source_bias,
     synthesis,
@@ -136,9 +137,11 @@ def measured_rows(name: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
             yield module.__name__.rpartition(".")[2], list(module.rows())
 
 
-def _bounded(name: str) -> Iterator[tuple[str, str, str, str, bool]]:
+def _bounded(name: str, all_measured: dict[tuple[str, str], float]) -> Iterator[tuple[str, str, str, str, bool]]:
+    """Rows of the figures that have a bound; all_measured gets those without one, too."""
     for module, found in measured_rows(name):
         for row in found:
+            all_measured[row["what"], row["measure"]] = float(row["value"])
             if {"at_least", "at_most", "within"} & row.keys():
                 what = f"python -m benchmarks.{module} ({row['what']})"
                 yield what, row["measure"], *_words(row["value"], row)
@@ -159,10 +162,12 @@ def main() -> None:
         parser.error(f"no group {', '.join(sorted(unknown))} among {', '.join(known)}")
     run.find_data()
     count = differing = 0
+    all_measured: dict[tuple[str, str], float] = {}
     with tempfile.TemporaryDirectory() as out:
         for group in given.groups or known:
-            rows = ROWS[group](out, given.quick) if group in ROWS else _bounded(group)
+            rows = ROWS[group](out, given.quick) if group in ROWS else _bounded(group, all_measured)
             for command, what, expected, value, holds in rows:
+                all_measured[command, what] = float(value)
                 print(
                     f"{command:<80}  {what:<44}  {expected:<16}  {value:<10}",
                     "" if holds else "  <-- differs",
@@ -171,6 +176,8 @@ def main() -> None:
                 count += 1
                 differing += not holds
     print(f"{count} figures, {differing} differ")
+    if not given.quick and (changed := quotes.write_pages(all_measured)):
+        print(f"written: {', '.join(changed)}")
     sys.exit(1 if differing else 0)
 
 

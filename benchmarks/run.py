@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import rusbeir
+from benchmarks import quotes
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "RESULTS.md"
@@ -307,6 +308,7 @@ def main() -> None:
     found = rows(docs)
     print(table(found))
     write(found)
+    quotes.write_pages({(row["what"], row["measure"]): float(row["value"]) for row in found})
 
 
 if __name__ == "__main__":
