@@ -13,6 +13,8 @@ from rusbeir import __version__
 from rusbeir.audit.aligned import QA, open_port
 from rusbeir.audit.sampling import Item, draw_sample
 from rusbeir.jobs import (
+    CHARS_PER_TOKEN,
+    PRICES,
     Asker,
     Budget,
     Journal,
@@ -23,9 +25,15 @@ from rusbeir.jobs import (
     Task,
     TaskQueue,
     Throttle,
+    ask_for_prices,
+    bound_request,
     count_answers,
+    describe_time,
     digest_prompts,
+    estimate_seconds,
+    list_missing_prices,
     read_prompts,
+    refuse_unpriced,
 )
 from rusbeir.languages import english_name
 from rusbeir.storage import atomic_file
@@ -49,6 +57,8 @@ KIND = "judgement"
 PROMPTS = "judge"
 _MAX_TOKENS = 400
 _TIMEOUT_SECONDS = 120.0
+_ANSWER_CHARS = 200
+"""Of an answer with a comment, usually."""
 
 
 def judge_port(
@@ -59,8 +69,8 @@ def judge_port(
     seed: int = 0,
     source: str | Path | None = None,
     budget_cost: float | None = None,
-    input_price: float = 0.0,
-    output_price: float = 0.0,
+    input_price: float | None = None,
+    output_price: float | None = None,
     concurrency: int = 4,
     progress: Progress = silent,
     tell: Tell = lambda line: None,
@@ -72,9 +82,11 @@ def judge_port(
     out of the means. Raises BadInput for a port that has not been checked, BackendError where the endpoint or the
     budget stops the work.
     """
+    missing, price = _read_prices(input_price, output_price)
+    refuse_unpriced(budget_cost, llm, ask_for_prices(missing, of_verb=True))
     port = open_port(folder, source=source, progress=progress)
     items = draw_sample(port, n, seed)
-    client = Llm.from_environment(llm, timeout_seconds=_TIMEOUT_SECONDS, price=Price(input_price, output_price))
+    client = Llm.from_environment(llm, timeout_seconds=_TIMEOUT_SECONDS, price=price)
     signature = f"judge|model:{llm}|rubric:{digest_prompts(PROMPTS)}|seed:{seed}"
     path = port.folder / QA / JOURNAL
     with Journal.open(
@@ -85,11 +97,11 @@ def judge_port(
             client=client,
             signature=signature,
             seed=seed,
-            throttle=Throttle(Limits(concurrency=concurrency, timeout_seconds=_TIMEOUT_SECONDS)),
+            throttle=Throttle(_make_limits(concurrency)),
             budget=Budget(journal, cost=budget_cost),
             progress=progress,
         )
-        tasks = {item.item_id: Task.of(KIND, orjson.dumps([item.source, item.translation]).decode()) for item in items}
+        tasks = {item.item_id: Task.of(KIND, _make_payload(item)) for item in items}
         journal.add(tasks.values())
         queue = TaskQueue(journal, KIND, signature)
         settled = queue.outcomes([task.key for task in tasks.values()])
@@ -115,7 +127,56 @@ def judge_port(
         "invalid_answers": n_invalid,
         "means": compute_means(items, verdicts),
         "tokens": {"input": client.usage.input_tokens, "output": client.usage.output_tokens, "cost": client.spent},
+        **asker.counts,
     }
+
+
+def estimate_judgements(
+    folder: str | Path,
+    *,
+    n: int = 100,
+    seed: int = 0,
+    source: str | Path | None = None,
+    input_price: float | None = None,
+    output_price: float | None = None,
+    concurrency: int = 4,
+    progress: Progress = silent,
+) -> dict[str, Any]:
+    """What judge_port with the same arguments would ask of the model; nothing is sent, no credentials are needed."""
+    missing, price = _read_prices(input_price, output_price)
+    port = open_port(folder, source=source, progress=progress)
+    question = make_question(*port.languages)
+    payloads = {_make_payload(item) for item in draw_sample(port, n, seed)}
+    bounds = [bound_request(question, question.write(payload), price) for payload in payloads]
+    sent = sum(chars for chars, _ in bounds) // CHARS_PER_TOKEN
+    received = len(bounds) * _ANSWER_CHARS // CHARS_PER_TOKEN
+    limits = _make_limits(concurrency)
+    return {
+        "port": port.dataset.card.name,
+        "requests": len(bounds),
+        "input_tokens": sent,
+        "output_tokens": received,
+        "cost": price.of(sent, received),
+        "cost_at_most": sum(cost for _, cost in bounds),
+        "seconds": estimate_seconds(len(bounds), received, limits),
+        "missing_options": missing,
+        "assumption": describe_time(limits, of_verb=True),
+    }
+
+
+def _read_prices(input_price: float | None, output_price: float | None) -> tuple[tuple[str, ...], Price]:
+    """(the prices that are missing, the prices with those as 0)."""
+    prices = dict(zip(PRICES, (input_price, output_price), strict=True))
+    known = {name: price for name, price in prices.items() if price is not None}
+    return list_missing_prices(known), Price(*(known.get(name, 0.0) for name in PRICES))
+
+
+def _make_limits(concurrency: int) -> Limits:
+    return Limits(concurrency=concurrency, timeout_seconds=_TIMEOUT_SECONDS)
+
+
+def _make_payload(item: Item) -> str:
+    return orjson.dumps([item.source, item.translation]).decode()
 
 
 def compute_means(items: Sequence[Item], verdicts: dict[str, Any]) -> dict[str, dict[str, float]]:

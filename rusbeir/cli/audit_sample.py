@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rusbeir import __version__
 from rusbeir.cli import options, output
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a port.")]
@@ -30,31 +31,31 @@ def judge(
     seed: Seed = 0,
     source: Source = None,
     budget_cost: options.BudgetCost = None,
-    input_price: Annotated[float, typer.Option("--input-price", help="Price per million tokens sent.")] = 0.0,
-    output_price: Annotated[float, typer.Option("--output-price", help="Price per million tokens received.")] = 0.0,
+    input_price: Annotated[float | None, typer.Option("--input-price", help="USD per million tokens sent.")] = None,
+    output_price: Annotated[
+        float | None, typer.Option("--output-price", help="USD per million tokens received.")
+    ] = None,
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Requests at the same time.")] = 4,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only estimate requests, tokens, time and cost.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Let a language model score a sample of a checked port: accuracy, fluency, completeness, style, 1 to 5.
 
     Example: rusbeir audit judge scifact-es --llm qwen3-30b -n 200
     """
-    from rusbeir.audit.judge import judge_port
+    from rusbeir.audit.judge import estimate_judgements, judge_port
 
+    order: dict[str, Any] = {
+        "n": n, "seed": seed, "source": source, "input_price": input_price, "output_price": output_price,
+        "concurrency": concurrency,
+    }  # fmt: skip
+    if dry_run:
+        with output.progress() as progress:
+            estimate = estimate_judgements(folder, progress=progress, **order)
+        _print_estimate(estimate, as_json=as_json)
+        return
     with output.progress() as progress:
-        report = judge_port(
-            folder,
-            llm=llm,
-            n=n,
-            seed=seed,
-            source=source,
-            budget_cost=budget_cost,
-            input_price=input_price,
-            output_price=output_price,
-            concurrency=concurrency,
-            progress=progress,
-            tell=output.note,
-        )
+        report = judge_port(folder, llm=llm, budget_cost=budget_cost, progress=progress, tell=output.note, **order)
     if as_json:
         output.print_json(report)
         return
@@ -67,6 +68,19 @@ def judge(
         f"{report['judged']:,} of {report['n']:,} texts judged, {report['invalid']:,} without a valid answer; "
         f"{report['invalid_answers']:,} of {report['answers']:,} answers were invalid. {report['judge']}"
     )
+
+
+def _print_estimate(row: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        output.print_json({"version": __version__, "estimates": [row]})
+        return
+    header = ["port", "requests", "input tokens", "output tokens", "time", "cost", "at most"]
+    counts = (f"{row[name]:,}" for name in ("requests", "input_tokens", "output_tokens"))
+    unpriced = bool(row["missing_options"])
+    costs = ("no price known" if unpriced else f"{row[name]:,.2f}" for name in ("cost", "cost_at_most"))
+    cells = [row["port"], *counts, output.format_duration(row["seconds"]), *costs]
+    output.print_table(header, [cells], right=header[1:])
+    output.note_estimates([row], of_verb=True)
 
 
 def sheet(

@@ -7,7 +7,7 @@ import math
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -60,6 +60,17 @@ def note(message: str) -> None:
         return
     sys.stderr.write(escape(message) + "\n")
     sys.stderr.flush()
+
+
+def note_estimates(rows: Sequence[Mapping[str, Any]], *, of_verb: bool = False) -> None:
+    """Say what estimates assume, and which options they lack, which may be those of the verb itself."""
+    from rusbeir.jobs import ask_for_prices
+
+    for line in dict.fromkeys(row["assumption"] for row in rows if row["assumption"]):
+        note(line)
+    for missing in dict.fromkeys(tuple(row["missing_options"]) for row in rows if row["missing_options"]):
+        note(f"The price is not known: {ask_for_prices(missing, of_verb=of_verb)}.")
+    note("Nothing was sent.")
 
 
 def print_table(

@@ -193,18 +193,23 @@ def print_estimates(rows: list[dict[str, Any]], *, as_json: bool) -> None:
     if as_json:
         output.print_json({"version": __version__, "estimates": rows})
         return
-    header = ["dataset", "translator", "sends to", "segments", "unique", "characters", "requests", "time", "USD"]
-    output.print_table(header, [_estimate_row(row) for row in rows], right=header[3:])
-    output.note("Nothing was sent.")
+    tokens = ["input tokens", "output tokens"] if any(row["input_tokens"] is not None for row in rows) else []
+    header = [
+        "dataset", "translator", "sends to", "segments", "unique", "characters", *tokens, "requests", "time", "USD"
+    ]  # fmt: skip
+    output.print_table(header, [_estimate_row(row, tokens=bool(tokens)) for row in rows], right=header[3:])
+    output.note_estimates(rows)
 
 
-def _estimate_row(row: dict[str, Any]) -> list[str]:
+def _estimate_row(row: dict[str, Any], *, tokens: bool) -> list[str]:
     volume = row["volume"]
+    counts = [row["input_tokens"], row["output_tokens"]] if tokens else []
     return [
         row["dataset"],
         row["translator"],
         row["sends"] or "nobody",
         *(f"{volume[name]:,}" for name in ("segments", "unique", "chars")),
+        *("" if count is None else f"{count:,}" for count in counts),
         f"{row['requests']:,}",
         output.format_duration(row["seconds"]),
         f"{row['cost']:,.2f}" if row["cost"] or not row["sends"] else "no price known",

@@ -156,13 +156,21 @@ def _print_decisions(found: list[dict[str, Any]], *, as_json: bool) -> None:
 
 def _print_estimate(estimate: QualityEstimate, *, as_json: bool) -> None:
     stages = {"source": estimate.source._asdict(), "candidate": estimate.candidate._asdict()}
+    assumed = {name: getattr(estimate, name) for name in ("seconds", "missing_options", "assumption")}
     if as_json:
-        output.print_json({"version": __version__, "dataset": estimate.dataset, "stages": stages})
+        output.print_json({"version": __version__, "dataset": estimate.dataset, "stages": stages, **assumed})
         return
+    counts = ("labels", "chars", "input_tokens", "output_tokens")
     rows = [
-        [step, f"{row['labels']:,}", f"{row['chars']:,}", f"{row['cost']:,.2f}" if row["cost"] else "no price known"]
+        [
+            step,
+            *(f"{row[name]:,}" for name in counts),
+            "no price known" if estimate.missing_options else f"{row['cost']:,.2f}",
+        ]
         for step, row in stages.items()
     ]
-    header = ["step", "labels", "characters", "cost"]
+    header = ["step", "labels", "characters", "input tokens", "output tokens", "cost"]
     output.print_table(header, rows, right=header[1:])
-    output.note("At most, but for the labels of the step source, which are exact. Nothing was sent.")
+    output.note("At most, but for the labels of the step source, which are exact.")
+    output.note(f"Both take about {output.format_duration(estimate.seconds)}.")
+    output.note_estimates([assumed])

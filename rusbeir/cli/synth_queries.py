@@ -77,12 +77,16 @@ def _print_estimate(row: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         output.print_json({"version": __version__, "estimates": [row]})
         return
-    header = ["source", "kind", "documents", "queries", "requests", "input tokens", "output tokens", "cost", "at most"]
+    header = [
+        "source", "kind", "documents", "queries", "requests", "input tokens", "output tokens", "time", "cost", "at most"
+    ]  # fmt: skip
     counts = ("documents", "queries", "requests", "input_tokens", "output_tokens")
-    costs = [f"{row[name]:,.2f}" if row["cost"] else "no price known" for name in ("cost", "cost_at_most")]
-    cells = [row["source"], row["kind"], *(f"{row[name]:,}" for name in counts), *costs]
+    unpriced = bool(row["missing_options"])
+    costs = ["no price known" if unpriced else f"{row[name]:,.2f}" for name in ("cost", "cost_at_most")]
+    time = output.format_duration(row["seconds"])
+    cells = [row["source"], row["kind"], *(f"{row[name]:,}" for name in counts), time, *costs]
     output.print_table(header, [cells], right=header[2:])
-    output.note("Nothing was sent.")
+    output.note_estimates([row])
 
 
 def _print_report(report: dict[str, Any]) -> None:

@@ -1,29 +1,59 @@
 """Jobs: what long, paid work needs: a journal, limits, a budget and a client for language models."""
 
 from rusbeir.jobs.asking import INVALID, Asker, Question, Unfit, bound_request, count_answers
-from rusbeir.jobs.budget import Budget, BudgetReached, CharBudget
+from rusbeir.jobs.budget import Budget, BudgetReached, BudgetTooSmall, CharBudget, Charge, Meter
 from rusbeir.jobs.http import MAX_ANSWER_BYTES, bound_answers
 from rusbeir.jobs.journal import Attempt, Journal, Task, task_key
 from rusbeir.jobs.llm import Llm
-from rusbeir.jobs.llm_answer import THOUGHTS, Answer, Price, Rejected, Usage, read_object
+from rusbeir.jobs.llm_answer import (
+    CHARS_PER_TOKEN,
+    PRICES,
+    THOUGHTS,
+    TOKENS_PER_SECOND,
+    Answer,
+    Price,
+    Rejected,
+    Usage,
+    ask_for_prices,
+    describe_time,
+    estimate_seconds,
+    list_missing_prices,
+    read_object,
+    refuse_unpriced,
+)
 from rusbeir.jobs.prompts import digest_prompts, find_prompt_language, read_prompts, tell_prompt_language
 from rusbeir.jobs.task_queue import Size, TaskCounts, TaskQueue, TaskResult
-from rusbeir.jobs.throttle import Exhausted, Limits, Throttle, Transient, retry_after_seconds
+from rusbeir.jobs.throttle import (
+    MAX_USELESS,
+    Exhausted,
+    Limits,
+    Throttle,
+    Transient,
+    UselessAnswers,
+    retry_after_seconds,
+)
 
 __all__ = [
+    "CHARS_PER_TOKEN",
     "INVALID",
     "MAX_ANSWER_BYTES",
+    "MAX_USELESS",
+    "PRICES",
     "THOUGHTS",
+    "TOKENS_PER_SECOND",
     "Answer",
     "Asker",
     "Attempt",
     "Budget",
     "BudgetReached",
+    "BudgetTooSmall",
     "CharBudget",
+    "Charge",
     "Exhausted",
     "Journal",
     "Limits",
     "Llm",
+    "Meter",
     "Price",
     "Question",
     "Rejected",
@@ -36,13 +66,19 @@ __all__ = [
     "Transient",
     "Unfit",
     "Usage",
+    "UselessAnswers",
+    "ask_for_prices",
     "bound_answers",
     "bound_request",
     "count_answers",
+    "describe_time",
     "digest_prompts",
+    "estimate_seconds",
     "find_prompt_language",
+    "list_missing_prices",
     "read_object",
     "read_prompts",
+    "refuse_unpriced",
     "retry_after_seconds",
     "task_key",
     "tell_prompt_language",

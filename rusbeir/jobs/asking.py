@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
 
 from rusbeir.errors import BackendError
-from rusbeir.jobs.budget import Budget
+from rusbeir.jobs.budget import Budget, Meter
 from rusbeir.jobs.journal import Attempt, Journal, Task
 from rusbeir.jobs.llm import Llm
-from rusbeir.jobs.llm_answer import Answer, Price, Rejected, read_object
-from rusbeir.jobs.throttle import Exhausted, Throttle, Transient
+from rusbeir.jobs.llm_answer import Answer, Price, Rejected, bound_chat, read_object
+from rusbeir.jobs.throttle import Exhausted, Throttle, UselessAnswers
 from rusbeir.text import shorten
 from rusbeir.types import Progress, silent
 
@@ -24,10 +24,7 @@ MAX_PROSE = 30
 """Answers in a row without a JSON object, after which the work is stopped: more would be paid for in vain."""
 _RETRY_TEMPERATURE = 0.3
 """Where the first attempt is at 0, at which another seed would change nothing."""
-_TOKENS_PER_MESSAGE = 16
-"""More than any chat template adds to a message."""
 _MAX_ERROR_CHARS = 200
-_UNBILLED = {"rate-limited", "server"}
 INVALID, REFUSED, CUT = "invalid", "refused", "cut"
 """The first words of errors: the answer is not what the question asks for, a refusal, or cut at max_tokens."""
 _ANSWERED = (INVALID, REFUSED, CUT)
@@ -53,11 +50,7 @@ class Question:
 
 @dataclass(kw_only=True)
 class Asker:
-    """Asks one model, and records its answers in one journal. For one event loop.
-
-    A request's cost is reserved before it is sent, at one token a byte of the prompt and max_tokens for the answer,
-    which no tokeniser exceeds, and corrected when it is answered: a budget is never exceeded.
-    """
+    """Asks one model, within a budget, and records its answers in one journal. For one event loop."""
 
     journal: Journal
     client: Llm
@@ -72,6 +65,16 @@ class Asker:
     _done: int = field(default=0, init=False)
     _prose: int = field(default=0, init=False)
     """Answers in a row without a JSON object."""
+    _useless: UselessAnswers = field(default_factory=UselessAnswers, init=False)
+
+    def __post_init__(self) -> None:
+        self.client = replace(self.client, meter=Meter(budget=self.budget))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The requests so far, and how many of them repeated another, as reports name them."""
+        meter = self.client.meter
+        return {"requests": meter.requests, "retries": self.throttle.retries + meter.repeats}
 
     async def run(self, question: Question, tasks: Iterable[Task], total: int) -> None:
         """Ask as `ask` does, and close the connections to the endpoint."""
@@ -91,7 +94,10 @@ class Asker:
             nonlocal stopped
             while not stopped and (task := next(waiting, None)) is not None:
                 try:
-                    self.journal.record([await self._answer(question, task)])
+                    attempt = await self._answer(question, task)
+                    self.journal.record([attempt])
+                    if attempt.state != "retry":
+                        self._useless.note(attempt.state == "done", self.client.model, attempt.error)
                 except BaseException:
                     stopped = True
                     raise
@@ -114,6 +120,7 @@ class Asker:
         failed = Attempt(task.key, self.signature, "failed")
         for attempt in range(ATTEMPTS):
             if attempt:
+                self.client.meter.repeats += 1
                 self.journal.record([failed._replace(state="retry")])
             try:
                 answer = await self._send(question, question.write(task.payload), attempt)
@@ -144,41 +151,20 @@ class Asker:
         return failed
 
     async def _send(self, question: Question, messages: Sequence[Mapping[str, str]], attempt: int) -> Answer:
-        chars, cost = bound_request(question, messages, self.client.price)
-
-        async def send() -> Answer:
-            # Each repetition is reserved, too: a broken answer is billed as a good one is.
-            self.budget.reserve(chars, cost)
-            try:
-                answer = await self.client.chat(
-                    messages,
-                    schema=question.schema,
-                    temperature=question.temperature or (_RETRY_TEMPERATURE if attempt else 0.0),
-                    seed=self.seed + attempt,
-                    max_tokens=question.max_tokens,
-                )
-            except Transient as error:
-                if error.reason in _UNBILLED:
-                    self.budget.correct(chars=-chars, cost=-cost)
-                raise
-            except Rejected:
-                self.budget.correct(chars=-chars, cost=-cost)
-                raise
-            # A server that counts no tokens has billed at most what was reserved.
-            if answer.input_tokens or answer.output_tokens:
-                self.budget.correct(cost=self.client.price.of(answer.input_tokens, answer.output_tokens) - cost)
-            return answer
-
-        return await self.throttle.run(send)
+        return await self.throttle.run(
+            lambda: self.client.chat(
+                messages,
+                schema=question.schema,
+                temperature=question.temperature or (_RETRY_TEMPERATURE if attempt else 0.0),
+                seed=self.seed + attempt,
+                max_tokens=question.max_tokens,
+            )
+        )
 
 
 def bound_request(question: Question, messages: Sequence[Mapping[str, str]], price: Price) -> tuple[int, float]:
     """(characters of a request, what it costs at most): one token a byte of the prompt, max_tokens for the answer."""
-    texts = [message["content"] for message in messages]
-    tokens = sum(len(text.encode("utf-8", "replace")) for text in texts) + _TOKENS_PER_MESSAGE * len(texts)
-    # Some servers put the schema into the prompt.
-    tokens += len(orjson.dumps(question.schema))
-    return sum(map(len, texts)), price.of(tokens, question.max_tokens)
+    return bound_chat(messages, question.schema, question.max_tokens, price)
 
 
 def count_answers(journal: Journal, signature: str) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from rusbeir.errors import BackendError, BadInput, require
+from rusbeir.jobs.budget import Charge, Meter
 from rusbeir.jobs.http import MAX_ANSWER_BYTES, bound_answers
 from rusbeir.jobs.llm_answer import (
     FREE,
@@ -20,6 +21,7 @@ from rusbeir.jobs.llm_answer import (
     Price,
     Rejected,
     Usage,
+    bound_chat,
     count_tokens,
     parse_response,
     read_answer,
@@ -54,7 +56,9 @@ _SUBSTITUTES: Mapping[str, str | None] = {
 class Llm:
     """A model at an endpoint. For one event loop; close it, or use it as an async context manager.
 
-    It repeats no request: let a Throttle make its calls. The key appears in no message and no log line.
+    It repeats no request: let a Throttle make its calls. The key appears in no message and no log line. What a request
+    costs is reserved at its meter before it is sent, at one token a byte of the prompt and max_tokens for the answer,
+    which no tokeniser exceeds, and corrected by the tokens that the server counts.
     """
 
     model: str
@@ -67,6 +71,7 @@ class Llm:
     max_answer_bytes: int = MAX_ANSWER_BYTES
     price: Price = FREE
     usage: Usage = field(default_factory=Usage, compare=False)
+    meter: Meter = field(default_factory=Meter, repr=False, compare=False)
     _clients: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
     _refused_options: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
@@ -134,7 +139,7 @@ class Llm:
         An option that the model refuses (temperature, seed, schema) is left out from then on, with a warning: check
         the answer against the schema. Raises Transient for failures worth repeating (rate-limited, timeout, server,
         malformed, empty), Rejected for this request alone, BadInput for a wrong key or model, BackendError for a
-        quota that is used up, and MissingExtra without the package openai.
+        quota that is used up, BudgetReached, and MissingExtra without the package openai.
         """
         options: dict[str, Any] = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens}
         if top_logprobs is not None:
@@ -147,14 +152,17 @@ class Llm:
         while True:
             asked = self._allowed({name: value for name, value in options.items() if value is not None})
             try:
-                body = await self._post("chat", {"model": self.model, "messages": list(messages), **asked})
+                async with self.meter.request(*bound_chat(messages, schema, max_tokens or 0, self.price)) as charge:
+                    body = await self._post("chat", {"model": self.model, "messages": list(messages), **asked})
+                    return self._read(read_answer, body, charge)
             except _OptionRefused as refusal:
                 if refusal.option in self._refused_options and refusal.option not in asked:
                     raise Rejected("rejected", refusal.detail) from None
-                self._refused_options.add(refusal.option)
-                logger.warning("%s refuses %s: %s", self.model, refusal.option, refusal.detail)
-            else:
-                return self._read(read_answer, body)
+                self.meter.repeats += 1
+                # Requests that were under way together are refused together.
+                if refusal.option not in self._refused_options:
+                    self._refused_options.add(refusal.option)
+                    logger.warning("%s refuses %s: %s", self.model, refusal.option, refusal.detail)
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """The vectors of the texts, in their order; fewer where the endpoint sends fewer.
@@ -165,7 +173,9 @@ class Llm:
         [[0.0123, -0.0456, ...]]
         """
         request = {"model": self.model, "input": list(texts), "encoding_format": "float"}
-        rows = self._read(read_vectors, await self._post("embeddings", request))
+        prompt = [{"content": text} for text in texts]
+        async with self.meter.request(*bound_chat(prompt, None, 0, self.price)) as charge:
+            rows = self._read(read_vectors, await self._post("embeddings", request), charge)
         indexes = [index for index, _ in rows]
         if indexes != list(range(len(rows))):
             raise BackendError(
@@ -202,19 +212,28 @@ class Llm:
             raise _failure(error, self) from None
         except openai.APIConnectionError as error:
             cause = str(error.__cause__ or error)
-            raise Transient("server", detail=self._redact(f"no connection to {self.endpoint}: {cause}")) from None
+            raise Transient(
+                "server",
+                detail=self._redact(f"no connection to {self.endpoint}: {cause}"),
+                # A server that hangs up in the middle of an answer has received the texts.
+                billed=type(error.__cause__).__name__ != "ConnectError",
+            ) from None
         except UnicodeEncodeError:
             raise Rejected(
                 "rejected", "the text contains unpaired surrogates, which cannot be encoded as UTF-8"
             ) from None
 
-    def _read(self, read: Callable[[Mapping[str, Any]], T], body: str) -> T:
+    def _read(self, read: Callable[[Mapping[str, Any]], T], body: str, charge: Charge) -> T:
         """What read finds in the body of a response, whose tokens are counted."""
         try:
             response = parse_response(body)
+            sent, received = (count_tokens(response, kind) for kind in ("prompt_tokens", "completion_tokens"))
             self.usage.answers += 1
-            self.usage.input_tokens += count_tokens(response, "prompt_tokens")
-            self.usage.output_tokens += count_tokens(response, "completion_tokens")
+            self.usage.input_tokens += sent
+            self.usage.output_tokens += received
+            # A server that counts no tokens has billed at most what was reserved.
+            if sent or received:
+                charge.cost = self.price.of(sent, received)
             return read(response)
         except Transient as error:
             raise Transient(error.reason, detail=self._redact(f"{error.detail}: {body}")) from None
@@ -228,7 +247,7 @@ class Llm:
         return shorten(text)
 
 
-class _OptionRefused(Exception):
+class _OptionRefused(BackendError):
     """The model does not take an option of the request."""
 
     def __init__(self, option: str, detail: str) -> None:
@@ -249,7 +268,10 @@ def _failure(error: Any, llm: Llm) -> Exception:
         return BackendError(f"The quota at {llm.endpoint} is used up ({detail}). Everything finished is saved.")
     if status in _REPEATABLE or status >= 500:
         return Transient(
-            _REPEATABLE.get(status, "server"), detail=detail, retry_after=_retry_after(error.response.headers)
+            _REPEATABLE.get(status, "server"),
+            detail=detail,
+            retry_after=_retry_after(error.response.headers),
+            billed=False,
         )
     if 300 <= status < 400:
         address = error.response.headers.get("location", "nowhere")

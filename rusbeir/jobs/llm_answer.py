@@ -1,17 +1,25 @@
-"""The responses of an OpenAI-compatible endpoint: read, checked and priced."""
+"""The responses of an OpenAI-compatible endpoint: read, checked, priced, and estimated beforehand."""
 
 from __future__ import annotations
 
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from rusbeir.errors import BackendError
-from rusbeir.jobs.throttle import Transient
+import orjson
 
+from rusbeir.errors import BackendError, BadInput, option
+from rusbeir.jobs.throttle import Limits, Transient
+
+PRICES = ("input_price", "output_price")
+"""The options with the prices of a language model, in USD per million tokens."""
+TOKENS_PER_SECOND = 50
+"""What a server is assumed to write for one request, where nothing is known of it."""
+CHARS_PER_TOKEN = 3
+"""An endpoint's tokenizer is unknown; Cyrillic has about three characters to a token."""
 _MAX_TOKENS = 1 << 40
 """A server that counts more counts wrongly."""
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
@@ -51,6 +59,23 @@ class Price(NamedTuple):
 
 
 FREE = Price()
+_TOKENS_PER_MESSAGE = 16
+"""More than any chat template adds to a message."""
+
+
+def bound_chat(
+    messages: Sequence[Mapping[str, str]], schema: Mapping[str, Any] | None, max_tokens: int, price: Price
+) -> tuple[int, float]:
+    """(characters of a chat, what it costs at most): one token a byte of the prompt, max_tokens for the answer.
+
+    >>> bound_chat([{"role": "user", "content": "Да"}], None, 10, Price(1.0, 2.0))
+    (2, 4e-05)
+    """
+    texts = [message["content"] for message in messages]
+    tokens = sum(len(text.encode("utf-8", "replace")) for text in texts) + _TOKENS_PER_MESSAGE * len(texts)
+    # Some servers put the schema into the prompt.
+    tokens += len(orjson.dumps(schema)) if schema else 0
+    return sum(map(len, texts)), price.of(tokens, max_tokens)
 
 
 class Rejected(BackendError):
@@ -165,3 +190,57 @@ def _first_tokens(choice: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
 
 def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def list_missing_prices(known: Collection[str]) -> tuple[str, ...]:
+    """Those of PRICES that are not known.
+
+    >>> list_missing_prices({"input_price"})
+    ('output_price',)
+    """
+    return tuple(name for name in PRICES if name not in known)
+
+
+def name_options(names: Sequence[str], *, of_verb: bool = False) -> str:
+    """How a message asks for options, of a model (--option NAME=…) or of the verb itself (--NAME …).
+
+    >>> name_options(PRICES)
+    'input_price=… output_price=…'
+    """
+    if of_verb:
+        return " ".join(option(name, "…") for name in names)
+    return " ".join(option("option", f"{name.replace('_', '-')}=…", python=f"{name}=…") for name in names)
+
+
+def ask_for_prices(missing: Sequence[str], *, of_verb: bool = False) -> str:
+    """The options with the missing prices, and their unit; "" where none is missing."""
+    return f"add {name_options(missing, of_verb=of_verb)} (USD per million tokens)" if missing else ""
+
+
+def refuse_unpriced(budget_cost: float | None, model: str, remedy: str) -> None:
+    """Raise BadInput for a budget of money where a price is missing, so that nothing would be bounded.
+
+    remedy says what to do; it is "" where the price is known.
+    """
+    if budget_cost is not None and remedy:
+        raise BadInput(
+            f"{option('budget_cost', budget_cost)} bounds nothing without the price of {model}: {remedy}. "
+            "Nothing was sent."
+        )
+
+
+def estimate_seconds(requests: int, output_tokens: int, limits: Limits) -> float:
+    """The time at the requests a second that are allowed; without that limit, at TOKENS_PER_SECOND a request."""
+    if limits.requests_per_second:
+        return requests / limits.requests_per_second
+    return output_tokens / (TOKENS_PER_SECOND * limits.concurrency)
+
+
+def describe_time(limits: Limits, *, of_verb: bool = False) -> str:
+    """What estimate_seconds assumes."""
+    if limits.requests_per_second:
+        return f"The time is that of {limits.requests_per_second:g} requests a second."
+    return (
+        f"The time assumes {TOKENS_PER_SECOND} tokens a second for each of {limits.concurrency} requests at a time; "
+        f"{name_options(['concurrency'], of_verb=of_verb)} changes that, and a small sample shows what the server does."
+    )

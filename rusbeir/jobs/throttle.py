@@ -22,8 +22,13 @@ from tenacity import (
 )
 
 from rusbeir.errors import BackendError, BadInput
+from rusbeir.text import shorten
 
 T = TypeVar("T")
+
+MAX_USELESS = 50
+"""Texts in a row without one valid answer, after which the work is stopped."""
+_SHOWN_CHARS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,14 +67,18 @@ class Transient(Exception):
     """A request failed as a whole, in a way worth repeating. Backends raise it for Throttle.
 
     reason is one word (rate-limited, timeout, server, malformed, empty), detail what a user should read, such as
-    "429 Too Many Requests"; retry_after the seconds that the server asks to wait.
+    "429 Too Many Requests"; retry_after the seconds that the server asks to wait. billed says whether the request may
+    be paid for; by default, unless the reason is rate-limited or server.
     """
 
-    def __init__(self, reason: str, *, detail: str = "", retry_after: float | None = None) -> None:
+    def __init__(
+        self, reason: str, *, detail: str = "", retry_after: float | None = None, billed: bool | None = None
+    ) -> None:
         super().__init__(f"{reason}: {detail}" if detail else reason)
         self.reason = reason
         self.detail = detail
         self.retry_after = retry_after
+        self.billed = reason not in {"rate-limited", "server"} if billed is None else billed
 
 
 class Exhausted(BackendError):
@@ -202,6 +211,28 @@ class Throttle:
     def _check(self) -> None:
         if self._why:
             raise BackendError(self._why)
+
+
+@dataclass
+class UselessAnswers:
+    """Counts the texts in a row that were given up without a valid answer."""
+
+    in_a_row: int = 0
+
+    def note(self, valid: bool, model: str, error: str) -> None:
+        """Count a text of which nothing more is asked; error says what its last answer was.
+
+        Raises BackendError at MAX_USELESS in a row.
+        """
+        self.in_a_row = 0 if valid else self.in_a_row + 1
+        if self.in_a_row < MAX_USELESS:
+            return
+        in_a_row, self.in_a_row = self.in_a_row, 0
+        raise BackendError(
+            f"{model}: {in_a_row} texts in a row got no valid answer (the last: {shorten(error, _SHOWN_CHARS)}). "
+            "Stopped; everything answered is kept. Use another model, or run the same command again to continue with "
+            "the next texts."
+        )
 
 
 def _give_up(state: RetryCallState) -> Any:

@@ -8,8 +8,15 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from rusbeir.errors import BadInput, option
-from rusbeir.jobs import Asker, Task, bound_request
-from rusbeir.retrieval.rerank.llm import CHARS_PER_TOKEN
+from rusbeir.jobs import (
+    CHARS_PER_TOKEN,
+    Asker,
+    Task,
+    bound_request,
+    describe_time,
+    estimate_seconds,
+    list_missing_prices,
+)
 from rusbeir.synthesis.drafts import STEPS, Draft
 from rusbeir.synthesis.likeness import count_words
 from rusbeir.synthesis.model import LlmOptions, read_options
@@ -38,6 +45,11 @@ class QueriesEstimate:
     cost: float
     cost_at_most: float
     """With one token a byte, and the longest answers that are allowed."""
+    seconds: float
+    missing_options: tuple[str, ...]
+    """Options without which the costs are not known."""
+    assumption: str
+    """What the time depends on, in one sentence."""
 
 
 def estimate_queries(
@@ -53,7 +65,7 @@ def estimate_queries(
     **options: Unpack[LlmOptions],
 ) -> QueriesEstimate:
     """What make_queries with the same arguments would ask of the model; nothing is sent, no credentials are needed."""
-    price, _ = read_options(options)
+    price, limits = read_options(options)
     order = make_order(
         corpus, kind=kind, n=n, sample=sample, language=language, seed=seed, attributes=attributes, progress=progress
     )
@@ -84,6 +96,9 @@ def estimate_queries(
         output_tokens=tokens[1],
         cost=price.of(*tokens),
         cost_at_most=at_most,
+        seconds=estimate_seconds(requests, tokens[1], limits),
+        missing_options=list_missing_prices(options),
+        assumption=describe_time(limits),
     )
 
 

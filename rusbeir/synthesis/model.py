@@ -7,7 +7,19 @@ from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
 from rusbeir.errors import BadInput, option
-from rusbeir.jobs import Asker, Budget, Journal, Limits, Llm, Price, Throttle
+from rusbeir.jobs import (
+    PRICES,
+    Asker,
+    Budget,
+    Journal,
+    Limits,
+    Llm,
+    Price,
+    Throttle,
+    ask_for_prices,
+    list_missing_prices,
+    refuse_unpriced,
+)
 from rusbeir.translation.backends import preset
 from rusbeir.types import Progress, silent
 
@@ -37,8 +49,13 @@ def read_options(given: Mapping[str, Any]) -> tuple[Price, Limits]:
         if isinstance(value, float) and name in ("concurrency", "retries", "breaker"):
             raise BadInput(f"The option {name!r} is {value!r}: it must be a whole number.")
     price = Price(given.get("input_price", 0.0), given.get("output_price", 0.0))
-    limits = {name: value for name, value in given.items() if name not in ("input_price", "output_price")}
+    limits = {name: value for name, value in given.items() if name not in PRICES}
     return price, replace(preset("llm").limits, **limits)
+
+
+def refuse_unpriced_model(budget_cost: float | None, llm: str, options: Mapping[str, Any]) -> None:
+    """Raise BadInput for a budget of money without the model's prices."""
+    refuse_unpriced(budget_cost, llm, ask_for_prices(list_missing_prices(options)))
 
 
 def make_asker(

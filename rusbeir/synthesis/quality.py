@@ -9,20 +9,32 @@ from typing import Any, NamedTuple, Unpack
 
 from rusbeir import __version__
 from rusbeir.evaluation.families import find_families
-from rusbeir.jobs import CharBudget, Journal, bound_request, task_key
+from rusbeir.jobs import (
+    CHARS_PER_TOKEN,
+    CharBudget,
+    Journal,
+    bound_request,
+    describe_time,
+    estimate_seconds,
+    list_missing_prices,
+    task_key,
+)
 from rusbeir.retrieval import RunSettings
 from rusbeir.synthesis.candidates import bound_candidates
 from rusbeir.synthesis.checked_set import CheckedSet
 from rusbeir.synthesis.control import Control, Rules, list_positives
 from rusbeir.synthesis.decisions import count_decisions, mark_undone, read_undone
 from rusbeir.synthesis.generated import read_generated
-from rusbeir.synthesis.model import LlmOptions, read_options
+from rusbeir.synthesis.model import LlmOptions, read_options, refuse_unpriced_model
 from rusbeir.synthesis.relevance import Labeller, make_payload, make_question
 from rusbeir.text import hide_passwords
 from rusbeir.translation.port.fields import load_material
 from rusbeir.translation.port.folder import JOURNAL, WORK, hold_folder
 from rusbeir.translation.port.runner import Tell
 from rusbeir.types import Dataset, Doc, Progress, silent
+
+_ANSWER_CHARS = 150
+"""Of a label with its reason, usually."""
 
 
 class Labels(NamedTuple):
@@ -32,6 +44,9 @@ class Labels(NamedTuple):
     chars: int
     cost: float
     """With one token a byte, and the longest answers that are allowed."""
+    input_tokens: int
+    """Estimated, as the tokens received, at CHARS_PER_TOKEN."""
+    output_tokens: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +58,12 @@ class QualityEstimate:
     """Of the positives: exactly these."""
     candidate: Labels
     """Of the candidates at most: by the thresholds, and as if all were as long as the longest query and document."""
+    seconds: float
+    """For the labels of both."""
+    missing_options: tuple[str, ...]
+    """Options without which the costs are not known."""
+    assumption: str
+    """What the time depends on, in one sentence."""
 
 
 def control_quality(
@@ -76,6 +97,7 @@ def control_quality(
     {'before': 1200, 'after': 1043}
     """
     out = Path(out)
+    refuse_unpriced_model(budget_cost, llm, options)
     material = load_material(dataset, language=language, split=split, progress=progress)
     source = material.dataset
     generated = read_generated(dataset)
@@ -129,7 +151,7 @@ def estimate_quality(
     **options: Unpack[LlmOptions],
 ) -> QualityEstimate:
     """What control_quality with the same arguments would ask at most; nothing is sent, no credentials are needed."""
-    price, _ = read_options(options)
+    price, limits = read_options(options)
     source = load_material(dataset, language=language, split=split, progress=progress).dataset
     generated = read_generated(dataset)
     question = make_question(source.card.language)
@@ -149,13 +171,20 @@ def estimate_quality(
         )
     query = max(source.queries.values(), key=_count_bytes)
     longest = bound(query, max(source.corpus, key=lambda doc: _count_bytes(doc.full_text)))
+    sent, cost = sum(chars for chars, _ in bounds.values()), sum(cost for _, cost in bounds.values())
+    labels = len(bounds) + n
     return QualityEstimate(
         dataset=source.card.name,
-        source=Labels(
-            len(bounds), sum(chars for chars, _ in bounds.values()), sum(cost for _, cost in bounds.values())
-        ),
-        candidate=Labels(n, n * longest[0], n * longest[1]),
+        source=_estimate_labels(len(bounds), sent, cost),
+        candidate=_estimate_labels(n, n * longest[0], n * longest[1]),
+        seconds=estimate_seconds(labels, labels * _ANSWER_CHARS // CHARS_PER_TOKEN, limits),
+        missing_options=list_missing_prices(options),
+        assumption=describe_time(limits),
     )
+
+
+def _estimate_labels(n: int, chars: int, cost: float) -> Labels:
+    return Labels(n, chars, cost, chars // CHARS_PER_TOKEN, n * _ANSWER_CHARS // CHARS_PER_TOKEN)
 
 
 def _count_bytes(text: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -11,12 +11,21 @@ import orjson
 
 from rusbeir import __version__
 from rusbeir.errors import BackendError
-from rusbeir.jobs import Asker, Journal, TaskQueue, count_answers, digest_prompts, tell_prompt_language
+from rusbeir.jobs import (
+    Asker,
+    Journal,
+    TaskQueue,
+    ask_for_prices,
+    count_answers,
+    digest_prompts,
+    list_missing_prices,
+    tell_prompt_language,
+)
 from rusbeir.storage import atomic_file
 from rusbeir.synthesis.drafting import Drafts
 from rusbeir.synthesis.drafts import STEPS
 from rusbeir.synthesis.estimates import refuse_small_budget
-from rusbeir.synthesis.model import LlmOptions, make_asker
+from rusbeir.synthesis.model import LlmOptions, make_asker, refuse_unpriced_model
 from rusbeir.synthesis.orders import make_order
 from rusbeir.synthesis.questions import PROMPTS, TEMPERATURE
 from rusbeir.synthesis.writing import MadeSet
@@ -58,6 +67,7 @@ def make_queries(
     {'asked': 100, 'made': 93, 'dropped': 7}
     """
     out = Path(out)
+    refuse_unpriced_model(budget_cost, llm, options)
     order = make_order(
         corpus, kind=kind, n=n, sample=sample, language=language, seed=seed, attributes=attributes, progress=progress
     )
@@ -84,7 +94,7 @@ def make_queries(
             for step in drafts.steps:
                 queue = TaskQueue(journal, step, worker)
                 queue.reset([result.task.key for result in queue.results("failed")])
-        run_to_end(_ask(drafts, asker, tell))
+        run_to_end(_ask(drafts, asker, list_missing_prices(options), tell))
         made = MadeSet(drafts=drafts, model=llm, out=out, progress=progress)
         dropped = made.write()
         card = made.write_card(settings, worker)
@@ -109,8 +119,7 @@ def make_queries(
         **report,
         "out": str(out),
         **card,
-        "requests": asker.throttle.requests,
-        "retries": asker.throttle.retries,
+        **asker.counts,
         "answers": n_answers,
         "invalid_answers": n_invalid,
         "tokens": {"input": asker.client.usage.input_tokens, "output": asker.client.usage.output_tokens},
@@ -118,7 +127,7 @@ def make_queries(
     }
 
 
-async def _ask(drafts: Drafts, asker: Asker, tell: Tell) -> None:
+async def _ask(drafts: Drafts, asker: Asker, missing: Sequence[str], tell: Tell) -> None:
     """Take all drafts through all steps. Raises BackendError where questions stay without an answer."""
     order, told = drafts.order, False
     async with asker.client:
@@ -128,7 +137,7 @@ async def _ask(drafts: Drafts, asker: Asker, tell: Tell) -> None:
                 refuse_small_budget(order, asker)
                 tell(
                     f"{asker.client.endpoint} receives {len(order.drawn.doc_ids):,} documents in up to "
-                    f"{order.n * len(drafts.steps):,} requests; {_describe_price(asker)}"
+                    f"{order.n * len(drafts.steps):,} requests; {_describe_price(asker, missing)}"
                 )
                 told = True
             await asker.ask(order.writer.question(step), drafts.at(step), pending)
@@ -154,8 +163,8 @@ def count_steps(kind: str, n: int, dropped: Mapping[tuple[str, str], int]) -> li
     return rows
 
 
-def _describe_price(asker: Asker) -> str:
+def _describe_price(asker: Asker, missing: Sequence[str]) -> str:
     price = asker.client.price
-    if not any(price):
-        return "no price is known."
+    if missing:
+        return f"no price is known: {ask_for_prices(missing)}."
     return f"{price.input:g} and {price.output:g} per million tokens sent and received."

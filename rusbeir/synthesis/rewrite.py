@@ -15,7 +15,7 @@ import orjson
 
 from rusbeir import __version__
 from rusbeir.errors import BackendError, option
-from rusbeir.jobs import Budget, tell_prompt_language
+from rusbeir.jobs import Budget, refuse_unpriced, tell_prompt_language
 from rusbeir.storage import atomic_file
 from rusbeir.synthesis.corpora import Rewriting, read_other_corpora
 from rusbeir.synthesis.likeness import compare_texts, open_encoder
@@ -85,6 +85,7 @@ def rewrite(
     """
     out = Path(out)
     rewriter = Rewriter.make(temperature=temperature, **options)
+    refuse_unpriced(budget_cost, rewriter.llm, TranslatorEntry.of(rewriter).price_remedy)
     selection = select_documents(dataset, language=language, split=split, sample=sample, seed=seed, progress=progress)
     source = selection.source.card
     tag = source.language

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
+    from rusbeir.jobs.budget import Meter
     from rusbeir.jobs.throttle import Limits
 
 REASONS = (
@@ -134,6 +135,40 @@ class JudgesAnswers(Protocol):
     @property
     def judge(self) -> Callable[[Segment], Failure | None]:
         """The Failure of an answer by one of checks.FAILURES or a reason of its own; None for any other."""
+        ...
+
+
+@runtime_checkable
+class Metered(Protocol):
+    """A translator that may send several requests for the texts it is given, and counts each."""
+
+    def with_meter(self, meter: Meter) -> Self:
+        """The translator, which sends each request within a block of Meter.request."""
+        ...
+
+
+class Tokens(NamedTuple):
+    """What texts come to for a language model."""
+
+    input: int
+    output: int
+
+
+@runtime_checkable
+class PaidByToken(Protocol):
+    """A translator whose prices only the user knows."""
+
+    @property
+    def missing_prices(self) -> tuple[str, ...]:
+        """The names of the options with a price that are not given."""
+        ...
+
+    def estimate_tokens(self, texts: int, chars: int, source: str, target: str) -> Tokens:
+        """What so many texts of so many characters together would come to, with what is sent with each."""
+        ...
+
+    def price_tokens(self, tokens: Tokens) -> float:
+        """USD for so many tokens, by the prices that are given."""
         ...
 
 

@@ -266,7 +266,8 @@ def test_judge(checked, tmp_path, endpoint):
     n_asked = len(endpoint.asked)
     again = judge_port(checked, llm="m", n=6, source=source, concurrency=1)
     assert len(endpoint.asked) == n_asked
-    assert again == {**report, "tokens": {"input": 0, "output": 0, "cost": 0.0}}
+    assert (report["requests"], report["retries"]) == (9, 3), "one text is asked about twice, one three times"
+    assert again == {**report, "tokens": {"input": 0, "output": 0, "cost": 0.0}, "requests": 0, "retries": 0}
     # Another model is another judge.
     judge_port(checked, llm="n", n=1, source=source)
     assert len(endpoint.asked) == n_asked + 3

@@ -167,6 +167,13 @@ BAD = [
     ({}, [*MEMORY, "--sample", "0"], 2, ["--sample"], "no sample"),
     ({}, [*MEMORY, "--translator", "deepl"], 2, ["does not take the option 'memory'"], "an option of another"),
     ({}, ["--to", "ru", "--translator", "deepl", "--out", "out"], 2, ["DEEPL_AUTH_KEY"], "no credentials"),
+    (
+        {},
+        ["--to", "ru", "--translator", "gpt-4o-mini", "--out", "out"],
+        2,
+        ["--translator llm --llm gpt-4o-mini."],
+        "a model",
+    ),
     ({}, ["--to", "ru", "--translator", "googel", "--out", "out"], 2, ["'googel'", "'google'"], "unknown translator"),
     ({}, ["--to", "ru", "--out", "out"], 2, ["--translator", "apertium", "python:"], "no translator"),
     ({}, MEMORY[:6], 2, ["--out"], "no folder"),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 import rusbeir.datasets
-from tests.support.openai_server import Endpoint, Reply, completion, embedded
+from tests.support.openai_server import Endpoint, Reply, completion, embedded, refusal
 
 DENSE = "dense(any,runtime=openai,dtype=float32)"
 LLM = "bm25 >> rerank(any,runtime=llm,depth=5,max_tokens=20)"
@@ -94,6 +96,19 @@ def test_one_budget_over_all_verbs(rusbeir, models, dev, tmp_path):
         assert f"The budget of 2,650 characters is reached: {len(QUERY)} are spent" in rusbeir(*command).err
     assert rusbeir("search", dev, "Кто открыл радий?", "--system", DENSE, *budget, "--out", "other").code == 0
     assert (tmp_path / "other" / "spending.sqlite").is_file()
+
+
+@pytest.mark.parametrize("system", [DENSE, LLM, LIST])
+def test_errors_of_a_server_spend_nothing(rusbeir, models, dev, system):
+    search = ["search", dev, QUERY, "--system", system, "--budget-chars"]
+    models.script.extend([refusal(401, "no such key")] * 50)
+    assert rusbeir(*search, 40_000).code == 2
+    models.script.clear()
+    models.asked.clear()
+    assert rusbeir(*search, 40_000).code in (0, 1)
+    with contextlib.closing(sqlite3.connect("results/spending.sqlite")) as db:
+        assert db.execute("SELECT value FROM meta WHERE name = 'spent chars'").fetchall() == [(str(models.chars),)]
+    assert models.chars > 0
 
 
 def test_a_row_says_what_was_paid(rusbeir, models, dev):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.jobs import (
+    MAX_USELESS,
     Asker,
     Budget,
     BudgetReached,
@@ -127,6 +128,27 @@ def test_a_server_without_json_is_not_paid_for_long(tmp_path, adder):
     assert isinstance(stopped, BackendError)
     assert re.search(r"30 answers of tiny in a row hold no JSON object, .*'Three\.'", str(stopped))
     assert len(adder.asked) == asker.client.usage.answers == 30
+
+
+@pytest.mark.parametrize(
+    ("reply", "shown"),
+    [
+        (completion("", refusal="I cannot \x1b[2J help with sums."), "refused: I cannot \\x1b[2J help with sums.)"),
+        (completion('{"sum": "many"}'), 'invalid: {"sum": "many"}'),
+    ],
+)
+def test_useless_answers_stop_the_work(tmp_path, adder, reply, shown):
+    adder.script.extend([reply] * 10**4)
+    payloads = [f"{n} 1" for n in range(200)]
+    found, _, stopped = ask(tmp_path / "j.sqlite", adder, payloads, concurrency=4)
+    assert f"tiny: {MAX_USELESS} texts in a row got no valid answer (the last: {shown}" in str(stopped)
+    # Three attempts at each, and at those that were under way.
+    assert 3 * MAX_USELESS <= len(adder.asked) <= 3 * (MAX_USELESS + 3)
+    adder.script.clear()
+    adder.asked.clear()
+    again = ask(tmp_path / "j.sqlite", adder, payloads, concurrency=4)[0]
+    assert len(adder.asked) == 200 - len(found), "the next run continues with the next texts"
+    assert len(again) == 200
 
 
 def test_useless_answers_are_counted(tmp_path, adder):

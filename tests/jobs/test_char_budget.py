@@ -20,7 +20,7 @@ REPOSITORY = Path(__file__).parent.parent.parent
 def spent(folder: Path) -> int:
     """As the refusal of the next request tells it."""
     with pytest.raises(BudgetReached) as caught:
-        CharBudget(folder, 10**9).spend(10**9)
+        CharBudget(folder, 10**9).reserve(10**9)
     found = re.search(r"reached: ([0-9,]+) are spent", str(caught.value))
     assert found
     return int(found[1].replace(",", ""))
@@ -33,17 +33,17 @@ def start(folder: Path, budget: int, requests: int) -> subprocess.Popen[bytes]:
 
 def test_it_stops_before_it_is_passed(tmp_path):
     folder = tmp_path / "results" / "new"
-    CharBudget(folder, 100).spend(60)
+    CharBudget(folder, 100).reserve(60)
     with pytest.raises(BudgetReached, match="100 characters is reached: 60 are spent and the next request takes 41"):
-        CharBudget(folder, 100).spend(41)
-    CharBudget(folder, 100).spend(40)
-    CharBudget(folder, 101).spend(1)
+        CharBudget(folder, 100).reserve(41)
+    CharBudget(folder, 100).reserve(40)
+    CharBudget(folder, 101).reserve(1)
     assert spent(folder) == 101, "what was refused is not counted"
 
 
 def test_smaller_than_one_request(tmp_path):
     with pytest.raises(BadInput, match="smaller than one request, which takes 2,500"):
-        CharBudget(tmp_path, 100).spend(2500)
+        CharBudget(tmp_path, 100).reserve(2500)
 
 
 @pytest.mark.parametrize("chars", [0, -1])
@@ -75,8 +75,8 @@ def test_the_count_of_an_earlier_version_is_continued(tmp_path):
     with Journal.open(tmp_path / "spending.sqlite", {}) as journal:
         journal.set_meta({"spent chars": "47", "spent cost": "0"})
     with pytest.raises(BudgetReached, match="47 are spent"):
-        CharBudget(tmp_path, 50).spend(4)
-    CharBudget(tmp_path, 50).spend(3)
+        CharBudget(tmp_path, 50).reserve(4)
+    CharBudget(tmp_path, 50).reserve(3)
     assert spent(tmp_path) == 50
 
 
@@ -84,18 +84,18 @@ def test_trouble_with_the_file(tmp_path):
     path = tmp_path / "spending.sqlite"
     path.write_bytes(b"not a database, but long enough to be taken for one" * 100)
     with pytest.raises(BadInput, match=r"spending\.sqlite"):
-        CharBudget(tmp_path, 5).spend(1)
+        CharBudget(tmp_path, 5).reserve(1)
     path.unlink()
     path.mkdir()
     with pytest.raises(BackendError, match=r"spending\.sqlite"):
-        CharBudget(tmp_path, 5).spend(1)
+        CharBudget(tmp_path, 5).reserve(1)
     with pytest.raises(BackendError, match=r"Cannot write .*spending\.sqlite"):
-        CharBudget(Path(__file__), 5).spend(1)
+        CharBudget(Path(__file__), 5).reserve(1)
 
 
 def test_a_refusal_leaves_no_lock(tmp_path):
     budget = CharBudget(tmp_path, 5)
     with pytest.raises(BadInput):
-        budget.spend(6)
+        budget.reserve(6)
     with contextlib.closing(sqlite3.connect(tmp_path / "spending.sqlite", timeout=0)) as db:
         db.execute("BEGIN EXCLUSIVE")

@@ -1,6 +1,6 @@
 """A process that spends from a character budget: python -m tests.support.spender FOLDER BUDGET REQUESTS.
 
-It prints each request's number only after spend has returned.
+It prints each request's number only after reserve has returned.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ def main() -> None:
     budget = CharBudget(Path(sys.argv[1]), int(sys.argv[2]))
     for number in range(int(sys.argv[3])):
         try:
-            budget.spend(1)
+            budget.reserve(1)
         except BudgetReached:
             return
         sys.stdout.write(f"{number}\n")

@@ -11,6 +11,7 @@ from tests.support.command_line import one_line
 from tests.support.labelling_model import LabellingModel, small_truth, write_made_set
 
 RANKERS = ("--ranker", "bm25", "--ranker", "bm25(profile=raw)", "--ranker", "bm25(profile=unicode)")
+PRICES = ("--option", "input-price=1", "--option", "output-price=1")
 ORDER = ("--llm", "qwen3-30b", "--out", "out", *RANKERS)
 
 
@@ -76,7 +77,7 @@ BAD = [
     (["--llm", "m", "--out", "made", *RANKERS], ["made is the dataset itself"], "the dataset's own folder"),
     (["--llm", "m", "--out", "full", *RANKERS], ["full contains files"], "a folder of something else"),
     ([*ORDER, "--budget-chars", "100"], ["The budget of 100 characters is smaller than one request"], "a small budget"),
-    ([*ORDER, "--budget-cost", "0.0000001", "--option", "input-price=1"], ["smaller than one request"], "little money"),
+    ([*ORDER, *PRICES, "--budget-cost", "0.0000001"], ["smaller than one request"], "little money"),
     ([*ORDER, "--option", "speed=1"], ["does not take the option 'speed'"], "an unknown option"),
     ([*ORDER, "--undo", "abc"], ["out/qa/decisions.jsonl does not exist"], "nothing to undo yet"),
     (["--show", "q1"], ["decisions.jsonl does not exist"], "nothing to show yet"),

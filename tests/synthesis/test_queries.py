@@ -61,7 +61,10 @@ def steps(report):
 def test_question_answering(source, tmp_path, serve):
     model, told, out = serve(GeneratingModel()), [], tmp_path / "out"
     report = make(source, out, n=15, tell=told.append)
-    assert told == [f"{model.url} receives 12 documents in up to 75 requests; no price is known."]
+    assert told == [
+        f"{model.url} receives 12 documents in up to 75 requests; no price is known: add input_price=… output_price=… "
+        "(USD per million tokens)."
+    ]
     assert report["documents"] == {"corpus": 14, "unsuitable": 2, "asked": 12}
     assert report["queries"] == {"asked": 15, "made": 15, "dropped": 0}
     # Characters are asked for once a document, and three documents have a second query.
@@ -401,7 +404,8 @@ def test_languages(tmp_path, serve, own_cache):
         ),
         (lambda out: None, {"n": 0}, BadInput, "n=0: give at least 1"),
         (lambda out: None, {"sample": 0}, BadInput, "sample=0: give at least 1"),
-        (lambda out: None, {"budget_cost": 0}, BadInput, "it must be above 0"),
+        (lambda out: None, {"budget_chars": 0}, BadInput, "it must be above 0"),
+        (lambda out: None, {"budget_cost": 1}, BadInput, "without the price of tiny: add input_price=… output_price="),
         (lambda out: None, {"memory": 1}, BadInput, "does not take the option 'memory'. Its options are: breaker,"),
         (
             lambda out: None,
@@ -450,7 +454,9 @@ def test_on_the_command_line(rusbeir, source, serve):
     order = ["synth", "queries", source, "--lang", "en", "--llm", "tiny", "-n", "12", "--option", "input-price=0.4"]
     (row,) = json.loads(rusbeir(*order, "--dry-run", "--json").out)["estimates"]
     assert (row["requests"], row["queries"]) == (60, 12)
-    assert rusbeir(*order, "--dry-run").err == "Nothing was sent.\n"
+    assert (
+        "add --option output-price=… (USD per million tokens).\nNothing was sent.\n" in rusbeir(*order, "--dry-run").err
+    )
     assert not model.asked
     outcome = rusbeir(*order)
     assert (outcome.code, outcome.err) == (2, "rusbeir: Name a folder for the new dataset with --out.\n")

@@ -46,7 +46,7 @@ def test_the_corpora(source, tmp_path, serve):
     report = rewrite(source, llm=MODEL, out=tmp_path / "out", tell=told.append, **FAST)
     assert told == [
         f"llm: the server at OPENAI_BASE_URL receives 5 texts of {sum(len(TEXTS[name]) for name in REWRITTEN)} "
-        "characters; no price is known."
+        "characters; no price is known: add input_price=… output_price=… (USD per million tokens)."
     ]
     (asked,) = [one for one in model.asked if TEXTS["d1"] in str(one)]
     assert (asked["model"], asked["temperature"], asked["seed"]) == (MODEL, 0.2, 0)
@@ -182,16 +182,18 @@ def test_kills(tmp_path, serve, own_cache):
 def test_budgets(source, tmp_path, serve):
     model = serve(RewritingModel(lambda text: completion(in_other_words(text), tokens=(10, 5))))
     order = {"llm": MODEL, "out": tmp_path / "out", "input_price": 1.0, "output_price": 2.0, "concurrency": 1}
-    with pytest.raises(BudgetReached, match="The budget of 150 characters is reached"):
-        rewrite(source, budget_chars=150, **order)
+    # A prompt of 324 characters goes with each text.
+    with pytest.raises(BudgetReached, match=f"The budget of 800 characters is reached: {2 * 324 + 62 + 67} are spent"):
+        rewrite(source, budget_chars=800, **order)
     assert [*model.texts] == [TEXTS["d1"], TEXTS["d3"]]
-    # Two answers at 0.00002 are paid for; about 0.00011 is reserved for each of the others before it is sent.
-    with pytest.raises(BudgetReached, match=r"The budget of 0\.00016 in money is reached: 0\.00015"):
-        rewrite(source, budget_cost=0.00016, **order)
-    assert len(model.texts) == 3
+    # Answers at 0.00002 are paid for; a token a byte and the longest answer, 0.00488 for d7, are reserved beforehand.
+    with pytest.raises(BudgetReached, match=r"The budget of 0\.00494 in money is reached: 0\.00008 .* takes 0\.004877"):
+        rewrite(source, budget_cost=0.00494, **order)
+    assert len(model.texts) == 4
     report = rewrite(source, **order)
     assert set(model.texts.values()) == {1}
-    assert report["spent"] == {"chars": sum(map(len, model.texts)), "cost": pytest.approx(5 * 0.00002)}
+    sent = sum(len(asked["messages"][0]["content"]) for asked in model.asked)
+    assert report["spent"] == {"chars": sent, "cost": pytest.approx(5 * 0.00002)}
 
 
 def test_another_model_adds_its_corpus(source, tmp_path, serve):
@@ -267,7 +269,7 @@ def test_a_real_model(tmp_path, monkeypatch, smollm, own_cache):
 
 def test_on_the_command_line(rusbeir, source, serve):
     model = serve(RewritingModel())
-    order = ["synth", "rewrite", source, "--llm", MODEL, "--option", "input-price=0.4"]
+    order = ["synth", "rewrite", source, "--llm", MODEL, "--option", "input-price=0.4", "--option", "output-price=0"]
     outcome = rusbeir(*order, "--dry-run", "--json")
     (row,) = json.loads(outcome.out)["estimates"]
     assert (row["volume"]["unique"], row["volume"]["chars"]) == (5, sum(len(TEXTS[name]) for name in REWRITTEN))

@@ -12,14 +12,12 @@ from functools import cached_property
 import numpy as np
 
 from rusbeir.errors import BackendError, require_version
-from rusbeir.jobs import CharBudget, Exhausted, Limits, Llm, Rejected, Throttle, Transient
+from rusbeir.jobs import CHARS_PER_TOKEN, CharBudget, Exhausted, Limits, Llm, Meter, Rejected, Throttle, Transient
 from rusbeir.retrieval.dense.encoder import Vectors
 from rusbeir.retrieval.models import Model, escape
 
 logger = logging.getLogger(__name__)
 
-CHARS_PER_TOKEN = 3
-"""The endpoint's tokenizer is unknown; Cyrillic has about three characters to a token."""
 LIMITS = Limits(concurrency=1, timeout_seconds=120)
 MAX_ANSWER_BYTES = 64 << 20
 """Of one answer: 64 texts (BLOCK_TEXTS) by 16,384 dimensions by 64 characters a number."""
@@ -34,7 +32,7 @@ class EndpointEncoder:
     clients: list[Llm] = field(default_factory=list, repr=False, compare=False)
 
     def with_meter(self, budget: CharBudget | None, clients: list[Llm]) -> EndpointEncoder:
-        """The encoder, which counts texts in the budget before it sends them."""
+        """The encoder, which reserves each request in the budget before it sends it."""
         return replace(self, budget=budget, clients=clients)
 
     def check_available(self) -> None:
@@ -71,8 +69,6 @@ class EndpointEncoder:
 
     def _encode(self, texts: list[str]) -> Vectors:
         llm = self._llm
-        if self.budget:
-            self.budget.spend(sum(map(len, texts)))
         if llm not in self.clients:
             self.clients.append(llm)
             logger.warning("Texts are sent to %s, to be encoded by %s.", llm.endpoint, llm.model)
@@ -82,7 +78,7 @@ class EndpointEncoder:
     @cached_property
     def _llm(self) -> Llm:
         llm = Llm.from_environment(self.model.name, price=self.model.price)
-        return replace(llm, max_answer_bytes=MAX_ANSWER_BYTES)
+        return replace(llm, max_answer_bytes=MAX_ANSWER_BYTES, meter=Meter(budget=self.budget))
 
 
 async def _ask(llm: Llm, texts: list[str]) -> Vectors:

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import ClassVar, Self, TypeVar
 
-from rusbeir.errors import BackendError, option, require_version
-from rusbeir.jobs import Answer, CharBudget, Exhausted, Limits, Llm, Rejected, Throttle
+from rusbeir.errors import BackendError, RusbeirError, option, require_version
+from rusbeir.jobs import CHARS_PER_TOKEN, Answer, CharBudget, Exhausted, Limits, Llm, Meter, Rejected, Throttle
 from rusbeir.retrieval.models import Model, escape
 from rusbeir.retrieval.rerank.reranker import Unjudged
 
@@ -26,8 +26,6 @@ T = TypeVar("T")
 
 LIMITS = Limits(concurrency=8, timeout_seconds=120)
 TOP_LOGPROBS = 20
-CHARS_PER_TOKEN = 3
-"""Texts are cut by characters, as the endpoint's tokenizer is unknown; Cyrillic has about three to a token."""
 TOKENS_TO_THINK = 2048
 """Some models think before they sort. A window, this and the answer fit into a context of 8,192 tokens."""
 
@@ -52,7 +50,7 @@ class _LlmReranker:
     """Of a document, where neither models.toml nor the stage sets it."""
 
     def with_meter(self, budget: CharBudget | None, clients: list[Llm]) -> Self:
-        """The reranker, which counts prompts in the budget before it sends them."""
+        """The reranker, which reserves each request in the budget before it sends it."""
         return replace(self, budget=budget, clients=clients)
 
     def check_available(self) -> None:
@@ -80,7 +78,7 @@ class _LlmReranker:
 
     @cached_property
     def _llm(self) -> Llm:
-        llm = Llm.from_environment(self.model.name, price=self.model.price)
+        llm = replace(Llm.from_environment(self.model.name, price=self.model.price), meter=Meter(budget=self.budget))
         self.clients.append(llm)
         logger.warning("Queries and documents are sent to %s, to be judged by %s.", llm.endpoint, llm.model)
         return llm
@@ -109,10 +107,7 @@ class YesNoReranker(_LlmReranker):
     def score_each(self, query: str, documents: Sequence[str], keep: Callable[[int, float | None], None]) -> None:
         """The same, one by one as the answers arrive; None where the model says neither."""
         prompts = [f"Query: {query}\n\nDocument: {text[: self._chars]}\n\nIs it relevant?" for text in documents]
-        llm = self._llm
-        if self.budget:
-            self.budget.spend(sum(len(_YES_NO) + len(prompt) for prompt in prompts))
-        asyncio.run(_judge(llm, prompts, keep))
+        asyncio.run(_judge(self._llm, prompts, keep))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,10 +132,7 @@ class ListReranker(_LlmReranker):
         """The number of documents that ended up behind each. Raises Unjudged where the answer does not sort them."""
         lines = [f"[{n}] {' '.join(text[: self._chars].split())}" for n, text in enumerate(documents, start=1)]
         prompt = f"Query: {query}\n\n" + "\n".join(lines)
-        llm = self._llm
-        if self.budget:
-            self.budget.spend(len(_LIST) + len(prompt))
-        answer = asyncio.run(_ask_once(llm, _LIST, prompt, TOKENS_TO_THINK + 6 * len(documents)))
+        answer = asyncio.run(_ask_once(self._llm, _LIST, prompt, TOKENS_TO_THINK + 6 * len(documents)))
         named = _find_places(answer.text, len(documents))
         if not named or (answer.finish_reason == "length" and len(named) < len(documents)):
             raise Unjudged(f"{self.model.name} did not sort the {len(documents)} documents.")
@@ -184,14 +176,26 @@ def _log_sum(logprobs: Sequence[float]) -> float:
 
 
 async def _judge(llm: Llm, prompts: Sequence[str], keep: Callable[[int, float | None], None]) -> None:
-    """Call keep with the score of each prompt's document."""
+    """Call keep with the score of each prompt's document. Raises what stopped it, once all answers are in."""
     throttle = Throttle(LIMITS)
+    stopped: list[RusbeirError] = []
+
+    async def ask(prompt: str) -> tuple[tuple[str, float], ...]:
+        if stopped:
+            raise stopped[0]
+        return await _first_tokens(llm, prompt)
 
     async def judge(place: int, prompt: str) -> None:
-        keep(place, _log_odds(await _ask(llm, throttle, partial(_first_tokens, llm, prompt))))
+        try:
+            keep(place, _log_odds(await _ask(llm, throttle, partial(ask, prompt))))
+        except RusbeirError as error:
+            stopped.append(error)
 
     async with llm:
+        # What is under way has been paid for: wait for it, also when another request failed.
         await asyncio.gather(*(judge(place, prompt) for place, prompt in enumerate(prompts)))
+    if stopped:
+        raise stopped[0]
 
 
 async def _ask(llm: Llm, throttle: Throttle, call: Callable[[], Awaitable[T]]) -> T:

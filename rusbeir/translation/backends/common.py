@@ -9,16 +9,17 @@ import os
 import re
 import weakref
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from rusbeir.errors import BadInput
-from rusbeir.jobs import Transient, retry_after_seconds
+from rusbeir.jobs import Charge, Meter, Transient, retry_after_seconds
 from rusbeir.languages import list_broader_tags
 from rusbeir.text import shorten
-from rusbeir.translation.translator import Failure, Outcome
+from rusbeir.translation.translator import Capacity, Failure, Outcome
 
 T = TypeVar("T")
 
@@ -127,6 +128,12 @@ class PerLoop(Generic[T]):
         return self._clients.pop(asyncio.get_running_loop(), None)
 
 
+def charging(meter: Meter, texts: Sequence[str], capacity: Capacity) -> AbstractAsyncContextManager[Charge]:
+    """The block in which a request with these texts is sent, at a price by the character."""
+    chars = sum(map(len, texts))
+    return meter.request(chars, chars * capacity.cost_per_million_chars / 1e6)
+
+
 @contextlib.contextmanager
 def reporting_failures(httpx: Any, server: str, seconds: float) -> Iterator[None]:
     """Raise Transient where a request of an httpx client gets no whole answer."""
@@ -135,7 +142,9 @@ def reporting_failures(httpx: Any, server: str, seconds: float) -> Iterator[None
     except httpx.TimeoutException:
         raise Transient("timeout", detail=f"no answer within {seconds:g} seconds") from None
     except httpx.RequestError as error:
-        raise Transient("server", detail=shorten(f"no connection to {server}: {error}")) from None
+        # A server that hangs up in the middle of an answer has received the texts.
+        billed = not isinstance(error, httpx.ConnectError)
+        raise Transient("server", detail=shorten(f"no connection to {server}: {error}"), billed=billed) from None
 
 
 TOO_LONG = frozenset({413, 414, 431})
@@ -151,7 +160,10 @@ def transient(status: int, said: str, headers: Mapping[str, str]) -> Transient |
     if not reason:
         return None
     return Transient(
-        reason, detail=shorten(f"{status} {said}").strip(), retry_after=retry_after_seconds(headers.get("retry-after"))
+        reason,
+        detail=shorten(f"{status} {said}").strip(),
+        retry_after=retry_after_seconds(headers.get("retry-after")),
+        billed=False,
     )
 
 

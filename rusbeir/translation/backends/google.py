@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
-from rusbeir.errors import require
-from rusbeir.jobs import Limits, Transient, bound_answers, retry_after_seconds
+from rusbeir.errors import BackendError, require
+from rusbeir.jobs import Limits, Meter, Transient, bound_answers, retry_after_seconds
 from rusbeir.text import shorten
 from rusbeir.translation.backends import common
 from rusbeir.translation.backends.common import PerLoop, ask_sendable, judge_answer, one_by_one
@@ -19,7 +19,7 @@ _EXTRA = ("The translator google", "google")
 _CAPTCHA = re.compile(r"/sorry/|captcha|unusual traffic", re.IGNORECASE)
 
 
-class _Item(Exception):
+class _Item(BackendError):
     """The server will not answer this one text."""
 
     def __init__(self, failure: Failure) -> None:
@@ -40,6 +40,7 @@ class Google:
     """Another address that answers like https://translate.googleapis.com; for tests and mirrors."""
     limits: Limits = field(default_factory=lambda: preset("google").limits)
     capacity: Capacity = field(default_factory=lambda: preset("google").capacity)
+    meter: Meter = field(default_factory=Meter, repr=False, compare=False)
     _clients: PerLoop[Any] = field(default_factory=PerLoop, init=False, repr=False, compare=False)
 
     @property
@@ -52,6 +53,10 @@ class Google:
             common.address(self.endpoint, "The translator google's endpoint")
         codes_of("google", "google-languages").pair(source, target)
         require("googletrans", *_EXTRA)
+
+    def with_meter(self, meter: Meter) -> Self:
+        """The translator, which reserves each request at the meter before it sends it."""
+        return replace(self, meter=meter)
 
     async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
         """One outcome a text, one request each."""
@@ -83,10 +88,11 @@ class Google:
         try:
             # The parameters after dest and src replace those which googletrans would send: its table of languages
             # is not Google's ("ee" becomes Estonian), and of the ten kinds of data only the translation is wanted.
-            with common.reporting_failures(httpx, "Google", self.limits.timeout_seconds):
-                answer = await translator.translate(
-                    text, dest="en", src="auto", sl=source, tl=target, hl=target, dt=["t"]
-                )
+            async with self.meter.request(len(text)):
+                with common.reporting_failures(httpx, "Google", self.limits.timeout_seconds):
+                    answer = await translator.translate(
+                        text, dest="en", src="auto", sl=source, tl=target, hl=target, dt=["t"]
+                    )
         except _Item as item:
             return item.failure
         except httpx.InvalidURL:

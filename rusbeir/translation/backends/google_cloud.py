@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from rusbeir.errors import BackendError, BadInput, require
-from rusbeir.jobs import Limits, Transient, bound_answers
+from rusbeir.jobs import Limits, Meter, Transient, bound_answers
 from rusbeir.text import shorten
 from rusbeir.translation.backends import common
 from rusbeir.translation.backends.common import PerLoop, ask_sendable, judge_answers, read_key
@@ -33,6 +33,7 @@ class GoogleCloud:
     endpoint: str = "https://translation.googleapis.com"
     limits: Limits = field(default_factory=lambda: preset("google-cloud").limits)
     capacity: Capacity = field(default_factory=lambda: preset("google-cloud").capacity)
+    meter: Meter = field(default_factory=Meter, repr=False, compare=False)
     _clients: PerLoop[Any] = field(default_factory=PerLoop, init=False, repr=False, compare=False)
     _accounts: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
 
@@ -47,6 +48,10 @@ class GoogleCloud:
         require("httpx", *_EXTRA)
         if not read_key(KEY):
             self._account()
+
+    def with_meter(self, meter: Meter) -> Self:
+        """The translator, which reserves each request at the meter before it sends it."""
+        return replace(self, meter=meter)
 
     async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
         """One outcome a text, all in one request."""
@@ -65,8 +70,12 @@ class GoogleCloud:
         # The key travels in a header: addresses are logged.
         headers = await self._credentials()
         body = {"q": texts, "source": codes[0], "target": codes[1], "format": "html", "model": "nmt"}
-        with common.reporting_failures(httpx, self.endpoint, seconds):
-            response = await client.post(f"{self.endpoint}/language/translate/v2", json=body, headers=headers)
+        address = f"{self.endpoint}/language/translate/v2"
+        async with common.charging(self.meter, texts, self.capacity) as charge:
+            with common.reporting_failures(httpx, self.endpoint, seconds):
+                response = await client.post(address, json=body, headers=headers)
+            if response.status_code != 200:
+                charge.cancel()
         try:
             answer = response.json()
         except (ValueError, RecursionError):

@@ -7,16 +7,29 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 from rusbeir.errors import BadInput, missing_extra, option
-from rusbeir.jobs import THOUGHTS, Answer, Limits, Llm, Rejected, Usage, read_object, read_prompts
+from rusbeir.jobs import (
+    PRICES,
+    THOUGHTS,
+    Answer,
+    Limits,
+    Llm,
+    Meter,
+    Price,
+    Rejected,
+    Usage,
+    list_missing_prices,
+    read_object,
+    read_prompts,
+)
 from rusbeir.languages import english_name
 from rusbeir.text import shorten
 from rusbeir.translation.backends.common import PerLoop, ask_sendable, judge_answer, one_by_one
 from rusbeir.translation.backends.registry import preset
 from rusbeir.translation.checks.checks import CHECKS, FAILURES, failure
-from rusbeir.translation.translator import Capacity, Failure, Outcome, Segment
+from rusbeir.translation.translator import Capacity, Failure, Outcome, Segment, Tokens
 
 Judge: TypeAlias = Callable[[Segment], Failure | None]
 """What is wrong with an answer; None where it may be a translation."""
@@ -32,6 +45,7 @@ SCHEMA: Mapping[str, Any] = {
 _INPUT_TOKENS_PER_CHAR = 0.25
 _OUTPUT_TOKENS_PER_CHAR = 0.5
 _PROMPT_TOKENS_PER_CHAR = 0.5
+_ANSWER_FRAME_TOKENS = 6
 _SPARE_TOKENS = 2048
 _TOKENS_PER_CHAR = 3
 _MAX_CHARS_PER_TOKEN = 10
@@ -61,14 +75,15 @@ class LlmTranslator:
     """Of the first attempt; each further one adds 1."""
     retry_temperature: float = 0.3
     """Of all attempts but the first, which has 0: with 0 another seed would change nothing."""
-    input_price: float = 0.0
-    """Money per million tokens sent."""
-    output_price: float = 0.0
-    """Money per million tokens answered."""
+    input_price: float | None = None
+    """USD per million tokens sent; None where it is not known."""
+    output_price: float | None = None
+    """USD per million tokens answered; None where it is not known."""
     limits: Limits = field(default_factory=lambda: preset("llm").limits)
     judge: Judge = field(default=judge, repr=False)
     usage: Usage = field(default_factory=Usage, compare=False)
     """Answers and tokens so far, of all attempts."""
+    meter: Meter = field(default_factory=Meter, repr=False, compare=False)
     schema: ClassVar[Mapping[str, Any] | None] = SCHEMA
     """Of an answer; None for plain text."""
     _clients: PerLoop[Llm] = field(default_factory=PerLoop, init=False, repr=False, compare=False)
@@ -83,14 +98,39 @@ class LlmTranslator:
     def capacity(self) -> Capacity:
         """The row's, with the cost that the prices give for English into a language of middling tokens."""
         row = preset("llm").capacity
-        prompt = _PROMPT_TOKENS_PER_CHAR * self.input_price
-        text = _INPUT_TOKENS_PER_CHAR * self.input_price + _OUTPUT_TOKENS_PER_CHAR * self.output_price
-        return replace(row, cost_per_million_chars=round(prompt + text, 6))
+        tokens = Tokens(
+            round((_PROMPT_TOKENS_PER_CHAR + _INPUT_TOKENS_PER_CHAR) * 1e6), round(_OUTPUT_TOKENS_PER_CHAR * 1e6)
+        )
+        return replace(row, cost_per_million_chars=round(self.price_tokens(tokens), 6))
+
+    @property
+    def price(self) -> Price:
+        """The prices, a missing one as 0."""
+        return Price(self.input_price or 0.0, self.output_price or 0.0)
+
+    @property
+    def missing_prices(self) -> tuple[str, ...]:
+        """The names of the options with a price that are not given."""
+        return list_missing_prices([name for name in PRICES if getattr(self, name) is not None])
+
+    def estimate_tokens(self, texts: int, chars: int, source: str, target: str) -> Tokens:
+        """What so many texts of so many characters together come to, with a prompt each, if no answer is repeated."""
+        prompt = sum(len(message["content"]) for message in self.write_messages("", source, target))
+        received = chars * _OUTPUT_TOKENS_PER_CHAR + texts * (_ANSWER_FRAME_TOKENS if self.schema else 0)
+        return Tokens(round((texts * prompt + chars) * _INPUT_TOKENS_PER_CHAR), round(received))
+
+    def price_tokens(self, tokens: Tokens) -> float:
+        """USD for so many tokens, by the prices that are given."""
+        return self.price.of(*tokens)
 
     @property
     def spent(self) -> float:
         """The cost of all answers so far."""
-        return (self.usage.input_tokens * self.input_price + self.usage.output_tokens * self.output_price) / 1e6
+        return self.price.of(self.usage.input_tokens, self.usage.output_tokens)
+
+    def with_meter(self, meter: Meter) -> Self:
+        """The translator, which reserves each request at the meter before it sends it."""
+        return replace(self, meter=meter)
 
     def check(self, source: str, target: str) -> None:
         """BadInput without a model, an endpoint or a key; MissingExtra without the package openai.
@@ -135,12 +175,14 @@ class LlmTranslator:
 
     def _open(self) -> Llm:
         timeout = self.limits.timeout_seconds / self.attempts
-        return replace(Llm.from_environment(self.llm, timeout_seconds=timeout), usage=self.usage)
+        llm = Llm.from_environment(self.llm, timeout_seconds=timeout, price=self.price)
+        return replace(llm, usage=self.usage, meter=self.meter)
 
     async def _ask(self, client: Llm, text: str, source: str, target: str) -> Outcome:
         messages = self.write_messages(text, source, target)
         outcome: Outcome = ""
         for attempt in range(self.attempts):
+            self.meter.repeats += attempt > 0
             try:
                 answer = await client.chat(
                     messages,

@@ -11,7 +11,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 
-from rusbeir.errors import BadInput, unknown
+from rusbeir.errors import BadInput, UnknownName, option, unknown
 from rusbeir.jobs import Limits
 from rusbeir.storage import data_folder
 from rusbeir.translation.backends.common import Codes
@@ -37,7 +37,9 @@ GROUP = "rusbeir.translators"
 """The entry points by which an installed package adds translators."""
 _LIMITS = frozenset(field.name for field in fields(Limits))
 _PAIR = frozenset({"source", "target"})
-_SET_HERE = frozenset({"name", "function", "path", "limits", "capacity", "judge", "usage", "description", "code"})
+_SET_HERE = frozenset(
+    {"name", "function", "path", "limits", "capacity", "judge", "usage", "meter", "description", "code"}
+)
 
 
 class TranslatorOptions(TypedDict, total=False):
@@ -140,7 +142,9 @@ def _find(name: str) -> Callable[..., Translator]:
     elif found := tuple(entry_points(group=GROUP, name=name)):
         entry = found[0]
     else:
-        raise unknown("translator", name, [*names(), f"{PREFIX}module.function"])
+        listed = unknown("translator", name, [*names(), f"{PREFIX}module.function"])
+        model = f"{option('translator', 'llm')} {option('llm', name)}"
+        raise UnknownName(f"{listed} A language model is asked with {model}.")
     try:
         thing = entry.load()
     except ImportError as error:

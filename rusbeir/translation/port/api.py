@@ -113,7 +113,7 @@ def port(
     material = source if sample is None else replace(source, dataset=sample_documents(source.dataset, sample, seed))
     if translator is None:
         translator = ",".join(read_translator_names(Path(out)))
-    given = make_entries(translator, card.language, to, options)
+    given = make_entries(translator, card.language, to, options, budget_cost=budget_cost)
     terms = read_glossary(glossary) if isinstance(glossary, str | Path) else glossary
     settings = {
         "fields": ",".join(source.fields),
@@ -137,7 +137,7 @@ def port(
         retry = Retry(path=Path(retry_segments), entries=given) if retry_segments is not None else None
         # The translators of a retry are asked for its segments alone.
         more, asked = (retry_failed, given) if retry is None else (True, ())
-        opened = open_port_folder(Path(out), meta, asked, more=more, formerly=fingerprints.values())
+        opened = open_port_folder(Path(out), meta, asked, more=more, formerly=fingerprints.values(), tell=tell)
         journal, chain = stack.enter_context(opened)
         if isinstance(dataset, Path) or (isinstance(dataset, str) and not find_entry(dataset)):
             write_source_path(Path(out), Path(dataset))
@@ -182,10 +182,10 @@ def translate_texts(
     what port raises for the translators and where the service or a budget stops the work; a single text without a
     translation raises nothing.
     """
-    given = make_entries(translator, source, target, options)
+    given = make_entries(translator, source, target, options, budget_cost=budget_cost)
     with (
         _place(on, given, translator, source, target, options) as placed,
-        open_port_folder(out, {"from": source, "to": target}, placed, more=False) as (journal, chain),
+        open_port_folder(out, {"from": source, "to": target}, placed, more=False, tell=tell) as (journal, chain),
     ):
         plan = Plan(language=source, glossary=None, entries=chain)
         journal.add(plan.tasks(texts, plan.steps[0]))

@@ -15,13 +15,14 @@ from typing import NamedTuple, Unpack
 import numpy as np
 
 from rusbeir.datasets.corpus import hash_id
+from rusbeir.jobs import describe_time, estimate_seconds
 from rusbeir.translation.backends import TranslatorOptions
 from rusbeir.translation.port.api import PROGRESS_EVERY
 from rusbeir.translation.port.fields import FIELDS, Material, load_material, sample_documents
 from rusbeir.translation.port.plan import Plan, TranslatorEntry, Translators, make_entries
 from rusbeir.translation.port.runner import run_to_end
 from rusbeir.translation.segments.glossary import Glossary, read_glossary
-from rusbeir.translation.translator import ChecksPair, Closes
+from rusbeir.translation.translator import ChecksPair, Closes, PaidByToken
 from rusbeir.types import Dataset, Progress, silent
 
 WARM_TEXTS = 5
@@ -52,11 +53,27 @@ class Estimate:
     seconds: float | None
     """By the requests a second that are allowed, or timed on the first texts; None where nothing is known."""
     cost: float
-    """USD."""
+    """USD; 0 where the price is not known."""
+    input_tokens: int | None = None
+    """What a language model receives, with its prompts, if no answer is repeated; None for other translators."""
+    output_tokens: int | None = None
+    missing_options: tuple[str, ...] = ()
+    """Options without which the price is not known."""
+    assumption: str = ""
+    """What the time depends on, in one sentence, where it was not measured; "" otherwise."""
 
 
-def estimate(volume: Volume, entry: TranslatorEntry, chars_per_second: float | None = None) -> Estimate:
+def estimate(
+    volume: Volume,
+    entry: TranslatorEntry,
+    chars_per_second: float | None = None,
+    *,
+    source: str = "en",
+    target: str = "en",
+) -> Estimate:
     """What a volume costs with a translator, and how long it takes at its limits, or at that speed where none is given.
+
+    A language model is asked in the languages source and target.
 
     >>> from rusbeir.translation.backends import make
     >>> google = TranslatorEntry.of(*make("google-cloud"))
@@ -71,13 +88,26 @@ def estimate(volume: Volume, entry: TranslatorEntry, chars_per_second: float | N
         seconds = volume.chars / chars_per_second
     elif limits is not None and limits.requests_per_second:
         seconds = requests / limits.requests_per_second
-    return Estimate(
+    whole = Estimate(
         translator=entry.name,
         sends=entry.sends,
         volume=volume,
         requests=requests,
         seconds=seconds,
         cost=volume.chars * capacity.cost_per_million_chars / 1e6,
+    )
+    model = entry.translator
+    if not isinstance(model, PaidByToken):
+        return whole
+    tokens = model.estimate_tokens(volume.unique, volume.chars, source, target)
+    return replace(
+        whole,
+        seconds=estimate_seconds(requests, tokens.output, model.limits),
+        cost=0.0 if model.missing_prices else model.price_tokens(tokens),
+        input_tokens=tokens.input,
+        output_tokens=tokens.output,
+        missing_options=model.missing_prices,
+        assumption=describe_time(model.limits),
     )
 
 
@@ -98,7 +128,7 @@ def estimates(
         plan = Plan(language=material.dataset.card.language, glossary=glossary, entries=(entry,))
         volume, first = _measured(material, plan, progress)
         speed = _chars_per_second(entry, first, plan.language, target) if entry.local and first else None
-        found.append(estimate(volume, entry, speed))
+        found.append(estimate(volume, entry, speed, source=plan.language, target=target))
     return found
 
 

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rusbeir.datasets.formats.files import open_file
@@ -49,18 +49,19 @@ def open_port_folder(
     *,
     more: bool,
     formerly: Collection[str] = (),
+    tell: Callable[[str], None] = lambda line: None,
 ) -> Iterator[tuple[Journal, tuple[TranslatorEntry, ...]]]:
     """Open the journal of a port by these translators into out; also yields the translators that continue it.
 
-    A journal of other translators is set aside, and found again when they come back. With more, the given ones
-    continue where the journal's own have failed. A journal of an earlier version is known by one of the fingerprints in
-    formerly. Raises BadInput where out contains something else than a port, a port of something else, or a symbolic
-    link, and BackendError while another process uses it.
+    A journal of other translators is set aside, which tell is told, and found again when they come back. With more, the
+    given ones continue where the journal's own have failed. A journal of an earlier version is known by one of the
+    fingerprints in formerly. Raises BadInput where out contains something else than a port, a port of something else,
+    or a symbolic link, and BackendError while another process uses it.
     """
     with hold_folder(out, more=more):
         if any(_WORKING.fullmatch(path.name) for path in out.iterdir()):
             _gather(out, meta, formerly)
-        with _open_journal(out / WORK, meta, given, more=more) as (journal, chain):
+        with _open_journal(out / WORK, meta, given, more=more, tell=tell) as (journal, chain):
             journal.set_meta({TRANSLATORS: dump_entries(chain)})
             yield journal, chain
 
@@ -102,7 +103,12 @@ def _gather(out: Path, meta: Mapping[str, str], formerly: Collection[str]) -> No
 
 @contextlib.contextmanager
 def _open_journal(
-    work: Path, meta: Mapping[str, str], given: Sequence[TranslatorEntry], *, more: bool
+    work: Path,
+    meta: Mapping[str, str],
+    given: Sequence[TranslatorEntry],
+    *,
+    more: bool,
+    tell: Callable[[str], None],
 ) -> Iterator[tuple[Journal, tuple[TranslatorEntry, ...]]]:
     """Open the journal that these translators continue, after moving it into its place, or a new one."""
     place = work / JOURNAL
@@ -120,6 +126,7 @@ def _open_journal(
             if chain is not None:
                 yield journal, chain
                 return
+            _tell_set_aside(journal, stored, tell)
         digest = hashlib.sha256("\n".join(entry.signature for entry in stored).encode()).hexdigest()[:8]
         _move(work, "", f"-{digest}")
     chain = None
@@ -131,6 +138,22 @@ def _open_journal(
             break
     with Journal.open(place, meta) as journal:
         yield journal, chain or tuple(given)
+
+
+def _tell_set_aside(journal: Journal, stored: Sequence[TranslatorEntry], tell: Callable[[str], None]) -> None:
+    """Say how many answers are paid for and not used by the translators of this run."""
+    for entry in stored:
+        ((n_answers,),) = journal.read(
+            "SELECT count(*) FROM standing JOIN worker ON worker.number = standing.worker "
+            "WHERE signature = ? AND state = 'done'",
+            (entry.signature,),
+        )
+        if n_answers:
+            tell(
+                f"{n_answers:,} answers of {entry.signature} are set aside: this run asks another translator for all "
+                f"texts. They come back with that translator; {option('retry_failed', True)} keeps them and asks the "
+                "new one only for what they lack."
+            )
 
 
 def read_translator_names(out: Path) -> list[str]:

@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 import orjson
 
-from rusbeir.errors import BadInput
-from rusbeir.jobs import Journal, Task, TaskQueue, task_key
+from rusbeir.errors import BadInput, option
+from rusbeir.jobs import Journal, Task, TaskQueue, ask_for_prices, refuse_unpriced, task_key
 from rusbeir.languages import parse_target_language
 from rusbeir.processes import in_order
 from rusbeir.text import batched
@@ -23,7 +23,15 @@ from rusbeir.translation.backends.python import PREFIX
 from rusbeir.translation.backends.registry import TranslatorOptions, find_preset, make
 from rusbeir.translation.segments.glossary import Glossary
 from rusbeir.translation.segments.segment import Cutter, Piece, join
-from rusbeir.translation.translator import Capacity, ChecksPair, Discloses, Named, Translator
+from rusbeir.translation.translator import (
+    Capacity,
+    ChecksPair,
+    CountsCost,
+    Discloses,
+    Named,
+    PaidByToken,
+    Translator,
+)
 
 PAGE_TEXTS = 500
 CUT_CHARS = 1 << 18
@@ -79,6 +87,18 @@ class TranslatorEntry:
     def trusted(self) -> bool:
         """Whether people made its answers, as in a translation memory: what looks wrong in them is only flagged."""
         return self.capacity.mask == "none"
+
+    @property
+    def price_remedy(self) -> str:
+        """What to do where its price is not known; "" where it is, or where nothing is to be paid."""
+        translator = self.translator
+        if isinstance(translator, PaidByToken):
+            return ask_for_prices(translator.missing_prices)
+        silent = isinstance(translator, Discloses) and not translator.sends
+        priced = self.capacity.cost_per_million_chars or isinstance(translator, CountsCost)
+        if translator is None or self.local or self.trusted or silent or priced:
+            return ""
+        return f"it has none that is known; give {option('budget_chars', 'N')} instead"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,8 +303,12 @@ def make_entries(
     options: TranslatorOptions,
     *,
     checked: bool = True,
+    budget_cost: float | None = None,
 ) -> tuple[TranslatorEntry, ...]:
-    """The translators, in order, with the names that messages and the journal use; checked: ready for that pair."""
+    """The translators, in order, with the names that messages and the journal use; checked: ready for that pair.
+
+    Raises BadInput for a budget of money where the price of one is not known.
+    """
     parse_target_language(target, source)
     if isinstance(translator, str):
         names = [name.strip() for name in translator.split(",")]
@@ -301,6 +325,9 @@ def make_entries(
     entries = tuple(TranslatorEntry.of(one, name) for one, name in zip(made, names, strict=True))
     if not entries or len({entry.signature for entry in entries}) < len(entries):
         raise BadInput("translator= must contain at least one translator, and each only once.")
+    if budget_cost is not None:
+        for entry in entries:
+            refuse_unpriced(budget_cost, entry.name, entry.price_remedy)
     return entries
 
 

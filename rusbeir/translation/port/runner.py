@@ -12,7 +12,20 @@ from typing import Any, TypeAlias, TypeVar
 
 from rusbeir import __version__
 from rusbeir.errors import BackendError, RusbeirError
-from rusbeir.jobs import Attempt, Budget, Exhausted, Journal, Size, Task, Throttle
+from rusbeir.jobs import (
+    Attempt,
+    Budget,
+    BudgetReached,
+    BudgetTooSmall,
+    Exhausted,
+    Journal,
+    Meter,
+    Size,
+    Task,
+    Throttle,
+    UselessAnswers,
+    ask_for_prices,
+)
 from rusbeir.processes import Crew
 from rusbeir.text import batched
 from rusbeir.translation.checks.checks import Answer, Asked, Finisher
@@ -25,7 +38,9 @@ from rusbeir.translation.translator import (
     CountsCost,
     Failure,
     JudgesAnswers,
+    Metered,
     Outcome,
+    PaidByToken,
     Translator,
 )
 from rusbeir.types import Progress
@@ -37,6 +52,8 @@ Tell: TypeAlias = Callable[[str], None]
 
 MAX_ATTEMPTS = 5
 """At one text in one run, while its failures say that asking again may help."""
+_NO_ANSWER = frozenset({"no-entry", "rate-limited", "server", "timeout"})
+"""Failures that are no answers of a model or a service."""
 
 
 @dataclass(kw_only=True)
@@ -48,14 +65,16 @@ class Runner:
     target: str
     journal: Journal
     glossary: Glossary | None
-    budget: Budget
     progress: Progress
     throttle: Throttle
+    meter: Meter
+    """Of the translator, too, where that is Metered."""
     crew: Crew = field(default_factory=Crew, init=False)
     _stopped: RusbeirError | None = field(default=None, init=False)
     """Why nothing more is asked: the circuit breaker, the budget, or an error that would come back each time."""
     _spent: float = field(default=0.0, init=False)
     """USD so far, by the translator's own count."""
+    _useless: UselessAnswers = field(default_factory=UselessAnswers, init=False)
 
     async def run(self, step: CascadeStep, size: Size) -> None:
         """Do what is pending of a step. Raises what stopped the translator; all answers are in the journal then."""
@@ -105,12 +124,23 @@ class Runner:
                     text, flags = answer
                     rows.append(Attempt(task.key, worker, "done", result=text, flags=flags, seconds=seconds))
             self.journal.record(rows)
+            if step.entry.sends:
+                self._note_useless(step.entry.name, rows)
             if self._stopped is not None:
                 raise self._stopped
             if not again:
                 break
             tasks = again
         return count
+
+    def _note_useless(self, name: str, rows: Sequence[Attempt]) -> None:
+        """Stop where too many texts in a row were answered and have no translation."""
+        for row in rows:
+            if row.state != "retry" and row.error.partition(":")[0] not in _NO_ANSWER:
+                try:
+                    self._useless.note(row.state == "done", name, row.error)
+                except BackendError as error:
+                    self._stopped = self._stopped or error
 
     async def _translate(self, texts: Sequence[str], *, trusted: bool) -> list[Answer]:
         """The checked translations of units, with what is protected put back."""
@@ -157,29 +187,32 @@ class Runner:
             return [None] * len(texts)
         chars = sum(map(len, texts))
         cost = chars * self.translator.capacity.cost_per_million_chars / 1e6
-        fits = len(texts) == 1 or self.budget.fits(chars, cost)
         try:
-            if fits:
-                self.budget.reserve(chars, cost)
-                outcomes: Sequence[Outcome] = await self.throttle.run(
-                    lambda: self.translator.translate(texts, self.source, self.target)
-                )
-                if len(outcomes) != len(texts):
-                    raise BackendError(f"The translator returned {len(outcomes)} answers to {len(texts)} texts.")
+            outcomes = await self.throttle.run(lambda: self._send(texts, chars, cost))
+            if len(outcomes) != len(texts):
+                raise BackendError(f"The translator returned {len(outcomes)} answers to {len(texts)} texts.")
+            return list(outcomes)
         except Exhausted as error:
             if len(texts) == 1:
                 return [Failure(error.reason, str(error), retry=False)]
-            fits = False
         except RusbeirError as error:
-            self._stopped = self._stopped or error
-            return [None] * len(texts)
-        if not fits:
-            return [answer for text in texts for answer in await self._request([text])]
-        if isinstance(self.translator, CountsCost):
-            spent = self.translator.spent
-            self.budget.correct(cost=spent - self._spent - cost)
-            self._spent = spent
-        return list(outcomes)
+            if len(texts) == 1 or not isinstance(error, BudgetReached | BudgetTooSmall):
+                self._stopped = self._stopped or error
+                return [None] * len(texts)
+        return [answer for text in texts for answer in await self._request([text])]
+
+    async def _send(self, texts: Sequence[str], chars: int, cost: float) -> Sequence[Outcome]:
+        """The translator's outcomes, within the budget."""
+        if self._stopped is not None:
+            raise self._stopped
+        if isinstance(self.translator, Metered):
+            return await self.translator.translate(texts, self.source, self.target)
+        async with self.meter.request(chars, cost) as charge:
+            outcomes = await self.translator.translate(texts, self.source, self.target)
+            if isinstance(self.translator, CountsCost):
+                charge.cost = self.translator.spent - self._spent
+                self._spent = self.translator.spent
+        return outcomes
 
 
 async def translate_pending(
@@ -195,26 +228,27 @@ async def translate_pending(
             if translator is None or not size.pending:
                 continue
             if signature not in runners:
+                meter = Meter(budget=budget)
                 runners[signature] = Runner(
-                    translator=translator,
+                    translator=translator.with_meter(meter) if isinstance(translator, Metered) else translator,
+                    meter=meter,
                     source=source,
                     target=target,
                     journal=journal,
                     glossary=plan.glossary,
-                    budget=budget,
                     progress=progress,
                     throttle=Throttle(translator.limits),
                 )
             if step.entry.sends:
-                _announce(step.entry, size, tell)
+                _announce(step.entry, size, source, target, tell)
             await runners[signature].run(step, size)
     finally:
         for runner in runners.values():
             if isinstance(runner.translator, Closes):
                 await runner.translator.close()
     return {
-        "requests": sum(runner.throttle.requests for runner in runners.values()),
-        "retries": sum(runner.throttle.retries for runner in runners.values()),
+        "requests": sum(runner.meter.requests for runner in runners.values()),
+        "retries": sum(runner.throttle.retries + runner.meter.repeats for runner in runners.values()),
     }
 
 
@@ -229,11 +263,19 @@ def _hand_on(plan: Plan, journal: Journal, step: CascadeStep) -> None:
     journal.set_meta({name: version})
 
 
-def _announce(entry: TranslatorEntry, size: Size, tell: Tell) -> None:
+def _announce(entry: TranslatorEntry, size: Size, source: str, target: str, tell: Tell) -> None:
     """Tell who receives how much at what price, before it is sent."""
-    price = entry.translator.capacity.cost_per_million_chars if entry.translator else 0.0
-    cost = price * size.pending_chars / 1e6
-    about = f"about {cost:,.2f} USD" if cost >= 0.01 else "less than 0.01 USD" if cost else "no price is known"
+    translator = entry.translator
+    if isinstance(translator, PaidByToken):
+        tokens = translator.estimate_tokens(size.pending, size.pending_chars, source, target)
+        cost = translator.price_tokens(tokens)
+    else:
+        cost = (translator.capacity.cost_per_million_chars if translator else 0.0) * size.pending_chars / 1e6
+    about = f"about {cost:,.2f} USD" if cost >= 0.01 else "less than 0.01 USD"
+    if entry.price_remedy or not cost:
+        about = "no price is known"
+        if isinstance(translator, PaidByToken) and translator.missing_prices:
+            about += f": {ask_for_prices(translator.missing_prices)}"
     tell(f"{entry.name}: {entry.sends} receives {size.pending:,} texts of {size.pending_chars:,} characters; {about}.")
 
 
