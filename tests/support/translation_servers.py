@@ -208,26 +208,39 @@ def cloud_error(code: int, message: str, reason: str) -> str:
     return json.dumps({"error": {"code": code, "message": message, "errors": errors}})
 
 
+_DEEPL_PARAMETERS = {
+    "text", "source_lang", "target_lang", "context", "show_billed_characters", "split_sentences",
+    "preserve_formatting", "formality", "model_type", "glossary_id", "tag_handling", "tag_handling_version",
+    "outline_detection", "enable_beta_languages", "non_splitting_tags", "splitting_tags", "ignore_tags",
+}  # fmt: skip
+"""Those of a request: developers.deepl.com/docs/api-reference/translate/openapi-spec-for-text-translation."""
+
+
 def _deepl(server: TranslationServer, request: Request, fault: str) -> Response:
     if request.headers.get("authorization") != f"DeepL-Auth-Key {DEEPL_KEY}":
         return Response(403, '{"message": "Forbidden"}')
     body = request.json()
+    if not set(body) <= _DEEPL_PARAMETERS:
+        return Response(400, json.dumps({"message": f"Bad request. Unknown: {sorted(set(body) - _DEEPL_PARAMETERS)}"}))
     if body["target_lang"] == "XX":
         return Response(400, '{"message": "Value for \'target_lang\' not supported."}')
     if len(body["text"]) > 50 or len(request.body) > 128 * 1024:
         return Response(413, '{"message": "Request size exceeds limit."}')
     if fault == "refused":
         return Response(529, '{"message": "Too many requests. High load on the server."}')
+    # An account of before December 2025 has v1 unless the request names a version.
+    version = body.get("tag_handling_version", "v1")
     try:
-        for text in body["text"] if body.get("tag_handling") == "xml" else []:
+        for text in body["text"] if body.get("tag_handling") == "xml" and version == "v2" else []:
             ElementTree.fromstring(f"<a>{text}</a>")
     except ElementTree.ParseError:
-        return Response(400, '{"message": "Tag handling parsing failed, please check input."}')
+        return Response(400, '{"Message": "Tag handling parsing failed, please check input."}')
     rows = [
         {
             "detected_source_language": body.get("source_lang", "EN"),
             "text": "" if fault == "empty" else server.translate(text),
             "billed_characters": len(text),
+            "tag_handling_version": version,
         }
         for text in body["text"]
     ]

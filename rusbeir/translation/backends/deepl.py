@@ -1,16 +1,14 @@
-"""DeepL, through its official package."""
+"""DeepL over its REST interface."""
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from rusbeir.errors import BackendError, BadInput, require
-from rusbeir.jobs import Limits, Transient, bound_answers
+from rusbeir.jobs import Limits, Meter, Transient, bound_answers
 from rusbeir.text import shorten
 from rusbeir.translation.backends import common
 from rusbeir.translation.backends.common import PerLoop, ask_sendable, judge_answers, read_key
@@ -19,6 +17,18 @@ from rusbeir.translation.translator import Capacity, Failure, Outcome
 
 KEY = "DEEPL_AUTH_KEY"
 _EXTRA = ("The translator deepl", "deepl")
+_SERVER, _FREE_SERVER = "https://api.deepl.com", "https://api-free.deepl.com"
+_FREE_ENDING = ":fx"
+"""The end of the keys of free accounts."""
+# The version of tag handling is named: its default depends on when an account first used tags.
+_SETTINGS: Mapping[str, Any] = {
+    "tag_handling": "xml",
+    "tag_handling_version": "v2",
+    "non_splitting_tags": ["x"],
+    "split_sentences": "nonewlines",
+    "preserve_formatting": True,
+}
+_QUOTA_EXCEEDED = 456
 # Not allowed in XML in any form.
 _ILLEGAL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
@@ -32,20 +42,25 @@ class DeepL:
     """Another server than the key's own; for tests."""
     limits: Limits = field(default_factory=lambda: preset("deepl").limits)
     capacity: Capacity = field(default_factory=lambda: preset("deepl").capacity)
+    meter: Meter = field(default_factory=Meter, repr=False, compare=False)
     _clients: PerLoop[Any] = field(default_factory=PerLoop, init=False, repr=False, compare=False)
 
     @property
     def signature(self) -> str:
-        return "deepl|api:v2|tags:xml|split:nonewlines"
+        tags = f"{_SETTINGS['tag_handling']}-{_SETTINGS['tag_handling_version']}"
+        return f"deepl|api:v2|tags:{tags}|split:{_SETTINGS['split_sentences']}"
 
     def check(self, source: str, target: str) -> None:
-        """BadInput for a language that DeepL has not and without a key, MissingExtra without the package deepl."""
+        """BadInput for a language that DeepL has not and without a key, MissingExtra without the package httpx."""
         if self.endpoint:
             common.address(self.endpoint, "The translator deepl's endpoint")
         _codes(source, target)
-        require("deepl", *_EXTRA)
         require("httpx", *_EXTRA)
         _key()
+
+    def with_meter(self, meter: Meter) -> Self:
+        """The translator, which reserves each request at the meter before it sends it."""
+        return replace(self, meter=meter)
 
     async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
         """One outcome a text, all in one request."""
@@ -58,80 +73,60 @@ class DeepL:
             await client.aclose()
 
     async def _ask(self, texts: list[str], codes: tuple[str, str]) -> list[Outcome]:
-        deepl, httpx = require("deepl", *_EXTRA), require("httpx", *_EXTRA)
-        translator = deepl.Translator(_key(), server_url=self.endpoint or None, send_platform_info=False)
-        translator.close()
-        exchange = translator._client = _Exchange()
-        translate = partial(
-            translator.translate_text,
-            [_ILLEGAL.sub(" ", text) for text in texts],
-            source_lang=codes[0],
-            target_lang=codes[1],
-            tag_handling="xml",
-            non_splitting_tags=["x"],
-            split_sentences=deepl.SplitSentences.NO_NEWLINES,
-            preserve_formatting=True,
-        )
-        with contextlib.suppress(_Unanswered):
-            translate()
-        seconds = self.limits.timeout_seconds
+        httpx = require("httpx", *_EXTRA)
+        key, seconds = _key(), self.limits.timeout_seconds
         client = self._clients.get(lambda: bound_answers(httpx.AsyncClient(timeout=seconds)))
-        with common.reporting_failures(httpx, "DeepL", seconds):
-            response = await client.request(**exchange.request)
-        if (failed := common.transient(response.status_code, response.reason_phrase, response.headers)) is not None:
-            raise failed
-        exchange.answer = (response.status_code, response.text)
-        try:
-            rows = translate()
-        except deepl.QuotaExceededException:
-            raise BackendError(
-                "DeepL's quota for this billing period is used up. Everything finished is saved; resume with "
-                "another translator or next month."
-            ) from None
-        except deepl.AuthorizationException:
-            raise BadInput(f"DeepL does not accept the key in {KEY}.") from None
-        except deepl.DeepLException as error:
-            failure = self._refused(error)
+        server = self.endpoint.rstrip("/") or (_FREE_SERVER if key.endswith(_FREE_ENDING) else _SERVER)
+        body = {
+            "text": [_ILLEGAL.sub(" ", text) for text in texts],
+            "source_lang": codes[0],
+            "target_lang": codes[1],
+            **_SETTINGS,
+        }
+        async with common.charging(self.meter, texts, self.capacity) as charge:
+            with common.reporting_failures(httpx, "DeepL", seconds):
+                response = await client.post(
+                    f"{server}/v2/translate", json=body, headers={"Authorization": f"DeepL-Auth-Key {key}"}
+                )
+            if response.status_code != 200:
+                charge.cancel()
+        if response.status_code != 200:
+            failure = _read_refusal(response, key)
             if len(texts) == 1:
                 return [failure]
             # Which of the texts it is that DeepL cannot read, only asking for fewer tells.
             middle = len(texts) // 2
             return [*await self._ask(texts[:middle], codes), *await self._ask(texts[middle:], codes)]
-        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        try:
+            rows = response.json()["translations"]
+            return judge_answers(texts, [row["text"] for row in rows])
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
             raise Transient("malformed", detail=shorten(f"the answer is not what DeepL sends: {error}")) from None
-        return judge_answers(texts, [row.text for row in rows])
-
-    def _refused(self, error: Any) -> Failure:
-        """The failure of a text that DeepL will not translate; raises for what has nothing to do with the texts."""
-        status = error.http_status_code or 0
-        said = shorten(str(error).replace(_key(), "[key]"))
-        if "_lang" in said:
-            raise BadInput(f"DeepL does not support this pair of languages: {said}")
-        reason = "too-long" if status in common.TOO_LONG else "unsupported"
-        return Failure(reason, said, False)
 
 
-class _Unanswered(Exception):
-    """The request is known, and has no answer yet."""
-
-
-@dataclass
-class _Exchange:
-    """Takes the place of the package's HTTP client, which reads on when nobody waits any more, however long the answer.
-
-    It keeps the first request, for which it has no answer, and answers the next one, which is the same.
-    """
-
-    request: dict[str, Any] = field(default_factory=dict)
-    answer: tuple[int, str] | None = None
-
-    def request_with_backoff(self, method: str, url: str, *, headers: Any, json: Any = None, **_: Any) -> Any:
-        self.request = {"method": method, "url": url, "headers": headers, "json": json}
-        if self.answer is None:
-            raise _Unanswered
-        return self.answer
-
-    def close(self) -> None: ...
+def _read_refusal(response: Any, key: str) -> Failure:
+    """The failure of a text that DeepL will not translate; raises for what has nothing to do with the texts."""
+    status = int(response.status_code)
+    if (failed := common.transient(status, response.reason_phrase, response.headers)) is not None:
+        raise failed
+    if status == _QUOTA_EXCEEDED:
+        raise BackendError(
+            "DeepL's quota for this billing period is used up. Everything finished is saved; resume with "
+            "another translator or next month."
+        )
+    if status in {401, 403}:
+        raise BadInput(f"DeepL does not accept the key in {KEY}.")
+    try:
+        answer = response.json()
+    except (ValueError, RecursionError):
+        answer = None
+    # Errors of tag handling have a capital letter.
+    words = {str(name).lower(): value for name, value in answer.items()} if isinstance(answer, Mapping) else {}
+    said = " ".join(str(words[name]) for name in ("message", "detail") if name in words) or response.reason_phrase
+    said = shorten(f"{status} {said}".replace(key, "[key]"))
+    if "_lang" in said:
+        raise BadInput(f"DeepL does not support this pair of languages: {said}")
+    return Failure("too-long" if status in common.TOO_LONG else "unsupported", said, False)
 
 
 def _codes(source: str, target: str) -> tuple[str, str]:

@@ -85,7 +85,7 @@ def test_what_is_missing_is_said_before_anything_is_sent(name, options, unset, m
     [
         ("google", {}, "googletrans", "google"),
         ("google-cloud", {}, "httpx", "google-cloud"),
-        ("deepl", {}, "deepl", "deepl"),
+        ("deepl", {}, "httpx", "deepl"),
         ("nllb", {"source": "en", "target": "ru"}, "ctranslate2", "mt"),
     ],
 )

@@ -9,8 +9,8 @@ import subprocess
 import pytest
 
 from rusbeir.errors import BackendError, BadInput
-from rusbeir.jobs import Transient
-from rusbeir.translation.translator import Failure
+from rusbeir.jobs import Budget, Journal, Meter, Transient
+from rusbeir.translation.translator import Failure, Metered
 from tests.support import translation_servers as servers
 from tests.support.asking import ask, make_one
 
@@ -85,7 +85,7 @@ def test_no_connection_is_worth_another_try():
     for name in ("google", "google-cloud", "deepl"):
         with pytest.raises(Transient) as raised:
             ask(make_one(name, endpoint="http://127.0.0.1:9"), "A cat.")
-        assert raised.value.reason == "server"
+        assert (raised.value.reason, raised.value.billed) == ("server", False)
 
 
 def test_google_itself_is_asked_by_default(monkeypatch):
@@ -102,7 +102,10 @@ def test_tags_come_through_and_languages_are_named(name, server):
     (request,) = server.seen
     body = request.json()
     if name == "deepl":
-        assert (body["source_lang"], body["target_lang"], body["tag_handling"]) == ("EN", "PT-BR", "xml")
+        assert (body["source_lang"], body["target_lang"]) == ("EN", "PT-BR")
+        # Unnamed, the version would depend on when the account first used tags.
+        assert (body["tag_handling"], body["tag_handling_version"]) == ("xml", "v2")
+        assert "tags:xml-v2" in make_one(name).signature
     else:
         assert (body["source"], body["target"], body["format"]) == ("en", "pt", "html")
         assert outcomes[1] == "Ит ис Том&#39;с."
@@ -115,10 +118,11 @@ def test_tags_come_through_and_languages_are_named(name, server):
         ("deepl", 456, '{"message": "Quota Exceeded"}', BackendError, "DeepL's quota for this billing"),
         ("deepl", 403, "{}", BadInput, "DeepL does not accept the key in DEEPL_AUTH_KEY."),
         ("deepl", 400, '{"message": "Value for \'target_lang\' not supported."}', BadInput, "DeepL does not support"),
+        ("deepl", 401, "not JSON", BadInput, "DeepL does not accept the key in DEEPL_AUTH_KEY."),
         ("deepl", 429, "{}", Transient, "rate-limited"),
         ("deepl", 503, "{}", Transient, "server"),
         ("deepl", 200, '{"translations": [{"text": "x"', Transient, "malformed"),
-        ("deepl", 200, '{"translations": [{"text": "x"}]}', Transient, "malformed"),
+        ("deepl", 200, '{"translations": [{"translation": "x"}]}', Transient, "malformed"),
         ("google-cloud", 403, servers.cloud_error(403, "Daily Limit Exceeded", "dailyLimitExceeded"), BackendError,
          "Google Cloud's quota is used up (Daily Limit Exceeded)"),
         ("google-cloud", 403, servers.cloud_error(403, "User Rate Limit Exceeded", "userRateLimitExceeded"), Transient,
@@ -149,6 +153,41 @@ def test_the_one_text_that_a_service_cannot_read_is_found(name, server):
     outcomes = ask(make_one(name, endpoint=server.url), *"abcde", "bad", "g")
     assert [isinstance(outcome, str) for outcome in outcomes] == [True] * 5 + [False, True]
     assert outcomes[5].reason == "unsupported"
+
+
+@pytest.mark.parametrize("name", ["google", "google-cloud", "deepl", "llm"])
+def test_a_meter_counts_each_request_and_what_was_billed(name, server, tmp_path):
+    """Of four texts one is refused: alone, or in requests of ever fewer texts."""
+    options = {"llm": servers.MODEL} if name == "llm" else {"endpoint": server.url}
+    server.broken = lambda request: (
+        servers.Response(400, servers.cloud_error(400, "Invalid text", "invalid"))
+        if "bad" in request.body.decode() + "".join(request.query.get("q", [])) else None
+    )  # fmt: skip
+    translator = make_one(name, **options)
+    assert isinstance(translator, Metered)
+    with Journal.open(tmp_path / "j.sqlite", {}) as journal:
+        budget = Budget(journal)
+        meter = Meter(budget=budget)
+        outcomes = ask(translator.with_meter(meter), "A cat.", "A dog.", "A bear.", "bad")
+    assert [isinstance(outcome, str) for outcome in outcomes] == [True, True, True, False]
+    assert meter.requests == server.requests == {"google": 4, "google-cloud": 5, "deepl": 5, "llm": 4}[name]
+    prompt = sum(len(part["content"]) for part in translator.write_messages("", "en", "ru")) if name == "llm" else 0
+    assert budget.spent_chars == len("A cat.A dog.A bear.") + 3 * prompt
+    price = translator.capacity.cost_per_million_chars
+    assert budget.spent_cost == pytest.approx(len("A cat.A dog.A bear.") * price / 1e6)
+
+
+@pytest.mark.parametrize("name", ["google", "google-cloud", "deepl", "llm"])
+def test_a_connection_that_breaks_may_have_been_billed(name, server):
+    async def hang_up(writer, response):
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+        writer.close()
+
+    server.send = hang_up
+    options = {"llm": servers.MODEL} if name == "llm" else {"endpoint": server.url}
+    with pytest.raises(Transient) as raised:
+        ask(make_one(name, **options), "A cat.")
+    assert raised.value.billed
 
 
 @pytest.fixture
