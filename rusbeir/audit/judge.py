@@ -58,7 +58,7 @@ PROMPTS = "judge"
 _MAX_TOKENS = 400
 _TIMEOUT_SECONDS = 120.0
 _ANSWER_CHARS = 200
-"""Of an answer with a comment, usually."""
+"""A usual answer, with a comment."""
 
 
 def judge_port(
@@ -142,7 +142,7 @@ def estimate_judgements(
     concurrency: int = 4,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """What judge_port with the same arguments would ask of the model; nothing is sent, no credentials are needed."""
+    """Estimate what judge_port with the same arguments would ask; nothing is sent, no credentials are needed."""
     missing, price = _read_prices(input_price, output_price)
     port = open_port(folder, source=source, progress=progress)
     question = make_question(*port.languages)

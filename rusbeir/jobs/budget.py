@@ -142,7 +142,7 @@ class CharBudget:
 
 
 class Allowance(Protocol):
-    """What both budgets do."""
+    """A budget in which requests are reserved."""
 
     def reserve(self, chars: int, cost: float) -> None:
         """Count a request as spent, before it is sent. Raises BudgetReached where it does not fit."""
@@ -155,7 +155,7 @@ class Allowance(Protocol):
 
 @dataclass(kw_only=True)
 class Charge:
-    """What one request takes, as far as is known."""
+    """The characters and the cost of one request, as far as they are known."""
 
     chars: int
     cost: float
@@ -176,7 +176,7 @@ class Meter:
     budget: Allowance | None = None
     requests: int = 0
     repeats: int = 0
-    """Those that ask again for what an answered request did not bring; the user of the meter counts them."""
+    """Requests that ask again for what an answered one did not bring; the user of the meter counts them."""
     _under_way: set[asyncio.Future[None]] = field(default_factory=set, init=False, repr=False)
 
     @contextlib.asynccontextmanager

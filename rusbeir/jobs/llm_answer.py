@@ -17,7 +17,7 @@ from rusbeir.jobs.throttle import Limits, Transient
 PRICES = ("input_price", "output_price")
 """The options with the prices of a language model, in USD per million tokens."""
 TOKENS_PER_SECOND = 50
-"""What a server is assumed to write for one request, where nothing is known of it."""
+"""The speed at which a server is assumed to answer one request, where nothing is known of it."""
 CHARS_PER_TOKEN = 3
 """An endpoint's tokenizer is unknown; Cyrillic has about three characters to a token."""
 _MAX_TOKENS = 1 << 40
@@ -193,7 +193,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def list_missing_prices(known: Collection[str]) -> tuple[str, ...]:
-    """Those of PRICES that are not known.
+    """The names in PRICES that are not known.
 
     >>> list_missing_prices({"input_price"})
     ('output_price',)
@@ -237,7 +237,7 @@ def estimate_seconds(requests: int, output_tokens: int, limits: Limits) -> float
 
 
 def describe_time(limits: Limits, *, of_verb: bool = False) -> str:
-    """What estimate_seconds assumes."""
+    """A sentence that says what estimate_seconds assumes."""
     if limits.requests_per_second:
         return f"The time is that of {limits.requests_per_second:g} requests a second."
     return (

@@ -49,7 +49,7 @@ class QueriesEstimate:
     missing_options: tuple[str, ...]
     """Options without which the costs are not known."""
     assumption: str
-    """What the time depends on, in one sentence."""
+    """A sentence that says what the time depends on."""
 
 
 def estimate_queries(

@@ -34,7 +34,7 @@ from rusbeir.translation.port.runner import Tell
 from rusbeir.types import Dataset, Doc, Progress, silent
 
 _ANSWER_CHARS = 150
-"""Of a label with its reason, usually."""
+"""A usual answer: a label with its reason."""
 
 
 class Labels(NamedTuple):
@@ -63,7 +63,7 @@ class QualityEstimate:
     missing_options: tuple[str, ...]
     """Options without which the costs are not known."""
     assumption: str
-    """What the time depends on, in one sentence."""
+    """A sentence that says what the time depends on."""
 
 
 def control_quality(

@@ -148,7 +148,7 @@ class Metered(Protocol):
 
 
 class Tokens(NamedTuple):
-    """What texts come to for a language model."""
+    """The number of tokens that a language model is sent, and answers."""
 
     input: int
     output: int
@@ -164,7 +164,7 @@ class PaidByToken(Protocol):
         ...
 
     def estimate_tokens(self, texts: int, chars: int, source: str, target: str) -> Tokens:
-        """What so many texts of so many characters together would come to, with what is sent with each."""
+        """The tokens of so many texts, of so many characters together, with what is sent with each."""
         ...
 
     def price_tokens(self, tokens: Tokens) -> float:

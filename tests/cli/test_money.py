@@ -1,4 +1,4 @@
-"""What a budget bounds, what a summary counts, and where paid work ends, by what a server saw of it."""
+"""Budgets, summaries and the end of paid work, compared with what a server saw."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def model(serve) -> Model:
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """As many texts of a sentence each, and two queries."""
+    """N_DOCS texts of a sentence each, and two queries."""
     docs = [
         {"_id": f"d{n}", "text": f"Water boils in river number {n} and the ice on the mountain melts."}
         for n in range(N_DOCS)

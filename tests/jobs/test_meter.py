@@ -1,4 +1,4 @@
-"""What a request takes from a budget: reserved before it is sent, given back where the server answers with an error."""
+"""Requests take from a budget before they are sent, and give back where the server answers with an error."""
 
 from __future__ import annotations
 

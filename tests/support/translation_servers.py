@@ -213,7 +213,7 @@ _DEEPL_PARAMETERS = {
     "preserve_formatting", "formality", "model_type", "glossary_id", "tag_handling", "tag_handling_version",
     "outline_detection", "enable_beta_languages", "non_splitting_tags", "splitting_tags", "ignore_tags",
 }  # fmt: skip
-"""Those of a request: developers.deepl.com/docs/api-reference/translate/openapi-spec-for-text-translation."""
+"""The parameters of a request: developers.deepl.com/docs/api-reference/translate/openapi-spec-for-text-translation."""
 
 
 def _deepl(server: TranslationServer, request: Request, fault: str) -> Response:

@@ -114,7 +114,7 @@ class LlmTranslator:
         return list_missing_prices([name for name in PRICES if getattr(self, name) is not None])
 
     def estimate_tokens(self, texts: int, chars: int, source: str, target: str) -> Tokens:
-        """What so many texts of so many characters together come to, with a prompt each, if no answer is repeated."""
+        """The tokens of so many texts, of so many characters together, each with its prompt and answered once."""
         prompt = sum(len(message["content"]) for message in self.write_messages("", source, target))
         received = chars * _OUTPUT_TOKENS_PER_CHAR + texts * (_ANSWER_FRAME_TOKENS if self.schema else 0)
         return Tokens(round((texts * prompt + chars) * _INPUT_TOKENS_PER_CHAR), round(received))

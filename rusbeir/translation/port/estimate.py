@@ -55,12 +55,12 @@ class Estimate:
     cost: float
     """USD; 0 where the price is not known."""
     input_tokens: int | None = None
-    """What a language model receives, with its prompts, if no answer is repeated; None for other translators."""
+    """Tokens for a language model, prompts included, if no answer is repeated; None for other translators."""
     output_tokens: int | None = None
     missing_options: tuple[str, ...] = ()
     """Options without which the price is not known."""
     assumption: str = ""
-    """What the time depends on, in one sentence, where it was not measured; "" otherwise."""
+    """A sentence that says what the time depends on, for a language model; "" for other translators."""
 
 
 def estimate(

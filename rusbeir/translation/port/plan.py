@@ -90,7 +90,7 @@ class TranslatorEntry:
 
     @property
     def price_remedy(self) -> str:
-        """What to do where its price is not known; "" where it is, or where nothing is to be paid."""
+        """The remedy where its price is not known; "" where it is, or where nothing is to be paid."""
         translator = self.translator
         if isinstance(translator, PaidByToken):
             return ask_for_prices(translator.missing_prices)

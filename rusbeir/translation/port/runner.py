@@ -68,7 +68,7 @@ class Runner:
     progress: Progress
     throttle: Throttle
     meter: Meter
-    """Of the translator, too, where that is Metered."""
+    """The translator has the same one, where it is Metered."""
     crew: Crew = field(default_factory=Crew, init=False)
     _stopped: RusbeirError | None = field(default=None, init=False)
     """Why nothing more is asked: the circuit breaker, the budget, or an error that would come back each time."""

@@ -157,7 +157,7 @@ def test_the_one_text_that_a_service_cannot_read_is_found(name, server):
 
 @pytest.mark.parametrize("name", ["google", "google-cloud", "deepl", "llm"])
 def test_a_meter_counts_each_request_and_what_was_billed(name, server, tmp_path):
-    """Of four texts one is refused: alone, or in requests of ever fewer texts."""
+    """One text of four is refused: alone, or in requests of ever fewer texts."""
     options = {"llm": servers.MODEL} if name == "llm" else {"endpoint": server.url}
     server.broken = lambda request: (
         servers.Response(400, servers.cloud_error(400, "Invalid text", "invalid"))
