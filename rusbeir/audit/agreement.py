@@ -9,59 +9,53 @@ from pathlib import Path
 from typing import Any
 
 from rusbeir import __version__
-from rusbeir.audit.aligned import QA
-from rusbeir.audit.judge import DIMENSIONS, SCALE, VERDICTS
-from rusbeir.audit.label_agreement import LABELS_KEY, estimate_shares, list_contradicted
+from rusbeir.audit.judge import JUDGE, Scores, read_verdicts
+from rusbeir.audit.label_agreement import estimate_shares, list_contradicted
+from rusbeir.audit.people import read_people
+from rusbeir.audit.port_means import Sample, estimate_port_mean, has_weights, read_sample
 from rusbeir.audit.raters import compare_raters, compute_alpha
-from rusbeir.audit.sheet_files import Form, Sheet, read_sheet
-from rusbeir.audit.sheets import FOLDER, FORMS, KEY
-from rusbeir.datasets.formats.records import read_json, read_jsonl
-from rusbeir.errors import BadInput
+from rusbeir.audit.sheet_files import Form
 
-JUDGE = "judge"
+PEOPLE = "people"
+"""All raters but the judge, in means that are weighted to the port."""
 MAX_DISAGREEMENTS = 50
 _DISAGREEMENT_POINTS = 2
 """The smallest difference between two scores that is listed as a disagreement."""
 
-Scores = Mapping[str, Mapping[str, int]]
-"""item id -> question -> answer."""
-
 
 def agree(sheets: Sequence[str | Path], *, port: str | Path | None = None, seed: int = 0) -> dict[str, Any]:
-    """The agreement of the raters by question, also with a judge where there is one.
+    """The agreement of the raters by question, also with a judge where there is one, and their means for the port.
 
     port is the folder that the sheets were made of: the key of the sheets is read from it, else from the folder of the
-    first sheet. Without a key, repeated texts cannot be recognised and count as further texts. The judge is that of
-    the port, where it is given; of labels it is the model that the key names the labels of, and `shares` and
-    `contradicted` are added (rusbeir.audit.label_agreement). The seed draws the resamples. Raises BadInput for sheets
-    that read_sheet refuses, and where two sheets have no scored text in common.
+    first sheet, and texts that have changed since are left out. Without a key, repeated texts cannot be recognised and
+    count as further texts, and no mean is weighted. The judge is that of the port, where it is given; of labels it is
+    the model that the key names the labels of, and `shares` and `contradicted` are added
+    (rusbeir.audit.label_agreement). The seed draws the resamples. Raises BadInput as rusbeir.audit.people.read_people.
     """
-    key = _read_key(
-        Path(port) / QA / FOLDER / KEY if port is not None else Path(sheets[0]).with_name(KEY), port is not None
-    )
-    twice: dict[str, str] = key.get("duplicates", {})
-    known = [*key["items"], *twice] if key else None
-    read = [read_sheet(path, FORMS, known) for path in sheets]
-    form = read[0].form
-    if differ := [sheet.path for sheet in read if sheet.form != form]:
-        raise BadInput(f"{read[0].path} and {differ[0]} ask different questions. Give sheets of the same sample.")
-    people = _scores_by_rater(read)
-    for (one, first), (other, second) in combinations(people.items(), 2):
-        if not any(first[item].keys() & second[item].keys() for item in first.keys() & second.keys()):
-            raise BadInput(f"{one} and {other} have no scored text in common. Give sheets of the same sample.")
-    again = {name: _repeated(scores, twice) for name, scores in people.items()}
-    people = {name: {item: row for item, row in scores.items() if item not in twice} for name, scores in people.items()}
+    form, key, answers, unanswered, n_changed = read_people(sheets, port)
+    twice: Mapping[str, str] = key.get("duplicates", {})
+    again = {name: _repeated(scores, twice) for name, scores in answers.items()}
+    people = {
+        name: {item: row for item, row in scores.items() if row and item not in twice}
+        for name, scores in answers.items()
+    }
+    items: Mapping[str, Any] = key.get("items", {})
     judge: Scores = {}
+    n_judge_changed = 0
     if "strata" in key:
-        judge = {item: {form.questions[0]: about["label"]} for item, about in key["items"].items()}
+        judge = {item: {form.questions[0]: about["label"]} for item, about in items.items()}
     elif port is not None:
-        judge = read_verdicts(Path(port) / QA / VERDICTS)
+        judge, n_judge_changed = read_verdicts(Path(port))
     raters = {**people, JUDGE: judge} if judge else people
-    topics = {item: about.get("query_id", item) for item, about in key.get("items", {}).items()}
+    topics = {item: about.get("query_id", item) for item, about in items.items()}
     measurement = _Measurement(form, topics, seed)
+    sample = read_sample(items) if has_weights(items) else None
     report = {
         "version": __version__,
         "raters": {name: len(scores) for name, scores in raters.items()},
+        "texts": len({item for scores in people.values() for item in scores}),
+        "changed": {PEOPLE: n_changed, JUDGE: n_judge_changed},
+        "unanswered": unanswered,
         "dimensions": {
             name: {
                 "pairs": [
@@ -72,6 +66,7 @@ def agree(sheets: Sequence[str | Path], *, port: str | Path | None = None, seed:
                 "alpha": measurement.compute_alpha(list(people.values()), name),
                 "alpha_with_judge": measurement.compute_alpha(list(raters.values()), name) if judge else None,
                 "means": {rater: mean for rater, scores in raters.items() if (mean := _mean(scores, name)) is not None},
+                "port": {} if sample is None else _weight(people, judge, name, sample, form),
                 "self": {
                     rater: found
                     for rater, (first, second) in again.items()
@@ -84,9 +79,7 @@ def agree(sheets: Sequence[str | Path], *, port: str | Path | None = None, seed:
     }
     if "strata" not in key:
         return report
-    labels = {
-        rater: {item: row[form.questions[0]] for item, row in scores.items() if row} for rater, scores in people.items()
-    }
+    labels = {rater: {item: row[form.questions[0]] for item, row in scores.items()} for rater, scores in people.items()}
     return {**report, "shares": estimate_shares(labels, key), "contradicted": list_contradicted(labels, key)}
 
 
@@ -120,45 +113,27 @@ class _Measurement:
         return [self.topics.get(item, item) for item in items]
 
 
-def _read_key(path: Path, needed: bool) -> dict[str, Any]:
-    if not path.exists():
-        if needed:
-            raise BadInput(
-                f"{path} does not exist. `rusbeir audit sheet` writes it together with the sheets; give their folder."
-            )
-        return {}
-    remedy = "Restore the file that `rusbeir audit sheet` wrote with the sheets."
-    of_labels = "strata" in read_json(path, {}, remedy)
-    items = LABELS_KEY if of_labels else {"items": {str: {"kind?": str, "id?": str}}}
-    key: dict[str, Any] = read_json(path, {**items, "duplicates?": {str: str}}, remedy)
-    return key
-
-
-def _scores_by_rater(sheets: Sequence[Sheet]) -> dict[str, Scores]:
-    """The scores of each sheet by the name of its file; by its path where two files have the same name."""
-    names = [sheet.name for sheet in sheets]
-    found: dict[str, Scores] = {}
-    for sheet in sheets:
-        name = sheet.name if names.count(sheet.name) == 1 and sheet.name != JUDGE else str(sheet.path)
-        if name in found:
-            raise BadInput(f"{sheet.path} was given twice. Give each sheet once.")
-        found[name] = sheet.scores
-    return found
-
-
 def _repeated(scores: Scores, twice: Mapping[str, str]) -> tuple[Scores, Scores]:
     """A rater's scores of the repeated texts: the first time, and the second time."""
     pairs = [(first, again) for again, first in twice.items() if first in scores and again in scores]
     return {first: scores[first] for first, _ in pairs}, {first: scores[again] for first, again in pairs}
 
 
-def read_verdicts(path: Path) -> Scores:
-    """The scores of `rusbeir audit judge` by item; {} where it has not judged, without texts that have no verdict."""
-    if not path.exists():
-        return {}
-    shape = {"item": str, "scores": ({name: {*SCALE} for name in DIMENSIONS}, None)}
-    rows = read_jsonl(path, shape, "Run `rusbeir audit judge` again; answers that it has are not paid for twice.")
-    return {row["item"]: {name: row["scores"][name] for name in DIMENSIONS} for row in rows if row["scores"]}
+def _weight(
+    people: Mapping[str, Scores], judge: Scores, name: str, sample: Sample, form: Form
+) -> dict[str, dict[str, Any]]:
+    """The means of all people and of the judge, weighted to the port; a text counts by its mean over people."""
+    by_item: dict[str, list[int]] = {}
+    for scores in people.values():
+        for item, row in scores.items():
+            if name in row:
+                by_item.setdefault(item, []).append(row[name])
+    of_people = {item: sum(scores) / len(scores) for item, scores in by_item.items()}
+    of_judge = {item: float(row[name]) for item, row in judge.items() if item in sample.places and name in row}
+    means = {
+        who: estimate_port_mean(scores, sample, form.scale) for who, scores in ((PEOPLE, of_people), (JUDGE, of_judge))
+    }
+    return {who: mean._asdict() for who, mean in means.items() if mean is not None}
 
 
 def _mean(scores: Scores, name: str) -> float | None:

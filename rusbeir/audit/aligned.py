@@ -11,8 +11,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rusbeir.datasets.audited import load_audited
 from rusbeir.datasets.formats.beir import read_card
-from rusbeir.datasets.loading import ALL_SPLITS, load_splits, take_split
+from rusbeir.datasets.loading import load_splits, take_split
 from rusbeir.datasets.registry import find_entry
 from rusbeir.errors import BadInput, UnknownName, option, unknown
 from rusbeir.jobs import Journal
@@ -32,8 +33,6 @@ from rusbeir.translation.port.plan import Plan, read_entries
 from rusbeir.translation.segments.segment import Piece
 from rusbeir.types import Dataset, Doc, Progress, Qrels, silent
 
-QA = "qa"
-"""The folder of a port in which the audit writes."""
 BATCH_RECORDS = 100
 _KIND = itemgetter(0)
 _LINE = re.compile(r"[^\n]+|\n+")
@@ -177,15 +176,14 @@ def open_port(
         raise BadInput(
             f"{folder} is not a port: no card.json in it names a source. Give the source with {option('source')}."
         )
-    # A rewriting has its source in the same folder.
-    views: dict[str, str] = provenance.get("views", {})
-    ported = folder / views["port"] if views else folder
-    port = load_splits(ported, language=language, split=ALL_SPLITS, all_queries=True, progress=progress)
+    port = load_audited(folder, language=language, progress=progress)
     dataset = port.dataset
     if split is None:
         split = "test" if "test" in port.qrels else next(iter(port.qrels))
     elif split not in port.qrels:
         raise unknown("split", split, port.qrels)
+    # A rewriting has its source in the same folder.
+    views: dict[str, str] = provenance.get("views", {})
     place = source or (folder / views["source"] if views else recorded or origin["name"])
     try:
         original = load_splits(

@@ -12,8 +12,9 @@ from typing import Any
 import orjson
 
 from rusbeir import __version__
-from rusbeir.audit.aligned import QA, AlignedPort, open_port
+from rusbeir.audit.aligned import AlignedPort, open_port
 from rusbeir.audit.report import SEGMENTS, read_report
+from rusbeir.datasets.audited import QA
 from rusbeir.datasets.formats.records import read_json, read_jsonl
 from rusbeir.datasets.loading import ALL_SPLITS, load_splits
 from rusbeir.datasets.registry import find_entry

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 
 from rusbeir import __version__
-from rusbeir.audit.aligned import QA, open_port
-from rusbeir.audit.sampling import Item, draw_sample
+from rusbeir.audit.aligned import open_port
+from rusbeir.audit.port_means import estimate_port_mean, read_sample
+from rusbeir.audit.sampling import Item, draw_sample, find_digest
+from rusbeir.datasets.audited import QA, load_audited
+from rusbeir.datasets.formats.records import read_jsonl
 from rusbeir.jobs import (
     CHARS_PER_TOKEN,
     PRICES,
@@ -53,12 +56,24 @@ SCHEMA: Mapping[str, Any] = {
 }
 
 JOURNAL, VERDICTS = "judge.sqlite", "judge.jsonl"
+JUDGE = "judge"
+"""Its name among raters."""
 KIND = "judgement"
 PROMPTS = "judge"
 _MAX_TOKENS = 400
 _TIMEOUT_SECONDS = 120.0
 _ANSWER_CHARS = 200
 """A usual answer, with a comment."""
+_VERDICT = {
+    "item": str,
+    "kind?": str,
+    "id?": str,
+    "digest?": str,
+    "scores": ({name: {*SCALE} for name in DIMENSIONS}, None),
+}
+
+Scores: TypeAlias = Mapping[str, Mapping[str, int]]
+"""item id -> question -> answer."""
 
 
 def judge_port(
@@ -114,8 +129,9 @@ def judge_port(
     verdicts = {item.item_id: json.loads(answers[key]) for item in items if (key := tasks[item.item_id].key) in answers}
     with atomic_file(port.folder / QA / VERDICTS) as file:
         for item in items:
-            row = {"item": item.item_id, "kind": item.kind, "id": item.record_id, "weight": item.weight}
-            file.write(orjson.dumps({**row, "judge": signature, "scores": verdicts.get(item.item_id)}) + b"\n")
+            row: dict[str, Any] = {"item": item.item_id, "kind": item.kind, "id": item.record_id, "digest": item.digest}
+            row |= {"weight": item.weight, "judge": signature, "scores": verdicts.get(item.item_id)}
+            file.write(orjson.dumps(row) + b"\n")
     return {
         "version": __version__,
         "port": port.dataset.card.name,
@@ -179,21 +195,42 @@ def _make_payload(item: Item) -> str:
     return orjson.dumps([item.source, item.translation]).decode()
 
 
-def compute_means(items: Sequence[Item], verdicts: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """The mean of each dimension and of all four, over the sample and weighted to the proportions of the port."""
-    judged = [item for item in items if item.item_id in verdicts]
+def compute_means(items: Sequence[Item], verdicts: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The mean of each dimension and of all four, over the sample and weighted to the proportions of the port.
+
+    interval is that of the weighted mean; None where a single text was judged.
+    """
+    judged = [item.item_id for item in items if item.item_id in verdicts]
     if not judged:
         return {}
-    found: dict[str, dict[str, float]] = {}
-    for name in DIMENSIONS:
-        scores = [verdicts[item.item_id][name] for item in judged]
-        weights = [item.weight for item in judged]
-        found[name] = {
-            "sample": sum(scores) / len(scores),
-            "port": sum(score * weight for score, weight in zip(scores, weights, strict=True)) / sum(weights),
-        }
-    overall = {of: sum(row[of] for row in found.values()) / len(found) for of in ("sample", "port")}
-    return {**found, "overall": overall}
+    sample = read_sample({item.item_id: {"weight": item.weight, **item.stratum._asdict()} for item in items})
+    scores = {name: {item: float(verdicts[item][name]) for item in judged} for name in DIMENSIONS}
+    scores["overall"] = {item: sum(scores[name][item] for name in DIMENSIONS) / len(DIMENSIONS) for item in judged}
+    found: dict[str, dict[str, Any]] = {}
+    for name, of_items in scores.items():
+        mean = sum(of_items.values()) / len(of_items)
+        of_port = estimate_port_mean(of_items, sample, SCALE)
+        interval = of_port.interval if of_port else None
+        found[name] = {"sample": mean, "port": of_port.mean if of_port else mean, "interval": interval}
+    return found
+
+
+def read_verdicts(folder: Path) -> tuple[Scores, int]:
+    """The scores of `rusbeir audit judge` by item, and how many more are of texts that have changed since.
+
+    Texts that have no verdict are left out; there is nothing where it has not judged.
+    """
+    path = folder / QA / VERDICTS
+    if not path.exists():
+        return {}, 0
+    again = "Run `rusbeir audit judge` again; answers that it has are not paid for twice."
+    rows = [row for row in read_jsonl(path, _VERDICT, again) if row["scores"]]
+    if not rows:
+        return {}, 0
+    dataset = load_audited(folder).dataset
+    current = [row for row in rows if row.get("digest") == find_digest(dataset, row)]
+    scores = {row["item"]: {name: row["scores"][name] for name in DIMENSIONS} for row in current}
+    return scores, len(rows) - len(current)
 
 
 def read_verdict(found: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rusbeir.audit.labels import KEEP, LABELS
+from rusbeir.audit.labels import KEEP, LABELS, Slice
 from rusbeir.errors import BadInput
 from rusbeir.evaluation.agreement import estimate_mean
 
@@ -16,7 +16,10 @@ _STRATUM = {"step": str, "kind": str, "label": {*LABELS.scale}}
 LABELS_KEY = {
     "positive": {*LABELS.scale[1:]},
     "strata": [{**_STRATUM, "n": int}],
-    "items": {str: {"id": str, "query_id": str, "doc_id": str, "action": str, **_STRATUM}},
+    "items": {str: {"id": str, "query_id": str, "doc_id": str, "action": str, "digest?": str, **_STRATUM}},
+    "fingerprint": str,
+    "seed": int,
+    **{f"{name}?": str for name in Slice._fields},
 }
 """What the key of a sheet of labels has."""
 _MAX_DECISIONS = 10_000_000

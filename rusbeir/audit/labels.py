@@ -8,9 +8,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rusbeir.audit.aligned import QA
 from rusbeir.audit.sampling import hash_parts, refuse_empty
 from rusbeir.audit.sheet_files import Form, Guide, Line
+from rusbeir.datasets.audited import QA
 from rusbeir.datasets.formats.beir import read_card
 from rusbeir.datasets.formats.records import read_jsonl
 from rusbeir.datasets.loading import ALL_SPLITS, load_splits
@@ -82,11 +82,10 @@ def draw_labels(
     nothing is labelled in that slice, and for texts that are missing.
     """
     refuse_empty(n)
-    labelled = [row for row in _read_decisions(folder, only) if row["label"] is not None]
+    labelled = _read_labelled(folder, only, seed)
     if not labelled:
         chosen = ", ".join(f"{option(name, value)}" for name, value in only._asdict().items() if value)
         raise BadInput(f"{folder / QA / DECISIONS}: no decision has a label" + (f" with {chosen}." if chosen else "."))
-    labelled.sort(key=lambda row: (_stratum(row), hash_parts(seed, row["id"])))
     if len({row["id"] for row in labelled}) < len(labelled):
         raise BadInput(f"{folder / QA / DECISIONS}: the id of a decision is repeated. {_AGAIN}")
     n = min(n, len(labelled))
@@ -99,17 +98,44 @@ def draw_labels(
     positive = rules.get("positive") if isinstance(rules, dict) else None
     key = {
         "decisions": str(card.get("name", folder.name)),
-        "fingerprint": digest(*(f"{row['id']} {row['label']}" for row in labelled)),
+        "fingerprint": _digest_labels(labelled),
         "seed": seed,
         **{name: value for name, value in only._asdict().items() if value},
         "positive": positive if positive in LABELS.scale[1:] else POSITIVE,
         "strata": [{**stratum._asdict(), "n": len(list(rows))} for stratum, rows in groupby(labelled, key=_stratum)],
         "items": {
-            item: {name: row[name] for name in ("id", "step", "kind", "query_id", "doc_id", "label", "action")}
-            for item, row in items.items()
+            item: {
+                **{name: row[name] for name in ("id", "step", "kind", "query_id", "doc_id", "label", "action")},
+                "digest": digest(*pair),
+            }
+            for (item, row), pair in zip(items.items(), texts, strict=True)
         },
     }
     return [Line(item, *pair) for item, pair in zip(items, texts, strict=True)], key
+
+
+def find_unchanged_pairs(folder: Path, key: Mapping[str, Any], progress: Progress = silent) -> list[str]:
+    """The items of a key whose texts are still those of the folder; [] where the model's labels are others.
+
+    Keys of earlier versions do not know the texts, which are then taken to be unchanged.
+    """
+    labelled = _read_labelled(folder, Slice(*(key.get(name) for name in Slice._fields)), key["seed"])
+    if key["fingerprint"] != _digest_labels(labelled):
+        return []
+    items = key["items"]
+    texts = _find_texts(folder, list(items.values()), progress)
+    pairs = zip(items.items(), texts, strict=True)
+    return [item for (item, about), pair in pairs if about.get("digest") in (None, digest(*pair))]
+
+
+def _read_labelled(folder: Path, only: Slice, seed: int) -> list[dict[str, Any]]:
+    """The decisions with a label, by stratum and in an order drawn by the seed."""
+    labelled = [row for row in _read_decisions(folder, only) if row["label"] is not None]
+    return sorted(labelled, key=lambda row: (_stratum(row), hash_parts(seed, row["id"])))
+
+
+def _digest_labels(labelled: Sequence[Mapping[str, Any]]) -> str:
+    return digest(*(f"{row['id']} {row['label']}" for row in labelled))
 
 
 def _stratum(row: Mapping[str, Any]) -> Stratum:

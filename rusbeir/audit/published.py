@@ -16,9 +16,10 @@ from rusbeir.audit.drift import find_drift
 from rusbeir.audit.gates import Gate, list_figures, refuse_unknown
 from rusbeir.audit.integrity import compare_ids, measure_lengths
 from rusbeir.audit.measurement import RecordFile, keep_records
-from rusbeir.audit.report import PAGE, REPORT, SEGMENTS, TEXTS, check_records, write_report
+from rusbeir.audit.report import PAGE, SEGMENTS, TEXTS, check_records, write_report
 from rusbeir.audit.segment_checks import CHECKS, AuditCheck
 from rusbeir.audit.tally import SHOWN
+from rusbeir.datasets.audited import REPORT
 from rusbeir.datasets.formats.beir import read_card
 from rusbeir.datasets.loading import ALL_SPLITS, LoadedSplits, load_splits, split_view
 from rusbeir.datasets.registry import find_entry

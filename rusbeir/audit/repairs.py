@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import orjson
 
 from rusbeir import __version__
-from rusbeir.audit.aligned import QA, AlignedPort, Record, open_port
+from rusbeir.audit.aligned import AlignedPort, Record, open_port
 from rusbeir.audit.attribution import Repairs, attribute
 from rusbeir.audit.published import align
-from rusbeir.audit.report import REPORT, SEGMENTS
+from rusbeir.audit.report import SEGMENTS
 from rusbeir.audit.retrieval_round_trip import BACK, FOLDER, narrow_to_split
 from rusbeir.datasets import load
+from rusbeir.datasets.audited import QA, REPORT
 from rusbeir.datasets.formats.records import read_json, read_jsonl
 from rusbeir.errors import BadInput, option
 from rusbeir.experiment import search

@@ -18,13 +18,14 @@ import orjson
 
 from rusbeir import __version__
 from rusbeir.audit import scores
-from rusbeir.audit.aligned import QA, AlignedPort, open_port
+from rusbeir.audit.aligned import AlignedPort, open_port
 from rusbeir.audit.gates import Gate, apply_gates, list_figures, refuse_unknown
 from rusbeir.audit.measurement import BackTranslations, Measurer, RecordFile, keep_records, measure
 from rusbeir.audit.reference import compare_port, open_reference
 from rusbeir.audit.retrieval_round_trip import RoundTrip, open_round_trip
 from rusbeir.audit.segment_checks import CHECKS, AuditCheck, CheckedTexts, prepare_checks
 from rusbeir.audit.tally import Tally
+from rusbeir.datasets.audited import QA, REPORT
 from rusbeir.datasets.formats.records import read_json
 from rusbeir.errors import BadInput, require
 from rusbeir.storage import atomic_file
@@ -37,7 +38,7 @@ from rusbeir.types import Progress, silent
 if TYPE_CHECKING:
     from rusbeir.cluster import Workers
 
-REPORT, PAGE, TEXTS, SEGMENTS = "report.json", "report.html", "texts.jsonl", "segments.jsonl"
+PAGE, TEXTS, SEGMENTS = "report.html", "texts.jsonl", "segments.jsonl"
 
 
 def check_port(

@@ -13,9 +13,10 @@ from typing import IO, Any
 import numpy as np
 import orjson
 
-from rusbeir.audit.aligned import QA, AlignedPort
+from rusbeir.audit.aligned import AlignedPort
 from rusbeir.audit.measurement import Measured
 from rusbeir.datasets import load
+from rusbeir.datasets.audited import QA
 from rusbeir.datasets.formats.beir import CARD, card_bytes
 from rusbeir.datasets.formats.records import document_line, query_line
 from rusbeir.datasets.loading import take_split

@@ -5,19 +5,24 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from rusbeir.audit.aligned import QA, AlignedPort, Record
+from rusbeir.audit.aligned import AlignedPort, Record
 from rusbeir.audit.report import TEXTS, read_report
+from rusbeir.datasets.audited import QA
 from rusbeir.datasets.formats.records import read_jsonl
 from rusbeir.errors import BadInput
+from rusbeir.text import digest
+from rusbeir.types import Dataset
 
-LENGTHS, DECILES = 4, 10
-"""Texts of each kind are divided into this many equal parts by length and by chrF."""
+PARTS = ((4, 10), (4, 5), (2, 5), (2, 2), (1, 1))
+"""Into how many equal parts texts of each kind are divided by length and by chrF: the finest that the sample fills."""
+MIN_DRAWN = 2
+"""Texts of each stratum, or all where it has fewer, so that every text can be drawn and the spread is known."""
 
 _TEXT = {"kind": {"document", "query"}, "id": str, "chars": int, "flags": [str], "chrF?": float}
 
@@ -27,10 +32,11 @@ class Stratum(NamedTuple):
 
     kind: str
     length: int
-    """From 1, the shortest quarter, to 4."""
+    """From 1, the shortest part, up."""
     decile: int
-    """The decile of chrF, from 1, the lowest, to 10; 0 where the port was not translated back."""
+    """The part by chrF, of ten or fewer, from 1, the lowest, up; 0 where the port was not translated back."""
     flagged: bool
+    """Also False where a small sample does not tell flagged texts from others."""
 
 
 class Item(NamedTuple):
@@ -45,21 +51,21 @@ class Item(NamedTuple):
     stratum: Stratum
     weight: float
     """How many texts of the port it represents."""
+    digest: str
+    """Of its text in the port (`find_digest`)."""
 
 
 def draw_sample(port: AlignedPort, n: int, seed: int) -> list[Item]:
     """n texts of a checked port, or all where it has fewer, in an order drawn by the seed.
 
     Strata of documents and of queries take turns, the rarest first, so that rare texts (flagged, long, of low chrF)
-    are in the sample; the weights restore the proportions of the port. Raises BadInput for a port that has not been
-    checked.
+    are in the sample; the weights restore the proportions of the port. A small sample has fewer strata, so that none
+    is left out. Raises BadInput for a port that has not been checked.
     """
     refuse_empty(n)
     read_report(port)
     rows = list(_read_texts(port))
-    strata: dict[Stratum, list[dict[str, Any]]] = {}
-    for row, stratum in zip(rows, _stratify(rows), strict=True):
-        strata.setdefault(stratum, []).append(row)
+    strata = _divide(rows, n)
     for members in strata.values():
         members.sort(key=lambda row: hash_parts(seed, row["kind"], row["id"]))
     rare = sorted(strata, key=lambda stratum: (len(strata[stratum]), hash_parts(seed, *map(str, stratum))))
@@ -80,7 +86,8 @@ def draw_sample(port: AlignedPort, n: int, seed: int) -> list[Item]:
             of = drawn[record.kind, record.record_id]
             item_id = hash_parts(seed, port.dataset.card.name, record.kind, record.record_id).hex()[:12]
             weight = len(strata[of]) / taken[of]
-            items.append(Item(item_id, record.kind, record.record_id, *_join_fields(record), of, weight))
+            of_text = find_digest(port.dataset, {"kind": record.kind, "id": record.record_id})
+            items.append(Item(item_id, record.kind, record.record_id, *_join_fields(record), of, weight, of_text))
     return sorted(items, key=lambda item: item.item_id)
 
 
@@ -93,22 +100,46 @@ def _read_texts(port: AlignedPort) -> Iterator[dict[str, Any]]:
     return (row for row in read_jsonl(port.folder / QA / TEXTS, _TEXT, again) if row["chars"])
 
 
-def _stratify(rows: Sequence[dict[str, Any]]) -> Iterator[Stratum]:
+def _divide(rows: Sequence[dict[str, Any]], n: int) -> dict[Stratum, list[dict[str, Any]]]:
+    """The texts by stratum: as finely as n texts can represent, else by kind alone."""
+    for lengths, deciles, flags in (*((*parts, True) for parts in PARTS), (1, 1, False)):
+        strata: dict[Stratum, list[dict[str, Any]]] = {}
+        for row, stratum in zip(rows, _stratify(rows, lengths, deciles, flags), strict=True):
+            strata.setdefault(stratum, []).append(row)
+        if sum(min(MIN_DRAWN, len(members)) for members in strata.values()) <= n:
+            break
+    return strata
+
+
+def _stratify(rows: Sequence[dict[str, Any]], lengths: int, deciles: int, flags: bool) -> Iterator[Stratum]:
     cuts: dict[str, tuple[list[float], list[float]]] = {}
     for kind in ("document", "query"):
         of_kind = [row for row in rows if row["kind"] == kind]
         scores = [row["chrF"] for row in of_kind if "chrF" in row]
-        cuts[kind] = (_cuts([row["chars"] for row in of_kind], LENGTHS), _cuts(scores, DECILES))
+        cuts[kind] = (_cuts([row["chars"] for row in of_kind], lengths), _cuts(scores, deciles))
     for row in rows:
-        lengths, deciles = cuts[row["kind"]]
-        decile = 1 + bisect_right(deciles, row["chrF"]) if "chrF" in row else 0
-        yield Stratum(row["kind"], 1 + bisect_right(lengths, row["chars"]), decile, bool(row["flags"]))
+        by_length, by_score = cuts[row["kind"]]
+        decile = 1 + bisect_right(by_score, row["chrF"]) if "chrF" in row else 0
+        yield Stratum(row["kind"], 1 + bisect_right(by_length, row["chars"]), decile, flags and bool(row["flags"]))
 
 
 def _cuts(values: Sequence[float], parts: int) -> list[float]:
     """The values that separate equal parts."""
     found: list[float] = np.quantile(values, np.arange(1, parts) / parts).tolist() if values else []
     return found
+
+
+def find_digest(dataset: Dataset, about: Mapping[str, Any]) -> str:
+    """Identifies the text that the document or query of that `kind` and `id` has; "" where there is none."""
+    record_id = about.get("id", "")
+    if about.get("kind") == "query":
+        text = dataset.queries.get(record_id)
+        return "" if text is None else digest(text)
+    try:
+        doc = dataset.corpus[record_id]
+    except KeyError:
+        return ""
+    return digest(doc.title, doc.text)
 
 
 def refuse_empty(n: int) -> None:

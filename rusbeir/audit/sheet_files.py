@@ -145,6 +145,8 @@ def _format_html(lines: Sequence[Line], form: Form, guide: Guide, name: str, fin
     return page.encode()
 
 
+ENDINGS = (".csv", ".tsv", ".xlsx")
+"""Of sheets that can be read."""
 _DELIMITERS = (",", ";", "\t")
 _MAX_CELL_CHARS = 1 << 24
 
@@ -159,28 +161,27 @@ class Sheet(NamedTuple):
     """item id -> question -> answer, without those left blank."""
 
 
-def read_sheet(path: str | Path, forms: Sequence[Form], known: Iterable[str] | None = None) -> Sheet:
+def read_sheet(
+    path: str | Path, forms: Sequence[Form], known: Iterable[str] | None = None, *, blank: bool = False
+) -> Sheet:
     """The answers on a .csv or .xlsx sheet. known are the ids of all items, where the caller knows them.
 
     Its form is the one of which it has a question, else the first. Raises BadInput, with file and line, for a repeated
-    or unknown item and for an answer that is not on the scale, and for a file that is not a sheet.
+    or unknown item and for an answer that is not on the scale, for a file that is not a sheet, and, unless blank, for
+    one without an answer.
     """
-    sheet = _read(Path(path), forms, known)
-    if not any(sheet.scores.values()):
+    path = Path(path)
+    sheet = _read(path, forms, known)
+    if not (blank or any(sheet.scores.values())):
         raise BadInput(f"{path} contains no scores.")
     return sheet
 
 
-def count_answered(path: Path, forms: Sequence[Form]) -> int:
-    """How many items of a sheet somebody has scored. Raises BadInput as read_sheet, but not for an empty sheet."""
-    return sum(map(bool, _read(path, forms, None).scores.values()))
-
-
 def _read(path: Path, forms: Sequence[Form], known: Iterable[str] | None) -> Sheet:
-    readers = {".csv": _read_csv, ".tsv": _read_csv, ".xlsx": _read_xlsx}
-    if path.suffix.lower() not in readers:
+    ending = path.suffix.lower()
+    if ending not in ENDINGS:
         raise BadInput(f"{path} is not a .csv or .xlsx file. Give a filled sheet; from the HTML page, export one.")
-    rows = readers[path.suffix.lower()](path)
+    rows = _read_xlsx(path) if ending == ".xlsx" else _read_csv(path)
     _, header = next(rows, (1, []))
     columns = {str(name).strip().lower(): i for i, name in enumerate(header)}
     form = next((form for form in forms if not columns.keys().isdisjoint(form.questions)), forms[0])

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from rusbeir.audit.aligned import QA, open_port
+from rusbeir.audit.aligned import open_port
 from rusbeir.audit.judge import DIMENSIONS, SCALE, describe_dimensions
 from rusbeir.audit.labels import DECISIONS, EVERYTHING, LABELS, Slice, draw_labels, guide_labels
 from rusbeir.audit.sampling import draw_sample, hash_parts
 from rusbeir.audit.sheet_files import Form, Guide, Line, write_sheet
+from rusbeir.datasets.audited import QA
 from rusbeir.errors import BadInput, option
 from rusbeir.languages import english_name
 from rusbeir.storage import atomic_file
@@ -111,7 +112,12 @@ def _draw_translations(folder: Path, n: int, seed: int, source: str | Path | Non
         "fingerprint": port.dataset.fingerprint,
         "seed": seed,
         "items": {
-            item.item_id: {"kind": item.kind, "id": item.record_id, "weight": item.weight, **item.stratum._asdict()}
+            item.item_id: {
+                "id": item.record_id,
+                "digest": item.digest,
+                "weight": item.weight,
+                **item.stratum._asdict(),
+            }
             for item in items
         },
     }

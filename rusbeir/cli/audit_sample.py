@@ -60,9 +60,12 @@ def judge(
         output.print_json(report)
         return
     output.print_table(
-        ["dimension", "mean of the sample", "weighted to the port"],
-        [[name, f"{row['sample']:.2f}", f"{row['port']:.2f}"] for name, row in report["means"].items()],
-        right=["mean of the sample", "weighted to the port"],
+        ["dimension", "mean of the sample", "weighted to the port", "95 %"],
+        [
+            [name, f"{row['sample']:.2f}", *_format_mean(row["port"], row["interval"])]
+            for name, row in report["means"].items()
+        ],
+        right=["mean of the sample", "weighted to the port", "95 %"],
     )
     output.note(
         f"{report['judged']:,} of {report['n']:,} texts judged, {report['invalid']:,} without a valid answer; "
@@ -142,7 +145,7 @@ def agree(
     seed: Annotated[int, typer.Option("--seed", help="Seed of the resamples.")] = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Measure how far people agree with each other, with themselves and with the judge.
+    """Measure how far people agree with each other, with themselves and with the judge, and what they say of the port.
 
     Example: rusbeir audit agree anna.csv boris.xlsx --port scifact-es
     """
@@ -152,6 +155,7 @@ def agree(
     if as_json:
         output.print_json(report)
         return
+    _print_means(report["dimensions"])
     _print_agreement(report["dimensions"])
     if "shares" in report:
         _print_labels(report)
@@ -159,6 +163,30 @@ def agree(
         given = ", ".join(f"{rater} {score}" for rater, score in row["scores"].items())
         output.note(f"{row['item']} {row.get('kind', '')} {row.get('id', '')}: {row['dimension']}: {given}")
     output.note(f"{len(report['disagreements'])} disagreements of two points or more; --json lists them.")
+    for rater, row in report["unanswered"].items():
+        output.note(f"{rater}: {row['answers']:,} answers are missing, on {row['texts']:,} texts.")
+    for who, n in report["changed"].items():
+        if n:
+            output.note(f"{n:,} texts with scores of the {who} have changed since and are left out.")
+
+
+def _print_means(dimensions: Mapping[str, Any]) -> None:
+    """The means that are weighted to the port; nothing where the sheets do not tell what they were drawn from."""
+    whos = list(dict.fromkeys(who for found in dimensions.values() for who in found["port"]))
+    if not whos:
+        return
+    header = ["weighted to the port", "texts", *(name for who in whos for name in (who, "95 %"))]
+    rows = []
+    for name, found in dimensions.items():
+        means = [found["port"].get(who) for who in whos]
+        n_scored = next((f"{mean['n_scored']:,} of {mean['n_texts']:,}" for mean in means if mean), "")
+        cells = [("", "") if mean is None else _format_mean(mean["mean"], mean["interval"]) for mean in means]
+        rows.append([name, n_scored, *(text for cell in cells for text in cell)])
+    output.print_table(header, rows, right=header[1:])
+
+
+def _format_mean(mean: float, interval: tuple[float, float] | None) -> tuple[str, str]:
+    return f"{mean:.2f}", "" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
 
 
 def _print_agreement(dimensions: Mapping[str, Any]) -> None:

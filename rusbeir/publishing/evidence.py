@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from rusbeir.audit.agreement import read_verdicts
-from rusbeir.audit.aligned import QA
-from rusbeir.audit.judge import VERDICTS
-from rusbeir.audit.report import REPORT
-from rusbeir.audit.sheet_files import count_answered
-from rusbeir.audit.sheets import FOLDER, FORMS
+from rusbeir.audit.agreement import PEOPLE, agree
+from rusbeir.audit.judge import JUDGE, VERDICTS, read_verdicts
+from rusbeir.audit.people import AllChanged, list_filled
+from rusbeir.audit.sheets import FOLDER
+from rusbeir.datasets.audited import QA, read_audit
 from rusbeir.datasets.formats.records import read_json
 from rusbeir.errors import BadInput
 from rusbeir.types import Card
@@ -22,7 +23,8 @@ _VALIDITY = {
     "measure": str,
     "tasks": [{"original": str, "port": str, "systems": [str], "verdict": str}],
 }
-_REPORT = {"n_segments": int, "flagged": {"segments": int, "share": float}, "levels": {str: {}}}
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +37,8 @@ class Evidence:
     """Texts that a language model has scored."""
     n_read: int
     """Texts that people have scored on sheets."""
+    people: str = ""
+    """What they scored, as a sentence."""
     report: Mapping[str, Any] | None
     """The report of `rusbeir audit check`, if there is one."""
     validity: tuple[str, ...] = ()
@@ -66,10 +70,13 @@ class Evidence:
         return "derived" if self.made_by else None
 
 
-def collect_evidence(card: Card, folder: Path | None, validity: Path | None = None) -> Evidence:
+def collect_evidence(
+    card: Card, folder: Path | None, validity: Path | None = None, *, language: str | None = None
+) -> Evidence:
     """What the card of a dataset, the folder it is in, and a file of `rusbeir validity --json` say.
 
-    Raises BadInput for a damaged report, sheet or file, and where the file is about other ports.
+    What is about an earlier version of the dataset is left out, after a warning. Raises BadInput for a damaged report,
+    sheet or file, and where the file is about other ports.
     """
     source = card.provenance.get("source")
     found = Evidence(
@@ -81,16 +88,68 @@ def collect_evidence(card: Card, folder: Path | None, validity: Path | None = No
         validity=tuple(_read_validity(validity, card.name)) if validity else (),
         agreement=_read_agreement(card),
     )
-    qa = folder / QA if folder else None
-    if qa is None or not qa.is_dir():
+    if folder is None or not (folder / QA).is_dir():
         return found
-    report = qa / REPORT
+    n_read, people = _read_people(folder)
+    verdicts, n_changed = read_verdicts(folder)
+    if n_changed:
+        logger.warning(
+            "%s: %d scores are of texts that have changed since and are left out. Run `rusbeir audit check %s` and "
+            "`rusbeir audit judge` again; answers that it has are not paid for twice.",
+            folder / QA / VERDICTS, n_changed, folder,
+        )  # fmt: skip
     return replace(
         found,
-        n_judged=len(read_verdicts(qa / VERDICTS)),
-        n_read=sum(count_answered(path, FORMS) for path in sorted((qa / FOLDER).glob("*.csv"))),
-        report=read_json(report, _REPORT, "Run rusbeir audit check again.") if report.is_file() else None,
+        n_judged=len(verdicts),
+        n_read=n_read,
+        people=people,
+        report=read_audit(folder, language=language),
     )
+
+
+def _read_people(folder: Path) -> tuple[int, str]:
+    """How many texts people have scored on the sheets in a folder, and a sentence about it; 0 and "" for none."""
+    if not (paths := list_filled(folder)):
+        return 0, ""
+    try:
+        report = agree(paths, port=folder)
+    except AllChanged as error:
+        logger.warning("%s", error)
+        return 0, ""
+    changed, n_left = report["changed"][PEOPLE], sum(row["answers"] for row in report["unanswered"].values())
+    n_raters = len(report["raters"].keys() - {JUDGE})
+    parts = [f"{n_raters} {'rater' if n_raters == 1 else 'raters'} on {report['texts']:,} texts"]
+    if changed:
+        logger.warning(
+            "%s: %d texts on the sheets have changed since and are left out. To score them as they are now, move the "
+            "folder away, and run `rusbeir audit check %s` and `rusbeir audit sheet %s` again.",
+            folder / QA / FOLDER, changed, folder, folder,
+        )  # fmt: skip
+        parts.append(f"{changed:,} more, changed since, left out")
+    if n_left:
+        parts.append(f"{n_left:,} {'answer' if n_left == 1 else 'answers'} missing")
+    figures = [*_describe_means(report["dimensions"]), *_describe_shares(report.get("shares", {}))]
+    by = f"People (`rusbeir audit sheet`): {'; '.join(parts)}."
+    return report["texts"], f"{by} {'; '.join(figures)}." if figures else by
+
+
+def _describe_means(dimensions: Mapping[str, Any]) -> Iterator[str]:
+    lead = "Weighted to the port, 1 to 5, with 95 % intervals: "
+    for name, found in dimensions.items():
+        if mean := found["port"].get(PEOPLE):
+            low, high = mean["interval"]
+            alpha = found["alpha"]
+            agreed = f", α {alpha['value']:.2f}" if alpha and isfinite(alpha["value"]) else ""
+            yield f"{lead}{name.replace('_', ' ')} {mean['mean']:.2f} ({low:.2f} to {high:.2f}{agreed})"
+            lead = ""
+
+
+def _describe_shares(shares: Mapping[str, Any]) -> Iterator[str]:
+    lead = "Of all pairs that the model labelled, with 95 % intervals: "
+    for name, share in shares.items():
+        low, high = max(share["interval"][0], 0), min(share["interval"][1], 1)
+        yield f"{lead}label {name} in {share['mean']:.1%} ({low:.1%} to {high:.1%}), the model {share['judge']:.1%}"
+        lead = ""
 
 
 def _read_maker(provenance: object) -> str:
@@ -99,7 +158,10 @@ def _read_maker(provenance: object) -> str:
 
 def _read_validity(path: Path, name: str) -> Iterator[str]:
     """The sentences about a port of that name, which a task may have with its split."""
-    found = read_json(path, _VALIDITY, "It is what `rusbeir validity` prints as JSON.")
+    remedy = "Give what `rusbeir validity --json` printed."
+    found = read_json(path, _VALIDITY, remedy)
+    if not found["conclusion"]:
+        raise BadInput(f"{path}: this is not what rusbeir writes (conclusion is empty). {remedy}")
     band, *about = found["conclusion"]
     # An average over several tasks is the last sentence.
     said = [

@@ -33,7 +33,8 @@ def publish(
 
     Parquet with a README.md that the hub, datasets and mteb read, beir.zip, tables for TREC's tools and ir_datasets,
     croissant.json and CITATION.cff. Of a folder that rusbeir made, the README says how it was made and checked;
-    validity, what `rusbeir validity --json` printed of it, adds its verdict. The folder appears when it is complete.
+    validity, what `rusbeir validity --json` printed of it, adds its verdict. What is about an earlier version of
+    the dataset (an audit, scores) is left out, after a warning. The folder appears when it is complete.
     Raises BadInput where the licence does not allow publishing and no permission is claimed, where the folder holds
     something, and for a validity of other ports.
 
@@ -46,7 +47,10 @@ def publish(
     source = material.dataset
     folder = Path(dataset)
     evidence = collect_evidence(
-        source.card, folder if folder.is_dir() else None, Path(validity) if validity is not None else None
+        source.card,
+        folder if folder.is_dir() else None,
+        Path(validity) if validity is not None else None,
+        language=language,
     )
     published = Published(
         card=source.card,

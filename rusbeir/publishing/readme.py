@@ -136,8 +136,8 @@ def _describe_checks(evidence: Evidence) -> list[str]:
         lines.append(f"Agreement with the whole (`rusbeir nano`): {evidence.agreement}")
     if evidence.n_judged:
         lines.append(f"A language model scored {evidence.n_judged:,} texts (`rusbeir audit judge`).")
-    if evidence.n_read:
-        lines.append(f"People scored {evidence.n_read:,} texts (`rusbeir audit sheet`).")
+    if evidence.people:
+        lines.append(evidence.people)
     return lines or ["No check is recorded."]
 
 

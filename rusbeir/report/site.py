@@ -13,10 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from rusbeir import __version__
 from rusbeir.datasets import load
+from rusbeir.datasets.audited import read_audit
 from rusbeir.errors import BadInput, RusbeirError, option, require
 from rusbeir.experiment import ROWS
 from rusbeir.report.comparison import Comparison, DatasetComparison, SystemScore, compare_results
@@ -46,7 +45,8 @@ def write_site(
     """Write the site of these result folders into out and return the comparison it shows; start at out/index.html.
 
     data names folders of datasets that no registered name leads to, such as ports, whose audits are then shown, too.
-    Raises BadInput where out holds something other than a report, and as `compare` does.
+    An audit of an earlier version of a dataset is left out, after a warning. Raises BadInput where out holds something
+    other than a report, for the damaged report of an audit, and as `compare` does.
     """
     out = Path(out)
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / _MARK).exists())):
@@ -58,13 +58,15 @@ def write_site(
         found, measure=measure, baseline=baseline, against_paper=against_paper, lone=bool(diagnoses)
     )
     folders = {dataset.fingerprint: (dataset, Path(folder)) for folder in data for dataset in [load(folder)]}
+    audits = {fingerprint: read_audit(folder) for fingerprint, (_, folder) in folders.items()}
     with atomic_file(out / _MARK) as file:
         file.write(f"{__version__}\n".encode())
     pages = {one.dataset: f"{slug(one.dataset)}-{digest(one.dataset, chars=6)}.html" for one in comparison.datasets}
     for n, one in enumerate(comparison.datasets, 1):
         by_label = {result.label: result for result in found if result.dataset == one.dataset}
         group = [by_label[score.system] for score in one.systems]
-        explored, audit = _explore(group, folders, progress)
+        explored = _explore(group, folders, progress)
+        audit = audits.get(str(group[0].row["fingerprint"]))
         page = _render("dataset.html.j2", comparison=comparison, dataset=one, explored=explored, audit=audit)
         with atomic_file(out / "datasets" / pages[one.dataset]) as file:
             file.write(page)
@@ -82,24 +84,17 @@ def write_site(
     return comparison
 
 
-def _explore(
-    group: Sequence[Result], folders: Mapping[str, tuple[Dataset, Path]], progress: Progress
-) -> tuple[Explored, Mapping[str, Any] | None]:
-    """The explorer's data and the audit's report of one dataset, where they can be had."""
+def _explore(group: Sequence[Result], folders: Mapping[str, tuple[Dataset, Path]], progress: Progress) -> Explored:
+    """The explorer's data of one dataset, where they can be had."""
     fingerprint = str(group[0].row["fingerprint"])
-    folder: Path | None = None
     try:
         if fingerprint in folders:
-            dataset, folder = folders[fingerprint]
+            dataset, _ = folders[fingerprint]
         else:
             dataset = load_dataset_of(group[0], folders.values(), progress)
-        source = _source_of(dataset)
-        explored = explore(dataset, group, source, progress)
+        return explore(dataset, group, _source_of(dataset), progress)
     except RusbeirError as error:
-        explored = Explored(data={}, note=str(error))
-    report = folder / "qa" / "report.json" if folder is not None else None
-    audit = orjson.loads(report.read_bytes()) if report is not None and report.is_file() else None
-    return explored, audit
+        return Explored(data={}, note=str(error))
 
 
 def _source_of(dataset: Dataset) -> Dataset | None:

@@ -1,0 +1,46 @@
+"""What `rusbeir audit check` left in a dataset's folder, as long as it is about the dataset as it is now."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from rusbeir.datasets.formats.beir import read_card
+from rusbeir.datasets.formats.records import read_json
+from rusbeir.datasets.loading import ALL_SPLITS, LoadedSplits, load_splits
+from rusbeir.types import Progress, silent
+
+QA, REPORT = "qa", "report.json"
+"""The folder of a port in which the audit writes, and its report there."""
+_SHAPE = {
+    "fingerprint": str,
+    "n_segments": int,
+    "flagged": {"segments": int, "share": float},
+    "levels": {str: {"chrF?": float}},
+}
+
+logger = logging.getLogger(__name__)
+
+
+def load_audited(folder: Path, *, language: str | None = None, progress: Progress = silent) -> LoadedSplits:
+    """The dataset that an audit of the folder is about: all its splits and queries; of a rewriting, the rewritten."""
+    views: dict[str, str] = read_card(folder).get("provenance", {}).get("views", {})
+    place = folder / views["port"] if views else folder
+    return load_splits(place, language=language, split=ALL_SPLITS, all_queries=True, progress=progress)
+
+
+def read_audit(folder: Path, *, language: str | None = None, progress: Progress = silent) -> dict[str, Any] | None:
+    """The report of the last audit; None where there is none, and, after a warning, where the dataset has changed.
+
+    Raises BadInput for a damaged report.
+    """
+    path = folder / QA / REPORT
+    if not path.is_file():
+        return None
+    again = f"Run `rusbeir audit check {folder}` again."
+    report: dict[str, Any] = read_json(path, _SHAPE, again)
+    if report["fingerprint"] == load_audited(folder, language=language, progress=progress).dataset.fingerprint:
+        return report
+    logger.warning("%s is of an earlier version of this port and is left out. %s", path, again)
+    return None
