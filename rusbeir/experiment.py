@@ -189,7 +189,7 @@ def bench(
             "%s: %d of %d queries of %s have no results (%.1f %%).%s",
             resolved.name, result.n_zero_hit, result.n_queries, label_dataset(card.name, card.language, asked_in),
             100 * result.n_zero_hit / result.n_queries,
-            " Does the analyzer know the language?" if asked_in == card.language else "",
+            _explain_zero_hits(card) if asked_in == card.language else "",
         )  # fmt: skip
 
     key = digest(card.name, card.split, dataset.fingerprint, resolved.name, signature, chars=10)
@@ -434,6 +434,14 @@ def _count_missing(dataset: Dataset) -> int:
             dataset.card.name, f"{missing:,}", f"{judged.total():,}",
         )  # fmt: skip
     return missing
+
+
+def _explain_zero_hits(card: Card) -> str:
+    """What many queries without results may mean; those of a port can be those of its source."""
+    source = card.provenance.get("source")
+    if isinstance(source, dict) and source.get("name"):
+        return f" If fewer have none in {source['name']}, of which this was made, the analyzer may be at fault."
+    return " Does the analyzer know the language?"
 
 
 def _warn_of_cut(system: str, depth: int, names: Sequence[str], documents: int) -> None:

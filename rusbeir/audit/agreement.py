@@ -129,7 +129,7 @@ def _weight(
             if name in row:
                 by_item.setdefault(item, []).append(row[name])
     of_people = {item: sum(scores) / len(scores) for item, scores in by_item.items()}
-    of_judge = {item: float(row[name]) for item, row in judge.items() if item in sample.places and name in row}
+    of_judge = {item: float(row[name]) for item, row in judge.items() if name in row}
     means = {
         who: estimate_port_mean(scores, sample, form.scale) for who, scores in ((PEOPLE, of_people), (JUDGE, of_judge))
     }

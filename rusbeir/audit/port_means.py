@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from statistics import fmean, variance
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from rusbeir.audit.sampling import Stratum
 from rusbeir.errors import BadInput
-from rusbeir.evaluation.agreement import estimate_mean
+from rusbeir.evaluation.significance import ALPHA
 
-MAX_TEXTS = 10_000_000
-"""The largest port whose strata are believed."""
+MAX_TEXTS = 10**12
+"""The largest port whose weights are believed."""
 
 
 class PortMean(NamedTuple):
@@ -29,11 +29,15 @@ class PortMean(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """Where the items of a sample are among the texts of a port, which are ordered by stratum."""
+    """The items of a sample by stratum, and the size of each stratum in the port; neighbours are similar."""
 
-    places: Mapping[str, int]
-    strata: NDArray[np.int64]
-    """The stratum of each text, from 0."""
+    items: Mapping[Stratum, Sequence[str]]
+    sizes: Mapping[Stratum, int]
+
+
+def has_weights(items: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether the key of sheets tells the strata of all items: not that of labels, nor a damaged one."""
+    return bool(items) and all({"weight", *Stratum._fields} <= about.keys() for about in items.values())
 
 
 def read_sample(items: Mapping[str, Mapping[str, Any]]) -> Sample:
@@ -48,38 +52,49 @@ def read_sample(items: Mapping[str, Mapping[str, Any]]) -> Sample:
         n = items[item]["weight"] * drawn[stratum]
         if not (drawn[stratum] - 0.5 < n < MAX_TEXTS and sizes.setdefault(stratum, round(n)) == round(n)):
             raise BadInput("The weights in the key of the sheets are impossible. Restore the file.")
-    if sum(sizes.values()) > MAX_TEXTS:
-        raise BadInput("The weights in the key of the sheets are impossible. Restore the file.")
-    # A stratum with a single score is joined to the next, which should be similar.
-    order = sorted(sizes, key=lambda one: (one.kind, one.flagged, one.length, one.decile))
-    return place_items(strata, {stratum: sizes[stratum] for stratum in order})
-
-
-def has_weights(items: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Whether the key of sheets tells the strata of all items: not that of labels, nor a damaged one."""
-    return bool(items) and all({"weight", *Stratum._fields} <= about.keys() for about in items.values())
-
-
-def place_items(strata: Mapping[str, Hashable], sizes: Mapping[Any, int]) -> Sample:
-    """Each item at one of the first places of its stratum: texts of a stratum differ in nothing that is known here."""
-    numbers = list(sizes.values())
-    free = dict(zip(sizes, (np.cumsum(numbers) - numbers).tolist(), strict=True))
-    places = {}
-    for item, stratum in strata.items():
-        places[item] = free[stratum]
-        free[stratum] += 1
-    return Sample(places, np.repeat(np.arange(len(numbers)), numbers))
+    order = sorted(drawn, key=lambda stratum: (stratum.kind, stratum.flagged, stratum.length, stratum.decile))
+    return Sample({stratum: [item for item in strata if strata[item] == stratum] for stratum in order}, sizes)
 
 
 def estimate_port_mean(scores: Mapping[str, float], sample: Sample, scale: Sequence[int]) -> PortMean | None:
-    """The mean of each stratum, weighted by its size; scores has items of the sample. None for fewer than two scores.
+    """The mean of each stratum, weighted by its size; None for fewer than two scores of items of the sample.
 
-    A text without a score is represented by the others of its stratum. The interval ends where the scale does.
+    A text without a score is represented by the others of its stratum. The interval is that of Cochran (1977), Sampling
+    Techniques, 5.6 and 5.9, with the degrees of freedom of Satterthwaite; it ends where the scale does.
     """
-    if len(scores) < 2:
+    groups = list(_join_small(scores, sample))
+    n_scored, n_texts = sum(len(values) for _, values in groups), sum(size for size, _ in groups)
+    if n_scored < 2:
         return None
-    of_places = {sample.places[item]: score for item, score in scores.items()}
-    found = estimate_mean(of_places, np.zeros(len(sample.strata)), sample.strata)
-    low, high = found.interval
-    interval = max(low, float(scale[0])), min(high, float(scale[-1]))
-    return PortMean(found.mean, interval, found.n_labelled, found.n_pairs)
+    mean = sum(size * fmean(values) for size, values in groups) / n_texts
+    spreads = [(_variance_of_mean(size, values) * (size / n_texts) ** 2, len(values) - 1) for size, values in groups]
+    half, total = 0.0, sum(spread for spread, _ in spreads)
+    if total > 0:
+        freedom = total**2 / sum(spread**2 / n for spread, n in spreads if spread)
+        half = float(stdtrit(freedom, 1 - ALPHA / 2)) * total**0.5
+    return PortMean(mean, (max(mean - half, scale[0]), min(mean + half, scale[-1])), n_scored, n_texts)
+
+
+def _join_small(scores: Mapping[str, float], sample: Sample) -> list[tuple[int, list[float]]]:
+    """The size and the scores of each stratum, where one with a single score, or none, is joined to the next."""
+    groups: list[tuple[int, list[float]]] = []
+    size, values = 0, list[float]()
+    for stratum, items in sample.items.items():
+        size += sample.sizes[stratum]
+        values += [scores[item] for item in items if item in scores]
+        if len(values) >= min(2, size):
+            groups.append((size, values))
+            size, values = 0, []
+    if size and groups:
+        last, others = groups.pop()
+        size, values = size + last, others + values
+    return [*groups, (size, values)] if values else groups
+
+
+def _variance_of_mean(size: int, values: Sequence[float]) -> float:
+    """The variance of the mean of values drawn from so many; 0 where they are all."""
+    n = len(values)
+    if n >= size:
+        return 0.0
+    # Scores that are all the same do not show that the next one will be: it is taken to differ by 1.
+    return max(variance(values), n / (n + 1) ** 2) * (1 / n - 1 / size)

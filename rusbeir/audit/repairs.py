@@ -17,7 +17,7 @@ from rusbeir.audit.published import align
 from rusbeir.audit.report import SEGMENTS
 from rusbeir.audit.retrieval_round_trip import BACK, FOLDER, narrow_to_split
 from rusbeir.datasets import load
-from rusbeir.datasets.audited import QA, REPORT
+from rusbeir.datasets.audited import QA, REPORT, is_published
 from rusbeir.datasets.formats.records import read_json, read_jsonl
 from rusbeir.errors import BadInput, option
 from rusbeir.experiment import search
@@ -96,8 +96,8 @@ def attribute_port(
     """Which side of a port costs each system its score, and the segments to repair first (docs/validity.md).
 
     original and port are names or paths. Systems that compare words are measured on the port translated back. The
-    segments are also written to out, by default to qa/ of the port's folder. Raises BadInput for datasets without
-    common ids, and for a port without the back-translation that a system needs.
+    segments are also written to out, by default to qa/ of the port's folder, unless `rusbeir publish` wrote it. Raises
+    BadInput for datasets without common ids, and for a port without the back-translation that a system needs.
     """
     names = [str(check_names(system)) for system in systems]
     sides = open_sides(original, port, progress)
@@ -121,7 +121,8 @@ def attribute_port(
             gains[place] = gains.get(place, 0.0) + gain / len(names)
     segments = sorted(_describe(gains, records), key=lambda one: (-one.gain, one))
     folder = Path(port)
-    path = Path(out) if out is not None else folder / QA / FILE if folder.is_dir() else None
+    own = folder / QA / FILE if folder.is_dir() and not is_published(folder) else None
+    path = Path(out) if out is not None else own
     if path is not None:
         with atomic_file(path) as file:
             file.writelines(orjson.dumps(one._asdict()) + b"\n" for one in segments)

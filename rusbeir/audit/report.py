@@ -25,7 +25,7 @@ from rusbeir.audit.reference import compare_port, open_reference
 from rusbeir.audit.retrieval_round_trip import RoundTrip, open_round_trip
 from rusbeir.audit.segment_checks import CHECKS, AuditCheck, CheckedTexts, prepare_checks
 from rusbeir.audit.tally import Tally
-from rusbeir.datasets.audited import QA, REPORT
+from rusbeir.datasets.audited import QA, REPORT, is_published
 from rusbeir.datasets.formats.records import read_json
 from rusbeir.errors import BadInput, require
 from rusbeir.storage import atomic_file
@@ -65,8 +65,8 @@ def check_port(
     Without a back_translator there is no chrF and no round trip; the options are the back-translator's. Segments
     translated back before are not sent again. on is where checks, and a local back-translator, run: "ray" or
     "ray://HOST:PORT" (docs/scale.md). A reference is a human translation of the same dataset with the same
-    ids. Raises BadInput for a folder that is not a port and for a reference of another dataset, and what rusbeir.port
-    raises where the back-translator fails.
+    ids. Raises BadInput for a folder that is not a port or that `rusbeir publish` wrote, for a reference of another
+    dataset, and what rusbeir.port raises where the back-translator fails.
 
     >>> check_port("scifact-kk", back_translator="google")["levels"]["documents"]["chrF"]  # doctest: +SKIP
     61.7
@@ -75,6 +75,12 @@ def check_port(
         known = list_figures(checks, translated_back=back_translator is not None, compared=reference is not None)
         refuse_unknown(gates, known)
     port = open_port(folder, source=source, language=language, split=split, progress=progress)
+    if is_published(port.folder):
+        raise BadInput(
+            f"{folder} was written by `rusbeir publish`: its audit would put the texts of the source into what is "
+            f"uploaded. Check the port itself, or `rusbeir audit published {port.source.card.name} {folder} "
+            f"--out DIR`, which writes into another folder."
+        )
     other = open_reference(port, reference, progress) if reference is not None else None
     with ExitStack() as stack:
         workers = None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import heapq
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,37 +58,51 @@ class Item(NamedTuple):
 def draw_sample(port: AlignedPort, n: int, seed: int) -> list[Item]:
     """n texts of a checked port, or all where it has fewer, in an order drawn by the seed.
 
-    Strata of documents and of queries take turns, the rarest first, so that rare texts (flagged, long, of low chrF)
-    are in the sample; the weights restore the proportions of the port. A small sample has fewer strata, so that none
-    is left out. Raises BadInput for a port that has not been checked.
+    Each stratum is in it, so that rare texts (flagged, long, of low chrF) are; the weights restore the proportions of
+    the port. A small sample has fewer strata. Raises BadInput for a port that has not been checked.
     """
     refuse_empty(n)
     read_report(port)
-    rows = list(_read_texts(port))
-    strata = _divide(rows, n)
-    for members in strata.values():
-        members.sort(key=lambda row: hash_parts(seed, row["kind"], row["id"]))
-    rare = sorted(strata, key=lambda stratum: (len(strata[stratum]), hash_parts(seed, *map(str, stratum))))
-    kinds = [[stratum for stratum in rare if stratum.kind == kind] for kind in ("document", "query")]
-    order = [stratum for pair in zip_longest(*kinds) for stratum in pair if stratum is not None]
-    drawn: dict[tuple[str, str], Stratum] = {}
-    turn = 0
-    while len(drawn) < min(n, len(rows)):
-        for stratum in order:
-            if turn < len(strata[stratum]) and len(drawn) < n:
-                row = strata[stratum][turn]
-                drawn[row["kind"], row["id"]] = stratum
-        turn += 1
-    taken = Counter(drawn.values())
+    drawn = draw_rows(list(_read_texts(port)), n, seed)
     items = []
     for record in port.records():
         if (record.kind, record.record_id) in drawn:
-            of = drawn[record.kind, record.record_id]
+            stratum, weight = drawn[record.kind, record.record_id]
             item_id = hash_parts(seed, port.dataset.card.name, record.kind, record.record_id).hex()[:12]
-            weight = len(strata[of]) / taken[of]
             of_text = find_digest(port.dataset, {"kind": record.kind, "id": record.record_id})
-            items.append(Item(item_id, record.kind, record.record_id, *_join_fields(record), of, weight, of_text))
+            texts = _join_fields(record)
+            items.append(Item(item_id, record.kind, record.record_id, *texts, stratum, weight, of_text))
     return sorted(items, key=lambda item: item.item_id)
+
+
+def draw_rows(rows: Sequence[dict[str, Any]], n: int, seed: int) -> dict[tuple[str, str], tuple[Stratum, float]]:
+    """(kind, id) -> stratum and weight of n of the rows of a port's texts.jsonl."""
+    strata = _divide(rows, n)
+    for members in strata.values():
+        members.sort(key=lambda row: hash_parts(seed, row["kind"], row["id"]))
+    taken = _allocate({stratum: len(members) for stratum, members in strata.items()}, n)
+    return {
+        (row["kind"], row["id"]): (stratum, len(members) / taken[stratum])
+        for stratum, members in strata.items()
+        for row in members[: taken[stratum]]
+    }
+
+
+def _allocate(sizes: Mapping[Stratum, int], n: int) -> Counter[Stratum]:
+    """How many of n texts are of each stratum: first MIN_DRAWN of each, then always one that represents the most."""
+
+    def rank(stratum: Stratum, n_taken: int) -> tuple[int, float, Stratum]:
+        return min(n_taken, MIN_DRAWN), -sizes[stratum] / max(n_taken, 1), stratum
+
+    taken: Counter[Stratum] = Counter()
+    waiting = [rank(stratum, 0) for stratum in sizes]
+    heapq.heapify(waiting)
+    while waiting and taken.total() < n:
+        *_, stratum = heapq.heappop(waiting)
+        taken[stratum] += 1
+        if taken[stratum] < sizes[stratum]:
+            heapq.heappush(waiting, rank(stratum, taken[stratum]))
+    return taken
 
 
 def _join_fields(record: Record) -> tuple[str, str]:
@@ -106,7 +120,8 @@ def _divide(rows: Sequence[dict[str, Any]], n: int) -> dict[Stratum, list[dict[s
         strata: dict[Stratum, list[dict[str, Any]]] = {}
         for row, stratum in zip(rows, _stratify(rows, lengths, deciles, flags), strict=True):
             strata.setdefault(stratum, []).append(row)
-        if sum(min(MIN_DRAWN, len(members)) for members in strata.values()) <= n:
+        # The other half goes where most texts are: equal parts would tell less of the port.
+        if n >= len(rows) or 2 * sum(min(MIN_DRAWN, len(members)) for members in strata.values()) <= n:
             break
     return strata
 

@@ -164,10 +164,10 @@ def agree(
         output.note(f"{row['item']} {row.get('kind', '')} {row.get('id', '')}: {row['dimension']}: {given}")
     output.note(f"{len(report['disagreements'])} disagreements of two points or more; --json lists them.")
     for rater, row in report["unanswered"].items():
-        output.note(f"{rater}: {row['answers']:,} answers are missing, on {row['texts']:,} texts.")
+        output.note(f"{rater} left {row['answers']:,} answers open; texts with an open answer: {row['texts']:,}.")
     for who, n in report["changed"].items():
         if n:
-            output.note(f"{n:,} texts with scores of the {who} have changed since and are left out.")
+            output.note(f"The scores of the {who} for texts that have changed since ({n:,}) are left out.")
 
 
 def _print_means(dimensions: Mapping[str, Any]) -> None:

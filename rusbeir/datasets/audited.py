@@ -13,6 +13,8 @@ from rusbeir.types import Progress, silent
 
 QA, REPORT = "qa", "report.json"
 """The folder of a port in which the audit writes, and its report there."""
+_PUBLISHED = "croissant.json"
+"""A file of every folder that `rusbeir publish` writes, and of no other."""
 _SHAPE = {
     "fingerprint": str,
     "n_segments": int,
@@ -21,6 +23,11 @@ _SHAPE = {
 }
 
 logger = logging.getLogger(__name__)
+
+
+def is_published(folder: Path) -> bool:
+    """Whether a folder is for others to load: an audit would write the source's texts into what is uploaded."""
+    return (folder / _PUBLISHED).is_file()
 
 
 def load_audited(folder: Path, *, language: str | None = None, progress: Progress = silent) -> LoadedSplits:

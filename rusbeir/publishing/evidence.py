@@ -94,7 +94,7 @@ def collect_evidence(
     verdicts, n_changed = read_verdicts(folder)
     if n_changed:
         logger.warning(
-            "%s: %d scores are of texts that have changed since and are left out. Run `rusbeir audit check %s` and "
+            "%s: the scores of texts that have changed since (%d) are left out. Run `rusbeir audit check %s` and "
             "`rusbeir audit judge` again; answers that it has are not paid for twice.",
             folder / QA / VERDICTS, n_changed, folder,
         )  # fmt: skip
@@ -121,7 +121,7 @@ def _read_people(folder: Path) -> tuple[int, str]:
     parts = [f"{n_raters} {'rater' if n_raters == 1 else 'raters'} on {report['texts']:,} texts"]
     if changed:
         logger.warning(
-            "%s: %d texts on the sheets have changed since and are left out. To score them as they are now, move the "
+            "%s: the answers about texts that have changed since (%d) are left out. To have those scored, move the "
             "folder away, and run `rusbeir audit check %s` and `rusbeir audit sheet %s` again.",
             folder / QA / FOLDER, changed, folder, folder,
         )  # fmt: skip

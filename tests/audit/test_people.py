@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import random
 import shutil
+import statistics
+from fractions import Fraction as F
 from pathlib import Path
 
 import krippendorff
 import numpy as np
+import openpyxl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
 from rusbeir.audit import check_port
 from rusbeir.audit.agreement import agree
 from rusbeir.audit.aligned import open_port
-from rusbeir.audit.judge import DIMENSIONS, SCALE, judge_port, read_verdict
+from rusbeir.audit.judge import DIMENSIONS, SCALE, judge_port, read_verdict, read_verdicts
+from rusbeir.audit.port_means import estimate_port_mean, read_sample
 from rusbeir.audit.raters import Agreement, Alpha, compare_raters, compute_alpha
-from rusbeir.audit.sampling import draw_sample
+from rusbeir.audit.sampling import Stratum, draw_rows, draw_sample
 from rusbeir.audit.sheet_files import read_sheet
 from rusbeir.audit.sheets import FORMS, TRANSLATIONS, make_sheets
 from rusbeir.errors import BadInput
@@ -128,8 +134,6 @@ def sheets_of(folder: Path, n: int = 6, **options: int) -> list[Path]:
 
 def fill(path: Path, out: Path, score: object = 4, delimiter: str = ",") -> Path:
     """The sheet with that score everywhere, or what a function of item and dimension gives."""
-    import csv
-
     rows = list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines(keepends=True)))
     with out.open("w", newline="", encoding="utf-8-sig") as file:
         writer = csv.DictWriter(file, TRANSLATIONS.columns, delimiter=delimiter)
@@ -192,6 +196,99 @@ def test_agree(checked, tmp_path):
     assert report["dimensions"]["accuracy"]["alpha_with_judge"] is None
 
 
+def about(stratum: tuple[str, int, int, bool], n: int, drawn: int) -> dict[str, object]:
+    """An item in the key of sheets, of a stratum of n texts of which some were drawn."""
+    return {**dict(zip(Stratum._fields, stratum, strict=True)), "weight": n / drawn}
+
+
+QUERY, SHORT, LONG = ("query", 1, 0, False), ("document", 1, 0, False), ("document", 2, 0, True)
+SAMPLE = {
+    **{f"s{n}": about(SHORT, 900, 3) for n in range(3)},
+    **{f"l{n}": about(LONG, 10, 2) for n in range(2)},
+    **{f"q{n}": about(QUERY, 90, 2) for n in range(2)},
+}
+GIVEN = {"s0": 5, "s1": 4, "s2": 4, "l0": 1, "l1": 2, "q0": 3, "q1": 5}
+
+
+@pytest.mark.parametrize(
+    ("left_out", "mean"),
+    [
+        # Each stratum's mean, by its share of the 1,000 texts.
+        ((), F(900, 1000) * F(13, 3) + F(10, 1000) * F(3, 2) + F(90, 1000) * 4),
+        # The others of its stratum stand for a text without a score.
+        (("s0",), F(900, 1000) * 4 + F(10, 1000) * F(3, 2) + F(90, 1000) * 4),
+        # A stratum with a single score joins its neighbour, the long documents the queries.
+        (("l0",), F(900, 1000) * F(13, 3) + F(100, 1000) * F(10, 3)),
+        (("q0", "q1"), F(900, 1000) * F(13, 3) + F(100, 1000) * F(3, 2)),
+    ],
+)
+def test_means_are_weighted_to_the_port(left_out, mean):
+    scores = {item: float(score) for item, score in GIVEN.items() if item not in left_out}
+    found = estimate_port_mean(scores, read_sample(SAMPLE), SCALE)
+    assert found.mean == pytest.approx(float(mean), abs=1e-12)
+    assert (found.n_scored, found.n_texts) == (len(scores), 1000)
+    assert 1 <= found.interval[0] < found.mean < found.interval[1] <= 5
+
+
+def test_the_interval_is_that_of_a_stratified_sample():
+    """Cochran (1977), Sampling Techniques: the sum of W² (1 - n/N) s²/n over strata (5.6), and freedom (5.16)."""
+    sizes, groups = {"a": 60, "b": 40}, {"a": [1, 5, 3, 5, 2, 4], "b": [1, 4, 5, 1]}
+    items = {
+        f"{name}{n}": about(("document", place, 0, False), sizes[name], len(groups[name]))
+        for place, name in enumerate(groups)
+        for n in range(len(groups[name]))
+    }
+    scores = {f"{name}{n}": float(score) for name, group in groups.items() for n, score in enumerate(group)}
+    found = estimate_port_mean(scores, read_sample(items), (-9, 19))
+    spreads = {
+        name: F(sizes[name], 100) ** 2
+        * (1 - F(len(group), sizes[name]))
+        * F(statistics.variance(map(F, group)))
+        / len(group)
+        for name, group in groups.items()
+    }
+    total = sum(spreads.values())
+    freedom = total**2 / sum(spread**2 / (len(groups[name]) - 1) for name, spread in spreads.items())
+    half = stats.t.ppf(0.975, float(freedom)) * float(total) ** 0.5
+    assert found.interval == pytest.approx((found.mean - half, found.mean + half), abs=1e-9)
+    everything = {item: {**row, "weight": 1.0} for item, row in items.items()}
+    of_all = estimate_port_mean(scores, read_sample(everything), SCALE)
+    assert of_all.interval == (of_all.mean, of_all.mean), "where every text is scored nothing is left to estimate"
+
+
+@pytest.mark.parametrize(("n", "width"), [(20, 1.4), (60, 0.6), (120, 0.4)])
+def test_the_intervals_cover(n, width):
+    """400 samples of a port whose flagged texts are worse: some 95 % of the intervals hold the mean of all texts."""
+    random_ = np.random.default_rng(4)
+    rows = [
+        {
+            "kind": "document" if number < 700 else "query",
+            "id": str(number),
+            "chars": int(random_.integers(20, 900)),
+            "flags": ["length"] if random_.random() < 0.04 else [],
+            "chrF": float(random_.uniform(20, 100)),
+        }
+        for number in range(1000)
+    ]
+    truth = {
+        (row["kind"], row["id"]): float(
+            np.clip(np.rint(1 + row["chrF"] / 25 - 2 * len(row["flags"]) + random_.normal(0, 0.8)), 1, 5)
+        )
+        for row in rows
+    }
+    mean = statistics.fmean(truth.values())
+    covered, widths = 0, []
+    for seed in range(400):
+        drawn = draw_rows(rows, n, seed)
+        items = {"/".join(key): {**stratum._asdict(), "weight": weight} for key, (stratum, weight) in drawn.items()}
+        assert sum(row["weight"] for row in items.values()) == pytest.approx(1000), "no stratum is left out"
+        found = estimate_port_mean({"/".join(key): truth[key] for key in drawn}, read_sample(items), SCALE)
+        covered += found.interval[0] <= mean <= found.interval[1]
+        widths.append(found.interval[1] - found.interval[0])
+    assert 0.93 <= covered / 400 <= 0.98, covered
+    assert statistics.fmean(widths) < width
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
@@ -232,8 +329,6 @@ def test_sheets_that_do_not_belong_together(checked, tmp_path):
 
 
 def test_xlsx(checked, tmp_path):
-    import openpyxl
-
     path = next(path for path in sheets_of(checked) if path.suffix == ".xlsx")
     book = openpyxl.load_workbook(path)
     for row in book.active.iter_rows(min_row=2):
@@ -243,6 +338,120 @@ def test_xlsx(checked, tmp_path):
     sheet = read_sheet(tmp_path / "anna.xlsx", FORMS)
     assert len(sheet.scores) == 7
     assert set(map(tuple, (row.values() for row in sheet.scores.values()))) == {(5, 4, 3, 1)}
+
+
+def fill_as(ending: str, sheet: Path, out: Path, score: object = 4) -> Path:
+    """The CSV sheet filled in and saved as its page exports it (html), or as a spreadsheet saves it (tsv, xlsx)."""
+    path = out.with_suffix(f".{'csv' if ending == 'html' else ending}")
+    fill(sheet, path, score, "\t" if ending == "tsv" else ",")
+    rows = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines(keepends=True)))
+    if ending == "html":
+        lines = [",".join('"{}"'.format(cell.replace('"', '""')) for cell in row) for row in rows]
+        path.write_text("\ufeff" + "\r\n".join([*lines, ""]), encoding="utf-8", newline="")
+    if ending == "xlsx":
+        book = openpyxl.Workbook()
+        for row in rows:
+            book.active.append([float(cell) if cell.isdigit() else cell for cell in row])
+        book.save(path)
+    return path
+
+
+@pytest.mark.parametrize("second", ["csv", "tsv", "html", "xlsx"])
+@pytest.mark.parametrize("first", ["csv", "html", "xlsx"])
+def test_texts_and_raters_are_counted_in_every_format(checked, tmp_path, first, second):
+    """A second rater's sheet and a repeated text are not further texts."""
+    sheet = sheets_of(checked)[0]
+    paths = [fill_as(first, sheet, tmp_path / "anna", 4), fill_as(second, sheet, tmp_path / "boris", 2)]
+    report = agree(paths, port=checked)
+    assert (report["raters"], report["texts"], report["unanswered"]) == ({"anna": 6, "boris": 6}, 6, {})
+    people = report["dimensions"]["fluency"]["port"]["people"]
+    assert (people["mean"], people["n_scored"], people["n_texts"]) == (3, 6, 6)
+    assert people["interval"] == (3, 3), "all six texts of the port were scored"
+
+
+def first_half(item: str, name: str) -> object:
+    return 4 if name in DIMENSIONS[:2] else ""
+
+
+def second_half(item: str, name: str) -> object:
+    return "" if name in DIMENSIONS[:2] else 4
+
+
+@pytest.mark.parametrize(
+    ("files", "raters", "refused"),
+    [
+        ([("anna", "csv", 4), ("anna", "xlsx", 4)], {"anna": 6}, ""),
+        ([("anna", "csv", first_half), ("anna", "html", second_half)], {"anna": 6}, "given twice"),
+        ([("anna", "tsv", first_half), ("anna", "xlsx", second_half)], {"anna": 6}, ""),
+        ([("anna", "csv", 4), ("anna", "xlsx", 5)], {}, "are one rater's, by their name, and differ: accuracy of"),
+        ([("a/anna", "csv", 4), ("b/anna", "xlsx", 4)], {}, "have the same name and the same answers"),
+        ([("a/anna", "csv", 4), ("b/anna", "csv", 5)], {"a/anna.csv": 6, "b/anna.csv": 6}, ""),
+    ],
+)
+def test_files_of_one_rater(checked, tmp_path, monkeypatch, files, raters, refused):
+    sheet = sheets_of(checked)[0]
+    monkeypatch.chdir(tmp_path)
+    for folder in "ab":
+        (tmp_path / folder).mkdir()
+    paths = [fill_as(ending, sheet, Path(name), score) for name, ending, score in files]
+    if refused:
+        with pytest.raises(BadInput, match=refused):
+            agree(paths, port=checked)
+        return
+    report = agree(paths, port=checked)
+    assert report["raters"] == raters
+    assert report["unanswered"] == {}, "the halves make a whole"
+
+
+def test_open_answers_are_counted(checked, tmp_path):
+    paths = sheets_of(checked)
+    items = sorted(json.loads((checked / "qa" / "sheets" / "key.json").read_text())["items"])
+    left = {(items[0], "fluency"), *((items[1], name) for name in DIMENSIONS)}
+    anna = fill(paths[0], tmp_path / "anna.csv", lambda item, name: "" if (item, name) in left else 4)
+    report = agree([anna, fill(paths[3], tmp_path / "boris.csv")], port=checked)
+    assert report["unanswered"] == {"anna": {"answers": 5, "texts": 2}}
+    assert report["raters"] == {"anna": 5, "boris": 6}
+    assert report["texts"] == 6
+
+
+def test_texts_that_have_changed_are_left_out(checked, tmp_path):
+    anna = fill(sheets_of(checked)[0], tmp_path / "anna.csv")
+    queries = checked / "queries.jsonl"
+    whole = queries.read_text()
+    queries.write_text(whole.replace("лёд тает", "тает лёд"))
+    report = agree([anna], port=checked)
+    assert (report["raters"], report["texts"], report["changed"]) == ({"anna": 5}, 5, {"people": 1, "judge": 0})
+    # Keys of earlier versions have no digests: the port is then known by its fingerprint alone.
+    path = checked / "qa" / "sheets" / "key.json"
+    key = json.loads(path.read_text())
+    for about_item in key["items"].values():
+        del about_item["digest"]
+    path.write_text(json.dumps(key))
+    with pytest.raises(BadInput, match="no text that people scored is the same"):
+        agree([anna], port=checked)
+    queries.write_text(whole)
+    assert agree([anna], port=checked)["raters"] == {"anna": 6}
+
+
+def test_verdicts_on_texts_that_have_changed_are_left_out(checked, tmp_path, endpoint):
+    endpoint.script.extend([verdict(4)] * 6)
+    judge_port(checked, llm="m", n=6, source=tmp_path / "small", concurrency=1)
+    assert len(read_verdicts(checked)[0]) == 6
+    queries = checked / "queries.jsonl"
+    queries.write_text(queries.read_text().replace("лёд тает", "тает лёд"))
+    scores, n_changed = read_verdicts(checked)
+    assert (len(scores), n_changed) == (5, 1)
+    anna = fill(sheets_of_changed(checked), tmp_path / "anna.csv", 2)
+    report = agree([anna], port=checked)
+    assert report["changed"] == {"people": 0, "judge": 1}
+    assert report["dimensions"]["fluency"]["port"]["judge"]["n_scored"] == 5
+    assert report["dimensions"]["fluency"]["port"]["people"]["mean"] == 2
+
+
+def sheets_of_changed(folder: Path) -> Path:
+    """A sheet of a port that was checked again."""
+    check_port(folder, source=folder.parent / "small", processes=1, round_trip=False)
+    return sheets_of(folder)[0]
 
 
 def verdict(score: object = 4, **other: object) -> Reply:
@@ -261,6 +470,8 @@ def test_judge(checked, tmp_path, endpoint):
     assert (report["n"], report["judged"], report["invalid"]) == (6, 5, 1)
     assert (report["answers"], report["invalid_answers"]) == (9, 4)
     assert report["means"]["fluency"]["sample"] == pytest.approx(21 / 5)
+    low, high = report["means"]["fluency"]["interval"]
+    assert 1 <= low < report["means"]["fluency"]["port"] < high <= 5
     assert endpoint.asked[0]["response_format"]["json_schema"]["schema"]["properties"]["fluency"]["maximum"] == 5
     # Texts that have a verdict are not sent again.
     n_asked = len(endpoint.asked)

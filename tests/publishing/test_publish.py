@@ -11,17 +11,21 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import openpyxl
 import pytest
 
 import rusbeir.mteb
 from rusbeir import bench, load
-from rusbeir.audit.sheets import FORMS
+from rusbeir.audit import check_port
+from rusbeir.audit.judge import DIMENSIONS
+from rusbeir.audit.sheets import FORMS, make_sheets
 from rusbeir.datasets import read_run, write_beir
 from rusbeir.errors import BadInput
 from rusbeir.publishing import publish
 from rusbeir.publishing.evidence import Evidence, collect_evidence
 from rusbeir.publishing.licences import find_hub_licence, refuse_licence
 from rusbeir.publishing.tables import find_nano_split
+from rusbeir.report.site import write_site
 from rusbeir.report.validity import measure_validity
 from rusbeir.translation.port.api import port
 from rusbeir.types import Dataset
@@ -185,26 +189,152 @@ def test_words_for_how_it_was_made(made_by, n_judged, n_read, created, annotated
     assert (evidence.sample_creation, evidence.annotations_creators) == (created, annotated)
 
 
-def test_a_card_says_what_the_audit_found(tmp_path):
-    from rusbeir.audit import check_port
-    from rusbeir.audit.sheets import make_sheets
-
+@pytest.fixture
+def checked(tmp_path: Path) -> Path:
+    """A port that was checked, with empty sheets of four texts for two raters."""
     out = tmp_path / "port"
     port(write_source(tmp_path / "source"), to="ru", out=out, translator=Fake())
     check_port(out, processes=1, round_trip=False)
-    (sheet, *_) = [path for path in make_sheets(out, n=4) if path.suffix == ".csv"]
-    card = load(out, split="test").card
-    assert collect_evidence(card, out).n_read == 0, "an empty sheet is not a check"
-    lines = sheet.read_text(encoding="utf-8-sig").splitlines()
-    answers = "," + ",".join("5" for _ in FORMS[0].questions) + ","
-    sheet.write_text("\n".join([lines[0], *(line.replace(",,,,,", answers) for line in lines[1:])]), encoding="utf-8")
-    assert collect_evidence(card, out).n_read == 4
-    report = publish(out, to=tmp_path / "published", i_have_permission=True)
+    make_sheets(out, n=4)
+    return out
+
+
+def fill_sheet(folder: Path, rater: int, ending: str, score: int = 5, n_open: int = 0) -> None:
+    """Score every text, but leave that many answers open; the html page exports its answers as CSV."""
+    path = folder / "qa" / "sheets" / f"rater-{rater}.csv"
+    header, *rows = csv.reader(path.read_text(encoding="utf-8-sig").splitlines(keepends=True))
+    n = len(FORMS[0].questions)
+    filled = [[*row[:3], *[str(score)] * n, ""] for row in rows]
+    for row in filled[:n_open]:
+        row[3] = ""
+    if ending == "xlsx":
+        book = openpyxl.load_workbook(path.with_suffix(".xlsx"))
+        for cells, row in zip(book.active.iter_rows(min_row=2), filled, strict=True):
+            for cell, answer in zip(cells[3 : 3 + n], row[3 : 3 + n], strict=True):
+                cell.value = int(answer) if answer else None
+        book.save(path.with_suffix(".xlsx"))
+        return
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        quoting = csv.QUOTE_ALL if ending == "html" else csv.QUOTE_MINIMAL
+        csv.writer(file, quoting=quoting).writerows([header, *filled])
+
+
+@pytest.mark.parametrize("endings", [("csv", "csv"), ("html", "html"), ("xlsx", "xlsx"), ("csv", "xlsx")])
+def test_a_card_says_what_the_audit_and_people_found(checked, tmp_path, endings):
+    card = load(checked, split="test").card
+    assert collect_evidence(card, checked).n_read == 0, "an empty sheet is not a check"
+    fill_sheet(checked, 1, endings[0], 5, n_open=1)
+    fill_sheet(checked, 2, endings[1], 4)
+    report = publish(checked, to=tmp_path / "published", i_have_permission=True)
     page = (tmp_path / "published" / "README.md").read_text(encoding="utf-8")
     assert report["sample_creation"] == "machine-translated and verified"
+    assert "sample_creation='machine-translated and verified'" in page
+    assert "People (`rusbeir audit sheet`): 2 raters on 4 texts; 1 answer missing." in page
+    assert "Weighted to the port, 1 to 5, with 95 % intervals: accuracy 4." in page
+    assert "; fluency 4.50 (" in page
     assert "segments flagged" in page
     assert "have permitted this publication" in page
     assert "translated by a machine from" in page
+
+
+def write_verdicts(folder: Path) -> None:
+    """The file of a judge that gave every text of the sheets a 4."""
+    items = json.loads((folder / "qa" / "sheets" / "key.json").read_text())["items"]
+    rows = [
+        {
+            "item": item,
+            **{name: about[name] for name in ("kind", "id", "digest")},
+            "scores": dict.fromkeys(DIMENSIONS, 4),
+        }
+        for item, about in items.items()
+    ]
+    (folder / "qa" / "judge.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_a_card_repeats_nothing_of_an_earlier_version(checked, tmp_path, caplog):
+    """One query is translated again: the audit is stale, and so are a verdict and what people scored of that text."""
+    fill_sheet(checked, 1, "csv")
+    write_verdicts(checked)
+    folder = checked
+    current = collect_evidence(load(folder, split="test").card, folder)
+    assert (current.n_judged, current.n_read, current.report is None) == (4, 4, False)
+    assert caplog.messages == []
+    key = json.loads((folder / "qa" / "sheets" / "key.json").read_text())
+    changed = next(about["id"] for about in key["items"].values() if about["kind"] == "query")
+    rows = [json.loads(line) for line in (folder / "queries.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = [{**row, "text": f"{row['text']} ещё"} if row["_id"] == changed else row for row in rows]
+    (folder / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    report = publish(folder, to=tmp_path / "published", i_have_permission=True)
+    page = (tmp_path / "published" / "README.md").read_text(encoding="utf-8")
+    assert report["fingerprint"] in page
+    assert "flagged" not in page
+    assert "A language model scored 3 texts" in page
+    assert "1 rater on 3 texts; 1 more, changed since, left out." in page
+    assert len(caplog.messages) == 3
+    assert f"Run `rusbeir audit check {folder}` again." in caplog.text
+    assert "judge.jsonl: the scores of texts that have changed since (1) are left out." in caplog.text
+    assert "sheets: the answers about texts that have changed since (1) are left out." in caplog.text
+    # All other texts, too: people have read nothing of this version.
+    for name in ("queries.jsonl", "corpus.jsonl"):
+        rows = [json.loads(line) for line in (folder / name).read_text(encoding="utf-8").splitlines()]
+        lines = [json.dumps({**row, "text": f"{row['text']} опять"}) + "\n" for row in rows]
+        (folder / name).write_text("".join(lines))
+    again = publish(folder, to=tmp_path / "again", i_have_permission=True)
+    assert again["sample_creation"] == "machine-translated"
+    page = (tmp_path / "again" / "README.md").read_text(encoding="utf-8")
+    assert not any(word in page for word in ("flagged", "People", "scored"))
+
+
+def measure(folder: Path, out: Path) -> None:
+    for system in ("bm25", "bm25(profile=raw)"):
+        bench(folder, system, out=out)
+
+
+DAMAGES = [
+    '{"a": 1',
+    "[]",
+    '{"fingerprint": 5}',
+    '{"fingerprint": "", "n_segments": "x", "flagged": {"segments": 1, "share": 0.5}, "levels": {}}',
+    '{"fingerprint": "", "n_segments": 1, "flagged": {"segments": 1, "share": 0.5}, "levels": {"documents": 5}}',
+    '{"fingerprint": "", "n_segments": 1, "flagged": {}, "levels": {"documents": {"chrF": "x"}}}',
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_audit_is_one_line(checked, tmp_path, damage):
+    """Each was a traceback, or would have been one, in the card or on the page of the dataset."""
+    (checked / "qa" / "report.json").write_text(damage)
+    line = rf"report\.json: this is not what rusbeir writes .*Run `rusbeir audit check {checked}` again\.$"
+    with pytest.raises(BadInput, match=line):
+        publish(checked, to=tmp_path / "published", i_have_permission=True)
+    assert not (tmp_path / "published").exists()
+    measure(checked, tmp_path / "results")
+    with pytest.raises(BadInput, match=line):
+        write_site([tmp_path / "results"], tmp_path / "site", data=[checked])
+    assert not (tmp_path / "site").exists()
+
+
+def test_a_site_shows_no_audit_of_an_earlier_version(checked, tmp_path, caplog):
+    measure(checked, tmp_path / "results")
+    write_site([tmp_path / "results"], tmp_path / "site", data=[checked])
+    (page,) = (tmp_path / "site" / "datasets").glob("*.html")
+    assert "Audit of the port" in page.read_text(encoding="utf-8")
+    queries = checked / "queries.jsonl"
+    queries.write_text(queries.read_text(encoding="utf-8").replace("лёд", "снег"), encoding="utf-8")
+    measure(checked, tmp_path / "new")
+    write_site([tmp_path / "new"], tmp_path / "new-site", data=[checked])
+    (page,) = (tmp_path / "new-site" / "datasets").glob("*.html")
+    assert "Audit of the port" not in page.read_text(encoding="utf-8")
+    assert "report.json is of an earlier version of this port and is left out" in caplog.text
+
+
+def test_a_published_folder_is_not_written_into(checked, tmp_path):
+    """What `hf upload` sends has nothing that its card does not name."""
+    publish(checked, to=tmp_path / "published", i_have_permission=True)
+    before = sorted(tmp_path.glob("published/**/*"))
+    with pytest.raises(BadInput, match=r"written by `rusbeir publish`.*rusbeir audit published small .*--out DIR"):
+        check_port(tmp_path / "published", source=tmp_path / "source")
+    assert sorted(tmp_path.glob("published/**/*")) == before
 
 
 class Vectors:
@@ -311,9 +441,11 @@ def test_the_card_repeats_the_validity(tmp_path):
     assert "was not measured" not in page
     with pytest.raises(BadInput, match=f"is not about {name}; its ports are: other"):
         publish(folder, to=tmp_path / "wrong", validity=tmp_path / "other.json", i_have_permission=True)
-    (tmp_path / "broken.json").write_text("{}")
-    with pytest.raises(BadInput, match=r"broken\.json: this is not what rusbeir writes"):
-        publish(folder, to=tmp_path / "wrong", validity=tmp_path / "broken.json", i_have_permission=True)
+    whole = json.loads((tmp_path / "small.json").read_text())
+    for damaged in ({}, {**whole, "conclusion": []}, {**whole, "conclusion": "x"}, {**whole, "tasks": [5]}):
+        (tmp_path / "broken.json").write_text(json.dumps(damaged))
+        with pytest.raises(BadInput, match=r"broken\.json: this is not what rusbeir writes .*rusbeir validity --json"):
+            publish(folder, to=tmp_path / "wrong", validity=tmp_path / "broken.json", i_have_permission=True)
     assert not (tmp_path / "wrong").exists()
 
 

@@ -61,6 +61,10 @@ DIAGNOSIS = (
     b'"source": "human", "against": "bot", "published": -29.4, "reversed": 9.3, "expected": -10, "low": null, '
     b'"high": 21.4, "lowest": -30.6, "highest": 10.8, "safe": false, "sentence": "It is not safe."}]}'
 )
+VALIDITY = (
+    b'{"version": "0.1.0", "measure": "nDCG@10", "tasks": [{"original": "a", "port": "b", "systems": ["m1", "m2"], '
+    b'"verdict": "as good"}], "conclusion": ["The band.", "It is as good."]}'
+)
 RUN = b"q1 Q0 d1 1 2.5 tag\nq1 Q0 d2 2 1.5 tag\nq2 Q0 d3 1 0.5 tag\n"
 TREC_QRELS = b"q1 0 d1 2\nq1 0 d2 0\nq2 0 d3 1\n"
 SPANS = (
@@ -537,7 +541,11 @@ def checked_port(folder: Path) -> Path:
     plan_cleaning(out)
     make_sheets(out, n=4)
     key = json.loads((out / "qa" / "sheets" / "key.json").read_text())
-    verdicts = [{"item": item, "scores": dict.fromkeys(DIMENSIONS, 4)} for item in key["items"]]
+    scores = dict.fromkeys(DIMENSIONS, 4)
+    verdicts = [
+        {"item": item, **{name: about[name] for name in ("kind", "id", "digest")}, "scores": scores}
+        for item, about in key["items"].items()
+    ]
     (out / "qa" / "judge.jsonl").write_text("".join(json.dumps(row) + "\n" for row in verdicts))
     for sheet in sorted((out / "qa" / "sheets").glob("*.csv")):
         sheet.write_text(sheet.read_text(encoding="utf-8-sig").replace(",,,,,\n", ",4,4,5,3,\n"))
@@ -655,6 +663,33 @@ def _agree(port: Path, out: Path) -> object:
     from rusbeir.audit.agreement import agree
 
     return agree(sorted((port / "qa" / "sheets").glob("*.csv")), port=port)
+
+
+def _card_of(port: Path, out: Path) -> object:
+    from rusbeir.datasets import load
+    from rusbeir.publishing.evidence import collect_evidence
+    from rusbeir.publishing.readme import _describe_checks
+
+    return _describe_checks(collect_evidence(load(port, split="test").card, port))
+
+
+def _site_of(port: Path, out: Path) -> object:
+    import rusbeir
+    from rusbeir.report.site import write_site
+
+    results = port.parent / "results"
+    if not results.exists():
+        for system in ("bm25", "bm25(profile=raw)"):
+            rusbeir.bench(port, system, out=results)
+    return write_site([results], out, data=[port])
+
+
+def _validity(path: Path) -> object:
+    from rusbeir.publishing.evidence import collect_evidence
+    from rusbeir.publishing.readme import _describe_checks
+    from rusbeir.types import Card
+
+    return _describe_checks(collect_evidence(Card(name="b", language="ru", split="test"), None, path))
 
 
 def _records(port: Path, out: Path) -> object:
@@ -797,6 +832,12 @@ PARSERS = [
         name="--where", prepare=_words([b"query.words<=4 and port.chrf>=60", b"language==ru and system!='a'"], _where)
     ),
     Parser(name="audit report", prepare=_port_file("report.json", mutate_json, _plan), share=0.02),
+    Parser(name="audit report on a card", prepare=_port_file("report.json", mutate_json, _card_of), share=0.05),
+    Parser(name="audit report on a site", prepare=_port_file("report.json", mutate_json, _site_of), share=0.005),
+    Parser(name="sheets on a card", prepare=_port_file("rater-1.csv", mutate_bytes, _card_of), share=0.02),
+    Parser(name="key of sheets on a card", prepare=_port_file("key.json", mutate_json, _card_of), share=0.02),
+    Parser(name="verdicts on a card", prepare=_port_file("judge.jsonl", mutate_jsonl, _card_of), share=0.02),
+    Parser(name="validity on a card", prepare=_file("validity.json", [VALIDITY], mutate_json, _validity)),
     Parser(name="audit segments", prepare=_port_file("segments.jsonl", mutate_jsonl, _plan), share=0.02),
     Parser(name="audit texts", prepare=_port_file("texts.jsonl", mutate_jsonl, _sample), share=0.01),
     Parser(name="audit texts in --where", prepare=_port_file("texts.jsonl", mutate_jsonl, _port_quality), share=0.1),
