@@ -168,6 +168,8 @@ def agree(
     for who, n in report["changed"].items():
         if n:
             output.note(f"The scores of the {who} for texts that have changed since ({n:,}) are left out.")
+    if port and any(path.resolve().parent != (port / "qa" / "sheets").resolve() for path in sheets):
+        output.note(f"The card of `rusbeir publish` counts the sheets in {port / 'qa' / 'sheets'}: put these there.")
 
 
 def _print_means(dimensions: Mapping[str, Any]) -> None:

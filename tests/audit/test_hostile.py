@@ -124,6 +124,34 @@ def test_sheet_in_a_browser(hostile, browser, tmp_path):
     assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))]
 
 
+def test_a_sheet_is_filled_in_by_keys(hostile, browser, tmp_path):
+    """Digits answer the questions in their order, arrows lead on and back; a comment may have digits."""
+    paths = make_sheets(hostile, n=6, raters=1, duplicates=0, source=hostile.parent / "small")
+    page = browser.new_page()
+    problems = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto(next(path for path in paths if path.suffix == ".html").as_uri())
+    assert "send the file rater-1.csv to the person who gave you this page" in " ".join(page.inner_text("body").split())
+    for key in ("5", "4", "3", "9", "2", "1", "ArrowRight", "1", "ArrowRight", "ArrowLeft"):
+        page.keyboard.press(key)
+    assert page.inner_text("#state") == "2 of 6; 1 scored"
+    page.keyboard.press("3")
+    assert page.is_checked("input[name=accuracy][value='1']"), "the first open question is the second"
+    assert page.is_checked("input[name=fluency][value='3']")
+    page.focus("input[name=accuracy][value='1']")
+    page.keyboard.press("2")
+    page.focus("#comments")
+    page.keyboard.type("4 of 5")
+    assert page.input_value("#comments") == "4 of 5"
+    with page.expect_download() as download:
+        page.click("#export")
+    download.value.save_as(tmp_path / "rater-1.csv")
+    page.close()
+    assert problems == []
+    first, second, *others = (list(row.values()) for row in read_sheet(tmp_path / "rater-1.csv", FORMS).scores.values())
+    assert (first, second, others) == ([5, 4, 3, 2], [2, 3], [[]] * 4)
+
+
 def test_texts_of_one_word_are_not_compared_for_minutes():
     """Word by word takes 40 s, and 210 s for twice as many; the page then shows one replacement."""
     old, new = "a " * 400, "b a " * 200

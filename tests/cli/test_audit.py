@@ -92,6 +92,14 @@ def test_sheet_and_agree(rusbeir, ported):
     outcome = rusbeir("audit", "agree", *sheets, "--port", "out")
     assert outcome.code == 0
     assert "rater-1 and rater-2" in outcome.out
+    means = {line.split()[0]: line.split() for line in outcome.out.splitlines() if " of 6 " in line}
+    assert means["accuracy"][1:5] == ["4", "of", "6", "4.00"]
+    assert means["style_consistency"][4] == "1.50"
+    assert "The card of" not in outcome.err
+    Path("elsewhere.csv").write_bytes(Path(sheets[0]).read_bytes().replace(b",4,5,4,1,", b",4,,4,1,", 1))
+    moved = rusbeir("audit", "agree", "elsewhere.csv", "--port", "out")
+    assert "elsewhere left 1 answers open; texts with an open answer: 1." in moved.err
+    assert "counts the sheets in out/qa/sheets: put these there." in moved.err
     report = json.loads(rusbeir("audit", "agree", *sheets, "--json").out)
     (pair,) = report["dimensions"]["style_consistency"]["pairs"]
     assert (pair["within_one"], pair["mean_absolute_error"], pair["figures"]["quadratic_kappa"]["value"]) == (1, 1, 0)

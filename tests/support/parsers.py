@@ -665,6 +665,14 @@ def _agree(port: Path, out: Path) -> object:
     return agree(sorted((port / "qa" / "sheets").glob("*.csv")), port=port)
 
 
+def _checks_of(port: Path, out: Path) -> object:
+    from rusbeir.datasets.audited import read_audit
+    from rusbeir.publishing.evidence import Evidence
+    from rusbeir.publishing.readme import _describe_checks
+
+    return _describe_checks(Evidence(made_by="port", n_judged=0, n_read=0, report=read_audit(port)))
+
+
 def _card_of(port: Path, out: Path) -> object:
     from rusbeir.datasets import load
     from rusbeir.publishing.evidence import collect_evidence
@@ -832,7 +840,7 @@ PARSERS = [
         name="--where", prepare=_words([b"query.words<=4 and port.chrf>=60", b"language==ru and system!='a'"], _where)
     ),
     Parser(name="audit report", prepare=_port_file("report.json", mutate_json, _plan), share=0.02),
-    Parser(name="audit report on a card", prepare=_port_file("report.json", mutate_json, _card_of), share=0.05),
+    Parser(name="audit report on a card", prepare=_port_file("report.json", mutate_json, _checks_of), share=0.2),
     Parser(name="audit report on a site", prepare=_port_file("report.json", mutate_json, _site_of), share=0.005),
     Parser(name="sheets on a card", prepare=_port_file("rater-1.csv", mutate_bytes, _card_of), share=0.02),
     Parser(name="key of sheets on a card", prepare=_port_file("key.json", mutate_json, _card_of), share=0.02),
