@@ -10,11 +10,10 @@ from typing import Any
 
 from rusbeir import __version__
 from rusbeir.audit.judge import JUDGE, Scores, read_verdicts
-from rusbeir.audit.label_agreement import estimate_shares, list_contradicted
-from rusbeir.audit.people import read_people
-from rusbeir.audit.port_means import Sample, estimate_port_mean, has_weights, read_sample
-from rusbeir.audit.raters import compare_raters, compute_alpha
+from rusbeir.audit.labels import estimate_shares, list_contradicted
+from rusbeir.audit.raters import Sample, compare_raters, compute_alpha, estimate_port_mean, has_weights, read_sample
 from rusbeir.audit.sheet_files import Form
+from rusbeir.audit.sheets import read_people
 
 PEOPLE = "people"
 """All raters but the judge, in means that are weighted to the port."""
@@ -30,7 +29,7 @@ def agree(sheets: Sequence[str | Path], *, port: str | Path | None = None, seed:
     first sheet, and texts that have changed since are left out. Without a key, repeated texts cannot be recognised and
     count as further texts, and no mean is weighted. The judge is that of the port, where it is given; of labels it is
     the model that the key names the labels of, and `shares` and `contradicted` are added
-    (rusbeir.audit.label_agreement). The seed draws the resamples. Raises BadInput as rusbeir.audit.people.read_people.
+    (rusbeir.audit.labels). The seed draws the resamples. Raises BadInput as rusbeir.audit.sheets.read_people.
     """
     form, key, answers, unanswered, n_changed = read_people(sheets, port)
     twice: Mapping[str, str] = key.get("duplicates", {})

@@ -11,7 +11,7 @@ import orjson
 
 from rusbeir import __version__
 from rusbeir.audit.aligned import open_port
-from rusbeir.audit.port_means import estimate_port_mean, read_sample
+from rusbeir.audit.raters import estimate_port_mean, read_sample
 from rusbeir.audit.sampling import Item, draw_sample, find_digest
 from rusbeir.datasets.audited import QA, load_audited
 from rusbeir.datasets.formats.records import read_jsonl

@@ -145,7 +145,7 @@ def agree(
     seed: Annotated[int, typer.Option("--seed", help="Seed of the resamples.")] = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Measure how far people agree with each other, with themselves and with the judge, and what they say of the port.
+    """Measure how far people agree, also with the judge, and their means for the port.
 
     Example: rusbeir audit agree anna.csv boris.xlsx --port scifact-es
     """

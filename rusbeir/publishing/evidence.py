@@ -11,8 +11,7 @@ from typing import Any
 
 from rusbeir.audit.agreement import PEOPLE, agree
 from rusbeir.audit.judge import JUDGE, VERDICTS, read_verdicts
-from rusbeir.audit.people import AllChanged, list_filled
-from rusbeir.audit.sheets import FOLDER
+from rusbeir.audit.sheets import FOLDER, AllChanged, list_filled
 from rusbeir.datasets.audited import QA, read_audit
 from rusbeir.datasets.formats.records import read_json
 from rusbeir.errors import BadInput

@@ -18,6 +18,7 @@ from rusbeir.audit.sheet_files import read_sheet
 from rusbeir.audit.sheets import FORMS, make_sheets
 from rusbeir.datasets import load
 from rusbeir.errors import BadInput
+from rusbeir.publishing.evidence import collect_evidence
 from rusbeir.synthesis import Rules, control_quality
 from tests.support.labelling_model import LabellingModel, small_truth, write_made_set
 
@@ -253,6 +254,27 @@ def test_a_damaged_key(controlled, tmp_path, spoil, message):
     path.write_text(json.dumps(spoil(read_key(controlled))))
     with pytest.raises(BadInput, match=message):
         agree([anna], port=controlled)
+
+
+def test_labels_of_other_texts_and_of_another_model_do_not_count(controlled, tmp_path, caplog):
+    """60 pairs have a label of the model; people read 20, one of which is about a document that is written anew."""
+    (path, *_) = make_sheets(controlled, n=20, raters=1, duplicates=0)
+    items = read_key(controlled)["items"]
+    fill(path, path, lambda item: items[item]["label"])
+    card = load(controlled).card
+    current = collect_evidence(card, controlled)
+    assert current.n_read == 20
+    assert "1 rater on 20 texts. Of all pairs that the model labelled" in current.people
+    assert "label >= 3 in 41.7% (" in current.people, "25 of 60, as the model has it"
+    corpus = controlled / "corpus.jsonl"
+    changed = next(row["doc_id"] for row in items.values() if row["action"] != "drop-document")
+    corpus.write_text(corpus.read_text().replace(f"={changed} is", f"={changed} was"))
+    assert collect_evidence(card, controlled).n_read == 19
+    assert agree([path], port=controlled)["changed"] == {"people": 1, "judge": 0}
+    write_decisions(controlled, [{**row, "label": 1} if row["label"] == 0 else row for row in DECISIONS])
+    caplog.clear()
+    assert (collect_evidence(card, controlled).n_read, collect_evidence(card, controlled).people) == (0, "")
+    assert "no text that people scored is the same" in caplog.text
 
 
 def test_labels_outside_the_scale(controlled, tmp_path):
