@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rusbeir.datasets import load
+from rusbeir.datasets.audited import QA, read_audit
 from rusbeir.datasets.formats.records import read_jsonl
 from rusbeir.errors import BadInput, RusbeirError, option, unknown
 from rusbeir.evaluation import evaluate
@@ -146,8 +147,8 @@ def _load(one: Result, given: Iterable[tuple[Dataset, Path]]) -> Dataset:
 
 
 def _port_quality(folder: Path | None, name: str) -> dict[str, dict[str, float]]:
-    path = folder / "qa" / "texts.jsonl" if folder is not None else None
-    if path is None or not path.is_file():
+    path = folder / QA / "texts.jsonl" if folder is not None else None
+    if path is None or folder is None or not path.is_file() or read_audit(folder) is None:
         raise BadInput(
             f"{option('where')} port.… needs the audit of {name}: name the port's folder with {option('data')}, after "
             "`rusbeir audit check FOLDER --back-translator …`."

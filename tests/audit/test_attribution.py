@@ -85,10 +85,17 @@ def test_segments_of_documents(tmp_path):
         processes=1,
     )
     report = attribute_port(str(source), str(tmp_path / "port"), ["bm25"])
+    assert report["file"] == str(tmp_path / "port" / "qa" / "retry-segments.jsonl")
     first = report["segments"][0]
     assert (first["kind"], first["id"], first["field"], first["segment"]) == ("document", "d3", "text", 2)
     assert first["gain"] == pytest.approx(1 / 12)
     assert first["translation"] == "лес."
+    # In a folder that others load, no file has the texts of the source; the mark is what publish writes.
+    (tmp_path / "port" / "qa" / "retry-segments.jsonl").unlink()
+    (tmp_path / "port" / "croissant.json").write_text("{}")
+    again = attribute_port(str(source), str(tmp_path / "port"), ["bm25"])
+    assert (again["file"], again["segments"]) == (None, report["segments"])
+    assert not (tmp_path / "port" / "qa" / "retry-segments.jsonl").exists()
 
 
 def test_what_cannot_be_attributed(make_port, tmp_path):

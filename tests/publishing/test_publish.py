@@ -25,6 +25,7 @@ from rusbeir.publishing import publish
 from rusbeir.publishing.evidence import Evidence, collect_evidence
 from rusbeir.publishing.licences import find_hub_licence, refuse_licence
 from rusbeir.publishing.tables import find_nano_split
+from rusbeir.report import compare
 from rusbeir.report.site import write_site
 from rusbeir.report.validity import measure_validity
 from rusbeir.translation.port.api import port
@@ -319,6 +320,7 @@ def test_a_site_shows_no_audit_of_an_earlier_version(checked, tmp_path, caplog):
     write_site([tmp_path / "results"], tmp_path / "site", data=[checked])
     (page,) = (tmp_path / "site" / "datasets").glob("*.html")
     assert "Audit of the port" in page.read_text(encoding="utf-8")
+    assert compare(tmp_path / "results", where="port.flags<=0", data=[checked]).datasets[0].n_queries == 2
     queries = checked / "queries.jsonl"
     queries.write_text(queries.read_text(encoding="utf-8").replace("лёд", "снег"), encoding="utf-8")
     measure(checked, tmp_path / "new")
@@ -326,6 +328,9 @@ def test_a_site_shows_no_audit_of_an_earlier_version(checked, tmp_path, caplog):
     (page,) = (tmp_path / "new-site" / "datasets").glob("*.html")
     assert "Audit of the port" not in page.read_text(encoding="utf-8")
     assert "report.json is of an earlier version of this port and is left out" in caplog.text
+    # Neither are its queries filtered by what was wrong with others.
+    with pytest.raises(BadInput, match=r"needs the audit of small@ru.*rusbeir audit check"):
+        compare(tmp_path / "new", where="port.flags<=0", data=[checked])
 
 
 def test_a_published_folder_is_not_written_into(checked, tmp_path):
