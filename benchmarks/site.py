@@ -88,6 +88,7 @@ def _write_row(folder: Path, name: str, language: str, system: int, scores: Any)
         "n_tied": 0,
         "seconds": {"analyse": 1.0, "index": 1.0, "search": 1.0, "evaluate": 0.1},
         "bytes": {"index": 1_000_000, "peak_rss": 100_000_000},
+        "costs": 2,
         "run": "",
         "per_query": str(path),
         "version": rusbeir.__version__,

@@ -6,7 +6,6 @@ import contextlib
 import logging
 import os
 import re
-import sys
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 import orjson
 
 from rusbeir import __version__
+from rusbeir.costs import COSTS, peak_rss, reset_peak_rss
 from rusbeir.datasets import load, read_run, write_run
 from rusbeir.datasets.formats.records import read_jsonl
 from rusbeir.datasets.parallel import expand_languages, find_parallel, label_dataset, take_queries
@@ -44,7 +44,7 @@ ROWS = "rows.jsonl"
 _WORDS = ("dataset", "language", "split", "system", "engine", "signature", "fingerprint", "run", "per_query")
 _ROW = {
     **dict.fromkeys(_WORDS, str), "measures": {str: float}, "n_zero_hit": int, "n_tied": int,
-    "seconds": {str: float}, "bytes": {str: int}, "cost?": float,
+    "seconds": {str: float}, "bytes": {str: int}, "costs?": int, "cost?": float,
 }  # fmt: skip
 """What rusbeir reads of a result row."""
 TOLERATED_ZERO_HIT = 0.05
@@ -174,11 +174,15 @@ def bench(
     budget = CharBudget(out, budget_chars) if budget_chars is not None else None
     with open_models(on) as workers:
         settings = RunSettings(progress=progress, force=force, budget=budget, workers=workers)
+        level = reset_peak_rss()
         # All languages of queries share one index.
         ready = resolved.prepare(documents.corpus, documents.fingerprint, settings)
         started = time.perf_counter()
         run = search_without_self(ready.retriever, dataset.queries, k, card.self_suffixes)
-        search_seconds = time.perf_counter() - started
+        search_seconds = time.perf_counter() - started + settings.carried.seconds
+        # Parts from the cache, and parts on workers, leave this process smaller than the system is.
+        measured_here = workers is None and not settings.carried.n_parts
+        growth = peak_rss() - level if level is not None and measured_here else None
     depth = min(k, resolved.depth) if isinstance(resolved, LimitsDepth) else k
     _warn_of_cut(resolved.name, depth, names, len(dataset.corpus))
     started = time.perf_counter()
@@ -226,10 +230,11 @@ def bench(
         "seconds": {
             "analyse": ready.analyse_seconds,
             "index": ready.index_seconds,
-            "search": search_seconds,
+            **({} if settings.carried.n_unknown else {"search": search_seconds}),
             "evaluate": evaluate_seconds,
         },
-        "bytes": {"index": ready.index_bytes} | ({"peak_rss": peak} if (peak := peak_rss()) else {}),
+        "bytes": {"index": ready.index_bytes} | ({} if growth is None else {"peak_rss": growth}),
+        "costs": COSTS,
         **(_describe_spending(settings.clients) if settings.clients else {}),
         "run": str(run_path),
         "per_query": str(per_query_path),
@@ -515,17 +520,3 @@ def _present(
                 logger.debug("%s on %s: the row in %s is reused", system, dataset.card.name, out / ROWS)
                 return row
     return None
-
-
-def peak_rss() -> int:
-    """The peak resident size of this process so far, in bytes; 0 on Windows, which is not asked."""
-    # On Linux getrusage includes the process that started this one; /proc gives this one's own peak.
-    with contextlib.suppress(OSError):
-        if own := re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text()):
-            return 1024 * int(own[1])
-    try:
-        import resource
-    except ImportError:
-        return 0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024

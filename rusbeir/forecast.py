@@ -12,8 +12,9 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from rusbeir.costs import peak_rss
 from rusbeir.errors import BadInput
-from rusbeir.experiment import SystemLike, peak_rss, resolve_on
+from rusbeir.experiment import SystemLike, resolve_on
 from rusbeir.jobs import BudgetReached, CharBudget
 from rusbeir.retrieval import LimitsDepth, RunSettings, System
 from rusbeir.retrieval.rerank.system import RerankSystem

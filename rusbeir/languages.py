@@ -17,6 +17,13 @@ _TAG = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 MACROLANGUAGES: Mapping[str, str] = {"nb": "no", "nn": "no"}
 """Languages that BCP 47 groups under another tag, whose analysis also serves them: Bokmål and Nynorsk are Norwegian."""
 
+MACROLANGUAGE_MEMBERS: Mapping[str, str] = {
+    "als": "sq", "arb": "ar", "azj": "az", "cmn": "zh", "ekk": "et", "gaz": "om", "khk": "mn", "lvs": "lv",
+    "nno": "nn", "npi": "ne", "ory": "or", "pbt": "ps", "pes": "fa", "plt": "mg", "swh": "sw", "uzn": "uz", "zsm": "ms",
+    "acm": "ar", "apc": "ar", "ars": "ar", "ary": "ar", "arz": "ar",
+}  # fmt: skip
+"""ISO 639-3 codes of languages that the standard groups under another, by the tag of that one; last Arabic dialects."""
+
 
 def read_language_tag(text: str) -> str:
     """The tag that is meant: RU, Russian and ru are ru; a tag that cannot be understood stays as it is.

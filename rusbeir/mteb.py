@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from rusbeir import __version__
 from rusbeir.errors import BadInput, UnknownName, option, require
 from rusbeir.experiment import search
-from rusbeir.languages import iso639_1, iso639_3, read_language_tag
-from rusbeir.retrieval import Spec, resolve
-from rusbeir.types import Card, Dataset, MemoryCorpus, Run
+from rusbeir.languages import MACROLANGUAGE_MEMBERS, iso639_1, iso639_3, read_language_tag
+from rusbeir.retrieval import Spec, System, resolve
+from rusbeir.retrieval.candidates import Candidates, restrict
+from rusbeir.retrieval.resolve import FUSIONS
+from rusbeir.retrieval.spec import parse
+from rusbeir.text import digest, slug
+from rusbeir.types import Card, Dataset, Doc, MemoryCorpus, Run
 
-_MEMBERS = {"arb": "ar", "cmn": "zh", "ekk": "et", "lvs": "lv", "nno": "nn", "npi": "ne", "pes": "fa", "swh": "sw"}
-"""ISO 639-3 codes that MTEB uses for the usual member of a macrolanguage, by the tag that rusbeir knows it by."""
+_TYPES = {"bm25": "sparse", "sparse": "sparse", **dict.fromkeys(FUSIONS, "hybrid")}
+"""mteb's model_type of a system with this first stage and no second one; others are dense."""
+_SAMPLED_DOCUMENTS = 50
+"""Documents whose language is identified where a task has several."""
 
 
 def model(system: str | Spec = "bm25", *, engine: str = "auto", language: str | None = None) -> MtebModel:
@@ -55,11 +64,7 @@ class MtebModel:
     ) -> None:
         """Take the documents of a task: rows with id, text and perhaps title. They are indexed by the first search."""
         records = ({"_id": row["id"], "title": row.get("title") or "", "text": row["text"]} for row in corpus)
-        card = Card(
-            name=f"{task_metadata.name}/{hf_subset}",
-            language=self.language or find_task_language(task_metadata, hf_subset),
-            split=hf_split,
-        )
+        card = Card(name=f"{task_metadata.name}/{hf_subset}", language=self.language or "und", split=hf_split)
         self._dataset = Dataset(card=card, corpus=MemoryCorpus(records), queries={}, qrels={})
 
     def search(
@@ -75,19 +80,26 @@ class MtebModel:
         num_proc: int | None = None,
         **kwargs: Any,
     ) -> Run:
-        """The top_k hits of each query; of a reranking task, those among its candidates."""
+        """The top_k hits of each query; of a reranking task, all candidates that the last stage scores.
+
+        Queries are read as mteb reads them: text and instruction joined, conversations as one text. Raises BadInput
+        for queries that are none of these.
+        """
         if self._dataset is None:
             raise BadInput("The model has no corpus: call index first.")
-        asked = {row["id"]: row["text"] for row in queries}
-        k = len(self._dataset.corpus) if top_ranked else top_k
-        run = search(replace(self._dataset, queries=asked), self.system, asked, engine=self.engine, k=k)
-        if not top_ranked:
-            return run
-        candidates = {query_id: frozenset(top_ranked.get(query_id, ())) for query_id in run}
-        return {
-            query_id: {doc_id: score for doc_id, score in hits.items() if doc_id in candidates[query_id]}
-            for query_id, hits in run.items()
-        }
+        dataset = replace(self._dataset, queries=_read_queries(queries))
+        system = self._resolve(self.language or "en", top_ranked)
+        if not self.language and system.signature != self._resolve("ru", top_ranked).signature:
+            # Only what analyses the texts has to know their language.
+            language = find_task_language(task_metadata, hf_subset, dataset.corpus)
+            dataset = replace(dataset, card=replace(dataset.card, language=language))
+            system = self._resolve(language, top_ranked)
+        k = len(dataset.corpus) if top_ranked else top_k
+        return search(dataset, system, dataset.queries, k=k)
+
+    def _resolve(self, language: str, candidates: Candidates | None) -> System:
+        system = resolve(self.system, language=language, engine=self.engine)
+        return restrict(system, candidates) if candidates else system
 
     @property
     def mteb_model_meta(self) -> Any:
@@ -103,7 +115,8 @@ class MtebModel:
         )
         return require("mteb.models", "rusbeir.mteb", "mteb").ModelMeta(
             loader=None,
-            name=f"rusbeir/{self.system.partition('(')[0]}",
+            name=f"rusbeir/{slug(self.system, 60)}-{digest(self.system, chars=6)}",
+            model_type=[_find_type(self.system)],
             revision=__version__,
             release_date=None,
             languages=None,
@@ -112,7 +125,8 @@ class MtebModel:
             max_tokens=None,
             embed_dim=None,
             license="apache-2.0",
-            open_weights=None,
+            # BM25 has no weights that could be closed.
+            open_weights=[stage.name for stage in parse(self.system).stages] == ["bm25"] or None,
             public_training_code=None,
             public_training_data=None,
             framework=[],
@@ -123,22 +137,64 @@ class MtebModel:
         )
 
 
-def find_task_language(task_metadata: Any, hf_subset: str) -> str:
+def find_task_language(task_metadata: Any, hf_subset: str, corpus: Iterable[Doc] = ()) -> str:
     """The BCP 47 tag of the language of a task's subset, from MTEB's eval_langs such as ["rus-Cyrl"].
 
-    Raises BadInput where it has several languages, UnknownName for a code that has no tag.
+    Of several languages it is that of the documents. Raises BadInput where it has several and there are no documents,
+    UnknownName for a code that has no tag.
     """
     named = task_metadata.eval_langs
-    codes = sorted({one.partition("-")[0] for one in (named.get(hf_subset, []) if isinstance(named, dict) else named)})
-    if len(codes) != 1:
-        several = ", ".join(codes) or "none"
-        raise BadInput(
-            f"{task_metadata.name}/{hf_subset} has not one language but {several}. Name it with {option('language')}."
-        )
-    tags = {iso639_3(tag): tag for tag in iso639_1()} | _MEMBERS
-    if codes[0] not in tags:
+    codes = {code.partition("-")[0] for code in (named.get(hf_subset, []) if isinstance(named, dict) else named)}
+    tags = {iso639_3(tag): tag for tag in iso639_1()} | dict(MACROLANGUAGE_MEMBERS)
+    where = f"{task_metadata.name}/{hf_subset}"
+    if missing := sorted(codes - set(tags)):
         raise UnknownName(
-            f"rusbeir knows no language with the code {codes[0]!r}, that of {task_metadata.name}/{hf_subset}. "
-            f"Name it with {option('language')}."
+            f"rusbeir knows no language with the code {missing[0]!r}, that of {where}. Name it with "
+            f"{option('language')}."
         )
-    return tags[codes[0]]
+    languages = sorted({tags[code] for code in codes})
+    texts = [doc.full_text for doc in islice(corpus, _SAMPLED_DOCUMENTS)]
+    if len(languages) > 1 and texts:
+        languages = _identify(texts, languages)
+    if len(languages) != 1:
+        several = ", ".join(sorted(codes)) or "none"
+        raise BadInput(f"{where} has not one language but {several}. Name it with {option('language')}.")
+    return languages[0]
+
+
+def _identify(texts: Sequence[str], languages: Sequence[str]) -> list[str]:
+    """The one of the languages that most texts are in; none where py3langid does not know all of them."""
+    library = require("py3langid.langid", "rusbeir.mteb", "mteb")
+    identifier = library.LanguageIdentifier.from_model_file(library.MODEL_FILE)
+    if not set(languages) <= set(identifier.nb_classes):
+        return []
+    identifier.set_languages(list(languages))
+    votes: Counter[str] = Counter(identifier.classify(text)[0] for text in texts)
+    return [votes.most_common(1)[0][0]]
+
+
+def _read_queries(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The texts of the queries, as mteb's own models read them."""
+    queries: Any = (
+        rows
+        if hasattr(rows, "column_names")
+        else require("datasets", "rusbeir.mteb", "mteb").Dataset.from_list([*rows])
+    )
+    if not len(queries):
+        return {}
+    loaders = require("mteb._create_dataloaders", "rusbeir.mteb", "mteb")
+    try:
+        with warnings.catch_warnings():
+            # A conversation of strings is that of one user, which mteb warns of.
+            warnings.simplefilter("ignore", UserWarning)
+            texts = loaders._retrieval_texts(queries, require("mteb.types", "rusbeir.mteb", "mteb").PromptType.query)
+    except (ValueError, TypeError, IndexError, KeyError) as error:
+        raise BadInput(f"mteb cannot read these queries: {error}") from error
+    if wrong := [query_id for query_id, text in zip(queries["id"], texts, strict=True) if not isinstance(text, str)]:
+        raise BadInput(f"The query {wrong[0]!r} has no text.")
+    return dict(zip(queries["id"], texts, strict=True))
+
+
+def _find_type(system: str) -> str:
+    stages = parse(system).stages
+    return "cross-encoder" if len(stages) > 1 else _TYPES.get(stages[0].name, "dense")

@@ -91,6 +91,8 @@ def compare(
         )
         _print(*matrix_table(matrix))
         output.echo(describe_averages(matrix))
+    if blank := tables.describe_blank_costs(comparison):
+        output.echo(blank)
     output.echo("* not shown to be worse than the best. Intervals: 95 %; tests: sign flips, MaxT over all pairs, 5 %.")
 
 

@@ -374,10 +374,11 @@ def _span(ends: Floats) -> Interval:
 
 
 def _sum(tables: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    return {key: sum(table[key] for table in tables) for key in tables[0]}
+    common = [key for key in tables[0] if all(key in table for table in tables)]
+    return {key: sum(table[key] for table in tables) for key in common}
 
 
 def _largest(tables: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    # A row made on Windows has no peak_rss.
+    # A row may lack peak_rss.
     common = [key for key in tables[0] if all(key in table for table in tables)]
     return {key: max(table[key] for table in tables) for key in common}

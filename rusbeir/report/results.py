@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from rusbeir.costs import COSTS
 from rusbeir.datasets import load, read_run
 from rusbeir.datasets.parallel import find_parallel, label_dataset, take_queries
 from rusbeir.errors import BadInput, option, unknown
@@ -140,7 +141,18 @@ def read_result(folder: Path, row: dict[str, Any], measure: str) -> Result:
             f"{folder}: the per-query scores of {where} cannot be read from {path}. "
             "Measure the system again with `rusbeir bench --force`."
         ) from None
-    return Result(folder=folder, label=str(row["system"]), row=row, scores=scores, clusters=clusters)
+    return Result(
+        folder=folder, label=str(row["system"]), row=_keep_comparable_costs(row), scores=scores, clusters=clusters
+    )
+
+
+def _keep_comparable_costs(row: dict[str, Any]) -> dict[str, Any]:
+    """The row without search time and peak memory where an older version measured those of cache and process."""
+    if row.get("costs") == COSTS:
+        return row
+    seconds = {name: value for name, value in row["seconds"].items() if name != "search"}
+    size = {name: value for name, value in row["bytes"].items() if name != "peak_rss"}
+    return row | {"seconds": seconds, "bytes": size}
 
 
 def load_dataset_of(result: Result, given: Iterable[tuple[Dataset, Path]] = (), progress: Progress = silent) -> Dataset:

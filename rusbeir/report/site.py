@@ -23,7 +23,7 @@ from rusbeir.report.diagnoses import PAGES, bound, draw_curve, place, read_diagn
 from rusbeir.report.explorer import Explored, explore
 from rusbeir.report.matrix import LanguageMatrix, describe_averages
 from rusbeir.report.results import Result, load_dataset_of, read_results
-from rusbeir.report.tables import format_cost
+from rusbeir.report.tables import describe_blank_costs, format_cost
 from rusbeir.storage import atomic_file
 from rusbeir.text import digest, slug
 from rusbeir.types import Dataset, Progress, silent
@@ -137,6 +137,7 @@ def _environment() -> Any:
         )
 
     made.globals |= {"read": read, "inert": inert, "interval": _interval, "scatter": _scatter, "heat": _heat}
+    made.globals |= {"describe_blank_costs": describe_blank_costs}
     made.globals |= {"averages": describe_averages, "bound": bound, "place": place, "draw_curve": draw_curve}
     made.globals |= {"scale_curves": scale_curves}
     made.filters |= {"points": lambda value: f"{100 * value:.2f}", "count": lambda n: f"{n:,}", "cost": format_cost}
@@ -161,12 +162,18 @@ def _heat(mean: float, matrices: Sequence[LanguageMatrix]) -> int:
 def _scatter(
     dataset: DatasetComparison, money: bool = False, width: int = 420, height: int = 220
 ) -> list[tuple[float, float, SystemScore]]:
-    """(x, y, system) of effectiveness against search time per query on a logarithmic scale, or against money."""
+    """(x, y, system) of effectiveness against search time per query on a logarithmic scale, or against money.
+
+    Systems whose search time is not known are left out; nothing was paid where no system has a cost.
+    """
+    systems = dataset.systems if money else tuple(one for one in dataset.systems if "search" in one.seconds)
+    if not systems or (money and not any(one.cost for one in systems)):
+        return []
     cost = [
-        (one.cost or 0.0) if money else math.log10(max(one.seconds.get("search", 0.0), 1e-3) / dataset.n_queries)
-        for one in dataset.systems
+        (one.cost or 0.0) if money else math.log10(max(one.seconds["search"], 1e-3) / dataset.n_queries)
+        for one in systems
     ]
-    means = [one.mean for one in dataset.systems]
+    means = [one.mean for one in systems]
     wide, high = max(cost) - min(cost) or 1.0, max(means) - min(means) or 1.0
     return [
         (
@@ -174,5 +181,5 @@ def _scatter(
             round(height - 30 - (height - 60) * (y - min(means)) / high, 1),
             one,
         )
-        for x, y, one in zip(cost, means, dataset.systems, strict=True)
+        for x, y, one in zip(cost, means, systems, strict=True)
     ]

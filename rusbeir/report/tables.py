@@ -119,7 +119,7 @@ def score_table(systems: Sequence[SystemScore]) -> tuple[list[str], list[list[st
             f"{score.n_zero_hit:,}",
             f"{score.n_tied:,}",
             f"{score.seconds.get('analyse', 0.0) + score.seconds.get('index', 0.0):.1f}",
-            f"{score.seconds.get('search', 0.0):.1f}",
+            f"{score.seconds['search']:.1f}" if "search" in score.seconds else "",
             f"{score.bytes.get('index', 0) / 1e6:.1f}",
             f"{score.bytes['peak_rss'] / 1e6:.0f}" if "peak_rss" in score.bytes else "",
         ]
@@ -129,6 +129,16 @@ def score_table(systems: Sequence[SystemScore]) -> tuple[list[str], list[list[st
             cells.insert(3, "" if score.published is None else f"{100 * score.published:.2f}")
         rows.append(cells)
     return header, rows
+
+
+def describe_blank_costs(comparison: Comparison) -> str:
+    """Why the query seconds of some system are blank; empty where none are."""
+    if all("search" in score.seconds for one in comparison.datasets for score in one.systems):
+        return ""
+    return (
+        "Blank query seconds: measured by an older version, or with cached parts of one: costs are left out. "
+        "Measure again with an empty cache: `rusbeir bench --force`."
+    )
 
 
 def pair_table(pairs: Sequence[Pair]) -> tuple[list[str], list[list[str]]]:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import orjson
 
+from rusbeir.costs import CarriedSeconds
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System, check_available
 from rusbeir.storage import atomic_file, cache_folder
 from rusbeir.text import shorten
 from rusbeir.types import MAX_QUERY_CHARS, Corpus, Queries, Retriever, Run
 
-_FORMAT = 2
+_FORMAT = 3
 """Raised when the files change, so that those of an older version are not used."""
 
 
@@ -44,8 +46,9 @@ class CachedSystem:
         """The system on that corpus, with a retriever that searches only what no run in the cache holds."""
         prepared = self.system.prepare(corpus, fingerprint, settings)
         retriever = CachedRetriever(
-            system=self, retriever=prepared.retriever, fingerprint=fingerprint, force=settings.force
-        )
+            system=self, retriever=prepared.retriever, fingerprint=fingerprint, force=settings.force,
+            carried=settings.carried,
+        )  # fmt: skip
         return replace(prepared, retriever=retriever)
 
 
@@ -60,6 +63,7 @@ class CachedRetriever:
     retriever: Retriever
     fingerprint: str
     force: bool
+    carried: CarriedSeconds
 
     @property
     def signature(self) -> str:
@@ -78,15 +82,21 @@ class CachedRetriever:
                 check, _, lines = path.read_bytes().partition(b"\n")
                 if hashlib.sha256(lines).hexdigest().encode() != check:
                     raise ValueError("it has changed since it was written")
-                return dict(map(orjson.loads, lines.splitlines()))
+                seconds, *hits = map(orjson.loads, lines.splitlines())
+                self.carried.add(seconds)
+                return dict(hits)
             except (OSError, ValueError) as error:
                 raise BackendError(
                     f"The run {path} is damaged ({error}). Remove it: `rusbeir cache clear runs`."
                 ) from error
+        started, before = time.perf_counter(), replace(self.carried)
         run = search_without_self(self.retriever, queries, k, suffixes)
+        seconds = time.perf_counter() - started + self.carried.seconds - before.seconds
+        known = self.carried.n_unknown == before.n_unknown
         with atomic_file(path) as file:
             # Not as TREC: its order of equal scores would be lost, and with it the ranks that rrf adds.
-            lines = b"".join(orjson.dumps((query_id, hits)) + b"\n" for query_id, hits in run.items())
+            lines = orjson.dumps(seconds if known else None) + b"\n"
+            lines += b"".join(orjson.dumps((query_id, hits)) + b"\n" for query_id, hits in run.items())
             file.write(hashlib.sha256(lines).hexdigest().encode() + b"\n" + lines)
         return run
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self, TypeVar, runtime_checkable
 
+from rusbeir.costs import CarriedSeconds
 from rusbeir.jobs import CharBudget, Llm
 from rusbeir.types import Corpus, Progress, Retriever, silent
 
@@ -75,6 +76,9 @@ class RunSettings:
     """Bounds what encoders and rerankers may send to endpoints."""
     clients: list[Llm] = field(default_factory=list)
     """Of the endpoints that were asked; they know how many tokens they took."""
+
+    carried: CarriedSeconds = field(default_factory=CarriedSeconds)
+    """What searching took when the parts of it were made that come from the cache."""
 
     workers: Workers | None = None
     """Of a cluster, on which encoders and rerankers compute; None for this process."""

@@ -22,8 +22,8 @@ from rusbeir.errors import BadInput
 ROW_KEYS = [
     "dataset", "language", "query_language", "split", "system", "engine", "signature", "fingerprint", "measures",
     "measures_answered",
-    "depth", "n_docs", "n_queries", "n_clusters", "n_zero_hit", "n_tied", "n_judged_missing", "seconds", "bytes", "run",
-    "per_query", "version",
+    "depth", "n_docs", "n_queries", "n_clusters", "n_zero_hit", "n_tied", "n_judged_missing", "seconds", "bytes",
+    "costs", "run", "per_query", "version",
 ]  # fmt: skip
 
 

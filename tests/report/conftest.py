@@ -27,7 +27,7 @@ def results(tmp_path: Path) -> Callable[..., Path]:
                 "signature": f"{system}|v:1|k:100", "fingerprint": "f" * 64,
                 "measures": {"nDCG@10": float(np.mean(values))}, "n_zero_hit": 0, "n_tied": 1,
                 "seconds": {"analyse": 1.0, "index": 2.0, "search": 0.5, "evaluate": 0.1},
-                "bytes": {"index": 1_000_000, "peak_rss": 2_000_000}, "run": "runs/a.run.gz",
+                "bytes": {"index": 1_000_000, "peak_rss": 2_000_000}, "costs": 2, "run": "runs/a.run.gz",
                 "per_query": str(path), "version": "1",
             } | changes  # fmt: skip
             with (folder / "rows.jsonl").open("a") as file:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rusbeir.costs import SecondsTable
 from rusbeir.errors import BackendError
 from rusbeir.retrieval.dense.encoder import Vectors, check_vectors
 from rusbeir.storage import cannot_write, connect_shared, hold_when_free, reporting_sqlite
@@ -44,6 +45,7 @@ class EmbeddingStore:
             self._db = connect_shared(folder / _ROWS)
             self._db.execute("CREATE TABLE IF NOT EXISTS row(key BLOB PRIMARY KEY, row INTEGER NOT NULL) WITHOUT ROWID")
             self._db.execute("CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL)")
+            self._seconds = SecondsTable(self._db)
 
     @property
     def dim(self) -> int | None:
@@ -80,6 +82,16 @@ class EmbeddingStore:
         """The row of each text, None where the store does not hold it."""
         found = self._find(keys := [_key(text) for text in texts])
         return [found.get(key) for key in keys]
+
+    def sum_seconds(self, texts: Sequence[str]) -> float | None:
+        """What encoding those texts took; None where that of any is not known."""
+        with reporting_sqlite(self.folder, "embeddings"):
+            return self._seconds.sum([_key(text) for text in texts])
+
+    def keep_seconds(self, texts: Sequence[str], seconds: float) -> None:
+        """Keep what encoding those texts took in total."""
+        with reporting_sqlite(self.folder, "embeddings"):
+            self._seconds.keep([_key(text) for text in texts], seconds)
 
     def open_pool(self, name: str) -> EmbeddingStore:
         """A store of the same kind, for the rows of a pool that is not whole yet."""

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
+from rusbeir.costs import CarriedSeconds
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.retrieval.dense.encoder import AnyEncoder, ReportsTruncation
 from rusbeir.retrieval.dense.pools import TextStore, encode_in_order
@@ -72,16 +73,33 @@ def open_or_encode(
 
 
 def encode_queries(
-    store: TextStore, queries: Queries, encoder: AnyEncoder, progress: Progress, *, name: str
+    store: TextStore,
+    queries: Queries,
+    encoder: AnyEncoder,
+    progress: Progress,
+    *,
+    name: str,
+    carried: CarriedSeconds | None = None,
 ) -> list[int]:
-    """The row of each query; those that the store does not hold are encoded first."""
+    """The row of each query; those that the store does not hold are encoded first.
+
+    What encoding them takes is kept in the store; carried is charged with that of those that it held.
+    """
     rows: list[int] = []
+    texts = list(dict.fromkeys(queries.values()))
+    missing = [text for text, row in zip(texts, store.find(texts), strict=True) if row is None]
+    if carried is not None and len(missing) < len(texts):
+        new = set(missing)
+        carried.add(store.sum_seconds([text for text in texts if text not in new]))
+    started = time.perf_counter()
     encoded = encode_in_order(
         enumerate(queries.values()), store, encoder, lambda n: progress("encode queries", n, len(queries)),
         name=name, waiting=f"pool-{digest(*queries.values(), chars=12)}", queries=True,
     )  # fmt: skip
     for _, found, _ in encoded:
         rows += found
+    if missing:
+        store.keep_seconds(missing, time.perf_counter() - started)
     return rows
 
 

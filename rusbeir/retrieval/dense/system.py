@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rusbeir import __version__
+from rusbeir.costs import CarriedSeconds
 from rusbeir.errors import BadInput
 from rusbeir.retrieval import models, user_code
 from rusbeir.retrieval.dense import approximate, encoded_corpus, vector_search
@@ -130,6 +131,7 @@ class DenseSystem:
                 encoded=encoded,
                 approximate=index,
                 progress=progress,
+                carried=settings.carried,
             ),
             path=place,
             index_seconds=encoded.seconds,
@@ -174,6 +176,7 @@ class DenseRetriever:
     queries: EmbeddingStore
     encoded: EncodedCorpus
     progress: Progress
+    carried: CarriedSeconds
     approximate: ApproximateIndex | None = None
     """None for exact search."""
 
@@ -183,7 +186,9 @@ class DenseRetriever:
             raise BadInput(f"k is {k}; it must be at least 1.")
         if not queries:
             return {}
-        rows = encoded_corpus.encode_queries(self.queries, queries, self.encoder, self.progress, name=self.name)
+        rows = encoded_corpus.encode_queries(
+            self.queries, queries, self.encoder, self.progress, name=self.name, carried=self.carried
+        )
         vectors = self.queries.read(rows)
         if vectors.shape[1] != self.documents.dim:
             raise BadInput(

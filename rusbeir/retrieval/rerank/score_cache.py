@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from rusbeir.costs import CarriedSeconds, SecondsTable
 from rusbeir.errors import BackendError
 from rusbeir.retrieval.dense.pools import KEEP_SECONDS, WhileWanted
 from rusbeir.retrieval.rerank import reranker as protocols
@@ -34,6 +35,8 @@ class ScoreCache:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._used: set[bytes] = set()
+        self._new: set[bytes] = set()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -44,6 +47,7 @@ class ScoreCache:
                 "CREATE TABLE IF NOT EXISTS score"
                 "(key BLOB PRIMARY KEY, value BLOB NOT NULL, cut INTEGER NOT NULL) WITHOUT ROWID"
             )
+            self._seconds = SecondsTable(self._db)
 
     @classmethod
     def of(cls, reranker: Reranker) -> ScoreCache:
@@ -60,6 +64,15 @@ class ScoreCache:
         if isinstance(reranker, protocols.SortsWindows):
             return self._sort_windows(reranker, query, documents, name)
         return self._score_list(reranker, query, documents, name)
+
+    def settle(self, seconds: float, carried: CarriedSeconds) -> None:
+        """Keep the seconds with the scores that were computed since the last call, and charge those of the others."""
+        with reporting_sqlite(self.path, "scores"):
+            if self._new:
+                self._seconds.keep(self._new, seconds)
+            if before := self._used - self._new:
+                carried.add(self._seconds.sum(before))
+        self._used, self._new = set(), set()
 
     def tokenize(
         self,
@@ -192,6 +205,7 @@ class ScoreCache:
                 marks = ",".join("?" * len(part))
                 rows = self._db.execute(f"SELECT key, value, cut FROM score WHERE key IN ({marks})", part)
                 found.update((key, Scored(array("d", value).tolist(), cut)) for key, value, cut in rows)
+        self._used.update(found)
         return found
 
     def _keep(self, scores: dict[bytes, Scored]) -> None:
@@ -200,6 +214,7 @@ class ScoreCache:
             rows = [(key, array("d", one.scores).tobytes(), one.truncated) for key, one in scores.items()]
             self._db.executemany("INSERT OR IGNORE INTO score VALUES (?, ?, ?)", rows)
             self._db.execute("COMMIT")
+        self._new.update(scores)
 
 
 def _find_truncated(reranker: Reranker, query: str, documents: Sequence[str], name: str) -> list[int]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import logging
 import pkgutil
+import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
 from rusbeir import __version__
+from rusbeir.costs import CarriedSeconds
 from rusbeir.errors import BadInput
 from rusbeir.retrieval import models, user_code
 from rusbeir.retrieval.dense.pools import WhileWanted, read_ahead
@@ -91,6 +93,7 @@ class RerankSystem:
             corpus=corpus,
             scores=ScoreCache.of(self.reranker),
             progress=settings.progress,
+            carried=settings.carried,
         )
         return replace(prepared, retriever=retriever)
 
@@ -102,6 +105,7 @@ class _RerankRetriever:
     corpus: Corpus
     scores: ScoreCache
     progress: Progress
+    carried: CarriedSeconds
 
     @property
     def signature(self) -> str:
@@ -110,6 +114,7 @@ class _RerankRetriever:
     def search(self, queries: Queries, k: int) -> Run:
         """At most k hits a query, and at most as many as the depth; equal scores keep the source's order."""
         run = self.retriever.search(queries, self.system.depth)
+        started = time.perf_counter()
         reranker, name = self.system.reranker, self.system.name
         found: dict[str, dict[str, float]] = {}
         pairs = truncated = unjudged = 0
@@ -129,6 +134,7 @@ class _RerankRetriever:
                         pairs += len(hits)
                     self.progress("rerank", len(found), len(queries))
         finally:
+            self.scores.settle(time.perf_counter() - started, self.carried)
             # A run resumed after a stop finds its answers in the cache, and has nothing left to report about them.
             self._report(pairs, truncated, unjudged)
         return found

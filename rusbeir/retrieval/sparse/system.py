@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rusbeir import __version__
+from rusbeir.costs import CarriedSeconds
 from rusbeir.errors import BadInput
 from rusbeir.retrieval import models
 from rusbeir.retrieval.dense import encoded_corpus
@@ -86,6 +87,7 @@ class SparseSystem:
                 queries=WeightStore(folder / "queries"),
                 encoded=encoded,
                 progress=settings.progress,
+                carried=settings.carried,
             ),
             path=place,
             index_seconds=encoded.seconds,
@@ -105,12 +107,15 @@ class SparseRetriever:
     queries: WeightStore
     encoded: EncodedCorpus
     progress: Progress
+    carried: CarriedSeconds
 
     def search(self, queries: Queries, k: int) -> Run:
         """At most k hits a query by falling score, equal scores in corpus order; a hit shares a term with the query."""
         if k < 1:
             raise BadInput(f"k is {k}; it must be at least 1.")
-        rows = encoded_corpus.encode_queries(self.queries, queries, self.encoder, self.progress, name=self.name)
+        rows = encoded_corpus.encode_queries(
+            self.queries, queries, self.encoder, self.progress, name=self.name, carried=self.carried
+        )
         weights = self.queries.open_reader().read(np.array(rows, dtype=np.int64))
         found = search(weights, self.documents.open_reader(), self.encoded.rows, k)
         return {

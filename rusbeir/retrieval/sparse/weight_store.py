@@ -45,6 +45,14 @@ class WeightStore:
         """The row of each text, None where the store does not hold it."""
         return self._spans.find(texts)
 
+    def sum_seconds(self, texts: Sequence[str]) -> float | None:
+        """What encoding those texts took; None where that of any is not known."""
+        return self._spans.sum_seconds(texts)
+
+    def keep_seconds(self, texts: Sequence[str], seconds: float) -> None:
+        """Keep what encoding those texts took in total."""
+        self._spans.keep_seconds(texts, seconds)
+
     def read(self, rows: Sequence[int]) -> Weights:
         """The weights of those rows, in their order."""
         return self.open_reader().read(np.asarray(rows, dtype=np.int64))
