@@ -1,16 +1,10 @@
-"""What a system costs: seconds that a cache saved are carried over, and memory is counted from where a system began."""
+"""What a system costs: the seconds that a cache saved are carried over."""
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import gc
-import re
 import sqlite3
-import sys
 from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
 
 from rusbeir.text import batched
 
@@ -62,35 +56,3 @@ class SecondsTable:
         self._db.execute("BEGIN IMMEDIATE")
         self._db.executemany("INSERT OR REPLACE INTO seconds VALUES (?, ?)", rows)
         self._db.execute("COMMIT")
-
-
-def reset_peak_rss() -> int | None:
-    """The resident size now, in bytes, from which `peak_rss` counts again; None where the peak cannot be reset."""
-    gc.collect()
-    with contextlib.suppress(OSError, AttributeError, TypeError):
-        # Pages that an earlier system freed would otherwise be used without growth.
-        ctypes.CDLL(None).malloc_trim(0)
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-        return _read_status("VmRSS")
-    except OSError:
-        return None
-
-
-def peak_rss() -> int:
-    """The peak resident size of this process since its start or the last reset, in bytes; 0 on Windows."""
-    # On Linux getrusage includes the process that started this one; /proc gives this one's own peak.
-    with contextlib.suppress(OSError):
-        if own := _read_status("VmHWM"):
-            return own
-    try:
-        import resource
-    except ImportError:
-        return 0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
-
-
-def _read_status(name: str) -> int | None:
-    line = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    return 1024 * int(line[1]) if line else None

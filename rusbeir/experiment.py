@@ -16,21 +16,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 import orjson
 
 from rusbeir import __version__
-from rusbeir.costs import COSTS, peak_rss, reset_peak_rss
+from rusbeir.costs import COSTS
 from rusbeir.datasets import load, read_run, write_run
 from rusbeir.datasets.formats.records import read_jsonl
 from rusbeir.datasets.parallel import expand_languages, find_parallel, label_dataset, take_queries
 from rusbeir.datasets.registry import find_entry
-from rusbeir.datasets.self_retrieval import REMEDY, find_self_queries
 from rusbeir.errors import BackendError, BadInput, RusbeirError, option
 from rusbeir.evaluation import DEFAULT_MEASURES, check_measures, cluster_queries, deepest, evaluate
 from rusbeir.jobs import CharBudget, Llm
+from rusbeir.processes import peak_rss, reset_peak_rss
 from rusbeir.retrieval import ChecksAvailability, LimitsDepth, RunSettings, Spec, System, check_names, resolve
 from rusbeir.retrieval.run_cache import search_without_self
 from rusbeir.retrieval.system import check_available
 from rusbeir.storage import append_line, atomic_file, check_writable
 from rusbeir.text import digest, slug
-from rusbeir.types import Card, Dataset, Progress, Queries, Run, silent
+from rusbeir.types import SELF_RETRIEVAL_REMEDY, Card, Dataset, Progress, Queries, Run, silent
 
 if TYPE_CHECKING:
     from rusbeir.cluster import On, Workers
@@ -47,6 +47,8 @@ _ROW = {
     "seconds": {str: float}, "bytes": {str: int}, "costs?": int, "cost?": float,
 }  # fmt: skip
 """What rusbeir reads of a result row."""
+_SELF = ("", "|self:left-out")
+"""The part of a signature that says whether hits that are the query itself are left out."""
 TOLERATED_ZERO_HIT = 0.05
 """The share of queries without results above which a row is warned of."""
 UNCUT_DEPTH = 1000
@@ -162,7 +164,7 @@ def bench(
             _warn_of_words([resolved])
     elif query_language:
         logger.warning("%s is in %s: these are its own queries.", card.name, asked_in)
-    signature = _sign(resolved, card, k)
+    signature = f"{resolved.signature}{_SELF[bool(card.self_suffixes)]}|k:{k}"
     if not force and (row := _present(out, dataset, asked_in, resolved.name, signature, names)):
         return row
 
@@ -261,7 +263,7 @@ def bench_run(
     `bench`.
     """
     _, (resolved,) = resolve_on(dataset, [system], k, engine, None, None, progress)
-    signature = _sign(resolved, dataset.card, k)
+    signature = f"{resolved.signature}{_SELF[bool(dataset.card.self_suffixes)]}|k:{k}"
     row = None if force else _present(out, dataset, dataset.card.language, resolved.name, signature, ())
     row = row or bench(dataset, resolved, k=k, out=out, force=force, budget_chars=budget_chars, progress=progress)
     return row, read_run(row["run"])
@@ -318,7 +320,7 @@ def bench_all(
     able: list[tuple[str, Dataset, str | None, System]] = []
     for name, documents, dataset, asked_in, place, system in planned:
         try:
-            signature = _sign(system, dataset.card, k)
+            signature = f"{system.signature}{_SELF[bool(dataset.card.self_suffixes)]}|k:{k}"
             if force or not _present(out, dataset, asked_in, system.name, signature, measures):
                 check_available(system)
             able.append((name, documents, place, system))
@@ -416,10 +418,10 @@ def _count_missing(dataset: Dataset) -> int:
 
     Also warns of queries without a text, and of queries that are documents.
     """
-    if own := find_self_queries(dataset):
+    if own := dataset.find_self_queries():
         logger.warning(
             "%s: %s of %s queries are documents of the corpus, such as %r. %s",
-            dataset.card.name, f"{len(own):,}", f"{len(dataset.queries):,}", own[0], REMEDY,
+            dataset.card.name, f"{len(own):,}", f"{len(dataset.queries):,}", own[0], SELF_RETRIEVAL_REMEDY,
         )  # fmt: skip
     if blank := [query_id for query_id, text in dataset.queries.items() if not text.strip()]:
         logger.warning(
@@ -499,11 +501,6 @@ def read_rows(out: str | Path = "results") -> Iterator[ResultRow]:
     if not path.exists():
         return
     yield from read_jsonl(path, _ROW, "Remove the line.")
-
-
-def _sign(system: System, card: Card, k: int) -> str:
-    """Name all that decides a row's scores but the content of its dataset."""
-    return f"{system.signature}{'|self:left-out' if card.self_suffixes else ''}|k:{k}"
 
 
 def _present(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -37,6 +38,13 @@ def silent(stage: str, done: int, total: int | None) -> None:
     """Report nothing: the Progress of callers that do not want any."""
 
 
+SELF_RETRIEVAL_REMEDY = (
+    "They find themselves first. BEIR's evaluation leaves such hits out; "
+    'to do so here, put "self_retrieval": true into the dataset\'s card.json.'
+)
+"""What is said of queries that are documents."""
+
+
 class Doc(NamedTuple):
     """One document of a corpus."""
 
@@ -48,6 +56,10 @@ class Doc(NamedTuple):
     def full_text(self) -> str:
         """The title, if there is one, and the text: what rerankers and indexes of one field read."""
         return f"{self.title} {self.text}" if self.title else self.text
+
+    def repeats(self, query: str) -> bool:
+        """Whether its text, with the title or without, is that of the query but for white space."""
+        return query.split() in (self.text.split(), self.full_text.split())
 
 
 class Corpus(Protocol):
@@ -228,6 +240,18 @@ class Dataset:
                 f"{self.card.name}: the query id {shorten(repr(comment))} begins with #, as comments do in TREC's "
                 "formats. Replace it in the queries and the qrels."
             )
+
+    def find_self_queries(self) -> list[str]:
+        """List the queries that are documents and would find themselves, as in BEIR's ArguAna and Quora.
+
+        There are none where the card says that such hits are left out.
+        """
+        own = []
+        for query_id, text in self.queries.items() if not self.card.self_suffixes else ():
+            with contextlib.suppress(KeyError):
+                if self.corpus[query_id].repeats(text):
+                    own.append(query_id)
+        return own
 
     @property
     def fingerprint(self) -> str:

@@ -275,8 +275,9 @@ def open_reader(
 def _open_entry(
     entry: RegistryEntry, language: str | None, split: str | None, download: bool, progress: Progress
 ) -> tuple[DatasetReader, Card, Expected]:
-    _refuse_conflict(entry.name, "language", entry.language, language)
-    _refuse_conflict(entry.name, "split", entry.split, split)
+    for what, known, asked in (("language", entry.language, language), ("split", entry.split, split)):
+        if asked:
+            _refuse_conflict(entry.name, what, known, asked)
     path, *also = fetch_entry(entry, progress, allow_download=download)
     request = ReadRequest(
         path=path,

@@ -14,10 +14,9 @@ from rusbeir.datasets.corpus import Array, hash_id
 from rusbeir.datasets.formats.reader import DatasetReader, GivesSpans
 from rusbeir.datasets.formats.records import Place
 from rusbeir.datasets.loading import COUNTS, Expected, open_reader
-from rusbeir.datasets.self_retrieval import REMEDY, repeats_query
 from rusbeir.errors import BadInput
 from rusbeir.text import make_line
-from rusbeir.types import MAX_QUERY_CHARS, Card, Progress, canonical_line, fingerprint, silent
+from rusbeir.types import MAX_QUERY_CHARS, SELF_RETRIEVAL_REMEDY, Card, Progress, canonical_line, fingerprint, silent
 
 SHOWN_PER_KIND = 20
 _REPORT_EVERY = 10_000
@@ -195,10 +194,10 @@ class _Validation:
         own = [
             doc.doc_id
             for _, doc, _ in self._reader.documents(lambda *_: None)
-            if doc.doc_id in same and repeats_query(doc, self._queries[doc.doc_id])
+            if doc.doc_id in same and doc.repeats(self._queries[doc.doc_id])
         ]
         if own:
-            message = f"{len(own):,} queries are documents of the corpus, such as {own[0]!r}. {REMEDY}"
+            message = f"{len(own):,} queries are documents of the corpus, such as {own[0]!r}. {SELF_RETRIEVAL_REMEDY}"
             self._notes.warning("self-retrieval", Place(str(self._reader.corpus_files[0])), message)
 
     def _read_judgements(self) -> None:

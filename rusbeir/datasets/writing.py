@@ -103,9 +103,9 @@ def _write(path: Path, lines: Iterable[bytes]) -> None:
 def _trec_run(run: Run, tag: str) -> Iterator[bytes]:
     for query_id, docs in run.items():
         hits = finite_scores(query_id, docs)
-        _refuse_comment(query_id)
         for record_id in (query_id, *hits):
-            _refuse_space(record_id)
+            if record_id.split() != [record_id] or query_id.startswith("#"):
+                raise _unfit_for_trec(query_id, record_id)
         ranked = sorted(((score, doc_id) for doc_id, score in hits.items()), reverse=True)
         lines = [f"{query_id} Q0 {doc_id} {rank} {score!r} {tag}\n" for rank, (score, doc_id) in enumerate(ranked, 1)]
         yield "".join(lines).encode()
@@ -113,10 +113,10 @@ def _trec_run(run: Run, tag: str) -> Iterator[bytes]:
 
 def _trec_qrels(qrels: Qrels) -> Iterator[bytes]:
     for query_id, docs in qrels.items():
-        _refuse_comment(query_id)
         for doc_id, grade in docs.items():
-            _refuse_space(query_id)
-            _refuse_space(doc_id)
+            for record_id in (query_id, doc_id):
+                if record_id.split() != [record_id] or query_id.startswith("#"):
+                    raise _unfit_for_trec(query_id, record_id)
             yield f"{query_id} 0 {doc_id} {grade}\n".encode()
 
 
@@ -137,14 +137,10 @@ def finite_scores(query_id: str, docs: Mapping[str, float]) -> dict[str, float]:
     return hits
 
 
-def _refuse_space(record_id: str) -> None:
-    if record_id.split() != [record_id]:
-        raise BadInput(f"The id {record_id!r} is not one word, so it cannot be in a TREC file. Write .json.")
-
-
-def _refuse_comment(query_id: str) -> None:
+def _unfit_for_trec(query_id: str, record_id: str) -> BadInput:
     if query_id.startswith("#"):
-        raise BadInput(f"The query id {query_id!r} would make its lines comments of a TREC file. Write .json.")
+        return BadInput(f"The query id {query_id!r} would make its lines comments of a TREC file. Write .json.")
+    return BadInput(f"The id {record_id!r} is not one word, so it cannot be in a TREC file. Write .json.")
 
 
 def _cell(record_id: str) -> str:

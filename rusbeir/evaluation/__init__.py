@@ -1,7 +1,6 @@
 """Scores of a run against judgements: every judged query counts, ties as trec_eval breaks them."""
 
-from rusbeir.evaluation.clusters import cluster_queries
-from rusbeir.evaluation.evaluate import Evaluation, evaluate
+from rusbeir.evaluation.evaluate import Evaluation, cluster_queries, evaluate
 from rusbeir.evaluation.measures import DEFAULT_MEASURES, check_measures, deepest, format_measure, is_count
 
 __all__ = [

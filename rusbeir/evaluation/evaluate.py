@@ -5,25 +5,27 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from rusbeir.errors import BadInput
 from rusbeir.evaluation.measures import (
+    COUNTS,
     DEFAULT_MEASURES,
     check_measures,
     deepest,
-    is_count,
     per_query,
     unanswered_value,
 )
 from rusbeir.text import shorten
-from rusbeir.types import MAX_GRADE, Qrels, Run
+from rusbeir.types import MAX_GRADE, Dataset, Qrels, Run
 
 _UNFIT = re.compile("[\0\ud800-\udfff]")
 """What trec_eval's strings end at, and what has no UTF-8."""
+_PARTS = re.compile(r".*/(sentences|windows-\d+)")
+"""The name of a view whose documents are parts of paragraphs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +69,7 @@ def evaluate(qrels: Qrels, run: Run, measures: str | Sequence[str] = DEFAULT_MEA
         if "\0" in text or (not text.isascii() and _UNFIT.search(text)):
             record_id = next(filter(_UNFIT.search, record_ids))
             raise BadInput(f"The id {shorten(repr(record_id))} has a character that trec_eval cannot hold.")
-    counts = [name for name in names if is_count(name)]
+    counts = [name for name in names if name.startswith(COUNTS)]
     scores: dict[str, dict[str, float]] = {query_id: dict.fromkeys(names, 0.0) for query_id in qrels}
     for query_id, name, value in per_query(qrels, run, names):
         scores[query_id][name] = value
@@ -76,13 +78,18 @@ def evaluate(qrels: Qrels, run: Run, measures: str | Sequence[str] = DEFAULT_MEA
         for query_id in qrels.keys() - answered:
             scores[query_id][name] = unanswered_value(name, qrels[query_id])
 
-    def aggregate(query_ids: Collection[str]) -> dict[str, float]:
-        sums = {name: math.fsum(scores[query_id][name] for query_id in query_ids) for name in names}
-        return {name: total if name in counts else total / len(query_ids) for name, total in sums.items()}
-
+    over_all, over_answered = (
+        {
+            name: math.fsum(scores[query_id][name] for query_id in query_ids)
+            / (1 if name in counts else len(query_ids))
+            for name in names
+            if query_ids
+        }
+        for query_ids in (list(qrels), answered)
+    )
     return Evaluation(
-        measures=aggregate(qrels),
-        measures_answered=aggregate(answered) if answered else {},
+        measures=over_all,
+        measures_answered=over_answered,
         per_query=scores,
         n_queries=len(qrels),
         n_zero_hit=len(qrels) - len(answered),
@@ -128,3 +135,25 @@ def _find_tied_queries(qrels: Qrels, run: Run, names: Sequence[str]) -> set[str]
         for query_id, name, value in per_query(affected, worst, names)
         if abs(values[query_id, name] - value) > 1e-12
     }
+
+
+def cluster_queries(dataset: Dataset) -> dict[str, int]:
+    """Number the cluster of each judged query; queries with the same relevant documents share one.
+
+    Questions about one paragraph are easy or hard together, so an interval or a test that draws them one by one is too
+    sure of itself; drawing whole clusters is not (Field and Welsh, "Bootstrapping clustered data", 2007). Where
+    documents are sentences or windows, the paragraph that they are parts of counts. A query without a relevant document
+    is a cluster of its own.
+
+    Returns:
+        query_id -> number from 0, in the order of the qrels. All numbers differ where all queries are independent.
+    """
+    parts = _PARTS.fullmatch(dataset.card.name) is not None
+    numbers: dict[Hashable, int] = {}
+    clusters = {}
+    for query_id, grades in dataset.qrels.items():
+        relevant = frozenset(
+            doc_id.rpartition("-")[0] if parts else doc_id for doc_id, grade in grades.items() if grade > 0
+        )
+        clusters[query_id] = numbers.setdefault(relevant or query_id, len(numbers))
+    return clusters

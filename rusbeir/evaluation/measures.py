@@ -14,6 +14,8 @@ from rusbeir.text import shorten
 from rusbeir.types import MAX_GRADE, Qrels, Run
 
 DEFAULT_MEASURES = ("nDCG@1", "nDCG@10", "AP@10", "R@10", "R@100", "RR@10")
+COUNTS = ("NumQ", "NumRel", "NumRet")
+"""How the names of counts begin, whose sum over queries trec_eval prints."""
 MAX_CUTOFF = 1_000_000
 _MAX_NAME_CHARS = 400
 
@@ -76,7 +78,10 @@ def per_query(qrels: Qrels, run: Run, names: Sequence[str]) -> Iterator[tuple[st
         chosen = [form for form in forms if (form.NAME == "infAP") is pooled]
         if not chosen:
             continue
-        safe: Any = {query_id: _without_negative(grades, pooled) for query_id, grades in qrels.items()}
+        safe: Any = {
+            query_id: grades if min(grades.values(), default=-1) >= 0 else _without_negative(grades, pooled)
+            for query_id, grades in qrels.items()
+        }
         try:
             evaluator: Any = ir_measures.pytrec_eval.evaluator(chosen, safe)
             # Its code divides by the number of hits: IPrec@0.0 of a query without hits would not be a number.
@@ -110,9 +115,7 @@ def is_count(name: str) -> bool:
     >>> [is_count(name) for name in ("NumRel", "R@10")]
     [True, False]
     """
-    from ir_measures.measures.base import SumAgg
-
-    return isinstance(_parse(name).aggregator(), SumAgg)
+    return name.startswith(COUNTS)
 
 
 def format_measure(name: str, value: float) -> str:
@@ -126,8 +129,7 @@ def format_measure(name: str, value: float) -> str:
 
 def unanswered_value(name: str, grades: Mapping[str, int]) -> float:
     """The value of a query without hits: 0, but that it is one query, and has relevant documents, all the same."""
-    kind = _parse(name).NAME
-    return float(sum(grade > 0 for grade in grades.values()) if kind == "NumRel" else kind == "NumQ")
+    return float(sum(grade > 0 for grade in grades.values()) if name == "NumRel" else name == "NumQ")
 
 
 def _parse(name: str) -> Any:
@@ -221,8 +223,6 @@ def _without_negative(grades: Mapping[str, int], pooled: bool) -> Mapping[str, i
     Its table of grades reaches from 0 to the highest of a query, so some grade must be at least 0: a query that has
     none is given a document that no run can hold, whose grade is 0.
     """
-    if min(grades.values(), default=-1) >= 0:
-        return grades
     kept = {doc_id: max(grade, -1) for doc_id, grade in grades.items() if pooled or grade >= 0}
     return kept if max(kept.values(), default=-1) >= 0 else kept | {"": 0}
 

@@ -112,8 +112,10 @@ def search_without_self(retriever: Retriever, queries: Queries, k: int, suffixes
                 f"Query {shorten(repr(query_id))} has {len(text):,} characters; at most {MAX_QUERY_CHARS:,} are "
                 "searched for. Shorten it, or leave it out."
             )
-    run = drop_self_hits(retriever.search(queries, k + len(suffixes)), suffixes)
-    return {query_id: dict(list(hits.items())[:k]) for query_id, hits in run.items()} if suffixes else run
+    run = retriever.search(queries, k + len(suffixes))
+    if not suffixes:
+        return run
+    return {query_id: dict(list(hits.items())[:k]) for query_id, hits in drop_self_hits(run, suffixes).items()}
 
 
 def drop_self_hits(run: Run, suffixes: Sequence[str]) -> Run:

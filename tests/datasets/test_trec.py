@@ -185,7 +185,10 @@ def test_scores_come_back_to_the_last_bit(name: str, tmp_path_factory: pytest.Te
 
 
 def test_a_query_that_would_be_a_comment_is_not_written(tmp_path: Path):
-    for write in (lambda path: write_run(path, {"#1": {"d": 1.0}}, "tag"), lambda path: write_qrels(path, {"#1": {}})):
+    for write in (
+        lambda path: write_run(path, {"#1": {"d": 1.0}}, "tag"),
+        lambda path: write_qrels(path, {"#1": {"d": 1}}),
+    ):
         with pytest.raises(BadInput, match="The query id '#1' would make its lines comments of a TREC file"):
             write(tmp_path / "a.txt")
         write(tmp_path / "a.json")
