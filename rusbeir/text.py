@@ -6,13 +6,14 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 SHORT_CHARS = 200
 LINE_CHARS = 1000
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+_UNPAIRED = re.compile("[\ud800-\udfff]")
 
 
 def shorten(text: str, max_chars: int = SHORT_CHARS) -> str:
@@ -50,6 +51,21 @@ def has_control(text: str) -> bool:
     (False, True)
     """
     return _CONTROL.search(text) is not None
+
+
+def replace_surrogates(value: Any) -> Any:
+    """Return a value of json.loads, which joins pairs, with U+FFFD for each surrogate that is left.
+
+    >>> replace_surrogates({"label": ["half \\ud83d"]})
+    {'label': ['half \ufffd']}
+    """
+    if isinstance(value, str):
+        return value if value.isascii() else _UNPAIRED.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [replace_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {replace_surrogates(key): replace_surrogates(item) for key, item in value.items()}
+    return value
 
 
 def hide_passwords(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -124,9 +123,9 @@ def judge_port(
         if left:
             tell(f"{client.endpoint} receives {len(left):,} texts with their translations.")
         run_to_end(asker.run(make_question(*port.languages), left, len(left)))
-        answers = queue.answers([task.key for task in tasks.values()])
+        answers = queue.values([task.key for task in tasks.values()])
         n_answers, n_invalid = count_answers(journal, signature)
-    verdicts = {item.item_id: json.loads(answers[key]) for item in items if (key := tasks[item.item_id].key) in answers}
+    verdicts = {item.item_id: answers[key] for item in items if (key := tasks[item.item_id].key) in answers}
     with atomic_file(port.folder / QA / VERDICTS) as file:
         for item in items:
             row: dict[str, Any] = {"item": item.item_id, "kind": item.kind, "id": item.record_id, "digest": item.digest}

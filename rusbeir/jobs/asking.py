@@ -15,7 +15,7 @@ from rusbeir.jobs.journal import Attempt, Journal, Task
 from rusbeir.jobs.llm import Llm
 from rusbeir.jobs.llm_answer import Answer, Price, Rejected, bound_chat, read_object
 from rusbeir.jobs.throttle import Exhausted, Throttle, UselessAnswers
-from rusbeir.text import shorten
+from rusbeir.text import replace_surrogates, shorten
 from rusbeir.types import Progress, silent
 
 ATTEMPTS = 3
@@ -129,9 +129,10 @@ class Asker:
                 self.unanswered += 1
                 return failed._replace(state="retry", error=str(error))
             except Rejected as error:
-                return failed._replace(error=f"{error.reason}: {error.detail}")
+                return failed._replace(error=replace_surrogates(f"{error.reason}: {error.detail}"))
             if (reason := _find_fault(answer)) is None:
-                found, kept = read_object(answer.text), None
+                # Half a character in a string must not cost the rest of an answer that is paid for.
+                found, kept = replace_surrogates(read_object(answer.text)), None
                 self._prose = 0 if found is not None else self._prose + 1
                 try:
                     kept = None if found is None else question.read(task.payload, found)
@@ -139,7 +140,7 @@ class Asker:
                     reason = f"{INVALID} {unfit}"
                 if kept is not None:
                     return failed._replace(state="done", result=orjson.dumps(kept).decode(), error="")
-            said = (answer.refusal or answer.text)[:_MAX_ERROR_CHARS]
+            said = replace_surrogates((answer.refusal or answer.text)[:_MAX_ERROR_CHARS])
             failed = failed._replace(error=f"{reason or INVALID}: {said}")
             if self._prose >= MAX_PROSE:
                 self.journal.record([failed])

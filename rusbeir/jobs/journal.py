@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import sqlite3
 import time
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
@@ -34,7 +35,7 @@ _SCHEMA = (
     # Every attempt, in the order of recording; rows are only added. recorded is in Unix seconds.
     "CREATE TABLE attempt(number INTEGER PRIMARY KEY, task INTEGER NOT NULL REFERENCES task,"
     " worker INTEGER NOT NULL REFERENCES worker, nth INTEGER NOT NULL, state TEXT NOT NULL, result TEXT NOT NULL,"
-    " error TEXT NOT NULL, flags TEXT NOT NULL, seconds REAL NOT NULL, recorded REAL NOT NULL)",
+    " error TEXT NOT NULL, flags TEXT NOT NULL, seconds REAL NOT NULL, recorded REAL NOT NULL, seal INTEGER)",
     # The state of a task with a worker: narrow, so that what is pending is found without reading any text.
     "CREATE TABLE standing(worker INTEGER NOT NULL, task INTEGER NOT NULL, state TEXT NOT NULL, nth INTEGER NOT NULL,"
     " attempt INTEGER NOT NULL, PRIMARY KEY(worker, task)) WITHOUT ROWID",
@@ -142,10 +143,23 @@ class Journal:
             self._workers = {text_of(name): n for name, n in self.read("SELECT signature, number FROM worker")}
         # A task that is not there has no number, and a row without one is ignored.
         self.write(
-            "INSERT OR IGNORE INTO attempt(task, worker, nth, state, result, error, flags, seconds, recorded) "
+            "INSERT OR IGNORE INTO attempt(task, worker, nth, state, result, error, flags, seconds, recorded, seal) "
             "VALUES ((SELECT number FROM task WHERE key = ?1), ?2, 1 + coalesce((SELECT nth FROM standing "
-            "WHERE worker = ?2 AND task = (SELECT number FROM task WHERE key = ?1)), 0), ?3, ?4, ?5, ?6, ?7, ?8)",
-            [(bytearray(key), self._workers[worker], *rest, now) for key, worker, *rest in attempts],
+            "WHERE worker = ?2 AND task = (SELECT number FROM task WHERE key = ?1)), 0), ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            [
+                (
+                    bytearray(key),
+                    self._workers[worker],
+                    state,
+                    result,
+                    error,
+                    flags,
+                    seconds,
+                    now,
+                    seal(key, state, result, error, flags),
+                )
+                for key, worker, state, result, error, flags, seconds in attempts
+            ],
             expected=len(attempts),
         )
 
@@ -205,6 +219,9 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
         for statement in _SCHEMA:
             db.execute(statement)
         db.execute("COMMIT")
+    elif "seal" not in {row[1] for row in db.execute("PRAGMA table_info(attempt)")}:
+        # A journal of an earlier version, whose attempts have no seals.
+        db.execute("ALTER TABLE attempt ADD COLUMN seal INTEGER")
 
 
 @contextlib.contextmanager
@@ -213,10 +230,14 @@ def reporting(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
+        if "decode to UTF-8" in str(error):
+            raise BadInput(damage(path, str(error))) from error
         raise BackendError(
             f"Cannot use the journal {path}: {error}. Everything recorded before is kept. "
             "Free some space or make the folder writable, then run the same command again."
         ) from error
+    except UnicodeDecodeError as error:
+        raise BadInput(damage(path, str(error))) from error
     except sqlite3.DatabaseError as error:
         if type(error) is not sqlite3.DatabaseError:
             raise  # a mistake in rusbeir, not in the file
@@ -224,6 +245,16 @@ def reporting(path: Path) -> Iterator[None]:
             f"{path} is not a journal, or is damaged ({error}). It was left unchanged. "
             "Move it away to start over, or restore a copy."
         ) from error
+
+
+def damage(path: Path, why: str) -> str:
+    """The message for a journal in which a row cannot be read."""
+    return f"The journal {path} is damaged ({shorten(why)}). Move it away to start over, or restore a copy."
+
+
+def seal(key: bytes, *texts: str) -> int:
+    """A checksum of an attempt's task, state, result, error and flags: flipped bits in the file are noticed by it."""
+    return zlib.crc32("\0".join(texts).encode("utf-8", "surrogatepass"), zlib.crc32(key))
 
 
 def _quote(value: str) -> str:

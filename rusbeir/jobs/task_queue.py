@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NoReturn
 
-from rusbeir.jobs.journal import Journal, Task, text_of
+import orjson
+
+from rusbeir.errors import BadInput
+from rusbeir.jobs.journal import Journal, Task, damage, seal, text_of
 
 PAGE_TASKS = 2_000
 MAX_KEYS_PER_QUERY = 1_000
@@ -100,32 +103,56 @@ class TaskQueue:
     def results(self, state: Literal["done", "failed"], *, flagged: bool = False) -> Iterator[TaskResult]:
         """The tasks in that state, flagged only those with flags, in the order of adding."""
         for row in self._pages(
-            "task.number, key, payload, result, error, flags, standing.nth FROM standing "
+            "task.number, key, payload, result, error, flags, standing.nth, seal FROM standing "
             "CROSS JOIN task ON task.number = standing.task CROSS JOIN attempt ON attempt.number = standing.attempt",
             f"standing.task > ? AND standing.worker = {_WORKER} AND standing.state = ? AND kind = ?"
             f"{' AND flags != ' + repr('') if flagged else ''}",
             (self.worker, state, self.kind),
         ):
             task = Task(row[1], self.kind, text_of(row[2]))
-            yield TaskResult(task, text_of(row[3]), text_of(row[4]), text_of(row[5]), row[6])
+            result, error, flags = map(text_of, row[3:6])
+            if row[7] not in (None, seal(task.key, state, result, error, flags)):
+                self._set_aside([task.key])
+            yield TaskResult(task, result, error, flags, row[6])
 
     def answers(self, keys: Sequence[bytes]) -> dict[bytes, str]:
         """key -> result, for those of the keys whose tasks are done."""
         return {key: one.result for key, one in self.outcomes(keys).items() if one.state == "done"}
 
+    def values(self, keys: Sequence[bytes]) -> dict[bytes, Any]:
+        """key -> the value of its result, which is JSON, as for `answers`."""
+        return {key: self.parse(result) for key, result in self.answers(keys).items()}
+
+    def parse(self, result: str) -> Any:
+        """The value of a result that is JSON. Raises BadInput where the journal is damaged."""
+        try:
+            return orjson.loads(result)
+        except orjson.JSONDecodeError as error:
+            raise BadInput(damage(self.journal.path, f"an answer is not JSON: {error.msg}")) from error
+
     def outcomes(self, keys: Sequence[bytes]) -> dict[bytes, Outcome]:
-        """key -> what came of its task, for those of the keys whose tasks are done or have failed."""
+        """key -> what came of its task, for those of the keys whose tasks are done or have failed.
+
+        Raises BadInput where the file does not hold what was recorded; those tasks are pending then.
+        """
         found: dict[bytes, Outcome] = {}
+        damaged: list[bytes] = []
         for start in range(0, len(keys), MAX_KEYS_PER_QUERY):
             page = keys[start : start + MAX_KEYS_PER_QUERY]
             rows = self.journal.read(
-                f"SELECT task.key, standing.state, attempt.result, attempt.error FROM task CROSS JOIN standing "
-                f"ON standing.worker = {_WORKER} AND standing.task = task.number "
+                "SELECT task.key, standing.state, attempt.result, attempt.error, flags, seal "
+                f"FROM task CROSS JOIN standing ON standing.worker = {_WORKER} AND standing.task = task.number "
                 "AND standing.state IN ('done', 'failed') CROSS JOIN attempt ON attempt.number = standing.attempt "
                 f"WHERE task.key IN ({','.join('?' * len(page))})",
                 (self.worker, *map(bytearray, page)),
             )
-            found.update((key, Outcome(state, text_of(result), text_of(error))) for key, state, result, error in rows)
+            for key, state, *texts, sealed in rows:
+                result, error, flags = map(text_of, texts)
+                if sealed not in (None, seal(key, state, result, error, flags)):
+                    damaged.append(key)
+                found[key] = Outcome(state, result, error)
+        if damaged:
+            self._set_aside(damaged)
         return found
 
     def reset(self, keys: Iterable[bytes]) -> int:
@@ -134,6 +161,18 @@ class TaskQueue:
             f"UPDATE standing SET state = 'retry' WHERE worker = {_WORKER} AND state = 'failed' "
             "AND task = (SELECT number FROM task WHERE key = ?)",
             [(self.worker, key) for key in keys],
+        )
+
+    def _set_aside(self, keys: Sequence[bytes]) -> NoReturn:
+        """Make tasks pending again whose attempts have changed in the file, and raise BadInput."""
+        self.journal.write(
+            f"UPDATE standing SET state = 'retry' WHERE worker = {_WORKER} "
+            "AND task = (SELECT number FROM task WHERE key = ?)",
+            [(self.worker, bytearray(key)) for key in keys],
+        )
+        raise BadInput(
+            f"The journal {self.journal.path} is damaged: {len(keys):,} of its answers are not what was recorded. Run "
+            "the command that made it again to ask for these again, or restore a copy."
         )
 
     def _pages(self, columns: str, condition: str, parameters: Sequence[Any]) -> Iterator[Any]:

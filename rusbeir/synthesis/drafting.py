@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import orjson
-
 from rusbeir.jobs import INVALID, Journal, Task, TaskQueue
 from rusbeir.synthesis.drafts import INSUFFICIENT, STEPS, Draft
 from rusbeir.synthesis.orders import Order
-from rusbeir.text import batched
+from rusbeir.text import batched, replace_surrogates
 
 PAGE_DRAFTS = 500
 
@@ -55,15 +53,17 @@ class Drafts:
         """Add to the drafts what became of a step."""
         active = [draft for draft in page if not draft.dropped and not draft.waiting]
         keys = [Task.of(step, draft.payload(step)).key for draft in active]
-        found = TaskQueue(self.journal, step, self.worker).outcomes(keys)
+        queue = TaskQueue(self.journal, step, self.worker)
+        found = queue.outcomes(keys)
         for draft, key in zip(active, keys, strict=True):
             outcome = found.get(key)
             if outcome is None:
                 draft.waiting = True
             elif outcome.state == "failed":
-                reason, _, said = outcome.error.partition(": ")
+                # Journals of earlier versions may have half a character in what a model said.
+                reason, _, said = replace_surrogates(outcome.error).partition(": ")
                 draft.dropped = (step, reason.removeprefix(f"{INVALID} "), said)
-            elif (kept := orjson.loads(outcome.result)) is False:
+            elif (kept := queue.parse(outcome.result)) is False:
                 draft.dropped = (step, INSUFFICIENT, "")
             else:
                 draft.made[step] = kept

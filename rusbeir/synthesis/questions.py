@@ -14,6 +14,7 @@ from rusbeir.languages import SPACELESS_SCRIPTS, english_name, scripts_of
 from rusbeir.synthesis.attributes import read_length
 from rusbeir.synthesis.likeness import count_words
 from rusbeir.synthesis.passages import find_third, locate, take_third
+from rusbeir.translation.checks.checks import control
 from rusbeir.translation.checks.language import wrong_language, wrong_script
 from rusbeir.translation.translator import Segment
 from rusbeir.types import Corpus, Doc
@@ -36,6 +37,9 @@ MAX_TOKENS: Mapping[str, int] = {
 _COPIED_WORDS = 6
 """A query of so many words that all follow each other in the document is a copy of it."""
 _EDGES = string.punctuation + "«»“”„‘’…–—。？！ \n\t"
+
+BROKEN = "\ufffd"
+"""What is written for half a character."""
 
 Payload = dict[str, Any]
 
@@ -63,7 +67,7 @@ class Writer:
         return Question(
             kind=step,
             write=lambda payload: self._write(step, orjson.loads(payload), write),
-            read=lambda payload, found: keep(self, orjson.loads(payload), found),
+            read=lambda payload, found: self._read(orjson.loads(payload), found, keep),
             schema={
                 "type": "object",
                 "properties": properties,
@@ -115,6 +119,18 @@ class Writer:
             high = high and 3 * high
         if 2 * n < low or (high is not None and n > 2 * high + 2):
             raise Unfit("length")
+
+    def _read(
+        self, payload: Payload, found: dict[str, Any], keep: Callable[[Writer, Payload, dict[str, Any]], Any]
+    ) -> Any:
+        """What is kept of an answer. Raises Unfit for control characters that its document lacks."""
+        kept = keep(self, payload, found)
+        values = kept.values() if isinstance(kept, dict) else kept if isinstance(kept, list) else [kept]
+        written = "\n".join(value for value in values if isinstance(value, str))
+        text = self.document_of(payload).full_text
+        if control(Segment(text, written, "en", self.language)) or (BROKEN in written and BROKEN not in text):
+            raise Unfit("control")
+        return kept
 
     def _prompts(self) -> Mapping[str, Any]:
         prompts: Mapping[str, Any] = read_prompts(PROMPTS)[find_prompt_language(PROMPTS, self.language)]

@@ -128,7 +128,7 @@ class Labeller:
             for result in queue.results("failed")
             if result.task.key in wanted
         }
-        answers = {key: Label(**orjson.loads(answer)) for key, answer in queue.answers(keys).items()}
+        answers = {key: Label(**value) for key, value in queue.values(keys).items()}
         found = {pair: answers[key] for key, pair in zip(keys, pairs, strict=True) if key in answers}
         return Labelling(
             labels=found,

@@ -498,6 +498,16 @@ def test_judge(checked, tmp_path, endpoint):
     assert len(endpoint.asked) == n_asked + 3
 
 
+def test_half_a_character_in_a_comment_costs_no_verdict(checked, tmp_path, endpoint):
+    endpoint.script.extend([verdict(5, comments="half \ud83d"), *[verdict(4)] * 5])
+    report = judge_port(checked, llm="m", n=6, source=tmp_path / "small", concurrency=1)
+    assert (report["judged"], report["invalid"], len(endpoint.asked)) == (6, 0, 6)
+    comments = [
+        json.loads(line)["scores"]["comments"] for line in (checked / "qa" / "judge.jsonl").read_text().splitlines()
+    ]
+    assert sorted(comments) == ["", "", "", "", "", "half \ufffd"]
+
+
 def test_judge_and_people(checked, tmp_path, endpoint):
     endpoint.script.extend([verdict(4)] * 6)
     judge_port(checked, llm="m", n=6, source=tmp_path / "small", concurrency=1)

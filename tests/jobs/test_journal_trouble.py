@@ -212,6 +212,84 @@ def test_a_journal_damaged_in_the_middle_says_so(tmp_path):
         use()
 
 
+DAMAGE = [
+    # what is done to the one attempt in the file, and why it must be noticed
+    ("UPDATE attempt SET result = '[1, 3]'", "a digit of the answer"),
+    ("UPDATE attempt SET error = 'x'", "the error"),
+    ("UPDATE attempt SET flags = 'fuzzy'", "the flags"),
+    ("UPDATE standing SET state = 'failed'", "an answer that is taken for a failure"),
+    ("UPDATE attempt SET number = 9; UPDATE standing SET attempt = 2", "the answer of another task"),
+]
+
+
+@pytest.mark.parametrize("read", ["outcomes", "results"])
+@pytest.mark.parametrize(("statement", "why"), DAMAGE, ids=[row[1] for row in DAMAGE])
+def test_an_answer_that_was_changed_in_the_file_is_asked_again(tmp_path, statement, why, read):
+    path = tmp_path / "j.sqlite"
+    tasks = [Task.of("segment", text) for text in ("one", "two")]
+    answers = {tasks[0].key: "[1, 2]", tasks[1].key: "[2, 2]"}
+    with Journal.open(path, {}) as journal:
+        journal.add(tasks)
+        journal.record([Attempt(key, "w", "done", result) for key, result in answers.items()])
+        assert queue(journal).answers([*answers]) == answers
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        only = statement.replace("UPDATE attempt SET", "UPDATE OR REPLACE attempt SET")
+        db.executescript(
+            "; ".join(f"{part} WHERE {'task' if 'standing' in part else 'number'} = 1" for part in only.split("; "))
+        )
+    with Journal.open(path, {}) as journal:
+
+        def read_all() -> None:
+            if read == "outcomes":
+                queue(journal).outcomes([*answers])
+            for state in ("done", "failed"):
+                list(queue(journal).results(state))
+
+        with pytest.raises(BadInput, match=r"j\.sqlite is damaged: 1 of its answers are not what was recorded\. Run"):
+            read_all()
+        assert counts(journal) == {"done": 1, "pending": 1}
+        journal.record([Attempt(task.key, "w", "done", "[1, 2]") for task in queue(journal).unfinished()])
+        assert queue(journal).answers([*answers]) == answers
+
+
+def test_a_journal_of_an_earlier_version_has_no_seals(tmp_path):
+    path, task = tmp_path / "j.sqlite", Task.of("segment", "one")
+    with Journal.open(path, {}) as journal:
+        journal.add([task])
+        journal.record([Attempt(task.key, "w", "done", "half \ud83d")])
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("ALTER TABLE attempt DROP COLUMN seal")
+    with Journal.open(path, {}) as journal:
+        assert queue(journal).answers([task.key]) == {task.key: "half \ud83d"}
+        with pytest.raises(BadInput, match=r"j\.sqlite is damaged \(an answer is not JSON: .*\)\. Move it away"):
+            queue(journal).values([task.key])
+        assert [result.result for result in queue(journal).results("done")] == ["half \ud83d"]
+
+
+NOT_UTF_8 = [
+    "UPDATE task SET payload = CAST(x'ff' AS TEXT)",
+    # Here SQLite's own message is not UTF-8.
+    "PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = CAST(x'ff' AS TEXT) WHERE name = 'task'",
+]
+
+
+@pytest.mark.parametrize("statement", NOT_UTF_8)
+def test_text_that_is_not_utf_8_any_more(tmp_path, statement):
+    path, task = tmp_path / "j.sqlite", Task.of("segment", "one")
+    with Journal.open(path, {}) as journal:
+        journal.add([task])
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.executescript(statement)
+        db.commit()
+
+    def read() -> None:
+        with Journal.open(path, {}) as journal:
+            list(queue(journal).unfinished())
+
+    with pytest.raises(BadInput, match=r"j\.sqlite .*damaged.* Move it away to start over"):
+        read()
+
+
 @pytest.mark.parametrize("place", ["folder", "below a file", "read-only"])
 def test_where_no_file_can_be(tmp_path, place):
     path = tmp_path / "j.sqlite"

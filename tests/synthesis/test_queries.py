@@ -157,6 +157,15 @@ ANSWERS = [
     ("query", say(query="Где начинают свой год тихие животные среди далёких холмов?"), "language"),
     ("query", say(query="word " * 40 + WORDS), "length"),
     ("query", say(query=WORDS), None),
+    # Half an emoji in the JSON of an answer whose text is clean, in what is kept and in what is not.
+    ("query", say(query=f"{WORDS} \ud83d"), "control"),
+    ("query", say(query=WORDS, note="\udc80", **{"\ud83d": 1}), None),
+    ("query", completion(None, refusal="No \ud83d."), "refused"),
+    ("query", say(query=f"{WORDS} \x1b[2J"), "control"),
+    ("query", say(query=f"{WORDS}\x00"), "control"),
+    ("query", say(query=f"{WORDS} \u202e"), "control"),
+    ("characters", say(characters=["a poet", "a \x1b[31mred one"]), "control"),
+    ("rewrites", say(rewrites=[f"{WORDS} \x7f"]), "control"),
     ("rewrites", say(rewrites=["", "Где начинают свой год тихие животные среди холмов?"]), "language"),
     ("rewrites", say(rewrites=[]), "empty"),
     ("rewrites", say(rewrites=[text_of(0), WORDS]), None),
@@ -166,6 +175,7 @@ ANSWERS = [
     ("negatives", say(negatives=["wolves sleep", text_of(0), "hares run"]), "repeated"),
     ("negatives", say(negatives=["wolves sleep", "bears eat", "Зимой медведи спят в берлогах до весны"]), "language"),
     ("negatives", say(negatives=["wolves sleep", "bears eat", "hares run", "one more"]), None),
+    ("negatives", say(negatives=["wolves sleep", "bears \x00eat", "hares run"]), "control"),
 ]
 
 

@@ -96,6 +96,7 @@ ANSWERS = [
     ([completion(f"Rewritten Text: {REFUSAL}")], "refused", "a refusal behind the label"),
     ([completion("I cannot rewrite this text.")], "refused", "a refusal to rewrite"),
     ([completion(None, refusal="No.")], "refused", "a refusal in its own field"),
+    ([completion(None, refusal="No \ud83d.")], "refused", "half a character in a refusal"),
     ([completion("", finish="content_filter")], "refused", "a filter"),
     ([completion("Rewritten Text:")], "empty", "nothing behind the label"),
     ([completion(f"Rewritten Text: {TEXTS['d1']}")], "untranslated", "the text itself"),

@@ -18,7 +18,7 @@ import orjson
 
 from rusbeir.datasets.formats.files import open_file
 from rusbeir.errors import BadInput
-from rusbeir.text import has_control, shorten
+from rusbeir.text import has_control, replace_surrogates, shorten
 from rusbeir.types import Doc
 
 ID_RULE = "not empty and has no control character"
@@ -92,7 +92,6 @@ def refuse(kind: str, place: Place, message: str) -> None:
 
 
 _KEYS = ("_id", "title", "text")
-_UNPAIRED = re.compile("[\ud800-\udfff]")
 
 
 def read_documents(lines: Iterable[bytes], file: str, complain: Complain) -> Iterator[tuple[Place, Doc, Extra]]:
@@ -157,7 +156,7 @@ def parse_record(data: bytes, keys: Collection[str] = ()) -> Any:
     except orjson.JSONDecodeError:
         try:
             value = json.loads(data.decode(), strict=False, parse_int=_parse_int, parse_constant=lambda _: None)
-            mended = _replace_surrogates(value)
+            mended = replace_surrogates(value)
         except (ValueError, RecursionError):
             value = mended = None
         if mended is None:
@@ -203,17 +202,6 @@ def _take_id(record: dict[str, Any], place: Place, complain: Complain) -> str | 
 def _parse_int(digits: str) -> int | float:
     """An integer beyond 64 bits as a float, as orjson reads it."""
     return int(digits) if len(digits) <= 20 and -(2**63) <= int(digits) < 2**64 else float(digits)
-
-
-def _replace_surrogates(value: Any) -> Any:
-    """The value of json.loads, which joins pairs, with U+FFFD for each surrogate that is left."""
-    if isinstance(value, str):
-        return _UNPAIRED.sub("\ufffd", value)
-    if isinstance(value, list):
-        return [_replace_surrogates(one) for one in value]
-    if isinstance(value, dict):
-        return {_replace_surrogates(key): _replace_surrogates(one) for key, one in value.items()}
-    return value
 
 
 def _not_json(place: Place, line: bytes, error: orjson.JSONDecodeError) -> tuple[str, Place, str]:
