@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
+import re
 import shutil
 import sqlite3
+import stat
 import sys
 import tempfile
 import time
@@ -41,12 +44,23 @@ CACHE_PARTS = {
 _POLL_SECONDS = 0.2
 _SILENT_SECONDS = 1.0
 _SHARED_SECONDS = 60.0
+_FRESH_SECONDS = 60.0
+"""The age below which a temporary file counts as in use."""
+_RANDOM = re.compile("[a-z0-9_]{8}")
+"""What tempfile puts behind the prefix of a temporary name."""
 
 if sys.platform == "win32":
     import msvcrt
 
     _NO_FOLLOW = 0
     _SYNCABLE = "r+b"
+
+    def _hold_temporary(path: Path) -> contextlib.ExitStack:
+        return contextlib.ExitStack()
+
+    def _is_abandoned(path: Path) -> bool:
+        # Folders cannot be locked here.
+        return False
 
     def _take(file: IO[bytes]) -> None:
         # One byte far behind the process id, which others must be able to read.
@@ -57,6 +71,34 @@ else:
 
     _NO_FOLLOW = os.O_NOFOLLOW
     _SYNCABLE = "rb"
+
+    def _hold_temporary(path: Path) -> contextlib.ExitStack:
+        """A lock on a temporary file or folder of this process, which ends with it, however it ends."""
+        held = contextlib.ExitStack()
+        # Without locks on that file system, nobody takes it for abandoned either.
+        with contextlib.suppress(OSError):
+            descriptor = os.open(path, os.O_RDONLY)
+            held.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return held
+
+    def _is_abandoned(path: Path) -> bool:
+        """Whether the process that made a temporary file or folder has ended."""
+        with contextlib.suppress(OSError):
+            status = path.lstat()
+            # tempfile gives no rights to others; a user's file of such a name has other ones.
+            if stat.filemode(status.st_mode) not in ("-rw-------", "drwx------"):
+                return False
+            # A process that has just made it may not have locked it yet.
+            if time.time() - status.st_mtime < _FRESH_SECONDS:
+                return False
+            descriptor = os.open(path, os.O_RDONLY | _NO_FOLLOW | os.O_NONBLOCK)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+            finally:
+                os.close(descriptor)
+        return False
 
     def _take(file: IO[bytes]) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -103,13 +145,16 @@ def atomic_file(path: Path) -> Iterator[IO[bytes]]:
     temporary: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            temporary = Path(file.name)
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~_UMASK)
-        temporary.replace(path)
+        _remove_abandoned(path)
+        with contextlib.ExitStack() as held:
+            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+                temporary = Path(file.name)
+                held.enter_context(_hold_temporary(temporary))
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.chmod(0o666 & ~_UMASK)
+            temporary.replace(path)
     except OSError as error:
         raise cannot_write(path, error) from error
     finally:
@@ -118,32 +163,64 @@ def atomic_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 @contextlib.contextmanager
-def atomic_folder(path: Path) -> Iterator[Path]:
+def atomic_folder(path: Path, *, keyed: bool = False) -> Iterator[Path]:
     """A folder to fill that appears at path, in one step, when the block ends without an error.
 
-    If another process has made the same folder meanwhile, its copy stays.
-    Raises BackendError as atomic_file does.
+    keyed says that its name decides its content, as in the cache: if another process has made it meanwhile, that copy
+    stays. Otherwise path may be an empty folder; one that cannot be replaced, as a mount point or a link cannot, gets
+    the content, entry by entry. Raises BackendError as atomic_file does, and where path holds something meanwhile.
     """
     temporary: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(path)
         temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
-        yield temporary
-        for entry in temporary.rglob("*"):
-            if entry.is_file():
-                with entry.open(_SYNCABLE) as file:
-                    os.fsync(file.fileno())
-        temporary.chmod(0o777 & ~_UMASK)
-        try:
-            temporary.rename(path)
-        except OSError:
-            if not path.is_dir():
-                raise
+        with _hold_temporary(temporary):
+            yield temporary
+            for entry in temporary.rglob("*"):
+                if entry.is_file():
+                    with entry.open(_SYNCABLE) as file:
+                        os.fsync(file.fileno())
+            temporary.chmod(0o777 & ~_UMASK)
+            try:
+                temporary.rename(path)
+            except OSError as error:
+                if not path.is_dir():
+                    raise
+                if any(path.iterdir()):
+                    if not keyed:
+                        raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY)) from error
+                else:
+                    _move_entries(temporary, path)
     except OSError as error:
         raise cannot_write(path, error) from error
     finally:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _move_entries(folder: Path, to: Path) -> None:
+    """Move what a folder holds into an empty one, which is as it was if that fails."""
+    try:
+        for entry in sorted(folder.iterdir()):
+            shutil.move(entry, to / entry.name)
+    except BaseException:
+        for entry in to.iterdir():
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        raise
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove what killed processes left where they wrote path. In the cache, `rusbeir cache clear` does."""
+    if cache_folder() in path.parents:
+        return
+    prefix = f".{path.name}."
+    with os.scandir(path.parent) as entries:
+        names = [entry.name for entry in entries if entry.name.startswith(prefix)]
+    for left in (path.parent / name for name in names if _RANDOM.fullmatch(name, len(prefix))):
+        if _is_abandoned(left):
+            with contextlib.suppress(OSError):
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
 def check_writable(folder: Path) -> None:

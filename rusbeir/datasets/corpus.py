@@ -197,7 +197,7 @@ def build_index(
     ordered = by_row[order]
     if len(same := np.flatnonzero(ordered[1:] == ordered[:-1])):
         _refuse_repeats(path, starts, [(int(order[i + 1]), int(order[i])) for i in same], locate)
-    with atomic_folder(folder) as new:
+    with atomic_folder(folder, keyed=True) as new:
         for name, values in zip(_ARRAYS, (starts, ordered, order), strict=True):
             np.save(new / f"{name}.npy", values)
         arrays = [compute_checksum(new / f"{name}.npy", "sha256") for name in _ARRAYS]

@@ -120,7 +120,7 @@ def encode(
     truncated = count = 0
     single = True
     with (
-        atomic_folder(folder) as temporary,
+        atomic_folder(folder, keyed=True) as temporary,
         contextlib.closing(DocIdWriter(temporary)) as ids,
         (temporary / _ROWS).open("wb") as row_file,
         (temporary / _OWNERS).open("wb") as owner_file,

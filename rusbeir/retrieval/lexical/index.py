@@ -75,7 +75,7 @@ def build(
     if not len(corpus):
         raise BadInput("The corpus is empty: there is nothing to index.")
     started = time.perf_counter()
-    with atomic_folder(folder) as temporary:
+    with atomic_folder(folder, keyed=True) as temporary:
         with contextlib.closing(DocIdWriter(temporary)) as ids:
             stream = _TermStream(corpus, analyzer, bm25, progress, ids)
             remote_bytes = 0
