@@ -1,12 +1,16 @@
-"""The user's own functions: where they are found, and their source code as a part of signatures."""
+"""The user's own functions: where they are found, loaded, and their source code as a part of signatures."""
 
 from __future__ import annotations
 
 import hashlib
 import inspect
 import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
+from typing import Any
+
+from rusbeir.errors import BackendError, BadInput
 
 _INSTALLED = "site-packages"
 
@@ -17,6 +21,26 @@ def find_in_current_folder() -> Path:
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     return folder
+
+
+def load_entry_point(role: str, entry: EntryPoint, kind: type | None = None) -> Any:
+    """What an installed package adds under the entry point; a function or a class where no kind is given.
+
+    Raises BadInput where that is not there or of another kind, and BackendError where its module fails.
+    """
+    where = f"The {role} {entry.name} ({entry.value})"
+    try:
+        thing = entry.load()
+    except (ImportError, AttributeError) as error:
+        raise BadInput(f"{where} cannot be loaded: {error}. Mend or remove the package that names it.") from error
+    except (Exception, SystemExit) as error:
+        raise BackendError(
+            f"{where} cannot be loaded: {type(error).__name__}: {error}. Mend or remove the package that names it."
+        ) from error
+    if not (callable(thing) if kind is None else isinstance(thing, kind)):
+        wanted = "a function or a class" if kind is None else f"a {kind.__name__}"
+        raise BadInput(f"{where} is a {type(thing).__name__}, not {wanted}. Mend or remove the package that names it.")
+    return thing
 
 
 def digest_sources(module: ModuleType) -> str:

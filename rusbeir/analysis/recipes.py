@@ -277,7 +277,7 @@ def _find_files() -> Iterator[Path]:
             if spec is None or not spec.submodule_search_locations:
                 raise ModuleNotFoundError(f"{entry.value} is not a package")
             folders += map(Path, spec.submodule_search_locations)
-        except Exception as error:  # whatever somebody's package raises when it is imported
+        except (Exception, SystemExit) as error:  # whatever somebody's package raises when it is imported
             logger.warning("The entry point %s = %s in %s is ignored: %s", entry.name, entry.value, ENTRY_POINTS, error)
     for folder in folders:
         yield from sorted(path for path in folder.glob("*.toml") if path.stem != BASE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import logging
 import os
@@ -150,6 +151,15 @@ def main() -> None:
         # The program that read the output has closed it (as `| head` does): there is nobody to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        # Whatever was made of a path that the system refuses, such as a name of more than 255 bytes.
+        logger.debug("the traceback of the error below", exc_info=True)
+        note(
+            f"rusbeir: {make_line(f'Cannot use {os.fsdecode(error.filename)}: {error.strerror}. Choose another path.')}"
+        )
+        sys.exit(2 if error.errno == errno.ENAMETOOLONG else 1)
     except typer.Abort:
         note("rusbeir: aborted.")
         sys.exit(1)

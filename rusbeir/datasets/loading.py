@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 from rusbeir.datasets.corpus import JsonlCorpus, open_corpus
 from rusbeir.datasets.fetching.fetch import fetch_entry
 from rusbeir.datasets.formats.files import checksum_of
-from rusbeir.datasets.formats.reader import FORMATS, DatasetReader, ReadRequest, find_format
+from rusbeir.datasets.formats.reader import FORMATS, DatasetReader, ReadRequest, call_format, find_format
 from rusbeir.datasets.formats.records import Extra, Place, document_line, refuse
 from rusbeir.datasets.formats.trec import collect
 from rusbeir.datasets.registry import RegistryEntry, find_entry, get_entry, read_registry
@@ -211,7 +211,7 @@ def find_splits(name_or_path: str | Path, split: str, also: Collection[str]) -> 
     known: dict[str, tuple[str | Path, str | None]] = {}
     if path is not None:
         kind = find_format(path)
-        names = resolve_name(kind.splits)(path, view) if kind and kind.splits else ()
+        names = call_format(kind, kind.splits, path, path, view) if kind and kind.splits else ()
         known = {name: (name_or_path, name) for name in names}
     elif isinstance(name_or_path, str):
         entries = [entry for entry in read_registry().values() if entry.name == f"{name_or_path}/{entry.split}"]
@@ -327,7 +327,7 @@ def _open_path(
         )
     options = {"view": view} if view else {}
     request = ReadRequest(path=path, language=language, split=split or known.get("split"), view=view, options=options)
-    reader: DatasetReader = resolve_name(kind.open)(request)
+    reader: DatasetReader = call_format(kind, kind.open, path, request)
     # A name in another encoding than UTF-8 could not be written to a row.
     name = known.get("name") or os.fsencode(path.resolve().name.split(".")[0]).decode("utf-8", "replace")
     card = Card(

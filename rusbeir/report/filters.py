@@ -27,7 +27,8 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le, ">=": operator.ge, "==": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt,
 }  # fmt: skip
 _TEXT = {"kind": str, "id": str, "flags": [str], "chrF?": float}
-_CONDITION = re.compile(r"\s*([a-z._]+)\s*(<=|>=|==|!=|<|>)\s*(.+?)\s*")
+_CONDITION = re.compile(r"([a-z._]+)\s*+(<=|>=|==|!=|<|>)\s*+(.+)")
+_AND = re.compile(r"(?<!\s)\s++and\s++")
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def parse_filter(text: str) -> tuple[Condition, ...]:
     Condition(field='query.words', sign='<=', value=4.0)
     """
     conditions = []
-    for part in re.split(r"\s+and\s+", text.strip()):
+    for part in _AND.split(text.strip()):
         found = _CONDITION.fullmatch(part)
         if found is None:
             raise BadInput(

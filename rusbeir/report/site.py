@@ -24,7 +24,7 @@ from rusbeir.report.explorer import Explored, explore
 from rusbeir.report.matrix import LanguageMatrix, describe_averages
 from rusbeir.report.results import Result, load_dataset_of, read_results
 from rusbeir.report.tables import describe_blank_costs, format_cost
-from rusbeir.storage import atomic_file
+from rusbeir.storage import atomic_file, refuse_links
 from rusbeir.text import digest, slug
 from rusbeir.types import Dataset, Progress, silent
 
@@ -51,6 +51,7 @@ def write_site(
     out = Path(out)
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / _MARK).exists())):
         raise BadInput(f"{out} holds something other than a report; choose a new folder with {option('out')}.")
+    refuse_links(out)
     diagnoses = read_diagnoses(results)
     # A diagnosis of one system has a page, though there is nothing to compare; some need no rows.
     found = read_results([one for one in results if not diagnoses or (Path(one) / ROWS).exists()], measure)

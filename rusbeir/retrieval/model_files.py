@@ -185,7 +185,7 @@ def _read_prompts(model: Model) -> Mapping[str, str]:
     try:
         prompts = json.loads(path.read_bytes()).get("prompts") or {}
         return {name: text for name, text in prompts.items() if isinstance(text, str)}
-    except (ValueError, AttributeError) as error:
+    except (ValueError, AttributeError, RecursionError) as error:
         raise BadInput(
             f"Cannot read the prompts in {path} ({error}). Mend the file, or set query_prefix and document_prefix."
         ) from error

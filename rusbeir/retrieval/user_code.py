@@ -88,7 +88,7 @@ class _Factory:
             module = importlib.import_module(module_name)
         except ModuleNotFoundError as error:
             raise BadInput(f"{name} cannot be imported: {error}, neither in {folder} nor installed.") from error
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise _failure(name, "is imported", error) from error
         call = getattr(module, attribute, None)
         if not callable(call):
@@ -233,7 +233,7 @@ def _guard(name: str, when: str, read: Callable[[Any], Any] | None, call: Callab
         raise _failure(name, when, error) from error
 
 
-def _failure(name: str, when: str, error: Exception) -> BackendError:
+def _failure(name: str, when: str, error: BaseException) -> BackendError:
     frames = inspect.getinnerframes(error.__traceback__) if error.__traceback__ else []
     # An error in this file is in how the user's object was called or read; its line would not help.
     theirs = frames and frames[-1].filename != __file__

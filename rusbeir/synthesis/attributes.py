@@ -29,6 +29,8 @@ THIRDS = ("first", "middle", "last")
 MAX_NEGATIVES = 10
 """Hard negatives that one answer can hold."""
 MAX_SHARE = 1_000_000
+_MAX_CHARS, _MAX_LINE_CHARS = 100_000, 1_000
+"""Of a file of shares: keys of many parts, which are on one line, take time and memory by the square of their number."""
 _LENGTH = re.compile(r"([1-9]\d{0,3})-([1-9]\d{0,3})?")
 _REMEDY = "see translation/queries.toml of rusbeir for an example"
 
@@ -99,7 +101,16 @@ def read_attributes(kind: str, file: str | Path | None = None) -> Attributes:
 
 def _read(path: Path) -> dict[str, dict[str, dict[str, float]]]:
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_MAX_CHARS + 1)
+        if len(text) > _MAX_CHARS or any(len(line) > _MAX_LINE_CHARS for line in text.splitlines()):
+            raise BadInput(
+                f"{path} is not a file of shares: it has more than {_MAX_CHARS:,} characters, or a line of more than "
+                f"{_MAX_LINE_CHARS:,}; {_REMEDY}."
+            )
+        found = tomllib.loads(text)
+    except BadInput:
+        raise
     except OSError as error:
         raise BackendError(f"Cannot read {path}: {error.strerror or error}.") from error
     except (ValueError, RecursionError) as error:

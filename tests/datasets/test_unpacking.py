@@ -83,3 +83,57 @@ def test_what_packs_well_is_read(tmp_path):
     with open_file(path) as file:
         assert file.read() == content
     assert len(content) > 3 * LIMIT
+
+
+GOOD = b'{"_id": "d1", "text": "Water boils."}\n' * 30_000
+LONG = b'{"_id": "d2", "text": "' + b"x" * 2 * LIMIT + b'"}\n'
+
+
+@pytest.mark.parametrize("name", ["corpus.jsonl", "corpus.jsonl.gz", "bundle.zip"])
+@pytest.mark.parametrize(("data", "line"), [(GOOD + LONG + GOOD, 30_001), (b"\xef\xbb\xbf" + LONG, 1)])
+def test_a_line_over_the_bound_is_refused_with_its_number(name, data, line, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "MAX_LINE_BYTES", LIMIT)
+    monkeypatch.setattr(files, "MAX_RATIO", 10_000)
+    path = tmp_path / name
+    if name.endswith(".zip"):
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("queries.jsonl", "{}\n")
+            archive.writestr("corpus.jsonl", data)
+    else:
+        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    tracemalloc.start()
+    try:
+        with (
+            pytest.raises(
+                BadInput, match=rf"{name}(:corpus\.jsonl)?:{line}: the line has more than 1 MiB\. .*: cut the"
+            ),
+            files.Zip(path).open("corpus.jsonl") if name.endswith(".zip") else open_file(path) as file,
+        ):
+            for _ in file:
+                pass
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * LIMIT
+
+
+@pytest.mark.parametrize("name", ["squad.json", "squad.json.gz"])
+def test_what_is_read_as_a_whole_may_be_one_line(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "MAX_LINE_BYTES", LIMIT)
+    monkeypatch.setattr(files, "MAX_RATIO", 10_000)
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(LONG) if name.endswith(".gz") else LONG)
+    with open_file(path) as file:
+        assert file.read() == LONG
+
+
+def test_lines_within_the_bound_are_read_from_any_place(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "MAX_LINE_BYTES", LIMIT)
+    path = tmp_path / "corpus.jsonl"
+    path.write_bytes(line := b"x" * (LIMIT - 1) + b"\n")
+    with open_file(path) as file:
+        for _ in range(3):
+            file.seek(LIMIT // 2)
+            assert list(file) == [line[LIMIT // 2 :]]
+        file.seek(0)
+        assert list(file) == [line]

@@ -26,8 +26,12 @@ from rusbeir.storage import atomic_file, cache_folder
 from rusbeir.text import digest
 
 _BUFFER_BYTES = 1 << 18
+_TAIL_BYTES = 1 << 12
+"""The end of a block, in which nearly always a line begins."""
 MAX_UNPACKED_BYTES, MAX_RATIO = 64 << 20, 100
 """What a packed file may unpack to: so many bytes, or so many times its size. Texts shrink to a third or a tenth."""
+MAX_LINE_BYTES = 256 << 20
+"""The longest line that is read: a record of gigabytes is a mistake, and takes several times its size in memory."""
 _CHECKSUM = re.compile(rb"[0-9a-f]{32}|[0-9a-f]{64}")
 
 
@@ -126,7 +130,7 @@ class Zip:
 
 def open_file(path: Path) -> AbstractContextManager[io.BufferedReader]:
     """The bytes of a file, without a byte order mark, decompressed if its name ends in .gz."""
-    return _stream(str(path), path.name, lambda: path.open("rb", buffering=_BUFFER_BYTES))
+    return _stream(str(path), path.name, lambda: io.BufferedReader(_Plain(path), _BUFFER_BYTES))
 
 
 @contextlib.contextmanager
@@ -141,6 +145,12 @@ def _stream(label: str, name: str, opener: Callable[[], IO[bytes]]) -> Iterator[
             if file.peek(len(codecs.BOM_UTF8)).startswith(codecs.BOM_UTF8):
                 file.read(len(codecs.BOM_UTF8))
             yield file
+    except _LongLine as error:
+        raise BadInput(
+            f"{label}:{_find_line(name, opener, error.start)}: the line has more than "
+            f"{MAX_LINE_BYTES >> 20} MiB. Every record is one line: cut the record into smaller ones, or put line ends "
+            "between records."
+        ) from None
     except (
         zipfile.BadZipFile, gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError, NotImplementedError,
         UnicodeDecodeError,
@@ -154,12 +164,70 @@ def _stream(label: str, name: str, opener: Callable[[], IO[bytes]]) -> Iterator[
         raise BackendError(f"Cannot read {label}: {error.strerror or error}.") from error
 
 
+class _LongLine(Exception):
+    """A line is longer than MAX_LINE_BYTES. start is the byte at which it begins."""
+
+    def __init__(self, start: int) -> None:
+        super().__init__(start)
+        self.start = start
+
+
+def _find_line(name: str, opener: Callable[[], IO[bytes]], start: int) -> int:
+    """The number of the line that begins at that byte of what a file holds."""
+    with contextlib.ExitStack() as stack:
+        file: Any = stack.enter_context(opener())
+        if name.endswith(".gz"):
+            file = stack.enter_context(gzip.GzipFile(fileobj=file))
+        left, line = start, 1
+        while block := file.read(min(_BUFFER_BYTES, left)):
+            left -= len(block)
+            line += block.count(b"\n")
+    return line
+
+
+class _LineBound:
+    """Refuses a line longer than MAX_LINE_BYTES while it is read, by one look into each block."""
+
+    def __init__(self) -> None:
+        self.start = self.end = 0
+        """Where the last line begins, and where the bytes seen end."""
+
+    def look(self, block: memoryview) -> None:
+        """See the next bytes of the file. Raises _LongLine."""
+        for tail in (block[-_TAIL_BYTES:], block):
+            if (last := bytes(tail).rfind(b"\n")) >= 0:
+                self.start = self.end + len(block) - len(tail) + last + 1
+                break
+        self.end += len(block)
+        if self.end - self.start > MAX_LINE_BYTES:
+            raise _LongLine(self.start)
+
+
+class _Plain(io.FileIO):
+    """A file whose lines are bounded. A file that is read as a whole may be one line."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._bound = _LineBound()
+
+    def readinto(self, buffer: Any) -> int:
+        size = super().readinto(buffer)
+        self._bound.look(memoryview(buffer)[:size])
+        return size
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        place = super().seek(offset, whence)
+        self._bound.start = self._bound.end = place
+        return place
+
+
 class _Unpacked(io.RawIOBase):
     """What a packed file unpacks to, as long as that is in proportion: a few bytes may unpack to terabytes."""
 
     def __init__(self, file: IO[bytes] | gzip.GzipFile, label: str, packed: Callable[[], int]) -> None:
         self._file, self._label, self._packed = file, label, packed
         self._done = 0
+        self._bound: _LineBound | None = _LineBound()
 
     def readable(self) -> bool:
         return True
@@ -176,7 +244,14 @@ class _Unpacked(io.RawIOBase):
                 f"{self._label} unpacks to more than {MAX_RATIO} times its size, as no dataset does: do not trust it. "
                 "If it is right, unpack it yourself."
             )
+        if self._bound:
+            self._bound.look(memoryview(data))
         return len(data)
+
+    def readall(self) -> bytes:
+        """The rest of the file, which may be one line."""
+        self._bound = None
+        return super().readall()
 
     def close(self) -> None:
         self._file.close()

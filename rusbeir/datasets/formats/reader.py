@@ -16,7 +16,9 @@ from pkgutil import resolve_name
 from typing import Any, Protocol, runtime_checkable
 
 from rusbeir.datasets.formats.records import Complain, Extra, Judgement, Place, Query, Span
+from rusbeir.errors import BackendError, RusbeirError
 from rusbeir.types import Doc
+from rusbeir.user_sources import load_entry_point
 
 logger = logging.getLogger(__name__)
 
@@ -122,12 +124,34 @@ def read_formats() -> Mapping[str, Format]:
     added: dict[str, Format] = {}
     for entry_point in entry_points(group="rusbeir.readers"):
         try:
-            added[entry_point.name] = entry_point.load()
-        except Exception as error:
-            logger.warning("The reader %s (%s) cannot be loaded: %s", entry_point.name, entry_point.value, error)
+            added[entry_point.name] = load_entry_point("reader", entry_point, Format)
+        except RusbeirError as error:
+            logger.warning("%s", error)
     return {**added, **FORMATS}
 
 
+def call_format(kind: Format, function: str, path: Path, *args: Any) -> Any:
+    """What one of a format's functions returns. Raises BackendError where that of an installed package fails."""
+    try:
+        return resolve_name(function)(*args)
+    except RusbeirError:
+        raise
+    except (Exception, SystemExit) as error:
+        if kind in FORMATS.values():
+            raise
+        raise BackendError(
+            f"The reader of {path} fails ({function}): {type(error).__name__}: {error}. Its package must be mended."
+        ) from error
+
+
 def find_format(path: Path) -> Format | None:
-    """The format that claims the path; None if there is none."""
-    return next((one for one in read_formats().values() if one.claims and resolve_name(one.claims)(path)), None)
+    """The format that claims the path; None if there is none. A package whose function fails is skipped, too."""
+    for name, kind in read_formats().items():
+        try:
+            if kind.claims and resolve_name(kind.claims)(path):
+                return kind
+        except (Exception, SystemExit) as error:
+            if name in FORMATS:
+                raise
+            logger.warning("The reader %s fails (%s): %s: %s", name, kind.claims, type(error).__name__, error)
+    return None

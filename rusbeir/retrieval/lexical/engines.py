@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, cast, runtime_checkable
 
 from rusbeir.errors import BadInput, option, unknown
 from rusbeir.retrieval.lexical.bm25 import Bm25
 from rusbeir.text import digest, slug
+from rusbeir.user_sources import load_entry_point
 
 ENGINES = {
     "tantivy": "rusbeir.retrieval.lexical.tantivy_engine:TantivyEngine",
@@ -22,6 +23,8 @@ ENGINES = {
 """Name -> "module:class", imported on use; `auto` takes the first that can compute the BM25."""
 ENTRY_POINTS = "rusbeir.engines"
 """The group in which an installed package names further engines."""
+
+_ENGINE_PARTS = ("name", "signature", "refusal", "open")
 
 AT = "@"
 """Separates the name of an engine from the address of its server: `elasticsearch@http://127.0.0.1:9200`."""
@@ -101,16 +104,18 @@ def load(name: str) -> LexicalEngine:
     Raises UnknownName where there is none, and BadInput for an address that it has no use for.
     """
     name, at, address = name.partition(AT)
-    known = dict(ENGINES)
-    if name not in known:
-        known.update((entry.name, entry.value) for entry in entry_points(group=ENTRY_POINTS))
-    if name not in known:
-        raise unknown("engine", name, ["auto", *known])
-    make = pkgutil.resolve_name(known[name])
+    if name in ENGINES:
+        make = pkgutil.resolve_name(ENGINES[name])
+    elif installed := tuple(entry_points(group=ENTRY_POINTS, name=name)):
+        make = load_entry_point("engine", installed[0])
+    else:
+        raise unknown("engine", name, ["auto", *ENGINES, *entry_points(group=ENTRY_POINTS).names])
     if at and "address" not in inspect.signature(make).parameters:
         raise BadInput(f"The engine {name} runs on this machine and has no address.")
-    engine: LexicalEngine = make(address=address) if at else make()
-    return engine
+    engine = make(address=address) if at else make()
+    if missing := [part for part in _ENGINE_PARTS if not hasattr(engine, part)]:
+        raise BadInput(f"The engine {name} made a {type(engine).__name__} that lacks {', '.join(missing)}.")
+    return cast(LexicalEngine, engine)
 
 
 def choose(engine: str, bm25: Bm25) -> tuple[LexicalEngine, str | None]:

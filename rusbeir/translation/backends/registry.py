@@ -11,7 +11,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 
-from rusbeir.errors import BadInput, UnknownName, option, unknown
+from rusbeir.errors import BackendError, BadInput, RusbeirError, UnknownName, option, unknown
 from rusbeir.jobs import Limits
 from rusbeir.storage import data_folder
 from rusbeir.translation.backends.common import Codes
@@ -151,6 +151,12 @@ def _find(name: str) -> Callable[..., Translator]:
         raise BadInput(f"{name}: cannot import {entry.module} ({error}).") from error
     except AttributeError as error:
         raise BadInput(f"{name}: {entry.module} has no function {entry.attr!r}.") from error
+    except RusbeirError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise BackendError(
+            f"{name}: {entry.module} fails when it is imported: {type(error).__name__}: {error}."
+        ) from error
     if not callable(thing):
         raise BadInput(f"{name}: {entry.module} has no function {entry.attr!r}.")
     if inspect.isclass(thing):
