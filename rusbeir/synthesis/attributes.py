@@ -30,7 +30,7 @@ MAX_NEGATIVES = 10
 """Hard negatives that one answer can hold."""
 MAX_SHARE = 1_000_000
 _MAX_CHARS, _MAX_LINE_CHARS = 100_000, 1_000
-"""Of a file of shares: keys of many parts, which are on one line, take time and memory by the square of their number."""
+"""Bounds of a file of shares. A key of many parts is on one line, and takes time by the square of their number."""
 _LENGTH = re.compile(r"([1-9]\d{0,3})-([1-9]\d{0,3})?")
 _REMEDY = "see translation/queries.toml of rusbeir for an example"
 

@@ -9,6 +9,14 @@ import pytest
 
 from tests.support.command_line import one_line
 
+LONG = "A" * 300
+LONG_NAMES = [
+    ["eval", LONG, LONG],
+    ["compare", LONG],
+    ["report", LONG, "--out", "site"],
+    ["report", "{beir}", "--out", LONG],
+    ["validity", LONG, "--pair", "a=b"],
+]
 ARGUMENTS = [
     # arguments, code, parts of the line
     (["bench", "xquad/kz"], 2, ["No dataset 'xquad/kz'", "Did you mean"]),
@@ -36,6 +44,8 @@ ARGUMENTS = [
     (["cache", "clear", "lemas"], 2, ["No part of the cache 'lemas'"]),
     (["eval", "none.qrels", "none.run"], 2, ["none.qrels"]),
     (["datasets", "info", "xquad/rru"], 2, ["Did you mean"]),
+    # Names that the system refuses: of more than 255 bytes.
+    *((call, 2, ["File name too long"]) for call in LONG_NAMES),
 ]
 
 

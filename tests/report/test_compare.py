@@ -261,7 +261,13 @@ def test_stems_of_two_versions_are_refused(results, older, newer, changes, versi
         ("query.words", "'query.words' is not FIELD<=VALUE"),
         ("query.word<4", "No field 'query.word' of where=. Did you mean 'query.words'"),
         ("query.words<four", "'four' is not a number"),
+        # Each of these took from 26 seconds to minutes where time grew by the square of the length.
+        (f"query.words{' ' * 1_000_000}x", "is not FIELD<=VALUE"),
+        (f"query.words<4{' ' * 1_000_000}x", "is not a number"),
+        (f"{'a' * 1_000_000}", "is not FIELD<=VALUE"),
+        (f"language=={' and' * 200_000}", "is not FIELD<=VALUE"),
         ("language<=ru", "language is text; compare it with == or !="),
+        (" language ==  de  and  language == ru ", "leaves no query of any result"),
         ("language==de", "leaves no query of any result"),
         ("query.words<=4", "where= needs the queries of toy/ru: name its folder with data="),
     ],

@@ -190,6 +190,16 @@ def test_a_folder_that_holds_something_else_is_left_alone(site, tmp_path):
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
+def test_no_page_is_written_through_a_link(site, tmp_path):
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / ".rusbeir-report").touch()
+    (tmp_path / "site" / "datasets").symlink_to(tmp_path / "theirs")
+    with pytest.raises(BadInput, match=r"site/datasets is a symbolic link"):
+        write_site([site.parent / "results"], tmp_path / "site")
+    assert not list((tmp_path / "theirs").iterdir())
+
+
 def test_a_run_that_is_gone_is_named(tmp_path):
     for system in ("bm25", "bm25(profile=raw)"):
         rusbeir.bench("mini/ru", system, out=tmp_path / "results")

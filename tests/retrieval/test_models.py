@@ -126,7 +126,9 @@ def test_a_repositorys_own_prompts_are_read_where_it_is(tmp_path, monkeypatch):
     assert asked == [("owner/remote", file, "abc"), ("owner/without", file, None)], "once for each model"
 
 
-@pytest.mark.parametrize("config", ["{", "[]", '{"prompts": ["query"]}', "\ud800"], ids=repr)
+@pytest.mark.parametrize(
+    "config", ["{", "[]", '{"prompts": ["query"]}', "\ud800", "[" * 100_000], ids=lambda config: repr(config)[:20]
+)
 def test_prompts_that_cannot_be_read_are_named(config, tmp_path):
     folder = model_folder(tmp_path / "m", None)
     (folder / "config_sentence_transformers.json").write_bytes(config.encode("utf-8", "surrogatepass"))

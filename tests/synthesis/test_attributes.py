@@ -64,6 +64,9 @@ def test_a_file_replaces_single_tables(tmp_path):
 WRONG = [
     # what the file says, what the message says
     ("[qa.type", "own.toml is not TOML"),
+    # 20,000 tables, each in the one before.
+    (f"{'a.' * 20_000}a = 1", r"own.toml is not a file of shares: .* a line of more than 1,000"),
+    ("[qa.type]\n" + "#\n" * 50_000, r"own.toml is not a file of shares: it has more than 100,000 characters"),
     ("[answers.type]\na = 1", "own.toml: 'answers' is not a kind of test set; expected one of qa, long-doc, position"),
     ("qa = 1", r"own.toml: qa is not a table; write \[qa.length\]"),
     ("[qa.colour]\nred = 1", r"own.toml: \[qa.colour\] is not an attribute of this kind; expected length, type"),
