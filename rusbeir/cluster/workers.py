@@ -269,6 +269,8 @@ def open_workers(on: On, *, cpus: int = 1) -> Iterator[Workers | None]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # Read at import. Each call after a lost connection would look for a cluster again, for a minute.
     os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"
+    # A program that is ended by SIGTERM would print the native stacks of its threads.
+    os.environ.setdefault("RAY_DISABLE_FAILURE_SIGNAL_HANDLER", "1")
     ray = require("ray", *NEEDED_BY)
     address.check()
     ours = not ray.is_initialized()
@@ -303,10 +305,24 @@ def _connect(ray: Any, address: Address) -> None:
         try:
             ray.init("auto", **quiet)
         except ConnectionError:
-            ray.init("local", include_dashboard=False, object_store_memory=STORE_BYTES, **quiet)
+            with _on_loopback(ray):
+                ray.init("local", include_dashboard=False, object_store_memory=STORE_BYTES, **quiet)
     except Exception as error:
         where = f" at {address.host}:{address.port}, whose port for ray:// is 10001 by default" if address.host else ""
         raise BackendError(f"Ray cannot be used{where}: {shorten(str(error), 300)}") from error
+
+
+@contextlib.contextmanager
+def _on_loopback(ray: Any) -> Iterator[None]:
+    """Within it, a Ray that is started can be reached from this machine only; its tokens are Ray's own default."""
+    # An address on the loopback interface is replaced, but this, which macOS and Windows have by default, is not.
+    constants = ray._private.ray_constants
+    before = constants.ENABLE_RAY_CLUSTER
+    constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
 
 
 def _make_actors(ray: Any, address: Address, cpus: int) -> list[Any]:

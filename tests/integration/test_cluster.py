@@ -42,6 +42,33 @@ def nodes(tmp_path_factory):
         yield opened
 
 
+OWN_RAY = """
+import signal, sys
+from pathlib import Path
+from rusbeir.cluster import open_workers
+with open_workers("ray?workers=1&cpus=0.1"):
+    import ray
+    node = ray.nodes()[0]
+    rows = [line.split() for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()[1:]]
+    # A local address is hexadecimal, with its port; state 0A is that of a port that listens.
+    listening = [row[1].split(":") for row in rows if row[3] == "0A"]
+    ours = [address for address, port in listening if int(port, 16) == node["NodeManagerPort"]]
+    print(node["NodeManagerAddress"], len(ours), *{address[-8:] for address in ours}, flush=True)
+    signal.raise_signal(signal.SIGTERM)
+"""
+
+
+def test_a_ray_that_is_started_here_is_on_the_loopback_interface():
+    """Before any test that starts a cluster, which it would find."""
+    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    command = [sys.executable, "-c", OWN_RAY]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    assert done.stdout.split() == ["127.0.0.1", "1", "0100007F"], done.stderr
+    assert done.returncode
+    assert "SIGTERM received" not in done.stderr
+    assert "*** " not in done.stderr
+
+
 ADDRESSES = [
     ("dask", "on= is 'dask': write ray, or ray://HOST:PORT"),
     ("ray://", "write ray, or ray://HOST:PORT"),

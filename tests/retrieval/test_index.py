@@ -9,12 +9,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import orjson
 import pytest
+import tantivy
 
 from rusbeir.errors import BackendError, BadInput
-from rusbeir.retrieval.lexical import engines, index
+from rusbeir.retrieval.lexical import engines, index, tantivy_engine
 from rusbeir.retrieval.lexical.bm25 import Bm25
 from rusbeir.retrieval.lexical.doc_ids import DocIds, DocIdWriter
 from rusbeir.types import Doc, silent
@@ -34,6 +36,30 @@ def test_built_once_opened_often(tmp_path, engine):
     assert runs[0] == runs[1] == runs[2]
     assert next(iter(runs[0]["q"])) == "d3"
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == held, "opening changes nothing"
+
+
+@pytest.mark.parametrize("writable", [False, True])
+def test_an_index_on_a_file_system_that_cannot_be_written(tmp_path, monkeypatch, writable):
+    """tantivy cannot lock there, and says so by a ValueError."""
+    engine, folder = "tantivy", tmp_path / "index"
+    build(folder, DOCS, engine)
+    expected = open_built(folder, engine).search({"q": "shared w3"}, 9)
+    held = sorted(path.name for path in folder.rglob("*"))
+
+    def open_elsewhere(path: str) -> object:
+        if Path(path) == folder:
+            raise ValueError("Failed to acquire Lockfile: IoError(ReadOnlyFilesystem)")
+        return tantivy.Index.open(path)
+
+    fake = SimpleNamespace(**vars(tantivy) | {"Index": SimpleNamespace(open=open_elsewhere)})
+    monkeypatch.setattr(tantivy_engine, "tantivy", fake)
+    monkeypatch.setattr(tantivy_engine.os, "access", lambda path, mode: writable)
+    if writable:
+        with pytest.raises(BackendError, match=r"The index .* is damaged \(Failed to acquire Lockfile"):
+            open_built(folder, engine)
+        return
+    assert open_built(folder, engine).search({"q": "shared w3"}, 9) == expected
+    assert sorted(path.name for path in folder.rglob("*")) == held
 
 
 @every_engine

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -83,16 +85,34 @@ class TantivyEngine:
         (folder / _STATS).write_bytes(orjson.dumps(stats))
 
     def open(self, folder: Path, bm25: Bm25) -> TantivySearcher:
-        index = tantivy.Index.open(str(folder))
+        index, searcher = _open_index(folder)
         stats = orjson.loads((folder / _STATS).read_bytes())
         return TantivySearcher(
             schema=index.schema,
-            searcher=index.searcher(),
+            searcher=searcher,
             bm25=bm25,
             documents=tuple(stats["documents"]),
             total=stats["total"],
             first_rows=stats["first_rows"],
         )
+
+
+def _open_index(folder: Path) -> tuple[tantivy.Index, tantivy.Searcher]:
+    """The index of a folder, and a searcher of it."""
+    try:
+        index = tantivy.Index.open(str(folder))
+        return index, index.searcher()
+    except ValueError:
+        if os.access(folder, os.W_OK):
+            raise
+    # tantivy locks a file in the folder while it opens the others, which it then has mapped.
+    with tempfile.TemporaryDirectory(prefix="rusbeir-index-") as name:
+        for path in folder.iterdir():
+            Path(name, path.name).symlink_to(path.absolute())
+        for path in Path(name).glob(".*.lock"):
+            path.unlink()
+        index = tantivy.Index.open(name)
+        return index, index.searcher()
 
 
 @contextlib.contextmanager
