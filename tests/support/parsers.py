@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gzip
 import io
@@ -14,6 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import orjson
+
+from rusbeir.errors import BadInput
 from tests.support.fuzzing import (
     Mutate,
     inside_gzip,
@@ -75,6 +79,7 @@ ATTRIBUTES = (
     b'[qa.type]\nquestion = 3\nriddle = 0.5\n[qa.length]\n"1-9" = 4\n"20-" = 1\n[qa.negatives]\n3 = 1\n'
     b"[position.third]\nfirst = 1\n"
 )
+MODEL_PROMPTS = b'{"prompts": {"query": "query: ", "passage": "passage: "}, "default_prompt_name": null}'
 SPANS_TSV = b"query_id\tdoc_id\tstart\tend\nq1\td1\t2\t8\nq2\td3\t2\t5\n"
 README = (
     b"---\nlicense: mit\nconfigs:\n- config_name: corpus\n  data_files: corpus.jsonl\n- config_name: queries\n"
@@ -768,6 +773,116 @@ def _cached(pattern: str, mutate: Mutate) -> Callable[[Path], Prepared]:
     return prepare
 
 
+STEPS: dict[str, dict[str, Any]] = {
+    "characters": {"characters": ["a poet", "a shepherd"]},
+    "scenarios": {"scenarios": ["to plan a trip"]},
+    "query": {"query": "river under bridge"},
+    "rewrites": {"rewrites": ["under which bridge", "bridge with river"]},
+    "negatives": {"negatives": ["wolves sleep", "bears eat"]},
+    "question": {"question": "river under what", "answer": "a bridge", "sufficient": True},
+    "span": {"spans": ["A river"]},
+    "label": {"label": 2, "reason": "It says so."},
+    "judge": {"accuracy": 4, "fluency": 4, "completeness": 5, "style_consistency": 3, "comments": "good"},
+}
+"""Kind of question -> a valid answer of a model."""
+
+
+def _answers(folder: Path) -> Prepared:
+    """The body of a server's response, for each kind of question, down to what is kept in a journal."""
+    from rusbeir.audit import judge
+    from rusbeir.jobs import Price, Question, Unfit
+    from rusbeir.jobs.asking import _find_fault
+    from rusbeir.jobs.llm_answer import parse_response, read_answer, read_object
+    from rusbeir.jobs.throttle import Transient
+    from rusbeir.synthesis import relevance
+    from rusbeir.synthesis.questions import MAX_TOKENS, Writer
+    from rusbeir.text import replace_surrogates
+    from rusbeir.types import Doc, MemoryCorpus
+    from tests.support.openai_server import completion
+
+    writer = Writer(corpus=MemoryCorpus([Doc("d1", "A bridge. A river under it. A fir.")]), language="en")
+    questions: dict[str, Question] = {step: writer.question(step) for step in MAX_TOKENS}
+    questions |= {"label": relevance.make_question("en"), "judge": judge.make_question("en", "ru")}
+    payload = json.dumps({"doc": "d1", "length": "1-9", "count": 2, "third": "first"})
+
+    def changed(draw: Any, data: bytes) -> bytes:
+        step, _, body = data.partition(b"\n")
+        if draw.random() < 0.3:
+            return step + b"\n" + mutate_json(draw, body)
+        # The model's own text, in a response as it should be.
+        text = mutate_json(draw, json.dumps(STEPS[step.decode()]).encode()).decode("utf-8", "surrogateescape")
+        return step + b"\n" + completion(text).body.encode()
+
+    def read(data: bytes) -> object:
+        step, _, body = data.partition(b"\n")
+        try:
+            answer = read_answer(parse_response(body.decode("utf-8", "replace")))
+            if _find_fault(answer) or (found := read_object(answer.text)) is None:
+                return None
+            kept = questions[step.decode()].read(payload, replace_surrogates(found))
+        except (Transient, Unfit) as error:
+            raise BadInput(f"asked again: {error!r}") from error
+        assert Price(1, 1).of(answer.input_tokens, answer.output_tokens) >= 0
+        return orjson.dumps([kept, replace_surrogates(answer.refusal)])
+
+    seeds = [f"{step}\n{completion(json.dumps(answer)).body}".encode() for step, answer in STEPS.items()]
+    return seeds, changed, read
+
+
+def _made_again(folder: Path) -> Prepared:
+    """The journal of a made set, which is made again from it: the same set, or an error."""
+    from rusbeir.synthesis import make_queries
+    from tests.support.generating_model import GeneratingModel
+
+    words = [f"word{n}" for n in range(50)]
+    documents = [{"_id": f"d{n}", "text": " ".join(f"{word}of{n}" for word in words)} for n in range(4)]
+    (folder / "small.jsonl").write_text("".join(json.dumps(row) + "\n" for row in documents))
+    server = GeneratingModel()
+    server.__enter__()
+    atexit.register(server.__exit__, None, None, None)
+    os.environ |= {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "k"}
+    out = folder / "out"
+
+    def make() -> dict[str, bytes]:
+        make_queries(
+            folder / "small.jsonl", out=out, language="en", n=2, llm="tiny",
+            first_wait_seconds=0.0, max_wait_seconds=0.0,
+        )  # fmt: skip
+        return {name: (out / name).read_bytes() for name in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")}
+
+    whole = make()
+    journal = out / "work" / "journal.sqlite"
+
+    def read(data: bytes) -> object:
+        for path in journal.parent.glob("journal.sqlite*"):
+            path.unlink()
+        journal.write_bytes(data)
+        made = make()
+        assert made == whole, "another set"
+        return made
+
+    return [journal.read_bytes()], mutate_bytes, read
+
+
+def _entry_point(text: str) -> object:
+    from importlib.metadata import EntryPoint
+
+    from rusbeir.datasets.formats.reader import Format
+    from rusbeir.user_sources import load_entry_point
+
+    return load_entry_point("reader", EntryPoint("theirs", text, "rusbeir.readers"), Format)
+
+
+def _prompts_of_model(path: Path) -> object:
+    from rusbeir.retrieval import model_files
+    from rusbeir.retrieval.resolve import resolve
+
+    for name, content in (("config.json", "{}"), ("modules.json", "[]")):
+        (path.parent / name).write_text(content)
+    model_files._digest_files.cache_clear()
+    return resolve(f"dense({path.parent})", language="en").signature
+
+
 @contextlib.contextmanager
 def own_cache(folder: Path) -> Iterator[None]:
     """A cache for the fuzzers, whose files are not synced to disk."""
@@ -863,6 +978,16 @@ PARSERS = [
     Parser(name="layout in a port", prepare=_port_file("layout.txt", mutate_bytes, _port_again), share=0.02),
     Parser(name="journal in an audit", prepare=_port_file("journal.sqlite", mutate_bytes, _records), share=0.02),
     Parser(name="journal in a port", prepare=_port_file("journal.sqlite", mutate_bytes, _port_again), share=0.02),
+    Parser(name="models' answers", prepare=_answers),
+    Parser(name="journal of a made set", prepare=_made_again, share=0.02),
+    Parser(
+        name="entry points", share=0.5,
+        prepare=_words([b"rusbeir.datasets.formats.reader:FORMATS", b"tests.support.parsers:PARSERS"], _entry_point),
+    ),
+    Parser(
+        name="prompts of a model", share=0.1,
+        prepare=_file("model/config_sentence_transformers.json", [MODEL_PROMPTS], mutate_json, _prompts_of_model),
+    ),
     Parser(name="cached corpora", prepare=_cached("corpora/*/*", mutate_bytes), share=0.02),
     Parser(name="cached runs", prepare=_cached("runs/*", mutate_bytes), share=0.005),
     Parser(name="cached indexes", prepare=_cached("indexes/*/*", mutate_bytes), share=0.005),
