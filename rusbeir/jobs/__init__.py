@@ -3,7 +3,7 @@
 from rusbeir.jobs.asking import INVALID, Asker, Question, Unfit, bound_request, count_answers
 from rusbeir.jobs.budget import Budget, BudgetReached, BudgetTooSmall, CharBudget, Charge, Meter
 from rusbeir.jobs.http import MAX_ANSWER_BYTES, bound_answers
-from rusbeir.jobs.journal import Attempt, Journal, Task, task_key
+from rusbeir.jobs.journal import Attempt, Journal, Task, damage, task_key
 from rusbeir.jobs.llm import Llm
 from rusbeir.jobs.llm_answer import (
     CHARS_PER_TOKEN,
@@ -71,6 +71,7 @@ __all__ = [
     "bound_answers",
     "bound_request",
     "count_answers",
+    "damage",
     "describe_time",
     "digest_prompts",
     "estimate_seconds",

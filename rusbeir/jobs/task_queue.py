@@ -104,16 +104,15 @@ class TaskQueue:
         """The tasks in that state, flagged only those with flags, in the order of adding."""
         for row in self._pages(
             "task.number, key, payload, result, error, flags, standing.nth, seal FROM standing "
-            "CROSS JOIN task ON task.number = standing.task CROSS JOIN attempt ON attempt.number = standing.attempt",
+            "CROSS JOIN task ON task.number = standing.task LEFT JOIN attempt ON attempt.number = standing.attempt",
             f"standing.task > ? AND standing.worker = {_WORKER} AND standing.state = ? AND kind = ?"
             f"{' AND flags != ' + repr('') if flagged else ''}",
             (self.worker, state, self.kind),
         ):
             task = Task(row[1], self.kind, text_of(row[2]))
-            result, error, flags = map(text_of, row[3:6])
-            if row[7] not in (None, seal(task.key, state, result, error, flags)):
+            if _is_changed(task.key, state, row[3:6], row[7]):
                 self._set_aside([task.key])
-            yield TaskResult(task, result, error, flags, row[6])
+            yield TaskResult(task, text_of(row[3]), text_of(row[4]), text_of(row[5]), row[6])
 
     def answers(self, keys: Sequence[bytes]) -> dict[bytes, str]:
         """key -> result, for those of the keys whose tasks are done."""
@@ -142,15 +141,15 @@ class TaskQueue:
             rows = self.journal.read(
                 "SELECT task.key, standing.state, attempt.result, attempt.error, flags, seal "
                 f"FROM task CROSS JOIN standing ON standing.worker = {_WORKER} AND standing.task = task.number "
-                "AND standing.state IN ('done', 'failed') CROSS JOIN attempt ON attempt.number = standing.attempt "
+                "AND standing.state IN ('done', 'failed') LEFT JOIN attempt ON attempt.number = standing.attempt "
                 f"WHERE task.key IN ({','.join('?' * len(page))})",
                 (self.worker, *map(bytearray, page)),
             )
             for key, state, *texts, sealed in rows:
-                result, error, flags = map(text_of, texts)
-                if sealed not in (None, seal(key, state, result, error, flags)):
+                if _is_changed(key, state, texts, sealed):
                     damaged.append(key)
-                found[key] = Outcome(state, result, error)
+                else:
+                    found[key] = Outcome(state, text_of(texts[0]), text_of(texts[1]))
         if damaged:
             self._set_aside(damaged)
         return found
@@ -183,3 +182,8 @@ class TaskQueue:
         ):
             yield from rows
             after = rows[-1][0]
+
+
+def _is_changed(key: bytes, state: str, texts: Sequence[Any], sealed: int | None) -> bool:
+    """Whether an attempt's result, error and flags are not what was recorded, or are gone with a part of the file."""
+    return None in texts or sealed not in (None, seal(key, state, *map(text_of, texts)))

@@ -16,7 +16,8 @@ from rusbeir import __version__
 from rusbeir.datasets.formats.beir import SPANS, describe_source
 from rusbeir.datasets.formats.records import document_line, query_line
 from rusbeir.datasets.writing import name_qrels_file, qrels_lines
-from rusbeir.errors import BackendError, option
+from rusbeir.errors import BackendError, BadInput, option
+from rusbeir.jobs import damage
 from rusbeir.storage import atomic_file
 from rusbeir.synthesis.cards import write_card
 from rusbeir.synthesis.drafting import Drafts
@@ -77,6 +78,9 @@ class MadeSet:
             qrels.writelines(qrels_lines({}))
             for page in self.drafts.pages():
                 for draft in page:
+                    if draft.waiting:
+                        # All were answered before: what lacks an answer now has lost it.
+                        raise BadInput(damage(self.drafts.journal.path, f"the answers about {draft.query_id} are gone"))
                     if not draft.dropped:
                         key = hashlib.blake2b(normalise(draft.text).encode(), digest_size=16).digest()
                         if key in seen:

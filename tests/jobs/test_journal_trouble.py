@@ -217,6 +217,7 @@ DAMAGE = [
     ("UPDATE attempt SET result = '[1, 3]'", "a digit of the answer"),
     ("UPDATE attempt SET error = 'x'", "the error"),
     ("UPDATE attempt SET flags = 'fuzzy'", "the flags"),
+    ("DELETE FROM attempt", "an answer that is gone"),
     ("UPDATE standing SET state = 'failed'", "an answer that is taken for a failure"),
     ("UPDATE attempt SET number = 9; UPDATE standing SET attempt = 2", "the answer of another task"),
 ]

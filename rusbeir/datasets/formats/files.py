@@ -188,46 +188,41 @@ def _find_line(name: str, opener: Callable[[], IO[bytes]], start: int) -> int:
 class _LineBound:
     """Refuses a line longer than MAX_LINE_BYTES while it is read, by one look into each block."""
 
-    def __init__(self) -> None:
-        self.start = self.end = 0
-        """Where the last line begins, and where the bytes seen end."""
+    line_start = seen = 0
+    """Where the last line begins, and where the bytes seen end."""
 
     def look(self, block: memoryview) -> None:
         """See the next bytes of the file. Raises _LongLine."""
         for tail in (block[-_TAIL_BYTES:], block):
             if (last := bytes(tail).rfind(b"\n")) >= 0:
-                self.start = self.end + len(block) - len(tail) + last + 1
+                self.line_start = self.seen + len(block) - len(tail) + last + 1
                 break
-        self.end += len(block)
-        if self.end - self.start > MAX_LINE_BYTES:
-            raise _LongLine(self.start)
+        self.seen += len(block)
+        if self.seen - self.line_start > MAX_LINE_BYTES:
+            raise _LongLine(self.line_start)
 
 
-class _Plain(io.FileIO):
+class _Plain(io.FileIO, _LineBound):
     """A file whose lines are bounded. A file that is read as a whole may be one line."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self._bound = _LineBound()
 
     def readinto(self, buffer: Any) -> int:
         size = super().readinto(buffer)
-        self._bound.look(memoryview(buffer)[:size])
+        self.look(memoryview(buffer)[:size])
         return size
 
     def seek(self, offset: int, whence: int = 0) -> int:
         place = super().seek(offset, whence)
-        self._bound.start = self._bound.end = place
+        self.line_start = self.seen = place
         return place
 
 
-class _Unpacked(io.RawIOBase):
+class _Unpacked(io.RawIOBase, _LineBound):
     """What a packed file unpacks to, as long as that is in proportion: a few bytes may unpack to terabytes."""
 
     def __init__(self, file: IO[bytes] | gzip.GzipFile, label: str, packed: Callable[[], int]) -> None:
         self._file, self._label, self._packed = file, label, packed
         self._done = 0
-        self._bound: _LineBound | None = _LineBound()
+        self._whole = False
 
     def readable(self) -> bool:
         return True
@@ -244,13 +239,13 @@ class _Unpacked(io.RawIOBase):
                 f"{self._label} unpacks to more than {MAX_RATIO} times its size, as no dataset does: do not trust it. "
                 "If it is right, unpack it yourself."
             )
-        if self._bound:
-            self._bound.look(memoryview(data))
+        if not self._whole:
+            self.look(memoryview(data))
         return len(data)
 
     def readall(self) -> bytes:
         """The rest of the file, which may be one line."""
-        self._bound = None
+        self._whole = True
         return super().readall()
 
     def close(self) -> None:
