@@ -85,7 +85,13 @@ class TantivyEngine:
         (folder / _STATS).write_bytes(orjson.dumps(stats))
 
     def open(self, folder: Path, bm25: Bm25) -> TantivySearcher:
-        index, searcher = _open_index(folder)
+        try:
+            index = tantivy.Index.open(str(folder))
+            searcher = index.searcher()
+        except ValueError:
+            if os.access(folder, os.W_OK):
+                raise
+            index, searcher = _open_read_only(folder)
         stats = orjson.loads((folder / _STATS).read_bytes())
         return TantivySearcher(
             schema=index.schema,
@@ -97,14 +103,8 @@ class TantivyEngine:
         )
 
 
-def _open_index(folder: Path) -> tuple[tantivy.Index, tantivy.Searcher]:
-    """The index of a folder, and a searcher of it."""
-    try:
-        index = tantivy.Index.open(str(folder))
-        return index, index.searcher()
-    except ValueError:
-        if os.access(folder, os.W_OK):
-            raise
+def _open_read_only(folder: Path) -> tuple[tantivy.Index, tantivy.Searcher]:
+    """The index of a folder that cannot be written, and a searcher of it."""
     # tantivy locks a file in the folder while it opens the others, which it then has mapped.
     with tempfile.TemporaryDirectory(prefix="rusbeir-index-") as name:
         for path in folder.iterdir():
