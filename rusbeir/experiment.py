@@ -157,13 +157,13 @@ def bench(
     documents, (resolved,) = resolve_on(
         dataset, [system], k, engine, language, split, progress, accept_difference, measured
     )
-    dataset, card, asked_in = documents, documents.card, documents.card.language
+    dataset, card, asked_in = documents, documents.card, documents.card.asked_in
     if query_language and (place := find_parallel(card, query_language)):
         dataset, asked_in = take_queries(documents, place, progress=progress)
-        if named:
-            _warn_of_words([resolved])
     elif query_language:
         logger.warning("%s is in %s: these are its own queries.", card.name, asked_in)
+    if named and asked_in != card.language:
+        _warn_of_words([resolved])
     signature = f"{resolved.signature}{_SELF[bool(card.self_suffixes)]}|k:{k}"
     if not force and (row := _present(out, dataset, asked_in, resolved.name, signature, names)):
         return row
@@ -264,7 +264,7 @@ def bench_run(
     """
     _, (resolved,) = resolve_on(dataset, [system], k, engine, None, None, progress)
     signature = f"{resolved.signature}{_SELF[bool(dataset.card.self_suffixes)]}|k:{k}"
-    row = None if force else _present(out, dataset, dataset.card.language, resolved.name, signature, ())
+    row = None if force else _present(out, dataset, dataset.card.asked_in, resolved.name, signature, ())
     row = row or bench(dataset, resolved, k=k, out=out, force=force, budget_chars=budget_chars, progress=progress)
     return row, read_run(row["run"])
 
@@ -297,7 +297,7 @@ def bench_all(
         resolve_on(one, specs, k, engine, language, split, progress, accept_difference, measured) for one in datasets
     ]
     places = {
-        documents.card.language: str(place)
+        documents.card.asked_in: str(place)
         for place, (documents, _) in zip(datasets, loaded, strict=True)
         if not isinstance(place, Dataset)
     }
@@ -307,12 +307,12 @@ def bench_all(
         card = documents.card
         for place in [find_parallel(card, one, places) for one in languages] or [None]:
             dataset, asked_in = (
-                take_queries(documents, place, progress=progress) if place else (documents, card.language)
+                take_queries(documents, place, progress=progress) if place else (documents, card.asked_in)
             )
             name = label_dataset(card.name, card.language, asked_in)
             planned += [(name, documents, dataset, asked_in, place, system) for system in resolved]
-    if any(place for *_, place, _ in planned):
-        _warn_of_words([system for *_, system in planned])
+    if across := [system for _, documents, _, asked_in, _, system in planned if asked_in != documents.card.language]:
+        _warn_of_words(across)
     elif languages:
         logger.warning("The datasets are in %s: these are their own queries.", ", ".join(languages))
     rows: list[ResultRow] = []

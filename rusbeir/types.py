@@ -157,6 +157,16 @@ class Card:
     self_suffixes: tuple[str, ...] = ()
     """A hit with the id query_id + one of these is the query itself, and is removed before the cut-off."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    query_language: str = ""
+    """The language of the queries, where it is another than that of the documents, which is `language`."""
+    author: str = ""
+    citation: str = ""
+    """How the dataset wants to be cited, such as BibTeX."""
+
+    @property
+    def asked_in(self) -> str:
+        """The language of the queries."""
+        return self.query_language or self.language
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -97,6 +97,8 @@ class AlignedPort:
     @property
     def languages(self) -> tuple[str, str]:
         """The languages of the source and of the translation."""
+        if self.settings.get("fields") == "query":
+            return self.source.card.asked_in, self.dataset.card.asked_in
         return self.source.card.language, self.dataset.card.language
 
     def records(self) -> Iterator[Record]:
@@ -110,7 +112,7 @@ class AlignedPort:
             if (work / JOURNAL).exists() and (work / LAYOUT).exists():
                 journal = stack.enter_context(Journal.open(work / JOURNAL, {}))
                 if entries := read_entries(journal):
-                    plan = Plan(language=self.source.card.language, glossary=None, entries=entries)
+                    plan = Plan(language=self.languages[0], glossary=None, entries=entries)
                     segmenter = _Segmenter(journal, plan, work, read_cuts(work / LAYOUT))
             for page in chain.from_iterable(batched(group, BATCH_RECORDS) for _, group in groupby(self.texts(), _KIND)):
                 texts = [source for _, _, fields in page for _, source, _ in fields]

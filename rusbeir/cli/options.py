@@ -191,3 +191,10 @@ def _parse_value(text: str) -> Any:
         with contextlib.suppress(ValueError):
             return kind(text)
     return {"true": True, "false": False}.get(text.lower(), text)
+
+
+Named = Annotated[str | None, typer.Option("--name", help="The dataset's name, where its card has none.")]
+Licence = Annotated[str | None, typer.Option("--licence", help="The dataset's licence, such as CC-BY-SA-4.0.")]
+SourceUrl = Annotated[str | None, typer.Option("--source-url", help="Where the dataset is from, for the card.")]
+Author = Annotated[str | None, typer.Option("--author", help="Who made the dataset, for the card and its citation.")]
+Citation = Annotated[str | None, typer.Option("--citation", help="How the dataset wants to be cited, such as BibTeX.")]

@@ -27,6 +27,11 @@ def port(
         ),
     ] = None,
     lang: options.Lang = None,
+    name: options.Named = None,
+    licence: options.Licence = None,
+    source_url: options.SourceUrl = None,
+    author: options.Author = None,
+    citation: options.Citation = None,
     split: Annotated[
         str | None, typer.Option("--split", help="A split of a path, to port or to add; default: all of them.")
     ] = None,
@@ -88,6 +93,8 @@ def port(
         raise BadInput("--retry-segments names segments of one dataset: port them one by one.")
     if translator is None and not (retry_failed or retry_segments):
         raise BadInput(f"Name a translator with --translator: {', '.join(names())}, or python:module.function.")
+    if name is not None and len(datasets) > 1:
+        raise BadInput("--name is that of one dataset: port them one by one.")
     if export is not None and len(datasets) > 1:
         raise BadInput("--export takes the pairs of one dataset: port them one by one.")
     if taken := options.translator_options(option).keys() & inspect.signature(port_one).parameters.keys():
@@ -115,8 +122,13 @@ def port(
     if out is None:
         raise BadInput("Name a folder for the port with --out.")
     _port(
-        {name: out if len(datasets) == 1 else out / slug(name) for name in datasets},
+        {dataset: out if len(datasets) == 1 else out / slug(dataset) for dataset in datasets},
         as_json=as_json,
+        name=name,
+        licence=licence,
+        source_url=source_url,
+        author=author,
+        citation=citation,
         budget_chars=budget_chars,
         budget_cost=budget_cost,
         retry_failed=retry_failed,
@@ -143,9 +155,9 @@ def _port(folders: dict[str, Path], *, as_json: bool, **order: Any) -> None:
     reports: list[dict[str, Any]] = []
     problems: list[str] = []
     with output.progress() as progress:
-        for name, out in folders.items():
+        for dataset, out in folders.items():
             try:
-                reports.append(port_one(name, out=out, progress=progress, tell=output.note, **order))
+                reports.append(port_one(dataset, out=out, progress=progress, tell=output.note, **order))
             except Incomplete as error:
                 reports.append(error.report)
                 problems.append(str(error))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -18,6 +19,11 @@ def publish(
     validity: Annotated[
         Path | None, typer.Option("--validity", help="What rusbeir validity --json printed of it; the card repeats it.")
     ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="The name under which it is published.")] = None,
+    licence: options.Licence = None,
+    source_url: options.SourceUrl = None,
+    author: options.Author = None,
+    citation: options.Citation = None,
     i_have_permission: Annotated[
         bool,
         typer.Option("--i-have-permission", help="The owners permit what the licence does not; the card repeats this."),
@@ -34,7 +40,8 @@ def publish(
 
     with output.progress() as progress:
         report = publish_one(
-            dataset, to=to, language=lang, split=split, validity=validity, i_have_permission=i_have_permission,
+            dataset, to=to, language=lang, split=split, validity=validity, name=name, licence=licence,
+            source_url=source_url, author=author, citation=citation, i_have_permission=i_have_permission,
             progress=progress,
         )  # fmt: skip
     if as_json:
@@ -46,4 +53,5 @@ def publish(
         f"{report['licence']}; {report['sample_creation'] or 'how the texts were made is not stated'}. Read the card: "
         f"{to / 'README.md'}"
     )
-    output.note(f"Upload it: hf upload OWNER/NAME {to} --repo-type dataset")
+    # An audit of this folder would be written there, with texts of the source.
+    output.note(f"Upload it: hf upload OWNER/NAME {quote(str(to))} --repo-type dataset --exclude 'qa/*'")

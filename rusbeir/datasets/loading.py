@@ -13,7 +13,14 @@ from typing import Any, NamedTuple, TypeAlias
 from rusbeir.datasets.corpus import JsonlCorpus, open_corpus
 from rusbeir.datasets.fetching.fetch import fetch_entry
 from rusbeir.datasets.formats.files import checksum_of
-from rusbeir.datasets.formats.reader import FORMATS, DatasetReader, ReadRequest, call_format, find_format
+from rusbeir.datasets.formats.reader import (
+    FORMATS,
+    DatasetReader,
+    OpensSplits,
+    ReadRequest,
+    call_format,
+    find_format,
+)
 from rusbeir.datasets.formats.records import Extra, Place, document_line, refuse
 from rusbeir.datasets.formats.trec import collect
 from rusbeir.datasets.registry import RegistryEntry, find_entry, get_entry, read_registry
@@ -146,10 +153,14 @@ def load_splits(
     places: Sequence[tuple[str | Path, str | None]] = [(name_or_path, None if split == ALL_SPLITS else split)]
     if not registered and (split == ALL_SPLITS or (split and also)):
         places = find_splits(name_or_path, split, also) or places
-    opened = [
-        open_reader(place, language=language, split=one, judged=judged, download=download, progress=progress)
-        for place, one in places
-    ]
+    opened: list[tuple[DatasetReader, Card, Expected]] = []
+    for path, part in places:
+        if part and opened and opened[0][0].split != part and isinstance(first := opened[0][0], OpensSplits):
+            opened.append((first.open_split(part), opened[0][1], {}))
+            continue
+        opened.append(
+            open_reader(path, language=language, split=part, judged=judged, download=download, progress=progress)
+        )
     reader, card, _ = opened[0]
     if any((one.corpus_files, one.recipe) != (reader.corpus_files, reader.recipe) for one, *_ in opened):
         names = ", ".join(one.split for one, *_ in opened)
@@ -157,9 +168,12 @@ def load_splits(
         raise BadInput(f"{name_or_path} has the splits {names}, of different documents: choose one with {one_of}.")
     corpus = _open_documents(reader, card.ignore_titles, progress)
     splits: dict[str, Qrels] = {one.split: collect(one.judgements(refuse)) for one, *_ in opened}
-    qrels, *others = splits.values()
-    for more in others:
-        qrels = {**qrels, **{query_id: {**qrels.get(query_id, {}), **more[query_id]} for query_id in more}}
+    qrels: Qrels = next(iter(splits.values()))
+    if len(splits) > 1:
+        joined: dict[str, Mapping[str, int]] = {}
+        for of_split in splits.values():
+            joined.update({query_id: {**joined.get(query_id, {}), **of_split[query_id]} for query_id in of_split})
+        qrels = joined
     if len(splits) > 1:
         name = card.name if places[0][0] == name_or_path else str(name_or_path)
         card = dataclasses.replace(card, name=name, split=ALL_SPLITS)
@@ -326,7 +340,10 @@ def _open_path(
             f"{option('language', 'ru')}."
         )
     options = {"view": view} if view else {}
-    request = ReadRequest(path=path, language=language, split=split or known.get("split"), view=view, options=options)
+    own = known.get("split")
+    if own == ALL_SPLITS and kind.splits and ALL_SPLITS not in call_format(kind, kind.splits, path, path, view):
+        own = None  # Earlier versions published several splits under this name.
+    request = ReadRequest(path=path, language=language, split=split or own, view=view, options=options)
     reader: DatasetReader = call_format(kind, kind.open, path, request)
     # A name in another encoding than UTF-8 could not be written to a row.
     name = known.get("name") or os.fsencode(path.resolve().name.split(".")[0]).decode("utf-8", "replace")
@@ -336,7 +353,12 @@ def _open_path(
         split=reader.split,
         ignore_titles=known.get("ignore_titles", kind.ignore_titles),
         self_suffixes=tuple(known.get("self_suffixes", reader.id_suffixes if known.get("self_retrieval") else ())),
-        **{key: known[key] for key in ("licence", "source", "revision", "provenance") if key in known},
+        query_language=asked_in if (asked_in := known.get("query_language", "")) != language else "",
+        **{
+            key: known[key]
+            for key in ("licence", "source", "revision", "provenance", "author", "citation")
+            if key in known
+        },
     )
     told = () if view else (*COUNTS, "fingerprint") if reader.split == known.get("split", reader.split) else COUNTS[:1]
     return reader, card, {key: known[key] for key in told if key in known}

@@ -24,7 +24,7 @@ def expand_languages(wanted: Sequence[str], cards: Sequence[Card]) -> list[str]:
     """The query languages that are wanted, each once, with those of the cards for "all"."""
     if ALL_LANGUAGES not in wanted:
         return list(dict.fromkeys(wanted))
-    languages = list(dict.fromkeys(card.language for card in cards))
+    languages = list(dict.fromkeys(card.asked_in for card in cards))
     if len(languages) < 2:
         raise BadInput(
             f"{option('query_language', ALL_LANGUAGES)} means the languages of all datasets of the call, which have "
@@ -44,7 +44,7 @@ def find_parallel(card: Card, wanted: str, known: Mapping[str, str] | None = Non
     'mini/en'
     """
     language = read_language_tag(wanted)
-    if language == card.language:
+    if language == card.asked_in:
         return None
     family = name_family(card.name, card.language)
     entries = read_registry().values()
@@ -93,8 +93,8 @@ def take_queries(
     card = dataset.card
     (name, split), *_ = ([] if find_entry(place) else find_splits(place, card.split, ())) or [(place, None)]
     reader, other, _ = open_reader(name, language=None, split=split, download=download, progress=progress)
-    if other.language == card.language:
-        raise BadInput(f"{other.name} is in {card.language!r}, as {card.name}: omit {option('query_language')}.")
+    if other.asked_in == card.asked_in:
+        raise BadInput(f"{other.name} is in {card.asked_in!r}, as {card.name}: omit {option('query_language')}.")
     judged = collect(reader.judgements(refuse))
     texts = {query.query_id: query.text for _, query, _ in reader.queries(refuse) if query.query_id in dataset.queries}
     alike = sum(not dataset.qrels[query_id].keys().isdisjoint(judged.get(query_id, ())) for query_id in texts)
@@ -111,4 +111,4 @@ def take_queries(
         )  # fmt: skip
     queries = {query_id: texts[query_id] for query_id in dataset.queries if query_id in texts}
     qrels = {query_id: grades for query_id, grades in dataset.qrels.items() if query_id in texts}
-    return dataclasses.replace(dataset, queries=queries, qrels=qrels), other.language
+    return dataclasses.replace(dataset, queries=queries, qrels=qrels), other.asked_in

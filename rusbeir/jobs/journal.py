@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from rusbeir.errors import BackendError, BadInput
@@ -69,12 +70,15 @@ class Journal:
 
     @classmethod
     @contextlib.contextmanager
-    def open(cls, path: str | Path, meta: Mapping[str, str]) -> Iterator[Journal]:
+    def open(
+        cls, path: str | Path, meta: Mapping[str, str], *, advice: Mapping[str, str] = MappingProxyType({})
+    ) -> Iterator[Journal]:
         """The journal at path for the length of a with block; created with meta where the file does not exist.
 
         meta is what must not change while the job lasts (the source's fingerprint, the languages). Workers do not
         belong there, as each keeps its own results. Raises BadInput, naming what changed, for a journal created with
-        different settings, and for a file that is not a journal; BackendError while another process uses it.
+        different settings, with the advice under the names of these, and for a file that is not a journal; BackendError
+        while another process uses it.
 
         >>> with Journal.open("out/journal.sqlite", {"source": "9f2c"}) as journal:  # doctest: +SKIP
         ...     journal.add([Task.of("segment", "Water boils.")])
@@ -93,14 +97,13 @@ class Journal:
             # A kill may have come between the first note and these.
             if stored.keys() <= {"begun"}:
                 journal.set_meta({"begun": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **meta})
-            elif changes := [
-                f"{name} was {_quote(stored[name]) if name in stored else 'not set'} and is now {_quote(value)}"
-                for name, value in meta.items()
-                if stored.get(name) != value
-            ]:
+            elif changed := [name for name, value in meta.items() if stored.get(name) != value]:
+                before = {name: _quote(stored[name]) if name in stored else "not set" for name in changed}
+                changes = [f"{name} was {before[name]} and is now {_quote(meta[name])}" for name in changed]
+                steps = "Give the same settings, choose another folder, or move the journal away to start over."
+                more = [advice[name] for name in changed if name in advice]
                 raise BadInput(
-                    f"{path} was created with different settings: {'; '.join(changes)}. "
-                    "Give the same settings, choose another folder, or move the journal away to start over."
+                    f"{path} was created with different settings: {'; '.join(changes)}. {' '.join([steps, *more])}"
                 )
             try:
                 yield journal

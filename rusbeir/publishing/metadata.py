@@ -13,6 +13,8 @@ from rusbeir import __version__
 from rusbeir.errors import require
 from rusbeir.languages import english_name
 from rusbeir.publishing.evidence import Evidence
+from rusbeir.publishing.making import find_prohibition
+from rusbeir.publishing.markdown import one_line
 from rusbeir.publishing.tables import CORPUS, QUERIES, find_nano_split, name_qrels_table
 from rusbeir.types import Card
 
@@ -48,12 +50,24 @@ class Published:
     splits: Mapping[str, int]
     """split -> judgements."""
     fingerprint: str
+    """Of all splits together."""
+    split_fingerprint: str
+    """Of its own split alone."""
     permission: bool
     """Whether the owners' permission was claimed, which the licence alone does not give."""
 
     @property
+    def name(self) -> str:
+        return one_line(self.card.name)
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """That of the documents, then that of the queries where it is another."""
+        return tuple(dict.fromkeys((self.card.language, self.card.asked_in)))
+
+    @property
     def title(self) -> str:
-        return f"{self.card.name} ({english_name(self.card.language)})"
+        return f"{self.name} ({_describe_languages(self.card.language, self.card.asked_in)})"
 
     @property
     def origin(self) -> Mapping[str, Any]:
@@ -64,6 +78,20 @@ class Published:
     @property
     def licence(self) -> str:
         return self.card.licence or str(self.origin.get("licence") or "not stated")
+
+    @property
+    def author(self) -> str:
+        """Of the dataset that this one was made of, or of an original."""
+        return one_line(self.origin.get("author") or self.card.author)
+
+    @property
+    def citation(self) -> str:
+        return str(self.origin.get("citation") or self.card.citation)
+
+    @property
+    def prohibition(self) -> str | None:
+        """Why a translator's terms forbid what the owners' permission was claimed for."""
+        return find_prohibition(self.card.provenance)
 
     @property
     def split(self) -> str:
@@ -86,15 +114,26 @@ class Published:
             "qc": "whose judgements a language model and several rankers checked, made of",
             "nano": "a small version of",
         }.get(self.evidence.made_by)
-        text = f"A retrieval benchmark in {english_name(self.card.language)}"
+        if self.card.query_language:
+            text = f"A cross-lingual retrieval benchmark: {_describe_languages(self.card.language, self.card.asked_in)}"
+        else:
+            text = f"A retrieval benchmark in {english_name(self.card.language)}"
         if how and origin:
-            text += f", {how} {origin.get('name')} ({english_name(str(origin.get('language', 'und')))})"
+            language = str(origin.get("language", "und"))
+            of = _describe_languages(language, str(origin.get("query_language") or language))
+            text += f", {how} {one_line(origin.get('name'))} ({of})"
         if self.evidence.whole_made_by == "port" and self.evidence.made_by == "nano":
             text += ", which was translated by a machine"
         translators = self.card.provenance.get("translators") or ()
         if self.evidence.made_by == "port" and translators:
-            text += f" by {', '.join(str(row.get('name')) for row in translators)}"
+            text += f" by {', '.join(one_line(row.get('name')) for row in translators)}"
         return f"{text}. Published with rusbeir {__version__}."
+
+
+def _describe_languages(documents: str, queries: str) -> str:
+    if documents == queries:
+        return english_name(documents)
+    return f"documents in {english_name(documents)}, queries in {english_name(queries)}"
 
 
 def write_citation(published: Published, folder: Path) -> None:
@@ -103,17 +142,20 @@ def write_citation(published: Published, folder: Path) -> None:
     origin = published.origin
     reference = {
         "type": "data",
-        "title": origin.get("name"),
-        "authors": [{"name": f"The authors of {origin.get('name')}"}],
+        "title": one_line(origin.get("name")),
+        "authors": [{"name": published.author or f"The authors of {one_line(origin.get('name'))}"}],
     }
     if str(origin.get("source", "")).startswith("http"):
         reference["url"] = origin["source"]
+    if published.citation:
+        reference["notes"] = published.citation
+    made_by = published.author if published.author and not origin else f"The publishers of {published.name}"
     citation = {
         "cff-version": "1.2.0",
         "message": "If you use this dataset, cite it and the dataset that it was made of.",
         "type": "dataset",
         "title": published.title,
-        "authors": [{"name": f"The publishers of {published.card.name}"}],
+        "authors": [{"name": made_by}],
         **({"references": [reference]} if origin else {}),
     }
     (folder / "CITATION.cff").write_text(
@@ -135,10 +177,11 @@ def write_croissant(published: Published, folder: Path) -> None:
         "@context": _CROISSANT,
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
-        "name": published.card.name,
+        "name": published.name,
         "description": published.description,
         "license": published.licence,
-        "inLanguage": published.card.language,
+        **({"citeAs": published.citation} if published.citation else {}),
+        "inLanguage": published.languages[0] if len(published.languages) == 1 else list(published.languages),
         "version": "1.0.0",
         "distribution": [
             {

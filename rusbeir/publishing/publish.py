@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rusbeir import __version__
-from rusbeir.datasets.formats.beir import CARD, card_bytes
-from rusbeir.errors import BadInput
+from rusbeir.datasets.formats.beir import CARD, card_bytes, read_card
+from rusbeir.datasets.licences import find_obstacle, list_sources
+from rusbeir.datasets.loading import take_split
+from rusbeir.datasets.registry import find_entry
+from rusbeir.errors import BadInput, option
 from rusbeir.publishing.evidence import collect_evidence
-from rusbeir.publishing.licences import refuse_licence
+from rusbeir.publishing.making import find_prohibition
 from rusbeir.publishing.metadata import Published, write_citation, write_croissant
 from rusbeir.publishing.readme import write_readme
 from rusbeir.publishing.tables import write_nanobeir, write_parquet, write_trec, write_zip
 from rusbeir.storage import atomic_folder
 from rusbeir.translation.port.fields import load_material
-from rusbeir.types import Progress, silent
+from rusbeir.types import Card, Progress, silent
 
 
 def publish(
@@ -26,6 +30,11 @@ def publish(
     language: str | None = None,
     split: str | None = None,
     validity: str | Path | None = None,
+    name: str | None = None,
+    licence: str | None = None,
+    source_url: str | None = None,
+    author: str | None = None,
+    citation: str | None = None,
     i_have_permission: bool = False,
     progress: Progress = silent,
 ) -> dict[str, Any]:
@@ -34,7 +43,9 @@ def publish(
     Parquet with a README.md that the hub, datasets and mteb read, beir.zip, tables for TREC's tools and ir_datasets,
     croissant.json and CITATION.cff. Of a folder that rusbeir made, the README says how it was made and checked;
     validity, what `rusbeir validity --json` printed of it, adds its verdict. What is about an earlier version of
-    the dataset (an audit, scores) is left out, after a warning. The folder appears when it is complete.
+    the dataset (an audit, scores) is left out, after a warning. name and licence replace those of its card; source_url,
+    author and citation those of the dataset that it was made of, or its own where it is an original. The folder appears
+    when it is complete.
     Raises BadInput where the licence does not allow publishing and no permission is claimed, where the folder holds
     something, and for a validity of other ports.
 
@@ -46,24 +57,29 @@ def publish(
     material = load_material(dataset, language=language, split=split, progress=progress)
     source = material.dataset
     folder = Path(dataset)
+    own = _find_split(folder, source.card, material.splits)
+    card = _describe(replace(source.card, split=own), name, licence, source_url, author, citation)
     evidence = collect_evidence(
         source.card,
         folder if folder.is_dir() else None,
         Path(validity) if validity is not None else None,
         language=language,
     )
+    part = source if len(material.splits) == 1 else take_split(source, own, material.splits[own])
     published = Published(
-        card=source.card,
+        card=card,
         evidence=evidence,
         counts={"n_docs": len(source.corpus), "n_queries": len(source.queries)},
         splits={name: sum(map(len, qrels.values())) for name, qrels in material.splits.items()},
         fingerprint=source.fingerprint,
+        split_fingerprint=part.fingerprint,
         permission=i_have_permission,
     )
     if not i_have_permission:
-        refuse_licence(source.card.name, published.licence, derived=bool(evidence.made_by))
-    card = replace(source.card, licence=published.licence)
-    described = card_bytes(card, source.fingerprint, **published.counts, n_qrels=sum(published.splits.values()))
+        _refuse(published, copied=isinstance(dataset, str) and find_entry(dataset) is not None)
+    card = replace(card, licence=published.licence)
+    counts = {"n_docs": len(source.corpus), "n_queries": len(part.queries), "n_qrels": published.splits[own]}
+    described = card_bytes(card, part.fingerprint, **counts)
     with atomic_folder(to) as new:
         write_parquet(source, material.splits, new, progress)
         if published.nano_split:
@@ -76,8 +92,9 @@ def publish(
         write_citation(published, new)
     return {
         "version": __version__,
-        "dataset": source.card.name,
-        "language": source.card.language,
+        "dataset": card.name,
+        "language": card.language,
+        "query_language": card.asked_in,
         "licence": published.licence,
         "sample_creation": evidence.sample_creation,
         "annotations_creators": evidence.annotations_creators,
@@ -85,6 +102,43 @@ def publish(
         **published.counts,
         "splits": dict(published.splits),
         "fingerprint": source.fingerprint,
+        "split": own,
+        "split_fingerprint": part.fingerprint,
         "to": str(to),
         "files": sorted(path.relative_to(to).as_posix() for path in to.rglob("*") if path.is_file()),
     }
+
+
+def _find_split(folder: Path, card: Card, splits: Collection[str]) -> str:
+    """The split that is measured where none is named: that of the folder's own card, else `test`, else the first."""
+    own = str(read_card(folder).get("split")) if folder.exists() else card.split
+    return next(name for name in (own, "test", *splits) if name in splits)
+
+
+def _describe(
+    card: Card, name: str | None, licence: str | None, source_url: str | None, author: str | None, citation: str | None
+) -> Card:
+    """The card with what is not None in its place; the last three are the source's, where it has one."""
+    own: dict[str, Any] = {"name": name, "licence": licence}
+    about: dict[str, Any] = {"source": source_url, "author": author, "citation": citation}
+    origin = card.provenance.get("source")
+    if isinstance(origin, Mapping):
+        stated = {key: value for key, value in about.items() if value is not None}
+        card = replace(card, provenance={**card.provenance, "source": {**origin, **stated}})
+        about = {"source": source_url}
+    return replace(card, **{key: value for key, value in (own | about).items() if value is not None})
+
+
+def _refuse(published: Published, *, copied: bool) -> None:
+    """Raise BadInput where a licence or a translator's terms forbid publishing, or where that cannot be told."""
+    card = published.card
+    obstacle = find_obstacle(
+        card.name, published.licence, copied=copied, sources=list_sources(card.provenance)
+    ) or find_prohibition(card.provenance)
+    if obstacle is None:
+        return
+    state = f" State it with {option('licence')}, as in {option('licence', 'CC-BY-4.0')}."
+    raise BadInput(
+        f"{obstacle[0].upper()}{obstacle[1:]}.{state if 'not known' in obstacle else ''} With the permission of its "
+        f"owners, give {option('i_have_permission', True)}, which the card repeats."
+    )

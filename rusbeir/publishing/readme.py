@@ -8,10 +8,13 @@ from string import Template
 from typing import Any
 
 from rusbeir import __version__
+from rusbeir.datasets.licences import UNKNOWN, find_hub_licence
+from rusbeir.datasets.registry import find_entry
 from rusbeir.errors import require
 from rusbeir.languages import iso639_3, scripts_of
 from rusbeir.publishing.evidence import Evidence
-from rusbeir.publishing.licences import find_hub_licence
+from rusbeir.publishing.making import describe_making
+from rusbeir.publishing.markdown import escape
 from rusbeir.publishing.metadata import Published
 from rusbeir.publishing.tables import CORPUS, NANO_CORPUS, NANO_QRELS, QUERIES, name_qrels_table
 
@@ -35,13 +38,13 @@ def write_readme(published: Published, folder: Path) -> None:
 
 def list_mteb_fields(published: Published) -> dict[str, Any]:
     """The arguments of MTEB's TaskMetadata; how texts and judgements were made only as far as evidence supports it."""
-    card, evidence = published.card, published.evidence
+    evidence = published.evidence
     fields = {
-        "name": card.name,
+        "name": published.name,
         "description": published.description,
         "type": "Retrieval",
         "dataset": {"path": "FOLDER OR REPOSITORY", "revision": "COMMIT"},
-        "eval_langs": [_find_mteb_language(card.language)],
+        "eval_langs": [_find_mteb_language(language) for language in published.languages],
         "eval_splits": [published.split],
         "main_score": "ndcg_at_10",
         "sample_creation": evidence.sample_creation,
@@ -52,7 +55,6 @@ def list_mteb_fields(published: Published) -> dict[str, Any]:
 
 def _make_head(published: Published) -> dict[str, Any]:
     card, evidence = published.card, published.evidence
-    licence = find_hub_licence(published.licence)
     n_docs = published.counts["n_docs"]
     files = {
         "corpus": {"corpus": CORPUS},
@@ -70,12 +72,18 @@ def _make_head(published: Published) -> dict[str, Any]:
     ]
     return {
         "pretty_name": published.title,
-        "language": [card.language],
-        **({"license": licence} if licence else {"license": "other", "license_name": published.licence}),
-        "multilinguality": ["translated" if evidence.texts_made_by == "port" else "monolingual"],
+        "language": list(published.languages),
+        **_name_licence(published.licence),
+        "multilinguality": [
+            "multilingual"
+            if card.query_language
+            else "translated"
+            if evidence.texts_made_by == "port"
+            else "monolingual"
+        ],
         "size_categories": [next((name for limit, name in _SIZES if n_docs < limit), "n>1M")],
         **({"annotations_creators": [evidence.annotations_creators]} if evidence.annotations_creators else {}),
-        **({"source_datasets": [published.origin["name"]]} if published.origin.get("name") else {}),
+        **({"source_datasets": repositories} if (repositories := _find_repositories(published)) else {}),
         "task_categories": ["text-retrieval"],
         "task_ids": ["document-retrieval"],
         "tags": ["beir", "rusbeir"],
@@ -83,30 +91,70 @@ def _make_head(published: Published) -> dict[str, Any]:
     }
 
 
+def _name_licence(licence: str) -> dict[str, str]:
+    if known := find_hub_licence(licence):
+        return {"license": known}
+    return {"license": "unknown"} if licence in UNKNOWN else {"license": "other", "license_name": licence}
+
+
+def _find_repositories(published: Published) -> list[str]:
+    """The hub's repositories of the dataset that this one was made of, as far as it is a registered one."""
+    entry = find_entry(str(published.origin.get("name", "")))
+    return [repository.partition("@")[0] for repository in entry.hub] if entry else []
+
+
 def _describe_parts(published: Published) -> dict[str, str]:
     """What the page has in the places of its names."""
-    judged = "; ".join(f"{split}: {n:,} judgements" for split, n in published.splits.items())
+    judged = "; ".join(f"{escape(split)}: {n:,} judgements" for split, n in published.splits.items())
+    evidence = published.evidence
+    sentences = describe_making(evidence.made_by, published.card.provenance, read_by_people=evidence.n_read > 0)
+    making = "\n".join(f"- {line}" for line in sentences)
     return {
-        "title": published.title,
-        "description": published.description,
+        "title": escape(published.title),
+        "description": escape(published.description, max_chars=1_000),
         "counts": f"{published.counts['n_docs']:,} documents, {published.counts['n_queries']:,} queries; {judged}.",
-        "version": __version__,
-        "fingerprint": published.fingerprint,
+        "fingerprint": _describe_fingerprint(published),
         "licence": " ".join(_describe_licence(published)),
+        "making": f"## How it was made\n\n{making}\n\n" if making else "",
+        "citation": f"## Citation\n\n{citation}\n\n" if (citation := _describe_citation(published)) else "",
         "checks": "\n".join(f"- {line}" for line in _describe_checks(published.evidence)),
-        "split": published.split,
+        "split": repr(published.split),
         "nanobeir": f"{_describe_nanobeir(nano)}\n\n" if (nano := published.nano_split) else "",
         "mteb": "\n".join(f"        {name}={value!r}," for name, value in list_mteb_fields(published).items()),
     }
 
 
 def _describe_licence(published: Published) -> Iterator[str]:
-    yield f"{published.licence}."
-    if published.origin:
-        source = str(published.origin.get("source") or "")
-        yield f"It is that of the source{f', {source}' if source else ''}, of which this is a derivative work."
+    yield f"{escape(published.licence)}."
+    if origin := published.origin:
+        source = f", {escape(origin['source'])}" if origin.get("source") else ""
+        its_licence = str(origin.get("licence") or "not stated")
+        if its_licence == published.licence:
+            yield f"It is that of the source{source}, of which this is a derivative work."
+        elif its_licence in UNKNOWN:
+            yield f"The publisher states it of the source{source}, of which this is a derivative work."
+        else:
+            yield f"That of the source{source}, of which this is a derivative work, is {escape(its_licence)}."
+    if published.prohibition:
+        yield f"Of a translator: {escape(published.prohibition)}."
     if published.permission:
         yield "The publisher states that the owners have permitted this publication."
+
+
+def _describe_fingerprint(published: Published) -> str:
+    whole = f"Fingerprint (rusbeir {__version__})"
+    if len(published.splits) == 1:
+        return f"{whole}: `{published.fingerprint}`."
+    own = f"`{escape(published.split, code=True)}`: `{published.split_fingerprint}`"
+    return f"{whole} of the split {own}; of all splits together: `{published.fingerprint}`."
+
+
+def _describe_citation(published: Published) -> str:
+    """Who made the dataset, or the one that it was made of, and how they want to be cited."""
+    author = f"By {escape(published.author)}." if published.author else ""
+    # A block of indented lines cannot be closed by what it holds.
+    text = "\n".join(f"    {line}" for line in published.citation[:10_000].splitlines())
+    return "\n\n".join(part for part in (author, text) if part)
 
 
 def _describe_nanobeir(split: str) -> str:
@@ -130,6 +178,8 @@ def _describe_checks(evidence: Evidence) -> list[str]:
         if chrf is not None:
             lines.append(f"Back-translation of the documents: chrF {chrf:.2f}.")
     lines += evidence.validity
+    if evidence.made_by == "qc":
+        lines.append("A language model and rankers checked its judgements (`rusbeir synth qc`), as said above.")
     if evidence.made_by == "port" and not evidence.validity:
         lines.append("Whether it orders systems as its source does was not measured (`rusbeir validity`).")
     if evidence.agreement:

@@ -17,7 +17,7 @@ from rusbeir.datasets.writing import name_qrels_file, qrels_lines
 from rusbeir.errors import BadInput
 from rusbeir.storage import atomic_file
 from rusbeir.synthesis.cards import write_card
-from rusbeir.synthesis.decisions import DECISIONS, UNDONE, Decision, apply_decisions, decision_lines
+from rusbeir.synthesis.decisions import DECISIONS, UNDONE, Decision, apply_decisions, count_decisions, decision_lines
 from rusbeir.synthesis.generated import without
 from rusbeir.synthesis.splits import split_dev_test
 from rusbeir.synthesis.writing import GENERATED, SPLIT, span_line
@@ -81,7 +81,7 @@ class CheckedSet:
         for path in (self.out / "qrels").glob("*.tsv"):
             if path.stem not in left:
                 path.unlink()
-        return self._write_card(left, rules)
+        return self._write_card(left, rules, decisions)
 
     def _divide(self, splits: Mapping[str, Qrels]) -> Mapping[str, Qrels]:
         """The splits: dev and test of a made set of short documents, as AIR-Bench has them; else the source's."""
@@ -109,9 +109,18 @@ class CheckedSet:
             else:
                 removed.write(orjson.dumps({"query_id": query_id, "text": text}) + b"\n")
 
-    def _write_card(self, splits: Mapping[str, Qrels], rules: Mapping[str, Any]) -> dict[str, Any]:
+    def _write_card(
+        self, splits: Mapping[str, Qrels], rules: Mapping[str, Any], decisions: Sequence[Decision]
+    ) -> dict[str, Any]:
         source = self.material.dataset
         split = "test" if "test" in splits else next(iter(splits))
+        counts: dict[str, dict[str, int]] = {
+            "queries": {"before": len(source.queries), "after": sum(map(len, splits.values()))},
+            "judgements": {
+                "before": sum(map(len, source.qrels.values())),
+                "after": sum(len(grades) for qrels in splits.values() for grades in qrels.values()),
+            },
+        }
         card = replace(
             source.card,
             name=f"{source.card.name}@checked",
@@ -121,6 +130,7 @@ class CheckedSet:
                 "made_by": f"rusbeir {__version__}, synth qc",
                 "source": describe_source(source.card, source.fingerprint),
                 "rules": dict(rules),
+                "counts": {"decisions": count_decisions(one.to_dict() for one in decisions), **counts},
             },
         )
         dataset, _ = write_card(card, self.out, self.progress)
@@ -128,10 +138,6 @@ class CheckedSet:
             "name": card.name,
             "fingerprint": dataset.fingerprint,
             "documents": {"before": len(source.corpus), "after": len(dataset.corpus)},
-            "queries": {"before": len(source.queries), "after": sum(map(len, splits.values()))},
-            "judgements": {
-                "before": sum(map(len, source.qrels.values())),
-                "after": sum(len(grades) for qrels in splits.values() for grades in qrels.values()),
-            },
+            **counts,
             "splits": {name: len(qrels) for name, qrels in splits.items()},
         }

@@ -128,8 +128,8 @@ class MadeSet:
             "model": self.model,
         }
 
-    def write_card(self, settings: dict[str, str], signature: str) -> dict[str, Any]:
-        """Write the card; its name, fingerprint and counts."""
+    def write_card(self, settings: dict[str, str], signature: str, dropped: int) -> dict[str, Any]:
+        """Write the card, which says how many queries were dropped; its name, fingerprint and counts."""
         source = self.drafts.order.source.card
         card = Card(
             name=f"{source.name}@made-{self.drafts.order.kind}",
@@ -142,6 +142,11 @@ class MadeSet:
                 "source": describe_source(source, self.drafts.order.source.fingerprint),
                 "generator": {"model": self.model, "signature": signature},
                 "settings": settings,
+                "counts": {
+                    "asked": self.drafts.order.n,
+                    "made": self.drafts.order.n - dropped,
+                    "dropped": dropped,
+                },
             },
         )
         dataset, counts = write_card(card, self.out, self.progress)

@@ -195,8 +195,12 @@ def test_several_splits_ask_for_one(tmp_path: Path):
     with pytest.raises(BadInput, match="has the splits dev, test: choose one with split="):
         load(folder, language="ru")
     assert load(folder, language="ru", split="dev").qrels == {"q1": {"d1": 2}}
-    with pytest.raises(BadInput, match="the files of the qrels are missing"):
+    with pytest.raises(UnknownName, match=r"No split 'train' of .*\. Available: dev, test\."):
         load(folder, language="ru", split="train")
+    # Earlier versions published several splits under the name "all".
+    (folder / "card.json").write_text('{"language": "ru", "split": "all"}')
+    with pytest.raises(BadInput, match="has the splits dev, test: choose one with split="):
+        load(folder)
 
 
 def test_another_language_is_told(tmp_path: Path):

@@ -20,10 +20,10 @@ from rusbeir.audit import check_port
 from rusbeir.audit.judge import DIMENSIONS
 from rusbeir.audit.sheets import FORMS, make_sheets
 from rusbeir.datasets import read_run, write_beir
+from rusbeir.datasets.licences import find_hub_licence, find_obstacle
 from rusbeir.errors import BadInput
 from rusbeir.publishing import publish
 from rusbeir.publishing.evidence import Evidence, collect_evidence
-from rusbeir.publishing.licences import find_hub_licence, refuse_licence
 from rusbeir.publishing.tables import find_nano_split
 from rusbeir.report import compare
 from rusbeir.report.site import write_site
@@ -454,26 +454,40 @@ def test_the_card_repeats_the_validity(tmp_path):
     assert not (tmp_path / "wrong").exists()
 
 
+ORIGIN = "beir/nfcorpus/test"
+
+
 @pytest.mark.parametrize(
-    ("licence", "derived", "refused"),
+    ("licence", "copied", "sources", "obstacle"),
     [
-        ("CC-BY-SA-4.0", True, None),
-        ("CC BY-SA 4.0 (BEIR's card; see each source)", True, None),
-        ("MIT", True, None),
-        ("CC-BY-NC-ND-4.0", False, None),  # a copy is allowed
-        ("CC-BY-NC-ND-4.0", True, "allows no derivative works"),
-        ("academic use only (Cocktail)", False, "cannot tell whether the licence of x, 'academic use only"),
-        ("unknown", False, "is not known"),
-        ("", True, "is not known"),
+        ("CC-BY-SA-4.0", False, [], None),
+        ("CC BY-SA 4.0 (BEIR's card; see each source)", False, [], None),  # the registry's own remark
+        ("MIT", False, [], None),
+        ("CC-BY-NC-ND-4.0", True, [], None),  # a registered dataset: a copy is allowed
+        ("CC-BY-NC-ND-4.0", False, [], "allows no derivative works"),
+        ("academic use only (Cocktail)", True, [], "cannot tell whether the licence of x, 'academic use only"),
+        ("unknown", True, [], "is not known"),
+        ("", False, [], "is not known"),
+        # A remark may take back what the name allows.
+        ("MIT (but never redistribute; academic use only)", False, [], "cannot tell whether the licence of x, 'MIT"),
+        ("cc by 4.0 (only with a signed agreement)", False, [], "cannot tell"),
+        # The source's licence binds what is made of it, whatever the card says.
+        ("MIT", False, ["CC-BY-NC-ND-4.0"], f"licence of {ORIGIN}, CC-BY-NC-ND-4.0, allows no derivative works"),
+        ("MIT", False, ["CC0-1.0", "CC-BY-NC-ND-4.0"], "allows no derivative works"),  # two steps back
+        ("MIT", False, ["CC-BY-SA-4.0"], f"was made of {ORIGIN}, whose licence CC-BY-SA-4.0 also binds it"),
+        ("CC-BY-SA-4.0", False, ["CC-BY-SA-4.0"], None),
+        ("CC-BY-4.0", False, ["MIT"], None),
+        ("CC-BY-4.0", False, ["not stated"], None),  # the publisher has stated one
+        ("CC-BY-4.0", False, ["proprietary"], f"cannot tell whether the licence of {ORIGIN}, 'proprietary'"),
     ],
 )
-def test_licences(licence, derived, refused):
-    if refused is None:
-        refuse_licence("x", licence, derived=derived)
+def test_licences(licence, copied, sources, obstacle):
+    found = find_obstacle("x", licence, copied=copied, sources=[(ORIGIN, one) for one in sources])
+    if obstacle is None:
+        assert found is None
         assert find_hub_licence(licence)
     else:
-        with pytest.raises(BadInput, match=refused):
-            refuse_licence("x", licence, derived=derived)
+        assert obstacle in str(found)
 
 
 def test_a_folder_that_holds_something_is_left_alone(tmp_path):

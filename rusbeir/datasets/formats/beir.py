@@ -40,13 +40,27 @@ CARD = "card.json"
 SPANS = "qa/spans.tsv"
 """Where a test set that `rusbeir synth queries` made says which part of its document answers a query."""
 _CARD = {
-    **{f"{key}?": str for key in ("name", "language", "split", "fingerprint", "licence", "source", "revision")},
+    **{
+        f"{key}?": str
+        for key in (
+            "name",
+            "language",
+            "query_language",
+            "split",
+            "fingerprint",
+            "licence",
+            "source",
+            "revision",
+            "author",
+            "citation",
+        )
+    },
     **{f"{key}?": int for key in ("n_docs", "n_queries", "n_qrels")},
     "ignore_titles?": bool,
     "self_suffixes?": [str],
     "self_retrieval?": bool,
     "provenance?": {
-        "source?": ({"name?": str, "language?": str, "fingerprint?": str}, str),
+        "source?": ({"name?": str, "language?": str, "fingerprint?": str, "licence?": str, "source?": str}, str),
         "settings?": {str: str},
         "translators?": [{"signature": str, "corpus?": str}],
         "views?": {"source": str, "port": str},
@@ -106,6 +120,8 @@ class BeirReader:
     """suffix -> file."""
     qrels: str
     split: str
+    splits: Mapping[str, str]
+    """split -> its file of judgements, of all of them."""
     recipe: str
     id_suffixes: tuple[str, ...]
     corpus_files: tuple[Path, ...]
@@ -130,6 +146,9 @@ class BeirReader:
                 for suffix in self.id_suffixes:
                     yield place, judgement._replace(doc_id=judgement.doc_id + suffix) if suffix else judgement
 
+    def open_split(self, split: str) -> BeirReader:
+        return dataclasses.replace(self, split=split, qrels=self.splits[split])
+
 
 def _open_bundled(request: ReadRequest, bundle: Bundle, corpora: Mapping[str, str], *, recipe: str) -> BeirReader:
     splits = list_splits(request.path, request.view, request.options.get("within", ""))
@@ -148,6 +167,7 @@ def _open_bundled(request: ReadRequest, bundle: Bundle, corpora: Mapping[str, st
         corpora=corpora,
         qrels=splits[split],
         split=split,
+        splits=splits,
         recipe=recipe,
         id_suffixes=tuple(corpora),
         corpus_files=paths,
@@ -207,7 +227,11 @@ def read_card(path: Path) -> dict[str, Any]:
 def describe(card: Card, fingerprint: str, **counts: int) -> dict[str, Any]:
     """The keys of card.json: what the card says, with the fingerprint and the counts of the content."""
     about = dataclasses.asdict(card)
-    first = {key: about.pop(key) for key in ("name", "language", "split")}
+    for key in ("query_language", "author", "citation"):
+        if not about[key]:
+            del about[key]
+    keys = [key for key in ("name", "language", "query_language", "split") if key in about]
+    first: dict[str, Any] = {key: about.pop(key) for key in keys}
     return {**first, "fingerprint": fingerprint, **about, **counts}
 
 
@@ -227,6 +251,9 @@ def describe_source(card: Card, fingerprints: str | Mapping[str, str]) -> dict[s
         "licence": card.licence or "not stated",
         "source": card.source,
         "revision": card.revision,
+        **({"query_language": card.query_language} if card.query_language else {}),
+        **({"author": card.author} if card.author else {}),
+        **({"citation": card.citation} if card.citation else {}),
         "provenance": dict(card.provenance),
     }
 

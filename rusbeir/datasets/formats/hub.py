@@ -8,7 +8,7 @@ qrels/*.parquet. hub_layout.py tells how parts are found.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import orjson
 
 from rusbeir.datasets.formats import tables
 from rusbeir.datasets.formats.files import open_file
-from rusbeir.datasets.formats.hub_layout import read_layout, refuse_missing_shards
+from rusbeir.datasets.formats.hub_layout import Layout, read_layout, refuse_missing_shards
 from rusbeir.datasets.formats.reader import FORMATS, ReadRequest
 from rusbeir.datasets.formats.records import Complain, Extra, Judgement, Place, Query, Span, parse_record
 from rusbeir.errors import BadInput, option, unknown
@@ -41,18 +41,20 @@ def is_hub(path: Path) -> bool:
 def open_hub(request: ReadRequest) -> HubReader:
     """The dataset in the folders. Raises BadInput or UnknownName for a part or a split that is not there."""
     roots = (request.path, *(request.also or _find_judgements(request.path, request.split)))
-    split = request.split or _only_split(roots, request)
+    layouts = {root: read_layout(root) for root in roots}
+    split = request.split or _only_split(layouts, request)
     roles = [role for role in _ROLES if request.judged or role != "qrels"]
     parts: dict[str, tuple[Path, ...]] = {}
-    for root in roots:
+    for root, layout in layouts.items():
         missing = [role for role in roles if role not in parts]
-        found = read_layout(root).parts(missing, split, request.options)
-        for role, files in found.items():
+        for role, files in layout.parts(missing, split, request.options).items():
             refuse_missing_shards(root, files)
             parts[role] = tuple(root / file for file in files)
     for role in roles:
         if role not in parts:
             where = ", ".join(map(str, roots))
+            if role == "qrels" and (splits := _name_splits(layouts, request.view)):
+                raise unknown("split", split, splits, of=where)
             of = f" of {request.view!r}" if request.view else ""
             raise BadInput(f"{where}: the files of the {role}{of} are missing; see the layouts of the hub in the docs.")
     corpus, *more = parts["corpus"]
@@ -92,7 +94,11 @@ class HubReader:
 
 def list_splits(path: Path, view: str | None) -> list[str]:
     """The names of the splits in the folder, or in the one with its judgements."""
-    found = (read_layout(root).by_split("qrels", view) for root in (path, *_find_judgements(path, None)))
+    return _name_splits({root: read_layout(root) for root in (path, *_find_judgements(path, None))}, view)
+
+
+def _name_splits(layouts: Mapping[Path, Layout], view: str | None) -> list[str]:
+    found = (layout.by_split("qrels", view) for layout in layouts.values())
     return next((sorted(by_split) for by_split in found if by_split), [])
 
 
@@ -103,16 +109,15 @@ def _find_judgements(folder: Path, split: str | None) -> tuple[Path, ...]:
     return tuple(path.parent / name for name in names if (path.parent / name).is_dir())
 
 
-def _only_split(roots: tuple[Path, ...], request: ReadRequest) -> str:
-    found = (read_layout(root).by_split("qrels", request.view) for root in roots)
-    splits = next((list(by_split) for by_split in found if by_split), [])
+def _only_split(layouts: Mapping[Path, Layout], request: ReadRequest) -> str:
+    splits = _name_splits(layouts, request.view)
     if len(splits) == 1:
         return splits[0]
     if not splits and request.view:
         raise unknown("view", request.view, [])
     if not splits:
         raise BadInput(f"{request.path} has no judgements; expected qrels/<split>.parquet, .tsv or .jsonl.")
-    raise BadInput(f"{request.path} has the splits {', '.join(sorted(splits))}: choose one with {option('split')}.")
+    raise BadInput(f"{request.path} has the splits {', '.join(splits)}: choose one with {option('split')}.")
 
 
 def _has_beir_keys(file: Path) -> bool:

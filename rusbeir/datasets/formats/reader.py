@@ -67,6 +67,15 @@ class GivesSpans(Protocol):
         ...
 
 
+@runtime_checkable
+class OpensSplits(Protocol):
+    """A DatasetReader that opens other splits of its files without listing these again: there may be thousands."""
+
+    def open_split(self, split: str) -> DatasetReader:
+        """The reader of another split that Format.splits names."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReadRequest:
     """How a path is to be read. split None means the only one; options are the format's own."""

@@ -177,6 +177,8 @@ class Preset:
     """Where limits and prices are from, and as of when."""
     limits: Limits
     capacity: Capacity
+    forbids: str = ""
+    """Why nothing that it made may be published; "" where that is not so."""
 
 
 @cache
@@ -197,6 +199,7 @@ def find_preset(name: str) -> Preset | None:
         source=row["source"],
         limits=Limits(**row["limits"]),
         capacity=Capacity(**capacity),
+        forbids=row.get("forbids", ""),
     )
 
 

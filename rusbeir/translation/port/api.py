@@ -11,6 +11,7 @@ from itertools import count, repeat
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias, Unpack
 
+from rusbeir.datasets.licences import find_obstacle, list_sources
 from rusbeir.datasets.loading import take_split
 from rusbeir.datasets.registry import find_entry
 from rusbeir.datasets.writing import name_qrels_file
@@ -30,6 +31,7 @@ from rusbeir.translation.port.folder import (
     open_port_folder,
     read_cuts,
     read_translator_names,
+    record_source,
     write_source_path,
 )
 from rusbeir.translation.port.output import ported_card
@@ -65,6 +67,11 @@ def port(
     out: str | Path,
     translator: str | Translators | None = "memory",
     language: str | None = None,
+    name: str | None = None,
+    licence: str | None = None,
+    source_url: str | None = None,
+    author: str | None = None,
+    citation: str | None = None,
     split: str | None = None,
     all_queries: bool = False,
     fields: Sequence[str] = FIELDS,
@@ -86,6 +93,8 @@ def port(
 
     A path, or a name such as beir/scifact, is ported with all its splits, or with the split asked for and those that
     the port in out has already. Queries that no split judges are left out, unless all_queries.
+    name, licence, source_url, author and citation describe the dataset where its own card does not, for the card of the
+    port; they may be given or changed later, by running the same port again.
     Whatever was translated before by these translators into this folder is not asked for again. The options are
     those of the translators (memory=, model=, llm=, …); translator None means those of the port in out,
     which is resumed. retry_failed asks again for what has failed; with keep_untranslated, texts that came
@@ -98,6 +107,13 @@ def port(
 
     >>> rusbeir.port("xquad/en", to="ru", translator="memory", memory="pairs.tsv", out="out")  # doctest: +SKIP
     """
+    about: dict[str, Any] = {
+        "name": name,
+        "licence": licence,
+        "source": source_url,
+        "author": author,
+        "citation": citation,
+    }
     source = load_material(
         dataset,
         language=language,
@@ -107,38 +123,40 @@ def port(
         fields=fields,
         progress=progress,
     )
-    card = source.dataset.card
-    for name in source.splits:
-        name_qrels_file(name)  # A split that cannot be written is refused before anything is paid.
+    card = replace(source.dataset.card, **{key: value for key, value in about.items() if value is not None})
+    source = replace(source, dataset=replace(source.dataset, card=card))
+    for part in source.splits:
+        name_qrels_file(part)  # A split that cannot be written is refused before anything is paid.
     material = source if sample is None else replace(source, dataset=sample_documents(source.dataset, sample, seed))
     if translator is None:
         translator = ",".join(read_translator_names(Path(out)))
-    given = make_entries(translator, card.language, to, options, budget_cost=budget_cost)
+    given = make_entries(translator, material.language, to, options, budget_cost=budget_cost)
     terms = read_glossary(glossary) if isinstance(glossary, str | Path) else glossary
     settings = {
         "fields": ",".join(source.fields),
         "sample": "all" if sample is None else f"{sample} (seed {seed})",
         "glossary": terms.signature if terms else "none",
     }
-    fingerprints = {name: take_split(source.dataset, name, qrels).fingerprint for name, qrels in source.splits.items()}
+    fingerprints = {part: take_split(source.dataset, part, qrels).fingerprint for part, qrels in source.splits.items()}
     meta = {
-        "source": card.name,
         CORPUS: replace(source.dataset, queries={}, qrels={}).fingerprint,
-        "from": card.language,
+        "from": material.language,
         "to": to,
         **settings,
         # Which documents are drawn depends on the judgements.
         **({} if sample is None else {"splits": ",".join(source.splits)}),
     }
+    _tell_missing(card, tell)
     if retry_segments is not None and retry_failed:
         raise BadInput(f"{option('retry_failed', True)} and {option('retry_segments')} are two steps: give one first.")
     with contextlib.ExitStack() as stack:
-        given = stack.enter_context(_place(on, given, translator, card.language, to, options))
+        given = stack.enter_context(_place(on, given, translator, material.language, to, options))
         retry = Retry(path=Path(retry_segments), entries=given) if retry_segments is not None else None
         # The translators of a retry are asked for its segments alone.
         more, asked = (retry_failed, given) if retry is None else (True, ())
         opened = open_port_folder(Path(out), meta, asked, more=more, formerly=fingerprints.values(), tell=tell)
         journal, chain = stack.enter_context(opened)
+        record_source(Path(out), journal, card.name, fingerprints)
         if isinstance(dataset, Path) or (isinstance(dataset, str) and not find_entry(dataset)):
             write_source_path(Path(out), Path(dataset))
         return PortJob(
@@ -146,7 +164,7 @@ def port(
             source=card,
             source_fingerprints=fingerprints,
             target=to,
-            plan=Plan(language=card.language, glossary=terms, entries=chain),
+            plan=Plan(language=material.language, glossary=terms, entries=chain),
             settings=settings,
             out=Path(out),
             journal=journal,
@@ -158,6 +176,15 @@ def port(
             retry=retry,
             keep_untranslated=keep_untranslated,
             export=Path(export) if export else None,
+        )
+
+
+def _tell_missing(card: Card, tell: Tell) -> None:
+    """Tell what a card would lack when the port is published, while it can still be found out at no cost."""
+    if obstacle := find_obstacle(card.name, card.licence, copied=False, sources=list_sources(card.provenance)):
+        tell(
+            f"{card.name}: `rusbeir publish` will refuse the port, since {obstacle}. If its owners say otherwise, give "
+            f"{option('licence')}, and {option('source_url')}, {option('author')} and {option('citation')}."
         )
 
 
@@ -242,7 +269,7 @@ class PortJob:
             translate_pending(
                 self.plan,
                 self.journal,
-                source=self.source.language,
+                source=self.material.language,
                 target=self.target,
                 budget=self.budget,
                 progress=self.progress,
@@ -256,7 +283,7 @@ class PortJob:
         report: Report = {
             "dataset": self.source.name,
             "out": str(self.out),
-            "from": self.source.language,
+            "from": self.material.language,
             "to": self.target,
             "split": self.source.split,
             "splits": list(self.source_fingerprints),
@@ -269,7 +296,7 @@ class PortJob:
         }
         if export is not None:
             pairs = output.aligned_pairs(self.journal, self.plan)
-            report["exported"] = write_pairs(export, pairs, self.source.language, self.target)
+            report["exported"] = write_pairs(export, pairs, self.material.language, self.target)
         if found["missing"]:
             raise Incomplete(self._what_is_missing(found), report)
         made_by = (*self.plan.entries, *(entry for one in rounds for entry in one.entries))

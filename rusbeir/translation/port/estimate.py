@@ -125,7 +125,7 @@ def estimates(
     """
     found = []
     for entry in entries:
-        plan = Plan(language=material.dataset.card.language, glossary=glossary, entries=(entry,))
+        plan = Plan(language=material.language, glossary=glossary, entries=(entry,))
         volume, first = _measured(material, plan, progress)
         speed = _chars_per_second(entry, first, plan.language, target) if entry.local and first else None
         found.append(estimate(volume, entry, speed, source=plan.language, target=target))
@@ -156,7 +156,7 @@ def estimate_port(
     )
     if sample is not None:
         material = replace(material, dataset=sample_documents(material.dataset, sample, seed))
-    given = make_entries(translator, material.dataset.card.language, to, options, checked=False)
+    given = make_entries(translator, material.language, to, options, checked=False)
     terms = read_glossary(glossary) if glossary else None
     return estimates(material, given, to, terms, progress=progress)
 

@@ -31,6 +31,18 @@ class Material:
     query_metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """query id -> the keys of its record other than _id and text."""
 
+    @property
+    def language(self) -> str:
+        """The language that is translated. Raises BadInput where the fields are in two."""
+        card = self.dataset.card
+        spoken = {card.asked_in if name == "query" else card.language for name in self.fields}
+        if len(spoken) > 1:
+            raise BadInput(
+                f"{card.name} has documents in {card.language!r} and queries in {card.asked_in!r}: translate one of "
+                f"them, with {option('fields', 'title,text')} or {option('fields', 'query')}."
+            )
+        return spoken.pop()
+
     def document_texts(self) -> Iterator[str]:
         """The texts to translate of all documents; those without any character are left out."""
         for doc in self.dataset.corpus:

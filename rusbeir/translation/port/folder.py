@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from rusbeir.datasets.formats.beir import read_card
 from rusbeir.datasets.formats.files import open_file
 from rusbeir.datasets.loading import split_view
 from rusbeir.errors import BadInput, option
@@ -39,6 +40,12 @@ _WORKING = re.compile(r"journal(-\w+)?\.sqlite|layout(-\w+)?\.txt|source\.txt")
 _TEMPORARY = re.compile(r"\..+\.(?:jsonl|json|tsv|txt)\.[a-z0-9_]{8}")
 CORPUS = "corpus"
 """The name in a journal under which it has the digest of the source's documents."""
+
+
+NAME = "source"
+"""The name in a journal under which it has that of its source."""
+SPLITS = "source splits"
+"""The same for the fingerprints of its splits, separated by spaces."""
 
 
 @contextlib.contextmanager
@@ -101,6 +108,16 @@ def _gather(out: Path, meta: Mapping[str, str], formerly: Collection[str]) -> No
         path.unlink()
 
 
+def _find_advice() -> dict[str, str]:
+    """Name of a setting -> what else may be done where it has changed."""
+    return {
+        "sample": (
+            f"Translations of a sample serve the whole: write them with {option('export', 'pairs.tmx')}, then port "
+            f"into another folder with {option('translator', 'memory,NAME')} {option('memory', 'pairs.tmx')}."
+        )
+    }
+
+
 @contextlib.contextmanager
 def _open_journal(
     work: Path,
@@ -113,7 +130,7 @@ def _open_journal(
     """Open the journal that these translators continue, after moving it into its place, or a new one."""
     place = work / JOURNAL
     if place.exists():
-        with Journal.open(place, meta) as journal:
+        with Journal.open(place, meta, advice=_find_advice()) as journal:
             stored = read_entries(journal)
             if not stored and (work / LAYOUT).exists():
                 raise BadInput(
@@ -136,7 +153,7 @@ def _open_journal(
         if chain is not None:
             _move(work, path.stem.removeprefix("journal"), "")
             break
-    with Journal.open(place, meta) as journal:
+    with Journal.open(place, meta, advice=_find_advice()) as journal:
         yield journal, chain or tuple(given)
 
 
@@ -196,6 +213,29 @@ def _move(work: Path, old: str, new: str) -> None:
         if path.exists():
             path.replace(work / f"{stem}{new}.{ending}")
     (work / f"journal{old}.sqlite.lock").unlink(missing_ok=True)
+
+
+def record_source(out: Path, journal: Journal, name: str, fingerprints: Mapping[str, str]) -> None:
+    """Record what the source is called and the fingerprints of its splits.
+
+    The same documents under another name are the same source where a split is the same. Raises BadInput where none is,
+    and nothing is changed.
+    """
+    stored = journal.get_meta(NAME)
+    known = set((journal.get_meta(SPLITS) or "").split()) or _read_fingerprints(out)
+    if stored not in (None, name) and known.isdisjoint(fingerprints.values()):
+        raise BadInput(
+            f"{journal.path} was created with different settings: source was {stored!r} and is now {name!r}, whose "
+            "queries and judgements are other ones. Choose another folder, or move the journal away to start over."
+        )
+    journal.set_meta({NAME: name, SPLITS: " ".join(sorted(known | set(fingerprints.values())))})
+
+
+def _read_fingerprints(out: Path) -> set[str]:
+    """The fingerprints of the source's splits on the card of a port; of a port of an earlier version only there."""
+    source = read_card(out).get("provenance", {}).get("source")
+    splits = source.get("splits") if isinstance(source, dict) else None
+    return set(map(str, splits.values())) if isinstance(splits, dict) else set()
 
 
 def find_work(out: Path) -> Path:

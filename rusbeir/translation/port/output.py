@@ -195,12 +195,18 @@ def ported_card(
     done = {entry.signature: 0 for entry in entries}
     for row in (*found["passes"], *found.get("retries", ())):
         done[row["signature"]] += row["done"]
+    fields = settings["fields"].split(",")
+    language = target if "text" in fields else source.language
+    asked_in = target if "query" in fields else source.asked_in
     sample = "" if settings["sample"] == "all" else f"-sample{settings['sample'].split()[0]}"
     return replace(
         source,
         name=f"{source.name}@{target}{sample}",
-        language=target,
+        language=language,
+        query_language=asked_in if asked_in != language else "",
         revision="",
+        author="",
+        citation="",
         provenance={
             "made_by": f"rusbeir {__version__}, port",
             "source": describe_source(source, source_fingerprints),

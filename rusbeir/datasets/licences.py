@@ -1,0 +1,81 @@
+"""Which licences let a dataset be published, and how the hub names them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from rusbeir.datasets.registry import read_registry
+
+_OPEN = (
+    "apache-2.0", "bsd-3-clause", "cc-by-3.0", "cc-by-4.0", "cc-by-nc-3.0", "cc-by-nc-4.0", "cc-by-nc-sa-3.0",
+    "cc-by-nc-sa-4.0", "cc-by-sa-3.0", "cc-by-sa-4.0", "cc0-1.0", "mit", "odbl", "odc-by",
+)  # fmt: skip
+"""Licences under which copies and works made of them may be published, by their names on the Hugging Face hub."""
+_NO_DERIVATIVES = ("cc-by-nc-nd-3.0", "cc-by-nc-nd-4.0", "cc-by-nd-4.0")
+"""The same for copies alone: a translation is a derivative work."""
+_KEPT = re.compile(r"-(?:nc|sa)-|^odbl$")
+"""Licences whose conditions also bind works that are made of theirs."""
+UNKNOWN = ("", "unknown", "not stated")
+
+
+def find_hub_licence(licence: str) -> str | None:
+    """The hub's name of a licence such as "CC BY-SA 4.0"; None for one that it does not know.
+
+    Remarks in brackets may change what a licence allows, so that only those of the registry are accepted.
+
+    >>> find_hub_licence("CC-BY-SA-4.0 (BEIR's card; see each source)"), find_hub_licence("MIT (never redistribute)")
+    ('cc-by-sa-4.0', None)
+    """
+    name, bracket, remark = licence.partition("(")
+    if bracket and bracket + remark not in _read_remarks():
+        return None
+    words = re.sub(r"[\s_]+", "-", name.strip().lower())
+    return words if words in _OPEN or words in _NO_DERIVATIVES else None
+
+
+@cache
+def _read_remarks() -> frozenset[str]:
+    """The remarks in brackets that licences of the registry have."""
+    parts = (entry.licence.partition("(") for entry in read_registry().values())
+    return frozenset(bracket + remark for _, bracket, remark in parts if bracket)
+
+
+def list_sources(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """(name, licence) of the dataset that another was made of, as that one's card says, then of what it was made of."""
+    found: list[tuple[str, str]] = []
+    source = provenance.get("source")
+    while isinstance(source, Mapping):
+        found.append((str(source.get("name", "")), str(source.get("licence", ""))))
+        its_own = source.get("provenance")
+        source = its_own.get("source") if isinstance(its_own, Mapping) else None
+    return found
+
+
+def find_obstacle(name: str, licence: str, *, copied: bool, sources: Sequence[tuple[str, str]] = ()) -> str | None:
+    """Why a dataset of that name and licence may not be published, as a clause; None where it may.
+
+    copied: whether it is known to be an unchanged copy. sources has the names and the licences of the datasets that it
+    was made of; one whose licence is not known does not count, as somebody has stated that of the dataset.
+    """
+    for source, its_licence in sources:
+        if its_licence in UNKNOWN:
+            continue
+        if reason := find_obstacle(source, its_licence, copied=False):
+            return reason
+        known = find_hub_licence(its_licence)
+        if known and _KEPT.search(known) and find_hub_licence(licence) != known:
+            return f"{name} was made of {source}, whose licence {its_licence} also binds it, but has {licence!r}"
+    known = find_hub_licence(licence)
+    if known in _OPEN or (known and copied):
+        return None
+    if known:
+        return (
+            f"the licence of {name}, {licence}, allows no derivative works, which translations are, and nothing shows "
+            "an unchanged copy"
+        )
+    if licence in UNKNOWN:
+        return f"the licence of {name} is not known"
+    return f"rusbeir cannot tell whether the licence of {name}, {licence!r}, allows publishing"
