@@ -14,6 +14,7 @@ SHORT_CHARS = 200
 LINE_CHARS = 1000
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _UNPAIRED = re.compile("[\ud800-\udfff]")
+_MARKUP = re.compile(r"[\\`*_\[\]<>#|~]")
 
 
 def shorten(text: str, max_chars: int = SHORT_CHARS) -> str:
@@ -118,3 +119,18 @@ def batched(
             batch, left = [], max_chars
     if batch:
         yield batch
+
+
+def escape_markdown(value: object, *, code: bool = False, max_chars: int = SHORT_CHARS) -> str:
+    """The value as Markdown shows it unchanged, shortened; code: for a place between backticks.
+
+    >>> escape_markdown("x\\n# <b>y"), escape_markdown("a`b", code=True)
+    ('x \\\\# \\\\<b\\\\>y', "a'b")
+    """
+    line = one_line(value, max_chars)
+    return line.replace("`", "'") if code else _MARKUP.sub(r"\\\g<0>", line)
+
+
+def one_line(value: object, max_chars: int = SHORT_CHARS) -> str:
+    """The value on one printable line, shortened."""
+    return make_line(shorten(str(value), max_chars))

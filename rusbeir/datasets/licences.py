@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -43,31 +43,24 @@ def _read_remarks() -> frozenset[str]:
     return frozenset(bracket + remark for _, bracket, remark in parts if bracket)
 
 
-def list_sources(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """(name, licence) of the dataset that another was made of, as that one's card says, then of what it was made of."""
-    found: list[tuple[str, str]] = []
-    source = provenance.get("source")
-    while isinstance(source, Mapping):
-        found.append((str(source.get("name", "")), str(source.get("licence", ""))))
-        its_own = source.get("provenance")
-        source = its_own.get("source") if isinstance(its_own, Mapping) else None
-    return found
-
-
-def find_obstacle(name: str, licence: str, *, copied: bool, sources: Sequence[tuple[str, str]] = ()) -> str | None:
+def find_obstacle(name: str, licence: str, provenance: Mapping[str, Any], *, copied: bool = False) -> str | None:
     """Why a dataset of that name and licence may not be published, as a clause; None where it may.
 
-    copied: whether it is known to be an unchanged copy. sources has the names and the licences of the datasets that it
-    was made of; one whose licence is not known does not count, as somebody has stated that of the dataset.
+    The provenance of its card names the licence of the dataset that it was made of, and of those that this was made
+    of. One that is not known does not count, as somebody has stated that of the dataset. copied: whether it is known to
+    be an unchanged copy.
     """
-    for source, its_licence in sources:
-        if its_licence in UNKNOWN:
-            continue
-        if reason := find_obstacle(source, its_licence, copied=False):
-            return reason
-        known = find_hub_licence(its_licence)
-        if known and _KEPT.search(known) and find_hub_licence(licence) != known:
-            return f"{name} was made of {source}, whose licence {its_licence} also binds it, but has {licence!r}"
+    source = provenance.get("source")
+    while isinstance(source, Mapping):
+        its_name, its_licence = str(source.get("name", "")), str(source.get("licence", ""))
+        if its_licence not in UNKNOWN:
+            if reason := find_obstacle(its_name, its_licence, {}):
+                return reason
+            known = find_hub_licence(its_licence)
+            if known and _KEPT.search(known) and find_hub_licence(licence) != known:
+                return f"{name} was made of {its_name}, whose licence {its_licence} also binds it, but has {licence!r}"
+        its_own = source.get("provenance")
+        source = its_own.get("source") if isinstance(its_own, Mapping) else None
     known = find_hub_licence(licence)
     if known in _OPEN or (known and copied):
         return None

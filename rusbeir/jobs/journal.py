@@ -7,10 +7,9 @@ import hashlib
 import sqlite3
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from rusbeir.errors import BackendError, BadInput
@@ -71,7 +70,7 @@ class Journal:
     @classmethod
     @contextlib.contextmanager
     def open(
-        cls, path: str | Path, meta: Mapping[str, str], *, advice: Mapping[str, str] = MappingProxyType({})
+        cls, path: str | Path, meta: Mapping[str, str], *, advice: Mapping[str, Callable[[], str]] | None = None
     ) -> Iterator[Journal]:
         """The journal at path for the length of a with block; created with meta where the file does not exist.
 
@@ -101,7 +100,7 @@ class Journal:
                 before = {name: _quote(stored[name]) if name in stored else "not set" for name in changed}
                 changes = [f"{name} was {before[name]} and is now {_quote(meta[name])}" for name in changed]
                 steps = "Give the same settings, choose another folder, or move the journal away to start over."
-                more = [advice[name] for name in changed if name in advice]
+                more = [advice[name]() for name in changed if name in advice] if advice else []
                 raise BadInput(
                     f"{path} was created with different settings: {'; '.join(changes)}. {' '.join([steps, *more])}"
                 )

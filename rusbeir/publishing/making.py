@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rusbeir.publishing.markdown import escape
+from rusbeir.text import escape_markdown
 from rusbeir.translation.backends.registry import find_preset
 
 _FIELDS = {"title": "titles", "text": "texts", "query": "queries"}
@@ -37,10 +37,10 @@ def _describe_port(provenance: Mapping[str, Any]) -> Iterator[str]:
     for row in _rows(provenance.get("translators")):
         name = str(row.get("name"))
         preset = find_preset(name)
-        about = f": {escape(row['about'])}" if row.get("about") else ""
-        terms = f" Terms: {escape(preset.forbids)}." if preset is not None and preset.forbids else ""
+        about = f": {escape_markdown(row['about'])}" if row.get("about") else ""
+        terms = f" Terms: {escape_markdown(preset.forbids)}." if preset is not None and preset.forbids else ""
         yield (
-            f"{escape(name)} (`{_code(row.get('signature'))}`) translated {_number(row.get('segments'))} "
+            f"{escape_markdown(name)} (`{_code(row.get('signature'))}`) translated {_number(row.get('segments'))} "
             f"segments{about}.{terms}"
         )
     fields = str(settings.get("fields", "")).split(",")
@@ -49,23 +49,24 @@ def _describe_port(provenance: Mapping[str, Any]) -> Iterator[str]:
     if kept := counts.get("kept"):
         yield f"{_number(kept)} of {_number(counts.get('segments'))} segments stayed untranslated."
     if (sample := settings.get("sample", "all")) != "all":
-        yield f"Only a sample of the source's documents: {escape(sample)}, judged ones first."
+        yield f"Only a sample of the source's documents: {escape_markdown(sample)}, judged ones first."
 
 
 def _describe_rewriting(provenance: Mapping[str, Any]) -> Iterator[str]:
     for row in _rows(provenance.get("translators")):
         yield (
             f"A language model (`{_code(row.get('signature'))}`) rewrote {_number(row.get('rewritten'))} documents, as "
-            f"the corpus {escape(row.get('corpus'))}; {_number(row.get('kept_human'))} stayed as people wrote them."
+            f"the corpus {escape_markdown(row.get('corpus'))}; {_number(row.get('kept_human'))} stayed as people wrote "
+            "them."
         )
     if (sample := _mapping(provenance.get("settings")).get("sample", "all")) != "all":
-        yield f"Only a sample of the source's documents: {escape(sample)}."
+        yield f"Only a sample of the source's documents: {escape_markdown(sample)}."
 
 
 def _describe_queries(provenance: Mapping[str, Any]) -> Iterator[str]:
     generator = _mapping(provenance.get("generator"))
     yield (
-        f"The language model {escape(generator.get('model'))} wrote the queries; its prompts and settings: "
+        f"The language model {escape_markdown(generator.get('model'))} wrote the queries; its prompts and settings: "
         f"`{_code(generator.get('signature'))}`."
     )
     if counts := _mapping(provenance.get("counts")):
@@ -81,7 +82,7 @@ def _describe_checking(provenance: Mapping[str, Any]) -> Iterator[str]:
     rankers = ", ".join(f"`{_code(one)}`" for one in rules.get("rankers") or ()) or "no rankers"
     yield f"Labels by a language model (`{_code(rules.get('labeller'))}`); candidates by {rankers}."
     actions = [
-        f"{escape(row.get('step'))}: {escape(row.get('action'))} {_number(row.get('decisions'))}"
+        f"{escape_markdown(row.get('step'))}: {escape_markdown(row.get('action'))} {_number(row.get('decisions'))}"
         for row in _rows(_mapping(provenance.get("counts")).get("decisions"))
     ]
     if actions:
@@ -112,4 +113,4 @@ def _number(value: object) -> str:
 
 
 def _code(value: object) -> str:
-    return escape(value, code=True)
+    return escape_markdown(value, code=True)

@@ -14,8 +14,8 @@ from rusbeir.errors import require
 from rusbeir.languages import english_name
 from rusbeir.publishing.evidence import Evidence
 from rusbeir.publishing.making import find_prohibition
-from rusbeir.publishing.markdown import one_line
 from rusbeir.publishing.tables import CORPUS, QUERIES, find_nano_split, name_qrels_table
+from rusbeir.text import one_line
 from rusbeir.types import Card
 
 _TERMS = (

@@ -9,7 +9,7 @@ from typing import Any
 
 from rusbeir import __version__
 from rusbeir.datasets.formats.beir import CARD, card_bytes, read_card
-from rusbeir.datasets.licences import find_obstacle, list_sources
+from rusbeir.datasets.licences import find_obstacle
 from rusbeir.datasets.loading import take_split
 from rusbeir.datasets.registry import find_entry
 from rusbeir.errors import BadInput, option
@@ -132,9 +132,9 @@ def _describe(
 def _refuse(published: Published, *, copied: bool) -> None:
     """Raise BadInput where a licence or a translator's terms forbid publishing, or where that cannot be told."""
     card = published.card
-    obstacle = find_obstacle(
-        card.name, published.licence, copied=copied, sources=list_sources(card.provenance)
-    ) or find_prohibition(card.provenance)
+    obstacle = find_obstacle(card.name, published.licence, card.provenance, copied=copied) or find_prohibition(
+        card.provenance
+    )
     if obstacle is None:
         return
     state = f" State it with {option('licence')}, as in {option('licence', 'CC-BY-4.0')}."

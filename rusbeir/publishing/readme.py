@@ -14,9 +14,9 @@ from rusbeir.errors import require
 from rusbeir.languages import iso639_3, scripts_of
 from rusbeir.publishing.evidence import Evidence
 from rusbeir.publishing.making import describe_making
-from rusbeir.publishing.markdown import escape
 from rusbeir.publishing.metadata import Published
 from rusbeir.publishing.tables import CORPUS, NANO_CORPUS, NANO_QRELS, QUERIES, name_qrels_table
+from rusbeir.text import escape_markdown
 
 _PAGE = Path(__file__).with_name("card.md")
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
@@ -105,13 +105,13 @@ def _find_repositories(published: Published) -> list[str]:
 
 def _describe_parts(published: Published) -> dict[str, str]:
     """What the page has in the places of its names."""
-    judged = "; ".join(f"{escape(split)}: {n:,} judgements" for split, n in published.splits.items())
+    judged = "; ".join(f"{escape_markdown(split)}: {n:,} judgements" for split, n in published.splits.items())
     evidence = published.evidence
     sentences = describe_making(evidence.made_by, published.card.provenance, read_by_people=evidence.n_read > 0)
     making = "\n".join(f"- {line}" for line in sentences)
     return {
-        "title": escape(published.title),
-        "description": escape(published.description, max_chars=1_000),
+        "title": escape_markdown(published.title),
+        "description": escape_markdown(published.description, max_chars=1_000),
         "counts": f"{published.counts['n_docs']:,} documents, {published.counts['n_queries']:,} queries; {judged}.",
         "fingerprint": _describe_fingerprint(published),
         "licence": " ".join(_describe_licence(published)),
@@ -125,18 +125,18 @@ def _describe_parts(published: Published) -> dict[str, str]:
 
 
 def _describe_licence(published: Published) -> Iterator[str]:
-    yield f"{escape(published.licence)}."
+    yield f"{escape_markdown(published.licence)}."
     if origin := published.origin:
-        source = f", {escape(origin['source'])}" if origin.get("source") else ""
+        source = f", {escape_markdown(origin['source'])}" if origin.get("source") else ""
         its_licence = str(origin.get("licence") or "not stated")
         if its_licence == published.licence:
             yield f"It is that of the source{source}, of which this is a derivative work."
         elif its_licence in UNKNOWN:
             yield f"The publisher states it of the source{source}, of which this is a derivative work."
         else:
-            yield f"That of the source{source}, of which this is a derivative work, is {escape(its_licence)}."
+            yield f"That of the source{source}, of which this is a derivative work, is {escape_markdown(its_licence)}."
     if published.prohibition:
-        yield f"Of a translator: {escape(published.prohibition)}."
+        yield f"Of a translator: {escape_markdown(published.prohibition)}."
     if published.permission:
         yield "The publisher states that the owners have permitted this publication."
 
@@ -145,13 +145,13 @@ def _describe_fingerprint(published: Published) -> str:
     whole = f"Fingerprint (rusbeir {__version__})"
     if len(published.splits) == 1:
         return f"{whole}: `{published.fingerprint}`."
-    own = f"`{escape(published.split, code=True)}`: `{published.split_fingerprint}`"
+    own = f"`{escape_markdown(published.split, code=True)}`: `{published.split_fingerprint}`"
     return f"{whole} of the split {own}; of all splits together: `{published.fingerprint}`."
 
 
 def _describe_citation(published: Published) -> str:
     """Who made the dataset, or the one that it was made of, and how they want to be cited."""
-    author = f"By {escape(published.author)}." if published.author else ""
+    author = f"By {escape_markdown(published.author)}." if published.author else ""
     # A block of indented lines cannot be closed by what it holds.
     text = "\n".join(f"    {line}" for line in published.citation[:10_000].splitlines())
     return "\n\n".join(part for part in (author, text) if part)

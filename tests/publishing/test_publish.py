@@ -487,7 +487,10 @@ ORIGIN = "beir/nfcorpus/test"
     ],
 )
 def test_licences(licence, copied, sources, obstacle):
-    found = find_obstacle("x", licence, copied=copied, sources=[(ORIGIN, one) for one in sources])
+    provenance = {}
+    for one in reversed(sources):
+        provenance = {"source": {"name": ORIGIN, "licence": one, "provenance": provenance}}
+    found = find_obstacle("x", licence, provenance, copied=copied)
     if obstacle is None:
         assert found is None
         assert find_hub_licence(licence)

@@ -11,7 +11,7 @@ from itertools import count, repeat
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias, Unpack
 
-from rusbeir.datasets.licences import find_obstacle, list_sources
+from rusbeir.datasets.licences import find_obstacle
 from rusbeir.datasets.loading import take_split
 from rusbeir.datasets.registry import find_entry
 from rusbeir.datasets.writing import name_qrels_file
@@ -146,7 +146,12 @@ def port(
         # Which documents are drawn depends on the judgements.
         **({} if sample is None else {"splits": ",".join(source.splits)}),
     }
-    _tell_missing(card, tell)
+    if obstacle := find_obstacle(card.name, card.licence, card.provenance):
+        # Now, while it can still be cleared up at no cost.
+        tell(
+            f"{card.name}: `rusbeir publish` will refuse the port, since {obstacle}. If its owners say otherwise, give "
+            f"{option('licence')}, and {option('source_url')}, {option('author')} and {option('citation')}."
+        )
     if retry_segments is not None and retry_failed:
         raise BadInput(f"{option('retry_failed', True)} and {option('retry_segments')} are two steps: give one first.")
     with contextlib.ExitStack() as stack:
@@ -176,15 +181,6 @@ def port(
             retry=retry,
             keep_untranslated=keep_untranslated,
             export=Path(export) if export else None,
-        )
-
-
-def _tell_missing(card: Card, tell: Tell) -> None:
-    """Tell what a card would lack when the port is published, while it can still be found out at no cost."""
-    if obstacle := find_obstacle(card.name, card.licence, copied=False, sources=list_sources(card.provenance)):
-        tell(
-            f"{card.name}: `rusbeir publish` will refuse the port, since {obstacle}. If its owners say otherwise, give "
-            f"{option('licence')}, and {option('source_url')}, {option('author')} and {option('citation')}."
         )
 
 

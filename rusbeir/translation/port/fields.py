@@ -35,6 +35,8 @@ class Material:
     def language(self) -> str:
         """The language that is translated. Raises BadInput where the fields are in two."""
         card = self.dataset.card
+        if not card.query_language:
+            return card.language
         spoken = {card.asked_in if name == "query" else card.language for name in self.fields}
         if len(spoken) > 1:
             raise BadInput(

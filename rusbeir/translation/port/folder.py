@@ -108,14 +108,11 @@ def _gather(out: Path, meta: Mapping[str, str], formerly: Collection[str]) -> No
         path.unlink()
 
 
-def _find_advice() -> dict[str, str]:
-    """Name of a setting -> what else may be done where it has changed."""
-    return {
-        "sample": (
-            f"Translations of a sample serve the whole: write them with {option('export', 'pairs.tmx')}, then port "
-            f"into another folder with {option('translator', 'memory,NAME')} {option('memory', 'pairs.tmx')}."
-        )
-    }
+def _advise_whole() -> str:
+    return (
+        f"Translations of a sample serve the whole: write them with {option('export', 'pairs.tmx')}, then port into "
+        f"another folder with {option('translator', 'memory,NAME')} {option('memory', 'pairs.tmx')}."
+    )
 
 
 @contextlib.contextmanager
@@ -130,7 +127,7 @@ def _open_journal(
     """Open the journal that these translators continue, after moving it into its place, or a new one."""
     place = work / JOURNAL
     if place.exists():
-        with Journal.open(place, meta, advice=_find_advice()) as journal:
+        with Journal.open(place, meta, advice={"sample": _advise_whole}) as journal:
             stored = read_entries(journal)
             if not stored and (work / LAYOUT).exists():
                 raise BadInput(
@@ -153,7 +150,7 @@ def _open_journal(
         if chain is not None:
             _move(work, path.stem.removeprefix("journal"), "")
             break
-    with Journal.open(place, meta, advice=_find_advice()) as journal:
+    with Journal.open(place, meta, advice={"sample": _advise_whole}) as journal:
         yield journal, chain or tuple(given)
 
 
@@ -221,21 +218,17 @@ def record_source(out: Path, journal: Journal, name: str, fingerprints: Mapping[
     The same documents under another name are the same source where a split is the same. Raises BadInput where none is,
     and nothing is changed.
     """
-    stored = journal.get_meta(NAME)
-    known = set((journal.get_meta(SPLITS) or "").split()) or _read_fingerprints(out)
-    if stored not in (None, name) and known.isdisjoint(fingerprints.values()):
-        raise BadInput(
-            f"{journal.path} was created with different settings: source was {stored!r} and is now {name!r}, whose "
-            "queries and judgements are other ones. Choose another folder, or move the journal away to start over."
-        )
+    stored, known = journal.get_meta(NAME), set((journal.get_meta(SPLITS) or "").split())
+    if stored not in (None, name):
+        source = read_card(out).get("provenance", {}).get("source")
+        if not known and isinstance(source, dict) and isinstance(splits := source.get("splits"), dict):
+            known = set(map(str, splits.values()))  # An earlier version has them only there.
+        if known.isdisjoint(fingerprints.values()):
+            raise BadInput(
+                f"{journal.path} was created with different settings: source was {stored!r} and is now {name!r}, whose "
+                "queries and judgements are other ones. Choose another folder, or move the journal away to start over."
+            )
     journal.set_meta({NAME: name, SPLITS: " ".join(sorted(known | set(fingerprints.values())))})
-
-
-def _read_fingerprints(out: Path) -> set[str]:
-    """The fingerprints of the source's splits on the card of a port; of a port of an earlier version only there."""
-    source = read_card(out).get("provenance", {}).get("source")
-    splits = source.get("splits") if isinstance(source, dict) else None
-    return set(map(str, splits.values())) if isinstance(splits, dict) else set()
 
 
 def find_work(out: Path) -> Path:
