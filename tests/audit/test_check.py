@@ -87,7 +87,7 @@ def test_the_port_is_read_once(make_port, back_translator, monkeypatch):
     folder = make_port()
     opened, open_for_real = [], Journal.open
 
-    def open_journal(path, meta):
+    def open_journal(path, meta, **options):
         opened.append(path.relative_to(folder).as_posix())
         return open_for_real(path, meta)
 
