@@ -71,4 +71,4 @@ def find_obstacle(name: str, licence: str, provenance: Mapping[str, Any], *, cop
         )
     if licence in UNKNOWN:
         return f"the licence of {name} is not known"
-    return f"rusbeir cannot tell whether the licence of {name}, {licence!r}, allows publishing"
+    return f"the licence of {name}, {licence!r}, is not one that rusbeir can judge"
