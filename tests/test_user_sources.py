@@ -88,6 +88,11 @@ def test_a_reader_that_fails_with_its_own_folder(install, tmp_path: Path):
         find_splits(str(tmp_path / "theirs"), "all", ())
 
 
+def test_a_fault_of_rusbeirs_own_reader_is_not_blamed_on_a_package(tmp_path: Path):
+    with pytest.raises(ZeroDivisionError):
+        reader.call_format(reader.FORMATS["beir"], "operator:truediv", tmp_path, 1, 0)
+
+
 @pytest.mark.parametrize(("value", "why"), [*BROKEN, ("thin", "made a MADE that lacks signature, refusal, open")])
 def test_a_broken_engine_is_refused_where_it_is_asked_for(value: str, why: str, install):
     install("engines", value)

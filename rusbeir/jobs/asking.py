@@ -129,7 +129,7 @@ class Asker:
                 self.unanswered += 1
                 return failed._replace(state="retry", error=str(error))
             except Rejected as error:
-                return failed._replace(error=replace_surrogates(f"{error.reason}: {error.detail}"))
+                return failed._replace(error=f"{error.reason}: {error.detail}")
             if (reason := _find_fault(answer)) is None:
                 # Half a character in a string must not cost the rest of an answer that is paid for.
                 found, kept = replace_surrogates(read_object(answer.text)), None
@@ -140,7 +140,7 @@ class Asker:
                     reason = f"{INVALID} {unfit}"
                 if kept is not None:
                     return failed._replace(state="done", result=orjson.dumps(kept).decode(), error="")
-            said = replace_surrogates((answer.refusal or answer.text)[:_MAX_ERROR_CHARS])
+            said = (answer.refusal or answer.text)[:_MAX_ERROR_CHARS]
             failed = failed._replace(error=f"{reason or INVALID}: {said}")
             if self._prose >= MAX_PROSE:
                 self.journal.record([failed])

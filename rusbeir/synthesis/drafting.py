@@ -60,7 +60,7 @@ class Drafts:
             if outcome is None:
                 draft.waiting = True
             elif outcome.state == "failed":
-                # Journals of earlier versions may have half a character in what a model said.
+                # What a model or a server said may have half a character, which no file can hold.
                 reason, _, said = replace_surrogates(outcome.error).partition(": ")
                 draft.dropped = (step, reason.removeprefix(f"{INVALID} "), said)
             elif (kept := queue.parse(outcome.result)) is False:

@@ -137,3 +137,8 @@ def test_lines_within_the_bound_are_read_from_any_place(tmp_path, monkeypatch):
             assert list(file) == [line[LIMIT // 2 :]]
         file.seek(0)
         assert list(file) == [line]
+    path.write_bytes(line[:-1])
+    with open_file(path) as file:
+        for _ in range(3):
+            file.seek(0)
+            assert len(file.read(LIMIT - 1)) == LIMIT - 1

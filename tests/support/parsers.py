@@ -780,7 +780,7 @@ STEPS: dict[str, dict[str, Any]] = {
     "rewrites": {"rewrites": ["under which bridge", "bridge with river"]},
     "negatives": {"negatives": ["wolves sleep", "bears eat"]},
     "question": {"question": "river under what", "answer": "a bridge", "sufficient": True},
-    "span": {"spans": ["A river"]},
+    "span": {"spans": ["A bridge"]},
     "label": {"label": 2, "reason": "It says so."},
     "judge": {"accuracy": 4, "fluency": 4, "completeness": 5, "style_consistency": 3, "comments": "good"},
 }
@@ -867,10 +867,9 @@ def _made_again(folder: Path) -> Prepared:
 def _entry_point(text: str) -> object:
     from importlib.metadata import EntryPoint
 
-    from rusbeir.datasets.formats.reader import Format
     from rusbeir.user_sources import load_entry_point
 
-    return load_entry_point("reader", EntryPoint("theirs", text, "rusbeir.readers"), Format)
+    return load_entry_point("engine", EntryPoint("theirs", text, "rusbeir.engines"))
 
 
 def _prompts_of_model(path: Path) -> object:
@@ -982,7 +981,7 @@ PARSERS = [
     Parser(name="journal of a made set", prepare=_made_again, share=0.02),
     Parser(
         name="entry points", share=0.5,
-        prepare=_words([b"rusbeir.datasets.formats.reader:FORMATS", b"tests.support.parsers:PARSERS"], _entry_point),
+        prepare=_words([b"rusbeir.datasets.formats.beir:open_beir", b"tests.support.parsers:Parser"], _entry_point),
     ),
     Parser(
         name="prompts of a model", share=0.1,

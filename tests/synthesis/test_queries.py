@@ -15,9 +15,12 @@ import pytest
 from rusbeir.datasets import load
 from rusbeir.datasets.validation import validate
 from rusbeir.errors import BackendError, BadInput, UnknownName
-from rusbeir.jobs import BudgetReached
+from rusbeir.jobs import BudgetReached, Unfit
 from rusbeir.synthesis import estimate_queries, make_queries
+from rusbeir.synthesis.drafting import Drafts
 from rusbeir.synthesis.passages import find_third
+from rusbeir.synthesis.questions import Writer
+from rusbeir.types import Doc, MemoryCorpus
 from tests.support.generating_model import GeneratingModel, answers
 from tests.support.openai_server import completion, refusal
 from tests.support.rewriting_model import files
@@ -216,6 +219,23 @@ def test_answers(step, answer, reason, one_document, tmp_path, serve):
     n_asked = sum(step in str(one["response_format"]) for one in model.asked)
     assert n_asked == (1 if reason == "too-long" else 3)
     assert not (tmp_path / "out" / "corpus.jsonl").exists()
+
+
+@pytest.mark.parametrize("part", ["question", "answer"])
+def test_control_characters_in_a_part_of_an_answer(part):
+    writer = Writer(corpus=MemoryCorpus([Doc("d0", f"{text_of(0)} \u202ehere")]), language="en")
+    question, payload = writer.question("question"), json.dumps({"doc": "d0", "third": "first"})
+    fit = {"question": f"{WORDS} \u202e", "answer": "quiet0", "sufficient": True}
+    assert question.read(payload, fit) == {"question": fit["question"], "answer": "quiet0"}, "the document has it, too"
+    with pytest.raises(Unfit, match=r"^control$"):
+        question.read(payload, fit | {part: f"{WORDS} \x07"})
+
+
+def test_answers_that_are_gone_when_the_set_is_written(one_document, tmp_path, serve, monkeypatch):
+    serve(GeneratingModel())
+    monkeypatch.setattr(Drafts, "at", lambda self, step: iter(()))
+    with pytest.raises(BadInput, match=r"journal\.sqlite is damaged \(the answers about d0-q0 are gone\)"):
+        make(one_document, tmp_path / "out", n=1)
 
 
 def test_what_failed_is_asked_again_only_if_that_is_wanted(one_document, tmp_path, serve):
