@@ -76,7 +76,7 @@ def compare(
     for line in comparison.conclusion:
         output.echo(line)
     for dataset in comparison.datasets:
-        output.echo(f"\n{dataset.dataset}, {dataset.n_queries:,} queries, {comparison.measure} ×100")
+        output.echo(f"\n{dataset.dataset}, {dataset.sample}, {comparison.measure} ×100")
         _print(*tables.score_table(dataset.systems))
         if pairs:
             _print(*tables.pair_table(dataset.pairs))
@@ -91,9 +91,8 @@ def compare(
         )
         _print(*matrix_table(matrix))
         output.echo(describe_averages(matrix))
-    if blank := tables.describe_blank_costs(comparison):
-        output.echo(blank)
-    output.echo("* not shown to be worse than the best. Intervals: 95 %; tests: sign flips, MaxT over all pairs, 5 %.")
+    for note in [*tables.list_notes(comparison), tables.describe_marks(comparison)]:
+        output.echo(note)
 
 
 def _compare_rankings(results: list[Path], first: str, second: str, measure: str, as_json: bool) -> None:

@@ -160,6 +160,10 @@ def main() -> None:
             f"rusbeir: {make_line(f'Cannot use {os.fsdecode(error.filename)}: {error.strerror}. Choose another path.')}"
         )
         sys.exit(2 if error.errno == errno.ENAMETOOLONG else 1)
+    except MemoryError as error:
+        logger.debug("the traceback of the error below", exc_info=True)
+        note(f"rusbeir: {make_line(f'This needs more memory than there is ({error}). Give it more, or less to do.')}")
+        sys.exit(1)
     except typer.Abort:
         note("rusbeir: aborted.")
         sys.exit(1)

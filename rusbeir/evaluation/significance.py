@@ -25,7 +25,9 @@ POWER = 0.8
 _BLOCK_CELLS = 4_000_000
 """Signs or weights held at once."""
 _TIE = 1e-12
-"""Statistics closer than this are equal: they differ by the order of additions alone."""
+"""Means closer than this are equal: they differ by the order of additions alone."""
+_SAME = 1 - 1e-9
+"""Statistics whose ratio is above this are equal, for the same reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +55,10 @@ class PairTests:
     mean: Floats
     """The mean over queries of the first system's score minus the second's."""
     effect: Floats
-    """The mean divided by the standard deviation of the differences (Cohen's d for pairs); 0 where all are equal."""
+    """The mean divided by the standard deviation of the differences (Cohen's d for pairs).
+
+    0 where all differences are 0, infinite where all are equal to another number.
+    """
     p: Floats
     """Two-sided p-value of the sign-flip permutation test, uncorrected."""
     p_maxt: Floats
@@ -71,21 +76,29 @@ def sign_flip_tests(differences: Floats, *, permutations: int = PERMUTATIONS, se
     array([0.125])
     """
     n_pairs, n_queries = differences.shape
-    squares = (differences**2).sum(axis=1)
-    observed = _t_statistic(differences.sum(axis=1), squares, n_queries)
+    largest = np.abs(differences).max(axis=1, initial=0.0)
+    # Squares of tiny differences would be 0, and those of huge ones infinite.
+    scaled = differences / np.where(largest > 0, largest, 1.0)[:, None]
+    norms = np.sqrt(n_queries * (scaled**2).sum(axis=1))
+    norms[norms == 0] = 1.0
+    observed = np.abs(scaled.sum(axis=1)) / norms * _SAME
     # Step-down: the pair with the largest statistic is compared with the maximum over all pairs, the next with the
     # maximum over those that are left, and so on.
     order = np.argsort(-observed, kind="stable")
     reached = np.zeros(n_pairs, dtype=np.int64)
     exceeded = np.zeros(n_pairs, dtype=np.int64)
     total = 0
-    transposed = np.ascontiguousarray(differences.T)
-    for signs in _signs(n_queries, permutations, seed):
-        drawn = _t_statistic(signs @ transposed, squares, n_queries)
-        reached += (drawn >= observed - _TIE).sum(axis=0)
-        maxima = np.maximum.accumulate(drawn[:, order[::-1]], axis=1)[:, ::-1]
-        exceeded += (maxima >= observed[order] - _TIE).sum(axis=0)
-        total += len(signs)
+    rows = max(1, _BLOCK_CELLS // max(n_pairs, 1))
+    for block in _signs(n_queries, permutations, seed):
+        for start in range(0, len(block), rows):
+            signs = block[start : start + rows]
+            # |sum| / sqrt(n * sum of squares), from 0 to 1, orders flips and pairs as the paired t statistic does.
+            drawn = np.abs(signs @ scaled.T)
+            drawn /= norms
+            reached += (drawn >= observed).sum(axis=0)
+            maxima = np.maximum.accumulate(drawn[:, order[::-1]], axis=1)[:, ::-1]
+            exceeded += (maxima >= observed[order]).sum(axis=0)
+            total += len(signs)
     # The observed assignment is one of those enumerated, and is counted as one more where they are drawn.
     drawn_extra = 0 if total == 2**n_queries else 1
     p = (reached + drawn_extra) / (total + drawn_extra)
@@ -93,7 +106,9 @@ def sign_flip_tests(differences: Floats, *, permutations: int = PERMUTATIONS, se
     p_maxt[order] = np.maximum.accumulate((exceeded + drawn_extra) / (total + drawn_extra))
     mean = differences.mean(axis=1)
     deviation = differences.std(axis=1, ddof=1) if n_queries > 1 else np.zeros(n_pairs)
-    effect = np.divide(mean, deviation, out=np.zeros(n_pairs), where=deviation > _TIE)
+    spread = deviation > _TIE * largest
+    effect = np.where(largest > 0, np.copysign(np.inf, mean), 0.0)
+    np.divide(mean, deviation, out=effect, where=spread)
     return PairTests(mean=mean, effect=effect, p=p, p_maxt=p_maxt, p_holm=_holm(p))
 
 
@@ -104,9 +119,15 @@ def bootstrap_intervals(
 
     Queries are resampled with replacement, the same queries for every row.
     """
-    drawn = np.sort(resample_means(values, samples=samples, seed=seed), axis=0)
-    observed = values.mean(axis=1)
-    return np.array([bca_interval(drawn[:, row], observed[row], values[row], level) for row in range(len(values))])
+    intervals = np.empty((len(values), 2))
+    n_rows = max(1, 5 * _BLOCK_CELLS // samples)
+    for start in range(0, len(values), n_rows):
+        rows = values[start : start + n_rows]
+        # The same seed draws the same queries for every block of rows.
+        drawn = np.sort(resample_means(rows, samples=samples, seed=seed), axis=0)
+        for row, scores in enumerate(rows):
+            intervals[start + row] = bca_interval(drawn[:, row], float(scores.mean()), scores, level)
+    return intervals
 
 
 def resample_means(values: Floats, *, samples: int = SAMPLES, seed: int = 0) -> Floats:
@@ -165,26 +186,30 @@ def cluster_scores(scores: Floats, clusters: Sequence[Hashable]) -> Floats:
 def minimum_detectable_effect(differences: Floats, *, alpha: float = ALPHA, power: float = POWER) -> Floats:
     """The true mean difference that a two-sided paired t test finds with that power, float64 [pairs].
 
-    From the spread of these differences and their number of queries; infinite for fewer than two queries.
+    From the spread of these differences and their number of queries; infinite where detectable_deviations is, and NaN
+    where the differences have no spread that one could learn from.
     """
     n_pairs, n = differences.shape
-    if n < 2:
+    deviations = detectable_deviations(n, alpha=alpha, power=power)
+    if not np.isfinite(deviations):
         return np.full(n_pairs, np.inf)
-    detectable: Floats = detectable_deviations(n, alpha=alpha, power=power) * differences.std(axis=1, ddof=1)
+    spread = differences.std(axis=1, ddof=1)
+    constant = spread <= _TIE * np.abs(differences).max(axis=1, initial=0.0)
+    detectable: Floats = np.where(constant, np.nan, deviations * spread)
     return detectable
 
 
 def detectable_deviations(n_queries: int, *, alpha: float = ALPHA, power: float = POWER) -> float:
     """The minimum detectable effect of so many queries, in standard deviations of per-query differences.
 
-    Infinite for fewer than two queries.
+    Infinite for so few queries that the sign-flip test can never reject: two of its 2^n flips reach any mean.
 
-    >>> round(detectable_deviations(50), 3)
-    0.404
+    >>> round(detectable_deviations(50), 3), detectable_deviations(5)
+    (0.404, inf)
     """
     from scipy.special import stdtrit  # scipy.stats takes a second to import
 
-    if n_queries < 2:
+    if 2.0 ** (1 - n_queries) > alpha:
         return float("inf")
     return float(stdtrit(n_queries - 1, [1 - alpha / 2, power]).sum()) / float(np.sqrt(n_queries))
 
@@ -204,17 +229,6 @@ def rank_intervals(
             better[loser] += 1
             worse[winner] += 1
     return [(1 + better[i], n_systems - worse[i]) for i in range(n_systems)]
-
-
-def _t_statistic(sums: Floats, squares: Floats, n: int) -> Floats:
-    """The absolute paired t statistic for given sums of n differences with these sums of squares; 0 for all zeros.
-
-    Flipping signs keeps the squares. With no spread left the statistic is a number larger than any other.
-    """
-    mean = sums / n
-    spread = np.maximum(squares / n - mean**2, 0.0)
-    floor = 1e-18 * np.maximum(squares / n, 1e-300)
-    return np.where(squares > 0, np.abs(mean) / np.sqrt(np.maximum(spread, floor)), 0.0)
 
 
 def _signs(n: int, permutations: int, seed: int) -> Iterator[Floats]:

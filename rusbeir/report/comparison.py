@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from rusbeir.evaluation.significance import (
     PERMUTATIONS,
     SAMPLES,
     Floats,
+    PairTests,
     bootstrap_intervals,
     cluster_scores,
     hierarchical_intervals,
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Interval = tuple[float, float]
+Verdict: TypeAlias = Literal["better", "worse", "inconclusive"]
+_MARKS: Mapping[Verdict, str] = {"better": "▲", "worse": "▼", "inconclusive": "="}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +48,8 @@ class SystemScore:
     rank: int
     rank_interval: Interval | None
     """The ranks that the tests leave open; None for an average over datasets."""
-    best_group: bool
-    """Whether no other system was shown to be better."""
+    best_group: bool | None
+    """Whether no other system was shown to be better; None with a baseline, where not all pairs are tested."""
     n_zero_hit: int
     n_tied: int
     seconds: Mapping[str, float]
@@ -55,6 +58,13 @@ class SystemScore:
     """The money that was paid to measure it; None where nothing was paid, or no price was named."""
     published: float | None = None
     """What a paper printed for this system on this dataset, as a fraction; None where nothing is known."""
+    versus_baseline: Verdict | None = None
+    """What the test of its difference to the baseline shows; None without a baseline, and of the baseline itself."""
+
+    @property
+    def mark(self) -> str:
+        """`*` in the best group; with a baseline ▲, ▼ or =."""
+        return _MARKS[self.versus_baseline] if self.versus_baseline else "*" if self.best_group else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +76,7 @@ class Pair:
     difference: float
     interval: Interval
     effect: float
-    """The difference in standard deviations of the per-query differences."""
+    """The difference in standard deviations of the per-query differences; infinite where all are equal, and not 0."""
     p: float
     p_maxt: float
     p_holm: float
@@ -74,7 +84,10 @@ class Pair:
     ties: int
     losses: int
     minimum_detectable: float
-    """The true difference that 80 % of such experiments, with this many queries, would find."""
+    """The true difference that 80 % of such experiments, with this many independent queries, would find.
+
+    Infinite for so few that no test can reject, NaN where the differences have no spread.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +105,14 @@ class DatasetComparison:
     systems: tuple[SystemScore, ...]
     """The best mean first."""
     pairs: tuple[Pair, ...]
+    clusters_known: bool = True
+    """Whether a row says which queries are independent; those of older versions do not, and all are taken to be."""
+
+    @property
+    def sample(self) -> str:
+        """The size of the sample: '1,190 queries, 240 independent'."""
+        words = f"{self.n_queries:,} queries"
+        return words if self.n_clusters == self.n_queries else f"{words}, {self.n_clusters:,} independent"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,7 +228,7 @@ def compare_results(
         baseline=baseline,
         conclusion=tuple(_conclude(one, measure, baseline) for one in datasets),
         datasets=datasets,
-        languages=_average(list(groups.values()), samples, seed),
+        languages=_average(list(groups.values()), samples, seed, baseline),
         matrices=matrices,
         permutations=permutations,
         samples=samples,
@@ -233,11 +254,11 @@ def _compare_dataset(
         pairs = [(j, i) if group[i].label == baseline else (i, j) for i, j in pairs]
     intervals = bootstrap_intervals(scores, samples=samples, seed=seed)
     differences = np.array([scores[i] - scores[j] for i, j in pairs]).reshape(len(pairs), scores.shape[1])
-    changes = [per_query[i] - per_query[j] for i, j in pairs]
     tests = sign_flip_tests(differences, permutations=permutations, seed=seed)
     spans = bootstrap_intervals(differences, samples=samples, seed=seed)
     detectable = minimum_detectable_effect(differences)
-    ranks = rank_intervals(len(group), pairs, tests)
+    ranks = rank_intervals(len(group), pairs, tests) if baseline is None else None
+    verdicts = {} if baseline is None else {i: _judge(tests, n) for n, (i, _) in enumerate(pairs)}
     return DatasetComparison(
         dataset=group[0].dataset,
         language=group[0].language,
@@ -251,8 +272,9 @@ def _compare_dataset(
                 mean=float(per_query[place].mean()),
                 interval=_span(intervals[place]),
                 rank=place + 1,
-                rank_interval=ranks[place],
-                best_group=ranks[place][0] == 1,
+                rank_interval=ranks[place] if ranks else None,
+                best_group=ranks[place][0] == 1 if ranks else None,
+                versus_baseline=verdicts.get(place),
                 n_zero_hit=int(one.row["n_zero_hit"]),
                 n_tied=int(one.row["n_tied"]),
                 seconds=dict(one.row["seconds"]),
@@ -272,32 +294,39 @@ def _compare_dataset(
                 p=float(tests.p[n]),
                 p_maxt=float(tests.p_maxt[n]),
                 p_holm=float(tests.p_holm[n]),
-                wins=int((changes[n] > 0).sum()),
-                ties=int((changes[n] == 0).sum()),
-                losses=int((changes[n] < 0).sum()),
+                wins=int((per_query[i] > per_query[j]).sum()),
+                ties=int((per_query[i] == per_query[j]).sum()),
+                losses=int((per_query[i] < per_query[j]).sum()),
                 minimum_detectable=float(detectable[n]),
             )
             for n, (i, j) in enumerate(pairs)
         ),
+        clusters_known=any("n_clusters" in one.row for one in group),
     )
+
+
+def _judge(tests: PairTests, pair: int) -> Verdict:
+    if tests.p_maxt[pair] > ALPHA or tests.mean[pair] == 0:
+        return "inconclusive"
+    return "better" if tests.mean[pair] > 0 else "worse"
 
 
 def _matrix(group: Sequence[Result]) -> Floats:
     """float64 [systems, queries], queries in one order."""
     queries = list(group[0].scores)
-    scores = np.array([[one.scores[query_id] for query_id in queries] for one in group])
-    if not np.isfinite(scores).all():
-        raise BadInput(f"{group[0].folder}: a per-query score on {group[0].dataset} is not a number. Measure it again.")
-    return scores
+    return np.array([[one.scores[query_id] for query_id in queries] for one in group])
 
 
 def _cluster(scores: Floats, group: Sequence[Result]) -> Floats:
     """Scores on clusters of queries, in place of queries, where these are not independent."""
-    clusters = group[0].clusters
+    # Rows of older versions do not have them; the judgements of all are the same.
+    clusters = next((result.clusters for result in group if result.clusters), None)
     return scores if clusters is None else cluster_scores(scores, [clusters[query_id] for query_id in group[0].scores])
 
 
-def _average(groups: Sequence[Sequence[Result]], samples: int, seed: int) -> tuple[LanguageComparison, ...]:
+def _average(
+    groups: Sequence[Sequence[Result]], samples: int, seed: int, baseline: str | None
+) -> tuple[LanguageComparison, ...]:
     by_language: dict[tuple[str, str], list[Sequence[Result]]] = {}
     for group in groups:
         by_language.setdefault((group[0].language, group[0].query_language), []).append(group)
@@ -313,10 +342,11 @@ def _average(groups: Sequence[Sequence[Result]], samples: int, seed: int) -> tup
         means = np.mean([matrix.mean(axis=1) for matrix in matrices], axis=0)
         intervals = hierarchical_intervals(matrices, samples=samples, seed=seed)
         order = sorted(range(len(everywhere)), key=lambda place: -means[place])
-        best = order[0]
-        # A system stays in the best group unless the interval of its distance to the best excludes zero.
-        distances = [(matrix[[best]] - matrix) for matrix in matrices]
-        lowest = hierarchical_intervals(distances, samples=samples, seed=seed)[:, 0]
+        best = order[0] if baseline is None else everywhere.index(baseline) if baseline in everywhere else None
+        # A system stays in the best group, and the baseline is not beaten, unless the interval of the distance to it
+        # excludes zero.
+        distances = [(matrix[[0 if best is None else best]] - matrix) for matrix in matrices]
+        spans = hierarchical_intervals(distances, samples=samples, seed=seed)
         found.append(
             LanguageComparison(
                 language=language,
@@ -329,7 +359,14 @@ def _average(groups: Sequence[Sequence[Result]], samples: int, seed: int) -> tup
                         interval=_span(intervals[place]),
                         rank=rank,
                         rank_interval=None,
-                        best_group=bool(place == best or lowest[place] <= 0),
+                        best_group=bool(place == best or spans[place, 0] <= 0) if baseline is None else None,
+                        versus_baseline=None
+                        if baseline is None or best is None or place == best
+                        else "worse"
+                        if spans[place, 0] > 0
+                        else "better"
+                        if spans[place, 1] < 0
+                        else "inconclusive",
                         n_zero_hit=sum(int(group[place].row["n_zero_hit"]) for group in picked),
                         n_tied=sum(int(group[place].row["n_tied"]) for group in picked),
                         seconds=_sum([group[place].row["seconds"] for group in picked]),
@@ -345,28 +382,41 @@ def _average(groups: Sequence[Sequence[Result]], samples: int, seed: int) -> tup
 
 def _conclude(one: DatasetComparison, measure: str, baseline: str | None) -> str:
     """What can be said of this dataset, and what cannot, in one sentence."""
-    where = f"{one.dataset} ({one.n_queries:,} queries, {measure})"
+    where = f"{one.dataset} ({one.sample}, {measure})"
     if len(one.systems) < 2:
         return f"{where}: only {one.systems[0].system} was measured, so there is nothing to compare."
-    detectable = f"a difference of {100 * float(np.median([p.minimum_detectable for p in one.pairs])):.1f} points"
-    power = f"{detectable} would be found in 4 of 5 such experiments"
+    power = _describe_power(one)
     if baseline is not None:
-        better = [p.first for p in one.pairs if p.p_maxt <= ALPHA and p.difference > 0]
-        worse = [p.first for p in one.pairs if p.p_maxt <= ALPHA and p.difference < 0]
-        open_ = [p.first for p in one.pairs if p.p_maxt > ALPHA]
-        parts = [
-            f"{words} {baseline}: {', '.join(names)}"
-            for words, names in (("better than", better), ("worse than", worse), ("not told apart from", open_))
-            if names
-        ]
-        return f"{where}: {'; '.join(parts)}; {power}."
+        parts = []
+        for words, verdict in (
+            ("better than", "better"),
+            ("worse than", "worse"),
+            ("not told apart from", "inconclusive"),
+        ):
+            if names := [score.system for score in one.systems if score.versus_baseline == verdict]:
+                parts.append(f"{words} {baseline}: {', '.join(names)}")
+        return f"{where}: {'; '.join(parts)}{power}."
     best, group = one.systems[0], [s.system for s in one.systems if s.best_group]
     if len(group) == len(one.systems):
-        return f"{where}: no system was shown to be the best; {power}."
+        return f"{where}: no system was shown to be the best{power}."
     if len(group) == 1:
         others = one.systems[1].system if len(one.systems) == 2 else f"each of the {len(one.systems) - 1} others"
-        return f"{where}: {best.system} is better than {others}; {power}."
-    return f"{where}: the best is one of {', '.join(group)}, which cannot be told apart; {power}."
+        return f"{where}: {best.system} is better than {others}{power}."
+    return f"{where}: the best is one of {', '.join(group)}, which cannot be told apart{power}."
+
+
+def _describe_power(one: DatasetComparison) -> str:
+    """What true difference such an experiment finds, behind a semicolon; empty where the scores do not say it."""
+    detectable = [pair.minimum_detectable for pair in one.pairs]
+    if np.isinf(detectable).any():
+        independent = "" if one.n_clusters == one.n_queries else "independent "
+        return (
+            f"; {one.n_clusters} {independent}{'queries' if one.n_clusters > 1 else 'query'} cannot show any difference"
+        )
+    if not np.isfinite(detectable).any():
+        return ""
+    points = f"{100 * float(np.nanmedian(detectable)):.1f} points"
+    return f"; a difference of {points} would be found in 4 of 5 such experiments"
 
 
 def _span(ends: Floats) -> Interval:

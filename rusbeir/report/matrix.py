@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rusbeir.datasets.parallel import name_family
-from rusbeir.evaluation.significance import Floats, bootstrap_intervals
+from rusbeir.evaluation.significance import Floats, bootstrap_intervals, cluster_scores
 from rusbeir.report.results import Result
 
 Interval = tuple[float, float]
@@ -78,7 +78,7 @@ def _build(
     pairs = [(asked_in, language) for asked_in in queries for language in documents]
     sets = {frozenset(one.scores) for one in results.values()}
     means = {
-        pair: _mean(np.array([list(one.scores.values())]), samples, seed, dataset=one.dataset)
+        pair: _mean(_cluster(np.array([list(one.scores.values())]), one, one), samples, seed, dataset=one.dataset)
         for pair, one in results.items()
     }
     note = ""
@@ -91,7 +91,9 @@ def _build(
         if note or not wanted:
             return None
         scores = _stack(results, wanted) - (_stack(results, less) if less else 0)
-        return _mean(scores[None], samples, seed, n_pairs=len(wanted))
+        first = next(iter(results.values()))
+        clustered = next((result for result in results.values() if result.clusters), first)
+        return _mean(_cluster(scores[None], first, clustered), samples, seed, n_pairs=len(wanted))
 
     same = [pair for pair in pairs if pair[0] == pair[1]]
     across = [pair for pair in pairs if pair[0] != pair[1]]
@@ -119,6 +121,12 @@ def _stack(results: Mapping[tuple[str, str], Result], pairs: Sequence[tuple[str,
     scores = np.array([[results[pair].scores[query_id] for query_id in order] for pair in pairs])
     means: Floats = scores.mean(axis=0)
     return means
+
+
+def _cluster(scores: Floats, result: Result, clustered: Result) -> Floats:
+    """Scores on clusters of queries, in place of those on queries in the order of the result."""
+    clusters = clustered.clusters
+    return cluster_scores(scores, [clusters[query_id] for query_id in result.scores]) if clusters else scores
 
 
 def _mean(scores: Floats, samples: int, seed: int, *, n_pairs: int = 1, dataset: str = "") -> MatrixMean:

@@ -19,6 +19,7 @@ from rusbeir.evaluation import is_count
 from rusbeir.experiment import ROWS, read_rows
 from rusbeir.types import Dataset, Progress, Run, silent
 
+_MAX_SCORE = 1e6
 _DEPTH = re.compile(r"\|k:(\d+)$")
 _ANALYSIS = re.compile(
     r"\b(?P<kind>tok|lem|compounds|stem):(?P<library>[a-z]\w*)(?:-[a-z]\w*)*-(?P<version>\d[^-|\]@]*)"
@@ -141,6 +142,11 @@ def read_result(folder: Path, row: dict[str, Any], measure: str) -> Result:
             f"{folder}: the per-query scores of {where} cannot be read from {path}. "
             "Measure the system again with `rusbeir bench --force`."
         ) from None
+    if wrong := next((query_id for query_id, score in scores.items() if not abs(score) <= _MAX_SCORE), None):
+        raise BadInput(
+            f"{path}: {measure} of the query {wrong!r} is {scores[wrong]:g}, which no measure gives. "
+            "Measure the system again with `rusbeir bench --force`."
+        )
     return Result(
         folder=folder, label=str(row["system"]), row=_keep_comparable_costs(row), scores=scores, clusters=clusters
     )

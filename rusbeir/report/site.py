@@ -23,7 +23,7 @@ from rusbeir.report.diagnoses import PAGES, bound, draw_curve, place, read_diagn
 from rusbeir.report.explorer import Explored, explore
 from rusbeir.report.matrix import LanguageMatrix, describe_averages
 from rusbeir.report.results import Result, load_dataset_of, read_results
-from rusbeir.report.tables import describe_blank_costs, format_cost
+from rusbeir.report.tables import describe_blank_costs, describe_marks, format_cost, format_finite, format_p, list_notes
 from rusbeir.storage import atomic_file, refuse_links
 from rusbeir.text import digest, slug
 from rusbeir.types import Dataset, Progress, silent
@@ -140,8 +140,9 @@ def _environment() -> Any:
     made.globals |= {"read": read, "inert": inert, "interval": _interval, "scatter": _scatter, "heat": _heat}
     made.globals |= {"describe_blank_costs": describe_blank_costs}
     made.globals |= {"averages": describe_averages, "bound": bound, "place": place, "draw_curve": draw_curve}
-    made.globals |= {"scale_curves": scale_curves}
+    made.globals |= {"scale_curves": scale_curves, "describe_marks": describe_marks, "list_notes": list_notes}
     made.filters |= {"points": lambda value: f"{100 * value:.2f}", "count": lambda n: f"{n:,}", "cost": format_cost}
+    made.filters |= {"p": format_p, "finite": format_finite}
     return made
 
 

@@ -297,3 +297,102 @@ def test_the_verb_prints_a_conclusion_first_and_draws(results, tmp_path):
     assert done.stdout.startswith("toy/ru (60 queries, nDCG@10): system1 is better than system0")
     assert "wins/ties/losses" in done.stdout
     assert (tmp_path / "p.svg").read_text().startswith("<?xml")
+
+
+def test_marks_with_a_baseline_are_those_of_the_tested_pairs(results):
+    """system3 was not tested against system1, so it is in no best group, however good it is."""
+    found = compare(results(drawn(0.5, 0.6, 0.4, 0.5)), baseline="system0")
+    (dataset,) = found.datasets
+    marks = {score.system: (score.versus_baseline, score.mark) for score in dataset.systems}
+    assert marks == {
+        "system0": (None, ""), "system1": ("better", "▲"), "system2": ("worse", "▼"), "system3": ("inconclusive", "="),
+    }  # fmt: skip
+    assert {(score.best_group, score.rank_interval) for score in dataset.systems} == {(None, None)}
+    assert "ranks" not in tables.score_table(dataset.systems)[0]
+    latex = tables.to_latex(found)
+    assert r"\textbf" not in latex
+    assert r"$^{\uparrow}$ better than system0" in latex
+    assert [line.count(r"$^{\uparrow}$") for line in latex.splitlines() if line.startswith("system1")] == [1]
+    assert "▲ better than system0, ▼ worse, = not told apart from it" in tables.to_markdown(found)
+    assert "MaxT over the differences to system0 on a dataset" in tables.describe_marks(found)
+    frame = found.to_pandas().set_index("system")
+    assert frame["versus_baseline"]["system1"] == "better"
+    assert frame["best_group"].isna().all()
+
+
+def test_without_a_baseline_all_pairs_are_tested(results):
+    found = compare(results(drawn(0.3, 0.6, 0.301)))
+    assert [score.mark for score in found.datasets[0].systems] == ["*", "", ""]
+    assert "MaxT over all pairs of systems on a dataset" in tables.describe_marks(found)
+
+
+@pytest.mark.parametrize(
+    ("n", "sentence"),
+    [
+        (1, "no system was shown to be the best; 1 query cannot show any difference."),
+        (5, "no system was shown to be the best; 5 queries cannot show any difference."),
+        (6, "system1 is better than system0; a difference of"),
+    ],
+)
+def test_few_queries_promise_nothing(results, n, sentence):
+    found = compare(results(drawn(0.2, 0.8, n=n)))
+    assert sentence in found.conclusion[0]
+    (pair,) = found.datasets[0].pairs
+    assert np.isfinite(pair.minimum_detectable) == (n > 5)
+
+
+def test_constant_differences_have_a_p_and_no_effect_of_zero(results):
+    """Seven queries, each .5 against .2: two of 2^7 flips reach the mean."""
+    found = compare(results({"a": [0.5] * 7, "b": [0.2] * 7}))
+    (pair,) = found.datasets[0].pairs
+    assert pair.p == pair.p_maxt == pair.p_holm == 2 / 2**7
+    header, (cells,) = tables.pair_table(found.datasets[0].pairs)
+    shown = dict(zip(header, cells, strict=True))
+    assert (shown["p MaxT"], shown["effect"], shown["detectable"]) == ("0.0156", "–", "–")
+    assert found.conclusion[0].endswith("a is better than b.")
+
+
+def clustered(results, scores: Scores, size: int):
+    """Rows whose queries are about the same documents, so many in a row."""
+    folder = results(scores, n_clusters=len(next(iter(scores.values()))) // size)
+    for path in (folder / "per_query").iterdir():
+        values = json.loads(path.read_text())
+        path.write_text(json.dumps({q: row | {"cluster": int(q[1:]) // size} for q, row in values.items()}))
+    return folder
+
+
+def test_repeated_queries_narrow_no_interval(results):
+    """Each query three times, as one cluster: intervals, p and what is detectable are those of the queries once."""
+    once = drawn(0.5, 0.52, n=40)
+    (expected,) = compare(results(once, name="once")).datasets
+    thrice = {name: [value for value in values for _ in range(3)] for name, values in once.items()}
+    found = compare(clustered(results, thrice, 3))
+    (dataset,) = found.datasets
+    assert "toy/ru (120 queries, 40 independent, nDCG@10)" in found.conclusion[0]
+    assert (dataset.n_queries, dataset.n_clusters) == (120, 40)
+    for ours, theirs in zip(dataset.systems, expected.systems, strict=True):
+        assert (ours.mean, *ours.interval) == pytest.approx((theirs.mean, *theirs.interval))
+    ours, theirs = dataset.pairs[0], expected.pairs[0]
+    assert (*ours.interval, ours.p, ours.minimum_detectable, ours.effect) == pytest.approx(
+        (*theirs.interval, theirs.p, theirs.minimum_detectable, theirs.effect)
+    )
+
+
+def test_older_rows_take_the_clusters_of_newer_ones_or_say_that_they_have_none(results):
+    scores = drawn(0.5, 0.52, n=40)
+    note = "toy/ru: rows of an older version do not say which queries are independent"
+    assert any(note in line for line in tables.list_notes(compare(results(scores, name="old"))))
+    folder = clustered(results, {"system2": scores["system0"]}, 2)
+    results(scores)
+    found = compare(folder)
+    assert found.datasets[0].n_clusters == 20
+    assert not any("independent" in line for line in tables.list_notes(found))
+
+
+@pytest.mark.parametrize("value", ["NaN", "1e308", "-Infinity"])
+def test_scores_that_no_measure_gives_are_one_line(results, value):
+    folder = results({"a": [0.5, 0.1], "b": [0.2, 0.2]})
+    path = next((folder / "per_query").iterdir())
+    path.write_text(path.read_text().replace("0.5", value).replace("0.2", value))
+    with pytest.raises(BadInput, match=r"(per_query.*which no measure gives|cannot be read from .*per_query)"):
+        compare(folder)
