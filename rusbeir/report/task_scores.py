@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from rusbeir.experiment import ROWS
 from rusbeir.report.results import read_results
 
 COLUMNS = ("task", "split", "subset", "model", "value")
+_NO_REVISION = {"external", "no_revision_available"}
+"""Folders of results whose revision is not known."""
 _MTEB = {"nDCG": "ndcg_at_", "AP": "map_at_", "R": "recall_at_", "P": "precision_at_", "RR": "mrr_at_"}
 
 
@@ -35,14 +38,29 @@ class TaskScores:
         return self.task, f"{self.task}/{self.split}", f"{self.task}/{self.split}/{self.subset}"
 
 
-def read_task_scores(paths: Iterable[str | Path], measure: str) -> list[TaskScores]:
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """What was read of the tasks that were asked for."""
+
+    measure: str
+    tasks: list[TaskScores]
+    others: set[str]
+    """Names of tasks whose result files were not read, as nobody asked for them."""
+    without: dict[str, int]
+    """task -> how many of its result files do not have the measure; they were left out."""
+
+
+def read_task_scores(paths: Iterable[str | Path], measure: str, names: Collection[str] | None = None) -> Scores:
     """The scores in these places: folders of `rusbeir bench --out`, .tsv tables (task, split, subset, model, value; a
     line of column names first), or folders of MTEB's results (<model>/<revision>/<task>.json).
 
+    MTEB's folders hold files of any task: with names, only those of tasks that find_task would find by them are read.
     Raises BadInput, with file and line, for a place of another kind, a value that is not a finite number, and two
     values of one model.
     """
     tasks: dict[tuple[str, str, str], TaskScores] = {}
+    others: set[str] = set()
+    without: dict[str, int] = {}
     for path in map(Path, paths):
         if (path / ROWS).is_file():
             for one in read_results([path], measure):
@@ -50,7 +68,12 @@ def read_task_scores(paths: Iterable[str | Path], measure: str) -> list[TaskScor
                 _add(task, one.label, float(one.row["measures"][measure]), str(path / ROWS))
                 task.per_query[one.label] = one.scores
         elif path.is_dir():
-            _read_mteb(path, measure, tasks)
+            files = _list_mteb(path)
+            if names is not None:
+                wanted = {file: any(f"{name}/".startswith(f"{file.stem}/") for name in names) for file in files}
+                others.update(file.stem for file in files if not wanted[file])
+                files = [file for file in files if wanted[file]]
+            _read_mteb(files, measure, tasks, without)
         elif path.suffix == ".tsv":
             _read_table(path, tasks)
         else:
@@ -58,18 +81,22 @@ def read_task_scores(paths: Iterable[str | Path], measure: str) -> list[TaskScor
                 f"{path} holds no scores. Give a folder of `rusbeir bench --out`, a .tsv with the columns "
                 f"{', '.join(COLUMNS)}, or a folder of MTEB's results."
             )
-    return list(tasks.values())
+    return Scores(measure=measure, tasks=list(tasks.values()), others=others, without=without)
 
 
-def find_task(name: str, tasks: Iterable[TaskScores]) -> TaskScores:
-    """The task of that name: task, task/split or task/split/subset. Raises UnknownName, and BadInput for several."""
-    tasks = list(tasks)
-    found = [one for one in tasks if name in one.names]
-    if not found:
-        raise unknown("task", name, {one.task for one in tasks}, of="these scores")
-    if len(found) > 1:
-        raise BadInput(f"{name} has several splits or subsets: name one of {', '.join(one.names[2] for one in found)}.")
-    return found[0]
+def find_task(name: str, scores: Scores) -> TaskScores:
+    """The task of that name: task, task/split or task/split/subset.
+
+    Raises UnknownName, and BadInput for several and for one whose result files all lack the measure.
+    """
+    tasks = [one for one in scores.tasks if name in one.names]
+    if len(tasks) > 1:
+        raise BadInput(f"{name} has several splits or subsets: name one of {', '.join(one.names[2] for one in tasks)}.")
+    if tasks:
+        return tasks[0]
+    if name in scores.without:
+        raise BadInput(f"{name}: none of its {scores.without[name]:,} result files has {scores.measure}.")
+    raise unknown("task", name, {one.task for one in scores.tasks} | scores.others, of="these scores")
 
 
 def _task(tasks: dict[tuple[str, str, str], TaskScores], task: str, split: str, subset: str) -> TaskScores:
@@ -93,28 +120,54 @@ def _read_table(path: Path, tasks: dict[tuple[str, str, str], TaskScores]) -> No
         _add(_task(tasks, *of), system, _number(value, place), str(place))
 
 
-def _read_mteb(folder: Path, measure: str, tasks: dict[tuple[str, str, str], TaskScores]) -> None:
+def _list_mteb(folder: Path) -> list[Path]:
+    """The result files of a folder of MTEB's, in the order of their names."""
+    files = [path for path in sorted(folder.rglob("*.json")) if path.stem != "model_meta"]
+    if not files:
+        raise BadInput(f"{folder} holds no scores: no {ROWS} and no <model>/<revision>/<task>.json of MTEB.")
+    return files
+
+
+def _read_mteb(
+    files: Iterable[Path], measure: str, tasks: dict[tuple[str, str, str], TaskScores], without: dict[str, int]
+) -> None:
+    """Add the values of <model>/<revision>/<task>.json.
+
+    Of several revisions of a model the one that MTEB's leaderboard prefers counts: one that is known before one that is
+    not, and then the one that was measured with the newest version of mteb.
+    """
     name, _, cutoff = measure.partition("@")
     if name not in _MTEB or not cutoff:
         raise BadInput(f"MTEB's result files hold no {measure}. Choose nDCG@10 or another with a cut-off.")
-    key = _MTEB[name] + cutoff
-    found = 0
-    for path in sorted(folder.rglob("*.json")):
+    documents = []
+    for path in files:
         with open_file(path) as file:
             document = parse_json(file.read(), str(path))
-        if not isinstance(document, dict) or "task_name" not in document:
-            continue  # the model's own description
-        found += 1
-        # <model>/<revision>/<task>.json
-        model = path.parent.parent.name
-        for split, rows in _items(document.get("scores"), path):
-            for row in rows if isinstance(rows, list) else [rows]:
-                if not isinstance(row, dict) or key not in row:
-                    raise BadInput(f"{path}: a row of the split {split} has no {key}.")
-                task = _task(tasks, str(document["task_name"]), str(split), str(row.get("hf_subset", "default")))
-                _add(task, model, _number(row[key], Place(str(path))), str(path))
-    if not found:
-        raise BadInput(f"{folder} holds no scores: no {ROWS} and no <model>/<revision>/<task>.json of MTEB.")
+        if isinstance(document, dict) and "task_name" in document:
+            version = tuple(map(int, re.findall(r"\d+", str(document.get("mteb_version")))))
+            documents.append(((path.parent.name not in _NO_REVISION, version), path, document))
+    values: dict[tuple[str, str, str], dict[str, tuple[float, Path]]] = {}
+    for _, path, document in sorted(documents, key=lambda entry: entry[0]):
+        rows = list(_list_values(document, _MTEB[name] + cutoff, path))
+        if not rows:
+            without[str(document["task_name"])] = without.get(str(document["task_name"]), 0) + 1
+        for key, value in rows:
+            values.setdefault(key, {})[path.parent.parent.name] = value, path
+    for key, by_model in values.items():
+        for model, (value, path) in by_model.items():
+            _add(_task(tasks, *key), model, value, str(path))
+
+
+def _list_values(document: Mapping[str, Any], key: str, path: Path) -> Iterator[tuple[tuple[str, str, str], float]]:
+    """(task, split and subset; value) of the rows of a result file that have the measure."""
+    for split, rows in _items(document.get("scores"), path):
+        for row in rows if isinstance(rows, list) else [rows]:
+            if not isinstance(row, dict):
+                raise BadInput(f"{path}: a row of the split {split} is not an object.")
+            # The reader makes NaN, which MTEB writes for what it could not compute, None.
+            if row.get(key) is not None:
+                subset = str(row.get("hf_subset", "default"))
+                yield (str(document["task_name"]), str(split), subset), _number(row[key], Place(str(path)))
 
 
 def _items(scores: Any, path: Path) -> Iterable[tuple[str, Any]]:

@@ -70,6 +70,8 @@ class Validity:
     tasks: tuple[TaskValidity, ...]
     average: TaskValidity | None
     """Of each system's means over all tasks; None for one task."""
+    n_without_measure: int = 0
+    """Result files of these tasks that do not have the measure and were left out."""
 
     @property
     def conclusion(self) -> tuple[str, ...]:
@@ -80,12 +82,15 @@ class Validity:
             UNKNOWN: "whether the order is as stable as between translations by people cannot be told",
         }
         low, high = self.band
+        without = self.n_without_measure
+        left_out = f"{without:,} result {'file' if without == 1 else 'files'} without {self.measure} left out."
         return (
             f"Between XQuAD's languages, translated by people, Kendall's tau is {low:.3f} to {high:.3f}.",
             *(
                 f"{one.original} and {one.port}, {len(one.systems)} systems: tau {one.kendall}; {said[one.verdict]}."
                 for one in (*self.tasks, *([self.average] if self.average else []))
             ),
+            *([left_out] if without else []),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -111,7 +116,7 @@ def measure_validity(
     """
     if not pairs:
         raise BadInput(f"Name an original and its port with {option('pair')} ORIGINAL=PORT.")
-    found = read_task_scores(scores, measure)
+    found = read_task_scores(scores, measure, {name for pair in pairs for name in pair})
     sides = [(find_task(original, found), find_task(port, found)) for original, port in pairs]
     known = read_claims(Path(claims)) if claims is not None else {}
     if claiming is not None and not known:
@@ -139,6 +144,7 @@ def measure_validity(
         claims={name: known[name] for name in common if name in known},
         tasks=tuple(compared),
         average=average,
+        n_without_measure=sum(found.without.values()),
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
 import orjson
 import pytest
 
-from rusbeir.errors import BadInput, RusbeirError
+from rusbeir.errors import BadInput, RusbeirError, UnknownName
 from rusbeir.evaluation.significance import Figure
 from rusbeir.report.task_scores import find_task, read_task_scores
 from rusbeir.report.validity import AS_GOOD, UNKNOWN, WORSE, _judge, measure_validity, read_band
@@ -90,10 +91,75 @@ def test_mteb_results(tmp_path):
         (folder / "model_meta.json").write_text('{"name": "a"}', encoding="utf-8")
     assert find_task("SciFact", read_task_scores([tmp_path], "nDCG@10")).means == {"a": 0.25, "b": 0.5}
     assert find_task("SciFact/test", read_task_scores([tmp_path], "AP@10")).means == {"a": 0.1, "b": 0.1}
-    with pytest.raises(BadInput, match="has no ndcg_at_20"):
-        read_task_scores([tmp_path], "nDCG@20")
+    with pytest.raises(BadInput, match="SciFact: none of its 2 result files has nDCG@20"):
+        find_task("SciFact", read_task_scores([tmp_path], "nDCG@20"))
     with pytest.raises(BadInput, match="hold no ERR"):
         read_task_scores([tmp_path], "ERR@20")
+
+
+NAN = "nauc_recall_at_1000_max"
+"""A key that MTEB computes from correlations, which are often not defined."""
+
+
+def write_mteb(folder: Path, model: str, revision: str, task: str, row: dict[str, object], version: str) -> None:
+    """A result file with the keys and in the place that mteb gives it; Python's json writes NaN as mteb does."""
+    path = folder / model / revision / f"{task}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = [{NAN: math.nan, **row, "hf_subset": "default", "languages": ["eng-Latn"]}]
+    document = {
+        "dataset_revision": "0228b52cf27578f30900b9e5271d331663a030d7", "task_name": task, "mteb_version": version,
+        "scores": {"test": rows}, "evaluation_time": 7.1, "kg_co2_emissions": None,
+    }  # fmt: skip
+    path.write_text(json.dumps(document, indent=2), encoding="utf-8")
+
+
+@pytest.fixture
+def mteb(tmp_path: Path) -> Path:
+    """The layout of MTEB's public results: five models, two tasks, a classification, NaN, and a broken file."""
+    folder = tmp_path / "results"
+    for n in range(5):
+        name = f"org__model-{n}"
+        for task in ("ArguAna", "ArguAna-VN"):
+            row = {"ndcg_at_10": 0.5 - n / 10, "main_score": 0.5}
+            write_mteb(folder, name, "1a2b3c", task, row, "1.12.75")
+        write_mteb(folder, name, "1a2b3c", "AmazonCounterfactualClassification", {"accuracy": 0.7}, "1.12.75")
+        (folder / name / "1a2b3c" / "model_meta.json").write_text('{"name": "org/model"}', encoding="utf-8")
+    (folder / "org__model-0" / "1a2b3c" / "Damaged.json").write_text("{", encoding="utf-8")
+    return folder
+
+
+def test_the_public_results_of_mteb(mteb):
+    """NaN, other tasks and a broken file of another task are no errors."""
+    found = measure_validity([mteb], [("ArguAna", "ArguAna-VN")])
+    (task,) = found.tasks
+    assert (len(task.systems), task.kendall.value, found.n_without_measure) == (5, 1.0, 0)
+    with pytest.raises(UnknownName, match=r"No task 'Argu' of these scores\. Did you mean 'ArguAna'"):
+        measure_validity([mteb], [("Argu", "ArguAna-VN")])
+
+
+@pytest.mark.parametrize("row", [{}, {"ndcg_at_10": math.nan}])
+def test_result_files_without_the_measure_are_counted(mteb, row):
+    write_mteb(mteb, "org__model-4", "1a2b3c", "ArguAna", row, "1.12.75")
+    found = measure_validity([mteb], [("ArguAna", "ArguAna-VN")])
+    assert (len(found.tasks[0].systems), found.n_without_measure) == (4, 1)
+    assert found.conclusion[-1] == "1 result file without nDCG@10 left out."
+
+
+@pytest.mark.parametrize(
+    ("revisions", "why"),
+    [
+        ({"external": "2.0.0", "1a2b3c": "1.12.75"}, "a known revision counts before one that is not"),
+        (
+            {"no_revision_available": "1.9.0", "external": "1.10.0"},
+            "of unknown ones the newest mteb: 1.10 is after 1.9",
+        ),
+        ({"ff": "1.12.75", "0a": "2.1.4"}, "of known ones as well"),
+    ],
+)
+def test_one_of_several_revisions_counts(tmp_path, revisions, why):
+    for value, (revision, version) in zip((0.1, 0.2), revisions.items(), strict=True):
+        write_mteb(tmp_path, "m", revision, "SciFact", {"ndcg_at_10": value}, version)
+    assert find_task("SciFact", read_task_scores([tmp_path], "nDCG@10")).means == {"m": 0.2}, why
 
 
 HEADER = "task\tsplit\tsubset\tmodel\tvalue\n"

@@ -168,10 +168,13 @@ def parse_record(data: bytes, keys: Collection[str] = ()) -> Any:
     return mended
 
 
-def parse_json(data: bytes, file: str) -> Any:
-    """The value of a file that is one JSON document. Raises BadInput with file and line."""
+def parse_json(data: bytes, file: str, *, strict: bool = False) -> Any:
+    """The value of a file that is one JSON document, as parse_record reads it, or only what the standard allows.
+
+    Raises BadInput with file and line.
+    """
     try:
-        return orjson.loads(data)
+        return orjson.loads(data) if strict else parse_record(data)
     except orjson.JSONDecodeError as error:
         raise BadInput(f"{file}:{error.lineno}: not JSON ({error.msg}).") from error
 

@@ -195,7 +195,7 @@ def _holds_json(file: io.BufferedReader) -> bool:
 
 def _read_json(data: bytes, file: str, value_of: Callable[[Any], _V | None]) -> dict[str, dict[str, _V]]:
     # orjson is strict (UTF-8, finite numbers, depth); json shows repeated keys.
-    parse_json(data, file)
+    parse_json(data, file, strict=True)
     try:
         table = json.loads(data, object_pairs_hook=_unique)
     except ValueError as error:
