@@ -22,6 +22,8 @@ from rusbeir.report.rankings import MIN_SYSTEMS
 from rusbeir.types import Qrels, Run
 
 MAX_LABEL = 10
+MAX_CLIPPED = 0.01
+"""The share of a judge's labels that may be above people's scale: a few are slips of the model, many another scale."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +56,8 @@ class JudgeAgreement:
     only_people: int
     """Pairs that the judge has not labelled; they are left out."""
     only_judge: int
+    n_clipped: int
+    """Labels of the judge above people's highest, which count as that, as in LLMJudge's published table."""
     labels: tuple[int, ...]
     confusion: tuple[tuple[int, ...], ...]
     """People's labels are rows, the judge's columns."""
@@ -77,6 +81,9 @@ class JudgeAgreement:
         lines = [
             f"On {self.n_pairs:,} pairs of {self.n_topics:,} topics people and the judge agree with kappa {kappa}.",
         ]
+        if self.n_clipped:
+            labels = "1 label of the judge is" if self.n_clipped == 1 else f"{self.n_clipped:,} labels of the judge are"
+            lines.append(f"{labels} above the scale and counted as {self.labels[-1]}, its highest.")
         if mean.n_labelled < mean.n_pairs:
             low, high = mean.interval
             lines += [
@@ -119,12 +126,18 @@ def judge_labels(
     model that wrote the queries.
 
     runs are systems by name, which both sets of labels put in order. `labels` draws that many of people's labels for
-    the mean, to see what so many say. Raises BadInput for labels that are not from 0 to people's highest, and where
-    fewer than two pairs are common.
+    the mean, to see what so many say. A few labels of the judge above people's highest count as that. Raises BadInput
+    for more of them, for labels below 0, and where fewer than two pairs are common.
     """
     size = 1 + max((grade for grades in qrels.values() for grade in grades.values()), default=0)
-    for of, given in (("people", qrels), ("the judge", judged)):
-        _refuse_outside(of, given, min(size, MAX_LABEL + 1))
+    _refuse_outside("people", qrels, min(size, MAX_LABEL + 1))
+    n_clipped = sum(grade >= size for grades in judged.values() for grade in grades.values())
+    if n_clipped <= MAX_CLIPPED * _count(judged):
+        judged = {
+            query_id: {doc_id: min(grade, size - 1) for doc_id, grade in grades.items()}
+            for query_id, grades in judged.items()
+        }
+    _refuse_outside("the judge", judged, size, f" So are {n_clipped:,} of {_count(judged):,} labels." * (n_clipped > 1))
     topics = {
         query_id: [doc_id for doc_id in grades if doc_id in judged[query_id]]
         for query_id, grades in qrels.items()
@@ -149,6 +162,7 @@ def judge_labels(
         n_topics=len(topics),
         only_people=_count(qrels) - n_pairs,
         only_judge=_count(judged) - n_pairs,
+        n_clipped=n_clipped,
         labels=tuple(range(size)),
         confusion=tuple(tuple(int(cell) for cell in row) for row in confusion),
         figures=agreement.measure(by_topic, seed=seed),
@@ -160,13 +174,14 @@ def judge_labels(
     )
 
 
-def _refuse_outside(of: str, labels: Qrels, size: int) -> None:
+def _refuse_outside(of: str, labels: Qrels, size: int, more: str = "") -> None:
     for query_id, grades in labels.items():
         for doc_id, grade in grades.items():
             if not 0 <= grade < size:
                 raise BadInput(
                     f"The label {grade} of {of} for query {query_id} and document {doc_id} is outside the scale from 0 "
-                    f"to {size - 1} (people's highest label, and at most {MAX_LABEL}). Correct it or leave it out."
+                    f"to {size - 1} (people's highest label, and at most {MAX_LABEL}).{more} Correct it or leave it "
+                    "out."
                 )
 
 

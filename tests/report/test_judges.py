@@ -49,6 +49,37 @@ def test_agreement_as_published(needs, people, judge, figures):
     assert all(found[name].interval[0] < found[name].value < found[name].interval[1] for name in names)
 
 
+@pytest.mark.parametrize(
+    ("judge", "figures", "n_clipped"),
+    [
+        ("willia-umbrela1", (0.2863, 0.4918, 0.4161, 0.3985, 0.3145), 0),
+        # Two labels are 5, on a scale to 3.
+        ("RMITIR-llama70B", (0.2654, 0.4873, 0.4166, 0.3916, 0.2843), 2),
+        ("Olz-gpt4o", (0.2625, 0.502, 0.4228, 0.3657, 0.3066), 0),
+        ("h2oloo-fewself", (0.2774, 0.4958, 0.4172, 0.428, 0.3048), 0),
+    ],
+)
+def test_tables_3_and_4_of_llmjudge(needs, judge, figures, n_clipped):
+    found = judge_labels(*read_golden(needs, "llmjudge/human.txt.gz", f"llmjudge/scores/{judge}.txt.gz"))
+    names = ("kappa", "alpha", "kappa >= 1", "kappa >= 2", "kappa >= 3")
+    assert tuple(round(found.figures[name].value, 4) for name in names) == figures
+    assert found.n_clipped == n_clipped
+    said = "2 labels of the judge are above the scale and counted as 3, its highest."
+    assert (said in found.conclusion) == bool(n_clipped)
+
+
+def test_labels_above_the_scale_are_clipped_up_to_one_in_a_hundred():
+    """Of 200 labels 2 are 1 %: the third is one too many."""
+    people = {"q": {f"d{n}": n % 4 for n in range(200)}}
+    judged = {"q": {doc_id: 10 if doc_id in {"d3", "d7"} else grade for doc_id, grade in people["q"].items()}}
+    found = judge_labels(people, judged)
+    assert (found.n_clipped, found.figures["kappa"].value) == (2, 1.0)
+    assert judged["q"]["d3"] == 10, "what is handed over stays as it is"
+    judged["q"]["d11"] = 10
+    with pytest.raises(BadInput, match=r"label 10 of the judge for query q and document d3 .* So are 3 of 200 labels"):
+        judge_labels(people, judged)
+
+
 @pytest.mark.parametrize(("threshold", "within"), [(None, 0.01), (1, 0.02), (2, 0.02), (3, 0.02)])
 def test_four_hundred_labels_cover_what_all_say(needs, threshold, within):
     """The mean of all; or the share of positives, from 100 of the pairs of each of the judge's labels."""
