@@ -61,7 +61,7 @@ def measure_rejections(n: int, repetitions: int = REPETITIONS) -> float:
     rejected = 0
     for repetition in range(repetitions):
         permuted = permute_positions(
-            draw_scores(FLAT, n, random), bins, strata, permutations=SAMPLES - 1, seed=repetition
+            draw_scores(FLAT, n, random), bins, np.arange(len(bins)), strata, permutations=SAMPLES - 1, seed=repetition
         )
         rejected += permuted is not None and permuted.p <= 0.05
     return rejected / repetitions

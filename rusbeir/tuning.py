@@ -11,7 +11,8 @@ from statistics import fmean
 
 from rusbeir.datasets import load
 from rusbeir.errors import BadInput
-from rusbeir.evaluation import check_measures, evaluate
+from rusbeir.evaluation import check_measures, cluster_queries, evaluate
+from rusbeir.evaluation.units import Units
 from rusbeir.jobs import CharBudget
 from rusbeir.retrieval import resolve
 from rusbeir.retrieval.fusion import FusedSystem, fuse
@@ -39,6 +40,9 @@ class Tuned:
     """The same with equal weights."""
     folds: tuple[tuple[float, ...], ...]
     """The weights chosen for each fold; large differences say that there are too few queries."""
+    n_queries: int
+    n_clusters: int
+    """The independent units among the queries, none of which two folds share: queries, or clusters of them."""
 
 
 def tune(
@@ -73,8 +77,10 @@ def tune(
     fusion = resolve(spec, language=card.language, engine=engine, self_suffixes=card.self_suffixes)
     if not isinstance(fusion, FusedSystem):
         raise BadInput(f"{fusion.name} is not a fusion: only rrf, minmax and zscore have weights.")
-    if not 2 <= folds <= len(dataset.qrels):
-        raise BadInput(f"{len(dataset.qrels)} queries cannot be split into {folds} folds.")
+    clusters = cluster_queries(dataset)
+    units = Units.of(list(dataset.qrels), clusters)
+    if not 2 <= folds <= units.n_clusters:
+        raise BadInput(f"{units} cannot be split into {folds} folds.")
     budget = CharBudget(Path(out), budget_chars) if budget_chars is not None else None
     settings = RunSettings(progress=progress, budget=budget)
     runs = [
@@ -89,9 +95,11 @@ def tune(
         scores[weights] = {query_id: values[measure] for query_id, values in found.items()}
         progress("weights", len(scores), len(candidates))
     queries = list(scores[candidates[0]])
-    # By a hash of the id: the same folds whatever the order of the file.
-    order = sorted(queries, key=lambda query_id: hashlib.sha256(query_id.encode()).digest())
-    parts = [order[fold::folds] for fold in range(folds)]
+    # By a hash of the id: the same folds whatever the order of the file. A cluster goes with its first query.
+    members: dict[int, list[str]] = {}
+    for query_id in sorted(queries, key=lambda query_id: hashlib.sha256(query_id.encode()).digest()):
+        members.setdefault(clusters[query_id], []).append(query_id)
+    parts = [list(itertools.chain(*list(members.values())[fold::folds])) for fold in range(folds)]
     chosen, held_out = [], []
     for part in parts:
         best = _best(scores, [query_id for query_id in queries if query_id not in set(part)])
@@ -105,6 +113,8 @@ def tune(
         held_out=fmean(held_out),
         equal=fmean(scores[candidates[0]].values()),
         folds=tuple(chosen),
+        n_queries=units.n_queries,
+        n_clusters=units.n_clusters,
     )
 
 

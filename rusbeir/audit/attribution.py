@@ -8,8 +8,9 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from rusbeir.evaluation import check_measures, deepest, evaluate
-from rusbeir.evaluation.significance import Figure, resample_means
+from rusbeir.evaluation import check_measures, cluster_queries, deepest, evaluate
+from rusbeir.evaluation.significance import Figure
+from rusbeir.evaluation.units import Units, describe_queries
 from rusbeir.experiment import search
 from rusbeir.types import Dataset, Progress, Run, silent
 
@@ -55,6 +56,8 @@ class Attribution:
     system: str
     measure: str
     n_queries: int
+    n_clusters: int
+    """The independent units among the queries, which resamples draw whole: queries, or clusters of them."""
     scores: dict[str, float]
     """The mean measure of each of WAYS."""
     lost: Figure
@@ -75,8 +78,10 @@ class Attribution:
             NONE: "whether anything is lost cannot be told",
             UNKNOWN: "which translation costs it cannot be told",
         }
+        queries = describe_queries(self.n_queries, self.n_clusters)
+        over = f" over {queries}," if self.n_clusters < self.n_queries else ","
         return (
-            f"{self.system} loses {self.lost} of {self.measure}, {self.queries} of it by the queries and "
+            f"{self.system} loses {self.lost} of {self.measure}{over} {self.queries} of it by the queries and "
             f"{self.documents} by the documents: {said[self.verdict]}."
         )
 
@@ -113,12 +118,14 @@ def attribute(
     oo, to, ot, tt = np.array([[found.per_query[one][name] for one in query_ids] for found in values])
     of_queries, of_documents = ((oo - to) + (ot - tt)) / 2, ((oo - ot) + (to - tt)) / 2
     rows = np.array([oo - tt, of_queries, of_documents, of_queries - of_documents])
-    drawn = resample_means(rows, samples=SAMPLES, seed=seed).T
+    units = Units.of(query_ids, cluster_queries(original))
+    drawn = units.resample(rows, samples=SAMPLES, seed=seed).T
     lost, queries, documents, more = (Figure.of(row.mean(), samples) for row, samples in zip(rows, drawn, strict=True))
     found = Attribution(
         system=system,
         measure=name,
         n_queries=len(query_ids),
+        n_clusters=units.n_clusters,
         scores={way: float(side.mean()) for way, side in zip(WAYS, (oo, to, ot, tt), strict=True)},
         lost=lost,
         queries=queries,

@@ -20,7 +20,9 @@ from rusbeir.audit.measurement import RecordFile
 from rusbeir.audit.segment_checks import LengthFinder, usual_lengths
 from rusbeir.audit.tally import EXAMPLES, SHOWN
 from rusbeir.datasets.corpus import hash_id
+from rusbeir.evaluation import cluster_queries
 from rusbeir.evaluation.significance import detectable_deviations
+from rusbeir.evaluation.units import Units
 from rusbeir.translation.port.fields import FIELDS
 from rusbeir.types import Corpus, Progress, Qrels
 
@@ -71,8 +73,8 @@ def compare_ids(port: AlignedPort, progress: Progress) -> dict[str, Any]:
 def _drop_queries(port: AlignedPort, there: Hashes) -> dict[str, Any]:
     """The queries with a relevant document in the source that the port cannot be measured with, and what that costs.
 
-    The minimum detectable effect is that of a paired test, in standard deviations of the differences per query, which
-    no run is needed for; their ratio supposes that the queries kept are like those dropped.
+    The minimum detectable effect is that of a paired test over independent clusters of queries, in standard deviations
+    of their differences, which no run is needed for; their ratio supposes that the queries kept are like those dropped.
     """
 
     def is_relevant(qrels: Qrels, query_id: str) -> bool:
@@ -87,10 +89,13 @@ def _drop_queries(port: AlignedPort, there: Hashes) -> dict[str, Any]:
         elif not any(grade > 0 and _contains(there, doc_id) for doc_id, grade in grades.items()):
             reasons[query_id] = "no relevant document is left"
     n, left = len(asked), len(asked) - len(reasons)
-    before, after = detectable_deviations(n), detectable_deviations(left)
+    clusters = cluster_queries(port.source)
+    units = [Units.of(ids, clusters) for ids in (asked, [query_id for query_id in asked if query_id not in reasons])]
+    before, after = (detectable_deviations(part.n_clusters) for part in units)
     return {
         "source": n,
         "kept": left,
+        "n_clusters": {"source": units[0].n_clusters, "port": units[1].n_clusters},
         "lost": sum(reason == "lost" for reason in reasons.values()),
         "without_relevant": sum(reason != "lost" for reason in reasons.values()),
         "ids": reasons,

@@ -122,6 +122,8 @@ def summarize(found: Mapping[str, Any]) -> list[str]:
             f"{dropped['kept']:,} of {dropped['source']:,} queries with a relevant document are left: "
             f"{dropped['lost']:,} are lost, {dropped['without_relevant']:,} have no relevant document any more."
         )
+        if (clusters := dropped["n_clusters"])["source"] < dropped["source"]:
+            line += f" Of the {clusters['source']:,} that are independent, {clusters['port']:,} are left."
         if ratio := dropped["detectable_ratio"]:
             line += f" The smallest difference between systems that can be detected is {ratio:.2f} times as large."
         lines.append(line)

@@ -31,6 +31,7 @@ def tune(
 
     Example: rusbeir tune miracl/ru/dev --system 'minmax(bm25,dense(bge-m3))'
     """
+    from rusbeir.evaluation.units import describe_queries
     from rusbeir.tuning import tune as find
 
     with output.progress() as progress:
@@ -51,6 +52,7 @@ def tune(
         return
     output.echo(tuned.system)
     output.note(
-        f"{tuned.measure} on held-out queries {100 * tuned.held_out:.2f}, with equal weights {100 * tuned.equal:.2f}; "
+        f"{describe_queries(tuned.n_queries, tuned.n_clusters)}: {tuned.measure} on held-out ones "
+        f"{100 * tuned.held_out:.2f}, with equal weights {100 * tuned.equal:.2f}; "
         f"weights by fold: {', '.join(':'.join(f'{weight:g}' for weight in fold) for fold in tuned.folds)}"
     )

@@ -13,17 +13,19 @@ from rusbeir.diagnostics.position_statistics import (
     Permuted,
     Places,
     compute_psi,
+    count_independent,
     covariance_of_means,
     permute_positions,
     psi_interval,
 )
 from rusbeir.evaluation.significance import ALPHA, Floats
+from rusbeir.evaluation.units import describe_queries
 
 BINS = 20
 ALL = "all"
 """The name of the curve over all lengths."""
 MIN_COUNT = 30
-"""Queries that a bin needs to count, unless another number is given; at 30 the interval covers more than 90 %."""
+"""Independent queries that a bin needs, unless another number is given; at 30 the interval covers more than 90 %."""
 MAX_WIDTH = 0.25
 """Of the interval: a wider one does not tell how large PSI is."""
 _Z = 1.959964
@@ -68,12 +70,14 @@ class PositionCurve:
     bucket: str
     """One of BUCKETS, in tokens, or "all"."""
     n_queries: int
+    n_clusters: int
+    """The independent units among the queries: those of one document are not independent."""
     ndcg: float
     """Of a bucket the unweighted mean over bins, as PosIR has it; of all lengths the mean over queries."""
     psi: float | None
     """As published: of all bins that have queries."""
     psi_counted: float | None
-    """Of the bins that have the least number of queries; what follows is of these, too."""
+    """Of the bins that have the least number of independent queries; what follows is of these, too."""
     n_counted: int
     low: float | None
     """The ends of the 95 % interval of PSI; None if fewer than two bins count."""
@@ -108,8 +112,8 @@ def make_curve(
 
     Queries of one document are not independent, and positions are shuffled within a stratum.
     """
-    counts = np.bincount(bins, minlength=BINS)
-    counted = counts >= max(min_count, 1)
+    counts, independent = np.bincount(bins, minlength=BINS), count_independent(bins, documents, BINS)
+    counted = independent >= max(min_count, 1)
     inside = counted[bins]
     n_counted = int(counted.sum())
     means = np.divide(np.bincount(bins, weights=scores, minlength=BINS), counts, out=np.zeros(BINS), where=counts > 0)
@@ -121,16 +125,20 @@ def make_curve(
         spread = np.sqrt(np.diag(covariance))
         psi = compute_psi(means[counted])
         if psi is not None:
-            least = int(counts[counted].min())
+            least = int(independent[counted].min())
             interval = psi_interval(means[counted], covariance, least, samples=samples, seed=seed)
-            permuted = permute_positions(scores[inside], places, strata[inside], permutations=permutations, seed=seed)
+            permuted = permute_positions(
+                scores[inside], places, clusters, strata[inside], permutations=permutations, seed=seed
+            )
     errors = dict(zip(np.flatnonzero(counted).tolist(), spread.tolist(), strict=True))
     seen = counts > 0
     low, high = interval or (None, None)
+    n_clusters = len(np.unique(documents))
     told = interval is not None and interval[1] - interval[0] <= MAX_WIDTH
     return PositionCurve(
         bucket=bucket,
         n_queries=len(scores),
+        n_clusters=n_clusters,
         ndcg=float(scores.mean() if bucket == ALL else means[seen].mean()),
         psi=compute_psi(means[seen]),
         psi_counted=psi,
@@ -142,7 +150,7 @@ def make_curve(
         chance=permuted and permuted.mean,
         chance_high=permuted and permuted.high,
         trend=_find_trend(_CENTRES[seen], means[seen]) if seen.sum() > 2 else None,
-        sentence=_tell(n_counted, min_count, interval, told, permuted),
+        sentence=_tell(n_counted, min_count, interval, told, permuted, (len(scores), n_clusters)),
         bins=tuple(
             PositionBin(
                 centre=float(centre),
@@ -157,16 +165,24 @@ def make_curve(
 
 
 def _tell(
-    n_counted: int, min_count: int, interval: tuple[float, float] | None, told: bool, permuted: Permuted | None
+    n_counted: int,
+    min_count: int,
+    interval: tuple[float, float] | None,
+    told: bool,
+    permuted: Permuted | None,
+    sizes: tuple[int, int],
 ) -> str:
+    """The sentence of a curve; sizes are its queries and how many of them are independent."""
+    dependent = sizes[1] < sizes[0]
     if interval is None or permuted is None:
         few = (
-            f"{n_counted} of {BINS} positions have at least {min_count} queries"
+            f"{n_counted} of {BINS} positions have at least {min_count}{' independent' if dependent else ''} queries"
             if n_counted < 2
             else "no answer is found"
         )
         return f"PSI cannot be told at this size: {few}."
-    between = f"between {interval[0]:.2f} and {interval[1]:.2f} (95 % interval)"
+    queries = f"; {describe_queries(*sizes)}" if dependent else ""
+    between = f"between {interval[0]:.2f} and {interval[1]:.2f} (95 % interval{queries})"
     size = f"PSI is {between}" if told else f"PSI cannot be told at this size: it is {between}"
     if permuted.p > ALPHA:
         return f"{size}. Shuffled positions give as much with p = {permuted.p:.2g}: no sign that positions matter."

@@ -11,7 +11,6 @@ pair rejects it (intersection-union test, Berger, Technometrics 1982). Each side
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -55,14 +54,20 @@ def covariance_of_means(scores: Floats, bins: Places, clusters: Places) -> Float
 
     bins and clusters are the numbers, from 0, of the bin and the cluster of each query; no bin is empty.
     """
-    counts = np.bincount(bins)
+    counts, independent = np.bincount(bins), count_independent(bins, clusters, int(bins.max()) + 1)
     residuals = scores - (np.bincount(bins, weights=scores) / counts)[bins]
     n, k = int(clusters.max()) + 1, len(counts)
     parts = np.bincount(clusters * k + bins, weights=residuals / counts[bins], minlength=n * k).reshape(n, k)
     covariance: Floats = np.asarray(parts.T @ parts, dtype=np.float64)
     pooled = float((residuals**2).mean())
-    covariance[np.diag_indices(k)] += pooled * _PRIOR / (counts * (counts + _PRIOR))
+    covariance[np.diag_indices(k)] += pooled * _PRIOR / (independent * (independent + _PRIOR))
     return covariance
+
+
+def count_independent(bins: Places, clusters: Places, n_bins: int) -> Places:
+    """How many clusters have queries in each bin, [bins]."""
+    pairs = np.unique(np.array([bins, clusters]), axis=1)
+    return np.bincount(pairs[0], minlength=n_bins)
 
 
 def psi_interval(
@@ -114,28 +119,45 @@ def psi_interval(
 
 
 def permute_positions(
-    scores: Floats, bins: Places, strata: Places, *, permutations: int = PERMUTATIONS, seed: int = 0
+    scores: Floats,
+    bins: Places,
+    clusters: Places,
+    strata: Places,
+    *,
+    permutations: int = PERMUTATIONS,
+    seed: int = 0,
 ) -> Permuted | None:
     """PSI where positions say nothing: scores are shuffled among the queries of a stratum, bins keep their sizes.
 
-    None where PSI is not defined.
+    The scores of a cluster are drawn together: they are shuffled within it, and clusters of as many queries exchange
+    theirs. None where PSI is not defined.
     """
     counts = np.bincount(bins)
     psi = compute_psi(np.bincount(bins, weights=scores) / counts)
     if psi is None:
         return None
-    order = np.argsort(strata, kind="stable")
-    groups: Sequence[Floats] = np.split(scores[order], np.cumsum(np.bincount(strata))[:-1])
+    _, blocks = np.unique(np.array([strata, clusters]), axis=1, return_inverse=True)
+    blocks = blocks.ravel()
+    sizes = np.bincount(blocks)[blocks]
+    order = np.lexsort((blocks, sizes, strata))
+    ends = np.flatnonzero((np.diff(strata[order]) != 0) | (np.diff(sizes[order]) != 0)) + 1
+    groups = [scores[part].reshape(-1, sizes[part[0]]) for part in np.split(order, ends)]
     by_bin = np.argsort(bins[order], kind="stable")
     starts = np.cumsum(counts) - counts
-    random = np.random.default_rng(seed)
+    random, within = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     size = max(1, _BLOCK_CELLS // len(scores))
-    drawn = []
+
+    def shuffle(group: Floats, n: int) -> Floats:
+        """The scores of a group, float64 [clusters, queries of each], in n random orders: float64 [n, scores]."""
+        drawn = group[random.permuted(np.broadcast_to(np.arange(len(group)), (n, len(group))), axis=1)]
+        return (within.permuted(drawn, axis=2) if group.shape[1] > 1 else drawn).reshape(n, -1)
+
+    found = []
     for start in range(0, permutations, size):
         n = min(size, permutations - start)
-        shuffled = [random.permuted(np.broadcast_to(group, (n, len(group))), axis=1) for group in groups]
-        means = np.add.reduceat(np.concatenate(shuffled, axis=1)[:, by_bin], starts, axis=1) / counts
-        drawn.append(1 - means.min(axis=1) / means.max(axis=1))
-    values = np.concatenate(drawn)
+        shuffled = np.concatenate([shuffle(group, n) for group in groups], axis=1)
+        means = np.add.reduceat(shuffled[:, by_bin], starts, axis=1) / counts
+        found.append(1 - means.min(axis=1) / means.max(axis=1))
+    values = np.concatenate(found)
     reached = int((values >= psi - 1e-12).sum())
     return Permuted((reached + 1) / (permutations + 1), float(values.mean()), float(np.quantile(values, 0.95)))

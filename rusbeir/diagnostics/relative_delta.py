@@ -15,9 +15,10 @@ import numpy as np
 
 from rusbeir.diagnostics.tie_orders import EXPECTED, HIGHEST, LOWEST, REVERSED, TREC_EVAL
 from rusbeir.evaluation.significance import ALPHA, Floats, bca_interval
+from rusbeir.evaluation.units import Units, describe_queries
 
 MIN_QUERIES = 20
-"""With fewer, an interval says little, and no sign is called safe."""
+"""With fewer independent ones, an interval says little, and no sign is called safe."""
 Draws: TypeAlias = dict[tuple[int, str, str], Floats]
 """(k, source, against) -> Relative Delta in each bootstrap sample, float64 [published and expected, samples]."""
 
@@ -46,6 +47,8 @@ class RelativeDelta:
     highest: float | None
     n_queries: int
     """Judged queries; of a mean those of all sets."""
+    n_clusters: int
+    """The independent units among them, which intervals draw whole: queries, or clusters of them."""
     safe: bool
     """Whether the sign is the same in all of the interval, of enough queries, and in every order of equal scores."""
     sentence: str
@@ -61,7 +64,9 @@ def relative_delta(first: Floats, second: Floats) -> Floats:
     return np.divide(200 * (first - second), total, out=np.full_like(total, np.nan), where=total > 0)
 
 
-def measure_delta(names: tuple[int, str, str], first: Floats, second: Floats, drawn: Floats) -> RelativeDelta:
+def measure_delta(
+    names: tuple[int, str, str], first: Floats, second: Floats, drawn: Floats, units: Units
+) -> RelativeDelta:
     """The Relative Delta of two sources by their nDCG, float64 [orders, queries] each.
 
     names are k and the two sources; drawn has the samples of the published and of the expected one, as Draws have.
@@ -69,10 +74,12 @@ def measure_delta(names: tuple[int, str, str], first: Floats, second: Floats, dr
     points = relative_delta(first.mean(axis=1), second.mean(axis=1))
     bounds = relative_delta(first[[LOWEST, HIGHEST]].mean(axis=1), second[[HIGHEST, LOWEST]].mean(axis=1))
     intervals = [
-        _interval(drawn[place], float(points[order]), first[order], second[order])
+        _interval(drawn[place], float(points[order]), *units.merge(np.array([first[order], second[order]])))
         for place, order in enumerate((TREC_EVAL, EXPECTED))
     ]
-    return _conclude(names, [*points[[TREC_EVAL, REVERSED, EXPECTED]], *bounds], intervals, first.shape[1])
+    return _conclude(
+        names, [*points[[TREC_EVAL, REVERSED, EXPECTED]], *bounds], intervals, units.n_queries, units.n_clusters
+    )
 
 
 def average_deltas(sets: Sequence[tuple[Sequence[RelativeDelta], Draws]]) -> tuple[tuple[RelativeDelta, ...], Draws]:
@@ -98,13 +105,15 @@ def average_deltas(sets: Sequence[tuple[Sequence[RelativeDelta], Draws]]) -> tup
             if len(defined := row[~np.isnan(row)]) and not math.isnan(points[0]) else (math.nan, math.nan)
             for row in draws[names]
         ]  # fmt: skip
-        n_queries = sum(one[names].n_queries for one in by_names)
-        means.append(_conclude(names, points, intervals, n_queries))
+        n_queries, n_clusters = (
+            sum(getattr(one[names], key) for one in by_names) for key in ("n_queries", "n_clusters")
+        )
+        means.append(_conclude(names, points, intervals, n_queries, n_clusters))
     return tuple(means), draws
 
 
 def _interval(drawn: Floats, observed: float, first: Floats, second: Floats) -> tuple[float, float]:
-    """The bootstrap interval of a Relative Delta, from samples of it and the scores of the queries."""
+    """The bootstrap interval of a Relative Delta, from samples of it and the scores of independent units."""
     defined = np.sort(drawn[~np.isnan(drawn)])
     if math.isnan(observed) or not len(defined):
         return math.nan, math.nan
@@ -122,7 +131,11 @@ def _words(value: float) -> str:
 
 
 def _conclude(
-    names: tuple[int, str, str], points: Sequence[float], intervals: Sequence[tuple[float, float]], n_queries: int
+    names: tuple[int, str, str],
+    points: Sequence[float],
+    intervals: Sequence[tuple[float, float]],
+    n_queries: int,
+    n_clusters: int,
 ) -> RelativeDelta:
     """The numbers of one Relative Delta with a sentence that says whether its sign can be relied on.
 
@@ -135,19 +148,29 @@ def _conclude(
     doubts = []
     if math.isnan(lowest + highest) or (lowest <= 0 <= highest and lowest < highest):
         doubts.append(
-            f"it depends on the order of equal scores ({_words(published)} in trec_eval's order, {_words(reverse)} in "
-            f"the reverse, {_words(lowest)} to {_words(highest)} over all orders)"
+            f"it depends on the order of equal scores ({_words(lowest)} to {_words(highest)} over all orders)"
         )
+    # Where no score depends on the order of equal ones, both intervals are the same.
+    average = "" if (low, high) == (published_low, published_high) else " on average over orders of equal scores"
     if low <= 0 <= high:
-        doubts.append(f"the 95 % interval over queries includes 0 ({low:+.1f} to {high:+.1f})")
-    if n_queries < MIN_QUERIES:
-        doubts.append(f"{n_queries} {'query is' if n_queries == 1 else 'queries are'} too few for an interval")
+        doubts.append(f"the 95 % interval{average} includes 0" + f" ({low:+.1f} to {high:+.1f})" * bool(average))
+    queries = describe_queries(n_queries, n_clusters)
+    if n_clusters < MIN_QUERIES:
+        doubts.append(
+            f"{queries}{',' * (n_clusters < n_queries)} {'is' if n_queries == 1 else 'are'} too few for an interval"
+        )
+    elif n_clusters < n_queries:
+        name = f"{name} over {queries},"
     undefined = math.isnan(expected)
     preferred = source if expected > 0 else against
     if undefined:
         sentence = f"{name} is undefined: neither source has a relevant copy in the top {k} of any query."
     elif doubts:
-        sentence = f"The sign of {name} is not safe: {', and '.join(doubts)}."
+        more = [f"{published_low:+.1f} to {published_high:+.1f}"] if published_low <= published_high else []
+        if _words(reverse) != _words(published):
+            more.append(f"reversed ties {_words(reverse)}")
+        bounds = f" ({'; '.join(more)})" if more else ""
+        sentence = f"{name} is {_words(published)}{bounds}; its sign is not safe: {', and '.join(doubts)}."
     else:
         sentence = (
             f"The sign of {name} is safe: {expected:+.1f} ({low:+.1f} to {high:+.1f}) prefers {preferred} in every "
@@ -158,6 +181,7 @@ def _conclude(
         "expected": expected, "low": low, "high": high, "lowest": lowest, "highest": highest,
     }  # fmt: skip
     return RelativeDelta(
-        k=k, source=source, against=against, n_queries=n_queries, safe=not undefined and not doubts, sentence=sentence,
+        k=k, source=source, against=against, n_queries=n_queries, n_clusters=n_clusters,
+        safe=not undefined and not doubts, sentence=sentence,
         **{key: None if math.isnan(value) else float(value) for key, value in numbers.items()},
     )  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,9 @@ from rusbeir.diagnostics.relative_delta import (
 )
 from rusbeir.diagnostics.tie_orders import EXPECTED, HIGHEST, LOWEST, ORDERS, REVERSED, TREC_EVAL, score_tie_orders
 from rusbeir.errors import BadInput, option
-from rusbeir.evaluation import evaluate
-from rusbeir.evaluation.significance import SAMPLES, resample_means
+from rusbeir.evaluation import cluster_queries, evaluate
+from rusbeir.evaluation.significance import SAMPLES
+from rusbeir.evaluation.units import Units
 from rusbeir.experiment import SystemLike, bench_run
 from rusbeir.text import digest
 from rusbeir.types import Progress, Run, silent
@@ -125,7 +126,7 @@ def diagnose_source_bias(
     also measures the system on the corpus of each source alone.
 
     >>> diagnose_source_bias("cocktail/nfcorpus", "bm25").deltas[0].sentence  # doctest: +SKIP
-    'The sign of Relative Δ@1 is not safe: …'
+    'Relative Δ@1 of human and llama-2-7b-chat-tmp0.2 is -29.4 (…); its sign is not safe: …'
     """
     cutoffs = tuple(sorted(set(cutoffs)))
     if not cutoffs or cutoffs[0] < 1 or cutoffs[-1] > k:
@@ -224,13 +225,14 @@ def _diagnose_queries(
                 )
             )  # fmt: skip
     rows = ndcg[[TREC_EVAL, EXPECTED], :-1]
-    drawn = resample_means(rows.reshape(-1, len(qrels)), samples=samples, seed=seed).T.reshape(*rows.shape[:3], -1)
+    units = Units.of(list(qrels), cluster_queries(replace(collection.mixed, qrels=qrels)))
+    drawn = units.resample(rows.reshape(-1, len(qrels)), samples=samples, seed=seed).T.reshape(*rows.shape[:3], -1)
     draws, deltas = {}, []
     for c, k in enumerate(cutoffs):
         for s, other in enumerate(sources[1:], 1):
             names = (k, sources[0], other)
             draws[names] = relative_delta(drawn[:, 0, c], drawn[:, s, c])
-            deltas.append(measure_delta(names, ndcg[:, 0, c], ndcg[:, s, c], draws[names]))
+            deltas.append(measure_delta(names, ndcg[:, 0, c], ndcg[:, s, c], draws[names], units))
     n_tied = int((ndcg[LOWEST] != ndcg[HIGHEST]).any(axis=(0, 1)).sum())
     return QuerySet(
         split=split, n_queries=len(qrels), n_answered=n_answered, n_tied=n_tied,

@@ -15,9 +15,9 @@ from rusbeir.evaluation.significance import (
     Figure,
     Floats,
     minimum_detectable_effect,
-    resample_means,
     sign_flip_tests,
 )
+from rusbeir.evaluation.units import Units, describe_queries
 from rusbeir.retrieval import Spec
 from rusbeir.retrieval.resolve import FUSIONS
 from rusbeir.retrieval.spec import as_spec
@@ -66,6 +66,10 @@ class Agreement:
     detectable_full: float
     """The difference of two systems that is found with a power of 80 %: the median over all pairs."""
     detectable_nano: float
+    n_queries: tuple[int, int]
+    """On the whole and here."""
+    n_clusters: tuple[int, int]
+    """The independent units among the queries, which intervals and tests draw whole: queries, or clusters of them."""
 
     @property
     def conclusion(self) -> tuple[str, ...]:
@@ -79,6 +83,8 @@ class Agreement:
                 f"{100 * self.gap.nano:+.2f} here; distorted by {100 * self.gap.distortion.value:+.2f} points "
                 f"({100 * low:+.2f} to {100 * high:+.2f})."
             )
+        full, here = map(describe_queries, self.n_queries, self.n_clusters)
+        dependent = self.n_clusters[0] < self.n_queries[0]
         return (
             f"{n} systems that did not choose it, {self.measure}: Kendall's tau with the whole is {self.kendall}.",
             f"Of {self.told_apart} pairs that the whole tells apart, {self.reversed} are in another order here.",
@@ -86,6 +92,7 @@ class Agreement:
             f"Scores are {abs(100 * self.level):.2f} points {'higher' if self.level > 0 else 'lower'} here.",
             f"Two systems must differ by {100 * self.detectable_nano:.1f} points to be told apart "
             f"({100 * self.detectable_full:.1f} on the whole): the median over pairs, with a power of 80 %.",
+            *([f"The whole has {full}; here there are {here}."] if dependent else []),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -115,11 +122,13 @@ def measure_agreement(
     full: Mapping[str, Mapping[str, float]],
     nano: Mapping[str, Mapping[str, float]],
     *,
+    clusters: Mapping[str, int] | None = None,
     seed: int = 0,
 ) -> Agreement:
     """The agreement of systems' scores on the whole and on the small version: system -> {query id: score}.
 
     The queries of the small version are some of the whole. In each resample a query has the same weight on both sides.
+    clusters are those of the queries of the whole, as cluster_queries numbers them; None if all are independent.
     """
     systems = list(full)
     queries = list(full[systems[0]])
@@ -128,11 +137,16 @@ def measure_agreement(
     there = np.array([[full[name][query_id] for query_id in queries] for name in systems])
     here = np.array([[nano[name][query_id] for query_id in chosen] for name in systems])
     means_there, means_here = there.mean(axis=1), here.mean(axis=1)
-    drawn_there, drawn_here = _resample(there, here, [place[query_id] for query_id in chosen], seed)
+    units, units_here = Units.of(queries, clusters), Units.of(chosen, clusters)
+    drawn_there, drawn_here = _resample(there, here, [place[query_id] for query_id in chosen], units, seed)
     of = draw_systems(len(systems), SAMPLES, seed)
     taken = [np.take_along_axis(side[: len(of)], of, axis=1) for side in (drawn_there, drawn_here)]
     first, second = np.array(list(combinations(range(len(systems)), 2))).T
-    apart = sign_flip_tests(there[first] - there[second], seed=seed).p_maxt <= ALPHA
+    differences, differences_here = (
+        units.merge(there[first] - there[second]),
+        units_here.merge(here[first] - here[second]),
+    )
+    apart = sign_flip_tests(differences, seed=seed).p_maxt <= ALPHA
     kept = (means_there[first] - means_there[second]) * (means_here[first] - means_here[second]) > 0
     kinds = [find_kind(name) for name in systems]
     return Agreement(
@@ -146,17 +160,19 @@ def measure_agreement(
         reversed=int((apart & ~kept).sum()),
         gap=_measure_gap(kinds, (means_there, means_here), (drawn_there, drawn_here)),
         level=float((means_here - means_there).mean()),
-        detectable_full=float(np.median(minimum_detectable_effect(there[first] - there[second]))),
-        detectable_nano=float(np.median(minimum_detectable_effect(here[first] - here[second]))),
+        detectable_full=float(np.median(minimum_detectable_effect(differences))),
+        detectable_nano=float(np.median(minimum_detectable_effect(differences_here))),
+        n_queries=(units.n_queries, units_here.n_queries),
+        n_clusters=(units.n_clusters, units_here.n_clusters),
     )
 
 
-def _resample(there: Floats, here: Floats, places: Sequence[int], seed: int) -> tuple[Floats, Floats]:
+def _resample(there: Floats, here: Floats, places: Sequence[int], units: Units, seed: int) -> tuple[Floats, Floats]:
     """The means of both sides over the same resampled queries, each [samples, systems]."""
     n_systems, n_queries = there.shape
     spread = np.zeros((n_systems + 1, n_queries))
     spread[:-1, places], spread[-1, places] = here, 1
-    drawn = resample_means(np.concatenate([there, spread]), samples=SAMPLES, seed=seed)
+    drawn = units.resample(np.concatenate([there, spread]), samples=SAMPLES, seed=seed)
     # A resample without any query of the small version says nothing of it.
     drawn = drawn[drawn[:, -1] > 0]
     return drawn[:, :n_systems], drawn[:, n_systems:-1] / drawn[:, -1:]

@@ -13,7 +13,7 @@ from rusbeir import __version__
 from rusbeir.datasets import write_beir
 from rusbeir.datasets.formats.beir import describe_source
 from rusbeir.errors import BadInput, option
-from rusbeir.evaluation import check_measures, deepest, evaluate
+from rusbeir.evaluation import check_measures, cluster_queries, deepest, evaluate
 from rusbeir.experiment import UNCUT_DEPTH, resolve_on
 from rusbeir.jobs import CharBudget
 from rusbeir.nano.agreement import Agreement, list_parts, measure_agreement
@@ -131,6 +131,7 @@ def make_nano(
         name,
         {system.name: scores[system.name] for system in left},
         {system.name: nano.score(nano.search(system, deep)) for system in left},
+        clusters=cluster_queries(whole),
         seed=seed,
     )
     recipe = {"systems": chose, "depth": depth, "others": others, "seed": seed}

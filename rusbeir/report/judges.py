@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from rusbeir.errors import BadInput, option
-from rusbeir.evaluation import agreement, evaluate
+from rusbeir.evaluation import agreement, cluster_queries, evaluate
 from rusbeir.evaluation.families import find_families
 from rusbeir.evaluation.rankings import kendall, tau_ap
-from rusbeir.evaluation.significance import Figure, Floats, resample_means
+from rusbeir.evaluation.significance import Figure, Floats
+from rusbeir.evaluation.units import Units
 from rusbeir.report.rankings import MIN_SYSTEMS
-from rusbeir.types import Qrels, Run
+from rusbeir.types import Card, Dataset, MemoryCorpus, Qrels, Run
 
 MAX_LABEL = 10
 MAX_CLIPPED = 0.01
@@ -53,6 +54,9 @@ class JudgeAgreement:
 
     n_pairs: int
     n_topics: int
+    n_clusters: int
+    """The independent units among the topics, which resamples draw whole: topics with the same relevant documents, by
+    people's labels, are not independent."""
     only_people: int
     """Pairs that the judge has not labelled; they are left out."""
     only_judge: int
@@ -78,8 +82,10 @@ class JudgeAgreement:
     def conclusion(self) -> tuple[str, ...]:
         """What can be concluded, in sentences."""
         kappa, mean = self.figures["kappa"], self.mean
+        independent = f", {self.n_clusters:,} independent," if self.n_clusters < self.n_topics else ""
         lines = [
-            f"On {self.n_pairs:,} pairs of {self.n_topics:,} topics people and the judge agree with kappa {kappa}.",
+            f"On {self.n_pairs:,} pairs of {self.n_topics:,} topics{independent} people and the judge agree "
+            f"with kappa {kappa}.",
         ]
         if self.n_clipped:
             labels = "1 label of the judge is" if self.n_clipped == 1 else f"{self.n_clipped:,} labels of the judge are"
@@ -153,6 +159,10 @@ def judge_labels(
     }
     by_topic = np.array([agreement.count_confusion(people, model, size) for people, model in pairs.values()])
     confusion = by_topic.sum(axis=0)
+    labelled = Dataset(
+        corpus=MemoryCorpus([]), queries={}, qrels=qrels, card=Card(name="labels", language="", split="")
+    )
+    units = Units.of(list(topics), cluster_queries(labelled))
     systems, scores = _score(
         qrels, judged, topics, runs or {}, find_families(judge) | find_families(generator), measure
     )
@@ -160,16 +170,17 @@ def judge_labels(
     return JudgeAgreement(
         n_pairs=n_pairs,
         n_topics=len(topics),
+        n_clusters=units.n_clusters,
         only_people=_count(qrels) - n_pairs,
         only_judge=_count(judged) - n_pairs,
         n_clipped=n_clipped,
         labels=tuple(range(size)),
         confusion=tuple(tuple(int(cell) for cell in row) for row in confusion),
-        figures=agreement.measure(by_topic, seed=seed),
+        figures=agreement.measure(units.sum(by_topic.reshape(len(topics), -1).T).T.reshape(-1, size, size), seed=seed),
         mean=_estimate(qrels, judged, labels, seed),
         systems=tuple(systems),
-        order=_order(scores[:, able], seed),
-        upper_half=_order(scores[:, able[: (len(able) + 1) // 2]], seed),
+        order=_order(scores[:, able], units, seed),
+        upper_half=_order(scores[:, able[: (len(able) + 1) // 2]], units, seed),
         shared_families=tuple(sorted(find_families(judge) & find_families(generator))),
     )
 
@@ -234,12 +245,12 @@ def _score(
     return [systems[place] for place in order], scores[:, order]
 
 
-def _order(scores: Floats, seed: int) -> Orders | None:
+def _order(scores: Floats, units: Units, seed: int) -> Orders | None:
     n_systems = scores.shape[1]
     if n_systems < MIN_SYSTEMS:
         return None
     means = scores.mean(axis=2)
-    drawn = [resample_means(side, seed=seed) for side in scores]
+    drawn = [units.resample(side, seed=seed) for side in scores]
     return Orders(
         n_systems=n_systems,
         kendall=Figure.of(kendall(*means), kendall(*drawn)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -12,7 +13,8 @@ import numpy as np
 
 from rusbeir.errors import BadInput, unknown
 from rusbeir.evaluation.rankings import count_queries_needed, kendall, rank, spearman, tau_ap
-from rusbeir.evaluation.significance import Figure, Floats, resample_means
+from rusbeir.evaluation.significance import Figure, Floats
+from rusbeir.evaluation.units import Units, describe_queries
 from rusbeir.report.results import Result, read_results
 
 MIN_SYSTEMS = 4
@@ -56,6 +58,8 @@ class RankingComparison:
     systems: tuple[RankedSystem, ...]
     """The best on the first test set first."""
     n_queries: tuple[int, int]
+    n_clusters: tuple[int, int]
+    """The independent units among them, which resamples draw whole: queries, or clusters of them."""
     same_queries: bool
     """Whether both have the same query ids, which are then resampled together."""
     correlations: dict[str, Figure]
@@ -70,14 +74,15 @@ class RankingComparison:
         """What can be concluded, in sentences; in parentheses the central 95 % on resampled queries."""
         tau = self.correlations["kendall"]
         n = len(self.systems)
-        needed = zip((self.first, self.second), self.n_queries, self.queries_needed, strict=True)
+        sides = zip((self.first, self.second), self.n_queries, self.n_clusters, self.queries_needed, strict=True)
         return (
             f"{self.first} and {self.second} order {n} systems with Kendall's tau {tau}; "
             f"{len(self.reversals)} of {n * (n - 1) // 2} pairs are reversed.",
             *(
                 f"A stable order (tau of {STABLE} between two test sets of its size) needs "
-                f"{f'about {count:,}' if count else 'over a million'} queries like those of {name}, which has {has:,}."
-                for name, has, count in needed
+                f"{f'about {needed:,}' if needed else 'over a million'} queries like those of {name}, which has "
+                f"{describe_queries(n_queries, n_clusters)}."
+                for name, n_queries, n_clusters, needed in sides
             ),
         )
 
@@ -108,8 +113,14 @@ def compare_rankings(
         for group, of in zip((one, other), (queries[0], queries[0] if same else queries[1]), strict=True)
     ]
     means = [each.mean(axis=1) for each in scores]
+    units = [
+        Units.of(of, group[names[0]].clusters)
+        for group, of in zip((one, other), (queries[0], queries[0] if same else queries[1]), strict=True)
+    ]
+    if same:
+        units = [units[0].join(units[1])] * 2
     # Queries that both have are drawn for both at once.
-    drawn = resample_means(scores[0], seed=seed), resample_means(scores[1], seed=seed if same else seed + 1)
+    drawn = units[0].resample(scores[0], seed=seed), units[1].resample(scores[1], seed=seed if same else seed + 1)
     correlations = {name: Figure.of(correlate(*means), correlate(*drawn)) for name, correlate in CORRELATIONS.items()}
     return RankingComparison(
         first=first,
@@ -117,11 +128,18 @@ def compare_rankings(
         measure=measure,
         systems=_rank(names, *means),
         n_queries=(len(queries[0]), len(queries[1])),
+        n_clusters=(units[0].n_clusters, units[1].n_clusters),
         same_queries=same,
         correlations=correlations,
         reversals=find_reversals(names, *means),
-        queries_needed=(count_queries_needed(scores[0], seed=seed), count_queries_needed(scores[1], seed=seed)),
+        queries_needed=(_count_needed(scores[0], units[0], seed), _count_needed(scores[1], units[1], seed)),
     )
+
+
+def _count_needed(scores: Floats, units: Units, seed: int) -> int | None:
+    """The queries that an order needs, as many to a cluster as here; None for over a million clusters."""
+    n_clusters = count_queries_needed(units.merge(scores), seed=seed)
+    return n_clusters and math.ceil(n_clusters * units.n_queries / units.n_clusters)
 
 
 def _of_dataset(name: str, found: Sequence[Result]) -> list[Result]:

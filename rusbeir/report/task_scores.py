@@ -31,6 +31,8 @@ class TaskScores:
     means: dict[str, float] = field(default_factory=dict)
     per_query: dict[str, Mapping[str, float]] = field(default_factory=dict)
     """system -> query_id -> score, of result rows; {} for published means."""
+    clusters: Mapping[str, int] | None = None
+    """query_id -> number of its cluster, of result rows; None where all queries are independent."""
 
     @property
     def names(self) -> tuple[str, str, str]:
@@ -64,7 +66,7 @@ def read_task_scores(paths: Iterable[str | Path], measure: str, names: Collectio
     for path in map(Path, paths):
         if (path / ROWS).is_file():
             for one in read_results([path], measure):
-                task = _task(tasks, one.dataset, str(one.row["split"]), "default")
+                task = _task(tasks, one.dataset, str(one.row["split"]), "default", one.clusters)
                 _add(task, one.label, float(one.row["measures"][measure]), str(path / ROWS))
                 task.per_query[one.label] = one.scores
         elif path.is_dir():
@@ -99,8 +101,15 @@ def find_task(name: str, scores: Scores) -> TaskScores:
     raise unknown("task", name, {one.task for one in scores.tasks} | scores.others, of="these scores")
 
 
-def _task(tasks: dict[tuple[str, str, str], TaskScores], task: str, split: str, subset: str) -> TaskScores:
-    return tasks.setdefault((task, split, subset), TaskScores(task=task, split=split, subset=subset))
+def _task(
+    tasks: dict[tuple[str, str, str], TaskScores],
+    task: str,
+    split: str,
+    subset: str,
+    clusters: Mapping[str, int] | None = None,
+) -> TaskScores:
+    new = TaskScores(task=task, split=split, subset=subset, clusters=clusters)
+    return tasks.setdefault((task, split, subset), new)
 
 
 def _add(task: TaskScores, system: str, value: float, place: str) -> None:
@@ -116,8 +125,8 @@ def _read_table(path: Path, tasks: dict[tuple[str, str, str], TaskScores]) -> No
             continue
         if len(cells) != len(COLUMNS):
             raise BadInput(f"{place}: it has {len(cells)} columns; {len(COLUMNS)} are {', '.join(COLUMNS)}.")
-        *of, system, value = cells
-        _add(_task(tasks, *of), system, _number(value, place), str(place))
+        name, split, subset, system, value = cells
+        _add(_task(tasks, name, split, subset), system, _number(value, place), str(place))
 
 
 def _list_mteb(folder: Path) -> list[Path]:

@@ -14,7 +14,8 @@ import numpy as np
 from rusbeir.datasets.formats.records import read_tsv
 from rusbeir.errors import BadInput, option
 from rusbeir.evaluation.rankings import draw_systems, kendall, rank, tau_ap
-from rusbeir.evaluation.significance import Figure, Floats, resample_means
+from rusbeir.evaluation.significance import Figure, Floats
+from rusbeir.evaluation.units import Units, describe_queries
 from rusbeir.report.rankings import MIN_SYSTEMS, find_reversals
 from rusbeir.report.task_scores import TaskScores, find_task, read_task_scores
 
@@ -49,6 +50,8 @@ class TaskValidity:
     tau_ap: Figure
     n_queries: tuple[int, int] | None
     """None where only means are known."""
+    n_clusters: tuple[int, int] | None
+    """The independent units among the queries, which resamples draw whole: queries, or clusters of them."""
     reversals: int
     """Pairs of systems in opposite order that are further apart than the gap on either side."""
     movers: tuple[Move, ...]
@@ -87,7 +90,8 @@ class Validity:
         return (
             f"Between XQuAD's languages, translated by people, Kendall's tau is {low:.3f} to {high:.3f}.",
             *(
-                f"{one.original} and {one.port}, {len(one.systems)} systems: tau {one.kendall}; {said[one.verdict]}."
+                f"{one.original} and {one.port}, {len(one.systems)} systems{_say_units(one)}: tau {one.kendall}; "
+                f"{said[one.verdict]}."
                 for one in (*self.tasks, *([self.average] if self.average else []))
             ),
             *([left_out] if without else []),
@@ -173,7 +177,7 @@ def _average(tasks: Sequence[TaskScores], systems: Sequence[str]) -> TaskScores:
 
 def _compare(original: TaskScores, port: TaskScores, systems: Sequence[str], gap: float, seed: int) -> TaskValidity:
     means = [np.array([task.means[name] for name in systems]) for task in (original, port)]
-    drawn, n_queries = _draw(original, port, systems, means, seed)
+    drawn, units = _draw(original, port, systems, means, seed)
     tau, ap = (Figure.of(correlate(*means), correlate(*drawn)) for correlate in (kendall, tau_ap))
     ranks = [rank(side) for side in means]
     moved = sorted(range(len(systems)), key=lambda place: -abs(ranks[0][place] - ranks[1][place]))
@@ -185,7 +189,8 @@ def _compare(original: TaskScores, port: TaskScores, systems: Sequence[str], gap
         mean_port=float(means[1].mean()),
         kendall=tau,
         tau_ap=ap,
-        n_queries=n_queries,
+        n_queries=(units[0].n_queries, units[1].n_queries) if units else None,
+        n_clusters=(units[0].n_clusters, units[1].n_clusters) if units else None,
         reversals=sum(max(one.first, -one.second) > gap for one in find_reversals(systems, means[0], means[1])),
         movers=tuple(
             Move(system=systems[place], rank_original=ranks[0][place], rank_port=ranks[1][place])
@@ -198,21 +203,35 @@ def _compare(original: TaskScores, port: TaskScores, systems: Sequence[str], gap
 
 def _draw(
     original: TaskScores, port: TaskScores, systems: Sequence[str], means: Sequence[Floats], seed: int
-) -> tuple[list[Floats], tuple[int, int] | None]:
-    """Means of resampled systems on both sides, [samples, systems], over resampled queries where these are known."""
+) -> tuple[list[Floats], list[Units]]:
+    """Means of resampled systems on both sides, [samples, systems], over resampled queries where these are known.
+
+    And the units of both sides, which are none where only means are known.
+    """
     chosen = draw_systems(len(systems), SAMPLES, seed)
     queries = [list(next(iter(task.per_query.values()), ())) for task in (original, port)]
     if not all(queries):
-        return [side[chosen] for side in means], None
-    same = set(queries[0]) == set(queries[1])
+        return [side[chosen] for side in means], []
+    if same := set(queries[0]) == set(queries[1]):
+        queries[1] = queries[0]
+    units = [Units.of(of, task.clusters) for of, task in zip(queries, (original, port), strict=True)]
+    if same:
+        units = [units[0].join(units[1])] * 2
     drawn = []
     for place, task in enumerate((original, port)):
-        of = queries[0] if same else queries[place]
-        scores = np.array([[task.per_query[name][query_id] for query_id in of] for name in systems])
+        scores = np.array([[task.per_query[name][query_id] for query_id in queries[place]] for name in systems])
         # Queries that both have are drawn for both at once.
-        resampled = resample_means(scores, samples=SAMPLES, seed=seed + 1 + (0 if same else place))
+        resampled = units[place].resample(scores, samples=SAMPLES, seed=seed + 1 + (0 if same else place))
         drawn.append(np.take_along_axis(resampled[: len(chosen)], chosen, axis=1))
-    return drawn, (len(queries[0]), len(queries[1]))
+    return drawn, units
+
+
+def _say_units(task: TaskValidity) -> str:
+    """The queries of both sides, where not all of them are independent."""
+    if task.n_queries is None or task.n_clusters is None or task.n_queries == task.n_clusters:
+        return ""
+    sides = dict.fromkeys(map(describe_queries, task.n_queries, task.n_clusters))
+    return f", {' and '.join(sides)}"
 
 
 def _judge(tau: Figure) -> str:

@@ -36,7 +36,7 @@ def test_source_bias_of_two_systems(rusbeir, cats):
     call += ["--system", "bm25(profile=raw)", "--system", "bm25"]
     done = rusbeir(*call)
     assert done.code == 0
-    assert "The sign of Relative Δ@1 of human and bot is not safe: 1 query is too few for an interval." in done.out
+    assert "bot is -200.0 (-200.0 to -200.0); its sign is not safe: 1 query is too few for an interval." in done.out
     documents = json.loads(rusbeir(*call, "--json").out)["diagnoses"]
     assert [one["system"] for one in documents] == ["bm25(profile=raw)", "bm25"]
     kept = sorted(Path("results/diagnoses").iterdir())

@@ -70,7 +70,7 @@ def test_queries_of_one_document_are_not_independent():
 def test_the_p_value_is_the_share_of_orders():
     # Of the 6 ways to put two 1s and two 0s into two bins of two, 2 have a mean of 0 in one bin: PSI 1.
     found = permute_positions(
-        np.array([1.0, 1, 0, 0]), np.array([0, 0, 1, 1]), np.zeros(4, dtype=int), permutations=5000
+        np.array([1.0, 1, 0, 0]), np.array([0, 0, 1, 1]), np.arange(4), np.zeros(4, dtype=int), permutations=5000
     )
     assert found is not None
     assert found.p == pytest.approx(1 / 3, abs=0.03)
@@ -80,8 +80,8 @@ def test_the_p_value_is_the_share_of_orders():
 def test_positions_are_shuffled_among_documents_of_a_length():
     # Long documents are harder and answer late: within a length nothing changes.
     scores, bins = np.repeat([1.0, 0.2], 50), np.repeat([0, 1], 50)
-    assert permute_positions(scores, bins, bins, permutations=99) == pytest.approx((1.0, 0.8, 0.8))
-    across = permute_positions(scores, bins, np.zeros(100, dtype=int), permutations=99)
+    assert permute_positions(scores, bins, np.arange(100), bins, permutations=99) == pytest.approx((1.0, 0.8, 0.8))
+    across = permute_positions(scores, bins, np.arange(100), np.zeros(100, dtype=int), permutations=99)
     assert across is not None
     assert across.p == 0.01
 

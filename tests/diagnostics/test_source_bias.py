@@ -13,6 +13,7 @@ from rusbeir.diagnostics import average_source_bias, diagnose_source_bias
 from rusbeir.diagnostics.relative_delta import measure_delta, relative_delta
 from rusbeir.errors import BadInput, RusbeirError
 from rusbeir.evaluation.significance import resample_means
+from rusbeir.evaluation.units import Units
 from rusbeir.experiment import ROWS
 
 HUMAN = {"d1": "cats sleep on the sofa", "d2": "dogs guard the old house", "d3": "fish live in water"}
@@ -60,7 +61,7 @@ def test_by_hand_and_by_trec_eval(pair, tmp_path):
     assert [delta.published, delta.reversed, delta.expected] == pytest.approx([200 / 3, -200 / 3, 0])
     assert (delta.lowest, delta.highest) == pytest.approx((-200 / 3, 200 / 3))
     assert not delta.safe
-    assert "it depends on the order of equal scores (+66.7 in trec_eval's order, -66.7 in the reverse" in delta.sentence
+    assert "is +66.7 (-200.0 to +200.0; reversed ties -66.7); its sign is not safe: it depends" in delta.sentence
 
     row = json.loads((tmp_path / "out" / ROWS).read_text().splitlines()[0])
     run, qrels = rusbeir.read_run(row["run"]), rusbeir.load(pair).qrels
@@ -115,13 +116,18 @@ def test_no_relevant_copy_is_found(pair, tmp_path):
     )
 
 
+def of(n: int) -> Units:
+    """So many independent queries."""
+    return Units.of(list(map(str, range(n))), None)
+
+
 def test_the_interval_is_that_of_a_plain_bootstrap():
     """On scores without skew and bias it is the percentile interval, made here query by query."""
     random = np.random.default_rng(5)
     first, second = random.integers(0, 2, (2, 400)) * 1.0
     drawn = resample_means(np.stack([first, second]), samples=4_000, seed=0)
     samples = np.tile(relative_delta(drawn[:, 0], drawn[:, 1]), (2, 1))
-    found = measure_delta((1, "a", "b"), np.tile(first, (5, 1)), np.tile(second, (5, 1)), samples)
+    found = measure_delta((1, "a", "b"), np.tile(first, (5, 1)), np.tile(second, (5, 1)), samples, of(400))
     plain = []
     for _ in range(4_000):
         chosen = random.integers(0, 400, 400)
@@ -137,7 +143,7 @@ def test_the_interval_is_that_of_a_plain_bootstrap():
         (0.4, 0.5, 0.1, True, "is safe: +127.3"),
         (0.1, 0.1, 0.4, True, "prefers b in every order"),
         (0.1, 0.5, 0.3, False, "depends on the order of equal scores"),
-        (0.0, 0.4, 0.0, False, "(undefined in trec_eval's order, +200.0 in the reverse"),
+        (0.0, 0.4, 0.0, False, "is undefined (reversed ties +200.0); its sign is not safe: it depends on the order"),
     ],
 )
 def test_a_sign_is_safe_on_one_side_of_zero(low, high, level, safe, words):
@@ -145,10 +151,10 @@ def test_a_sign_is_safe_on_one_side_of_zero(low, high, level, safe, words):
     first = np.repeat([[low], [high], [(low + high) / 2], [low], [high]], 20, axis=1)
     second = np.full((5, 20), level)
     drawn = np.tile(relative_delta(first[2:3, :1], second[2:3, :1]), (2, 50))
-    found = measure_delta((1, "a", "b"), first, second, drawn)
+    found = measure_delta((1, "a", "b"), first, second, drawn, of(20))
     assert found.safe is safe
     assert words in found.sentence
-    few = measure_delta((1, "a", "b"), first[:, 1:], second[:, 1:], drawn)
+    few = measure_delta((1, "a", "b"), first[:, 1:], second[:, 1:], drawn, of(19))
     assert not few.safe
     assert few.sentence.endswith("19 queries are too few for an interval.")
 
