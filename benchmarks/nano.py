@@ -21,6 +21,7 @@ from scipy import sparse
 from scipy.sparse.linalg import svds
 
 from benchmarks import run
+from rusbeir.evaluation import cluster_queries
 from rusbeir.experiment import resolve_on
 from rusbeir.nano import make_nano
 from rusbeir.nano.agreement import measure_agreement
@@ -165,7 +166,7 @@ def measure_public(dataset: str) -> dict[str, Any]:
     small = keep_queries(source, first, [hits], depth=PUBLIC_DEPTH, others=0, seed=0)
     nano = Bench(dataset=small, measure=MEASURE, settings=RunSettings())
     full, here = ({system.name: side.score(side.search(system, 10)) for system in held} for side in (whole, nano))
-    return measure_agreement(MEASURE, full, here).to_dict()
+    return measure_agreement(MEASURE, full, here, clusters=cluster_queries(source)).to_dict()
 
 
 def _silent(stage: str, done: int, total: int | None) -> None:

@@ -84,6 +84,7 @@ def info(
     from rusbeir.datasets import get_entry, load
     from rusbeir.datasets.fetching.download import NotAtHand
     from rusbeir.datasets.formats.beir import describe
+    from rusbeir.datasets.registry import find_entry
 
     try:
         with output.progress() as progress:
@@ -101,9 +102,14 @@ def info(
         counts = {"n_docs": len(loaded.corpus), "n_queries": len(loaded.queries), "n_qrels": grades.total()}
         document = describe(loaded.card, loaded.fingerprint, **counts)
         document["grades"] = {str(grade): grades[grade] for grade in sorted(grades)}
+    registered = find_entry(dataset)
+    if registered:
+        document["verified"] = registered.verified
     if as_json:
         output.print_json(document)
         return
+    if registered:
+        document["checksums"] = "" if document.pop("verified") else "unverified"
     shown = [[name, " ".join(value) if isinstance(value, tuple) else str(value)] for name, value in document.items()]
     output.print_table(["", ""], [row for row in shown if row[1] not in ("", "{}")])
 

@@ -192,7 +192,10 @@ def position(
         ),
     ] = None,
     min_count: Annotated[
-        int, typer.Option("--min-count", min=1, help="Queries that a position needs to count in intervals and tests.")
+        int,
+        typer.Option(
+            "--min-count", min=1, help="Independent queries that a position needs to count in intervals and tests."
+        ),
     ] = 30,
     k: options.Depth = 100,
     samples: Annotated[int, typer.Option("--samples", min=100, help="Bootstrap samples of the means.")] = 2_000,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -225,7 +225,7 @@ def _diagnose_queries(
                 )
             )  # fmt: skip
     rows = ndcg[[TREC_EVAL, EXPECTED], :-1]
-    units = Units.of(list(qrels), cluster_queries(replace(collection.mixed, qrels=qrels)))
+    units = Units.of(list(qrels), cluster_queries(qrels))
     drawn = units.resample(rows.reshape(-1, len(qrels)), samples=samples, seed=seed).T.reshape(*rows.shape[:3], -1)
     draws, deltas = {}, []
     for c, k in enumerate(cutoffs):

@@ -137,21 +137,22 @@ def _find_tied_queries(qrels: Qrels, run: Run, names: Sequence[str]) -> set[str]
     }
 
 
-def cluster_queries(dataset: Dataset) -> dict[str, int]:
+def cluster_queries(dataset: Dataset | Qrels) -> dict[str, int]:
     """Number the cluster of each judged query; queries with the same relevant documents share one.
 
     Questions about one paragraph are easy or hard together, so an interval or a test that draws them one by one is too
     sure of itself; drawing whole clusters is not (Field and Welsh, "Bootstrapping clustered data", 2007). Where
     documents are sentences or windows, the paragraph that they are parts of counts. A query without a relevant document
-    is a cluster of its own.
+    is a cluster of its own. Judgements alone will do for documents that are not such parts.
 
     Returns:
         query_id -> number from 0, in the order of the qrels. All numbers differ where all queries are independent.
     """
-    parts = _PARTS.fullmatch(dataset.card.name) is not None
+    qrels, name = (dataset.qrels, dataset.card.name) if isinstance(dataset, Dataset) else (dataset, "")
+    parts = _PARTS.fullmatch(name) is not None
     numbers: dict[Hashable, int] = {}
     clusters = {}
-    for query_id, grades in dataset.qrels.items():
+    for query_id, grades in qrels.items():
         relevant = frozenset(
             doc_id.rpartition("-")[0] if parts else doc_id for doc_id, grade in grades.items() if grade > 0
         )

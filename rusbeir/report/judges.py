@@ -20,7 +20,7 @@ from rusbeir.evaluation.rankings import kendall, tau_ap
 from rusbeir.evaluation.significance import Figure, Floats
 from rusbeir.evaluation.units import Units
 from rusbeir.report.rankings import MIN_SYSTEMS
-from rusbeir.types import Card, Dataset, MemoryCorpus, Qrels, Run
+from rusbeir.types import Qrels, Run
 
 MAX_LABEL = 10
 MAX_CLIPPED = 0.01
@@ -159,10 +159,7 @@ def judge_labels(
     }
     by_topic = np.array([agreement.count_confusion(people, model, size) for people, model in pairs.values()])
     confusion = by_topic.sum(axis=0)
-    labelled = Dataset(
-        corpus=MemoryCorpus([]), queries={}, qrels=qrels, card=Card(name="labels", language="", split="")
-    )
-    units = Units.of(list(topics), cluster_queries(labelled))
+    units = Units.of(list(topics), cluster_queries(qrels))
     systems, scores = _score(
         qrels, judged, topics, runs or {}, find_families(judge) | find_families(generator), measure
     )

@@ -88,6 +88,16 @@ def test_info_of_what_is_not_on_this_machine_is_what_is_registered(rusbeir, monk
     assert registry.get_entry("mteb/rubq").hub[0].partition("@")[0] in table.out
 
 
+@pytest.mark.parametrize(
+    ("name", "verified"),
+    [("posir/ru/mining", False), ("beir/msmarco/test", True), ("mini/ru", True), ("xquad/vi", False)],
+)
+def test_info_says_unverified_as_the_list_does(rusbeir, monkeypatch, name, verified):
+    monkeypatch.setenv("RUSBEIR_DATA", "")
+    assert json.loads(rusbeir("datasets", "info", name, "--json").out)["verified"] is verified
+    assert ("unverified" in rusbeir("datasets", "info", name).out) is not verified
+
+
 def test_validate_counts_problems_and_not_lines(rusbeir, beir):
     with (beir / "qrels" / "test.tsv").open("a") as file:
         file.writelines(f"q1\tnone{n}\t1\n" for n in range(55))
