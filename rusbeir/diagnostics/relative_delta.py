@@ -151,9 +151,10 @@ def _conclude(
             f"it depends on the order of equal scores ({_words(lowest)} to {_words(highest)} over all orders)"
         )
     # Where no score depends on the order of equal ones, both intervals are the same.
-    average = "" if (low, high) == (published_low, published_high) else " on average over orders of equal scores"
+    other = (low, high) != (published_low, published_high)
     if low <= 0 <= high:
-        doubts.append(f"the 95 % interval{average} includes 0" + f" ({low:+.1f} to {high:+.1f})" * bool(average))
+        mean = f" of the mean over orders of equal scores includes 0 ({low:+.1f} to {high:+.1f})"
+        doubts.append(f"the 95 % interval{mean if other else ' includes 0'}")
     queries = describe_queries(n_queries, n_clusters)
     if n_clusters < MIN_QUERIES:
         doubts.append(
