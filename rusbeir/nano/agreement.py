@@ -85,13 +85,18 @@ class Agreement:
             )
         full, here = map(describe_queries, self.n_queries, self.n_clusters)
         dependent = self.n_clusters[0] < self.n_queries[0]
+        power = (
+            f"Two systems must differ by {100 * self.detectable_nano:.1f} points to be told apart "
+            f"({100 * self.detectable_full:.1f} on the whole): the median over pairs, with a power of 80 %."
+            if np.isfinite(self.detectable_nano)
+            else "No two systems can be told apart here: that needs two independent queries or more."
+        )
         return (
             f"{n} systems that did not choose it, {self.measure}: Kendall's tau with the whole is {self.kendall}.",
             f"Of {self.told_apart} pairs that the whole tells apart, {self.reversed} are in another order here.",
             gap,
             f"Scores are {abs(100 * self.level):.2f} points {'higher' if self.level > 0 else 'lower'} here.",
-            f"Two systems must differ by {100 * self.detectable_nano:.1f} points to be told apart "
-            f"({100 * self.detectable_full:.1f} on the whole): the median over pairs, with a power of 80 %.",
+            power,
             *([f"The whole has {full}; here there are {here}."] if dependent else []),
         )
 
@@ -140,7 +145,8 @@ def measure_agreement(
     units, units_here = Units.of(queries, clusters), Units.of(chosen, clusters)
     drawn_there, drawn_here = _resample(there, here, [place[query_id] for query_id in chosen], units, seed)
     of = draw_systems(len(systems), SAMPLES, seed)
-    taken = [np.take_along_axis(side[: len(of)], of, axis=1) for side in (drawn_there, drawn_here)]
+    n = min(len(of), len(drawn_there))
+    taken = [np.take_along_axis(side[:n], of[:n], axis=1) for side in (drawn_there, drawn_here)]
     first, second = np.array(list(combinations(range(len(systems)), 2))).T
     differences, differences_here = (
         units.merge(there[first] - there[second]),

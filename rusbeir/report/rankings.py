@@ -137,7 +137,12 @@ def compare_rankings(
 
 
 def _count_needed(scores: Floats, units: Units, seed: int) -> int | None:
-    """The queries that an order needs, as many to a cluster as here; None for over a million clusters."""
+    """The queries that an order needs, as many to a cluster as here; None for over a million clusters.
+
+    One cluster has no spread to tell from.
+    """
+    if units.n_clusters < 2:
+        return None
     n_clusters = count_queries_needed(units.merge(scores), seed=seed)
     return n_clusters and math.ceil(n_clusters * units.n_queries / units.n_clusters)
 

@@ -129,6 +129,19 @@ def test_an_agreement_that_is_known():
     assert measure_agreement("nDCG@10", only_lexical, {name: same[name] for name in only_lexical}).gap is None
 
 
+def test_a_small_version_that_some_resamples_lack():
+    """Of forty queries it has two, of one paragraph: a third of the resamples draw none of them."""
+    random = np.random.default_rng(0)
+    queries = [f"q{n}" for n in range(40)]
+    full = {name: dict(zip(queries, random.random(40), strict=True)) for name in ("bm25", "a", "b", "c")}
+    nano = {name: {query_id: of[query_id] for query_id in queries[:2]} for name, of in full.items()}
+    clusters = {query_id: place // 2 for place, query_id in enumerate(queries)}
+    found = measure_agreement("nDCG@10", full, nano, clusters=clusters)
+    assert (found.n_queries, found.n_clusters, found.detectable_nano) == ((40, 2), (20, 1), np.inf)
+    assert found.conclusion[-2].startswith("No two systems can be told apart here")
+    assert found.conclusion[-1] == "The whole has 40 queries, 20 independent; here there are 2 queries, 1 independent."
+
+
 def test_a_refused_folder_is_named_in_python(tmp_path):
     with pytest.raises(BadInput, match="queries=0"):
         make(tmp_path / "new", queries=0)

@@ -134,6 +134,14 @@ def test_other_queries_are_drawn_on_their_own(results):
     assert found.correlations["spearman"].value == pytest.approx(1)
 
 
+def test_questions_about_one_paragraph_tell_nothing_of_an_order(results):
+    scores = of(0.5, 0.4, 0.3, 0.2)
+    results(scores, dataset="made/ru", clusters=[0] * 40)
+    folder = results(scores, dataset="human/ru", clusters=[0] * 40)
+    found = compare_rankings([folder], "made/ru", "human/ru")
+    assert (found.n_clusters, found.queries_needed) == ((1, 1), (None, None))
+
+
 def test_too_few_systems_are_refused(results):
     results(of(0.5, 0.4, 0.3), dataset="made/ru")
     folder = results(of(0.5, 0.4, 0.3, 0.2), dataset="human/ru")
