@@ -89,7 +89,7 @@ class Agreement:
             f"Two systems must differ by {100 * self.detectable_nano:.1f} points to be told apart "
             f"({100 * self.detectable_full:.1f} on the whole): the median over pairs, with a power of 80 %."
             if np.isfinite(self.detectable_nano)
-            else "No two systems can be told apart here: that needs two independent queries or more."
+            else "No two systems can be told apart here: that needs six independent queries, and scores that differ."
         )
         return (
             f"{n} systems that did not choose it, {self.measure}: Kendall's tau with the whole is {self.kendall}.",
@@ -166,11 +166,18 @@ def measure_agreement(
         reversed=int((apart & ~kept).sum()),
         gap=_measure_gap(kinds, (means_there, means_here), (drawn_there, drawn_here)),
         level=float((means_here - means_there).mean()),
-        detectable_full=float(np.median(minimum_detectable_effect(differences))),
-        detectable_nano=float(np.median(minimum_detectable_effect(differences_here))),
+        detectable_full=_find_detectable(differences),
+        detectable_nano=_find_detectable(differences_here),
         n_queries=(units.n_queries, units_here.n_queries),
         n_clusters=(units.n_clusters, units_here.n_clusters),
     )
+
+
+def _find_detectable(differences: Floats) -> float:
+    """The median over pairs whose differences have a spread; infinite without one."""
+    detectable = minimum_detectable_effect(differences)
+    known = detectable[~np.isnan(detectable)]
+    return float(np.median(known)) if len(known) else float("inf")
 
 
 def _resample(there: Floats, here: Floats, places: Sequence[int], units: Units, seed: int) -> tuple[Floats, Floats]:
