@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, TypeVar
@@ -85,6 +86,15 @@ def slug(text: str, max_chars: int = 80) -> str:
     'bm25-k1-0.9-rerank-m'
     """
     return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.")[:max_chars]
+
+
+def write_command(*words: object) -> str:
+    """The command of rusbeir with these words, quoted where a shell needs it; messages print no other ones.
+
+    >>> write_command("audit", "check", "my port", "--back-translator", "NAME")
+    "rusbeir audit check 'my port' --back-translator NAME"
+    """
+    return shlex.join(["rusbeir", *map(str, words)])
 
 
 def digest(*parts: str, chars: int = 32) -> str:

@@ -20,6 +20,7 @@ from rusbeir.datasets.loading import ALL_SPLITS, load_splits
 from rusbeir.datasets.registry import find_entry
 from rusbeir.errors import BadInput, option, unknown
 from rusbeir.storage import atomic_file
+from rusbeir.text import write_command
 from rusbeir.translation.checks.checks import FAILURES, without_remarks
 from rusbeir.translation.port.fields import Material, Sample
 from rusbeir.translation.port.folder import write_source_path
@@ -107,8 +108,8 @@ def apply_cleaning(
     port = open_port(folder, source=source, progress=progress)
     path, out = port.folder / QA / PLAN, Path(out)
     if not path.exists():
-        raise BadInput(f"{folder} has no cleaning plan. Make one with `rusbeir audit clean {folder}`.")
-    again = f"Make a new plan with `rusbeir audit clean {folder}`."
+        raise BadInput(f"{folder} has no cleaning plan. Make one with `{write_command('audit', 'clean', folder)}`.")
+    again = f"Make a new plan with `{write_command('audit', 'clean', folder)}`."
     plan = read_json(path, _PLAN, again)
     if plan["fingerprint"] != port.dataset.fingerprint:
         raise BadInput(f"{path} was made before the port changed. Check the port again, and make a new plan.")
@@ -150,7 +151,9 @@ def apply_cleaning(
 
 
 def _read_segments(port: AlignedPort) -> Iterator[dict[str, Any]]:
-    return read_jsonl(port.folder / QA / SEGMENTS, _SEGMENT, f"Run `rusbeir audit check {port.folder}` again.")
+    return read_jsonl(
+        port.folder / QA / SEGMENTS, _SEGMENT, f"Run `{write_command('audit', 'check', port.folder)}` again."
+    )
 
 
 def _follow(dataset: Dataset, removed: set[str], queries: list[dict[str, Any]]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from rusbeir.datasets.audited import QA, REPORT, is_published
 from rusbeir.datasets.formats.records import read_json
 from rusbeir.errors import BadInput, require
 from rusbeir.storage import atomic_file
+from rusbeir.text import write_command
 from rusbeir.translation.backends import TranslatorOptions
 from rusbeir.translation.port.api import translate_texts
 from rusbeir.translation.port.runner import Tell
@@ -78,8 +79,9 @@ def check_port(
     if is_published(port.folder):
         raise BadInput(
             f"{folder} was written by `rusbeir publish`: its audit would put the texts of the source into what is "
-            f"uploaded. Check the port itself, or `rusbeir audit published {port.source.card.name} {folder} "
-            f"--out DIR`, which writes into another folder."
+            "uploaded. Check the port itself, or "
+            f"`{write_command('audit', 'published', port.source.card.name, folder, '--out', 'DIR')}`, "
+            "which writes into another folder."
         )
     other = open_reference(port, reference, progress) if reference is not None else None
     with ExitStack() as stack:
@@ -176,8 +178,10 @@ def read_report(port: AlignedPort) -> dict[str, Any]:
     """The report of the last check of this port. Raises BadInput where there is none, or the port has changed since."""
     path = port.folder / QA / REPORT
     if not path.exists():
-        raise BadInput(f"{port.folder} has not been checked yet. Run `rusbeir audit check {port.folder}` first.")
-    again = f"Run `rusbeir audit check {port.folder}` again."
+        raise BadInput(
+            f"{port.folder} has not been checked yet. Run `{write_command('audit', 'check', port.folder)}` first."
+        )
+    again = f"Run `{write_command('audit', 'check', port.folder)}` again."
     report: dict[str, Any] = read_json(path, {"fingerprint": str, "flags": dict}, again)
     if report["fingerprint"] != port.dataset.fingerprint:
         raise BadInput(f"{port.folder} has changed since it was checked. {again}")

@@ -16,7 +16,7 @@ from rusbeir.audit.report import TEXTS, read_report
 from rusbeir.datasets.audited import QA
 from rusbeir.datasets.formats.records import read_jsonl
 from rusbeir.errors import BadInput
-from rusbeir.text import digest
+from rusbeir.text import digest, write_command
 from rusbeir.types import Dataset
 
 PARTS = ((4, 10), (4, 5), (2, 5), (2, 2), (1, 1))
@@ -110,7 +110,7 @@ def _join_fields(record: Record) -> tuple[str, str]:
 
 
 def _read_texts(port: AlignedPort) -> Iterator[dict[str, Any]]:
-    again = f"Run `rusbeir audit check {port.folder}` again."
+    again = f"Run `{write_command('audit', 'check', port.folder)}` again."
     return (row for row in read_jsonl(port.folder / QA / TEXTS, _TEXT, again) if row["chars"])
 
 

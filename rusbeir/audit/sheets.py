@@ -28,6 +28,7 @@ from rusbeir.datasets.formats.records import read_json
 from rusbeir.errors import BadInput, option
 from rusbeir.languages import english_name
 from rusbeir.storage import atomic_file
+from rusbeir.text import write_command
 from rusbeir.types import Progress, silent
 
 FOLDER, KEY = "sheets", "key.json"
@@ -195,7 +196,7 @@ def read_people(paths: Sequence[str | Path], port: str | Path | None) -> People:
     if not n_answered:
         raise AllChanged(
             f"{port} has changed since its sheets were made: no text that people scored is the same. Move "
-            f"{QA}/{FOLDER} away, and run `rusbeir audit sheet {port}` again."
+            f"{QA}/{FOLDER} away, and run `{write_command('audit', 'sheet', port)}` again."
         )
     for (rater, first), (other, second) in combinations(raters.items(), 2):
         if not any(first[item].keys() & second[item].keys() for item in first.keys() & second.keys()):

@@ -11,6 +11,7 @@ import typer
 
 from rusbeir import __version__
 from rusbeir.cli import options, output
+from rusbeir.text import write_command
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a port.")]
 Source = Annotated[
@@ -132,7 +133,8 @@ def sheet(
     for path in paths:
         output.echo(str(path))
     output.note(
-        f"{len(paths)} files written. Give each rater one; when filled in: rusbeir audit agree SHEETS --port {folder}"
+        f"{len(paths)} files written. Give each rater one; when filled in: "
+        + write_command("audit", "agree", "SHEETS", "--port", folder)
     )
 
 

@@ -19,6 +19,7 @@ import typer
 
 from rusbeir.cli import options, output
 from rusbeir.cli.bench import find_better_parts
+from rusbeir.text import write_command
 from rusbeir.types import Dataset, Progress
 
 if TYPE_CHECKING:
@@ -187,7 +188,7 @@ def _print_next(out: Path, rows: list[dict[str, Any]]) -> None:
     typer.echo("Next:")
     if shutil.which("rusbeir") is None:
         typer.echo(f"  first      source {Path(sys.prefix) / 'bin' / 'activate'}")
-    typer.echo(f"  compare    rusbeir compare {out} --pairs # docs/compare.md")
+    typer.echo(f"  compare    {write_command('compare', out, '--pairs')} # docs/compare.md")
     typer.echo("  evaluate   rusbeir bench mini/ru --system 'bm25(profile=rusbeir-paper)' # docs/evaluate.md")
     typer.echo("  a language rusbeir analyze --lang ru 'Мамы мыли рамы' --explain # docs/add-a-language.md")
     typer.echo("  port       rusbeir port mini/en --to ru --translator google --out mini-ru --dry-run # docs/port.md")

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rusbeir.cli import options, output
+from rusbeir.text import write_command
 
 app = typer.Typer(
     invoke_without_command=True,
@@ -95,7 +96,7 @@ def new(
         return
     for path in written:
         typer.echo(path)
-    output.note(f"Next: edit them; then rusbeir languages check {code} --analyzers {folder}")
+    output.note(f"Next: edit them; then {write_command('languages', 'check', code, '--analyzers', folder)}")
 
 
 @app.command()

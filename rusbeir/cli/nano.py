@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rusbeir.cli import options, output
+from rusbeir.text import write_command
 
 
 def nano(
@@ -73,4 +74,4 @@ def nano(
         f"{report[what]['nano']:,} of {report[what]['full']:,} {what}"
         for what in ("queries", "documents", "judgements")
     )
-    output.note(f"{report['dataset']}: {counts}. Measure systems on it: rusbeir bench {to}")
+    output.note(f"{report['dataset']}: {counts}. Measure systems on it: {write_command('bench', to)}")

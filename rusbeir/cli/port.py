@@ -12,6 +12,7 @@ import typer
 
 from rusbeir import __version__
 from rusbeir.cli import options, output
+from rusbeir.text import write_command
 
 
 def port(
@@ -181,8 +182,8 @@ def _port(folders: dict[str, Path], *, as_json: bool, **order: Any) -> None:
                     f"{row['name']}: {retried['changed']:,} segments have a new translation (see "
                     f"{row['out']}/qa/retried.jsonl), {retried['same']:,} came back the same.{failed}"
                 )
-        output.note(f"Check it: rusbeir audit check {written[-1]['out']}")
-        output.note(f"Then measure it: rusbeir bench {written[-1]['out']}")
+        output.note(f"Check it: {write_command('audit', 'check', written[-1]['out'])}")
+        output.note(f"Then measure it: {write_command('bench', written[-1]['out'])}")
     for problem in problems:
         output.note(f"rusbeir: {problem}")
     if problems or any(row.get("retried", {}).get("failed") for row in reports):

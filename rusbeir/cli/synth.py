@@ -13,6 +13,7 @@ from rusbeir.cli import options, output
 from rusbeir.cli.port import print_estimates
 from rusbeir.cli.synth_qc import qc
 from rusbeir.cli.synth_queries import queries
+from rusbeir.text import write_command
 
 app = typer.Typer(no_args_is_help=True, help="Let a language model make datasets of others.")
 app.command()(queries)
@@ -108,5 +109,5 @@ def _print_report(report: dict[str, Any]) -> None:
     )
     flags = ", ".join(f"{n:,} {flag}" for flag, n in report["flags"].items())
     output.note(f"Flagged, see {report['out']}/qa/flagged.jsonl: {flags or 'none'}")
-    output.note(f"For people: rusbeir audit check {report['out']}; rusbeir audit sheet {report['out']}")
-    output.note(f"Measure the bias: rusbeir diagnose source-bias {report['out']} --system bm25")
+    output.note("For people: " + "; ".join(write_command("audit", verb, report["out"]) for verb in ("check", "sheet")))
+    output.note(f"Measure the bias: {write_command('diagnose', 'source-bias', report['out'], '--system', 'bm25')}")

@@ -10,6 +10,7 @@ import typer
 
 from rusbeir import __version__
 from rusbeir.cli import options, output
+from rusbeir.text import write_command
 
 
 def queries(
@@ -103,6 +104,6 @@ def _print_report(report: dict[str, Any]) -> None:
         f"{report['invalid_answers']:,} of {report['answers']:,} answers of no use. {report['generator']}"
     )
     output.note(f"Tokens: {report['tokens']['input']:,} sent, {report['tokens']['output']:,} received in this run.")
-    output.note(f"Measure with it: rusbeir bench {report['out']} --system bm25")
+    output.note(f"Measure with it: {write_command('bench', report['out'], '--system', 'bm25')}")
     if report["kind"] == "position":
-        output.note(f"Positions: rusbeir diagnose position {report['out']} --system bm25")
+        output.note(f"Positions: {write_command('diagnose', 'position', report['out'], '--system', 'bm25')}")

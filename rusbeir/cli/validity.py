@@ -9,6 +9,7 @@ import typer
 
 from rusbeir.cli import options, output
 from rusbeir.errors import BadInput, option
+from rusbeir.text import write_command
 
 N_CLAIMS = 5
 N_SEGMENTS = 10
@@ -143,6 +144,9 @@ def _attribute(
         output.note(f"All of them are in {report['file']}.")
     else:
         output.note(
-            f"Translate them again: rusbeir port {original} --to {report['language']} --out {port} --translator NAME "
-            f"--retry-segments {report['file']}"
+            "Translate them again: "
+            + write_command(
+                *("port", original, "--to", report["language"], "--out", port),
+                *("--translator", "NAME", "--retry-segments", report["file"]),
+            )
         )

@@ -9,6 +9,7 @@ from typing import Any
 from rusbeir.datasets.formats.beir import read_card
 from rusbeir.datasets.formats.records import read_json
 from rusbeir.datasets.loading import ALL_SPLITS, LoadedSplits, load_splits
+from rusbeir.text import write_command
 from rusbeir.types import Progress, silent
 
 QA, REPORT = "qa", "report.json"
@@ -45,7 +46,7 @@ def read_audit(folder: Path, *, language: str | None = None, progress: Progress 
     path = folder / QA / REPORT
     if not path.is_file():
         return None
-    again = f"Run `rusbeir audit check {folder}` again."
+    again = f"Run `{write_command('audit', 'check', folder)}` again."
     report: dict[str, Any] = read_json(path, _SHAPE, again)
     if report["fingerprint"] == load_audited(folder, language=language, progress=progress).dataset.fingerprint:
         return report

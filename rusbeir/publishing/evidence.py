@@ -15,6 +15,7 @@ from rusbeir.audit.sheets import FOLDER, AllChanged, list_filled
 from rusbeir.datasets.audited import QA, read_audit
 from rusbeir.datasets.formats.records import read_json
 from rusbeir.errors import BadInput
+from rusbeir.text import write_command
 from rusbeir.types import Card
 
 _VALIDITY = {
@@ -93,9 +94,9 @@ def collect_evidence(
     verdicts, n_changed = read_verdicts(folder)
     if n_changed:
         logger.warning(
-            "%s: the scores of texts that have changed since (%d) are left out. Run `rusbeir audit check %s` and "
+            "%s: the scores of texts that have changed since (%d) are left out. Run `%s` and "
             "`rusbeir audit judge` again; answers that it has are not paid for twice.",
-            folder / QA / VERDICTS, n_changed, folder,
+            folder / QA / VERDICTS, n_changed, write_command("audit", "check", folder),
         )  # fmt: skip
     return replace(
         found,
@@ -121,8 +122,9 @@ def _read_people(folder: Path) -> tuple[int, str]:
     if changed:
         logger.warning(
             "%s: the answers about texts that have changed since (%d) are left out. To have those scored, move the "
-            "folder away, and run `rusbeir audit check %s` and `rusbeir audit sheet %s` again.",
-            folder / QA / FOLDER, changed, folder, folder,
+            "folder away, and run `%s` and `%s` again.",
+            folder / QA / FOLDER, changed, write_command("audit", "check", folder),
+            write_command("audit", "sheet", folder),
         )  # fmt: skip
         parts.append(f"{changed:,} more, changed since, left out")
     if n_left:

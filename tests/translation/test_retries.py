@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.jobs import Journal
 from rusbeir.translation.port.api import port
+from rusbeir.translation.segments.glossary import Glossary
 from rusbeir.translation.translator import Capacity, Failure
-from tests.support.small_port import Fake, dataset_bytes, failing, records, translated, write_source
+from tests.support.small_port import Fake, add_split, dataset_bytes, failing, records, translated, write_source
 
 SENTENCES = Capacity(max_items=3, mask="bracket", levels=("sentence",))
 
@@ -159,3 +161,81 @@ def test_there_must_be_a_port(ported, tmp_path):
         port(tmp_path / "small", to="ru", translator=Fake(), out=tmp_path / "killed", retry_segments=path)
     with pytest.raises(BadInput, match="two steps"):
         port(tmp_path / "small", to="ru", translator=Fake(), out=ported, retry_segments=path, retry_failed=True)
+
+
+def write_bare_source(tmp_path: Path) -> Path:
+    """A source of three splits whose language no card names."""
+    source = add_split(write_source(tmp_path / "bare"))
+    (source / "card.json").unlink()
+    shutil.copy(source / "qrels" / "train.tsv", source / "qrels" / "dev.tsv")
+    return source
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {},
+        {"split": "test"},
+        {"all_queries": True},
+        {"fields": ("text", "query")},
+        {"sample": 2, "seed": 7},
+        {"glossary": Glossary({"Mountain": "Гора-гора", "kg": None})},
+        {"split": "test", "sample": 3, "fields": ("query",)},
+    ],
+    ids=lambda choices: "-".join(choices) or "language",
+)
+def test_a_retry_need_not_repeat_how_the_port_was_made(tmp_path, choices):
+    """Only the segments differ afterwards, although Wolf stays untranslated and no option but the file is given."""
+    source, out = write_bare_source(tmp_path), tmp_path / "out"
+
+    def leave(text: str, nth: int) -> str:
+        return text if "Wolf" in text else translated(text)
+
+    first = Fake(answer=leave, capacity=SENTENCES)
+    port(source, to="ru", translator=first, out=out, language="en", keep_untranslated=True, **choices)
+    before = dataset_bytes(out)
+    again = Fake(answer=louder, signature="other-1", capacity=SENTENCES)
+    report = port(source, to="ru", translator=again, out=out, retry_segments=write_segments(tmp_path, LAKE))
+    assert again.sent == ["mountain lake morning"]
+    assert report["retried"] == {"changed": 1, "same": 0, "failed": 0}
+    after = dataset_bytes(out)
+    different = {name for name in before if before[name] != after[name]}
+    assert before.keys() == after.keys()
+    assert different <= {"queries.jsonl", "card.json", "qa/summary.json", "qa/flagged.jsonl"}
+
+
+def test_what_a_retry_is_told_counts(tmp_path):
+    source, out = write_bare_source(tmp_path), tmp_path / "out"
+    port(source, to="ru", translator=Fake(), out=out, language="en", sample=2)
+    path = write_segments(tmp_path, LAKE)
+    with pytest.raises(BadInput, match=r"sample was '2 \(seed 0\)' and is now '3 \(seed 0\)'"):
+        port(source, to="ru", translator=Fake(signature="b"), out=out, retry_segments=path, sample=3)
+
+
+def test_all_retries_are_on_file(ported, tmp_path, monkeypatch):
+    for nth, row in enumerate((MELTS, LAKE)):
+        fake = Fake(answer=louder, signature=f"other-{nth}", capacity=SENTENCES)
+        port(tmp_path / "small", to="ru", translator=fake, out=ported, retry_segments=write_segments(tmp_path, row))
+    changes = [
+        {"source": "Ice melts.", "before": "Лёд тает.", "after": "ЛЁД ТАЕТ."},
+        {"source": "mountain lake morning", "before": "гора озеро утро", "after": "ГОРА ОЗЕРО УТРО"},
+    ]
+    assert records(ported / "qa" / "retried.jsonl") == changes
+    # A kill after the file was written, and before the journal was, leads to no second line.
+    path = write_segments(tmp_path, {"kind": "query", "id": "q1"})
+    quiet = Fake(answer=lambda text, nth: translated(text) + "!", signature="other-2", capacity=SENTENCES)
+    record = Journal.record
+    monkeypatch.setattr(Journal, "record", lambda journal, rows: _stop_at_changes(record, journal, rows))
+    with pytest.raises(KeyboardInterrupt):
+        port(tmp_path / "small", to="ru", translator=quiet, out=ported, retry_segments=path)
+    monkeypatch.undo()
+    port(tmp_path / "small", to="ru", translator=quiet, out=ported, retry_segments=path)
+    assert records(ported / "qa" / "retried.jsonl") == [
+        *changes, {"source": "ice melts", "before": "лёд тает", "after": "лёд тает!"},
+    ]  # fmt: skip
+
+
+def _stop_at_changes(record: Any, journal: Journal, rows: Any) -> None:
+    if any(row.worker == "retried" for row in rows):
+        raise KeyboardInterrupt
+    record(journal, rows)

@@ -36,7 +36,7 @@ from rusbeir.translation.port.folder import (
 )
 from rusbeir.translation.port.output import ported_card
 from rusbeir.translation.port.plan import Plan, TranslatorEntry, Translators, make_entries
-from rusbeir.translation.port.retries import Retry, finish_round
+from rusbeir.translation.port.retries import Order, Retry, finish_round
 from rusbeir.translation.port.runner import Tell, run_to_end, translate_pending
 from rusbeir.translation.segments.glossary import Glossary, read_glossary
 from rusbeir.translation.segments.segment import Piece
@@ -99,7 +99,8 @@ def port(
     those of the translators (memory=, model=, llm=, …); translator None means those of the port in out,
     which is resumed. retry_failed asks again for what has failed; with keep_untranslated, texts that came
     back unchanged may stay so in the dataset. retry_segments, a file of segments (docs/validity.md), asks the
-    translators for these alone in a finished port, whoever translated the rest; one that fails keeps its translation.
+    translators for these alone in a finished port, whoever translated the rest; one that fails keeps its translation,
+    and what is left out here, such as language, is as the port was made.
     on is where local models run: "ray" or "ray://HOST:PORT" (docs/scale.md); the journal stays with this process.
     tell is called with a line for a person before anything is sent. Raises Incomplete where texts are left without a
     translation, in which case no dataset is written; BackendError where the service or a budget stopped the work, all
@@ -114,13 +115,28 @@ def port(
         "author": author,
         "citation": citation,
     }
-    source = load_material(
-        dataset,
+    terms = read_glossary(glossary) if isinstance(glossary, str | Path) else glossary
+    order = Order(
         language=language,
         split=split,
-        also={path.stem for path in Path(out).glob("qrels/*.tsv")},
         all_queries=all_queries,
-        fields=fields,
+        fields=tuple(fields),
+        sample=sample,
+        seed=seed,
+        glossary=terms.terms if terms else None,
+        keep_untranslated=keep_untranslated,
+    )
+    if retry_segments is not None:
+        order = order.complete(Path(out))
+        terms = Glossary(order.glossary) if order.glossary else None
+    sample, seed = order.sample, order.seed
+    source = load_material(
+        dataset,
+        language=order.language,
+        split=order.split,
+        also={path.stem for path in Path(out).glob("qrels/*.tsv")},
+        all_queries=order.all_queries,
+        fields=order.fields,
         progress=progress,
     )
     card = replace(source.dataset.card, **{key: value for key, value in about.items() if value is not None})
@@ -131,7 +147,6 @@ def port(
     if translator is None:
         translator = ",".join(read_translator_names(Path(out)))
     given = make_entries(translator, material.language, to, options, budget_cost=budget_cost)
-    terms = read_glossary(glossary) if isinstance(glossary, str | Path) else glossary
     settings = {
         "fields": ",".join(source.fields),
         "sample": "all" if sample is None else f"{sample} (seed {seed})",
@@ -162,6 +177,7 @@ def port(
         opened = open_port_folder(Path(out), meta, asked, more=more, formerly=fingerprints.values(), tell=tell)
         journal, chain = stack.enter_context(opened)
         record_source(Path(out), journal, card.name, fingerprints)
+        order.record(journal)
         if isinstance(dataset, Path) or (isinstance(dataset, str) and not find_entry(dataset)):
             write_source_path(Path(out), Path(dataset))
         return PortJob(
@@ -179,7 +195,7 @@ def port(
         ).run(
             retry_failed=retry_failed,
             retry=retry,
-            keep_untranslated=keep_untranslated,
+            keep_untranslated=order.keep_untranslated,
             export=Path(export) if export else None,
         )
 

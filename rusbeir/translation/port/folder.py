@@ -186,6 +186,13 @@ def read_translator_names(out: Path) -> list[str]:
     return names
 
 
+def read_note(out: Path, name: str) -> str | None:
+    """What the journal of the port in out has under a name. Raises BadInput where there is no port."""
+    _refuse_foreign(out, more=True)
+    with Journal.open(find_work(out) / JOURNAL, {}) as journal:
+        return journal.get_meta(name)
+
+
 def _refuse_foreign(out: Path, *, more: bool) -> None:
     if out.exists() and not out.is_dir():
         raise BadInput(f"{out} is a file; {option('out')} names a folder.")
