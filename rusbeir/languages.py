@@ -39,23 +39,35 @@ def read_language_tag(text: str) -> str:
     return tag if _TAG.fullmatch(tag) else text
 
 
-def parse_target_language(tag: str, source: str) -> str:
-    """The tag. Raises UnknownName for a tag that BCP 47 does not have, BadInput for the source's own.
+def parse_language(text: str) -> str:
+    """The tag that is meant, as read_language_tag reads it; rus is ru, too.
 
-    >>> parse_target_language("pt-BR", "en")
-    'pt-BR'
+    Raises UnknownName, with what was probably meant, for a tag that BCP 47 does not have.
+
+    >>> [parse_language(text) for text in ("Russian", "rus", "pt_BR", "tlh")]
+    ['ru', 'ru', 'pt-BR', 'tlh']
     """
-    if not _TAG.fullmatch(tag):
-        tag = read_language_tag(tag)
-    primary = tag.partition("-")[0]
-    if not _TAG.fullmatch(tag) or (len(primary) == 2 and primary not in _iso639()):
-        names = {english_name(code).lower(): code for code in _iso639()}
-        near = difflib.get_close_matches(tag.lower(), names, n=1, cutoff=0.8)
-        hint = f" Did you mean {names[near[0]]!r}?" if near else ""
-        raise UnknownName(
-            f"No language {tag!r}.{hint} Languages are named by BCP 47, such as pt-BR or zh-Hans. Two-letter tags: "
-            f"{', '.join(sorted(_iso639()))}."
-        )
+    tag = read_language_tag(text)
+    primary, *rest = tag.split("-")
+    if _TAG.fullmatch(tag) and (len(primary) == 3 or primary in _iso639()):
+        shortest = next((code for code, longer in _iso639().items() if longer == primary), primary)
+        return "-".join([shortest, *rest])
+    names = {**_own_names(), **{name.lower(): code for code, name in _names().items()}}
+    near = difflib.get_close_matches(text.strip().lower(), names, n=1, cutoff=0.8)
+    hint = f" Did you mean {names[near[0]]!r}?" if near else ""
+    raise UnknownName(
+        f"No language {text!r}.{hint} Languages are named by BCP 47, such as pt-BR or zh-Hans. Two-letter tags: "
+        f"{', '.join(sorted(_iso639()))}."
+    )
+
+
+def parse_target_language(text: str, source: str) -> str:
+    """As parse_language. Raises BadInput for the source's own.
+
+    >>> parse_target_language("Portuguese", "en")
+    'pt'
+    """
+    tag = parse_language(text)
     if tag == source:
         raise BadInput(f"The dataset is already in {source!r}. Name another language with {option('to')}.")
     return tag
@@ -103,6 +115,12 @@ def english_name(tag: str) -> str:
 @cache
 def _names() -> Mapping[str, str]:
     with (data_folder("translation") / "prompts" / "languages.toml").open("rb") as file:
+        return tomllib.load(file)
+
+
+@cache
+def _own_names() -> Mapping[str, str]:
+    with (data_folder("translation") / "own-names.toml").open("rb") as file:
         return tomllib.load(file)
 
 

@@ -8,7 +8,7 @@ import rusbeir
 from rusbeir.analysis import read_language
 from rusbeir.datasets import load
 from rusbeir.errors import RusbeirError, UnknownName
-from rusbeir.languages import parse_target_language, read_language_tag
+from rusbeir.languages import _own_names, parse_language, parse_target_language, read_language_tag
 from rusbeir.retrieval import resolve
 
 SPELLINGS = ["ru", "RU", "Russian", "russian", "ru-RU", "ru_RU", " ru "]
@@ -31,7 +31,18 @@ def test_norwegian_has_three_tags(tag):
 
 
 @pytest.mark.parametrize(
-    ("spelling", "tag"), [("Kazakh", "kk"), ("PT-BR", "pt-BR"), ("German", "de"), ("zh_Hans", "zh-Hans")]
+    ("spelling", "tag"),
+    [
+        ("Kazakh", "kk"),
+        ("PT-BR", "pt-BR"),
+        ("German", "de"),
+        ("zh_Hans", "zh-Hans"),
+        ("rus", "ru"),  # BCP 47: the shortest code of a language is its tag
+        ("spa-MX", "es-MX"),
+        ("tlh", "tlh"),
+        ("qaa", "qaa"),  # ISO 639: for private use
+        ("mul", "mul"),
+    ],
 )
 def test_a_port_goes_into_any_spelling(spelling, tag):
     assert parse_target_language(spelling, "en") == tag
@@ -42,6 +53,32 @@ def test_what_is_not_a_language_stays_as_it_is(text):
     assert read_language_tag(text) == text
     with pytest.raises(UnknownName):
         read_language(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("русский", "ru"),
+        ("Español", "es"),
+        ("中文", "zh"),
+        ("spannish", "es"),
+        ("Brazilian Portuguse", "pt-br"),
+        ("xx", None),
+        ("Klingon", None),
+        ("x-mine", None),
+        ("??", None),
+    ],
+)
+def test_an_unknown_language_is_answered_with_what_was_meant(text, meant):
+    with pytest.raises(UnknownName) as raised:
+        parse_target_language(text, "en")
+    assert str(raised.value).startswith(f"No language {text!r}. " + (f"Did you mean {meant!r}?" if meant else "Lang"))
+
+
+def test_every_own_name_leads_to_a_tag():
+    for name, tag in _own_names().items():
+        assert name == name.lower()
+        assert parse_language(tag) == tag
 
 
 def test_another_language_than_the_registered_one_is_refused():

@@ -9,6 +9,8 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from rusbeir.text import write_command
+
 
 def complete_datasets(incomplete: str) -> list[str]:
     """Registered names with this beginning."""
@@ -53,12 +55,14 @@ Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON do
 
 
 def read_language_tag(text: str | None) -> str | None:
-    """The tag that a user means, as find_language reads it."""
+    """The tag that a user means, as find_language reads it. Raises UnknownName where neither it nor BCP 47 has one."""
     if not text:
         return text
-    from rusbeir.analysis import find_language
+    from rusbeir.analysis import find_language, language_files
+    from rusbeir.languages import parse_language
 
-    return find_language(text)
+    tag = find_language(text)
+    return tag if tag in language_files() else find_language(parse_language(text))
 
 
 Lang: TypeAlias = Annotated[
@@ -106,9 +110,23 @@ Analyzers: TypeAlias = Annotated[
         "--analyzers",
         metavar="DIR",
         callback=_name_analyzer_folders,
+        # Other options are read with the languages of these folders.
+        is_eager=True,
         help="Folder of language files (such as kk.toml), before those of RUSBEIR_ANALYZERS; repeatable.",
     ),
 ]
+
+
+def write_bench(folder: str | Path, analyzers: list[str] | None, language: str = "") -> str:
+    """The command that measures a dataset that a verb wrote, also one in a language without a language file."""
+    from rusbeir.analysis import find_language, language_files
+
+    words = [word for own in analyzers or () for word in ("--analyzers", own)]
+    if language and find_language(language) not in language_files():
+        words += ["--system", "bm25(profile=unicode)"]
+    return write_command("bench", folder, *words)
+
+
 DatasetName: TypeAlias = Annotated[
     str,
     typer.Argument(

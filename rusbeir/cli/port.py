@@ -43,7 +43,7 @@ def port(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the sample.")] = 0,
     glossary: Annotated[
-        Path | None, typer.Option("--glossary", help="A .tsv of terms and their translations; = keeps a term.")
+        Path | None, typer.Option("--glossary", help="A .tsv or .csv of terms and their translations; = keeps a term.")
     ] = None,
     memory: options.Memory = None,
     fuzzy: Annotated[
@@ -77,6 +77,7 @@ def port(
         Path | None, typer.Option("--export", help="Write the segment pairs to a .tmx, .tsv or .jsonl file.")
     ] = None,
     on: options.On = None,
+    analyzers: options.Analyzers = None,
     as_json: options.Json = False,
 ) -> None:
     """Translate datasets into another language, as datasets with the same ids and judgements.
@@ -130,6 +131,7 @@ def port(
         source_url=source_url,
         author=author,
         citation=citation,
+        analyzers=analyzers,
         budget_chars=budget_chars,
         budget_cost=budget_cost,
         retry_failed=retry_failed,
@@ -146,7 +148,7 @@ def slug(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-.") or "dataset"
 
 
-def _port(folders: dict[str, Path], *, as_json: bool, **order: Any) -> None:
+def _port(folders: dict[str, Path], *, as_json: bool, analyzers: list[str] | None, **order: Any) -> None:
     from rusbeir.errors import BadInput
     from rusbeir.translation.port.api import Incomplete
     from rusbeir.translation.port.api import port as port_one
@@ -183,7 +185,7 @@ def _port(folders: dict[str, Path], *, as_json: bool, **order: Any) -> None:
                     f"{row['out']}/qa/retried.jsonl), {retried['same']:,} came back the same.{failed}"
                 )
         output.note(f"Check it: {write_command('audit', 'check', written[-1]['out'])}")
-        output.note(f"Then measure it: {write_command('bench', written[-1]['out'])}")
+        output.note(f"Then measure it: {options.write_bench(written[-1]['out'], analyzers, written[-1]['to'])}")
     for problem in problems:
         output.note(f"rusbeir: {problem}")
     if problems or any(row.get("retried", {}).get("failed") for row in reports):

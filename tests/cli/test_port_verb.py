@@ -48,6 +48,51 @@ def test_port_and_bench(rusbeir, small):
     assert (row["dataset"], row["language"], row["n_docs"]) == ("small@ru", "ru", 4)
 
 
+@pytest.mark.parametrize("spelling", ["russian", "Russian", "rus", "RU"])
+def test_the_language_of_a_port_is_its_tag(rusbeir, small, spelling):
+    outcome = rusbeir("port", small, *MEMORY, "--to", spelling, "--json")
+    (report,) = json.loads(outcome.out)["ports"]
+    assert (report["to"], report["name"]) == ("ru", "small@ru")
+    assert json.loads(Path("out/card.json").read_text())["language"] == "ru"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--to", "español", "--translator", "apertium"], "No language 'español'. Did you mean 'es'?"),
+        (["--to", "xx"], "No language 'xx'. Languages are named by BCP 47"),
+        (["--lang", "englisch"], "No language 'englisch'. Did you mean 'en'?"),
+    ],
+)
+def test_a_language_that_does_not_exist(rusbeir, small, arguments, message):
+    outcome = rusbeir("port", small, *MEMORY, *arguments)
+    assert outcome.code == 2
+    assert one_line(outcome.err, [message])
+    assert "apt-get" not in outcome.err
+
+
+def test_apertium_is_asked_for_the_language_of_that_name(rusbeir, small, apertium):
+    outcome = rusbeir("port", small, "--to", "spanish", "--translator", "apertium", "--out", "out", "--json")
+    assert json.loads(outcome.out)["ports"][0]["to"] == "es"
+
+
+def test_use_of_a_glossary_is_said_before_anything_is_sent(rusbeir, small):
+    """Ice is in two documents and a query, wolf in a document; yeti is nowhere."""
+    Path("terms.csv").write_text("ice,лёд\nWolf,=\nyeti,йети\n", encoding="utf-8")
+    outcome = rusbeir("port", small, *MEMORY, "--glossary", "terms.csv")
+    assert outcome.code == 0
+    said = outcome.err.index("Glossary: 3 terms, in 3 texts.")
+    assert said < outcome.err.index("1 of its 3 terms in no text: 'yeti'.") < outcome.err.index("Check it:")
+    (report,) = json.loads(rusbeir("port", small, *MEMORY, "--glossary", "terms.csv", "--json").out)["ports"]
+    assert report["glossary"] == {"terms": 3, "texts": 3, "unused": ["yeti"]}
+    outcome = rusbeir("port", small, *MEMORY, "--glossary", "terms.csv", "--dry-run")
+    assert "in no text: 'yeti'" in outcome.err
+    Path("terms.tsv").write_text("ice,лёд\n", encoding="utf-8")
+    outcome = rusbeir("port", small, *MEMORY, "--glossary", "terms.tsv")
+    assert outcome.code == 2
+    assert one_line(outcome.err, ["terms.tsv:1: 'ice,лёд' is one column", "are read from a .csv"])
+
+
 @pytest.mark.parametrize("source", [[], ["--source", "small"]], ids=["recorded", "given"])
 def test_a_source_without_a_card_goes_through_the_audit(rusbeir, small, tmp_path, source):
     (small / "card.json").unlink()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rusbeir.errors import BadInput
-from rusbeir.translation.segments.glossary import Glossary, read_glossary
+from rusbeir.translation.segments.glossary import Glossary, GlossaryUse, read_glossary
 
 
 def found(glossary: Glossary, text: str) -> list[tuple[str, str | None]]:
@@ -35,6 +35,9 @@ def test_a_file(tmp_path: Path):
         (b"a\tb\nc\td\na\tx\n", ":3: the term 'a' is translated 'x' here and 'b' in line 1"),
         (b"a\tb\na\t=\n", ":2: the term 'a' is translated not at all here and 'b' in line 1"),
         (b"a\tb\n\xff\tc\n", ":2: the line is not UTF-8"),
+        (b"a\tb\nAlzheimer,=\n", ":2: 'Alzheimer,=' is one column; a line is: term, tab, translation (columns with"),
+        (b"breast cancer    \xd0\xa0\xd0\x90\xd0\x9a\n", ":1: 'breast cancer РАК' is one column"),
+        (b"a;b\n", ":1: 'a;b' is one column"),
     ],
 )
 def test_what_is_refused(content: bytes, message: str, tmp_path: Path):
@@ -44,6 +47,49 @@ def test_what_is_refused(content: bytes, message: str, tmp_path: Path):
         read_glossary(path)
     assert str(caught.value).startswith(f"{path}{message}")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "terms"),
+    [
+        ("Alzheimer,=\nbreast cancer,РАК\n", {"Alzheimer": None, "breast cancer": "РАК"}),
+        ('"Ca, ionised","Ca, ион"\r\nBEIR\n', {"Ca, ionised": "Ca, ион", "BEIR": None}),
+        ("# comment, here\n\nMTEB,\n", {"MTEB": None}),
+        ("term, one\tперевод\n", {"term, one": "перевод"}),  # tabs in a file of that name are no less clear
+    ],
+)
+def test_columns_with_commas(content: str, terms: dict[str, str | None], tmp_path: Path):
+    (tmp_path / "g.csv").write_text(content, encoding="utf-8")
+    assert read_glossary(tmp_path / "g.csv").terms == terms
+    (tmp_path / "g.csv.gz").write_bytes(gzip.compress(content.encode()))
+    assert read_glossary(tmp_path / "g.csv.gz").terms == terms
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("a,b,c\n", ":1: 3 columns; a line is: term, comma, translation"), ("a,b\n,c\n", ":2: the term is empty"),
+     ("a;b\n", ":1: 'a;b' is one column; a line is: term, comma, translation. If all of it is a term to keep"),
+     ("a" * 200_000 + ",b\n", ":1: field larger than field limit (131072)")],
+)  # fmt: skip
+def test_what_is_refused_of_commas(content: str, message: str, tmp_path: Path):
+    (tmp_path / "g.csv").write_text(content)
+    with pytest.raises(BadInput) as caught:
+        read_glossary(tmp_path / "g.csv")
+    assert str(caught.value).startswith(f"{tmp_path / 'g.csv'}{message}")
+
+
+def test_a_term_that_is_kept_may_have_a_comma(tmp_path: Path):
+    (tmp_path / "g.tsv").write_text("Washington, D.C.\t=\nNew York\n")
+    assert read_glossary(tmp_path / "g.tsv").terms == {"Washington, D.C.": None, "New York": None}
+
+
+def test_use_is_counted_by_texts(caplog):
+    glossary = Glossary({"ice": "лёд", "Snow": None, "snow": "снег", "bear cub": None, "yeti": "йети"})
+    texts = ["Ice and ice melt", "Snow falls, snow melts", "nothing", "ICE snow", "a bear  cub"]
+    use = GlossaryUse.count(glossary, texts)
+    assert use == GlossaryUse(terms=5, texts=4, unused=("yeti",))
+    use.warn()
+    assert "1 of its 5 terms in no text: 'yeti'." in caplog.text
 
 
 def test_no_file(tmp_path: Path):

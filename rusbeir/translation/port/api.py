@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import count, repeat
 from pathlib import Path
@@ -17,6 +17,7 @@ from rusbeir.datasets.registry import find_entry
 from rusbeir.datasets.writing import name_qrels_file
 from rusbeir.errors import BackendError, BadInput, option
 from rusbeir.jobs import Budget, Journal
+from rusbeir.languages import parse_target_language
 from rusbeir.storage import atomic_file
 from rusbeir.text import digest
 from rusbeir.translation.backends import TranslatorOptions
@@ -38,7 +39,7 @@ from rusbeir.translation.port.output import ported_card
 from rusbeir.translation.port.plan import Plan, TranslatorEntry, Translators, make_entries
 from rusbeir.translation.port.retries import Order, Retry, finish_round
 from rusbeir.translation.port.runner import Tell, run_to_end, translate_pending
-from rusbeir.translation.segments.glossary import Glossary, read_glossary
+from rusbeir.translation.segments.glossary import Glossary, GlossaryUse, read_glossary
 from rusbeir.translation.segments.segment import Piece
 from rusbeir.translation.tm.pairs import write_pairs
 from rusbeir.types import Card, Dataset, Progress, silent
@@ -146,6 +147,7 @@ def port(
     material = source if sample is None else replace(source, dataset=sample_documents(source.dataset, sample, seed))
     if translator is None:
         translator = ",".join(read_translator_names(Path(out)))
+    to = parse_target_language(to, material.language)
     given = make_entries(translator, material.language, to, options, budget_cost=budget_cost)
     settings = {
         "fields": ",".join(source.fields),
@@ -221,6 +223,7 @@ def translate_texts(
     what port raises for the translators and where the service or a budget stops the work; a single text without a
     translation raises nothing.
     """
+    target = parse_target_language(target, source)
     given = make_entries(translator, source, target, options, budget_cost=budget_cost)
     with (
         _place(on, given, translator, source, target, options) as placed,
@@ -277,6 +280,7 @@ class PortJob:
         if retry_failed:
             self.plan.reset_missing(self.journal)
         self._cut()
+        use = self._count_terms() if retry is None else None
         counts = run_to_end(
             translate_pending(
                 self.plan,
@@ -302,6 +306,7 @@ class PortJob:
             "translators": [entry.signature for entry in self.plan.entries],
             **{name: found[name] for name in ("segments", "translated", "kept", "missing", "flagged")},
             "passes": found["passes"],
+            **({} if use is None else {"glossary": asdict(use)}),
             **({} if retried is None else {"retried": retried}),
             **counts,
             "spent": {"chars": self.budget.spent_chars, "cost": self.budget.spent_cost},
@@ -316,6 +321,15 @@ class PortJob:
         if rounds:
             finish_round(self.journal, rounds[-1])
         return report
+
+    def _count_terms(self) -> GlossaryUse | None:
+        """How far the texts have the terms of the glossary, told before anything is sent; None without a glossary."""
+        if self.plan.glossary is None:
+            return None
+        use = GlossaryUse.count(self.plan.glossary, self.material.all_texts())
+        self.tell(f"Glossary: {use.terms:,} terms, in {use.texts:,} texts.")
+        use.warn()
+        return use
 
     def _retry(self, retry: Retry) -> dict[str, int]:
         return retry.run(

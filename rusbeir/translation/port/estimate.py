@@ -8,7 +8,7 @@ import time
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Unpack
 
@@ -16,12 +16,13 @@ import numpy as np
 
 from rusbeir.datasets.corpus import hash_id
 from rusbeir.jobs import describe_time, estimate_seconds
+from rusbeir.languages import parse_target_language
 from rusbeir.translation.backends import TranslatorOptions
 from rusbeir.translation.port.api import PROGRESS_EVERY
 from rusbeir.translation.port.fields import FIELDS, Material, load_material, sample_documents
 from rusbeir.translation.port.plan import Plan, TranslatorEntry, Translators, make_entries
 from rusbeir.translation.port.runner import run_to_end
-from rusbeir.translation.segments.glossary import Glossary, read_glossary
+from rusbeir.translation.segments.glossary import Glossary, GlossaryUse, read_glossary
 from rusbeir.translation.translator import ChecksPair, Closes, PaidByToken
 from rusbeir.types import Dataset, Progress, silent
 
@@ -156,8 +157,11 @@ def estimate_port(
     )
     if sample is not None:
         material = replace(material, dataset=sample_documents(material.dataset, sample, seed))
+    to = parse_target_language(to, material.language)
     given = make_entries(translator, material.language, to, options, checked=False)
     terms = read_glossary(glossary) if glossary else None
+    if terms:
+        GlossaryUse.count(terms, material.all_texts()).warn()
     return estimates(material, given, to, terms, progress=progress)
 
 
@@ -166,7 +170,7 @@ def _measured(material: Material, plan: Plan, progress: Progress) -> tuple[Volum
     hashes, lengths = array("Q"), array("L")
     first: list[str] = []
     texts = 0
-    for texts, text in enumerate(chain(material.document_texts(), material.query_texts()), 1):
+    for texts, text in enumerate(material.all_texts(), 1):
         if texts % PROGRESS_EVERY == 0:
             progress("count segments", texts, None)
         for piece, sent in plan.steps[0].cut([text])[0]:

@@ -58,6 +58,11 @@ class Material:
         """The texts to translate of the queries."""
         return [text for text in self.dataset.queries.values() if text] if "query" in self.fields else []
 
+    def all_texts(self) -> Iterator[str]:
+        """The texts to translate, those of documents first."""
+        yield from self.document_texts()
+        yield from self.query_texts()
+
     def with_texts(self, doc: Doc, translations: Iterator[str]) -> Doc:
         """The document with the next translations in the places of its texts, as texts_of gives them."""
         title = next(translations) if doc.title and "title" in self.fields else doc.title

@@ -16,7 +16,6 @@ import orjson
 
 from rusbeir.errors import BadInput, option
 from rusbeir.jobs import Journal, Task, TaskQueue, ask_for_prices, refuse_unpriced, task_key
-from rusbeir.languages import parse_target_language
 from rusbeir.processes import in_order
 from rusbeir.text import batched
 from rusbeir.translation.backends.python import PREFIX
@@ -309,7 +308,6 @@ def make_entries(
 
     Raises BadInput for a budget of money where the price of one is not known.
     """
-    parse_target_language(target, source)
     if isinstance(translator, str):
         names = [name.strip() for name in translator.split(",")]
         made = make(translator, source=source, target=target, **options)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import logging
 import pickle
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,10 +17,17 @@ from typing import Any
 from rusbeir.datasets.formats.files import open_file
 from rusbeir.datasets.formats.records import Place, not_utf8
 from rusbeir.errors import BadInput
+from rusbeir.text import shorten
+
+logger = logging.getLogger(__name__)
 
 KEEP = "="
+N_NAMED = 5
+"""Terms that a warning names; it counts the others."""
 
 _WORD = re.compile(r"\w+")
+# What separates columns in files that are not what they are called.
+_COLUMNS = re.compile(r"\S\s*(?:[,;]|\s\s)\s*\S")
 # Scripts that put no space between words: there a term may begin and end anywhere.
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
 
@@ -58,6 +69,10 @@ class Glossary:
         for found in anywhere.finditer(text) if anywhere else ():
             yield found.start(), found.end(), self._target(found[0])
 
+    def terms_in(self, text: str) -> set[str]:
+        """The terms that find finds in a text, as the glossary spells them."""
+        return {self._term(text[start:end]) for start, end, _ in self.find(text)}
+
     @cached_property
     def _index(self) -> tuple[dict[str, re.Pattern[str]], re.Pattern[str] | None]:
         """The terms by their first word, and those without one or in a script without spaces."""
@@ -78,26 +93,65 @@ class Glossary:
     def _lower(self) -> dict[str, str]:
         return {term.lower(): term for term in self.terms if not _has_capitals(term)}
 
+    def _term(self, found: str) -> str:
+        """The term that was found in this spelling."""
+        spaced = " ".join(found.split())
+        return spaced if spaced in self.terms else self._lower.get(spaced.lower(), spaced)
+
     def _target(self, found: str) -> str | None:
         """The translation of a term as found in the text, with a capital where the text has one."""
-        spaced = " ".join(found.split())
-        term = spaced if spaced in self.terms else self._lower.get(spaced.lower(), spaced)
+        term = self._term(found)
         target = self.terms.get(term)
-        if target and spaced[0].isupper() and not _has_capitals(term):
+        if target and found[0].isupper() and not _has_capitals(term):
             return target[0].upper() + target[1:]
         return target
 
 
-def read_glossary(path: str | Path) -> Glossary:
-    """The glossary of a .tsv (or .tsv.gz): term, tab, translation; "=" or nothing keeps the term; # starts a comment.
+@dataclass(frozen=True, kw_only=True)
+class GlossaryUse:
+    """How far the texts of a port have the terms of its glossary."""
 
-    Raises BadInput, with file and line, for an empty term, a third column, and a term with two translations.
+    terms: int
+    texts: int
+    """Texts with at least one of them."""
+    unused: tuple[str, ...]
+    """Terms that no text has, in the glossary's order."""
+
+    @classmethod
+    def count(cls, glossary: Glossary, texts: Iterable[str]) -> GlossaryUse:
+        """Look for the terms in the texts."""
+        counts: Counter[str] = Counter()
+        n_texts = 0
+        for text in texts:
+            terms = glossary.terms_in(text)
+            n_texts += bool(terms)
+            counts.update(terms)
+        unused = tuple(term for term in glossary.terms if not counts[term])
+        return cls(terms=len(glossary.terms), texts=n_texts, unused=unused)
+
+    def warn(self) -> None:
+        """Name the terms that no text has: a glossary in another form than is read has only such."""
+        if self.unused:
+            named = ", ".join(repr(shorten(term, 60)) for term in self.unused[:N_NAMED])
+            more = f" and {len(self.unused) - N_NAMED:,} more" if len(self.unused) > N_NAMED else ""
+            logger.warning(
+                "The glossary has %d of its %d terms in no text: %s%s. A term is found as whole words; with a capital, "
+                "in this spelling alone.", len(self.unused), self.terms, named, more,
+            )  # fmt: skip
+
+
+def read_glossary(path: str | Path) -> Glossary:
+    """The glossary of a .tsv: term, tab, translation; "=" or nothing keeps the term; # starts a comment.
+
+    Of a .csv the same two columns, with commas; both also as .gz. Raises BadInput, with file and line, for an empty
+    term, a third column, a term with two translations, and a line without a tab that seems to have two columns.
 
     >>> read_glossary("terms.tsv").terms  # doctest: +SKIP
     {'neural network': 'нейронная сеть', 'SciFact': None}
     """
     terms: dict[str, str | None] = {}
     lines: dict[str, int] = {}
+    commas = Path(path).name.lower().removesuffix(".gz").endswith(".csv")
     with open_file(Path(path)) as file:
         for number, line in enumerate(file, 1):
             if line.isspace() or line.startswith(b"#"):
@@ -105,7 +159,7 @@ def read_glossary(path: str | Path) -> Glossary:
             place = Place(str(path), number)
             if problem := not_utf8(place, line):
                 raise BadInput(f"{place}: {problem[2]}.")
-            term, target = _row(place, line.decode())
+            term, target = _row(place, line.decode(), commas=commas)
             if term in terms and terms[term] != target:
                 raise BadInput(
                     f"{place}: the term {term!r} is translated {_shown(target)} here and {_shown(terms[term])} "
@@ -121,12 +175,23 @@ def _unpickle(terms: bytes) -> Glossary:
     return Glossary(pickle.loads(terms))
 
 
-def _row(place: Place, line: str) -> tuple[str, str | None]:
-    term, *targets = (" ".join(column.split()) for column in line.split("\t"))
+def _row(place: Place, line: str, *, commas: bool) -> tuple[str, str | None]:
+    try:
+        columns = next(csv.reader([line]), [""]) if commas and "\t" not in line else line.split("\t")
+    except csv.Error as error:
+        raise BadInput(f"{place}: {error}.") from error
+    term, *targets = (" ".join(column.split()) for column in columns)
+    form = "a line is: term, comma, translation" if commas else "a line is: term, tab, translation"
     if not term:
-        raise BadInput(f"{place}: the term is empty; a line is: term, tab, translation.")
+        raise BadInput(f"{place}: the term is empty; {form}.")
     if len(targets) > 1:
-        raise BadInput(f"{place}: {1 + len(targets)} columns; a line is: term, tab, translation.")
+        raise BadInput(f"{place}: {1 + len(targets)} columns; {form}.")
+    if not targets and _COLUMNS.search(columns[0]):
+        raise BadInput(
+            f"{place}: {shorten(repr(columns[0].strip()), 60)} is one column; {form}"
+            f"{'' if commas else ' (columns with commas are read from a .csv)'}. If all of it is a term to keep, write "
+            f"{KEEP!r} as its translation."
+        )
     target = targets[0] if targets else ""
     return term, target if target not in ("", KEEP) else None
 
