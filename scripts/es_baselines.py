@@ -6,7 +6,13 @@ python scripts/es_baselines.py xquad/ru xquad/ru/sentences
 
 import sys
 
-from rusbeir.cli.main import main
+try:
+    from rusbeir.cli.main import main
+except ModuleNotFoundError as error:
+    sys.exit(
+        f"rusbeir: {sys.executable} has no package {error.name}. Run `make install` once in the folder above scripts/, "
+        "and then this with .venv/bin/python."
+    )
 
 PAPER = ["bench", "--engine", "elasticsearch", "--system", "bm25(profile=rusbeir-paper)"]
 

@@ -5,7 +5,13 @@ python scripts/translate_beir.py xquad/en --to ru --translator memory --memory p
 
 import sys
 
-from rusbeir.cli.main import main
+try:
+    from rusbeir.cli.main import main
+except ModuleNotFoundError as error:
+    sys.exit(
+        f"rusbeir: {sys.executable} has no package {error.name}. Run `make install` once in the folder above scripts/, "
+        "and then this with .venv/bin/python."
+    )
 
 if __name__ == "__main__":
     sys.argv.insert(1, "port")

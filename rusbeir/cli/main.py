@@ -43,6 +43,20 @@ from rusbeir.text import make_line
 
 logger = logging.getLogger("rusbeir")
 
+SYNONYMS = {
+    "convert": "port",
+    "leaderboard": "report",
+    "list": "datasets",
+    "measure": "bench",
+    "rate": "audit sheet",
+    "run": "bench",
+    "sample": "audit sheet",
+    "score": "eval",
+    "translate": "port",
+    "upload": "publish",
+}
+"""What people call a verb -> the verb."""
+
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
 _GRACE_SECONDS = 1.5
@@ -139,6 +153,8 @@ def main() -> None:
             example = re.search(r"Example: (.+)", verb.command.help or "")
             message += f" Example: {example[1]}" if example else ""
             message += f" (more: {verb.command_path} --help)"
+        elif (command := re.fullmatch(r"No such command '(\w+)'\.", message)) and command[1] in SYNONYMS:
+            message += f" Did you mean 'rusbeir {SYNONYMS[command[1]]}'?"
         elif verb and verb.parent and any(option in message.split() for option in ("--quiet", "--verbose")):
             message += " Write it before the verb, as in: rusbeir --quiet bench mini/ru"
         note(f"rusbeir: {make_line(message)}")

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from rusbeir.cli import options, output
-from rusbeir.text import write_command
 
 
 def nano(
@@ -27,7 +26,8 @@ def nano(
         list[str] | None,
         typer.Option(
             "--held-out",
-            help="A system that measures the agreement and does not choose; repeatable. Default: six BM25.",
+            help="A system that measures the agreement and does not choose; repeatable. At least 4 must find other "
+            "documents than the systems that choose. Default: six BM25.",
             autocompletion=options.complete_systems,
         ),
     ] = None,
@@ -74,4 +74,4 @@ def nano(
         f"{report[what]['nano']:,} of {report[what]['full']:,} {what}"
         for what in ("queries", "documents", "judgements")
     )
-    output.note(f"{report['dataset']}: {counts}. Measure systems on it: {write_command('bench', to)}")
+    output.note(f"{report['dataset']}: {counts}. Measure systems on it: {options.write_bench(to, analyzers)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -50,7 +51,7 @@ def tune(
     if as_json:
         output.print_json(asdict(tuned))
         return
-    output.echo(tuned.system)
+    output.echo(shlex.join(["--system", tuned.system]))
     output.note(
         f"{describe_queries(tuned.n_queries, tuned.n_clusters)}: {tuned.measure} on held-out ones "
         f"{100 * tuned.held_out:.2f}, with equal weights {100 * tuned.equal:.2f}; "

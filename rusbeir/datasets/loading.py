@@ -336,8 +336,8 @@ def _open_path(
         language = read_language_tag(language)
     if not language:
         raise BadInput(
-            f"{path} has no card.json that names its language. Name it with {option('language')}, as in "
-            f"{option('language', 'ru')}."
+            f"{path} has no card.json that names its language. Name it with {option('language', 'TAG')}, such as en "
+            "or ru."
         )
     options = {"view": view} if view else {}
     own = known.get("split")

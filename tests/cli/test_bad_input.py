@@ -38,6 +38,8 @@ ARGUMENTS = [
     (["bench", "{beir}", "-k", "9" * 30], 2, ["-k"]),
     (["search", "{beir}", "дом", "-k", "0"], 2, ["greater than or equal to 1"]),
     (["bench"], 2, ["Missing argument 'DATASET"]),
+    (["audit", "sample", "mini-ru"], 2, ["No such command 'sample'. Did you mean 'rusbeir audit sheet'?"]),
+    (["translate", "mini/en"], 2, ["No such command 'translate'. Did you mean 'rusbeir port'?"]),
     (["bensh"], 2, ["No such command 'bensh'", "Did you mean 'bench'"]),
     (["bench", "{beir}", "--sistem", "bm25"], 2, ["--sistem", "--system"]),
     (["bench", "no/such/folder"], 2, ["no/such/folder"]),
