@@ -19,9 +19,9 @@ PORT = ["--lang", "en", "--translator", "memory", "--memory", "my memory.tsv"]
 
 
 def list_printed(text: str) -> list[list[str]]:
-    """The commands in what a verb printed, as a shell reads them; those with a gap to fill in are left out."""
+    """The commands in what a verb printed, as a shell reads them; not names of verbs, nor gaps to fill in."""
     commands = [shlex.split(quoted or bare)[1:] for quoted, bare in PRINTED.findall(text)]
-    return [words for words in commands if not any(word in ("SHEETS", "DIR", "…") for word in words)]
+    return [words for words in commands if len(words) > 1 and not any(word in ("SHEETS", "DIR", "…") for word in words)]
 
 
 @pytest.fixture
