@@ -54,7 +54,7 @@ class Forecast:
 class _NothingSent(CharBudget):
     """Ends the work before the first text is sent."""
 
-    def spend(self, chars: int) -> None:
+    def reserve(self, chars: int, cost: float = 0.0) -> None:
         raise BudgetReached("A forecast sends nothing.")
 
 

@@ -190,7 +190,7 @@ def reset_peak_rss() -> int | None:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
         return None
-    return peak_rss()
+    return peak_rss() or None
 
 
 def peak_rss() -> int:
