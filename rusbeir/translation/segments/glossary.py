@@ -177,7 +177,7 @@ def _unpickle(terms: bytes) -> Glossary:
 
 def _row(place: Place, line: str, *, commas: bool) -> tuple[str, str | None]:
     try:
-        columns = next(csv.reader([line]), [""]) if commas and "\t" not in line else line.split("\t")
+        columns = next(csv.reader([line], strict=True), [""]) if commas and "\t" not in line else line.split("\t")
     except csv.Error as error:
         raise BadInput(f"{place}: {error}.") from error
     term, *targets = (" ".join(column.split()) for column in columns)
