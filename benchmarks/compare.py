@@ -7,11 +7,18 @@ system), results a folder that `rusbeir bench` filled with at least three system
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from rusbeir.evaluation.significance import Floats, bootstrap_intervals, rank_intervals, sign_flip_tests
+from rusbeir.evaluation.significance import (
+    Floats,
+    bootstrap_intervals,
+    cluster_scores,
+    rank_intervals,
+    sign_flip_tests,
+)
 from rusbeir.report.results import read_results
 
 NULL_SPLITS = 10_000
@@ -23,12 +30,14 @@ PAIRS = [(i, j) for i in range(SYSTEMS) for j in range(i)]
 def measure(golden: Path, results: Path) -> list[tuple[str, str, float]]:
     """Every figure, x1; see the module."""
     matrices = [np.loadtxt(path, delimiter=",", skiprows=1).T for path in sorted(golden.glob("*.csv"))]
-    scores = _scores(results)
+    scores, clusters = _scores(results)
+    coverages = interval_coverages(scores, clusters)
     return [
         ("10,000 null splits of TREC runs", "type I error at 0.05", type_one_error(matrices)),
         ("20 exchangeable systems", "family-wise error at 0.05", family_wise_error(matrices)),
         ("20 TREC systems, 100 draws", "rejections of MaxT / of Holm", power_ratio(matrices)),
-        ("xquad/ru, differences", "coverage of the 95 % interval", interval_coverage(scores)),
+        ("xquad/ru, means and differences", "least coverage of the 95 % intervals", min(coverages)),
+        ("xquad/ru, means and differences", "greatest coverage of the 95 % intervals", max(coverages)),
         ("xquad/ru, systems", "coverage of all rank intervals", rank_coverage(scores)),
         ("1,190 queries x 20 systems, 10,000 flips", "seconds", seconds()),
     ]
@@ -73,16 +82,22 @@ def power_ratio(matrices: list[Floats]) -> float:
     return maxt / holm
 
 
-def interval_coverage(scores: Floats) -> float:
-    """How often the interval of a mean difference holds the truth, the queries of XQuAD being the whole population."""
+def interval_coverages(scores: Floats, clusters: Sequence[int]) -> list[float]:
+    """How often the interval holds the truth, the paragraphs of XQuAD being the population from which they are drawn.
+
+    Of the mean of each system, and of the differences of the first system and each other.
+    """
     random = np.random.default_rng(3)
-    differences = scores[0] - scores[1]
-    drawn = differences[random.integers(0, len(differences), size=(DRAWS, len(differences)))]
-    inside = 0
-    for draw, sample in enumerate(drawn):
-        low, high = bootstrap_intervals(sample[None], samples=2_000, seed=draw)[0]
-        inside += bool(low <= differences.mean() <= high)
-    return inside / DRAWS
+    values = np.concatenate([scores, scores[0] - scores[1:]])
+    members = [np.flatnonzero(np.equal(clusters, cluster)) for cluster in np.unique(clusters)]
+    inside = np.zeros(len(values))
+    for draw in range(DRAWS):
+        drawn = [members[index] for index in random.integers(0, len(members), size=len(members))]
+        copies = np.repeat(np.arange(len(drawn)), [len(queries) for queries in drawn])
+        sample = cluster_scores(values[:, np.concatenate(drawn)], copies.tolist())
+        low, high = bootstrap_intervals(sample, samples=2_000, seed=draw).T
+        inside += (low <= values.mean(axis=1)) & (values.mean(axis=1) <= high)
+    return [float(share) for share in inside / DRAWS]
 
 
 def rank_coverage(scores: Floats) -> float:
@@ -110,7 +125,11 @@ def seconds() -> float:
     return time.perf_counter() - started
 
 
-def _scores(results: Path) -> Floats:
-    rows = [one for one in read_results([results], "nDCG@10") if one.dataset == "xquad/ru"]
+def _scores(results: Path) -> tuple[Floats, list[int]]:
+    """Scores of the systems on the questions of xquad/ru, and the paragraph of each question."""
+    rows = [row for row in read_results([results], "nDCG@10") if row.dataset == "xquad/ru"]
+    rows.sort(key=lambda row: len(row.label))
     queries = list(rows[0].scores)
-    return np.array([[one.scores[query_id] for query_id in queries] for one in rows])
+    clusters = rows[0].clusters or {}
+    scores = np.array([[row.scores[query_id] for query_id in queries] for row in rows])
+    return scores, [clusters[query_id] for query_id in queries]

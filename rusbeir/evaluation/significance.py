@@ -115,19 +115,45 @@ def sign_flip_tests(differences: Floats, *, permutations: int = PERMUTATIONS, se
 def bootstrap_intervals(
     values: Floats, *, level: float = 1 - ALPHA, samples: int = SAMPLES, seed: int = 0
 ) -> NDArray[np.float64]:
-    """Intervals of the mean of each row, float64 [rows, 2]: bias-corrected and accelerated (Efron, 1987).
+    """Intervals of the mean of each row, float64 [rows, 2], by the symmetric studentised bootstrap (Hall, 1988).
 
-    Queries are resampled with replacement, the same queries for every row.
+    Queries are resampled with replacement, the same queries for every row. Each resample's mean is measured in its own
+    standard errors, so that scores of which most are equal do not make the interval too short. Where too many resamples
+    have no spread, the interval is bias-corrected and accelerated (Efron, 1987).
     """
-    intervals = np.empty((len(values), 2))
-    n_rows = max(1, 5 * _BLOCK_CELLS // samples)
+    n = values.shape[1]
+    means = values.mean(axis=1)
+    squares = (values - means[:, None]) ** 2
+    errors = np.sqrt(squares.mean(axis=1) / n)
+    rank = min(samples - 1, int(np.ceil(level * samples)) - 1)
+    reach = np.empty(len(values))
+    n_rows = max(1, 2 * _BLOCK_CELLS // samples)
     for start in range(0, len(values), n_rows):
-        rows = values[start : start + n_rows]
+        rows = slice(start, start + n_rows)
         # The same seed draws the same queries for every block of rows.
-        drawn = np.sort(resample_means(rows, samples=samples, seed=seed), axis=0)
-        for row, scores in enumerate(rows):
-            intervals[start + row] = bca_interval(drawn[:, row], float(scores.mean()), scores, level)
+        drawn = [
+            _studentised(weights, values[rows], means[rows], squares[rows]) for weights in _weights(n, samples, seed)
+        ]
+        reach[rows] = np.partition(np.concatenate(drawn), rank, axis=0)[rank]
+    arms = np.multiply(reach, errors, where=errors > 0, out=np.zeros(len(values)))
+    intervals: Floats = means[:, None] + arms[:, None] * np.array([-1.0, 1.0])
+    for row in np.flatnonzero(np.isinf(reach) & (errors > 0)):
+        resampled = np.sort(resample_means(values[row : row + 1], samples=samples, seed=seed)[:, 0])
+        intervals[row] = bca_interval(resampled, float(means[row]), values[row], level)
     return intervals
+
+
+def _studentised(weights: Floats, values: Floats, means: Floats, squares: Floats) -> Floats:
+    """How far each resample's mean is from that of the row, in its own standard errors: float64 [weights, rows]."""
+    n = values.shape[1]
+    distances: Floats = np.abs(weights @ (values - means[:, None]).T) / n
+    variances = weights @ squares.T / n - distances**2
+    # What is left by rounding where all that was drawn is equal.
+    variances[variances <= _TIE * squares.max(axis=1)] = 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        distances /= np.sqrt(variances / n)
+    distances[np.isnan(distances)] = 0.0
+    return distances
 
 
 def resample_means(values: Floats, *, samples: int = SAMPLES, seed: int = 0) -> Floats:

@@ -252,7 +252,9 @@ def _compare_dataset(
     if baseline is not None:
         # The baseline is subtracted from the others, whichever is better.
         pairs = [(j, i) if group[i].label == baseline else (i, j) for i, j in pairs]
-    intervals = bootstrap_intervals(scores, samples=samples, seed=seed)
+    # A mean of scores is within their range, which an interval of equal arms need not be.
+    bounds = per_query.min(axis=1)[:, None], per_query.max(axis=1)[:, None]
+    intervals = np.clip(bootstrap_intervals(scores, samples=samples, seed=seed), *bounds)
     differences = np.array([scores[i] - scores[j] for i, j in pairs]).reshape(len(pairs), scores.shape[1])
     tests = sign_flip_tests(differences, permutations=permutations, seed=seed)
     spans = bootstrap_intervals(differences, samples=samples, seed=seed)
