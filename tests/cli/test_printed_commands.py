@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 import rusbeir as package
+from tests.support.generating_model import GeneratingModel
+from tests.support.rewriting_model import RewritingModel, write_source
 
 MINI = Path(package.__file__).parent / "datasets" / "mini"
 PRINTED = re.compile(r"`(rusbeir [^`]+)`|(?:[:;]|then) (rusbeir [^;`\n]+)")
@@ -113,3 +115,39 @@ def test_tuned_weights_are_an_option_to_paste(run, tmp_path, rusbeir):
     assert re.fullmatch(r"minmax\(bm25,bm25\(profile=raw\),weights=[\d.]+:[\d.]+\)", system)
     row = json.loads(rusbeir("bench", "mini/ru", *shlex.split(tuned.out), "--json").out)["rows"][0]
     assert row["system"] == system
+
+
+def test_a_rewritten_dataset(run, serve, tmp_path):
+    serve(RewritingModel())
+    write_source(tmp_path / "my texts")
+    code, text = run("synth", "rewrite", "my texts", "--llm", "toy", "--out", "my rewritten")
+    assert code == 0, text
+    commands = list_printed(text)
+    assert [words[:2] for words in commands] == [["audit", "check"], ["audit", "sheet"], ["diagnose", "source-bias"]]
+    for words in commands:
+        code, text = run(*words)
+        assert code == 0, text
+
+
+@pytest.mark.parametrize(("kind", "verbs"), [("qa", ["bench"]), ("position", ["bench", "diagnose"])])
+def test_made_queries(run, serve, tmp_path, kind, verbs):
+    serve(GeneratingModel())
+    arguments = ["--lang", "en", "--llm", "tiny", "-n", "8", "--kind", kind, "--out", "my queries"]
+    code, text = run("synth", "queries", "my source", *arguments)
+    assert code == 0, text
+    commands = list_printed(text)
+    assert [words[0] for words in commands] == verbs
+    for words in commands:
+        code, text = run(*words)
+        assert code == 0, text
+
+
+def test_the_upload_of_what_was_published(run, tmp_path):
+    """The line is for the hub's own program; its words are those of that program, its folder is there."""
+    code, text = run("publish", "mini/ru", "--to", "my published")
+    assert code == 0, text
+    (line,) = re.findall(r"hf upload .*", text)
+    hf, upload, repository, folder, *rest = shlex.split(line)
+    assert (hf, upload, repository) == ("hf", "upload", "OWNER/NAME")
+    assert (tmp_path / folder / "README.md").exists()
+    assert rest == ["--repo-type", "dataset", "--exclude", "qa/*"]
