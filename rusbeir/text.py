@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from _csv import Reader
 
 T = TypeVar("T")
 
 SHORT_CHARS = 200
 LINE_CHARS = 1000
+MAX_CELL_CHARS = 1 << 24
+"""The longest cell of a CSV file: Python's own limit, 131,072 characters, is below that of some documents."""
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _UNPAIRED = re.compile("[\ud800-\udfff]")
 _MARKUP = re.compile(r"[\\`*_\[\]<>#|~]")
@@ -95,6 +101,18 @@ def write_command(*words: object) -> str:
     "rusbeir audit check 'my port' --back-translator NAME"
     """
     return shlex.join(["rusbeir", *map(str, words)])
+
+
+def read_csv(lines: Iterable[str], delimiter: str = ",") -> Reader:
+    """Read the rows of CSV text.
+
+    Raises csv.Error, which the caller words, for wrong quotes and for cells longer than MAX_CELL_CHARS.
+
+    >>> list(read_csv(["a,'b'", '"c, d",e']))
+    [['a', "'b'"], ['c, d', 'e']]
+    """
+    csv.field_size_limit(MAX_CELL_CHARS)
+    return csv.reader(lines, delimiter=delimiter, strict=True)
 
 
 def digest(*parts: str, chars: int = 32) -> str:

@@ -17,7 +17,7 @@ from rusbeir.datasets.formats.files import open_file
 from rusbeir.datasets.formats.records import Place
 from rusbeir.errors import BadInput, require
 from rusbeir.storage import atomic_file
-from rusbeir.text import shorten
+from rusbeir.text import read_csv, shorten
 
 MAX_CHARS = 20_000
 """The longest text on a sheet, in characters; a cell of XLSX holds at most 32,767."""
@@ -148,7 +148,6 @@ def _format_html(lines: Sequence[Line], form: Form, guide: Guide, name: str, fin
 ENDINGS = (".csv", ".tsv", ".xlsx")
 """Of sheets that can be read."""
 _DELIMITERS = (",", ";", "\t")
-_MAX_CELL_CHARS = 1 << 24
 
 
 class Sheet(NamedTuple):
@@ -223,8 +222,7 @@ def _read_csv(path: Path) -> Iterator[tuple[int, list[Any]]]:
     head = text.partition("\n")[0]
     # Spreadsheets separate columns by a character that depends on their language.
     delimiter = max(_DELIMITERS, key=head.count)
-    csv.field_size_limit(_MAX_CELL_CHARS)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    reader = read_csv(io.StringIO(text, newline=""), delimiter)
     try:
         for row in reader:
             yield reader.line_num, list(row)

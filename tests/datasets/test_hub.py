@@ -5,6 +5,7 @@ All of it is read from folders written here; the hub itself is spoken to in test
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import math
 import os
@@ -129,6 +130,14 @@ def test_a_table_of_questions_and_passages(name: str, options: dict[str, str], r
     assert list(dataset.corpus) == [("C0", "Ёж.", ""), ("C1", "Ель,\nсосна.", "")]
     assert list(dataset.queries.items()) == [("Q0", "Кто?"), ("Q1", "Где?"), ("Q2", "Что?")]
     assert dataset.qrels == {"Q0": {"C0": 1, "C1": 1}, "Q1": {"C1": 1}, "Q2": {"C0": 1}}
+
+
+def test_a_cell_of_csv_may_be_long(register: Register):
+    """Longer than Python reads by itself, whatever another reader allowed before."""
+    csv.field_size_limit(1 << 17)
+    hub = register("some/pairs", format="pairs", question="question", passage="passage", pairs="long.csv")
+    put(hub / "some/pairs" / "long.csv", f"question,passage\nКто?,{'Ёж ' * 100_000}\n")
+    assert len(next(iter(load("toy").corpus)).text) > 1 << 17
 
 
 def test_a_published_md5_is_checked_and_a_missing_one_recorded(

@@ -20,7 +20,7 @@ from rusbeir.datasets.formats import trec
 from rusbeir.datasets.formats.files import Zip, open_file
 from rusbeir.datasets.formats.records import ID_RULE, Complain, Judgement, Place, Query, Span, not_utf8, read_objects
 from rusbeir.errors import BackendError, BadInput, require
-from rusbeir.text import has_control, shorten
+from rusbeir.text import has_control, read_csv, shorten
 from rusbeir.types import Doc
 
 _ID = ("_id", "id", "docid", "doc_id", "document_id")
@@ -197,17 +197,17 @@ def _tsv_rows(file: Path, columns: tuple[Column, ...], complain: Complain) -> It
 
 def _csv_rows(file: Path, complain: Complain) -> Iterator[tuple[Place, Record]]:
     with open_file(file) as data, io.TextIOWrapper(data, encoding="utf-8", newline="") as text:
-        lines = csv.DictReader(text, strict=True)
+        rows = read_csv(text)
         try:
-            for record in lines:
-                place = Place(str(file), lines.line_num)
-                # The cells behind the last column are under the key None, and cells that are missing are None.
-                if None in record or None in record.values():
-                    complain("columns", place, f"the line does not have {len(lines.fieldnames or ())} columns")
+            header = next(rows, [])
+            for row in filter(None, rows):
+                place = Place(str(file), rows.line_num)
+                if len(row) == len(header):
+                    yield place, dict(zip(header, row, strict=True))
                 else:
-                    yield place, record
+                    complain("columns", place, f"the line does not have {len(header)} columns")
         except (csv.Error, UnicodeDecodeError) as error:
-            raise BadInput(f"{file}:{lines.line_num}: not CSV in UTF-8 ({error}).") from error
+            raise BadInput(f"{file}:{rows.line_num}: not CSV in UTF-8 ({error}).") from error
 
 
 def _arrow_rows(file: Path, columns: tuple[Column, ...]) -> Iterator[tuple[Place, Record]]:

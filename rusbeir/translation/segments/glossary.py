@@ -17,7 +17,7 @@ from typing import Any
 from rusbeir.datasets.formats.files import open_file
 from rusbeir.datasets.formats.records import Place, not_utf8
 from rusbeir.errors import BadInput
-from rusbeir.text import shorten
+from rusbeir.text import read_csv, shorten
 
 logger = logging.getLogger(__name__)
 
@@ -177,7 +177,7 @@ def _unpickle(terms: bytes) -> Glossary:
 
 def _row(place: Place, line: str, *, commas: bool) -> tuple[str, str | None]:
     try:
-        columns = next(csv.reader([line], strict=True), [""]) if commas and "\t" not in line else line.split("\t")
+        columns = next(read_csv([line]), [""]) if commas and "\t" not in line else line.split("\t")
     except csv.Error as error:
         raise BadInput(f"{place}: {error}.") from error
     term, *targets = (" ".join(column.split()) for column in columns)
