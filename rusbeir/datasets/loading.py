@@ -25,7 +25,7 @@ from rusbeir.datasets.formats.records import Extra, Place, document_line, refuse
 from rusbeir.datasets.formats.trec import collect
 from rusbeir.datasets.registry import RegistryEntry, find_entry, get_entry, read_registry
 from rusbeir.errors import BadInput, option
-from rusbeir.languages import read_language_tag
+from rusbeir.languages import parse_language, read_language_tag
 from rusbeir.storage import atomic_file, cache_folder
 from rusbeir.text import digest
 from rusbeir.types import Card, Dataset, Progress, Qrels, silent
@@ -270,7 +270,7 @@ def open_reader(
     where judgements are needed (judged) that are not published, before anything is fetched.
     """
     name = str(name_or_path)
-    language = language and read_language_tag(language)
+    language = language and parse_language(language)
     if isinstance(name_or_path, str) and (entry := find_entry(name)):
         if judged and not entry.judged:
             raise BadInput(

@@ -228,6 +228,12 @@ def test_a_path_that_does_not_exist(name: str | Path, message: str):
         load(name)
 
 
+def test_a_language_that_bcp_47_lacks_is_refused(samples):
+    """Also from Python, where nothing has looked at it before."""
+    with pytest.raises(UnknownName, match=r"No language 'russsian'\. Did you mean 'ru'"):
+        load(samples.beir(), language="russsian")
+
+
 def test_a_name_fixes_language_and_split():
     with pytest.raises(BadInput, match="xquad/ru says that the split is 'dev', not 'test': omit split="):
         load("xquad/ru", split="test")
