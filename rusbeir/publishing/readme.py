@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -117,7 +117,7 @@ def _describe_parts(published: Published) -> dict[str, str]:
         "licence": " ".join(_describe_licence(published)),
         "making": f"## How it was made\n\n{making}\n\n" if making else "",
         "citation": f"## Citation\n\n{citation}\n\n" if (citation := _describe_citation(published)) else "",
-        "checks": "\n".join(f"- {line}" for line in _describe_checks(published.evidence)),
+        "checks": "\n".join(f"- {line}" for line in _describe_checks(published.evidence, published.splits)),
         "split": repr(published.split),
         "nanobeir": f"{_describe_nanobeir(nano)}\n\n" if (nano := published.nano_split) else "",
         "mteb": "\n".join(f"        {name}={value!r}," for name, value in list_mteb_fields(published).items()),
@@ -165,7 +165,7 @@ def _describe_nanobeir(split: str) -> str:
     )
 
 
-def _describe_checks(evidence: Evidence) -> list[str]:
+def _describe_checks(evidence: Evidence, splits: Collection[str]) -> list[str]:
     report = evidence.report
     lines = []
     if report is not None:
@@ -177,6 +177,9 @@ def _describe_checks(evidence: Evidence) -> list[str]:
         chrf = report["levels"].get("documents", {}).get("chrF")
         if chrf is not None:
             lines.append(f"Back-translation of the documents: chrF {chrf:.2f}.")
+        if others := sorted(set(report.get("splits", ())).difference(splits)):
+            names = escape_markdown(", ".join(others))
+            lines.append(f"These checks include the queries of splits that are not in this folder: {names}.")
     lines += evidence.validity
     if evidence.made_by == "qc":
         lines.append("A language model and rankers checked its judgements (`rusbeir synth qc`), as said above.")

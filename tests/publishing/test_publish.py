@@ -243,6 +243,19 @@ def test_a_card_says_what_the_audit_and_people_found(checked, tmp_path, endings)
     assert "translated by a machine from" in page
 
 
+def test_a_card_of_some_splits_says_that_all_were_checked(tmp_path):
+    source = write_source(tmp_path / "source")
+    (source / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\nq2\td2\t1\n")
+    out = tmp_path / "port"
+    port(source, to="ru", out=out, translator=Fake())
+    check_port(out, processes=1, round_trip=False)
+    sentence = "These checks include the queries of splits that are not in this folder: dev."
+    for split, said in ((None, False), ("test", True)):
+        to = tmp_path / f"published-{split}"
+        publish(out, to=to, split=split, i_have_permission=True)
+        assert (sentence in (to / "README.md").read_text(encoding="utf-8")) == said
+
+
 def write_verdicts(folder: Path) -> None:
     """The file of a judge that gave every text of the sheets a 4."""
     items = json.loads((folder / "qa" / "sheets" / "key.json").read_text())["items"]
