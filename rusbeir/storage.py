@@ -55,9 +55,6 @@ if sys.platform == "win32":
     _NO_FOLLOW = 0
     _SYNCABLE = "r+b"
 
-    def _hold_temporary(path: Path) -> contextlib.ExitStack:
-        return contextlib.ExitStack()
-
     def _is_abandoned(path: Path) -> bool:
         # Folders cannot be locked here.
         return False
@@ -71,16 +68,6 @@ else:
 
     _NO_FOLLOW = os.O_NOFOLLOW
     _SYNCABLE = "rb"
-
-    def _hold_temporary(path: Path) -> contextlib.ExitStack:
-        """A lock on a temporary file or folder of this process, which ends with it, however it ends."""
-        held = contextlib.ExitStack()
-        # Without locks on that file system, nobody takes it for abandoned either.
-        with contextlib.suppress(OSError):
-            descriptor = os.open(path, os.O_RDONLY)
-            held.callback(os.close, descriptor)
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return held
 
     def _is_abandoned(path: Path) -> bool:
         """Whether the process that made a temporary file or folder has ended."""
@@ -142,24 +129,13 @@ def atomic_file(path: Path) -> Iterator[IO[bytes]]:
 
     Raises BackendError if the disk is full or the folder cannot be written; path is then as it was.
     """
-    temporary: Path | None = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(path)
-        with contextlib.ExitStack() as held:
-            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-                temporary = Path(file.name)
-                held.enter_context(_hold_temporary(temporary))
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.chmod(0o666 & ~_UMASK)
-            temporary.replace(path)
-    except OSError as error:
-        raise cannot_write(path, error) from error
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
+    with _temporary(path) as temporary:
+        with temporary.open("w+b") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(0o666 & ~_UMASK)
+        temporary.replace(path)
 
 
 @contextlib.contextmanager
@@ -170,33 +146,65 @@ def atomic_folder(path: Path, *, keyed: bool = False) -> Iterator[Path]:
     stays. Otherwise path may be an empty folder; one that cannot be replaced, as a mount point or a link cannot, gets
     the content, entry by entry. Raises BackendError as atomic_file does, and where path holds something meanwhile.
     """
+    with _temporary(path, folder=True) as temporary:
+        yield temporary
+        for entry in temporary.rglob("*"):
+            if entry.is_file():
+                with entry.open(_SYNCABLE) as file:
+                    os.fsync(file.fileno())
+        temporary.chmod(0o777 & ~_UMASK)
+        try:
+            temporary.rename(path)
+        except OSError as error:
+            if not path.is_dir():
+                raise
+            if any(path.iterdir()):
+                if not keyed:
+                    raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY)) from error
+            else:
+                _move_entries(temporary, path)
+
+
+@contextlib.contextmanager
+def _temporary(path: Path, *, folder: bool = False) -> Iterator[Path]:
+    """An empty file or folder next to path, which may be moved there; what is left of it at the end is removed.
+
+    This process holds it while it lives, so that others know what killed processes left. That is removed here, but in
+    the cache, where `rusbeir cache clear` does it. Raises BackendError for any OSError in the block.
+    """
     temporary: Path | None = None
+    prefix = f".{path.name}."
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(path)
-        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
-        with _hold_temporary(temporary):
+        if cache_folder() not in path.parents:
+            with os.scandir(path.parent) as entries:
+                names = [entry.name for entry in entries if entry.name.startswith(prefix)]
+            for left in (path.parent / name for name in names if _RANDOM.fullmatch(name, len(prefix))):
+                if _is_abandoned(left):
+                    with contextlib.suppress(OSError):
+                        shutil.rmtree(left) if left.is_dir() else left.unlink()
+        with contextlib.ExitStack() as held:
+            if folder:
+                temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=prefix))
+            else:
+                descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=prefix)
+                os.close(descriptor)
+                temporary = Path(name)
+            if sys.platform != "win32":
+                # Without locks on that file system, nobody takes it for abandoned either.
+                with contextlib.suppress(OSError):
+                    descriptor = os.open(temporary, os.O_RDONLY)
+                    held.callback(os.close, descriptor)
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield temporary
-            for entry in temporary.rglob("*"):
-                if entry.is_file():
-                    with entry.open(_SYNCABLE) as file:
-                        os.fsync(file.fileno())
-            temporary.chmod(0o777 & ~_UMASK)
-            try:
-                temporary.rename(path)
-            except OSError as error:
-                if not path.is_dir():
-                    raise
-                if any(path.iterdir()):
-                    if not keyed:
-                        raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY)) from error
-                else:
-                    _move_entries(temporary, path)
     except OSError as error:
         raise cannot_write(path, error) from error
     finally:
         if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
+            if folder:
+                shutil.rmtree(temporary, ignore_errors=True)
+            else:
+                temporary.unlink(missing_ok=True)
 
 
 def _move_entries(folder: Path, to: Path) -> None:
@@ -208,19 +216,6 @@ def _move_entries(folder: Path, to: Path) -> None:
         for entry in to.iterdir():
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
         raise
-
-
-def _remove_abandoned(path: Path) -> None:
-    """Remove what killed processes left where they wrote path. In the cache, `rusbeir cache clear` does."""
-    if cache_folder() in path.parents:
-        return
-    prefix = f".{path.name}."
-    with os.scandir(path.parent) as entries:
-        names = [entry.name for entry in entries if entry.name.startswith(prefix)]
-    for left in (path.parent / name for name in names if _RANDOM.fullmatch(name, len(prefix))):
-        if _is_abandoned(left):
-            with contextlib.suppress(OSError):
-                shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
 def check_writable(folder: Path) -> None:
