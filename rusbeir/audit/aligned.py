@@ -24,8 +24,8 @@ from rusbeir.translation.port.folder import (
     JOURNAL,
     LAYOUT,
     QUERY_LAYOUT,
+    WORK,
     apply_cuts,
-    find_work,
     read_cuts,
     read_source_path,
 )
@@ -106,7 +106,7 @@ class AlignedPort:
 
         Texts are cut as the journal of the port says while it matches them, else into lines, else not at all.
         """
-        work = find_work(self.folder)
+        work = self.folder / WORK
         with contextlib.ExitStack() as stack:
             segmenter = None
             if (work / JOURNAL).exists() and (work / LAYOUT).exists():
@@ -193,7 +193,6 @@ def open_port(
             language=_find_language(place, origin.get("language")),
             split=split,
             also=port.qrels,
-            # The pieces of queries that an earlier version cut are in the order of its queries.
             all_queries=dataset.queries.keys() > dataset.qrels.keys(),
             progress=progress,
         )
@@ -260,8 +259,7 @@ class _Segmenter:
             return None
         path = self.work / (LAYOUT if kind == "document" else QUERY_LAYOUT)
         try:
-            # An earlier version had the queries behind the documents.
-            if kind == "document" or not path.exists():
+            if kind == "document":
                 lines = (lengths for _, lengths in self.documents)
             else:
                 self.queries = self.queries or dict(read_cuts(path))

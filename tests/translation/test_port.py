@@ -14,7 +14,6 @@ import pytest
 
 import rusbeir
 from rusbeir.errors import BackendError, BadInput
-from rusbeir.jobs import Journal
 from rusbeir.translation.backends import make
 from rusbeir.translation.port.api import Incomplete, port
 from rusbeir.translation.segments.glossary import Glossary
@@ -335,9 +334,6 @@ def test_a_source_is_known_by_its_content(tmp_path):
     (other / "corpus.jsonl").write_text('{"_id": "d3", "text": "Rain falls."}\n')
     with pytest.raises(BadInput, match="corpus was '"):
         port(other, to="ru", out=out, translator=fake)
-    # The journal of an earlier version names the source and none of its fingerprints, which are on the port's card.
-    with Journal.open(out / "work" / "journal.sqlite", {}) as journal:
-        journal.write("DELETE FROM meta WHERE name = ?", [("source splits",)])
     assert port(tmp_path / "NFCorpus", to="ru", out=out, translator=fake, name="nfc")["name"] == "nfc@ru"
     assert fake.sent == []
 

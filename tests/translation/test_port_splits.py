@@ -15,7 +15,6 @@ from rusbeir.datasets.loading import load_splits
 from rusbeir.errors import BadInput, UnknownName
 from rusbeir.jobs import Journal
 from rusbeir.translation.port.api import port
-from rusbeir.translation.port.folder import CORPUS
 from tests.support.small_port import Fake, add_split, dataset_bytes, records, write_source
 
 
@@ -140,47 +139,6 @@ def test_the_dataset_is_a_clean_folder(source, tmp_path):
     port(source, to="ru", translator=Fake(), out=tmp_path / "out")
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert names == {"corpus.jsonl", "queries.jsonl", "qrels", "card.json", "qa", "work"}
-
-
-def as_earlier(out: Path, fingerprint: str) -> None:
-    """Turn a port of the split test into what earlier versions left."""
-    work = out / "work"
-    with Journal.open(work / "journal.sqlite", {}) as journal:
-        journal.write("DELETE FROM meta WHERE name = ?", [(CORPUS,)])
-        journal.set_meta({"source fingerprint": fingerprint})
-    queries = [line.split("\t")[1] for line in (work / "layout-queries.txt").read_text().splitlines()]
-    with (work / "layout.txt").open("a") as file:
-        file.writelines(f"{line}\n" for line in queries)
-    for path in work.glob("layout-queries*"):
-        path.unlink()
-    for path in work.iterdir():
-        path.rename(out / path.name)
-    work.rmdir()
-
-
-@pytest.mark.parametrize("others", [False, True], ids=["one translator", "a journal set aside"])
-def test_a_port_of_an_earlier_version_is_resumed(source, tmp_path, others):
-    out = tmp_path / "out"
-    if others:
-        port(source, to="ru", translator=Fake(signature="other"), out=out, split="test")
-    port(source, to="ru", translator=Fake(), out=out, split="test")
-    before = dataset_bytes(out)
-    as_earlier(out, rusbeir.load(source, split="test").fingerprint)
-    again = Fake()
-    port(source, to="ru", translator=again, out=out, split="test")
-    assert again.sent == []
-    assert dataset_bytes(out) == before
-    assert not list(out.glob("*.sqlite*")) + list(out.glob("*.txt")) + list(out.glob("*.lock"))
-    more = Fake()
-    port(source, to="ru", translator=more, out=out)
-    assert more.sent == ["snow falls"]
-
-
-def test_an_earlier_port_of_another_source_is_refused(source, tmp_path):
-    port(source, to="ru", translator=Fake(), out=tmp_path / "out", split="test")
-    as_earlier(tmp_path / "out", "0" * 64)
-    with pytest.raises(BadInput, match="corpus was not set and is now"):
-        port(source, to="ru", translator=Fake(), out=tmp_path / "out", split="test")
 
 
 @pytest.mark.parametrize(

@@ -121,15 +121,16 @@ class Zip:
         with zipfile.ZipFile(self.path) as archive:
             try:
                 packed = archive.getinfo(name).compress_size
-                label = f"{self.path}:{name}"
-                return io.BufferedReader(_Bounded(archive.open(name), label, lambda: packed), _BUFFER_BYTES)
+                return io.BufferedReader(
+                    _Unpacked(archive.open(name), f"{self.path}:{name}", lambda: packed), _BUFFER_BYTES
+                )
             except RuntimeError as error:
                 raise BadInput(f"{self.path}: cannot unpack {name!r} ({error}); pack it again.") from error
 
 
 def open_file(path: Path) -> AbstractContextManager[io.BufferedReader]:
     """The bytes of a file, without a byte order mark, decompressed if its name ends in .gz."""
-    return _stream(str(path), path.name, lambda: io.BufferedReader(_Bounded(io.FileIO(path), str(path)), _BUFFER_BYTES))
+    return _stream(str(path), path.name, lambda: io.BufferedReader(_Plain(path), _BUFFER_BYTES))
 
 
 @contextlib.contextmanager
@@ -140,7 +141,7 @@ def _stream(label: str, name: str, opener: Callable[[], IO[bytes]]) -> Iterator[
             if name.endswith(".gz"):
                 unpacked = stack.enter_context(gzip.GzipFile(fileobj=file))
                 # A buffer makes reading lines several times as fast.
-                file = io.BufferedReader(_Bounded(unpacked, label, file.tell), _BUFFER_BYTES)
+                file = io.BufferedReader(_Unpacked(unpacked, label, file.tell), _BUFFER_BYTES)
             if file.peek(len(codecs.BOM_UTF8)).startswith(codecs.BOM_UTF8):
                 file.read(len(codecs.BOM_UTF8))
             yield file
@@ -184,53 +185,68 @@ def _find_line(name: str, opener: Callable[[], IO[bytes]], start: int) -> int:
     return line
 
 
-class _Bounded(io.RawIOBase):
-    """The bytes of a file, as long as no line is longer than MAX_LINE_BYTES.
+class _LineBound:
+    """Refuses a line longer than MAX_LINE_BYTES while it is read, by one look into each block."""
 
-    packed says how many bytes a packed file has taken so far: what it unpacks to must be in proportion, as a few bytes
-    may unpack to terabytes. A file that is read as a whole may be one line.
-    """
+    line_start = seen = 0
+    """Where the last line begins, and where the bytes seen end."""
 
-    def __init__(self, file: Any, label: str, packed: Callable[[], int] | None = None) -> None:
+    def look(self, block: memoryview) -> None:
+        """See the next bytes of the file. Raises _LongLine."""
+        for tail in (block[-_TAIL_BYTES:], block):
+            if (last := bytes(tail).rfind(b"\n")) >= 0:
+                self.line_start = self.seen + len(block) - len(tail) + last + 1
+                break
+        self.seen += len(block)
+        if self.seen - self.line_start > MAX_LINE_BYTES:
+            raise _LongLine(self.line_start)
+
+
+class _Plain(io.FileIO, _LineBound):
+    """A file whose lines are bounded. A file that is read as a whole may be one line."""
+
+    def readinto(self, buffer: Any) -> int:
+        size = super().readinto(buffer)
+        self.look(memoryview(buffer)[:size])
+        return size
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        place = super().seek(offset, whence)
+        self.line_start = self.seen = place
+        return place
+
+
+class _Unpacked(io.RawIOBase, _LineBound):
+    """What a packed file unpacks to, as long as that is in proportion: a few bytes may unpack to terabytes."""
+
+    def __init__(self, file: IO[bytes] | gzip.GzipFile, label: str, packed: Callable[[], int]) -> None:
         self._file, self._label, self._packed = file, label, packed
-        self._line_start = self._seen = 0
-        """Where the last line begins, and where the bytes that were read end."""
+        self._done = 0
         self._whole = False
 
     def readable(self) -> bool:
         return True
 
-    def seekable(self) -> bool:
-        return self._packed is None
-
     def tell(self) -> int:
-        return self._seen
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._line_start = self._seen = self._file.seek(offset, whence)
-        return self._seen
+        return self._done
 
     def readinto(self, buffer: Any) -> int:
-        size: int = self._file.readinto(buffer)
-        # One look into each block: nearly always a line begins near its end.
-        for start in (max(0, size - _TAIL_BYTES), 0):
-            if (last := bytes(buffer[start:size]).rfind(b"\n")) >= 0:
-                self._line_start = self._seen + start + last + 1
-                break
-        self._seen += size
-        if self._packed and self._seen > MAX_UNPACKED_BYTES and self._seen > MAX_RATIO * self._packed():
+        data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        self._done += len(data)
+        if self._done > MAX_UNPACKED_BYTES and self._done > MAX_RATIO * self._packed():
             raise BadInput(
                 f"{self._label} unpacks to more than {MAX_RATIO} times its size, as no dataset does: do not trust it. "
                 "If it is right, unpack it yourself."
             )
-        if self._seen - self._line_start > MAX_LINE_BYTES and not self._whole:
-            raise _LongLine(self._line_start)
-        return size
+        if not self._whole:
+            self.look(memoryview(data))
+        return len(data)
 
     def readall(self) -> bytes:
+        """The rest of the file, which may be one line."""
         self._whole = True
-        rest: bytes = super().readall() if self._packed else self._file.readall()
-        return rest
+        return super().readall()
 
     def close(self) -> None:
         self._file.close()

@@ -28,16 +28,16 @@ from rusbeir.translation.port.folder import (
     LAYOUT,
     QUERY_LAYOUT,
     WORK,
+    Order,
     apply_cuts,
     open_port_folder,
     read_cuts,
     read_translator_names,
-    record_source,
     write_source_path,
 )
 from rusbeir.translation.port.output import ported_card
 from rusbeir.translation.port.plan import Plan, TranslatorEntry, Translators, make_entries
-from rusbeir.translation.port.retries import Order, Retry, finish_round
+from rusbeir.translation.port.retries import Retry, finish_round
 from rusbeir.translation.port.runner import Tell, run_to_end, translate_pending
 from rusbeir.translation.segments.glossary import Glossary, GlossaryUse, read_glossary
 from rusbeir.translation.segments.segment import Piece
@@ -176,10 +176,9 @@ def port(
         retry = Retry(path=Path(retry_segments), entries=given) if retry_segments is not None else None
         # The translators of a retry are asked for its segments alone.
         more, asked = (retry_failed, given) if retry is None else (True, ())
-        opened = open_port_folder(Path(out), meta, asked, more=more, formerly=fingerprints.values(), tell=tell)
+        opened = open_port_folder(Path(out), meta, asked, more=more, tell=tell)
         journal, chain = stack.enter_context(opened)
-        record_source(Path(out), journal, card.name, fingerprints)
-        order.record(journal)
+        order.record(journal, card.name, fingerprints)
         if isinstance(dataset, Path) or (isinstance(dataset, str) and not find_entry(dataset)):
             write_source_path(Path(out), Path(dataset))
         return PortJob(
@@ -280,7 +279,8 @@ class PortJob:
         if retry_failed:
             self.plan.reset_missing(self.journal)
         self._cut()
-        use = self._count_terms() if retry is None else None
+        glossary = self.plan.glossary if retry is None else None
+        use = self._count_terms(glossary) if glossary else None
         counts = run_to_end(
             translate_pending(
                 self.plan,
@@ -322,11 +322,9 @@ class PortJob:
             finish_round(self.journal, rounds[-1])
         return report
 
-    def _count_terms(self) -> GlossaryUse | None:
-        """How far the texts have the terms of the glossary, told before anything is sent; None without a glossary."""
-        if self.plan.glossary is None:
-            return None
-        use = GlossaryUse.count(self.plan.glossary, self.material.all_texts())
+    def _count_terms(self, glossary: Glossary) -> GlossaryUse:
+        """How far the texts have the terms of the glossary, told before anything is sent."""
+        use = GlossaryUse.count(glossary, self.material.all_texts())
         self.tell(f"Glossary: {use.terms:,} terms, in {use.texts:,} texts.")
         use.warn()
         return use

@@ -6,16 +6,19 @@ import contextlib
 import hashlib
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from rusbeir.datasets.formats.beir import read_card
+import orjson
+
 from rusbeir.datasets.formats.files import open_file
 from rusbeir.datasets.loading import split_view
 from rusbeir.errors import BadInput, option
 from rusbeir.jobs import Journal
 from rusbeir.storage import atomic_file, hold, refuse_links
 from rusbeir.translation.backends.python import PREFIX
+from rusbeir.translation.port.fields import FIELDS
 from rusbeir.translation.port.plan import (
     TRANSLATORS,
     TranslatorEntry,
@@ -26,7 +29,7 @@ from rusbeir.translation.port.plan import (
 from rusbeir.translation.segments.segment import Piece
 
 WORK = "work"
-"""The subfolder of a port with the files that resuming needs; earlier versions had them in the port itself."""
+"""The subfolder of a port with the files that resuming needs."""
 JOURNAL = "journal.sqlite"
 LAYOUT = "layout.txt"
 """The lengths of the pieces of each text of a document, one line for each; those not sent are negative."""
@@ -35,17 +38,59 @@ QUERY_LAYOUT = "layout-queries.txt"
 SOURCE = "source.txt"
 """The path of a source that is not a registered dataset. It is not in the card, which is the same on all machines."""
 _LOCK = "port.lock"
-_WORKING = re.compile(r"journal(-\w+)?\.sqlite|layout(-\w+)?\.txt|source\.txt")
 # A temporary file of rusbeir.storage.atomic_file.
 _TEMPORARY = re.compile(r"\..+\.(?:jsonl|json|tsv|txt)\.[a-z0-9_]{8}")
 CORPUS = "corpus"
 """The name in a journal under which it has the digest of the source's documents."""
-
-
 NAME = "source"
 """The name in a journal under which it has that of its source."""
 SPLITS = "source splits"
 """The same for the fingerprints of its splits, separated by spaces."""
+ORDER = "order"
+"""The name in a journal under which it has the last order of the port, as JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What a port is asked to contain, as far as its source does not say it; the values of `rusbeir.port`."""
+
+    language: str | None = None
+    split: str | None = None
+    all_queries: bool = False
+    fields: tuple[str, ...] = FIELDS
+    sample: int | None = None
+    seed: int = 0
+    glossary: Mapping[str, str | None] | None = None
+    """The terms."""
+    keep_untranslated: bool = False
+
+    def record(self, journal: Journal, name: str, fingerprints: Mapping[str, str]) -> None:
+        """Write it into the journal of the port, with the source's name and the fingerprints of its splits.
+
+        The same documents under another name are the same source where a split is the same. Raises BadInput where none
+        is, and nothing is changed.
+        """
+        before, known = journal.get_meta(NAME), set((journal.get_meta(SPLITS) or "").split())
+        if before not in (None, name) and known.isdisjoint(fingerprints.values()):
+            raise BadInput(
+                f"{journal.path} was created with different settings: source was {before!r} and is now {name!r}, whose "
+                "queries and judgements are other ones. Choose another folder, or move the journal away to start over."
+            )
+        splits = " ".join(sorted(known | set(fingerprints.values())))
+        journal.set_meta({NAME: name, SPLITS: splits, ORDER: orjson.dumps(asdict(self)).decode()})
+
+    def complete(self, out: Path) -> Order:
+        """The order with what the port in out was made with in place of what this one leaves open.
+
+        So the command of a retry need not repeat it. Raises BadInput where out contains no port.
+        """
+        try:
+            row = orjson.loads(read_note(out, ORDER) or "{}")
+            recorded = Order(**row | {"fields": tuple(row.get("fields", FIELDS))})
+        except (AttributeError, TypeError, ValueError) as error:
+            raise BadInput(f"{out}: The journal is damaged: it does not say what was asked for ({error!r}).") from error
+        default = asdict(Order())
+        return replace(recorded, **{name: value for name, value in asdict(self).items() if value != default[name]})
 
 
 @contextlib.contextmanager
@@ -55,22 +100,20 @@ def open_port_folder(
     given: Sequence[TranslatorEntry],
     *,
     more: bool,
-    formerly: Collection[str] = (),
     tell: Callable[[str], None] = lambda line: None,
 ) -> Iterator[tuple[Journal, tuple[TranslatorEntry, ...]]]:
     """Open the journal of a port by these translators into out; also yields the translators that continue it.
 
     A journal of other translators is set aside, which tell is told, and found again when they come back. With more, the
-    given ones continue where the journal's own have failed. A journal of an earlier version is known by one of the
-    fingerprints in formerly. Raises BadInput where out contains something else than a port, a port of something else,
-    or a symbolic link, and BackendError while another process uses it.
+    given ones continue where the journal's own have failed. Raises BadInput where out contains something else than a
+    port, a port of something else, or a symbolic link, and BackendError while another process uses it.
     """
-    with hold_folder(out, more=more):
-        if any(_WORKING.fullmatch(path.name) for path in out.iterdir()):
-            _gather(out, meta, formerly)
-        with _open_journal(out / WORK, meta, given, more=more, tell=tell) as (journal, chain):
-            journal.set_meta({TRANSLATORS: dump_entries(chain)})
-            yield journal, chain
+    with (
+        hold_folder(out, more=more),
+        _open_journal(out / WORK, meta, given, more=more, tell=tell) as (journal, chain),
+    ):
+        journal.set_meta({TRANSLATORS: dump_entries(chain)})
+        yield journal, chain
 
 
 @contextlib.contextmanager
@@ -89,23 +132,6 @@ def hold_folder(out: Path, *, more: bool = False) -> Iterator[None]:
             if _TEMPORARY.fullmatch(path.name):
                 path.unlink(missing_ok=True)  # A killed process left it.
         yield
-
-
-def _gather(out: Path, meta: Mapping[str, str], formerly: Collection[str]) -> None:
-    """Move the working files of a port of an earlier version into their folder.
-
-    Its journals know the source by a fingerprint over queries, too, which is one of formerly where it is the same.
-    """
-    with contextlib.closing(hold(out / _LOCK, out)):
-        # Closing a journal empties its log, which must not be left behind.
-        for path in out.glob("journal*.sqlite"):
-            with Journal.open(path, {}) as journal:
-                if journal.get_meta("source fingerprint") in formerly:
-                    journal.set_meta({CORPUS: meta[CORPUS]})
-        for path in [path for path in out.iterdir() if _WORKING.fullmatch(path.name)]:
-            path.replace(out / WORK / path.name)
-    for path in out.glob("*.lock"):
-        path.unlink()
 
 
 def _advise_whole() -> str:
@@ -176,7 +202,7 @@ def read_translator_names(out: Path) -> list[str]:
     Raises BadInput where there is no port, and for a function of the user's: only a caller names code to be imported.
     """
     _refuse_foreign(out, more=True)
-    with Journal.open(find_work(out) / JOURNAL, {}) as journal:
+    with Journal.open(out / WORK / JOURNAL, {}) as journal:
         names = [entry.name for entry in read_entries(journal)]
     if own := next((name for name in names if name.startswith(PREFIX)), None):
         raise BadInput(
@@ -189,7 +215,7 @@ def read_translator_names(out: Path) -> list[str]:
 def read_note(out: Path, name: str) -> str | None:
     """What the journal of the port in out has under a name. Raises BadInput where there is no port."""
     _refuse_foreign(out, more=True)
-    with Journal.open(find_work(out) / JOURNAL, {}) as journal:
+    with Journal.open(out / WORK / JOURNAL, {}) as journal:
         return journal.get_meta(name)
 
 
@@ -219,30 +245,6 @@ def _move(work: Path, old: str, new: str) -> None:
     (work / f"journal{old}.sqlite.lock").unlink(missing_ok=True)
 
 
-def record_source(out: Path, journal: Journal, name: str, fingerprints: Mapping[str, str]) -> None:
-    """Record what the source is called and the fingerprints of its splits.
-
-    The same documents under another name are the same source where a split is the same. Raises BadInput where none is,
-    and nothing is changed.
-    """
-    stored, known = journal.get_meta(NAME), set((journal.get_meta(SPLITS) or "").split())
-    if stored not in (None, name):
-        source = read_card(out).get("provenance", {}).get("source")
-        if not known and isinstance(source, dict) and isinstance(splits := source.get("splits"), dict):
-            known = set(map(str, splits.values()))  # An earlier version has them only there.
-        if known.isdisjoint(fingerprints.values()):
-            raise BadInput(
-                f"{journal.path} was created with different settings: source was {stored!r} and is now {name!r}, whose "
-                "queries and judgements are other ones. Choose another folder, or move the journal away to start over."
-            )
-    journal.set_meta({NAME: name, SPLITS: " ".join(sorted(known | set(fingerprints.values())))})
-
-
-def find_work(out: Path) -> Path:
-    """The folder of a port's working files: its subfolder, or where an earlier version left them, the port itself."""
-    return out / WORK if (out / WORK).is_dir() else out
-
-
 def write_source_path(out: Path, path: Path) -> None:
     """Record where the source of the port in out is, unless that is no path but a name that several splits share."""
     if split_view(str(path))[0] is None:
@@ -254,7 +256,7 @@ def write_source_path(out: Path, path: Path) -> None:
 def read_source_path(out: Path) -> Path | None:
     """The recorded path of the port's source; None where none can be read, as of a source that has a name."""
     try:
-        return Path(os.fsdecode((find_work(out) / SOURCE).read_bytes()))
+        return Path(os.fsdecode((out / WORK / SOURCE).read_bytes()))
     except OSError:
         return None
 

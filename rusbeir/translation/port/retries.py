@@ -7,7 +7,7 @@ A segment keeps its old translation until the new one is recorded.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,8 +19,8 @@ from rusbeir.jobs import Attempt, Budget, Journal, Task, task_key
 from rusbeir.storage import atomic_file
 from rusbeir.text import digest, shorten
 from rusbeir.translation.checks.checks import check
-from rusbeir.translation.port.fields import FIELDS, Material
-from rusbeir.translation.port.folder import LAYOUT, QUERY_LAYOUT, apply_cuts, read_cuts, read_note
+from rusbeir.translation.port.fields import Material
+from rusbeir.translation.port.folder import LAYOUT, QUERY_LAYOUT, apply_cuts, read_cuts
 from rusbeir.translation.port.plan import (
     RETRIED,
     ROUNDS,
@@ -37,43 +37,9 @@ from rusbeir.types import Progress
 
 CHANGES = "retried.jsonl"
 """In qa/: the segments that were translated again, each with both translations; the last ones at the end."""
-ORDER = "order"
-"""The name in a journal under which it has the last order of the port, as JSON."""
 SHAPE = {
     "kind": {"document", "query"}, "id": str, "field?": {"title", "text", "query"}, "segment?": int, "source?": str,
 }  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
-class Order:
-    """What a port is asked to contain, as far as its source does not say it; the values of `rusbeir.port`."""
-
-    language: str | None = None
-    split: str | None = None
-    all_queries: bool = False
-    fields: tuple[str, ...] = FIELDS
-    sample: int | None = None
-    seed: int = 0
-    glossary: Mapping[str, str | None] | None = None
-    """The terms."""
-    keep_untranslated: bool = False
-
-    def record(self, journal: Journal) -> None:
-        """Write it into the journal of the port."""
-        journal.set_meta({ORDER: orjson.dumps(asdict(self)).decode()})
-
-    def complete(self, out: Path) -> Order:
-        """The order with what the port in out was made with in place of what this one leaves open.
-
-        So the command of a retry need not repeat it. Raises BadInput where out contains no port.
-        """
-        try:
-            row = orjson.loads(read_note(out, ORDER) or "{}")
-            recorded = Order(**row | {"fields": tuple(row.get("fields", FIELDS))})
-        except (AttributeError, TypeError, ValueError) as error:
-            raise BadInput(f"{out}: The journal is damaged: it does not say what was asked for ({error!r}).") from error
-        default = asdict(Order())
-        return replace(recorded, **{name: value for name, value in asdict(self).items() if value != default[name]})
 
 
 class Wanted(NamedTuple):
