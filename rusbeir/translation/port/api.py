@@ -172,7 +172,8 @@ def port(
     if retry_segments is not None and retry_failed:
         raise BadInput(f"{option('retry_failed', True)} and {option('retry_segments')} are two steps: give one first.")
     with contextlib.ExitStack() as stack:
-        given = stack.enter_context(_place(on, given, translator, material.language, to, options))
+        if on is not None:
+            given = stack.enter_context(_place(on, given, translator, material.language, to, options))
         retry = Retry(path=Path(retry_segments), entries=given) if retry_segments is not None else None
         # The translators of a retry are asked for its segments alone.
         more, asked = (retry_failed, given) if retry is None else (True, ())
@@ -224,10 +225,11 @@ def translate_texts(
     """
     target = parse_target_language(target, source)
     given = make_entries(translator, source, target, options, budget_cost=budget_cost)
-    with (
-        _place(on, given, translator, source, target, options) as placed,
-        open_port_folder(out, {"from": source, "to": target}, placed, more=False, tell=tell) as (journal, chain),
-    ):
+    with contextlib.ExitStack() as stack:
+        if on is not None:
+            given = stack.enter_context(_place(on, given, translator, source, target, options))
+        opened = open_port_folder(out, {"from": source, "to": target}, given, more=False, tell=tell)
+        journal, chain = stack.enter_context(opened)
         plan = Plan(language=source, glossary=None, entries=chain)
         journal.add(plan.tasks(texts, plan.steps[0]))
         # What later steps were given before lacks the new texts.
@@ -247,9 +249,7 @@ def _place(
     target: str,
     options: TranslatorOptions,
 ) -> AbstractContextManager[tuple[TranslatorEntry, ...]]:
-    """The entries, on a cluster where one is asked for."""
-    if on is None:
-        return contextlib.nullcontext(entries)
+    """The entries, on a cluster."""
     from rusbeir.translation.remote import place_entries
 
     return place_entries(on, entries, source, target, options, by_name=isinstance(translator, str))

@@ -222,7 +222,8 @@ async def translate_pending(
     runners: dict[str, Runner] = {}
     try:
         for step in plan.steps:
-            _hand_on(plan, journal, step)
+            if step.number:
+                _hand_on(plan, journal, step)
             translator, signature = step.entry.translator, step.entry.signature
             size = step.queue(journal).size()
             if translator is None or not size.pending:
@@ -256,7 +257,7 @@ def _hand_on(plan: Plan, journal: Journal, step: CascadeStep) -> None:
     """Cut what the previous step has left undone to the size of this step, once."""
     # Another version may cut otherwise, and then looks for other units.
     name, version = step.cut_mark, __version__
-    if step.number == 0 or journal.get_meta(name) == version:
+    if journal.get_meta(name) == version:
         return
     before = plan.steps[step.number - 1].queue(journal)
     journal.add(plan.tasks((task.payload for task in before.unfinished(with_failed=True)), step))
