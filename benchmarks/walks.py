@@ -31,7 +31,7 @@ BEFORE = {"bench": (246, 46), "port": (288, 53), "audit": (523, 96)}
 LINES, MODULES = 24_276, 204
 """Size of the package at that time, __init__ files not counted as modules."""
 LATER = ("report", "cli/compare.py", "cli/report.py", "cli/reproduce.py", "evaluation/significance.py",
-         "evaluation/rankings.py", "evaluation/agreement.py", "cli/judge.py", "cli/validity.py",
+         "evaluation/orders.py", "evaluation/agreement.py", "cli/judge.py", "cli/validity.py",
          "audit/labels.py", "datasets/audited.py",
          "audit/published.py", "audit/integrity.py", "audit/collapse.py", "audit/drift.py", "audit/association.py",
          "audit/features.py", "cli/audit_published.py",

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from rusbeir.evaluation import check_measures, cluster_queries, deepest, evaluate
-from rusbeir.evaluation.significance import Figure
+from rusbeir.evaluation.significance import FEW_SAMPLES, Figure
 from rusbeir.evaluation.units import Units, describe_queries
 from rusbeir.experiment import search
 from rusbeir.types import Dataset, Progress, Run, silent
@@ -18,11 +18,10 @@ DEPTH = 100
 """The hits of each query from which the effect of a repair is estimated."""
 TOP = 10
 """The ranks in which a document is in the way of a relevant one, where the measure has no cut-off."""
-SAMPLES = 2_000
 
-QUERIES, DOCUMENTS, BOTH, NONE, UNKNOWN = "queries", "documents", "both", "none", "not told"
+QUERIES, DOCUMENTS, BOTH, NONE, UNKNOWN = "queries", "documents", "both", "none", "inconclusive"
 """Verdicts: the side that costs more, both where neither costs more than the other, none where nothing is lost for
-certain, and not told where something is, but not by which side."""
+certain, and inconclusive where something is, but not by which side."""
 
 Gains: TypeAlias = Mapping[str, float]
 """query_id or doc_id -> what its repair would give back of the mean measure."""
@@ -119,8 +118,10 @@ def attribute(
     of_queries, of_documents = ((oo - to) + (ot - tt)) / 2, ((oo - ot) + (to - tt)) / 2
     rows = np.array([oo - tt, of_queries, of_documents, of_queries - of_documents])
     units = Units.of(query_ids, cluster_queries(original))
-    drawn = units.resample(rows, samples=SAMPLES, seed=seed).T
-    lost, queries, documents, more = (Figure.of(row.mean(), samples) for row, samples in zip(rows, drawn, strict=True))
+    drawn = units.resample(rows, samples=FEW_SAMPLES, seed=seed).T
+    lost, queries, documents, more = (
+        Figure.of(row.mean(), samples, "queries") for row, samples in zip(rows, drawn, strict=True)
+    )
     found = Attribution(
         system=system,
         measure=name,

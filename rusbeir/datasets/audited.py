@@ -19,6 +19,7 @@ _PUBLISHED = "croissant.json"
 _SHAPE = {
     "fingerprint": str,
     "n_segments": int,
+    "splits?": [str],
     "flagged": {"segments": int, "share": float},
     "levels": {str: {"chrF?": float}},
 }

@@ -21,10 +21,10 @@ from rusbeir.datasets import load
 from rusbeir.datasets.formats.records import TOKENS, Span, read_json
 from rusbeir.datasets.parallel import label_dataset
 from rusbeir.diagnostics.position_curve import ALL, BINS, MIN_COUNT, PositionCurve, make_curve
-from rusbeir.diagnostics.position_statistics import PERMUTATIONS, SAMPLES, Places, compute_psi
+from rusbeir.diagnostics.position_statistics import Places, compute_psi
 from rusbeir.diagnostics.spans import load_spans
 from rusbeir.errors import BadInput, option
-from rusbeir.evaluation.significance import Floats
+from rusbeir.evaluation.significance import FEW_PERMUTATIONS, FEW_SAMPLES, Floats
 from rusbeir.experiment import ResultRow, SystemLike, bench
 from rusbeir.text import digest
 from rusbeir.types import Dataset, Progress, silent
@@ -87,8 +87,8 @@ def diagnose_position(
     spans: str | Path | None = None,
     min_count: int = MIN_COUNT,
     k: int = 100,
-    samples: int = SAMPLES,
-    permutations: int = PERMUTATIONS,
+    samples: int = FEW_SAMPLES,
+    permutations: int = FEW_PERMUTATIONS,
     seed: int = 0,
     out: str | Path = "results",
     force: bool = False,

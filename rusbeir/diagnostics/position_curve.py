@@ -8,8 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from rusbeir.diagnostics.position_statistics import (
-    PERMUTATIONS,
-    SAMPLES,
     Permuted,
     Places,
     compute_psi,
@@ -18,7 +16,7 @@ from rusbeir.diagnostics.position_statistics import (
     permute_positions,
     psi_interval,
 )
-from rusbeir.evaluation.significance import ALPHA, Floats
+from rusbeir.evaluation.significance import ALPHA, FEW_PERMUTATIONS, FEW_SAMPLES, Floats
 from rusbeir.evaluation.units import describe_queries
 
 BINS = 20
@@ -104,8 +102,8 @@ def make_curve(
     strata: Places,
     *,
     min_count: int = MIN_COUNT,
-    samples: int = SAMPLES,
-    permutations: int = PERMUTATIONS,
+    samples: int = FEW_SAMPLES,
+    permutations: int = FEW_PERMUTATIONS,
     seed: int = 0,
 ) -> PositionCurve:
     """The curve of these queries: of each its score, its bin from 0 to 19, its document, and its stratum.

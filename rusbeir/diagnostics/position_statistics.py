@@ -16,12 +16,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rusbeir.evaluation.significance import ALPHA, Floats
+from rusbeir.evaluation.significance import ALPHA, FEW_PERMUTATIONS, FEW_SAMPLES, Floats
 
 Places = NDArray[np.int64]
 
-SAMPLES = 2_000
-PERMUTATIONS = 2_000
 _PRIOR = 4
 """Observations of the variance over all bins that each bin's own variance is joined with: a bin of equal scores has
 no variance, which says little about the next query."""
@@ -71,7 +69,7 @@ def count_independent(bins: Places, clusters: Places, n_bins: int) -> Places:
 
 
 def psi_interval(
-    means: Floats, covariance: Floats, n: float, *, alpha: float = ALPHA, samples: int = SAMPLES, seed: int = 0
+    means: Floats, covariance: Floats, n: float, *, alpha: float = ALPHA, samples: int = FEW_SAMPLES, seed: int = 0
 ) -> tuple[float, float]:
     """The interval of the PSI of the true means, whose estimates have that covariance; n is how many queries a bin has.
 
@@ -124,7 +122,7 @@ def permute_positions(
     clusters: Places,
     strata: Places,
     *,
-    permutations: int = PERMUTATIONS,
+    permutations: int = FEW_PERMUTATIONS,
     seed: int = 0,
 ) -> Permuted | None:
     """PSI where positions say nothing: scores are shuffled among the queries of a stratum, bins keep their sizes.

@@ -89,7 +89,7 @@ def measure(by_topic: Floats, *, lowest: int = 0, seed: int = 0) -> dict[str, Fi
         "strictness": strictness,
     }
     whole, drawn = by_topic.sum(axis=0), resample_topics(by_topic, samples=SAMPLES, seed=seed)
-    return {name: Figure.of(function(whole), function(drawn)) for name, function in functions.items()}
+    return {name: Figure.of(function(whole), function(drawn), "topics") for name, function in functions.items()}
 
 
 def resample_topics(by_topic: Floats, *, samples: int, seed: int = 0) -> Floats:

@@ -20,6 +20,8 @@ Floats: TypeAlias = NDArray[np.float64]
 
 PERMUTATIONS = 10_000
 SAMPLES = 10_000
+FEW_SAMPLES, FEW_PERMUTATIONS = 2_000, 2_000
+"""The same where each of them costs much, such as tests of a whole curve or a correlation of resampled systems."""
 ALPHA = 0.05
 POWER = 0.8
 _BLOCK_CELLS = 4_000_000
@@ -32,20 +34,22 @@ _SAME = 1 - 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A figure, such as a correlation of systems' means, and what it could be with other queries."""
+    """A figure, such as a correlation of systems' means, and what it could be with another sample."""
 
     value: float
     interval: tuple[float, float]
     """The central 95 % of its values on resamples."""
+    over: str
+    """What the resamples draw: "queries", "systems", "systems and queries", "topics"."""
 
     @classmethod
-    def of(cls, value: Floats, drawn: Floats) -> Figure:
+    def of(cls, value: Floats, drawn: Floats, over: str) -> Figure:
         """The value with the interval of those drawn; NaN among them is left out."""
         ends = np.nanquantile(drawn, [ALPHA / 2, 1 - ALPHA / 2]) if np.isfinite(drawn).any() else (np.nan, np.nan)
-        return cls(value=float(value), interval=(float(ends[0]), float(ends[1])))
+        return cls(value=float(value), interval=(float(ends[0]), float(ends[1])), over=over)
 
     def __str__(self) -> str:
-        return f"{self.value:.3f} ({self.interval[0]:.3f} to {self.interval[1]:.3f})"
+        return f"{self.value:.3f} ({self.interval[0]:.3f} to {self.interval[1]:.3f} over {self.over})"
 
 
 @dataclass(frozen=True, kw_only=True)

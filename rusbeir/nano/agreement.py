@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from rusbeir.evaluation.rankings import draw_systems, kendall
+from rusbeir.evaluation.orders import compare_orders, draw_systems
 from rusbeir.evaluation.significance import (
     ALPHA,
+    FEW_SAMPLES,
     Figure,
     Floats,
     minimum_detectable_effect,
@@ -22,7 +23,6 @@ from rusbeir.retrieval import Spec
 from rusbeir.retrieval.resolve import FUSIONS
 from rusbeir.retrieval.spec import as_spec
 
-SAMPLES = 2_000
 LEXICAL, DENSE, OTHER = "lexical", "dense", "other"
 
 
@@ -144,9 +144,12 @@ def measure_agreement(
     means_there, means_here = there.mean(axis=1), here.mean(axis=1)
     units, units_here = Units.of(queries, clusters), Units.of(chosen, clusters)
     drawn_there, drawn_here = _resample(there, here, [place[query_id] for query_id in chosen], units, seed)
-    of = draw_systems(len(systems), SAMPLES, seed)
-    n = min(len(of), len(drawn_there))
-    taken = [np.take_along_axis(side[:n], of[:n], axis=1) for side in (drawn_there, drawn_here)]
+    order = compare_orders(
+        (means_there, means_here),
+        queries=(drawn_there, drawn_here),
+        systems=draw_systems(len(systems), FEW_SAMPLES, seed),
+        correlations=["kendall"],
+    )
     first, second = np.array(list(combinations(range(len(systems)), 2))).T
     differences, differences_here = (
         units.merge(there[first] - there[second]),
@@ -161,7 +164,7 @@ def measure_agreement(
             HeldOut(system=name, kind=kind, full=float(one), nano=float(other))
             for name, kind, one, other in zip(systems, kinds, means_there, means_here, strict=True)
         ),
-        kendall=Figure.of(kendall(means_there, means_here), kendall(*taken)),
+        kendall=order["kendall"],
         told_apart=int(apart.sum()),
         reversed=int((apart & ~kept).sum()),
         gap=_measure_gap(kinds, (means_there, means_here), (drawn_there, drawn_here)),
@@ -185,7 +188,7 @@ def _resample(there: Floats, here: Floats, places: Sequence[int], units: Units, 
     n_systems, n_queries = there.shape
     spread = np.zeros((n_systems + 1, n_queries))
     spread[:-1, places], spread[-1, places] = here, 1
-    drawn = units.resample(np.concatenate([there, spread]), samples=SAMPLES, seed=seed)
+    drawn = units.resample(np.concatenate([there, spread]), samples=FEW_SAMPLES, seed=seed)
     # A resample without any query of the small version says nothing of it.
     drawn = drawn[drawn[:, -1] > 0]
     return drawn[:, :n_systems], drawn[:, n_systems:-1] / drawn[:, -1:]
@@ -202,4 +205,4 @@ def _measure_gap(kinds: Sequence[str], means: tuple[Floats, Floats], drawn: tupl
 
     full, nano = map(find_gap, means)
     there, here = map(find_gap, drawn)
-    return Gap(full=float(full), nano=float(nano), distortion=Figure.of(nano - full, here - there))
+    return Gap(full=float(full), nano=float(nano), distortion=Figure.of(nano - full, here - there, "queries"))

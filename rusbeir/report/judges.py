@@ -16,10 +16,9 @@ import numpy as np
 from rusbeir.errors import BadInput, option
 from rusbeir.evaluation import agreement, cluster_queries, evaluate
 from rusbeir.evaluation.families import find_families
-from rusbeir.evaluation.rankings import kendall, tau_ap
+from rusbeir.evaluation.orders import MIN_SYSTEMS, Sides, compare_orders
 from rusbeir.evaluation.significance import Figure, Floats
 from rusbeir.evaluation.units import Units
-from rusbeir.report.rankings import MIN_SYSTEMS
 from rusbeir.types import Qrels, Run
 
 MAX_LABEL = 10
@@ -246,12 +245,10 @@ def _order(scores: Floats, units: Units, seed: int) -> Orders | None:
     n_systems = scores.shape[1]
     if n_systems < MIN_SYSTEMS:
         return None
-    means = scores.mean(axis=2)
-    drawn = [units.resample(side, seed=seed) for side in scores]
+    sides = Sides(scores=(scores[0], scores[1]), units=(units, units), same_queries=True)
     return Orders(
         n_systems=n_systems,
-        kendall=Figure.of(kendall(*means), kendall(*drawn)),
-        tau_ap=Figure.of(tau_ap(*means), tau_ap(*drawn)),
+        **compare_orders(sides.means, queries=sides.resample(seed=seed)),
     )
 
 

@@ -9,19 +9,14 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from rusbeir.errors import BadInput, unknown
-from rusbeir.evaluation.rankings import count_queries_needed, kendall, rank, spearman, tau_ap
+from rusbeir.evaluation.orders import CORRELATIONS, MIN_SYSTEMS, Sides, compare_orders, count_queries_needed, rank
 from rusbeir.evaluation.significance import Figure, Floats
 from rusbeir.evaluation.units import Units, describe_queries
 from rusbeir.report.results import Result, read_results
 
-MIN_SYSTEMS = 4
 STABLE = 0.9
 """Kendall's tau from which on two orders are called the same."""
-
-CORRELATIONS = {"kendall": kendall, "tau_ap": tau_ap, "spearman": spearman}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +66,7 @@ class RankingComparison:
 
     @property
     def conclusion(self) -> tuple[str, ...]:
-        """What can be concluded, in sentences; in parentheses the central 95 % on resampled queries."""
+        """What can be concluded, in sentences."""
         tau = self.correlations["kendall"]
         n = len(self.systems)
         sides = zip((self.first, self.second), self.n_queries, self.n_clusters, self.queries_needed, strict=True)
@@ -106,33 +101,26 @@ def compare_rankings(
             f"{first} and {second} have {len(names)} systems in common; an order needs {MIN_SYSTEMS}. "
             "Run more systems on both with `rusbeir bench`."
         )
-    queries = list(one[names[0]].scores), list(other[names[0]].scores)
-    same = set(queries[0]) == set(queries[1])
-    scores = [
-        np.array([[group[name].scores[query_id] for query_id in of] for name in names])
-        for group, of in zip((one, other), (queries[0], queries[0] if same else queries[1]), strict=True)
-    ]
-    means = [each.mean(axis=1) for each in scores]
-    units = [
-        Units.of(of, group[names[0]].clusters)
-        for group, of in zip((one, other), (queries[0], queries[0] if same else queries[1]), strict=True)
-    ]
-    if same:
-        units = [units[0].join(units[1])] * 2
-    # Queries that both have are drawn for both at once.
-    drawn = units[0].resample(scores[0], seed=seed), units[1].resample(scores[1], seed=seed if same else seed + 1)
-    correlations = {name: Figure.of(correlate(*means), correlate(*drawn)) for name, correlate in CORRELATIONS.items()}
+    sides = Sides.of(
+        names,
+        ({name: one[name].scores for name in names}, {name: other[name].scores for name in names}),
+        (one[names[0]].clusters, other[names[0]].clusters),
+    )
+    means, units = sides.means, sides.units
     return RankingComparison(
         first=first,
         second=second,
         measure=measure,
         systems=_rank(names, *means),
-        n_queries=(len(queries[0]), len(queries[1])),
+        n_queries=(units[0].n_queries, units[1].n_queries),
         n_clusters=(units[0].n_clusters, units[1].n_clusters),
-        same_queries=same,
-        correlations=correlations,
+        same_queries=sides.same_queries,
+        correlations=compare_orders(means, queries=sides.resample(seed=seed), correlations=list(CORRELATIONS)),
         reversals=find_reversals(names, *means),
-        queries_needed=(_count_needed(scores[0], units[0], seed), _count_needed(scores[1], units[1], seed)),
+        queries_needed=(
+            _count_needed(sides.scores[0], units[0], seed),
+            _count_needed(sides.scores[1], units[1], seed),
+        ),
     )
 
 

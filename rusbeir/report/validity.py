@@ -13,17 +13,16 @@ import numpy as np
 
 from rusbeir.datasets.formats.records import read_tsv
 from rusbeir.errors import BadInput, option
-from rusbeir.evaluation.rankings import draw_systems, kendall, rank, tau_ap
-from rusbeir.evaluation.significance import Figure, Floats
-from rusbeir.evaluation.units import Units, describe_queries
-from rusbeir.report.rankings import MIN_SYSTEMS, find_reversals
+from rusbeir.evaluation.orders import MIN_SYSTEMS, Sides, compare_orders, draw_systems, rank
+from rusbeir.evaluation.significance import FEW_SAMPLES, Figure
+from rusbeir.evaluation.units import describe_queries
+from rusbeir.report.rankings import find_reversals
 from rusbeir.report.task_scores import TaskScores, find_task, read_task_scores
 
-SAMPLES = 2_000
 N_MOVERS = 3
 _CONTROL = Path(__file__).parent / "control.toml"
 
-AS_GOOD, WORSE, UNKNOWN = "as good", "worse", "not told"
+AS_GOOD, WORSE, UNKNOWN = "as good", "worse", "inconclusive"
 """Verdicts: tau is within the band of translations by people, below it, or its interval holds both."""
 
 
@@ -57,7 +56,7 @@ class TaskValidity:
     movers: tuple[Move, ...]
     """Those whose rank changes most."""
     verdict: str
-    """"as good" as translations by people, "worse", or "not told"."""
+    """"as good" as translations by people, "worse", or "inconclusive"."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,8 +176,12 @@ def _average(tasks: Sequence[TaskScores], systems: Sequence[str]) -> TaskScores:
 
 def _compare(original: TaskScores, port: TaskScores, systems: Sequence[str], gap: float, seed: int) -> TaskValidity:
     means = [np.array([task.means[name] for name in systems]) for task in (original, port)]
-    drawn, units = _draw(original, port, systems, means, seed)
-    tau, ap = (Figure.of(correlate(*means), correlate(*drawn)) for correlate in (kendall, tau_ap))
+    chosen = draw_systems(len(systems), FEW_SAMPLES, seed)
+    units, queries = None, None
+    if original.per_query and port.per_query:
+        sides = Sides.of(systems, (original.per_query, port.per_query), (original.clusters, port.clusters))
+        units, queries = sides.units, sides.resample(samples=FEW_SAMPLES, seed=seed + 1)
+    order = compare_orders(means, queries=queries, systems=chosen)
     ranks = [rank(side) for side in means]
     moved = sorted(range(len(systems)), key=lambda place: -abs(ranks[0][place] - ranks[1][place]))
     return TaskValidity(
@@ -187,8 +190,8 @@ def _compare(original: TaskScores, port: TaskScores, systems: Sequence[str], gap
         systems=tuple(systems),
         mean_original=float(means[0].mean()),
         mean_port=float(means[1].mean()),
-        kendall=tau,
-        tau_ap=ap,
+        kendall=order["kendall"],
+        tau_ap=order["tau_ap"],
         n_queries=(units[0].n_queries, units[1].n_queries) if units else None,
         n_clusters=(units[0].n_clusters, units[1].n_clusters) if units else None,
         reversals=sum(max(one.first, -one.second) > gap for one in find_reversals(systems, means[0], means[1])),
@@ -197,33 +200,8 @@ def _compare(original: TaskScores, port: TaskScores, systems: Sequence[str], gap
             for place in moved[:N_MOVERS]
             if ranks[0][place] != ranks[1][place]
         ),
-        verdict=_judge(tau),
+        verdict=_judge(order["kendall"]),
     )
-
-
-def _draw(
-    original: TaskScores, port: TaskScores, systems: Sequence[str], means: Sequence[Floats], seed: int
-) -> tuple[list[Floats], list[Units]]:
-    """Means of resampled systems on both sides, [samples, systems], over resampled queries where these are known.
-
-    And the units of both sides, which are none where only means are known.
-    """
-    chosen = draw_systems(len(systems), SAMPLES, seed)
-    queries = [list(next(iter(task.per_query.values()), ())) for task in (original, port)]
-    if not all(queries):
-        return [side[chosen] for side in means], []
-    if same := set(queries[0]) == set(queries[1]):
-        queries[1] = queries[0]
-    units = [Units.of(of, task.clusters) for of, task in zip(queries, (original, port), strict=True)]
-    if same:
-        units = [units[0].join(units[1])] * 2
-    drawn = []
-    for place, task in enumerate((original, port)):
-        scores = np.array([[task.per_query[name][query_id] for query_id in queries[place]] for name in systems])
-        # Queries that both have are drawn for both at once.
-        resampled = units[place].resample(scores, samples=SAMPLES, seed=seed + 1 + (0 if same else place))
-        drawn.append(np.take_along_axis(resampled[: len(chosen)], chosen, axis=1))
-    return drawn, units
 
 
 def _say_units(task: TaskValidity) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from rusbeir import bench, load, read_run
 from rusbeir.errors import BadInput
-from rusbeir.evaluation.rankings import kendall
+from rusbeir.evaluation.orders import kendall
 from rusbeir.nano import make_nano
 from rusbeir.nano.agreement import find_kind, measure_agreement
 from rusbeir.nano.choice import choose_queries

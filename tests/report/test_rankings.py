@@ -11,8 +11,9 @@ import pytest
 from scipy import stats
 
 from rusbeir.errors import BadInput, UnknownName
-from rusbeir.evaluation.rankings import count_queries_needed, kendall, spearman, tau_ap
+from rusbeir.evaluation.orders import count_queries_needed, kendall, spearman, tau_ap
 from rusbeir.report.rankings import compare_rankings
+from rusbeir.report.validity import measure_validity
 
 GOLDEN = Path(__file__).parents[3] / "shared" / "golden" / "mteb"
 
@@ -52,6 +53,20 @@ def test_translations_reorder_models_as_published(needs):
     assert dict(zip(TAUS, taus.round(3).tolist(), strict=True)) == TAUS
     assert np.median(taus) == pytest.approx(0.897, abs=5e-4)
     assert kendall(*(side.mean(axis=0) for side in sides)) == pytest.approx(0.923, abs=5e-4)
+
+
+def test_the_same_rows_have_one_interval_for_each_question(results):
+    """`compare --rankings` asks about these systems, `validity` about others of their kind, too; both say so."""
+    noise = np.random.default_rng(0).normal(0, 0.2, (2, 6, 60))
+    for side, name in enumerate(("toy/en", "toy/ru")):
+        scores = {f"m{n}": np.clip(0.5 - n / 40 + noise[side, n], 0, 1).tolist() for n in range(6)}
+        folder = results(scores, dataset=name)
+    these = compare_rankings([folder], "toy/en", "toy/ru")
+    (others,) = measure_validity([folder], [("toy/en", "toy/ru")]).tasks
+    tau = these.correlations["kendall"]
+    assert (tau.value, tau.over, others.kendall.over) == (others.kendall.value, "queries", "systems and queries")
+    assert np.ptp(others.kendall.interval) > np.ptp(tau.interval)
+    assert f"tau {tau.value:.3f} ({tau.interval[0]:.3f} to {tau.interval[1]:.3f} over queries)" in these.conclusion[0]
 
 
 def test_correlations_are_those_of_scipy_also_with_ties():

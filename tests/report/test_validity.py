@@ -47,7 +47,7 @@ def table(tmp_path: Path) -> Path:
 def test_a_port_that_reorders_systems(table):
     found = measure_validity([table], [("en", "ru"), ("en", "bad")])
     good, bad = found.tasks
-    assert good.kendall == good.tau_ap == Figure(value=1.0, interval=(1.0, 1.0))
+    assert good.kendall == good.tau_ap == Figure(value=1.0, interval=(1.0, 1.0), over="systems")
     assert (good.verdict, good.reversals, good.movers) == (AS_GOOD, 0, ())
     # Of ten pairs the four of the best system are reversed.
     assert bad.kendall.value == pytest.approx(0.2)
@@ -62,8 +62,8 @@ def test_a_port_that_reorders_systems(table):
 @pytest.mark.parametrize(("shift", "verdict"), [(0.0, AS_GOOD), (-0.01, UNKNOWN)])
 def test_the_verdict_asks_for_the_whole_interval(shift, verdict):
     lowest, _ = read_band()
-    assert _judge(Figure(value=lowest + 0.02, interval=(lowest + shift, 1.0))) == verdict
-    assert _judge(Figure(value=0.1, interval=(0.0, lowest - 0.01))) == WORSE
+    assert _judge(Figure(value=lowest + 0.02, interval=(lowest + shift, 1.0), over="systems")) == verdict
+    assert _judge(Figure(value=0.1, interval=(0.0, lowest - 0.01), over="systems")) == WORSE
 
 
 def test_result_rows_bring_their_queries(results):
@@ -73,7 +73,9 @@ def test_result_rows_bring_their_queries(results):
     folder = results(scores, dataset="toy/ru")
     (task,) = measure_validity([folder], [("toy/en", "toy/ru")]).tasks
     assert task.n_queries == (50, 50)
-    assert task.kendall == Figure(value=1.0, interval=(1.0, 1.0)), "the same scores, drawn together"
+    assert task.kendall == Figure(value=1.0, interval=(1.0, 1.0), over="systems and queries"), (
+        "the same scores, drawn together"
+    )
     other = {name: values[:40] for name, values in scores.items()}
     folder = results(other, dataset="toy/de")
     (task,) = measure_validity([folder], [("toy/en", "toy/de")]).tasks

@@ -675,7 +675,7 @@ def _checks_of(port: Path, out: Path) -> object:
     from rusbeir.publishing.evidence import Evidence
     from rusbeir.publishing.readme import _describe_checks
 
-    return _describe_checks(Evidence(made_by="port", n_judged=0, n_read=0, report=read_audit(port)))
+    return _describe_checks(Evidence(made_by="port", n_judged=0, n_read=0, report=read_audit(port)), ["test"])
 
 
 def _card_of(port: Path, out: Path) -> object:
@@ -683,7 +683,7 @@ def _card_of(port: Path, out: Path) -> object:
     from rusbeir.publishing.evidence import collect_evidence
     from rusbeir.publishing.readme import _describe_checks
 
-    return _describe_checks(collect_evidence(load(port, split="test").card, port))
+    return _describe_checks(collect_evidence(load(port, split="test").card, port), ["test"])
 
 
 def _site_of(port: Path, out: Path) -> object:
@@ -702,7 +702,7 @@ def _validity(path: Path) -> object:
     from rusbeir.publishing.readme import _describe_checks
     from rusbeir.types import Card
 
-    return _describe_checks(collect_evidence(Card(name="b", language="ru", split="test"), None, path))
+    return _describe_checks(collect_evidence(Card(name="b", language="ru", split="test"), None, path), ["test"])
 
 
 def _records(port: Path, out: Path) -> object:

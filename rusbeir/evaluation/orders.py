@@ -1,17 +1,102 @@
 """Whether two test sets order systems in the same way: rank correlations, and the queries that an order needs.
 
-Each function works on the last axis, the systems, so that it takes one set of means or many resampled ones.
+Each correlation works on the last axis, the systems, so that it takes one set of means or many resampled ones.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
-from rusbeir.evaluation.significance import Floats
+from rusbeir.evaluation.significance import SAMPLES, Figure, Floats
+from rusbeir.evaluation.units import Units
 
+MIN_SYSTEMS = 4
+"""Fewer have hardly an order."""
 DRAWS = 1_000
 MAX_QUERIES = 1_000_000
+
+Scores: TypeAlias = Mapping[str, Mapping[str, float]]
+"""system -> {query id: score}."""
+Clusters: TypeAlias = Mapping[str, int] | None
+"""query id -> the number of its cluster, as cluster_queries has them; None where every query is independent."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sides:
+    """The scores of the same systems on two test sets."""
+
+    scores: tuple[Floats, Floats]
+    """float64 [systems, queries] of each."""
+    units: tuple[Units, Units]
+    same_queries: bool
+    """Whether both have the same queries, in one order, which are then drawn for both at once."""
+
+    @classmethod
+    def of(cls, systems: Sequence[str], scores: tuple[Scores, Scores], clusters: tuple[Clusters, Clusters]) -> Sides:
+        """The scores of these systems on both test sets, whose queries are in these clusters."""
+        first, second = (list(side[systems[0]]) for side in scores)
+        if same := set(first) == set(second):
+            second = first
+        units = (Units.of(first, clusters[0]), Units.of(second, clusters[1]))
+        if same:
+            joined = units[0].join(units[1])
+            units = joined, joined
+        values = [
+            np.array([[side[name][query_id] for query_id in query_ids] for name in systems])
+            for side, query_ids in zip(scores, (first, second), strict=True)
+        ]
+        return cls(scores=(values[0], values[1]), units=units, same_queries=same)
+
+    @property
+    def means(self) -> tuple[Floats, Floats]:
+        """float64 [systems] of each."""
+        return self.scores[0].mean(axis=1), self.scores[1].mean(axis=1)
+
+    def resample(self, *, samples: int = SAMPLES, seed: int = 0) -> tuple[Floats, Floats]:
+        """The means over resampled queries, float64 [samples, systems] of each."""
+        (first, second), (units, others) = self.scores, self.units
+        return (
+            units.resample(first, samples=samples, seed=seed),
+            others.resample(second, samples=samples, seed=seed if self.same_queries else seed + 1),
+        )
+
+
+def compare_orders(
+    means: Sequence[Floats],
+    *,
+    queries: Sequence[Floats] | None = None,
+    systems: NDArray[np.int64] | None = None,
+    correlations: Sequence[str] = ("kendall", "tau_ap"),
+) -> dict[str, Figure]:
+    """Correlate the orders of the same systems on two test sets; the first is the true one, where that matters.
+
+    Args:
+        means: Of the systems on each side, float64 [systems].
+        queries: Their means over resampled queries on each side, float64 [samples, systems]; None where only the means
+            are known. The interval is then one over queries: the same systems with other queries of this kind.
+        systems: Places of resampled systems, [samples, systems], as `draw_systems` gives them. The interval is then
+            one over systems, too: other systems of this kind.
+        correlations: Names of CORRELATIONS.
+
+    Returns:
+        name -> the correlation; the interval says over what it goes.
+    """
+    drawn = list(means if queries is None else queries)
+    if systems is not None:
+        if queries is None:
+            drawn = [side[systems] for side in means]
+        else:
+            n = min(len(systems), len(queries[0]))
+            drawn = [np.take_along_axis(side[:n], systems[:n], axis=1) for side in queries]
+    over = " and ".join(
+        name for name, resampled in (("systems", systems), ("queries", queries)) if resampled is not None
+    )
+    return {name: Figure.of(CORRELATIONS[name](*means), CORRELATIONS[name](*drawn), over) for name in correlations}
 
 
 def kendall(first: Floats, second: Floats) -> Floats:
@@ -50,6 +135,11 @@ def spearman(first: Floats, second: Floats) -> Floats:
 
     one, other = (rankdata(values, axis=-1) - (values.shape[-1] + 1) / 2 for values in (first, second))
     return _divide((one * other).sum(axis=-1), np.sqrt((one**2).sum(axis=-1) * (other**2).sum(axis=-1)))
+
+
+CORRELATIONS: Mapping[str, Callable[[Floats, Floats], Floats]] = {
+    "kendall": kendall, "tau_ap": tau_ap, "spearman": spearman,
+}  # fmt: skip
 
 
 def rank(means: Floats) -> list[int]:
