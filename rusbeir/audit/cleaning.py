@@ -19,7 +19,7 @@ from rusbeir.datasets.formats.records import read_json, read_jsonl
 from rusbeir.datasets.loading import ALL_SPLITS, load_splits
 from rusbeir.datasets.registry import find_entry
 from rusbeir.errors import BadInput, option, unknown
-from rusbeir.storage import atomic_file
+from rusbeir.storage import atomic_file, atomic_folder
 from rusbeir.text import write_command
 from rusbeir.translation.checks.checks import FAILURES, without_remarks
 from rusbeir.translation.port.fields import Material, Sample
@@ -138,15 +138,16 @@ def apply_cleaning(
     }
     card = replace(port.dataset.card, provenance=provenance)
     metadata = load_splits(port.folder, split=ALL_SPLITS, all_queries=True).metadata
-    publish(
-        out,
-        Material(dataset=cleaned, splits=port.splits, query_metadata=metadata),
-        lambda kind, texts: [repairs.get(text, text) for text in texts],
-        card,
-        progress,
-    )
-    if find_entry(str(port.place)) is None:
-        write_source_path(out, Path(port.place))
+    with atomic_folder(out) as new:
+        publish(
+            new,
+            Material(dataset=cleaned, splits=port.splits, query_metadata=metadata),
+            lambda kind, texts: [repairs.get(text, text) for text in texts],
+            card,
+            progress,
+        )
+        if find_entry(str(port.place)) is None:
+            write_source_path(new, Path(port.place))
     return card
 
 

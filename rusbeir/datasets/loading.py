@@ -142,12 +142,14 @@ def load_splits(
     judged: bool = True,
     download: bool = True,
     accept_difference: bool = False,
+    finishing: bool = False,
     progress: Progress = silent,
 ) -> LoadedSplits:
     """The dataset, as `load`, and its splits: the one asked for and, of `also`, those that the dataset has.
 
     The splits of a registered dataset that has a name for each, such as beir/scifact, can be loaded together as well.
-    Queries are in the order of their file. With all_queries, those that no split judges are among them.
+    Queries are in the order of their file. With all_queries, those that no split judges are among them. finishing is
+    for who has just replaced the files of a folder, and reads them for its card.
     """
     registered = isinstance(name_or_path, str) and find_entry(name_or_path) is not None
     places: Sequence[tuple[str | Path, str | None]] = [(name_or_path, None if split == ALL_SPLITS else split)]
@@ -159,8 +161,11 @@ def load_splits(
             opened.append((first.open_split(part), opened[0][1], {}))
             continue
         opened.append(
-            open_reader(path, language=language, split=part, judged=judged, download=download, progress=progress)
-        )
+            open_reader(
+                path, language=language, split=part, judged=judged, download=download, finishing=finishing,
+                progress=progress,
+            )
+        )  # fmt: skip
     reader, card, _ = opened[0]
     if any((one.corpus_files, one.recipe) != (reader.corpus_files, reader.recipe) for one, *_ in opened):
         names = ", ".join(one.split for one, *_ in opened)
@@ -262,6 +267,7 @@ def open_reader(
     split: str | None,
     judged: bool = False,
     download: bool = True,
+    finishing: bool = False,
     progress: Progress,
 ) -> tuple[DatasetReader, Card, Expected]:
     """The reader of a registered name or a path, its card, and what its content should be.
@@ -280,7 +286,7 @@ def open_reader(
         return _open_entry(entry, language, split, download, progress)
     path, view = split_view(name)
     if path is not None:
-        return _open_path(path, view, language, split)
+        return _open_path(path, view, language, split, finishing)
     if isinstance(name_or_path, Path) or name.startswith((".", "/", "~")) or name.endswith(_PATH_ENDINGS):
         raise BadInput(f"No file or folder {name}.")
     return _open_entry(get_entry(name), language, split, download, progress)
@@ -318,10 +324,15 @@ def _open_entry(
 
 
 def _open_path(
-    path: Path, view: str | None, language: str | None, split: str | None
+    path: Path, view: str | None, language: str | None, split: str | None, finishing: bool
 ) -> tuple[DatasetReader, Card, Expected]:
-    from rusbeir.datasets.formats.beir import CARD, read_card
+    from rusbeir.datasets.formats.beir import CARD, read_card, read_unfinished
 
+    if not finishing and (unfinished := read_unfinished(path)):
+        raise BadInput(
+            f"{path} is not whole: {unfinished['command']} was stopped while it replaced the files. Run it again as it "
+            "was given."
+        )
     kind = find_format(path)
     if kind is None:
         raise BadInput(

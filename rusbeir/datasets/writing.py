@@ -5,12 +5,15 @@ from __future__ import annotations
 import gzip
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import IO
 
 import orjson
 
-from rusbeir.datasets.formats.beir import CARD, card_bytes
+from rusbeir.datasets.formats.beir import CARD, UNFINISHED, card_bytes, read_last_card
 from rusbeir.datasets.formats.records import document_line, query_line
 from rusbeir.errors import BadInput
 from rusbeir.storage import atomic_file, atomic_folder
@@ -49,6 +52,37 @@ def write_beir(dataset: Dataset, folder: str | Path) -> None:
         n_qrels = sum(map(len, dataset.qrels.values()))
         counts = {"n_docs": len(dataset.corpus), "n_queries": len(dataset.queries), "n_qrels": n_qrels}
         (new / CARD).write_bytes(card_bytes(dataset.card, content, **counts))
+
+
+@contextmanager
+def replace_files(folder: Path, command: str) -> Iterator[Callable[[str], IO[bytes]]]:
+    """Write files of a dataset's folder, by names in it; they appear once all are complete, and `write_card` follows.
+
+    Killed at any moment, the folder is what it was, or has no card but a note of the command, and is refused by `load`
+    until the command has run again.
+    """
+    with ExitStack() as stack:
+        files: list[IO[bytes]] = []
+
+        def open_new(name: str) -> IO[bytes]:
+            files.append(stack.enter_context(atomic_file(folder / name)))
+            return files[-1]
+
+        yield open_new
+        # A disk that is full has to be noticed before anything is replaced.
+        for file in files:
+            file.flush()
+            os.fsync(file.fileno())
+        with atomic_file(folder / UNFINISHED) as note:
+            note.write(orjson.dumps({"command": command, "card": read_last_card(folder)}))
+        (folder / CARD).unlink(missing_ok=True)
+
+
+def write_card(folder: Path, card: bytes) -> None:
+    """Write the card of a folder whose files were replaced, which is whole from then on."""
+    with atomic_file(folder / CARD) as file:
+        file.write(card)
+    (folder / UNFINISHED).unlink(missing_ok=True)
 
 
 def name_qrels_file(split: str) -> str:

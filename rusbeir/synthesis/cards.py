@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rusbeir.datasets import load
-from rusbeir.datasets.formats.beir import CARD, card_bytes
-from rusbeir.storage import atomic_file
+from rusbeir.datasets import writing
+from rusbeir.datasets.formats.beir import card_bytes
+from rusbeir.datasets.loading import load_splits
 from rusbeir.types import Card, Dataset, Progress
 
 
@@ -15,12 +15,11 @@ def write_card(card: Card, out: Path, progress: Progress) -> tuple[Dataset, dict
 
     What an earlier card says of other content is not asked.
     """
-    dataset = load(out, language=card.language, split=card.split, progress=progress)
+    dataset = load_splits(out, language=card.language, split=card.split, finishing=True, progress=progress).dataset
     counts = {
         "n_docs": len(dataset.corpus),
         "n_queries": len(dataset.queries),
         "n_qrels": sum(map(len, dataset.qrels.values())),
     }
-    with atomic_file(out / CARD) as file:
-        file.write(card_bytes(card, dataset.fingerprint, **counts))
+    writing.write_card(out, card_bytes(card, dataset.fingerprint, **counts))
     return dataset, counts

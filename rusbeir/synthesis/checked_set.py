@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
@@ -13,7 +12,7 @@ import orjson
 from rusbeir import __version__
 from rusbeir.datasets.formats.beir import SPANS, describe_source
 from rusbeir.datasets.formats.records import document_line, query_line
-from rusbeir.datasets.writing import name_qrels_file, qrels_lines
+from rusbeir.datasets.writing import name_qrels_file, qrels_lines, replace_files
 from rusbeir.errors import BadInput
 from rusbeir.storage import atomic_file
 from rusbeir.synthesis.cards import write_card
@@ -21,6 +20,7 @@ from rusbeir.synthesis.decisions import DECISIONS, UNDONE, Decision, apply_decis
 from rusbeir.synthesis.generated import without
 from rusbeir.synthesis.splits import split_dev_test
 from rusbeir.synthesis.writing import GENERATED, SPLIT, span_line
+from rusbeir.text import write_command
 from rusbeir.translation.port.fields import Material, whole_documents
 from rusbeir.types import Dataset, Progress, Qrels, silent
 
@@ -61,11 +61,7 @@ class CheckedSet:
             )
         gone = next(iter(outcomes.values())).documents
         queries = [query_id for query_id in source.queries if any(query_id in qrels for qrels in left.values())]
-        with ExitStack() as stack:
-
-            def open_new(name: str) -> IO[bytes]:
-                return stack.enter_context(atomic_file(self.out / name))
-
+        with replace_files(self.out, f"`{write_command('synth', 'qc', '…', '--out', self.out)}`") as open_new:
             removed = open_new(f"qa/{REMOVED}")
             self._write_corpus(open_new("corpus.jsonl"), removed, gone)
             self._write_queries(open_new("queries.jsonl"), removed, frozenset(queries))

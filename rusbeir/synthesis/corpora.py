@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rusbeir import __version__
-from rusbeir.datasets.formats.beir import describe_source, read_card
+from rusbeir.datasets.formats.beir import describe_source, read_last_card
 from rusbeir.datasets.formats.records import document_line, query_line
-from rusbeir.datasets.writing import name_qrels_file, qrels_lines
+from rusbeir.datasets.writing import name_qrels_file, qrels_lines, replace_files
 from rusbeir.errors import BadInput
 from rusbeir.jobs import Journal
-from rusbeir.storage import atomic_file
 from rusbeir.synthesis.cards import write_card
 from rusbeir.synthesis.selection import Selection
-from rusbeir.text import batched
+from rusbeir.text import batched, write_command
 from rusbeir.translation.port.fields import whole_documents
 from rusbeir.translation.port.output import PAGE_DOCS
 from rusbeir.translation.port.plan import Plan
@@ -28,7 +26,7 @@ HUMAN = "human"
 
 def read_other_corpora(out: Path, corpus: str, signature: str) -> list[dict[str, Any]]:
     """What the card in a folder says of other models' corpora. BadInput where this one has another signature there."""
-    rows = [row for row in read_card(out).get("provenance", {}).get("translators", ()) if "corpus" in row]
+    rows = [row for row in read_last_card(out).get("provenance", {}).get("translators", ()) if "corpus" in row]
     if any(row["corpus"] == corpus and row["signature"] != signature for row in rows):
         raise BadInput(f"{out} contains a corpus {corpus!r} that was made with other settings. Choose another folder.")
     return [row for row in rows if row["corpus"] != corpus]
@@ -61,11 +59,7 @@ class Rewriting:
         """
         material = self.selection.material
         n = n_kept = 0
-        with ExitStack() as stack:
-
-            def open_new(name: str) -> Any:
-                return stack.enter_context(atomic_file(self.out / name))
-
+        with replace_files(self.out, f"`{write_command('synth', 'rewrite', '…', '--out', self.out)}`") as open_new:
             human, model = open_new(f"corpus/{HUMAN}.jsonl"), open_new(f"corpus/{self.corpus}.jsonl")
             for n, (doc, extra, text) in enumerate(self.documents(), 1):
                 human.write(document_line(doc, extra))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,14 @@ import orjson
 from rusbeir import __version__
 from rusbeir.datasets.formats.beir import SPANS, describe_source
 from rusbeir.datasets.formats.records import document_line, query_line
-from rusbeir.datasets.writing import name_qrels_file, qrels_lines
+from rusbeir.datasets.writing import name_qrels_file, qrels_lines, replace_files
 from rusbeir.errors import BackendError, BadInput, option
 from rusbeir.jobs import damage
-from rusbeir.storage import atomic_file
 from rusbeir.synthesis.cards import write_card
 from rusbeir.synthesis.drafting import Drafts
 from rusbeir.synthesis.drafts import Draft
 from rusbeir.synthesis.questions import normalise
+from rusbeir.text import write_command
 from rusbeir.translation.port.fields import whole_documents
 from rusbeir.types import Card, Doc, Progress
 
@@ -64,11 +63,7 @@ class MadeSet:
         dropped: Counter[tuple[str, str]] = Counter()
         seen: set[bytes] = set()
         n_made = 0
-        with ExitStack() as files:
-
-            def open_new(name: str) -> Any:
-                return files.enter_context(atomic_file(self.out / name))
-
+        with replace_files(self.out, f"`{write_command('synth', 'queries', '…', '--out', self.out)}`") as open_new:
             corpus, queries, qrels = map(open_new, ("corpus.jsonl", "queries.jsonl", name_qrels_file(SPLIT)))
             generated, lost = open_new(GENERATED), open_new(DROPPED)
             spans = open_new(SPANS) if self.drafts.order.kind == "position" else None

@@ -30,6 +30,7 @@ from rusbeir.datasets.formats.records import (
     find_misfit,
     parse_json,
     read_documents,
+    read_json,
     read_queries,
 )
 from rusbeir.datasets.formats.trec import read_judgements
@@ -37,6 +38,8 @@ from rusbeir.errors import BadInput, option, unknown
 from rusbeir.types import Card, Doc
 
 CARD = "card.json"
+UNFINISHED = "unfinished.json"
+"""A file of a folder whose files are being replaced: the command, and the card before. There is no card meanwhile."""
 SPANS = "qa/spans.tsv"
 """Where a test set that `rusbeir synth queries` made says which part of its document answers a query."""
 _CARD = {
@@ -207,6 +210,24 @@ def _cocktail_corpora(bundle: Bundle) -> dict[str, str]:
     ]
     by_source = {PurePosixPath(name).name.rpartition(".jsonl")[0]: name for name in files}
     return {source: by_source[source] for source in sorted(by_source, key=lambda s: (s != _HUMAN, s))}
+
+
+def read_last_card(folder: Path) -> dict[str, Any]:
+    """The keys of a folder's card, or of the one that it had before what replaces its files was stopped."""
+    unfinished = read_unfinished(folder)
+    return unfinished["card"] if unfinished else read_card(folder)
+
+
+def read_unfinished(folder: Path) -> dict[str, Any] | None:
+    """The command that was stopped while it replaced the files of a folder, and the card that there was before.
+
+    None for a folder that is whole. Raises BadInput for a damaged note.
+    """
+    path = folder / UNFINISHED
+    if not path.is_file() or (folder / CARD).exists():
+        return None
+    note: dict[str, Any] = read_json(path, {"command": str, "card": _CARD}, "Choose another folder.")
+    return note
 
 
 def read_card(path: Path) -> dict[str, Any]:

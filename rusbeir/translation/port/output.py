@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,12 @@ from typing import Any
 import orjson
 
 from rusbeir import __version__
-from rusbeir.datasets.formats.beir import CARD, card_bytes, describe_source
+from rusbeir.datasets.formats.beir import card_bytes, describe_source
 from rusbeir.datasets.formats.records import document_line, query_line
-from rusbeir.datasets.writing import name_qrels_file, qrels_lines
+from rusbeir.datasets.writing import name_qrels_file, qrels_lines, replace_files, write_card
 from rusbeir.jobs import Journal, TaskResult
 from rusbeir.storage import atomic_file
-from rusbeir.text import batched
+from rusbeir.text import batched, write_command
 from rusbeir.translation.port.fields import Material, whole_documents
 from rusbeir.translation.port.plan import RETRIED, Plan, TranslatorEntry
 from rusbeir.types import Card, Progress, canonical_line, fingerprint
@@ -37,7 +36,7 @@ def publish(out: Path, material: Material, translate: Translate, card: Card, pro
 
     A split has those of its judgements that the material's dataset has; one without any is not written. The card, its
     counts and the fingerprint describe the split `test`, or the first one where there is none of that name. All files
-    appear once all are complete, the card last; until then there is no card.
+    appear once all are complete, the card last.
     """
     dataset = material.dataset
     splits: dict[str, dict[str, dict[str, int]]] = {}
@@ -47,12 +46,8 @@ def publish(out: Path, material: Material, translate: Translate, card: Card, pro
             if judged := {doc_id: grade for doc_id, grade in grades.items() if doc_id in left}:
                 splits.setdefault(split, {})[query_id] = judged
     described = "test" if "test" in splits else next(iter(splits))
-    with ExitStack() as stack:
-        # What is entered first appears last.
-        card_file, *qrels_files, queries_file, corpus_file = (
-            stack.enter_context(atomic_file(out / name))
-            for name in (CARD, *map(name_qrels_file, splits), "queries.jsonl", "corpus.jsonl")
-        )
+    with replace_files(out, f"`{write_command('port', '…', '--out', out)}`") as open_new:
+        corpus_file, queries_file = open_new("corpus.jsonl"), open_new("queries.jsonl")
         digest = hashlib.sha256()
         total = len(dataset.corpus)
         n_docs = 0
@@ -70,13 +65,12 @@ def publish(out: Path, material: Material, translate: Translate, card: Card, pro
             queries.update(zip(ids, translate("query", material.query_texts()), strict=True))
         for query_id, text in queries.items():
             queries_file.write(query_line(query_id, text, material.query_metadata.get(query_id, {})))
-        for file, qrels in zip(qrels_files, splits.values(), strict=True):
-            file.writelines(qrels_lines(qrels))
-        qrels = splits[described]
-        content = fingerprint(digest.hexdigest(), {query_id: queries[query_id] for query_id in qrels}, qrels)
-        counts = {"n_docs": n_docs, "n_queries": len(qrels), "n_qrels": sum(map(len, qrels.values()))}
-        card_file.write(card_bytes(replace(card, split=described), content, **counts))
-        (out / CARD).unlink(missing_ok=True)
+        for split, qrels in splits.items():
+            open_new(name_qrels_file(split)).writelines(qrels_lines(qrels))
+    qrels = splits[described]
+    content = fingerprint(digest.hexdigest(), {query_id: queries[query_id] for query_id in qrels}, qrels)
+    counts = {"n_docs": n_docs, "n_queries": len(qrels), "n_qrels": sum(map(len, qrels.values()))}
+    write_card(out, card_bytes(replace(card, split=described), content, **counts))
     return content
 
 
