@@ -31,7 +31,7 @@ MOST_SAMPLED = 100_000
 MOST_QUERIES = 256
 """Asked at once."""
 BYTES_PER_HIT = 160
-"""Of a run in memory, measured with 6,980 queries on 8.8 million documents at k=100 and k=1000."""
+"""Memory of a run, measured with 6,980 queries on 8.8 million documents at k=100 and k=1000."""
 
 
 @dataclass(frozen=True, kw_only=True)

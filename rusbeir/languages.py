@@ -62,7 +62,7 @@ def parse_language(text: str) -> str:
 
 
 def parse_target_language(text: str, source: str) -> str:
-    """As parse_language. Raises BadInput for the source's own.
+    """Parse the language of a translation as parse_language does. Raises BadInput for the source's own.
 
     >>> parse_target_language("Portuguese", "en")
     'pt'

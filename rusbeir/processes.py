@@ -31,9 +31,9 @@ IDLE_SECONDS = 20
 START_SECONDS = 0.1
 """Work that takes no longer is done without workers: starting one takes a fifth of a second of another processor."""
 STARTED_SECONDS = 0.05
-"""The same where workers of earlier work are still there."""
+"""START_SECONDS where workers of earlier work are still there."""
 BUSY_SHARE = 0.25
-"""Of the time so far. Where the work takes less, something else is waited for, such as a service."""
+"""The share of the time that work must take for workers to pay: below it, something else is slow, as a service is."""
 MAX_WORKERS = 4
 """More would wait for the process that hands out the work and takes in the results."""
 AHEAD = 4

@@ -37,7 +37,7 @@ class Tuned:
     held_out: float
     """Mean over the queries, each scored with weights chosen without its fold: what to expect of other queries."""
     equal: float
-    """The same with equal weights."""
+    """The held-out mean with equal weights."""
     folds: tuple[tuple[float, ...], ...]
     """The weights chosen for each fold; large differences say that there are too few queries."""
     n_queries: int

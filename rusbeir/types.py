@@ -365,5 +365,5 @@ class Retriever(Protocol):
     def signature(self) -> str: ...
 
     def search(self, queries: Queries, k: int) -> Run:
-        """At most k hits a query, ordered by falling score; a query without hits has {}."""
+        """Find at most k hits a query, ordered by falling score; a query without hits has {}."""
         ...

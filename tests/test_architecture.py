@@ -1,4 +1,4 @@
-"""Imports point one way, and `import rusbeir` stays light."""
+"""Imports point one way, `import rusbeir` stays light, and what is said of the code can be read alone."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ FLOORS = [
     {"publishing"},
     {"cli"},
 ]
+DANGLING = re.compile(r"(Of|At|With|As|In|By|The same)\b")
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 
@@ -57,6 +58,19 @@ def test_imports_point_one_way():
             if other != room and FLOOR[other] >= FLOOR[room] and not (FLOOR[room] == 0 and FLOOR[other] == 0)
         ]
     assert wrong == []
+
+
+def test_descriptions_can_be_read_alone():
+    """None begins with what its subject is missing from, such as "Of a document" or "The same of a reranker"."""
+    dangling = []
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for statement in body if isinstance(body := getattr(node, "body", None), list) else []:
+                if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+                    text = statement.value.value
+                    if isinstance(text, str) and DANGLING.match(text):
+                        dangling.append(f"{path}:{statement.lineno}: {text.splitlines()[0]}")
+    assert dangling == []
 
 
 def test_the_page_names_files_that_exist():

@@ -34,7 +34,7 @@ class Token(NamedTuple):
     """One token at each step of the recipe."""
 
     surface: str
-    """As in the text; normalised where normalisation moved the borders of tokens."""
+    """The characters of the text; normalised ones where normalisation moved the borders of tokens."""
     folded: str
     lemma: str
     term: str
@@ -96,7 +96,7 @@ class Chain:
         return list(self.stream([texts], 1)) if texts else []
 
     def stream(self, batches: Iterable[Sequence[str]], processes: int | None) -> Iterator[str]:
-        """The same for each text of batches that are not empty; a Crew of that many processes learns new pieces."""
+        """Yield a line for each text of batches that are not empty; a Crew of that many processes learns new pieces."""
         waiting: deque[tuple[Sequence[str], Found]] = deque()
 
         def new_pieces() -> Iterator[list[str]]:

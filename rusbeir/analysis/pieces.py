@@ -47,11 +47,11 @@ class Found(NamedTuple):
 
     memory: _Memory
     places: Array
-    """Of the terms of each piece, and of the separators."""
+    """The places of each piece's terms, and of the separators."""
     unknown: Array
     """Which of the places are to come."""
     hashes: Array
-    """Of the pieces in new."""
+    """The hashes of the pieces in new."""
     which: Array
     """For each unknown one its number in new."""
     new: list[str]

@@ -122,7 +122,7 @@ class Association:
 
     vocabularies: tuple[Vocabulary, Vocabulary]
     directions: Sequence[tuple[Direction, Direction]]
-    """Of each fold, from the pairs of the others: source to translation, and back."""
+    """For each fold, what was learned from the pairs of the others: source to translation, and back."""
     rates: Floats
     """float64 [2, N_CLASSES]: how often features of a class are matched in right pairs."""
 

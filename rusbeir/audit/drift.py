@@ -44,7 +44,7 @@ SUSPECT = 0.8
 SHORTLIST = 12
 NEIGHBOURS = 2
 MIN_UNITS = 50
-"""With fewer pairs nothing is learned."""
+"""Nothing is learned from fewer pairs."""
 _BLOCK = 2_000
 _CHUNK = 500
 _DAMPING = 5
@@ -69,7 +69,7 @@ class Drifted(NamedTuple):
     translation: str
     other: str | None
     nats: float
-    """By how much it fits better."""
+    """How much better it fits."""
 
 
 def find_drift(

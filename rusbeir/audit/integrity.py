@@ -132,7 +132,7 @@ def _ids_at(corpus: Corpus, rows: NDArray[np.intp]) -> list[str]:
 
 
 def measure_lengths(records: RecordFile) -> dict[str, Any]:
-    """Of each field, how long translations are, in characters of the source: the median, percentiles and outliers."""
+    """Measure how long translations of each field are, in characters of the source: median, percentiles, outliers."""
     found = {}
     for name in FIELDS:
         ratios = array("f", (len(translation) / len(source) for _, source, translation in _pairs(records, name)))

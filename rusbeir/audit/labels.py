@@ -196,10 +196,11 @@ Labels = Mapping[str, Mapping[str, int]]
 
 
 def estimate_shares(people: Labels, key: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Of all pairs that the model labelled, the share that people would label with at least each threshold.
+    """Estimate how many of the pairs that the model labelled people would label with each threshold or more.
 
-    By `>= t`: the model's own share (`judge`) and the fields of PoweredMean; {} for fewer than two labels. Where raters
-    differ about a pair, it counts by the share of them that label it so. Raises BadInput for a damaged key.
+    The keys are `>= t`, the values the model's own share (`judge`) and the fields of PoweredMean; {} for fewer than two
+    labels. Where raters differ about a pair, it counts by the share of them that label it so. Raises BadInput for a
+    damaged key.
     """
     sizes = {(row["step"], row["kind"], row["label"]): row["n"] for row in key["strata"]}
     if not (all(n > 0 for n in sizes.values()) and sum(sizes.values()) <= _MAX_DECISIONS):

@@ -121,7 +121,7 @@ class Measurer:
 
 
 def _same(measurer: Measurer) -> Measurer:
-    """As a worker makes it: of its pickle."""
+    """Rebuild it on a worker from its pickle."""
     return measurer
 
 

@@ -32,7 +32,7 @@ def count_shared(first: Sequence[Sequence[int]], second: Sequence[Sequence[int]]
 
 
 def count_shared_units(units: NDArray[np.uint32], lengths: Ints, orders: int) -> Ints:
-    """The same for concatenated texts: first all texts of the first side, then all of the second, of these lengths."""
+    """Count them for concatenated texts of these lengths: all texts of the first side, then all of the second."""
     n = len(lengths) // 2
     if n == 0 or len(units) == 0:
         return np.zeros((n, orders), dtype=np.int64)

@@ -99,7 +99,7 @@ class PortMean(NamedTuple):
 
     mean: float
     interval: tuple[float, float]
-    """At 95 %: of the mean that the same raters would give if they scored every text."""
+    """The 95 % interval of the mean that the same raters would give if they scored every text."""
     n_scored: int
     n_texts: int
     """The number of texts that the sample represents."""

@@ -27,7 +27,7 @@ from rusbeir.translation.port.fields import Sample
 from rusbeir.types import Corpus, Dataset, Doc, MemoryCorpus, Progress, silent
 
 FILE = "retry-segments.jsonl"
-"""In qa/ of the port: what rusbeir port takes to translate them again."""
+"""The file in qa/ of the port that `rusbeir port` takes to translate these segments again."""
 MOST_VARIED = 200
 """Documents whose segments are repaired one by one; the gain of the others is divided equally."""
 _WORDS = re.compile(r"\b(bm25|sparse)\b")

@@ -34,7 +34,7 @@ PER_QUERY = "queries.jsonl"
 MEASURE = "nDCG@10"
 SYSTEM = "bm25"
 UNKNOWN_SYSTEM = "bm25(profile=unicode)"
-"""In a language without an analyzer."""
+"""The system for a language without an analyzer."""
 MAX_LOST_QUERIES = 20
 _QUARTERS = ("lowest", "second", "third", "highest")
 

@@ -52,7 +52,7 @@ class Item(NamedTuple):
     weight: float
     """How many texts of the port it represents."""
     digest: str
-    """Of its text in the port (`find_digest`)."""
+    """The digest of its text in the port (`find_digest`)."""
 
 
 def draw_sample(port: AlignedPort, n: int, seed: int) -> list[Item]:

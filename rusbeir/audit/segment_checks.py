@@ -131,7 +131,7 @@ TOLERATED = 1.6
 SLACK_CHARS = 20
 """Characters allowed above the ratio: spelling out one abbreviation takes as many in a short text."""
 MIN_SEGMENTS = 20
-"""With fewer segments of MIN_CHARS, nothing is known of usual lengths."""
+"""Usual lengths are not known from fewer segments of MIN_CHARS."""
 
 
 def usual_lengths(pairs: Iterable[tuple[str, str]]) -> Bounds | None:
@@ -155,7 +155,7 @@ class CopyFinder:
     met: NDArray[np.uint32]
     """How many sources have a word, by its hash."""
     kept: NDArray[np.uint32]
-    """In how many of them the translation has it as well."""
+    """The number of them whose translation has it as well."""
 
     @classmethod
     def prepare(cls, texts: CheckedTexts) -> CopyFinder:

@@ -146,7 +146,7 @@ def _format_html(lines: Sequence[Line], form: Form, guide: Guide, name: str, fin
 
 
 ENDINGS = (".csv", ".tsv", ".xlsx")
-"""Of sheets that can be read."""
+"""The endings of sheets that can be read."""
 _DELIMITERS = (",", ";", "\t")
 
 

@@ -167,7 +167,7 @@ class People(NamedTuple):
     raters: Mapping[str, Scores]
     """The answers of each, repeated texts among them, without texts that have changed."""
     unanswered: Mapping[str, Mapping[str, int]]
-    """Of raters who left something open: how many `answers`, in how many `texts`."""
+    """How many `answers`, in how many `texts`, each rater left open; raters who left none are not listed."""
     n_changed: int
     """Texts that have changed since the sheets were made."""
 

@@ -10,7 +10,7 @@ import typer
 from rusbeir.cli import options, output
 
 SHOWN_COLUMNS = 8
-"""With more datasets than this a leaderboard is printed without a column for each."""
+"""A leaderboard of more datasets is printed without a column for each."""
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -1,4 +1,4 @@
-"""The same work on a cluster, by Ray."""
+"""Work on a cluster, by Ray."""
 
 from rusbeir.cluster.workers import MODEL_CPUS, On, Placed, Workers, open_workers
 

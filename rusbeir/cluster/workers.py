@@ -27,7 +27,7 @@ from rusbeir.text import digest, shorten
 logger = logging.getLogger(__name__)
 
 MODEL_CPUS = 4
-"""Of one worker with a model, on nodes that have as many and no cards."""
+"""The processors of one worker with a model, on nodes that have as many and no cards."""
 START_SECONDS = 90
 """The longest wait for the first worker."""
 JOIN_SECONDS = 20

@@ -15,7 +15,7 @@ _OPEN = (
 )  # fmt: skip
 """Licences under which copies and works made of them may be published, by their names on the Hugging Face hub."""
 _NO_DERIVATIVES = ("cc-by-nc-nd-3.0", "cc-by-nc-nd-4.0", "cc-by-nd-4.0")
-"""The same for copies alone: a translation is a derivative work."""
+"""Licences under which copies alone may be published: a translation is a derivative work."""
 _KEPT = re.compile(r"-(?:nc|sa)-|^odbl$")
 """Licences whose conditions also bind works that are made of theirs."""
 UNKNOWN = ("", "unknown", "not stated")

@@ -97,7 +97,7 @@ def load_qrels(
 def load_judgements(
     name_or_path: str | Path, *, language: str | None = None, split: str | None = None, progress: Progress = silent
 ) -> Judgements:
-    """As load_qrels, with the suffixes of the dataset's card."""
+    """Load the judgements as load_qrels does, with the suffixes of the dataset's card."""
     places: Sequence[tuple[str | Path, str | None]] = [(name_or_path, split)]
     if split == ALL_SPLITS:
         places = find_splits(name_or_path, split, ()) or [(name_or_path, None)]
@@ -115,7 +115,7 @@ class LoadedSplits(NamedTuple):
     """A dataset with the judgements of each of its splits."""
 
     dataset: Dataset
-    """With the queries and judgements of all these splits; its card's split is ALL_SPLITS where they are several."""
+    """It has the queries and judgements of all these splits; its card's split is ALL_SPLITS where they are several."""
     qrels: dict[str, Qrels]
     """split -> its judgements."""
     metadata: dict[str, Extra]

@@ -43,7 +43,7 @@ class PositionDomain:
     n_queries: int
     ndcg: float
     psi: float | None
-    """As published: with few queries a bin it is large by chance."""
+    """PSI as it is published: with few queries a bin it is large by chance."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,9 +64,9 @@ class PositionBias:
     tokens: str
     """How lengths are counted."""
     curves: tuple[PositionCurve, ...]
-    """Of all lengths, then of each bucket that has queries."""
+    """The curve over all lengths, then that of each bucket that has queries."""
     domains: tuple[PositionDomain, ...]
-    """Of several datasets."""
+    """Each dataset alone, where there are several."""
     macro_ndcg: float | None
     """The unweighted means over domains; None for one dataset."""
     macro_psi: float | None

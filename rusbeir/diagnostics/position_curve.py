@@ -25,7 +25,7 @@ ALL = "all"
 MIN_COUNT = 30
 """Independent queries that a bin needs, unless another number is given; at 30 the interval covers more than 90 %."""
 MAX_WIDTH = 0.25
-"""Of the interval: a wider one does not tell how large PSI is."""
+"""The widest interval that tells how large PSI is."""
 _Z = 1.959964
 _CENTRES = (np.arange(BINS) + 0.5) / BINS
 
@@ -71,11 +71,11 @@ class PositionCurve:
     n_clusters: int
     """The independent units among the queries: those of one document are not independent."""
     ndcg: float
-    """Of a bucket the unweighted mean over bins, as PosIR has it; of all lengths the mean over queries."""
+    """The unweighted mean over bins for a bucket, as PosIR has it; the mean over queries for all lengths."""
     psi: float | None
-    """As published: of all bins that have queries."""
+    """PSI as it is published: over all bins that have queries."""
     psi_counted: float | None
-    """Of the bins that have the least number of independent queries; what follows is of these, too."""
+    """PSI over the bins that have enough independent queries; the figures below are over these bins, too."""
     n_counted: int
     low: float | None
     """The ends of the 95 % interval of PSI; None if fewer than two bins count."""

@@ -18,7 +18,7 @@ from rusbeir.evaluation.significance import ALPHA, Floats, bca_interval
 from rusbeir.evaluation.units import Units, describe_queries
 
 MIN_QUERIES = 20
-"""With fewer independent ones, an interval says little, and no sign is called safe."""
+"""The independent queries below which no sign is called safe, as their interval says little."""
 Draws: TypeAlias = dict[tuple[int, str, str], Floats]
 """(k, source, against) -> Relative Delta in each bootstrap sample, float64 [published and expected, samples]."""
 
@@ -31,19 +31,19 @@ class RelativeDelta:
     source: str
     against: str
     published: float | None
-    """As papers print it: in trec_eval's order of equal scores."""
+    """The value that papers print: in trec_eval's order of equal scores."""
     published_low: float | None
     """The ends of its 95 % bootstrap interval over queries."""
     published_high: float | None
     reversed: float | None
-    """With equal scores in the reverse of trec_eval's order."""
+    """The value with equal scores in the reverse of trec_eval's order."""
     expected: float | None
-    """Of the means that nDCG has over all orders of equal scores."""
+    """The value from the means that nDCG has over all orders of equal scores."""
     low: float | None
     """The ends of its 95 % bootstrap interval over queries."""
     high: float | None
     lowest: float | None
-    """In the order of equal scores that is worst for the first source."""
+    """The value in the order of equal scores that is worst for the first source."""
     highest: float | None
     n_queries: int
     """Judged queries; of a mean those of all sets."""

@@ -70,11 +70,11 @@ class Saliency:
     tokens_cut: float
     """The share of the documents' tokens that the model does not read."""
     median_tokens: float
-    """Of the documents as they are, special tokens and prefix included."""
+    """The median length of the documents as they are, special tokens and prefix included."""
     cosine: float
     """The mean similarity of the pairs."""
     mean: list[float]
-    """At POINTS relative positions, from the first token to the last."""
+    """The means at POINTS relative positions, from the first token to the last."""
     sd: list[float]
     """The standard deviation over pairs, divided by their number as numpy.std does."""
     thirds: list[Third]
@@ -230,7 +230,7 @@ def _draw_pairs(
     seed: int,
     progress: Progress,
 ) -> Iterator[_Pair]:
-    """At most n pairs in a random order; the texts are read as they are asked for."""
+    """Draw n pairs or fewer in a random order; the texts are read as they are asked for."""
     order = np.random.default_rng(seed).permutation(len(judged)).tolist()
     drawn = 0
     for number, places in enumerate(batched(order, _BLOCK_PAIRS)):

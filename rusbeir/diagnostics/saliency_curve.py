@@ -8,7 +8,7 @@ from rusbeir.evaluation.significance import Floats
 
 POINTS = 100
 NAMES = ("first", "middle", "last")
-"""Of the thirds."""
+"""The names of the thirds."""
 THIRDS = len(NAMES)
 PERCENTILE = 99
 SCALES = ("p99", "max")

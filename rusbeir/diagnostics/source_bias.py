@@ -49,16 +49,16 @@ class SourceScore:
     source: str
     """Or "all"."""
     ndcg: float
-    """In trec_eval's order of equal scores; so is ndcg_answered, over queries with hits, as papers print it."""
+    """The mean in trec_eval's order of equal scores; so is ndcg_answered, over queries with hits, as in papers."""
     ndcg_answered: float
     reversed: float
     expected: float
     lowest: float
     highest: float
     share: float
-    """Of this source among the hits in the top k of a query, on average over queries with hits and orders of ties."""
+    """The share of this source among a query's top k hits, on average over queries with hits and orders of ties."""
     alone: float | None
-    """Of the same system on the corpus of this source alone; None if that was not measured, or for all sources."""
+    """nDCG of the system on the corpus of this source alone; None if that was not measured, or for all sources."""
     alone_answered: float | None
 
 

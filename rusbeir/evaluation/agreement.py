@@ -69,7 +69,7 @@ def alpha(confusion: Floats) -> Floats:
 
 
 def strictness(confusion: Floats) -> Floats:
-    """By how much people's mean label is above the judge's, [...]: above 0 the judge is the stricter."""
+    """How much higher people's mean label is than the judge's, [...]: above 0 the judge is the stricter."""
     labels = np.arange(confusion.shape[-1])
     total = confusion.sum(axis=(-2, -1))
     return _divide(((confusion.sum(axis=-1) - confusion.sum(axis=-2)) * labels).sum(axis=-1), total)
@@ -109,13 +109,13 @@ class PoweredMean:
 
     mean: float
     interval: tuple[float, float]
-    """At 95 %: of the mean over these very pairs, the labelled ones having been drawn at random."""
+    """The 95 % interval of the mean over these very pairs, the labelled ones having been drawn at random."""
     n_labelled: int
     n_pairs: int
     weight: float
-    """Of the judge's labels, chosen for the narrowest interval: 0 for a judge that says nothing about people's."""
+    """The weight of the judge's labels, for the narrowest interval: 0 for a judge that says nothing about people's."""
     worth: float
-    """As many labels as these, times this number, would be needed for such an interval without the judge."""
+    """How many times as many labels would be needed for such an interval without the judge."""
     labels_to_halve: int
     """How many labels more would halve the interval."""
 

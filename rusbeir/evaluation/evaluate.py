@@ -35,7 +35,7 @@ class Evaluation:
     measures: Mapping[str, float]
     """Means over every judged query, of counts (NumQ, NumRel, NumRet) sums; a query without hits scores 0."""
     measures_answered: Mapping[str, float]
-    """The same over the judged queries with hits, as BEIR's code averages; {} where no query has hits."""
+    """The means over the judged queries with hits, as BEIR's code averages; {} where no query has hits."""
     per_query: Mapping[str, Mapping[str, float]]
     n_queries: int
     n_zero_hit: int

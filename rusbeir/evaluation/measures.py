@@ -228,7 +228,7 @@ def _without_negative(grades: Mapping[str, int], pooled: bool) -> Mapping[str, i
 
 
 def _compute_others(qrels: Qrels, run: Run, measures: Sequence[Any]) -> Iterator[tuple[str, str, float]]:
-    """As per_query, by whichever provider of ir-measures computes each of the measures.
+    """Compute what per_query does, by whichever provider of ir-measures has the measure.
 
     They break ties in different ways, and some write ids to text files or divide by the number of hits. So they are
     given numbers for ids, scores that fall with trec_eval's rank, 0 for a negative grade, and no query without hits.

@@ -21,7 +21,7 @@ Floats: TypeAlias = NDArray[np.float64]
 PERMUTATIONS = 10_000
 SAMPLES = 10_000
 FEW_SAMPLES, FEW_PERMUTATIONS = 2_000, 2_000
-"""The same where each of them costs much, such as tests of a whole curve or a correlation of resampled systems."""
+"""Resamples and permutations where each costs much, such as tests of a whole curve."""
 ALPHA = 0.05
 POWER = 0.8
 _BLOCK_CELLS = 4_000_000

@@ -19,7 +19,7 @@ from rusbeir.text import replace_surrogates, shorten
 from rusbeir.types import Progress, silent
 
 ATTEMPTS = 3
-"""At one question, each with another seed, until an answer is valid."""
+"""How often one question is asked, each time with another seed, until an answer is valid."""
 MAX_PROSE = 30
 """Answers in a row without a JSON object, after which the work is stopped: more would be paid for in vain."""
 _RETRY_TEMPERATURE = 0.3

@@ -10,7 +10,7 @@ from rusbeir.jobs.throttle import Transient
 from rusbeir.text import shorten
 
 MAX_ANSWER_BYTES = 8 << 20
-"""Of an answer, decompressed: hundreds of times the longest translation."""
+"""The longest answer that is read, decompressed: hundreds of times the longest translation."""
 _GZIP_BITS = 16 + zlib.MAX_WBITS
 
 

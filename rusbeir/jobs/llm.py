@@ -67,7 +67,7 @@ class Llm:
     query: str = field(default="", repr=False)
     """What followed the ? of the endpoint's address, such as key=…; it is sent with every request."""
     timeout_seconds: float = 120.0
-    """Of a whole request, to the last byte of its answer."""
+    """The time for a whole request, to the last byte of its answer."""
     max_answer_bytes: int = MAX_ANSWER_BYTES
     price: Price = FREE
     usage: Usage = field(default_factory=Usage, compare=False)

@@ -32,7 +32,7 @@ class TaskCounts(NamedTuple):
 
     state: Literal["done", "failed", "pending"]
     word: str
-    """Of failed tasks the reason, which is the error up to the first colon; of those done the flags."""
+    """The reason of failed tasks, which is the error up to the first colon; the flags of those done."""
     tasks: int
     chars: int
     """Characters of their payloads."""

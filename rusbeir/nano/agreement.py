@@ -54,7 +54,7 @@ class Agreement:
     measure: str
     systems: tuple[HeldOut, ...]
     kendall: Figure
-    """Of the two orders of systems. The interval resamples queries and systems."""
+    """The correlation of the two orders of systems; its interval is over systems and queries."""
     told_apart: int
     """Pairs of systems whose means on the whole differ by the sign-flip test, corrected for all pairs by MaxT."""
     reversed: int
@@ -62,7 +62,7 @@ class Agreement:
     gap: Gap | None
     """None without a held-out system of both kinds."""
     level: float
-    """By how much the mean score of the systems is above that on the whole."""
+    """How much higher the mean score of the systems is than on the whole."""
     detectable_full: float
     """The difference of two systems that is found with a power of 80 %: the median over all pairs."""
     detectable_nano: float

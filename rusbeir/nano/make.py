@@ -34,7 +34,7 @@ HELD_OUT = (
 )
 QUERIES, DEPTH, OTHERS = 200, 20, 500
 MIN_QUERIES = 2
-"""Of one query nothing can be resampled."""
+"""One query alone cannot be resampled."""
 MIN_SYSTEMS = 4
 """That an order needs."""
 TWIN = 0.9

@@ -46,11 +46,11 @@ class Evidence:
     agreement: str = ""
     """What `rusbeir nano` concludes of a small version."""
     whole_made_by: str = ""
-    """The same as made_by of what this is a small version of."""
+    """The made_by of the dataset that this is a small version of."""
 
     @property
     def texts_made_by(self) -> str:
-        """Of a small version, what made the whole."""
+        """What made the texts; for a small version, what made the whole."""
         return self.whole_made_by if self.made_by == "nano" else self.made_by
 
     @property

@@ -50,9 +50,9 @@ class Published:
     splits: Mapping[str, int]
     """split -> judgements."""
     fingerprint: str
-    """Of all splits together."""
+    """The fingerprint of all splits together."""
     split_fingerprint: str
-    """Of its own split alone."""
+    """The fingerprint of its own split alone."""
     permission: bool
     """Whether the owners' permission was claimed, which the licence alone does not give."""
 
@@ -81,7 +81,7 @@ class Published:
 
     @property
     def author(self) -> str:
-        """Of the dataset that this one was made of, or of an original."""
+        """The author of the dataset that this one was made of, or of an original."""
         return one_line(self.origin.get("author") or self.card.author)
 
     @property

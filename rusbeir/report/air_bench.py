@@ -49,7 +49,7 @@ class AirTask:
     """One split of one dataset of AIR-Bench, by AIR-Bench's own names."""
 
     name: str
-    """As registered: air-bench/24.05/qa/wiki/ru/dev."""
+    """The registered name, such as air-bench/24.05/qa/wiki/ru/dev."""
     version: str
     task_type: str
     """qa or long-doc."""
@@ -78,7 +78,7 @@ class ResultFile(NamedTuple):
     reranker: str
     """NO_RERANKER if there is none."""
     signature: str
-    """Of the system and the depth; "" in files of other programs."""
+    """The signature of the system with the depth; "" in files of other programs."""
     run: Run
 
 

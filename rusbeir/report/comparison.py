@@ -44,7 +44,7 @@ class SystemScore:
     system: str
     mean: float
     interval: Interval
-    """At 95 %: of the mean over other queries of this kind; of an average, over other datasets, too."""
+    """The 95 % interval over other queries of this kind; that of an average is over other datasets, too."""
     rank: int
     rank_interval: Interval | None
     """The ranks that the tests leave open; None for an average over datasets."""
@@ -136,7 +136,7 @@ class Comparison:
     datasets: tuple[DatasetComparison, ...]
     languages: tuple[LanguageComparison, ...]
     matrices: tuple[LanguageMatrix, ...]
-    """Of each system that was asked in another language than that of the documents."""
+    """A matrix for each system that was asked in another language than that of the documents."""
     permutations: int
     samples: int
 
@@ -210,7 +210,7 @@ def compare_results(
     seed: int = 0,
     lone: bool = False,
 ) -> Comparison:
-    """As compare, of results that were read already, which with lone may be of one system, or none."""
+    """Compare results that were read already; with lone, they may be those of one system, or none."""
     if baseline is not None:
         pick(baseline, found)
     groups: dict[str, list[Result]] = {}

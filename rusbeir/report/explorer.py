@@ -162,7 +162,7 @@ def _utf16(text: str) -> int:
 def _statistics(
     analyzer: Analyzer, dataset: Dataset, terms: Iterable[str], progress: Progress
 ) -> tuple[Counter[str], int, float]:
-    """In how many documents each term occurs, the number of documents, and their mean length in terms."""
+    """Count the documents with each term, and all of them, with their mean length in terms."""
     wanted = set(terms)
     frequencies: Counter[str] = Counter()
     total = 0

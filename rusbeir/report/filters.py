@@ -114,7 +114,7 @@ def _keep(one: Result, qrels: Qrels) -> Result:
 def _facts_of(
     results: Sequence[Result], conditions: Sequence[Condition], folders: Sequence[Path]
 ) -> Iterator[tuple[str, Qrels, list[tuple[str, Mapping[str, float]]]]]:
-    """Of each dataset: its fingerprint, its judgements, and the values of the fields for each of its queries."""
+    """For each dataset, its fingerprint, its judgements, and the values of the fields for each of its queries."""
     needs_port = any(c.field in PORT_FIELDS for c in conditions)
     given = {(dataset := load(folder)).fingerprint: (dataset, folder) for folder in folders}
     for fingerprint, one in {str(one.row["fingerprint"]): one for one in results}.items():

@@ -44,7 +44,7 @@ class Orders:
     n_systems: int
     kendall: Figure
     tau_ap: Figure
-    """With people's order as the true one."""
+    """The correlation with people's order as the true one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,9 +71,9 @@ class JudgeAgreement:
     systems: tuple[JudgedSystem, ...]
     """The best by people's labels first."""
     order: Orders | None
-    """Of the systems that share no family with judge or generator; None where they are fewer than four."""
+    """The orders of systems that share no family with judge or generator; None where they are fewer than four."""
     upper_half: Orders | None
-    """Of the better half of those."""
+    """The orders of the better half of those."""
     shared_families: tuple[str, ...] = ()
     """Families of models that the judge shares with the generator: it judges what its own kind has written."""
 

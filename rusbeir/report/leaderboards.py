@@ -46,7 +46,7 @@ class Standing:
     average: float | None
     """None if a dataset is missing."""
     rank: int | None
-    """By the average; equal averages share the better rank."""
+    """The rank by the average; equal averages share the better rank."""
 
 
 @dataclass(frozen=True, kw_only=True)

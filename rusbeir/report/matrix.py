@@ -20,7 +20,7 @@ class MatrixMean:
 
     mean: float
     interval: Interval
-    """At 95 %, over other queries of this kind."""
+    """The 95 % interval over other queries of this kind."""
     n_pairs: int = 1
     dataset: str = ""
     """What the pair is called; "" for an average."""
@@ -33,10 +33,10 @@ class LanguageMatrix:
     family: str
     system: str
     n_queries: int
-    """In every pair; 0 where the pairs differ."""
+    """The queries of every pair; 0 where the pairs differ."""
     query_languages: tuple[str, ...]
     languages: tuple[str, ...]
-    """Of the documents."""
+    """The languages of the documents."""
     cells: tuple[tuple[MatrixMean | None, ...], ...]
     """A row for each language of queries, a column for each of documents; None for what was not measured."""
     by_queries: tuple[MatrixMean, ...]

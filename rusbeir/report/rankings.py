@@ -38,14 +38,14 @@ class Reversal:
     """The one that is ahead on the first test set."""
     behind: str
     first: float
-    """By how much it is ahead there: a difference of means, above 0."""
+    """How far it is ahead there: a difference of means, above 0."""
     second: float
-    """The same on the second test set, below 0."""
+    """The difference on the second test set, below 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankingComparison:
-    """The same systems on two test sets."""
+    """How two test sets order the same systems."""
 
     first: str
     second: str

@@ -29,7 +29,7 @@ class PublishedFigure:
     values: Mapping[str, float]
     """Measure -> published value, x100."""
     within: float
-    """By how much ours may differ, in points."""
+    """How much ours may differ, in points."""
     cause: str
     """What is known to cause a difference."""
     k: int = 100

@@ -47,7 +47,7 @@ class Result:
 
     @property
     def language(self) -> str:
-        """Of the documents."""
+        """The language of the documents."""
         return str(self.row["language"])
 
     @property

@@ -83,7 +83,7 @@ def to_latex(comparison: Comparison) -> str:
 
 
 def to_markdown(comparison: Comparison) -> str:
-    """The same grid as a Markdown table, under what can be concluded."""
+    """Write the grid as a Markdown table, under what can be concluded."""
     labels, columns, cells = grid(comparison)
     head = ["system", *columns]
     lines = [*(f"- {_pipe(line)}" for line in comparison.conclusion), ""]

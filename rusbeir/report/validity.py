@@ -71,7 +71,7 @@ class Validity:
     """The languages that each system claims, where known."""
     tasks: tuple[TaskValidity, ...]
     average: TaskValidity | None
-    """Of each system's means over all tasks; None for one task."""
+    """The orders by each system's mean over all tasks; None for one task."""
     n_without_measure: int = 0
     """Result files of these tasks that do not have the measure and were left out."""
 

@@ -73,7 +73,7 @@ class _FusedRetriever:
         return self.system.signature
 
     def search(self, queries: Queries, k: int) -> Run:
-        """At most k of the joined hits; each system is searched to the fusion's own depth, whatever k is."""
+        """Find at most k of the joined hits; each system is searched to the fusion's own depth, whatever k is."""
         runs = [retriever.search(queries, self.system.depth) for retriever in self.retrievers]
         return fuse(runs, self.system.method, self.system.weights, k=k, rrf_k=self.system.rrf_k)
 

@@ -71,7 +71,7 @@ class Model:
     device: str = ""
     """Devices joined by +, such as cpu, mps, cuda or cuda:0+cuda:1; empty for the best one. Not in a signature."""
     price: Price = FREE
-    """Of an endpoint's tokens; FREE also where it is not known."""
+    """The price of an endpoint's tokens; FREE also where it is not known."""
     unverified: tuple[str, ...] = ()
     """Settings, given or missing, that neither mteb nor the model's card confirms."""
 

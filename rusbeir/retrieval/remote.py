@@ -28,9 +28,9 @@ T = TypeVar("T")
 LEAST_TEXTS = 8
 """Fewer are not worth a call of their own."""
 MOST_TEXTS = 1024
-"""Of one call: what a worker that dies has computed in vain."""
+"""The most texts of one call: what a worker that dies has computed in vain."""
 PIECE_SECONDS = 2.0
-"""Of a pool's batches that go to a worker in one call."""
+"""The time that the batches of a pool should take which go to a worker in one call."""
 CALLS_AT_ONCE = 2
 """Pieces of a pool that a worker has: one that it computes, and one that waits there."""
 
@@ -251,7 +251,7 @@ def place_encoder(workers: Workers, encoder: Encoder) -> Encoder:
 
 
 def place_reranker(workers: Workers, reranker: Reranker) -> Reranker:
-    """The same of a reranker."""
+    """Place a reranker on the workers."""
     if isinstance(reranker, ScoresPools):
         return PoolReranker(signature=reranker.signature, placed=_place(workers, reranker, pools=True))
     kind = TruncatingReranker if _reports(reranker) else RemoteReranker

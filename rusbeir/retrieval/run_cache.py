@@ -102,7 +102,7 @@ class CachedRetriever:
 
 
 def search_without_self(retriever: Retriever, queries: Queries, k: int, suffixes: Sequence[str]) -> Run:
-    """At most k hits per query; a hit with the query's id and one of the suffixes is removed before the cut-off.
+    """Find at most k hits per query; a hit with the query's id and one of the suffixes is removed before the cut-off.
 
     Raises BadInput for a query of more than MAX_QUERY_CHARS characters.
     """

@@ -28,7 +28,7 @@ class Prepared:
     index_seconds: float = 0.0
     index_bytes: int = 0
     resident_bytes: int = 0
-    """Of what a search holds in memory and what grows with the corpus: an approximate index."""
+    """The bytes that a search holds in memory and that grow with the corpus: an approximate index."""
     reused: bool = False
     """Whether the index was there already; the seconds are then those of its build."""
 
@@ -38,7 +38,7 @@ class Metered(Protocol):
     """An optional ability of encoders and rerankers: to count what they send to an endpoint."""
 
     def with_meter(self, budget: CharBudget | None, clients: list[Llm]) -> Self:
-        """The same model, which spends from the budget before it sends a text, and adds the client that it opens."""
+        """Copy the model; the copy spends from the budget before it sends a text, and adds the client that it opens."""
         ...
 
 
@@ -52,7 +52,7 @@ class ChecksAvailability(Protocol):
 
 
 def check_available(part: object) -> None:
-    """The same of anything that may have the ability."""
+    """Call `check_available` of a part of a system that has one."""
     if isinstance(part, ChecksAvailability):
         part.check_available()
 
@@ -75,20 +75,20 @@ class RunSettings:
     budget: CharBudget | None = None
     """Bounds what encoders and rerankers may send to endpoints."""
     clients: list[Llm] = field(default_factory=list)
-    """Of the endpoints that were asked; they know how many tokens they took."""
+    """The endpoints that were asked; they know how many tokens they took."""
 
     carried: CarriedSeconds = field(default_factory=CarriedSeconds)
     """What searching took when the parts of it were made that come from the cache."""
 
     workers: Workers | None = None
-    """Of a cluster, on which encoders and rerankers compute; None for this process."""
+    """The workers of a cluster on which encoders and rerankers compute; None for this process."""
 
     def metered(self, model: T) -> T:
         """The encoder or reranker, bound to the budget and the clients where it can be metered."""
         return model.with_meter(self.budget, self.clients) if isinstance(model, Metered) else model
 
     def bind_encoder(self, encoder: Encoder) -> Encoder:
-        """The same of an encoder, on the workers where it has a model of its own."""
+        """Bind an encoder to the budget, and to the workers where it has a model of its own."""
         if self.workers is None or isinstance(encoder, Metered):
             return self.metered(encoder)
         from rusbeir.retrieval.remote import place_encoder
@@ -96,7 +96,7 @@ class RunSettings:
         return place_encoder(self.workers, encoder)
 
     def bind_reranker(self, reranker: Reranker) -> Reranker:
-        """The same of a reranker."""
+        """Bind a reranker to the budget and the workers."""
         if self.workers is None or isinstance(reranker, Metered):
             return self.metered(reranker)
         from rusbeir.retrieval.remote import place_reranker

@@ -23,7 +23,7 @@ from rusbeir.text import batched, shorten
 logger = logging.getLogger(__name__)
 
 Places: TypeAlias = npt.NDArray[np.int64]
-"""Of texts in a pool."""
+"""The places of texts in a pool."""
 Keep: TypeAlias = Callable[[Places, npt.NDArray[Any]], None]
 """Takes the places of some texts and a row for each."""
 Compute: TypeAlias = Callable[[str, Places, Mapping[str, Any]], Any]
@@ -50,7 +50,7 @@ class Tokens:
     over_length: Sequence[bool]
     """Which texts were cut."""
     batch_tokens: int
-    """Of a batch on the device that the model is on, padding included."""
+    """The tokens of a batch on the model's device, padding included."""
     shared: Mapping[str, Any] = field(default_factory=dict)
     """What the model is told once for the whole batch."""
     queries: bool = False
@@ -158,7 +158,7 @@ class Devices:
     model: str
     """Its name in messages."""
     max_tokens: int = 0
-    """Of a batch that fits; 0 while all did."""
+    """The tokens of a batch that fits; 0 while all did."""
     lock: Any = field(default_factory=threading.Lock, repr=False)
 
     @property

@@ -149,7 +149,7 @@ class UserRetriever:
     corpus: Corpus
 
     def search(self, queries: Queries, k: int) -> Run:
-        """At most k hits per query by falling score, every query present.
+        """Find at most k hits per query by falling score, every query present.
 
         Raises BackendError for scores that are not numbers and for hits that the corpus does not have.
         """

@@ -43,7 +43,7 @@ class Pool:
     dataset: Dataset
     retriever: System
     rankers: Mapping[str, System]
-    """By the names they were given; those that only rerank have the retriever as their source."""
+    """The rankers by their names; those that only rerank have the retriever as their source."""
     depth: int
 
     @classmethod

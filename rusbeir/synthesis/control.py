@@ -27,16 +27,16 @@ class Rules:
 
     retriever: str = "bm25"
     rankers: Sequence[str] = ()
-    """At least two; none are needed where span_rankers or false_negatives are given."""
+    """Two systems or more; none are needed where span_rankers or false_negatives are given."""
     engine: str = "auto"
     depth: int = candidates.DEPTH
-    """Of the retriever and of the rankers."""
+    """The depth of the retriever and of the rankers."""
     threshold: int = candidates.THRESHOLD
     negative_threshold: int = candidates.NEGATIVE_THRESHOLD
     positive: int = 2
     """The least label that counts as positive."""
     grade: int | None = 1
-    """Of judgements that are added; None takes the label."""
+    """The grade of judgements that are added; None takes the label."""
     span_rankers: Sequence[str] = ()
     false_negatives: Sequence[str] = ()
     """Rerankers: documents that one of them scores above a query's positive go, with the queries whose positive they
@@ -66,7 +66,7 @@ class Control:
     rules: Rules
     settings: RunSettings
     decisions: list[Decision] = field(default_factory=list)
-    """Of the steps that have run."""
+    """The decisions of the steps that have run."""
     stages: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What each step took."""
 

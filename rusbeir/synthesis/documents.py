@@ -19,7 +19,7 @@ from rusbeir.synthesis.selection import MAX_WORDS, MIN_WORDS
 from rusbeir.types import Card, Corpus, Dataset, Progress
 
 MIN_WORDS_OF_THIRDS = 30
-"""Of a document whose thirds are asked about."""
+"""The fewest words of a document whose thirds are asked about."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class Source:
     """Those of the new test set: the source's, or their chunks."""
     card: Card
     fingerprint: str
-    """Of the source's documents."""
+    """The fingerprint of the source's documents."""
 
 
 def open_source(place: str | Path | Dataset, kind: str, *, language: str | None, progress: Progress) -> Source:
@@ -62,14 +62,14 @@ class Drawn:
     """The documents that queries are made from."""
 
     doc_ids: tuple[str, ...]
-    """In the order in which they are drawn: those of a smaller number come first."""
+    """The documents in the order in which they are drawn: those of a smaller number come first."""
     total: int
     unsuitable: int
     """Documents that are too short or too long."""
 
 
 def draw_documents(source: Source, kind: str, n: int, seed: int, progress: Progress) -> Drawn:
-    """At most n documents of a suitable length. Raises BadInput where there is none."""
+    """Draw n documents of a suitable length, or fewer. Raises BadInput where there is none."""
     least = MIN_WORDS_OF_THIRDS if kind == "position" else MIN_WORDS
     total = unsuitable = 0
 

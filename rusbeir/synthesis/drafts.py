@@ -26,7 +26,7 @@ class Draft:
 
     doc_id: str
     number: int
-    """Of the query among those of its document, from 0."""
+    """The number of the query among those of its document, from 0."""
     attributes: Mapping[str, str]
     seed: int
     made: dict[str, Any] = field(default_factory=dict)

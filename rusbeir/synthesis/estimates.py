@@ -25,7 +25,7 @@ from rusbeir.synthesis.questions import NEGATIVE_WORDS, Writer
 from rusbeir.types import Dataset, Progress, silent
 
 _SENTENCE_CHARS = 80
-"""As long as a query, a character or a scenario usually is."""
+"""The usual length of a query, a character or a scenario."""
 _ANSWER_CHARS = {"characters": 240, "scenarios": 480, "query": 100, "rewrites": 300, "question": 240, "span": 150}
 _CHARS_PER_WORD = 7
 
@@ -44,7 +44,7 @@ class QueriesEstimate:
     output_tokens: int
     cost: float
     cost_at_most: float
-    """With one token a byte, and the longest answers that are allowed."""
+    """The cost with one token a byte, and the longest answers that are allowed."""
     seconds: float
     missing_options: tuple[str, ...]
     """Options without which the costs are not known."""

@@ -43,7 +43,7 @@ class Labels(NamedTuple):
     labels: int
     chars: int
     cost: float
-    """With one token a byte, and the longest answers that are allowed."""
+    """The cost with one token a byte, and the longest answers that are allowed."""
     input_tokens: int
     """Estimated, as the tokens received, at CHARS_PER_TOKEN."""
     output_tokens: int
@@ -55,9 +55,9 @@ class QualityEstimate:
 
     dataset: str
     source: Labels
-    """Of the positives: exactly these."""
+    """The labels of the positives: exactly these."""
     candidate: Labels
-    """Of the candidates at most: by the thresholds, and as if all were as long as the longest query and document."""
+    """The most labels of candidates, by the thresholds, as if all were as long as the longest query and document."""
     seconds: float
     """For the labels of both."""
     missing_options: tuple[str, ...]

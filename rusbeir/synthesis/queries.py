@@ -150,7 +150,7 @@ async def _ask(drafts: Drafts, asker: Asker, missing: Sequence[str], tell: Tell)
 
 
 def count_steps(kind: str, n: int, dropped: Mapping[tuple[str, str], int]) -> list[dict[str, Any]]:
-    """Of n queries, how many passed each step, and how many it dropped for which reason.
+    """Count how many of n queries passed each step, and how many it dropped for which reason.
 
     >>> count_steps("position", 10, {("span", "absent"): 3})[1]
     {'step': 'span', 'made': 7, 'dropped': {'absent': 3}}

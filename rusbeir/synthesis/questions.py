@@ -21,9 +21,9 @@ from rusbeir.types import Corpus, Doc
 
 PROMPTS = "queries"
 TEMPERATURE = 0.7
-"""Of all answers: at 0, the queries of a document would be much the same."""
+"""The temperature of all answers: at 0, the queries of a document would be much the same."""
 NEGATIVE_WORDS = 150
-"""Of a hard negative at most; that of a shorter document is as long as the document."""
+"""The most words of a hard negative; that of a shorter document is as long as the document."""
 MAX_TOKENS: Mapping[str, int] = {
     "characters": 512,
     "scenarios": 1024,

@@ -14,9 +14,9 @@ from rusbeir.translation.port.fields import Material, draw_documents, load_mater
 from rusbeir.types import Dataset, Doc, Progress, Qrels, silent
 
 MIN_WORDS, MAX_WORDS = 10, 2_000
-"""Of a document that is rewritten, as in Cocktail; others are left out of both corpora."""
+"""The words of a document that is rewritten, as in Cocktail; others are left out of both corpora."""
 MANY_DOCUMENTS, DRAWN_DOCUMENTS = 200_000, 100_000
-"""Of a corpus of more documents than the first, the judged ones are taken, and others up to the second."""
+"""From a corpus of more documents than the first, the judged ones are taken, and others up to the second."""
 
 
 @dataclass(frozen=True, kw_only=True)

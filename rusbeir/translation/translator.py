@@ -73,9 +73,9 @@ class Capacity:
     """What a translator takes in one request, and in which form."""
 
     max_chars: int | None = None
-    """Of one text, masks included; None for no limit."""
+    """The characters of one text, masks included; None for no limit."""
     max_bytes: int | None = None
-    """Of one text in UTF-8, masks included; None for no limit."""
+    """The bytes of one text in UTF-8, masks included; None for no limit."""
     max_items: int = 1
     """Texts in one request."""
     mask: str = "none"

@@ -29,7 +29,7 @@ _CHUNK_BYTES = 1 << 13
 """The most that a cut connection can cost; an incomplete chunk is lost."""
 _REPORT_BYTES = 1 << 20
 MAX_BYTES = 32 << 30
-"""Of one file: several times the largest that is registered. A server that never ends does not fill the disk."""
+"""The most that one file may hold: several times the largest that is registered, so that no server fills the disk."""
 _TEMPORARY_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 _HUB = "https://huggingface.co/"
 

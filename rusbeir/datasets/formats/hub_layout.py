@@ -35,7 +35,7 @@ _CONFIGS_OF_VIEW = {
     "qrels": ("{view}-qrels", "qrels-{view}", "{view}"),
     "pairs": ("{view}",),
 }
-"""The same for one of several datasets in a repository, such as MTEB's ru-corpus and ru."""
+"""The configurations of one of several datasets in a repository, such as MTEB's ru-corpus and ru."""
 _FILES = {
     "corpus": ("{folder}corpus{ending}", "{folder}corpus[-/]{split}{ending}"),
     "queries": ("{folder}queries{ending}", "{folder}queries[-/]{split}{ending}"),

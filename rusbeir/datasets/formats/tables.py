@@ -52,7 +52,7 @@ SPAN = (
     Column("length in characters", ("pos_char_length",), True),
     Column("length in tokens", ("pos_token_length",), True),
 )
-"""Of the queries of PosIR: where the relevant document answers them. Of a translation these are the English text's."""
+"""Columns of PosIR's queries: where the relevant document answers them. A translation has those of the English text."""
 
 
 def read_documents(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Place, Doc]]:

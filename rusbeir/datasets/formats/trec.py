@@ -70,7 +70,7 @@ def read_judgements(lines: Iterable[bytes], file: str, complain: Complain) -> It
     """The lines of TREC qrels or BEIR's tsv in file order; repeated pairs are yielded, too."""
     separator: bytes | None = None
     columns = 0
-    """Of the first line that has three or four; 0 until then."""
+    """The number of columns of the first line that has three or four; 0 until then."""
     for number, line in enumerate(lines, 1):
         if line.isspace() or (line.startswith(b"#") and _is_comment(line, separator, columns)):
             continue

@@ -130,7 +130,7 @@ class FaissIndex:
 
     @property
     def size_bytes(self) -> int:
-        """In memory, and as much on disk."""
+        """The size in memory, which is also that on disk."""
         return KINDS[self.kind].bytes_of(len(self.rows), self.vectors.shape[1])
 
     def search(self, queries: Vectors, k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:

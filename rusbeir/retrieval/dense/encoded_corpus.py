@@ -41,7 +41,7 @@ class EncodedCorpus:
     truncated: int
     """Passages longer than the model reads at once."""
     seconds: float
-    """Of the run that finished the encoding; embeddings that the store held already took no time."""
+    """The time of the run that finished the encoding; embeddings that the store held already took none."""
 
 
 def open_or_encode(

@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 LIMITS = Limits(concurrency=1, timeout_seconds=120)
 MAX_ANSWER_BYTES = 64 << 20
-"""Of one answer: 64 texts (BLOCK_TEXTS) by 16,384 dimensions by 64 characters a number."""
+"""The longest answer that is read: 64 texts (BLOCK_TEXTS) by 16,384 dimensions by 64 characters a number."""
 
 
 @dataclass(frozen=True, kw_only=True)

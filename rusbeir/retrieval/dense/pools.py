@@ -26,7 +26,7 @@ POOL_CHARS = 32 << 20
 KEEP_SECONDS = 5.0
 """How often finished batches are written to disk."""
 WRITE_SHARE = 0.05
-"""Of the time, for blocks of texts: they are written more often where that is cheap."""
+"""The share of the time that writing blocks of texts may take: they are written more often where that is cheap."""
 
 T = TypeVar("T")
 WhileWanted: TypeAlias = Callable[[Iterable[Any]], Iterator[Any]]
@@ -67,12 +67,12 @@ class Pool:
     """The texts of a pool."""
 
     owners: list[int]
-    """Of each text, the number of its document or query."""
+    """The number of each text's document or query."""
     texts: list[str]
     missing: list[str]
     """Those that were neither in the store nor in the pool before, each once."""
     tokens: Any
-    """Of the missing ones."""
+    """The tokens of the missing ones."""
     over_length: int
     """How many of all texts are longer than the model reads; 0 for queries."""
 
@@ -87,7 +87,7 @@ def encode_in_order(
     waiting: str,
     queries: bool = False,
 ) -> Generator[tuple[list[int], list[int], int], None, None]:
-    """Of some texts at a time: their numbers, their rows in the store, how many are longer than the model reads.
+    """Yield for some texts at a time their numbers, their rows in the store, and how many are too long for the model.
 
     items are numbers, of documents or queries, with their texts; report is called with how many numbers are done.
     waiting names the folder for the rows of unfinished pools. Raises as check and find_or_add do.
@@ -113,7 +113,7 @@ def _encode_blocks(
     name: str,
     queries: bool,
 ) -> Iterator[tuple[list[int], list[int], int]]:
-    """The same for an encoder that gets blocks of texts; they start at the same texts in every run."""
+    """Encode with an encoder that gets blocks of texts; they start at the same texts in every run."""
     run: Callable[[Iterable[Sequence[str]]], Iterator[Any]]
     if isinstance(encoder, EncodesBlocks):
         run = partial(encoder.encode_blocks, queries=queries)

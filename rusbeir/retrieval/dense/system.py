@@ -181,7 +181,7 @@ class DenseRetriever:
     """None for exact search."""
 
     def search(self, queries: Queries, k: int) -> Run:
-        """At most k hits a query by falling score, equal scores in corpus order; every document is a hit."""
+        """Find at most k hits a query by falling score, equal scores in corpus order; every document is a hit."""
         if k < 1:
             raise BadInput(f"k is {k}; it must be at least 1.")
         if not queries:

@@ -104,6 +104,6 @@ def load_faiss() -> Any:
 
 
 def break_ties(scores: Vectors, places: npt.NDArray[np.int64]) -> tuple[Vectors, npt.NDArray[np.int64]]:
-    """The same hits with equal scores in the order of their places: FAISS leaves them in any order."""
+    """Put hits with equal scores in the order of their places: FAISS leaves them in any order."""
     order = np.lexsort((places, -scores), axis=1)
     return np.take_along_axis(scores, order, 1), np.take_along_axis(places, order, 1)

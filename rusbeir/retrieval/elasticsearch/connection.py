@@ -37,7 +37,7 @@ UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticErro
 """What reading an answer raises that has not the shape of Elasticsearch's."""
 BUSY = {429, 502, 503, 504}
 BLOCKED = "cluster_block_exception"
-"""With 503 of a cluster that has no master yet, else of an index that may not be written."""
+"""The kind of error of a cluster that has no master yet (503), and of an index that may not be written."""
 
 
 class Unavailable(BackendError):

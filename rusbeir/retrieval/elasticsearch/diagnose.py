@@ -165,7 +165,7 @@ def _limit(settings: Mapping[str, str], watermark: str, size: int) -> float:
 
 
 def _bytes(size: str) -> float:
-    """Of a size as Elasticsearch writes it: "1.5gb", "200GB", "10m", "1000b"."""
+    """The bytes of a size as Elasticsearch writes it: "1.5gb", "200GB", "10m", "1000b"."""
     number = size.lower().removesuffix("b")
     power = "kmgtp".find(number[-1]) + 1
     return float(number[:-1] if power else number) * float(1024**power)

@@ -45,7 +45,7 @@ class ElasticEngine:
         return connection.connect(self.address)
 
     def signature(self, bm25: Bm25) -> str:
-        """With the server's version, where it tells: the scores are those of its Lucene."""
+        """The signature names the server's version, where it tells: the scores are those of its Lucene."""
         return f"{self.server.release}|len:lucene"
 
     def refusal(self, bm25: Bm25) -> str | None:

@@ -32,7 +32,7 @@ FIELD = "vector"
 MAX_HITS = 10_000
 """Hits that a search by vector gives at most: the server's limit of candidates."""
 _QUERIES_PER_REQUEST = 32
-"""As text a vector takes many times its bytes."""
+"""A vector takes many times its bytes as text."""
 _MAX_DIM = 4_096
 _UNIT = 1e-4
 """How far from 1 the length of a vector may be; the server allows no more."""

@@ -54,7 +54,7 @@ class Built:
     """Time spent waiting for the analyzer (and for the corpus behind it)."""
     index_seconds: float
     bytes: int
-    """Of the files, and of the index on a server."""
+    """The size of the files, and of the index on a server."""
     files: dict[str, str]
     """File name -> sha256, by which a damaged or missing file is noticed."""
 
@@ -201,7 +201,7 @@ class LexicalRetriever:
     doc_ids: DocIds
 
     def search(self, queries: Queries, k: int) -> Run:
-        """At most k hits per query by falling score, equal scores in corpus order; {} where nothing matches."""
+        """Find at most k hits per query by falling score, equal scores in corpus order; {} where nothing matches."""
         if k < 1:
             raise BadInput(f"k is {k}; ask for at least 1 hit per query.")
         lines = self.analyzer.analyze_lines(queries.values())

@@ -22,7 +22,7 @@ from rusbeir.text import batched
 
 BATCH_PAIRS = 32
 CALL_PAIRS = 4 * BATCH_PAIRS
-"""Of one call of the package, which computes its longest batch twice: what a kill loses."""
+"""The pairs of one call of the package, which computes its longest batch twice: what a kill loses."""
 MAX_TOKENS = 512
 """The package's default, for a model without max_tokens in models.toml."""
 

@@ -47,7 +47,7 @@ class _LlmReranker:
     budget: CharBudget | None = None
     clients: list[Llm] = field(default_factory=list, repr=False, compare=False)
     max_tokens: ClassVar[int]
-    """Of a document, where neither models.toml nor the stage sets it."""
+    """The tokens of a document that are read, where neither models.toml nor the stage says it."""
 
     def with_meter(self, budget: CharBudget | None, clients: list[Llm]) -> Self:
         """The reranker, which reserves each request in the budget before it sends it."""
@@ -105,7 +105,7 @@ class YesNoReranker(_LlmReranker):
         return scores
 
     def score_each(self, query: str, documents: Sequence[str], keep: Callable[[int, float | None], None]) -> None:
-        """The same, one by one as the answers arrive; None where the model says neither."""
+        """Yield the scores one by one as the answers arrive; None where the model says neither."""
         prompts = [f"Query: {query}\n\nDocument: {text[: self._chars]}\n\nIs it relevant?" for text in documents]
         asyncio.run(_judge(self._llm, prompts, keep))
 

@@ -101,7 +101,7 @@ class PairTokens:
     queries: Tokens
     documents: Tokens
     query_of: npt.NDArray[np.int64]
-    """Of each document, the place of its query."""
+    """The place of each document's query."""
 
     @property
     def over_length(self) -> Sequence[bool]:

@@ -27,7 +27,7 @@ class PairPool:
 
     keys: list[bytes]
     tokens: Any
-    """As the reranker reads them, in the order of the keys."""
+    """The tokens as the reranker reads them, in the order of the keys."""
 
 
 class ScoreCache:

@@ -112,7 +112,7 @@ class _RerankRetriever:
         return self.system.signature
 
     def search(self, queries: Queries, k: int) -> Run:
-        """At most k hits a query, and at most as many as the depth; equal scores keep the source's order."""
+        """Find at most k hits a query, and at most as many as the depth; equal scores keep the source's order."""
         run = self.retriever.search(queries, self.system.depth)
         started = time.perf_counter()
         reranker, name = self.system.reranker, self.system.name

@@ -110,7 +110,7 @@ class SparseRetriever:
     carried: CarriedSeconds
 
     def search(self, queries: Queries, k: int) -> Run:
-        """At most k hits a query by falling score, equal scores in corpus order; a hit shares a term with the query."""
+        """Find at most k hits a query, which share terms with it, by falling score, equal scores in corpus order."""
         if k < 1:
             raise BadInput(f"k is {k}; it must be at least 1.")
         rows = encoded_corpus.encode_queries(
@@ -132,7 +132,7 @@ def search(
     *,
     block_numbers: int = BLOCK_NUMBERS,
 ) -> list[tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]]:
-    """Of each query at most k scores above 0 and their places in `rows`, by falling score and then by place."""
+    """Find for each query at most k scores above 0 and their places in `rows`, by falling score and then by place."""
     n, vocabulary = queries.shape
     if not n:
         return []

@@ -40,7 +40,7 @@ class Apertium:
 
     @cached_property
     def signature(self) -> str:
-        """With a digest of the pair's data; BadInput as check."""
+        """The signature has a digest of the pair's data. Raises BadInput as check does."""
         mode = self._mode(self.source, self.target)
         digest = hashlib.blake2b(digest_size=4)
         text = mode.read_text(encoding="utf-8")

@@ -200,7 +200,7 @@ class Programs:
 
 
 class Pool:
-    """As many streams as threads, started when they are needed."""
+    """Streams for as many threads, started when they are needed."""
 
     def __init__(self, make: Callable[[], Stream], threads: ThreadPoolExecutor) -> None:
         self.threads = threads

@@ -200,7 +200,7 @@ class Codes:
     """BCP 47 in lower case -> the code, where they differ."""
 
     def among(self, codes: tuple[str, ...]) -> Codes:
-        """The same for a model that says itself which codes it knows."""
+        """Find the code for a model that says itself which codes it knows."""
         return replace(self, codes=codes)
 
     def source(self, tag: str) -> str:

@@ -27,7 +27,7 @@ class Marks(NamedTuple):
     """The tokens by which a model is told the languages."""
 
     before: tuple[str, ...] = ()
-    """In front of the source tokens."""
+    """Tokens in front of those of the source."""
     prefix: tuple[str, ...] = ()
     """That the answer begins with."""
 
@@ -120,7 +120,7 @@ class Neural:
     """A folder, or the id of a converted model on the Hugging Face hub; "" is the default folder in the cache."""
     device: str = "cpu"
     compute_type: str = "default"
-    """Of CTranslate2; default is the model's own."""
+    """CTranslate2's type of numbers; default is the model's own."""
     beam_size: int = 4
     batch_tokens: int = 2048
     """Tokens in one batch of the model, padding included."""

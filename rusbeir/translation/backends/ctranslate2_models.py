@@ -38,7 +38,7 @@ class ModelFolder:
 
     path: Path
     tokenizers: tuple[Path, Path]
-    """Of the source and of the target: SentencePiece models."""
+    """The SentencePiece models of the source and of the target."""
 
     @cached_property
     def config(self) -> dict[str, Any]:

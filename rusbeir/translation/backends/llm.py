@@ -70,11 +70,11 @@ class LlmTranslator:
     llm: str = ""
     """The model's name at the endpoint."""
     attempts: int = 5
-    """At most, at one text; one that is refused each time fails for good."""
+    """How often one text is asked at most; one that is refused each time fails for good."""
     seed: int = 0
-    """Of the first attempt; each further one adds 1."""
+    """The seed of the first attempt; each further one adds 1."""
     retry_temperature: float = 0.3
-    """Of all attempts but the first, which has 0: with 0 another seed would change nothing."""
+    """The temperature of all attempts but the first, which has 0: with 0 another seed would change nothing."""
     input_price: float | None = None
     """USD per million tokens sent; None where it is not known."""
     output_price: float | None = None
@@ -85,7 +85,7 @@ class LlmTranslator:
     """Answers and tokens so far, of all attempts."""
     meter: Meter = field(default_factory=Meter, repr=False, compare=False)
     schema: ClassVar[Mapping[str, Any] | None] = SCHEMA
-    """Of an answer; None for plain text."""
+    """The schema of an answer; None for plain text."""
     _clients: PerLoop[Llm] = field(default_factory=PerLoop, init=False, repr=False, compare=False)
 
     @property

@@ -35,7 +35,7 @@ class Memory:
 
     @property
     def signature(self) -> str:
-        """With a digest of the file, whatever its name."""
+        """The signature has a digest of the file, whatever its name."""
         fuzzy = "" if self.fuzzy is None else f"|fuzzy:{self.fuzzy:g}"
         try:
             return f"memory|sha256:{checksum_of(self._path())[:16]}{fuzzy}"

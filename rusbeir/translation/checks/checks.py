@@ -235,7 +235,7 @@ class Finisher:
     """Whether the units had lost a mask, and only the texts between the protected ones were sent."""
 
     def __call__(self, units: Sequence[Asked]) -> list[Answer]:
-        """Of each unit the translation with its flags and those of check, or why there is none."""
+        """Give each unit's translation with its flags and those of check, or why there is none."""
         found: list[Answer] = []
         for text, masked, parts in units:
             read = [Translation(part) if isinstance(part, str) else part for part in parts]

@@ -22,7 +22,7 @@ WORDS = "refusal_words"
 
 MIN_CHARS = 40
 MAX_CHARS = 400
-"""As much of an answer as py3langid needs to be sure; it goes through every byte in Python."""
+"""The part of an answer that py3langid needs to be sure; it goes through every byte in Python."""
 SURE = 0.9
 _LETTERS = re.compile(r"[^\W\d_]+")
 _MIN_LETTERS = 20

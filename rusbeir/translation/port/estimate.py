@@ -39,7 +39,7 @@ class Volume(NamedTuple):
     unique: int
     """Segments that differ: only these are sent."""
     chars: int
-    """Of the unique segments."""
+    """The characters of the unique segments."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class Estimate:
     volume: Volume
     requests: int
     seconds: float | None
-    """By the requests a second that are allowed, or timed on the first texts; None where nothing is known."""
+    """The time by the requests a second that are allowed, or timed on the first texts; None where nothing is known."""
     cost: float
     """USD; 0 where the price is not known."""
     input_tokens: int | None = None

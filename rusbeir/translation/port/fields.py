@@ -24,7 +24,7 @@ class Material:
     """A dataset, what is translated of it, and what is copied unchanged."""
 
     dataset: Dataset
-    """With the queries of all its splits, and with all judgements that are to be written."""
+    """The dataset with the queries of all its splits, and with all judgements that are to be written."""
     splits: Mapping[str, Qrels]
     """split -> its judgements, perhaps more than those of the dataset."""
     fields: tuple[str, ...] = FIELDS

@@ -53,7 +53,7 @@ class TranslatorEntry:
     signature: str
     """Also the worker's name under which the journal keeps its answers."""
     capacity: Capacity
-    """By which its units are cut: as it was when the journal was created."""
+    """The capacity by which its units are cut: as it was when the journal was created."""
     sends: str = ""
     """Who receives the texts; "" where they stay on this machine, or where nothing is known about it."""
     about: str = ""
@@ -123,7 +123,7 @@ class Plan:
     """How the texts of one port are cut, and where their translations are found."""
 
     language: str
-    """Of the source texts."""
+    """The language of the source texts."""
     glossary: Glossary | None
     entries: tuple[TranslatorEntry, ...]
     round: int = 0
@@ -189,7 +189,7 @@ class Plan:
     def joined(
         self, journal: Journal, cuts: Sequence[Sequence[Piece]], first: int = 0, *, keep: bool = False
     ) -> list[str | None]:
-        """The same for texts that are cut already, as that step asks for them.
+        """Join the translations of texts that are cut already, as that step asks for them.
 
         Segments that were translated again have their newest translation.
         """

@@ -36,7 +36,7 @@ from rusbeir.translation.translator import Segment
 from rusbeir.types import Progress
 
 CHANGES = "retried.jsonl"
-"""In qa/: the segments that were translated again, each with both translations; the last ones at the end."""
+"""The file in qa/ with the segments that were translated again and both of their translations, the last at the end."""
 SHAPE = {
     "kind": {"document", "query"}, "id": str, "field?": {"title", "text", "query"}, "segment?": int, "source?": str,
 }  # fmt: skip

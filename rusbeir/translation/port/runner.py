@@ -51,7 +51,7 @@ Tell: TypeAlias = Callable[[str], None]
 """Called with a line that a person should read before something is sent."""
 
 MAX_ATTEMPTS = 5
-"""At one text in one run, while its failures say that asking again may help."""
+"""How often one text is asked in one run, while its failures say that asking again may help."""
 _NO_ANSWER = frozenset({"no-entry", "rate-limited", "server", "timeout"})
 """Failures that are no answers of a model or a service."""
 

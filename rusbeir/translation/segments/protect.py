@@ -55,7 +55,7 @@ def mask(text: str, style: str, spans: Sequence[Span]) -> Masked:
 
 
 def split(masked: Masked) -> Masked:
-    """The same unit in style split, to try one again that lost a mask."""
+    """Make the unit one in style split, to try it again after it lost a mask."""
     return mask(masked.source, "split", masked.spans)
 
 

@@ -91,7 +91,7 @@ def cut(text: str, language: str, spans: Sequence[Span] = ()) -> list[Piece]:
 
 
 def pack(pieces: Sequence[Piece], capacity: Capacity, spans: Sequence[Span] = (), *, merge: bool = True) -> list[Piece]:
-    """The same text in other pieces: sentences of one line joined up to the capacity, longer ones cut to it.
+    """Pack a text into other pieces: sentences of one line joined up to the capacity, longer ones cut to it.
 
     A sentence over the limit is cut behind a comma or at white space, a word over it anywhere. A protected span is
     never cut; one that is over the limit even when masked is kept instead of sent.
