@@ -30,6 +30,7 @@ from rusbeir.jobs.throttle import (
     Throttle,
     Transient,
     UselessAnswers,
+    find_passing_reason,
     retry_after_seconds,
 )
 
@@ -75,6 +76,7 @@ __all__ = [
     "describe_time",
     "digest_prompts",
     "estimate_seconds",
+    "find_passing_reason",
     "find_prompt_language",
     "list_missing_prices",
     "read_object",

@@ -27,14 +27,13 @@ from rusbeir.jobs.llm_answer import (
     read_answer,
     read_vectors,
 )
-from rusbeir.jobs.throttle import Transient, retry_after_seconds
+from rusbeir.jobs.throttle import Transient, find_passing_reason, retry_after_seconds
 from rusbeir.text import shorten
 
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
-_REPEATABLE = {408: "timeout", 409: "server", 425: "server", 429: "rate-limited"}
 # How servers word it when one request is at fault, by what they say in code, type and message.
 _REFUSALS = (
     (
@@ -266,9 +265,9 @@ def _failure(error: Any, llm: Llm) -> Exception:
     option = str(body.get("param") or "").partition(".")[0]
     if status == 429 and "insufficient_quota" in words:
         return BackendError(f"The quota at {llm.endpoint} is used up ({detail}). Everything finished is saved.")
-    if status in _REPEATABLE or status >= 500:
+    if reason := find_passing_reason(status):
         return Transient(
-            _REPEATABLE.get(status, "server"),
+            reason,
             detail=detail,
             retry_after=_retry_after(error.response.headers),
             billed=False,

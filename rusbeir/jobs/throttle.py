@@ -26,6 +26,8 @@ from rusbeir.text import shorten
 
 T = TypeVar("T")
 
+_PASSING = {408: "timeout", 409: "server", 425: "server", 429: "rate-limited", 529: "rate-limited"}
+"""HTTP status -> the reason of Transient; those from 500 on that are not here have the reason server."""
 MAX_USELESS = 50
 """Texts in a row without one valid answer, after which the work is stopped."""
 _SHOWN_CHARS = 200
@@ -240,6 +242,14 @@ def _give_up(state: RetryCallState) -> Any:
     if not isinstance(failure, Transient):
         raise TypeError(f"only Transient is repeated, not {failure!r}")
     raise Exhausted(failure, state.attempt_number) from failure
+
+
+def find_passing_reason(status: int) -> str | None:
+    """Name the reason of an HTTP status after which the same request may succeed later; None for any other status.
+
+    Servers of Elasticsearch have rows of their own: there a 409 or a 500 answers this very request.
+    """
+    return _PASSING.get(status, "server" if status >= 500 else None)
 
 
 def retry_after_seconds(value: str | None) -> float | None:

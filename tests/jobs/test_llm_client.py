@@ -100,7 +100,7 @@ FAILURES = [
     (refusal(500, "Oops"), Transient, "server", "500 Oops", "server error"),
     (Reply(502, "<html>Bad Gateway</html>", {"Content-Type": "text/html"}), Transient, "server", "502", "a proxy"),
     (Reply(503), Transient, "server", "503 Service Unavailable", "no body at all"),
-    (refusal(529, "Overloaded"), Transient, "server", "529", "a status nobody standardised"),
+    (refusal(529, "Overloaded"), Transient, "rate-limited", "529", "overloaded, as DeepL answers, too"),
     (refusal(408, "Late"), Transient, "timeout", "408", "the server's own time-out"),
     (refusal(409, "Conflict"), Transient, "server", "409", "conflict"),
     (Reply(hang=True), Transient, "timeout", "no answer within 0.3", "no answer"),

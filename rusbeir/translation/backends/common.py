@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from rusbeir.errors import BadInput
-from rusbeir.jobs import Charge, Meter, Transient, retry_after_seconds
+from rusbeir.jobs import Charge, Meter, Transient, find_passing_reason, retry_after_seconds
 from rusbeir.languages import list_broader_tags
 from rusbeir.text import shorten
 from rusbeir.translation.translator import Capacity, Failure, Outcome
@@ -150,13 +150,11 @@ def reporting_failures(httpx: Any, server: str, seconds: float) -> Iterator[None
 TOO_LONG = frozenset({413, 414, 431})
 """HTTP statuses of a request with more text than the server takes."""
 
-_REPEATABLE = {408: "timeout", 425: "server", 429: "rate-limited", 529: "rate-limited"}
-
 
 def transient(status: int, said: str, headers: Mapping[str, str]) -> Transient | None:
     """The error to raise for an HTTP status after which a retry may help; None for any other status."""
     # A redirection leads to a page for people: a login, a captcha, maintenance.
-    reason = _REPEATABLE.get(status, "server" if status >= 500 or 300 <= status < 400 else "")
+    reason = "server" if 300 <= status < 400 else find_passing_reason(status)
     if not reason:
         return None
     return Transient(
