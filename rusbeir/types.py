@@ -55,11 +55,20 @@ class Doc(NamedTuple):
     @property
     def full_text(self) -> str:
         """The title, if there is one, and the text: what rerankers and indexes of one field read."""
-        return f"{self.title} {self.text}" if self.title else self.text
+        return join_title(self.title, self.text)
 
     def repeats(self, query: str) -> bool:
         """Whether its text, with the title or without, is that of the query but for white space."""
         return query.split() in (self.text.split(), self.full_text.split())
+
+
+def join_title(title: str, text: str, separator: str = " ") -> str:
+    """Join a title, if there is one, and a text.
+
+    >>> join_title("Water", "It boils."), join_title("", "It boils.")
+    ('Water It boils.', 'It boils.')
+    """
+    return f"{title}{separator}{text}" if title else text
 
 
 class Corpus(Protocol):

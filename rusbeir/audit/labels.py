@@ -21,7 +21,7 @@ from rusbeir.errors import BadInput, option
 from rusbeir.evaluation.agreement import estimate_mean
 from rusbeir.jobs import read_prompts
 from rusbeir.text import digest
-from rusbeir.types import Doc, Progress, silent
+from rusbeir.types import Doc, Progress, join_title, silent
 
 DECISIONS, REMOVED = "decisions.jsonl", "removed.jsonl"
 """What `rusbeir synth qc` writes: its decisions, and the texts of queries and documents that it dropped."""
@@ -177,7 +177,7 @@ def _find_texts(folder: Path, rows: Sequence[Mapping[str, Any]], progress: Progr
 
 
 def _join(doc: Doc) -> str:
-    return "\n".join(filter(None, (doc.title, doc.text)))
+    return join_title(doc.title, doc.text, "\n")
 
 
 _STRATUM = {"step": str, "kind": str, "label": {*LABELS.scale}}

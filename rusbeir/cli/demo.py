@@ -144,8 +144,7 @@ def _print_gains(dataset: Dataset, rows: list[dict[str, Any]], gains: list[dict[
         doc = dataset.corpus[max(dataset.qrels[query_id].items(), key=lambda item: item[1])[0]]
         found = [list(run[query_id]) for run in runs]
         ranks = [str(hits.index(doc.doc_id) + 1) if doc.doc_id in hits else "none" for hits in found]
-        content = f"{doc.title} {doc.text}"
-        found_raw, found_lemmas = _match_words(raw, query, content), _match_words(lemmas, query, content)
+        found_raw, found_lemmas = (_match_words(analyzer, query, doc.full_text) for analyzer in (raw, lemmas))
         line = Text("  ")
         line.append(query, style="bold")
         line.append(f"  nDCG@10 {100 * gain['before']:.0f} → {100 * gain['after']:.0f}")

@@ -9,6 +9,7 @@ import typer
 
 from rusbeir.cli import options, output
 from rusbeir.text import shorten
+from rusbeir.types import join_title
 
 
 def search(
@@ -49,7 +50,12 @@ def search(
     output.print_table(
         ["rank", "score", "document", "text"],
         [
-            [str(hit["rank"]), f"{hit['score']:.3f}", hit["doc_id"], shorten(f"{hit['title']} {hit['text']}", 160)]
+            [
+                str(hit["rank"]),
+                f"{hit['score']:.3f}",
+                hit["doc_id"],
+                shorten(join_title(hit["title"], hit["text"]), 160),
+            ]
             for hit in hits
         ],
         right=["rank", "score"],

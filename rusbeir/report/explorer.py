@@ -11,7 +11,7 @@ from typing import Any
 from rusbeir.analysis import Analyzer
 from rusbeir.errors import UnknownName
 from rusbeir.report.results import Result, read_run_of
-from rusbeir.types import Dataset, Progress
+from rusbeir.types import Dataset, Progress, join_title
 
 HITS = 10
 MAX_QUERIES = 5_000
@@ -120,7 +120,7 @@ def _terms(
     for document in documents:
         found = _places(analyzer, document["text"], numbers)
         places.append([number for place in found for number in place])
-        counts.append(Counter(analyzer.analyze(f"{document['title']} {document['text']}")))
+        counts.append(Counter(analyzer.analyze(join_title(document["title"], document["text"]))))
     weights: list[dict[str, float]] = []
     if len(dataset.corpus) <= MAX_COUNTED_DOCS:
         frequencies, n_docs, average = _statistics(analyzer, dataset, numbers, progress)
@@ -166,7 +166,7 @@ def _statistics(
     wanted = set(terms)
     frequencies: Counter[str] = Counter()
     total = 0
-    texts = (f"{doc.title} {doc.text}" for doc in dataset.corpus)
+    texts = (doc.full_text for doc in dataset.corpus)
     n_docs = len(dataset.corpus)
     for n, line in enumerate(analyzer.analyze_lines(texts), 1):
         terms_of_doc = line.split()

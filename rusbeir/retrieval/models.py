@@ -14,6 +14,7 @@ from typing import Any, Literal
 from rusbeir.errors import BadInput, UnknownName, unknown
 from rusbeir.jobs.llm_answer import FREE, Price
 from rusbeir.retrieval.spec import Options
+from rusbeir.types import join_title
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +78,7 @@ class Model:
 
     def join(self, title: str, text: str) -> str:
         """A document's text as the encoder gets it, without the prefix."""
-        return f"{title}{self.separator}{text}" if title else text
+        return join_title(title, text, self.separator)
 
     @property
     def signature(self) -> str:

@@ -17,7 +17,7 @@ from rusbeir.synthesis.passages import find_third, locate, take_third
 from rusbeir.translation.checks.checks import control
 from rusbeir.translation.checks.language import wrong_language, wrong_script
 from rusbeir.translation.translator import Segment
-from rusbeir.types import Corpus, Doc
+from rusbeir.types import Corpus, Doc, join_title
 
 PROMPTS = "queries"
 TEMPERATURE = 0.7
@@ -100,7 +100,7 @@ class Writer:
         words = plain.split()
         # Where words are not separated, characters stand for them.
         n_words = len(words) if len(words) > 1 else count_words(plain)
-        if n_words >= _COPIED_WORDS and plain in normalise(f"{doc.title} {doc.text}"):
+        if n_words >= _COPIED_WORDS and plain in normalise(doc.full_text):
             raise Unfit("copy")
         self.refuse_language(query, doc.text)
 
@@ -141,7 +141,7 @@ class Writer:
     ) -> Sequence[Mapping[str, str]]:
         table = self._prompts()
         doc = self.document_of(payload)
-        document = f"{doc.title}\n\n{doc.text}" if doc.title else doc.text
+        document = join_title(doc.title, doc.text, "\n\n")
         filled = {"document": document, **fill(self, payload, doc)}
         return [
             {"role": "system", "content": table["system"].strip().format(language=english_name(self.language))},
