@@ -4,13 +4,19 @@ BIN := .venv/bin
 # Packages are compiled when they are first imported, and kept: without that each program would compile them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test install figures figures-quick bench picture clean
+.PHONY: demo test check install figures figures-quick bench picture clean
 
 demo: .venv/core
 	@$(BIN)/rusbeir demo
 
 test: .venv/dev
 	@$(BIN)/pytest -n 2 --dist loadgroup --durations 20 --durations-min 10
+
+check: .venv/dev
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy --strict rusbeir
+	@$(BIN)/pytest -n 2 --dist loadgroup $$($(BIN)/python scripts/changed_tests.py $(SINCE))
 
 install: .venv/dev
 
