@@ -106,7 +106,8 @@ class TantivyEngine:
 def _open_read_only(folder: Path) -> tuple[tantivy.Index, tantivy.Searcher]:
     """The index of a folder that cannot be written, and a searcher of it."""
     # tantivy locks a file in the folder while it opens the others, which it then has mapped.
-    with tempfile.TemporaryDirectory(prefix="rusbeir-index-") as name:
+    # A thread of its own may still make the lock while the folder is removed, which then stays with that file alone.
+    with tempfile.TemporaryDirectory(prefix="rusbeir-index-", ignore_cleanup_errors=True) as name:
         for path in folder.iterdir():
             Path(name, path.name).symlink_to(path.absolute())
         for path in Path(name).glob(".*.lock"):
