@@ -8,47 +8,35 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
 import orjson
 
 from rusbeir import __version__
-from rusbeir.costs import COSTS
+from rusbeir.costs import COSTS, peak_rss, reset_peak_rss
 from rusbeir.datasets import load, read_run, write_run
-from rusbeir.datasets.formats.records import read_jsonl
 from rusbeir.datasets.parallel import expand_languages, find_parallel, label_dataset, take_queries
 from rusbeir.datasets.registry import find_entry
 from rusbeir.errors import BackendError, BadInput, RusbeirError, option
-from rusbeir.evaluation import DEFAULT_MEASURES, check_measures, cluster_queries, deepest, evaluate
+from rusbeir.evaluation import DEFAULT_MEASURES, Evaluation, check_measures, cluster_queries, deepest, evaluate
 from rusbeir.jobs import CharBudget, Llm
-from rusbeir.processes import peak_rss, reset_peak_rss
+from rusbeir.ledger import ROWS, Ledger, ResultRow
 from rusbeir.retrieval import ChecksAvailability, LimitsDepth, RunSettings, Spec, System, check_names, resolve
 from rusbeir.retrieval.run_cache import search_without_self
 from rusbeir.retrieval.system import check_available
-from rusbeir.storage import append_line, atomic_file, check_writable
+from rusbeir.storage import atomic_file, check_writable
 from rusbeir.text import digest, slug
-from rusbeir.types import SELF_RETRIEVAL_REMEDY, Card, Dataset, Progress, Queries, Run, silent
+from rusbeir.types import SELF_RETRIEVAL_REMEDY, Dataset, Progress, Queries, Run, silent
 
 if TYPE_CHECKING:
     from rusbeir.cluster import On, Workers
 
-ResultRow: TypeAlias = dict[str, Any]
-"""A result row: one JSON object, as docs/json.md describes it."""
-
 logger = logging.getLogger(__name__)
 
-ROWS = "rows.jsonl"
-_WORDS = ("dataset", "language", "split", "system", "engine", "signature", "fingerprint", "run", "per_query")
-_ROW = {
-    **dict.fromkeys(_WORDS, str), "measures": {str: float}, "n_zero_hit": int, "n_tied": int,
-    "seconds": {str: float}, "bytes": {str: int}, "costs?": int, "cost?": float,
-}  # fmt: skip
-"""What rusbeir reads of a result row."""
-_SELF = ("", "|self:left-out")
-"""The part of a signature that says whether hits that are the query itself are left out."""
 TOLERATED_ZERO_HIT = 0.05
 """The share of queries without results above which a row is warned of."""
 UNCUT_DEPTH = 1000
@@ -64,6 +52,52 @@ class Failed(NamedTuple):
     system: str
     dataset: str
     error: RusbeirError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """How systems are to be measured, whatever they and the datasets are; `bench` says what the options mean."""
+
+    engine: str = "auto"
+    language: str | None = None
+    split: str | None = None
+    k: int = 100
+    measures: Sequence[str] = DEFAULT_MEASURES
+    out: Path = Path("results")
+    force: bool = False
+    accept_difference: bool = False
+    budget_chars: int | None = None
+    query_languages: Sequence[str] = ()
+    """Every dataset is asked in each of them; "all" stands for the languages of all datasets."""
+    on: On = None
+    progress: Progress = silent
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Measurement:
+    """One system to be measured on one dataset, asked in one language."""
+
+    documents: Dataset
+    """The dataset with its own queries: those in other languages share its index."""
+    dataset: Dataset
+    """The dataset with the queries that are asked."""
+    query_language: str
+    system: System
+    k: int
+
+    @property
+    def label(self) -> str:
+        card = self.documents.card
+        return label_dataset(card.name, card.language, self.query_language)
+
+    @property
+    def signature(self) -> str:
+        """Everything that decides the scores but for the dataset."""
+        left_out = "|self:left-out" if self.documents.card.self_suffixes else ""
+        return f"{self.system.signature}{left_out}|k:{self.k}"
+
+    def find_row(self, ledger: Ledger, measures: Sequence[str]) -> ResultRow | None:
+        return ledger.find(self.dataset, self.query_language, self.system.name, self.signature, measures)
 
 
 @overload
@@ -137,95 +171,158 @@ def bench(
 
     >>> row = bench("mini/ru", "bm25(profile=raw)", measures="nDCG@10")  # doctest: +SKIP
     """
-    names = check_measures([measures] if isinstance(measures, str) else measures)
-    out = Path(out)
-    if os.fsencode(out).decode("utf-8", "replace") != str(out):
-        raise BadInput(f"{option('out')} is {str(out)!r}, which is not UTF-8, as paths in rows must be. Rename it.")
-    if not isinstance(system, str) and isinstance(system, Sequence):
-        rows, failed = bench_all(
-            [dataset], system, engine=engine, language=language, split=split, k=k, measures=names, out=out, force=force,
-            accept_difference=accept_difference, budget_chars=budget_chars,
-            query_languages=[query_language] if query_language else [], on=on, progress=progress,
-        )  # fmt: skip
-        if failed:
-            reasons = "; ".join(f"{one.system}: {one.error}" for one in failed)
-            where = f"The rows of the others are in {out / ROWS}. " if rows else ""
-            raise BackendError(f"{len(failed)} of {len(system)} systems failed. {where}{reasons}") from failed[0].error
-        return rows
-    named = isinstance(system, (str, Spec))
-    measured = () if force else {row["system"] for row in read_rows(out)}
-    documents, (resolved,) = resolve_on(
-        dataset, [system], k, engine, language, split, progress, accept_difference, measured
-    )
-    dataset, card, asked_in = documents, documents.card, documents.card.asked_in
-    if query_language and (place := find_parallel(card, query_language)):
-        dataset, asked_in = take_queries(documents, place, progress=progress)
-    elif query_language:
-        logger.warning("%s is in %s: these are its own queries.", card.name, asked_in)
-    if named and asked_in != card.language:
-        _warn_of_words([resolved])
-    signature = f"{resolved.signature}{_SELF[bool(card.self_suffixes)]}|k:{k}"
-    if not force and (row := _present(out, dataset, asked_in, resolved.name, signature, names)):
-        return row
+    request = Request(
+        engine=engine, language=language, split=split, k=k, measures=check_measures(measures), out=Path(out),
+        force=force, accept_difference=accept_difference, budget_chars=budget_chars,
+        query_languages=[query_language] if query_language else [], on=on, progress=progress,
+    )  # fmt: skip
+    if isinstance(system, str) or not isinstance(system, Sequence):
+        rows, failed = bench_all([dataset], [system], request)
+        for failure in failed:
+            raise failure.error
+        return rows[0]
+    rows, failed = bench_all([dataset], system, request)
+    if failed:
+        reasons = "; ".join(f"{failure.system}: {failure.error}" for failure in failed)
+        where = f"The rows of the others are in {request.out / ROWS}. " if rows else ""
+        raise BackendError(f"{len(failed)} of {len(system)} systems failed. {where}{reasons}") from failed[0].error
+    return rows
 
-    if isinstance(resolved, ChecksAvailability):
-        resolved.check_available()
+
+def bench_run(dataset: Dataset, system: SystemLike, request: Request) -> tuple[ResultRow, Run]:
+    """Measure a system, and read the run as it was written: hits of every query that has any.
+
+    A row with whatever measures is reused.
+    """
+    ledger = Ledger(request.out)
+    (measurement,) = _plan([dataset], [system], request, ledger)
+    row = None if request.force else measurement.find_row(ledger, ())
+    if not row:
+        check_available(measurement.system)
+        with open_models(request.on) as workers:
+            row = _measure(measurement, request, ledger, workers)
+    return row, read_run(row["run"])
+
+
+def bench_all(
+    datasets: Sequence[str | Path | Dataset], systems: Sequence[SystemLike], request: Request
+) -> tuple[list[ResultRow], list[Failed]]:
+    """Measure all systems on all datasets; a system that fails costs its own rows only.
+
+    Extras, keys and models that are missing are found, and warned of, before anything is measured.
+
+    Returns:
+        The rows, in the order of datasets, query languages and systems, and what failed.
+    """
+    if os.fsencode(request.out).decode("utf-8", "replace") != str(request.out):
+        raise BadInput(
+            f"{option('out')} is {str(request.out)!r}, which is not UTF-8, as paths in rows must be. Rename it."
+        )
+    ledger = Ledger(request.out)
+    planned = _plan(datasets, systems, request, ledger)
+    failed: list[Failed] = []
+    able: list[_Measurement] = []
+    for measurement in planned:
+        try:
+            if request.force or not measurement.find_row(ledger, request.measures):
+                check_available(measurement.system)
+            able.append(measurement)
+        except RusbeirError as error:
+            failed.append(Failed(measurement.system.name, measurement.label, error))
+            if len(planned) > 1:
+                logger.warning("%s on %s cannot run: %s", measurement.system.name, measurement.label, error)
+    rows: list[ResultRow] = []
+    with open_models(request.on) as workers:
+        for measurement in able:
+            try:
+                row = None if request.force else measurement.find_row(ledger, request.measures)
+                rows.append(row or _measure(measurement, request, ledger, workers))
+            except RusbeirError as error:
+                failed.append(Failed(measurement.system.name, measurement.label, error))
+    return rows, failed
+
+
+def _plan(
+    datasets: Sequence[str | Path | Dataset], systems: Sequence[SystemLike], request: Request, ledger: Ledger
+) -> list[_Measurement]:
+    """What is to be measured: every system on every dataset in every query language."""
+    specs = [check_names(system) if isinstance(system, (str, Spec)) else system for system in systems]
+    measured = () if request.force else ledger.systems
+    loaded = [
+        resolve_on(
+            dataset, specs, request.k, request.engine, request.language, request.split, request.progress,
+            request.accept_difference, measured,
+        )
+        for dataset in datasets
+    ]  # fmt: skip
+    cards = [documents.card for documents, _ in loaded]
+    sources = {
+        card.asked_in: str(dataset)
+        for dataset, card in zip(datasets, cards, strict=True)
+        if not isinstance(dataset, Dataset)
+    }
+    languages = expand_languages(request.query_languages, cards)
+    planned: list[_Measurement] = []
+    for documents, resolved in loaded:
+        for source in [find_parallel(documents.card, language, sources) for language in languages] or [None]:
+            dataset, asked_in = documents, documents.card.asked_in
+            if source:
+                dataset, asked_in = take_queries(documents, source, progress=request.progress)
+            planned += [
+                _Measurement(documents=documents, dataset=dataset, query_language=asked_in, system=system, k=request.k)
+                for system in resolved
+            ]
+    if across := [entry.system for entry in planned if entry.query_language != entry.documents.card.language]:
+        _warn_of_words(across)
+    elif languages:
+        logger.warning(
+            "%s: these are its own queries.",
+            "; ".join(f"{card.name} is in {card.asked_in}" for card in cards),
+        )
+    return planned
+
+
+def _measure(measurement: _Measurement, request: Request, ledger: Ledger, workers: Workers | None) -> ResultRow:
+    """Search, evaluate, and write the run, the scores of each query and the row."""
+    documents, dataset, system = measurement.documents, measurement.dataset, measurement.system
+    card, out = documents.card, request.out
     dataset.refuse_spaced_ids()
     # Before hours of encoding, whose run could not be written.
     check_writable(out)
-    budget = CharBudget(out, budget_chars) if budget_chars is not None else None
-    with open_models(on) as workers:
-        settings = RunSettings(progress=progress, force=force, budget=budget, workers=workers)
-        level = reset_peak_rss()
-        # All languages of queries share one index.
-        ready = resolved.prepare(documents.corpus, documents.fingerprint, settings)
-        started = time.perf_counter()
-        run = search_without_self(ready.retriever, dataset.queries, k, card.self_suffixes)
-        search_seconds = time.perf_counter() - started + settings.carried.seconds
-        # Parts from the cache, and parts on workers, leave this process smaller than the system is.
-        measured_here = workers is None and not settings.carried.n_parts
-        growth = peak_rss() - level if level is not None and measured_here else None
-    depth = min(k, resolved.depth) if isinstance(resolved, LimitsDepth) else k
-    _warn_of_cut(resolved.name, depth, names, len(dataset.corpus))
+    budget = CharBudget(out, request.budget_chars) if request.budget_chars is not None else None
+    settings = RunSettings(progress=request.progress, force=request.force, budget=budget, workers=workers)
+    level = reset_peak_rss()
+    # All languages of queries share one index.
+    ready = system.prepare(documents.corpus, documents.fingerprint, settings)
     started = time.perf_counter()
-    result = evaluate(dataset.qrels, run, names)
+    run = search_without_self(ready.retriever, dataset.queries, request.k, card.self_suffixes)
+    search_seconds = time.perf_counter() - started + settings.carried.seconds
+    # Parts from the cache, and parts on workers, leave this process smaller than the system is.
+    measured_here = workers is None and not settings.carried.n_parts
+    growth = peak_rss() - level if level is not None and measured_here else None
+    depth = min(request.k, system.depth) if isinstance(system, LimitsDepth) else request.k
+    _warn_of_cut(system.name, depth, request.measures, len(dataset.corpus))
+    started = time.perf_counter()
+    result = evaluate(dataset.qrels, run, request.measures)
     evaluate_seconds = time.perf_counter() - started
-    if result.n_zero_hit > TOLERATED_ZERO_HIT * result.n_queries:
-        logger.warning(
-            "%s: %d of %d queries of %s have no results (%.1f %%).%s",
-            resolved.name, result.n_zero_hit, result.n_queries, label_dataset(card.name, card.language, asked_in),
-            100 * result.n_zero_hit / result.n_queries,
-            _explain_zero_hits(card) if asked_in == card.language else "",
-        )  # fmt: skip
-
-    key = digest(card.name, card.split, dataset.fingerprint, resolved.name, signature, chars=10)
-    stem = f"{slug(f'{card.name} {resolved.name}')}-{key}"
-    run_path, per_query_path = out / "runs" / f"{stem}.run.gz", out / "per_query" / f"{stem}.json"
-    write_run(run_path, run, tag=re.sub(r"\s+", "", resolved.name))
+    _warn_of_zero_hits(measurement, result)
     clusters = cluster_queries(dataset)
-    n_clusters = len(set(clusters.values()))
-    values = {
-        # Without dependent queries the cluster of each would say nothing.
-        query_id: {**scores, "cluster": clusters[query_id]} if n_clusters < len(clusters) else scores
-        for query_id, scores in result.per_query.items()
-    }
-    with atomic_file(per_query_path) as file:
-        file.write(orjson.dumps(values))
+    run_path, per_query_path = _write_run(measurement, run, result, clusters, out)
     row = {
         "dataset": card.name,
         "language": card.language,
-        "query_language": asked_in,
+        "query_language": measurement.query_language,
         "split": card.split,
-        "system": resolved.name,
-        "engine": resolved.engine,
-        "signature": signature,
+        "system": system.name,
+        "engine": system.engine,
+        "signature": measurement.signature,
         "fingerprint": dataset.fingerprint,
         "measures": result.measures,
         "measures_answered": result.measures_answered,
         "depth": depth,
         "n_docs": len(dataset.corpus),
         "n_queries": result.n_queries,
-        "n_clusters": n_clusters,
+        "n_clusters": len(set(clusters.values())),
         "n_zero_hit": result.n_zero_hit,
         "n_tied": result.n_tied,
         "n_judged_missing": _count_missing(dataset),
@@ -242,104 +339,28 @@ def bench(
         "per_query": str(per_query_path),
         "version": __version__,
     }
-    append_line(out / ROWS, orjson.dumps(row))
+    ledger.add(row)
     return row
 
 
-def bench_run(
-    dataset: Dataset,
-    system: SystemLike,
-    *,
-    engine: str,
-    k: int,
-    out: Path,
-    force: bool,
-    budget_chars: int | None,
-    progress: Progress,
-) -> tuple[ResultRow, Run]:
-    """The row of a system on a dataset, and its run as it was written: hits of every query that has any.
-
-    A row with whatever measures is reused; else the system is measured by the default ones. The arguments are those of
-    `bench`.
-    """
-    _, (resolved,) = resolve_on(dataset, [system], k, engine, None, None, progress)
-    signature = f"{resolved.signature}{_SELF[bool(dataset.card.self_suffixes)]}|k:{k}"
-    row = None if force else _present(out, dataset, dataset.card.asked_in, resolved.name, signature, ())
-    row = row or bench(dataset, resolved, k=k, out=out, force=force, budget_chars=budget_chars, progress=progress)
-    return row, read_run(row["run"])
-
-
-def bench_all(
-    datasets: Sequence[str | Path | Dataset],
-    systems: Sequence[SystemLike],
-    *,
-    engine: str,
-    language: str | None,
-    split: str | None,
-    k: int,
-    measures: Sequence[str],
-    out: Path,
-    force: bool,
-    accept_difference: bool,
-    budget_chars: int | None,
-    query_languages: Sequence[str],
-    on: On = None,
-    progress: Progress,
-) -> tuple[list[ResultRow], list[Failed]]:
-    """The rows of all systems on all datasets, and what failed; the arguments are those of `bench`.
-
-    Every dataset is asked in each of the query languages, of which "all" means those of the datasets. Extras, keys and
-    models that are missing are found, and warned of, before anything is measured.
-    """
-    specs = [check_names(one) if isinstance(one, (str, Spec)) else one for one in systems]
-    measured = () if force else {row["system"] for row in read_rows(out)}
-    loaded = [
-        resolve_on(one, specs, k, engine, language, split, progress, accept_difference, measured) for one in datasets
-    ]
-    places = {
-        documents.card.asked_in: str(place)
-        for place, (documents, _) in zip(datasets, loaded, strict=True)
-        if not isinstance(place, Dataset)
+def _write_run(
+    measurement: _Measurement, run: Run, result: Evaluation, clusters: dict[str, int], out: Path
+) -> tuple[Path, Path]:
+    """Write the run and the scores of each query; where they are."""
+    card, system = measurement.dataset.card, measurement.system.name
+    key = digest(card.name, card.split, measurement.dataset.fingerprint, system, measurement.signature, chars=10)
+    stem = f"{slug(f'{card.name} {system}')}-{key}"
+    run_path, per_query_path = out / "runs" / f"{stem}.run.gz", out / "per_query" / f"{stem}.json"
+    write_run(run_path, run, tag=re.sub(r"\s+", "", system))
+    dependent = len(set(clusters.values())) < len(clusters)
+    scores = {
+        # Without dependent queries the cluster of each would say nothing.
+        query_id: {**values, "cluster": clusters[query_id]} if dependent else values
+        for query_id, values in result.per_query.items()
     }
-    languages = expand_languages(query_languages, [documents.card for documents, _ in loaded])
-    planned: list[tuple[str, Dataset, Dataset, str, str | None, System]] = []
-    for documents, resolved in loaded:
-        card = documents.card
-        for place in [find_parallel(card, one, places) for one in languages] or [None]:
-            dataset, asked_in = (
-                take_queries(documents, place, progress=progress) if place else (documents, card.asked_in)
-            )
-            name = label_dataset(card.name, card.language, asked_in)
-            planned += [(name, documents, dataset, asked_in, place, system) for system in resolved]
-    if across := [system for _, documents, _, asked_in, _, system in planned if asked_in != documents.card.language]:
-        _warn_of_words(across)
-    elif languages:
-        logger.warning("The datasets are in %s: these are their own queries.", ", ".join(languages))
-    rows: list[ResultRow] = []
-    failed: list[Failed] = []
-    able: list[tuple[str, Dataset, str | None, System]] = []
-    for name, documents, dataset, asked_in, place, system in planned:
-        try:
-            signature = f"{system.signature}{_SELF[bool(dataset.card.self_suffixes)]}|k:{k}"
-            if force or not _present(out, dataset, asked_in, system.name, signature, measures):
-                check_available(system)
-            able.append((name, documents, place, system))
-        except RusbeirError as error:
-            failed.append(Failed(system.name, name, error))
-            if len(planned) > 1:
-                logger.warning("%s on %s cannot run: %s", system.name, name, error)
-    with open_models(on) as workers:
-        for name, documents, place, system in able:
-            try:
-                rows.append(
-                    bench(
-                        documents, system, k=k, measures=measures, out=out, force=force, budget_chars=budget_chars,
-                        query_language=place, on=workers, progress=progress,
-                    )
-                )  # fmt: skip
-            except RusbeirError as error:
-                failed.append(Failed(system.name, name, error))
-    return rows, failed
+    with atomic_file(per_query_path) as file:
+        file.write(orjson.dumps(scores))
+    return run_path, per_query_path
 
 
 def open_models(on: On) -> AbstractContextManager[Workers | None]:
@@ -353,7 +374,8 @@ def open_models(on: On) -> AbstractContextManager[Workers | None]:
 
 def _warn_of_words(systems: Sequence[System]) -> None:
     """Warn of the systems that compare words, which queries in another language share with few documents."""
-    if names := dict.fromkeys(one.name for one in systems if re.search(r"\bbm25\b", one.name)):
+    names = dict.fromkeys(system.name for system in systems if re.search(r"\bbm25\b", system.name))
+    if names:
         logger.warning(
             "%s: BM25 analyses all queries as texts in the language of the documents; of those in another language it "
             "matches only what both spell alike, such as names and numbers.", ", ".join(names),
@@ -443,12 +465,21 @@ def _count_missing(dataset: Dataset) -> int:
     return missing
 
 
-def _explain_zero_hits(card: Card) -> str:
-    """What many queries without results may mean; those of a port can be those of its source."""
+def _warn_of_zero_hits(measurement: _Measurement, result: Evaluation) -> None:
+    """Warn where many queries have no results, of what that may mean; those of a port can be those of its source."""
+    if result.n_zero_hit <= TOLERATED_ZERO_HIT * result.n_queries:
+        return
+    card, reason = measurement.documents.card, ""
     source = card.provenance.get("source")
-    if isinstance(source, dict) and source.get("name"):
-        return f" If fewer have none in {source['name']}, of which this was made, the analyzer may be at fault."
-    return " Does the analyzer know the language?"
+    if measurement.query_language == card.language:
+        reason = " Does the analyzer know the language?"
+        if isinstance(source, dict) and source.get("name"):
+            reason = f" If fewer have none in {source['name']}, of which this was made, the analyzer may be at fault."
+    logger.warning(
+        "%s: %d of %d queries of %s have no results (%.1f %%).%s",
+        measurement.system.name, result.n_zero_hit, result.n_queries, measurement.label,
+        100 * result.n_zero_hit / result.n_queries, reason,
+    )  # fmt: skip
 
 
 def _warn_of_cut(system: str, depth: int, names: Sequence[str], documents: int) -> None:
@@ -490,30 +521,3 @@ def search(
     ready = resolved.prepare(dataset.corpus, dataset.fingerprint, settings)
     asked = dataset.queries if queries is None else queries
     return search_without_self(ready.retriever, asked, k, dataset.card.self_suffixes)
-
-
-def read_rows(out: str | Path = "results") -> Iterator[ResultRow]:
-    """The rows of a results folder in the order they were made; none where it has no rows.
-
-    Raises BadInput, with the line, for one that is not a result row.
-    """
-    path = Path(out) / ROWS
-    if not path.exists():
-        return
-    yield from read_jsonl(path, _ROW, "Remove the line.")
-
-
-def _present(
-    out: Path, dataset: Dataset, asked_in: str, system: str, signature: str, names: Sequence[str]
-) -> ResultRow | None:
-    """The newest row of the same recipe on the same data that holds all measures and still has its run."""
-    wanted = (dataset.card.name, dataset.card.split, system, signature, dataset.fingerprint, asked_in)
-    for row in reversed(list(read_rows(out))):
-        told = tuple(row[name] for name in ("dataset", "split", "system", "signature", "fingerprint"))
-        same = wanted == (*told, row.get("query_language", row["language"]))
-        # A damaged row may have a name that no file can have.
-        with contextlib.suppress(OSError):
-            if same and all(name in row["measures"] for name in names) and Path(row["run"]).exists():
-                logger.debug("%s on %s: the row in %s is reused", system, dataset.card.name, out / ROWS)
-                return row
-    return None

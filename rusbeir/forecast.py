@@ -12,10 +12,10 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from rusbeir.costs import peak_rss
 from rusbeir.errors import BadInput
 from rusbeir.experiment import SystemLike, resolve_on
 from rusbeir.jobs import BudgetReached, CharBudget
-from rusbeir.processes import peak_rss
 from rusbeir.retrieval import LimitsDepth, RunSettings, System
 from rusbeir.retrieval.rerank.system import RerankSystem
 from rusbeir.storage import cache_folder, temporary_cache

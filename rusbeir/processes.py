@@ -1,17 +1,9 @@
-"""Do the same work in several processes: results in order, few batches in memory, no worker outliving its parent.
-
-And what this process itself takes of memory.
-"""
+"""Do the same work in several processes: results in order, few batches in memory, no worker outliving its parent."""
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import gc
 import logging
 import os
-import re
-import sys
 import threading
 import time
 import warnings
@@ -19,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from pathlib import Path
 from typing import Any, TypeVar
 
 A = TypeVar("A")
@@ -178,30 +169,3 @@ def _end_with(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def reset_peak_rss() -> int | None:
-    """The resident size now, in bytes, from which `peak_rss` counts again; None where the peak cannot be reset."""
-    gc.collect()
-    with contextlib.suppress(OSError, AttributeError, TypeError):
-        # Pages that an earlier system freed would otherwise be used without growth.
-        ctypes.CDLL(None).malloc_trim(0)
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return None
-    return peak_rss() or None
-
-
-def peak_rss() -> int:
-    """The peak resident size of this process since its start or the last reset, in bytes; 0 on Windows."""
-    # On Linux getrusage includes the process that started this one; /proc gives this one's own peak.
-    with contextlib.suppress(OSError):
-        if own := re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text()):
-            return 1024 * int(own[1])
-    try:
-        import resource
-    except ImportError:
-        return 0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024

@@ -37,7 +37,7 @@ MODULES: dict[str, list[str] | None] = {
     "rusbeir.retrieval.dense.encoder": ["ReportsTruncation"],
     "rusbeir.retrieval.rerank.reranker": ["SortsWindows"],
     "rusbeir.evaluation": None,
-    "rusbeir.experiment": ["read_rows"],
+    "rusbeir.ledger": ["read_rows"],
     "rusbeir.tuning": ["Tuned"],
     "rusbeir.audit": None,
     "rusbeir.synthesis": None,

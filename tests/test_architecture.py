@@ -17,7 +17,7 @@ FLOORS = [
     {"storage", "user_sources", "sentences", "costs"},
     {"processes", "cluster", "languages"},
     {"analysis", "datasets", "jobs"},
-    {"translation", "retrieval", "evaluation"},
+    {"translation", "retrieval", "evaluation", "ledger"},
     {"experiment", "tuning"},
     {"report", "diagnostics", "synthesis", "nano", "audit", "mteb", "pyterrier", "forecast"},
     {"publishing"},

@@ -10,7 +10,8 @@ import pytest
 from rusbeir.datasets import load, read_run
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.evaluation import evaluate
-from rusbeir.experiment import bench, read_rows, search
+from rusbeir.experiment import bench, search
+from rusbeir.ledger import read_rows
 from rusbeir.retrieval import parse, resolve
 from rusbeir.translation.port.api import port
 from rusbeir.types import Dataset, Doc

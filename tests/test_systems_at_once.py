@@ -10,7 +10,7 @@ import pytest
 import rusbeir
 from rusbeir.datasets import load
 from rusbeir.errors import BackendError, BadInput, MissingExtra, RusbeirError
-from rusbeir.experiment import read_rows
+from rusbeir.ledger import read_rows
 from rusbeir.retrieval import model_files, resolve
 from rusbeir.retrieval.system import check_available
 

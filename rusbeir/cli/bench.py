@@ -65,7 +65,8 @@ def bench(
     """
     from rusbeir.datasets.parallel import label_dataset
     from rusbeir.evaluation import DEFAULT_MEASURES, check_measures
-    from rusbeir.experiment import ROWS, bench_all
+    from rusbeir.experiment import Request, bench_all
+    from rusbeir.ledger import ROWS
 
     names = check_measures(measure or DEFAULT_MEASURES)
     if dry_run and on is not None:
@@ -77,11 +78,12 @@ def bench(
         )  # fmt: skip
         return
     with output.progress() as progress:
-        rows, failed = bench_all(
-            datasets, system or ["bm25"], engine=options.engine_at(engine, es_url), language=lang, split=split, k=k,
-            measures=names, out=out, force=force, accept_difference=accept_difference, budget_chars=budget_chars,
+        request = Request(
+            engine=options.engine_at(engine, es_url), language=lang, split=split, k=k, measures=names, out=out,
+            force=force, accept_difference=accept_difference, budget_chars=budget_chars,
             query_languages=query_language or (), on=on, progress=progress,
         )  # fmt: skip
+        rows, failed = bench_all(datasets, system or ["bm25"], request)
     if failed and len(rows) + len(failed) == 1 and not as_json:
         raise failed[0].error
     if as_json:

@@ -21,8 +21,7 @@ from rusbeir.datasets.formats.reader import (
     call_format,
     find_format,
 )
-from rusbeir.datasets.formats.records import Extra, Place, document_line, refuse
-from rusbeir.datasets.formats.trec import collect
+from rusbeir.datasets.formats.records import Extra, Place, collect, document_line, refuse
 from rusbeir.datasets.registry import RegistryEntry, find_entry, get_entry, read_registry
 from rusbeir.errors import BadInput, option
 from rusbeir.languages import parse_language, read_language_tag

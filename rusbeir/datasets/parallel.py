@@ -6,8 +6,7 @@ import dataclasses
 import logging
 from collections.abc import Mapping, Sequence
 
-from rusbeir.datasets.formats.records import refuse
-from rusbeir.datasets.formats.trec import collect
+from rusbeir.datasets.formats.records import collect, refuse
 from rusbeir.datasets.loading import find_splits, open_reader, split_view
 from rusbeir.datasets.registry import find_entry, read_registry
 from rusbeir.errors import BadInput, option, unknown

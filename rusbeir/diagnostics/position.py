@@ -25,7 +25,8 @@ from rusbeir.diagnostics.position_statistics import Places, compute_psi
 from rusbeir.diagnostics.spans import load_spans
 from rusbeir.errors import BadInput, option
 from rusbeir.evaluation.significance import FEW_PERMUTATIONS, FEW_SAMPLES, Floats
-from rusbeir.experiment import ResultRow, SystemLike, bench
+from rusbeir.experiment import SystemLike, bench
+from rusbeir.ledger import ResultRow
 from rusbeir.text import digest
 from rusbeir.types import Dataset, Progress, silent
 

@@ -29,7 +29,7 @@ from rusbeir.errors import BadInput, option
 from rusbeir.evaluation import cluster_queries, evaluate
 from rusbeir.evaluation.significance import SAMPLES
 from rusbeir.evaluation.units import Units
-from rusbeir.experiment import SystemLike, bench_run
+from rusbeir.experiment import Request, SystemLike, bench_run
 from rusbeir.text import digest
 from rusbeir.types import Progress, Run, silent
 
@@ -133,13 +133,11 @@ def diagnose_source_bias(
         raise BadInput(f"The cut-offs are {', '.join(map(str, cutoffs)) or 'none'}; give numbers from 1 to {k}.")
     if not isinstance(dataset, SourceCollection):
         dataset = load_collection(dataset, language=language, split=split, progress=progress)
-    options: dict[str, Any] = {
-        "engine": engine, "k": k, "out": Path(out), "force": force, "budget_chars": budget_chars, "progress": progress,
-    }  # fmt: skip
-    row, run = bench_run(dataset.mixed, system, **options)
+    request = Request(engine=engine, k=k, out=Path(out), force=force, budget_chars=budget_chars, progress=progress)
+    row, run = bench_run(dataset.mixed, system, request)
     runs_alone = {}
     for source in dataset.sources if alone else ():
-        runs_alone[source] = bench_run(dataset.load_alone(source, progress), system, **options)[1]
+        runs_alone[source] = bench_run(dataset.load_alone(source, progress), system, request)[1]
     found = [
         _diagnose_queries(dataset, name, run, runs_alone, cutoffs, row["depth"], samples, seed)
         for name in dataset.qrels

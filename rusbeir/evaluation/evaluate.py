@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,12 +20,10 @@ from rusbeir.evaluation.measures import (
     unanswered_value,
 )
 from rusbeir.text import shorten
-from rusbeir.types import MAX_GRADE, Dataset, Qrels, Run
+from rusbeir.types import MAX_GRADE, Qrels, Run
 
 _UNFIT = re.compile("[\0\ud800-\udfff]")
 """What trec_eval's strings end at, and what has no UTF-8."""
-_PARTS = re.compile(r".*/(sentences|windows-\d+)")
-"""The name of a view whose documents are parts of paragraphs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,26 +133,3 @@ def _find_tied_queries(qrels: Qrels, run: Run, names: Sequence[str]) -> set[str]
         for query_id, name, value in per_query(affected, worst, names)
         if abs(values[query_id, name] - value) > 1e-12
     }
-
-
-def cluster_queries(dataset: Dataset | Qrels) -> dict[str, int]:
-    """Number the cluster of each judged query; queries with the same relevant documents share one.
-
-    Questions about one paragraph are easy or hard together, so an interval or a test that draws them one by one is too
-    sure of itself; drawing whole clusters is not (Field and Welsh, "Bootstrapping clustered data", 2007). Where
-    documents are sentences or windows, the paragraph that they are parts of counts. A query without a relevant document
-    is a cluster of its own. Judgements alone will do for documents that are not such parts.
-
-    Returns:
-        query_id -> number from 0, in the order of the qrels. All numbers differ where all queries are independent.
-    """
-    qrels, name = (dataset.qrels, dataset.card.name) if isinstance(dataset, Dataset) else (dataset, "")
-    parts = _PARTS.fullmatch(name) is not None
-    numbers: dict[Hashable, int] = {}
-    clusters = {}
-    for query_id, grades in qrels.items():
-        relevant = frozenset(
-            doc_id.rpartition("-")[0] if parts else doc_id for doc_id, grade in grades.items() if grade > 0
-        )
-        clusters[query_id] = numbers.setdefault(relevant or query_id, len(numbers))
-    return clusters

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from rusbeir.evaluation.significance import SAMPLES, Floats, cluster_scores, resample_means
+from rusbeir.types import Dataset, Qrels
+
+_PARTS = re.compile(r".*/(sentences|windows-\d+)")
+"""The name of a view whose documents are parts of paragraphs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +80,29 @@ class Units:
         edges = coo_array((np.ones(len(first)), (first, self.n_clusters + second)), shape=(size, size))
         labels = connected_components(edges, directed=False)[1][first]
         return Units.of(query_ids := list(map(str, range(len(first)))), dict(zip(query_ids, labels, strict=True)))
+
+
+def cluster_queries(dataset: Dataset | Qrels) -> dict[str, int]:
+    """Number the cluster of each judged query; queries with the same relevant documents share one.
+
+    Questions about one paragraph are easy or hard together, so an interval or a test that draws them one by one is too
+    sure of itself; drawing whole clusters is not (Field and Welsh, "Bootstrapping clustered data", 2007). Where
+    documents are sentences or windows, the paragraph that they are parts of counts. A query without a relevant document
+    is a cluster of its own. Judgements alone will do for documents that are not such parts.
+
+    Returns:
+        query_id -> number from 0, in the order of the qrels. All numbers differ where all queries are independent.
+    """
+    qrels, name = (dataset.qrels, dataset.card.name) if isinstance(dataset, Dataset) else (dataset, "")
+    parts = _PARTS.fullmatch(name) is not None
+    numbers: dict[Hashable, int] = {}
+    clusters = {}
+    for query_id, grades in qrels.items():
+        relevant = frozenset(
+            doc_id.rpartition("-")[0] if parts else doc_id for doc_id, grade in grades.items() if grade > 0
+        )
+        clusters[query_id] = numbers.setdefault(relevant or query_id, len(numbers))
+    return clusters
 
 
 def describe_queries(n_queries: int, n_clusters: int) -> str:

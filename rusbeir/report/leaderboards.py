@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from rusbeir.datasets import load_qrels
 from rusbeir.errors import BadInput, unknown
 from rusbeir.evaluation import evaluate
-from rusbeir.experiment import ROWS
+from rusbeir.ledger import ROWS
 from rusbeir.report.air_bench import NO_RERANKER, AirTask, list_results, list_tasks, name_parts, read_result
 from rusbeir.report.results import read_results
 from rusbeir.types import Progress, Qrels, silent

@@ -16,7 +16,7 @@ from rusbeir.datasets import load, read_run
 from rusbeir.datasets.parallel import find_parallel, label_dataset, take_queries
 from rusbeir.errors import BadInput, option, unknown
 from rusbeir.evaluation import is_count
-from rusbeir.experiment import ROWS, read_rows
+from rusbeir.ledger import ROWS, read_rows
 from rusbeir.types import Dataset, Progress, Run, silent
 
 _MAX_SCORE = 1e6

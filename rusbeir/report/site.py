@@ -17,7 +17,7 @@ from rusbeir import __version__
 from rusbeir.datasets import load
 from rusbeir.datasets.audited import read_audit
 from rusbeir.errors import BadInput, RusbeirError, option, require
-from rusbeir.experiment import ROWS
+from rusbeir.ledger import ROWS
 from rusbeir.report.comparison import Comparison, DatasetComparison, SystemScore, compare_results
 from rusbeir.report.diagnoses import PAGES, bound, draw_curve, place, read_diagnoses, scale_curves
 from rusbeir.report.explorer import Explored, explore

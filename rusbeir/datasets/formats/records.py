@@ -144,6 +144,22 @@ def read_objects(
             complain("json", place, 'the line is JSON but not an object; expected {"_id": …, "text": …}')
 
 
+def collect(judgements: Iterable[tuple[Place, Judgement]]) -> dict[str, dict[str, int]]:
+    """The qrels of a stream of judgements, in their order. Raises BadInput for a repeated pair."""
+    qrels: dict[str, dict[str, int]] = {}
+    for place, (query_id, doc_id, grade) in judgements:
+        docs = qrels.setdefault(query_id, {})
+        if doc_id in docs:
+            raise repeated(place, query_id, doc_id)
+        docs[doc_id] = grade
+    return qrels
+
+
+def repeated(place: Place, query_id: str, doc_id: str) -> BadInput:
+    """Say that a judgement is there already."""
+    return BadInput(f"{place}: query {query_id!r} and document {doc_id!r} are paired a second time.")
+
+
 def parse_record(data: bytes, keys: Collection[str] = ()) -> Any:
     """The value of JSON as Python's json reads it, in a form that can be written as JSON.
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rusbeir.datasets.formats.files import open_file
-from rusbeir.datasets.formats.records import Complain, Judgement, Place, not_utf8, parse_json, refuse
+from rusbeir.datasets.formats.records import Complain, Judgement, Place, collect, not_utf8, parse_json, refuse, repeated
 from rusbeir.errors import BadInput
 from rusbeir.text import has_control, shorten
 from rusbeir.types import MAX_GRADE
@@ -121,17 +121,6 @@ def _unquote(cell: bytes) -> bytes:
     return cell[1:-1].replace(b'""', b'"') if quoted else cell
 
 
-def collect(judgements: Iterable[tuple[Place, Judgement]]) -> dict[str, dict[str, int]]:
-    """The qrels of a stream of judgements, in their order. Raises BadInput for a repeated pair."""
-    qrels: dict[str, dict[str, int]] = {}
-    for place, (query_id, doc_id, grade) in judgements:
-        docs = qrels.setdefault(query_id, {})
-        if doc_id in docs:
-            raise _repeated(place, query_id, doc_id)
-        docs[doc_id] = grade
-    return qrels
-
-
 def _wrong_columns(found: int, columns: int) -> str:
     if columns:
         return f"{found} columns, but the file's first line has {columns}"
@@ -161,7 +150,7 @@ def _read_trec_run(lines: Iterable[bytes], file: str) -> dict[str, dict[str, flo
         if _CONTROL_BYTES.search(line) and (problem := _control_problem(query.decode(), doc_id)):
             refuse("id", Place(file, number), problem)
         if doc_id in docs:
-            raise _repeated(Place(file, number), query.decode(), doc_id)
+            raise repeated(Place(file, number), query.decode(), doc_id)
         docs[doc_id] = score
     return run
 
@@ -173,10 +162,6 @@ def _bad_run_line(place: Place, line: bytes) -> BadInput:
     if len(fields) != 6:
         return BadInput(f"{place}: {len(fields)} columns; a run has six (query Q0 document rank score tag).")
     return BadInput(f"{place}: the score {_quote(fields[4])} is not a finite number.")
-
-
-def _repeated(place: Place, query_id: str, doc_id: str) -> BadInput:
-    return BadInput(f"{place}: query {query_id!r} and document {doc_id!r} are paired a second time.")
 
 
 def _control_problem(*ids: str) -> str:

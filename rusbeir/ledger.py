@@ -1,0 +1,80 @@
+"""The result rows of one folder: what was measured there, and where its runs are."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import orjson
+
+from rusbeir.datasets.formats.records import read_jsonl
+from rusbeir.storage import append_line
+from rusbeir.types import Dataset
+
+ResultRow: TypeAlias = dict[str, Any]
+"""A result row: one JSON object, as docs/json.md describes it."""
+
+logger = logging.getLogger(__name__)
+
+ROWS = "rows.jsonl"
+_WORDS = ("dataset", "language", "split", "system", "engine", "signature", "fingerprint", "run", "per_query")
+_ROW = {
+    **dict.fromkeys(_WORDS, str), "measures": {str: float}, "n_zero_hit": int, "n_tied": int,
+    "seconds": {str: float}, "bytes": {str: int}, "costs?": int, "cost?": float,
+}  # fmt: skip
+"""What rusbeir reads of a result row."""
+
+
+def read_rows(out: str | Path = "results") -> Iterator[ResultRow]:
+    """Read the rows of a results folder, in the order in which they were made; none where it has no rows.
+
+    Args:
+        out: The folder that `bench` wrote into.
+
+    Yields:
+        One row at a time, as docs/json.md describes it.
+
+    Raises:
+        BadInput: A line is not a result row; the message names the line.
+    """
+    path = Path(out) / ROWS
+    if not path.exists():
+        return
+    yield from read_jsonl(path, _ROW, "Remove the line.")
+
+
+class Ledger:
+    """The rows of a results folder, read once, and those that this process adds."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self._rows = list(read_rows(out))
+
+    @property
+    def systems(self) -> set[str]:
+        """The names of all systems that have a row."""
+        return {row["system"] for row in self._rows}
+
+    def find(
+        self, dataset: Dataset, query_language: str, system: str, signature: str, measures: Sequence[str]
+    ) -> ResultRow | None:
+        """The newest row of the same recipe on the same data that holds all measures and still has its run."""
+        card = dataset.card
+        wanted = (card.name, card.split, system, signature, dataset.fingerprint, query_language)
+        for row in reversed(self._rows):
+            recipe = tuple(row[name] for name in ("dataset", "split", "system", "signature", "fingerprint"))
+            same = wanted == (*recipe, row.get("query_language", row["language"]))
+            # A damaged row may have a name that no file can have.
+            with contextlib.suppress(OSError):
+                if same and all(name in row["measures"] for name in measures) and Path(row["run"]).exists():
+                    logger.debug("%s on %s: the row in %s is reused", system, card.name, self.out / ROWS)
+                    return row
+        return None
+
+    def add(self, row: ResultRow) -> None:
+        """Append a row to the file."""
+        append_line(self.out / ROWS, orjson.dumps(row))
+        self._rows.append(row)
