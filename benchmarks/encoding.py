@@ -40,8 +40,8 @@ def passages(n: int) -> list[str]:
 
 def encode(encoder: Any, texts: list[str]) -> Any:
     """The vectors that rusbeir stores, in the order of the texts."""
-    from rusbeir.retrieval.dense import encoded_corpus
-    from rusbeir.retrieval.dense.embedding_store import EmbeddingStore
+    from rusbeir.retrieval.encoding import encoded_corpus
+    from rusbeir.retrieval.encoding.embedding_store import EmbeddingStore
     from rusbeir.types import Doc, silent
 
     with tempfile.TemporaryDirectory() as folder:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rusbeir.experiment import bench, search
     from rusbeir.notebook import show_progress
     from rusbeir.report import compare
-    from rusbeir.retrieval.dense.encoder import Encoder
+    from rusbeir.retrieval.encoding.encoder import Encoder
     from rusbeir.retrieval.rerank.reranker import Reranker
     from rusbeir.retrieval.sparse.encoder import SparseEncoder
     from rusbeir.translation.port.api import port
@@ -71,7 +71,7 @@ _MODULES = {
     "rusbeir.experiment": ["bench", "search"],
     "rusbeir.notebook": ["show_progress"],
     "rusbeir.report": ["compare"],
-    "rusbeir.retrieval.dense.encoder": ["Encoder"],
+    "rusbeir.retrieval.encoding.encoder": ["Encoder"],
     "rusbeir.retrieval.rerank.reranker": ["Reranker"],
     "rusbeir.retrieval.sparse.encoder": ["SparseEncoder"],
     "rusbeir.translation.port.api": ["port"],

@@ -34,7 +34,7 @@ MODULES: dict[str, list[str] | None] = {
     "rusbeir.translation.backends": None,
     "rusbeir.translation.port.estimate": ["estimate_port", "Estimate", "Volume"],
     "rusbeir.retrieval": None,
-    "rusbeir.retrieval.dense.encoder": ["ReportsTruncation"],
+    "rusbeir.retrieval.encoding.encoder": ["ReportsTruncation"],
     "rusbeir.retrieval.rerank.reranker": ["SortsWindows"],
     "rusbeir.evaluation": None,
     "rusbeir.ledger": ["read_rows"],

@@ -44,6 +44,24 @@ def _imports(path: Path) -> set[str]:
     return found
 
 
+def test_arrows_of_retrieval():
+    """Which part of retrieval imports which; the lexical part asks for the server's mappings only where they are used."""
+    parts = {"encoding", "lexical", "elasticsearch", "dense", "sparse", "rerank"}
+    arrows: dict[str, set[str]] = {part: set() for part in parts}
+    for part in parts:
+        for path in (PACKAGE / "retrieval" / part).glob("*.py"):
+            names = set(re.findall(r"from rusbeir\.retrieval\.(\w+)", path.read_text(encoding="utf-8")))
+            arrows[part] |= names & parts - {part}
+    assert arrows == {
+        "encoding": set(),
+        "lexical": {"elasticsearch"},
+        "elasticsearch": {"encoding", "lexical"},
+        "dense": {"encoding", "lexical", "elasticsearch"},
+        "sparse": {"encoding"},
+        "rerank": {"encoding"},
+    }
+
+
 def test_imports_point_one_way():
     wrong = []
     for path in PACKAGE.rglob("*.py"):

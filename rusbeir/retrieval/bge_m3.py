@@ -13,12 +13,9 @@ from scipy import sparse
 
 from rusbeir.errors import BadInput, require, require_version
 from rusbeir.retrieval import model_files
-from rusbeir.retrieval.dense.encoder import Vectors, collect, gather
 from rusbeir.retrieval.dense.sentence_transformers import MODELS_IN_MEMORY, load_transformer
-from rusbeir.retrieval.models import Model
-from rusbeir.retrieval.rerank.reranker import PairTokens, score_alone
-from rusbeir.retrieval.sparse.encoder import Weights
-from rusbeir.retrieval.token_batches import (
+from rusbeir.retrieval.encoding.encoder import Vectors, collect, gather
+from rusbeir.retrieval.encoding.token_batches import (
     Devices,
     Keep,
     Tokens,
@@ -28,6 +25,9 @@ from rusbeir.retrieval.token_batches import (
     load_torch,
     tokenize,
 )
+from rusbeir.retrieval.models import Model
+from rusbeir.retrieval.rerank.reranker import PairTokens, score_alone
+from rusbeir.retrieval.sparse.encoder import Weights
 
 MAX_TOKENS = 8192
 """The package's default, for a model without max_tokens in models.toml."""

@@ -12,7 +12,7 @@ from rusbeir.types import Corpus, Progress, Retriever, silent
 
 if TYPE_CHECKING:
     from rusbeir.cluster import Workers
-    from rusbeir.retrieval.dense.encoder import Encoder
+    from rusbeir.retrieval.encoding.encoder import Encoder
     from rusbeir.retrieval.rerank.reranker import Reranker
 
 T = TypeVar("T")

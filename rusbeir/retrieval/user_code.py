@@ -19,7 +19,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from rusbeir.errors import BackendError, BadInput, RusbeirError
-from rusbeir.retrieval.dense.encoder import Encoder
+from rusbeir.retrieval.encoding.encoder import Encoder
 from rusbeir.retrieval.rerank.reranker import Reranker
 from rusbeir.retrieval.resolve import ENTRY_POINTS, PYTHON
 from rusbeir.retrieval.spec import Spec, Stage, Value

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from rusbeir.analysis import Analyzer
 from rusbeir.analysis.tokenisers import unicode
 from rusbeir.errors import BadInput, UnknownName
-from rusbeir.retrieval.dense.encoder import check_vectors
 from rusbeir.retrieval.dense.system import DenseSystem
+from rusbeir.retrieval.encoding.encoder import check_vectors
 from rusbeir.retrieval.resolve import resolve
 from rusbeir.retrieval.system import Metered, check_available
 from rusbeir.text import batched

@@ -17,8 +17,7 @@ from rusbeir.cluster import open_workers, workers
 from rusbeir.cluster.address import Address
 from rusbeir.datasets import read_run
 from rusbeir.errors import BackendError, BadInput, MissingExtra
-from rusbeir.retrieval import token_batches
-from rusbeir.retrieval.dense import pools
+from rusbeir.retrieval.encoding import pools, token_batches
 from rusbeir.types import Doc
 from tests.support import cluster_models, tiny_encoders
 from tests.support.command_line import one_line

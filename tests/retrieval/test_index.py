@@ -16,9 +16,9 @@ import pytest
 import tantivy
 
 from rusbeir.errors import BackendError, BadInput
+from rusbeir.retrieval.doc_ids import DocIds, DocIdWriter
 from rusbeir.retrieval.lexical import engines, index, tantivy_engine
 from rusbeir.retrieval.lexical.bm25 import Bm25
-from rusbeir.retrieval.lexical.doc_ids import DocIds, DocIdWriter
 from rusbeir.types import Doc, silent
 from tests.support.stubs import Docs, Words, build, open_built, recipe, retriever
 
@@ -292,7 +292,7 @@ def test_index_names():
 
 @pytest.mark.parametrize("listed", [0, 10**6])
 def test_doc_ids(tmp_path, monkeypatch, listed):
-    from rusbeir.retrieval.lexical import doc_ids
+    from rusbeir.retrieval import doc_ids
 
     monkeypatch.setattr(doc_ids, "_MAX_LISTED_ROWS", listed)
     ids = [f"id-{number}" for number in range(20_000)] + ["", "с пробелом", "new\nline", "\U0001f600"]

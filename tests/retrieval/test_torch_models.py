@@ -23,8 +23,9 @@ from rusbeir.cluster import Placed
 from rusbeir.datasets import load, read_run
 from rusbeir.errors import BackendError, BadInput, MissingExtra
 from rusbeir.experiment import bench
-from rusbeir.retrieval import linear_layers, resolve, token_batches
-from rusbeir.retrieval.dense.encoder import check_vectors
+from rusbeir.retrieval import resolve
+from rusbeir.retrieval.encoding import linear_layers, token_batches
+from rusbeir.retrieval.encoding.encoder import check_vectors
 from rusbeir.types import Dataset, Doc
 from tests.support import tiny_encoders
 
@@ -639,7 +640,7 @@ POOLED = [
 def test_workers_of_a_cluster_compute_the_same_batches(models, monkeypatch, system, part):
     """Tokenised in pieces of 32 texts, computed in calls of one batch or several, some of them done before."""
     from rusbeir.retrieval import remote
-    from rusbeir.retrieval.dense.encoder import gather
+    from rusbeir.retrieval.encoding.encoder import gather
     from rusbeir.retrieval.rerank import flagembedding
 
     monkeypatch.setitem(token_batches.BATCH_TOKENS, "cpu", 100)

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from rusbeir.retrieval.token_batches import plan
+from rusbeir.retrieval.encoding.token_batches import plan
 from rusbeir.types import Doc, silent
 
 
@@ -102,8 +102,8 @@ def add(store, texts: Sequence[str], encoder) -> list[int]:
 
 def build(cache: Path, n: int, toy: Toy, dtype: str = "float32"):
     """The store of a corpus of n documents, which is encoded in a folder next to it."""
-    from rusbeir.retrieval.dense import encoded_corpus
-    from rusbeir.retrieval.dense.embedding_store import EmbeddingStore
+    from rusbeir.retrieval.encoding import encoded_corpus
+    from rusbeir.retrieval.encoding.embedding_store import EmbeddingStore
 
     store = EmbeddingStore(cache / "store", dtype)
     docs = uneven(n) if isinstance(toy, ToyPools) else documents(n)
@@ -115,7 +115,7 @@ def build(cache: Path, n: int, toy: Toy, dtype: str = "float32"):
 
 if __name__ == "__main__":
     if "pools" in sys.argv:
-        from rusbeir.retrieval.dense import pools
+        from rusbeir.retrieval.encoding import pools
 
         pools.POOL_TEXTS, pools.KEEP_SECONDS = 300, 0.0
     build(Path(sys.argv[1]), int(sys.argv[2]), (ToyPools if "pools" in sys.argv else Toy)(seconds=0.02))

@@ -65,7 +65,7 @@ def distinct(docs: list[Doc]) -> list[Doc]:
 
 def build(cache: Path, docs: list[Doc], toy: ToyWeights, corpus: str = "corpus"):
     """The store and the collection of a corpus."""
-    from rusbeir.retrieval.dense import encoded_corpus
+    from rusbeir.retrieval.encoding import encoded_corpus
     from rusbeir.retrieval.sparse.weight_store import WeightStore
 
     store = WeightStore(cache / "store")

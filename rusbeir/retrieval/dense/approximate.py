@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rusbeir.errors import BackendError
-from rusbeir.retrieval.dense.encoder import Vectors
 from rusbeir.retrieval.dense.vector_search import break_ties, load_faiss
+from rusbeir.retrieval.encoding.encoder import Vectors
 from rusbeir.storage import atomic_file
 from rusbeir.text import digest
 from rusbeir.types import Progress

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from rusbeir.errors import BadInput, require, require_version
-from rusbeir.retrieval.dense.encoder import Vectors
+from rusbeir.retrieval.encoding.encoder import Vectors
 from rusbeir.retrieval.models import Model
 
 MODEL = "multilingual-e5-small"

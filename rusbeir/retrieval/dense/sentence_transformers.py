@@ -11,9 +11,8 @@ from typing import Any
 
 from rusbeir.errors import BadInput, require, require_version
 from rusbeir.retrieval import model_files
-from rusbeir.retrieval.dense.encoder import Vectors, collect
-from rusbeir.retrieval.models import Model
-from rusbeir.retrieval.token_batches import (
+from rusbeir.retrieval.encoding.encoder import Vectors, collect
+from rusbeir.retrieval.encoding.token_batches import (
     UNPADDED,
     Devices,
     Keep,
@@ -24,6 +23,7 @@ from rusbeir.retrieval.token_batches import (
     load_torch,
     tokenize,
 )
+from rusbeir.retrieval.models import Model
 
 logger = logging.getLogger(__name__)
 

@@ -15,12 +15,13 @@ from rusbeir import __version__
 from rusbeir.costs import CarriedSeconds
 from rusbeir.errors import BadInput
 from rusbeir.retrieval import models, user_code
-from rusbeir.retrieval.dense import approximate, encoded_corpus, vector_search
-from rusbeir.retrieval.dense.embedding_store import EmbeddingStore
-from rusbeir.retrieval.dense.encoded_corpus import EncodedCorpus
-from rusbeir.retrieval.dense.encoder import Encoder, Vectors
+from rusbeir.retrieval.dense import approximate, vector_search
 from rusbeir.retrieval.elasticsearch import vectors as server_vectors
 from rusbeir.retrieval.elasticsearch.connection import Server
+from rusbeir.retrieval.encoding import encoded_corpus
+from rusbeir.retrieval.encoding.embedding_store import EmbeddingStore
+from rusbeir.retrieval.encoding.encoded_corpus import EncodedCorpus
+from rusbeir.retrieval.encoding.encoder import Encoder, Vectors
 from rusbeir.retrieval.lexical.engines import IndexKey
 from rusbeir.retrieval.resolve import PYTHON
 from rusbeir.retrieval.spec import Options, Spec, Stage, only_argument

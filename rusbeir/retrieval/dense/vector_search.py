@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rusbeir.errors import require
-from rusbeir.retrieval.dense.encoder import Vectors
+from rusbeir.retrieval.encoding.encoder import Vectors
 
 BLOCK_BYTES = 128 << 20
 

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from rusbeir.errors import BackendError, BadInput, option
-from rusbeir.retrieval.dense.embedding_store import EmbeddingStore
-from rusbeir.retrieval.dense.encoded_corpus import EncodedCorpus
-from rusbeir.retrieval.dense.encoder import Vectors
 from rusbeir.retrieval.elasticsearch import bulk, connection, indexes, mappings
 from rusbeir.retrieval.elasticsearch.connection import Server
 from rusbeir.retrieval.elasticsearch.engine import SHAPE, ElasticSearcher, answers
+from rusbeir.retrieval.encoding.embedding_store import EmbeddingStore
+from rusbeir.retrieval.encoding.encoded_corpus import EncodedCorpus
+from rusbeir.retrieval.encoding.encoder import Vectors
 from rusbeir.retrieval.lexical.bm25 import Bm25
 from rusbeir.retrieval.lexical.engines import AT, Hits, IndexKey, Terms
 from rusbeir.types import Progress

@@ -19,8 +19,8 @@ from rusbeir.analysis.chain import GRAM
 from rusbeir.datasets.formats.files import checksum_of, compute_checksum
 from rusbeir.errors import BackendError, BadInput, RusbeirError
 from rusbeir.processes import cpu_count
+from rusbeir.retrieval.doc_ids import DocIds, DocIdWriter
 from rusbeir.retrieval.lexical.bm25 import Bm25
-from rusbeir.retrieval.lexical.doc_ids import DocIds, DocIdWriter
 from rusbeir.retrieval.lexical.engines import IndexKey, LexicalEngine, RemoteEngine, Searcher, Terms
 from rusbeir.storage import atomic_folder
 from rusbeir.text import batched

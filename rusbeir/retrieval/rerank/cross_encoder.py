@@ -9,9 +9,7 @@ from typing import Any
 
 from rusbeir.errors import BadInput, require, require_version
 from rusbeir.retrieval import model_files
-from rusbeir.retrieval.models import Model
-from rusbeir.retrieval.rerank.reranker import score_alone
-from rusbeir.retrieval.token_batches import (
+from rusbeir.retrieval.encoding.token_batches import (
     UNPADDED,
     Devices,
     Keep,
@@ -21,6 +19,8 @@ from rusbeir.retrieval.token_batches import (
     find_devices,
     tokenize,
 )
+from rusbeir.retrieval.models import Model
+from rusbeir.retrieval.rerank.reranker import score_alone
 
 _NEEDED_BY = "The runtime cross-encoder", "sentence-transformers"
 

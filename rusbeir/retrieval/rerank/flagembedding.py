@@ -15,9 +15,9 @@ import numpy as np
 
 from rusbeir.errors import BadInput, MissingExtra, require, require_version
 from rusbeir.retrieval import bge_m3, model_files
+from rusbeir.retrieval.encoding.token_batches import CHUNK_TEXTS, Keep, Places
 from rusbeir.retrieval.models import Model
 from rusbeir.retrieval.rerank.reranker import score_alone
-from rusbeir.retrieval.token_batches import CHUNK_TEXTS, Keep, Places
 from rusbeir.text import batched
 
 BATCH_PAIRS = 32

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rusbeir.errors import BackendError
-from rusbeir.retrieval.dense.encoder import gather
-from rusbeir.retrieval.token_batches import Places, Tokens
+from rusbeir.retrieval.encoding.encoder import gather
+from rusbeir.retrieval.encoding.token_batches import Places, Tokens
 from rusbeir.text import shorten
 
 

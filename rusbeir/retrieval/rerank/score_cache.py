@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from rusbeir.costs import CarriedSeconds, SecondsTable
 from rusbeir.errors import BackendError
-from rusbeir.retrieval.dense.pools import KEEP_SECONDS, WhileWanted
+from rusbeir.retrieval.encoding.pools import KEEP_SECONDS, WhileWanted
 from rusbeir.retrieval.rerank import reranker as protocols
 from rusbeir.retrieval.rerank.reranker import Reranker, Scored, check_scores
 from rusbeir.storage import cache_folder, cannot_write, connect_shared, hold_when_free, reporting_sqlite

@@ -15,7 +15,7 @@ from rusbeir import __version__
 from rusbeir.costs import CarriedSeconds
 from rusbeir.errors import BadInput
 from rusbeir.retrieval import models, user_code
-from rusbeir.retrieval.dense.pools import WhileWanted, read_ahead
+from rusbeir.retrieval.encoding.pools import WhileWanted, read_ahead
 from rusbeir.retrieval.rerank.reranker import ReportsTruncation, ReportsUnjudged, Reranker, ScoresPools
 from rusbeir.retrieval.rerank.score_cache import PairPool, ScoreCache
 from rusbeir.retrieval.resolve import PYTHON

@@ -17,7 +17,7 @@ Weights: TypeAlias = Any
 class SparseEncoder(Protocol):
     """Gives each term of a text a weight; the score of a query and a document is the inner product of their weights.
 
-    It may also have the members of dense.encoder.ReportsTruncation.
+    It may also have the members of encoding.encoder.ReportsTruncation.
 
     >>> class Letters:
     ...     signature = "letters-1"

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from rusbeir.retrieval.dense.embedding_store import EmbeddingStore, map_file, write_at
+from rusbeir.retrieval.encoding.embedding_store import EmbeddingStore, map_file, write_at
 from rusbeir.retrieval.sparse.encoder import Weights, check_weights
 
 _WEIGHTS = "weights"

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from rusbeir.errors import BackendError, BadInput
-from rusbeir.retrieval.dense import encoded_corpus
-from rusbeir.retrieval.dense.embedding_store import BLOCK_TEXTS, EmbeddingStore
+from rusbeir.retrieval.encoding import encoded_corpus
+from rusbeir.retrieval.encoding.embedding_store import BLOCK_TEXTS, EmbeddingStore
 from tests.support.killing import REPOSITORY, kill_eight_times
 from tests.support.toy_encoder import Toy, add, build, documents
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from rusbeir.errors import BackendError
-from rusbeir.retrieval.dense import encoded_corpus, pools
-from rusbeir.retrieval.dense.embedding_store import EmbeddingStore
+from rusbeir.retrieval.encoding import encoded_corpus, pools
+from rusbeir.retrieval.encoding.embedding_store import EmbeddingStore
 from rusbeir.types import silent
 from tests.support.killing import kill_eight_times
 from tests.support.toy_encoder import Toy, ToyPools, build, uneven

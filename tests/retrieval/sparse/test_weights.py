@@ -13,7 +13,7 @@ from scipy import sparse
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.experiment import bench
 from rusbeir.retrieval import parse, resolve
-from rusbeir.retrieval.dense.embedding_store import BLOCK_TEXTS
+from rusbeir.retrieval.encoding.embedding_store import BLOCK_TEXTS
 from rusbeir.retrieval.models import Model
 from rusbeir.retrieval.sparse import system as sparse_system
 from rusbeir.retrieval.sparse.system import SparseSystem, search

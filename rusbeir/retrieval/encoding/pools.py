@@ -16,8 +16,8 @@ from functools import cached_property, partial
 from itertools import compress
 from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
-from rusbeir.retrieval.dense.embedding_store import BLOCK_TEXTS
-from rusbeir.retrieval.dense.encoder import AnyEncoder, EncodesBlocks, EncodesPools, ReportsTruncation, stack
+from rusbeir.retrieval.encoding.embedding_store import BLOCK_TEXTS
+from rusbeir.retrieval.encoding.encoder import AnyEncoder, EncodesBlocks, EncodesPools, ReportsTruncation, stack
 from rusbeir.text import batched
 
 POOL_TEXTS = 16_384

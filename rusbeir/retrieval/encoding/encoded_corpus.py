@@ -16,9 +16,9 @@ import orjson
 
 from rusbeir.costs import CarriedSeconds
 from rusbeir.errors import BackendError, BadInput
-from rusbeir.retrieval.dense.encoder import AnyEncoder, ReportsTruncation
-from rusbeir.retrieval.dense.pools import TextStore, encode_in_order
-from rusbeir.retrieval.lexical.doc_ids import DocIds, DocIdWriter
+from rusbeir.retrieval.doc_ids import DocIds, DocIdWriter
+from rusbeir.retrieval.encoding.encoder import AnyEncoder, ReportsTruncation
+from rusbeir.retrieval.encoding.pools import TextStore, encode_in_order
 from rusbeir.storage import atomic_folder
 from rusbeir.text import digest
 from rusbeir.types import Corpus, Doc, Progress, Queries

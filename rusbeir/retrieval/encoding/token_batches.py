@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rusbeir.errors import BackendError, BadInput, require
-from rusbeir.retrieval.linear_layers import fast_linear_layers
+from rusbeir.retrieval.encoding.linear_layers import fast_linear_layers
 from rusbeir.retrieval.model_files import check_present, is_out_of_memory
 from rusbeir.retrieval.models import Model
 from rusbeir.text import batched, shorten

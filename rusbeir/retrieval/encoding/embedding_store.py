@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from rusbeir.costs import SecondsTable
 from rusbeir.errors import BackendError
-from rusbeir.retrieval.dense.encoder import Vectors, check_vectors
+from rusbeir.retrieval.encoding.encoder import Vectors, check_vectors
 from rusbeir.storage import cannot_write, connect_shared, hold_when_free, reporting_sqlite
 from rusbeir.text import batched
 
