@@ -45,7 +45,7 @@ def _imports(path: Path) -> set[str]:
 
 
 def test_arrows_of_retrieval():
-    """Which part of retrieval imports which; the lexical part asks for the server's mappings only where they are used."""
+    """Which part of retrieval imports which; the lexical part takes the server's mappings lazily."""
     parts = {"encoding", "lexical", "elasticsearch", "dense", "sparse", "rerank"}
     arrows: dict[str, set[str]] = {part: set() for part in parts}
     for part in parts:
