@@ -1,4 +1,4 @@
-"""What a system costs: seconds, with those that a cache saved carried over, and the memory of this process."""
+"""Count what a system costs: seconds, with those that a cache saved carried over, and the memory of this process."""
 
 from __future__ import annotations
 

@@ -72,6 +72,11 @@ class Request:
     on: On = None
     progress: Progress = silent
 
+    def __post_init__(self) -> None:
+        path = str(self.out)
+        if os.fsencode(path).decode("utf-8", "replace") != path:
+            raise BadInput(f"{option('out')} is {path!r}, which is not UTF-8, as paths in rows must be. Rename it.")
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Measurement:
@@ -83,7 +88,7 @@ class _Measurement:
     """The dataset with the queries that are asked."""
     query_language: str
     system: System
-    k: int
+    request: Request
 
     @property
     def label(self) -> str:
@@ -94,7 +99,7 @@ class _Measurement:
     def signature(self) -> str:
         """Everything that decides the scores but for the dataset."""
         left_out = "|self:left-out" if self.documents.card.self_suffixes else ""
-        return f"{self.system.signature}{left_out}|k:{self.k}"
+        return f"{self.system.signature}{left_out}|k:{self.request.k}"
 
     def find_row(self, ledger: Ledger, measures: Sequence[str]) -> ResultRow | None:
         return ledger.find(self.dataset, self.query_language, self.system.name, self.signature, measures)
@@ -178,8 +183,8 @@ def bench(
     )  # fmt: skip
     if isinstance(system, str) or not isinstance(system, Sequence):
         rows, failed = bench_all([dataset], [system], request)
-        for failure in failed:
-            raise failure.error
+        if failed:
+            raise failed[0].error
         return rows[0]
     rows, failed = bench_all([dataset], system, request)
     if failed:
@@ -194,13 +199,13 @@ def bench_run(dataset: Dataset, system: SystemLike, request: Request) -> tuple[R
 
     A row with whatever measures is reused.
     """
-    ledger = Ledger(request.out)
+    ledger = Ledger(request.out, reuse=not request.force)
     (measurement,) = _plan([dataset], [system], request, ledger)
-    row = None if request.force else measurement.find_row(ledger, ())
+    row = measurement.find_row(ledger, ())
     if not row:
         check_available(measurement.system)
         with open_models(request.on) as workers:
-            row = _measure(measurement, request, ledger, workers)
+            row = _measure(measurement, ledger, workers)
     return row, read_run(row["run"])
 
 
@@ -214,29 +219,28 @@ def bench_all(
     Returns:
         The rows, in the order of datasets, query languages and systems, and what failed.
     """
-    if os.fsencode(request.out).decode("utf-8", "replace") != str(request.out):
-        raise BadInput(
-            f"{option('out')} is {str(request.out)!r}, which is not UTF-8, as paths in rows must be. Rename it."
-        )
-    ledger = Ledger(request.out)
+    ledger = Ledger(request.out, reuse=not request.force)
     planned = _plan(datasets, systems, request, ledger)
     failed: list[Failed] = []
-    able: list[_Measurement] = []
+    able: list[tuple[_Measurement, ResultRow | None]] = []
     for measurement in planned:
         try:
-            if request.force or not measurement.find_row(ledger, request.measures):
+            row = measurement.find_row(ledger, request.measures)
+            if not row:
                 check_available(measurement.system)
-            able.append(measurement)
+            able.append((measurement, row))
         except RusbeirError as error:
             failed.append(Failed(measurement.system.name, measurement.label, error))
             if len(planned) > 1:
                 logger.warning("%s on %s cannot run: %s", measurement.system.name, measurement.label, error)
     rows: list[ResultRow] = []
-    with open_models(request.on) as workers:
-        for measurement in able:
+    # Rows that are there need no cluster.
+    with open_models(None if all(row for _, row in able) else request.on) as workers:
+        for measurement, row in able:
             try:
-                row = None if request.force else measurement.find_row(ledger, request.measures)
-                rows.append(row or _measure(measurement, request, ledger, workers))
+                # A system that is named twice has a row by now.
+                row = row or measurement.find_row(ledger, request.measures)
+                rows.append(row or _measure(measurement, ledger, workers))
             except RusbeirError as error:
                 failed.append(Failed(measurement.system.name, measurement.label, error))
     return rows, failed
@@ -245,13 +249,12 @@ def bench_all(
 def _plan(
     datasets: Sequence[str | Path | Dataset], systems: Sequence[SystemLike], request: Request, ledger: Ledger
 ) -> list[_Measurement]:
-    """What is to be measured: every system on every dataset in every query language."""
+    """List what is to be measured: every system on every dataset in every query language."""
     specs = [check_names(system) if isinstance(system, (str, Spec)) else system for system in systems]
-    measured = () if request.force else ledger.systems
     loaded = [
         resolve_on(
             dataset, specs, request.k, request.engine, request.language, request.split, request.progress,
-            request.accept_difference, measured,
+            request.accept_difference, ledger.systems,
         )
         for dataset in datasets
     ]  # fmt: skip
@@ -269,23 +272,26 @@ def _plan(
             if source:
                 dataset, asked_in = take_queries(documents, source, progress=request.progress)
             planned += [
-                _Measurement(documents=documents, dataset=dataset, query_language=asked_in, system=system, k=request.k)
+                _Measurement(
+                    documents=documents, dataset=dataset, query_language=asked_in, system=system, request=request
+                )
                 for system in resolved
             ]
     if across := [entry.system for entry in planned if entry.query_language != entry.documents.card.language]:
         _warn_of_words(across)
     elif languages:
         logger.warning(
-            "%s: these are its own queries.",
+            "%s: these are %s own queries.",
             "; ".join(f"{card.name} is in {card.asked_in}" for card in cards),
+            "its" if len(cards) == 1 else "their",
         )
     return planned
 
 
-def _measure(measurement: _Measurement, request: Request, ledger: Ledger, workers: Workers | None) -> ResultRow:
+def _measure(measurement: _Measurement, ledger: Ledger, workers: Workers | None) -> ResultRow:
     """Search, evaluate, and write the run, the scores of each query and the row."""
     documents, dataset, system = measurement.documents, measurement.dataset, measurement.system
-    card, out = documents.card, request.out
+    request, card, out = measurement.request, documents.card, measurement.request.out
     dataset.refuse_spaced_ids()
     # Before hours of encoding, whose run could not be written.
     check_writable(out)
@@ -307,7 +313,7 @@ def _measure(measurement: _Measurement, request: Request, ledger: Ledger, worker
     evaluate_seconds = time.perf_counter() - started
     _warn_of_zero_hits(measurement, result)
     clusters = cluster_queries(dataset)
-    run_path, per_query_path = _write_run(measurement, run, result, clusters, out)
+    run_path, per_query_path = _write_run(measurement, run, result, clusters)
     row = {
         "dataset": card.name,
         "language": card.language,
@@ -343,11 +349,9 @@ def _measure(measurement: _Measurement, request: Request, ledger: Ledger, worker
     return row
 
 
-def _write_run(
-    measurement: _Measurement, run: Run, result: Evaluation, clusters: dict[str, int], out: Path
-) -> tuple[Path, Path]:
+def _write_run(measurement: _Measurement, run: Run, result: Evaluation, clusters: dict[str, int]) -> tuple[Path, Path]:
     """Write the run and the scores of each query; where they are."""
-    card, system = measurement.dataset.card, measurement.system.name
+    card, system, out = measurement.dataset.card, measurement.system.name, measurement.request.out
     key = digest(card.name, card.split, measurement.dataset.fingerprint, system, measurement.signature, chars=10)
     stem = f"{slug(f'{card.name} {system}')}-{key}"
     run_path, per_query_path = out / "runs" / f"{stem}.run.gz", out / "per_query" / f"{stem}.json"

@@ -25,7 +25,7 @@ _ROW = {
     **dict.fromkeys(_WORDS, str), "measures": {str: float}, "n_zero_hit": int, "n_tied": int,
     "seconds": {str: float}, "bytes": {str: int}, "costs?": int, "cost?": float,
 }  # fmt: skip
-"""What rusbeir reads of a result row."""
+"""rusbeir reads these members of a result row."""
 
 
 def read_rows(out: str | Path = "results") -> Iterator[ResultRow]:
@@ -47,15 +47,19 @@ def read_rows(out: str | Path = "results") -> Iterator[ResultRow]:
 
 
 class Ledger:
-    """The rows of a results folder, read once, and those that this process adds."""
+    """The rows of a results folder, read once, and those that this process adds.
 
-    def __init__(self, out: Path) -> None:
+    Without reuse nothing is read, so that even a damaged file is no obstacle, and no row is found.
+    """
+
+    def __init__(self, out: Path, *, reuse: bool = True) -> None:
         self.out = out
-        self._rows = list(read_rows(out))
+        self._reuse = reuse
+        self._rows = list(read_rows(out)) if reuse else []
 
     @property
     def systems(self) -> set[str]:
-        """The names of all systems that have a row."""
+        """The names of all systems that have a row to reuse."""
         return {row["system"] for row in self._rows}
 
     def find(
@@ -63,10 +67,12 @@ class Ledger:
     ) -> ResultRow | None:
         """The newest row of the same recipe on the same data that holds all measures and still has its run."""
         card = dataset.card
-        wanted = (card.name, card.split, system, signature, dataset.fingerprint, query_language)
+        recipe = (card.name, card.split, system, signature, dataset.fingerprint, query_language)
         for row in reversed(self._rows):
-            recipe = tuple(row[name] for name in ("dataset", "split", "system", "signature", "fingerprint"))
-            same = wanted == (*recipe, row.get("query_language", row["language"]))
+            same = recipe == (
+                *(row[name] for name in ("dataset", "split", "system", "signature", "fingerprint")),
+                row.get("query_language", row["language"]),
+            )
             # A damaged row may have a name that no file can have.
             with contextlib.suppress(OSError):
                 if same and all(name in row["measures"] for name in measures) and Path(row["run"]).exists():
@@ -77,4 +83,5 @@ class Ledger:
     def add(self, row: ResultRow) -> None:
         """Append a row to the file."""
         append_line(self.out / ROWS, orjson.dumps(row))
-        self._rows.append(row)
+        if self._reuse:
+            self._rows.append(row)

@@ -10,7 +10,7 @@ import pytest
 from rusbeir.datasets import load, read_run
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.evaluation import evaluate
-from rusbeir.experiment import bench, search
+from rusbeir.experiment import Request, bench, search
 from rusbeir.ledger import read_rows
 from rusbeir.retrieval import parse, resolve
 from rusbeir.translation.port.api import port
@@ -50,6 +50,24 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_work(mini, tmp_pa
     with pytest.raises(BackendError, match=r"Cannot write \S+/file/results: "):
         bench(mini, "bm25(profile=raw)", out=tmp_path / "file" / "results")
     assert not (fresh_cache / "indexes").exists()
+
+
+def test_force_measures_beside_rows_that_are_damaged(mini, tmp_path):
+    (tmp_path / "rows.jsonl").write_text("{\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=r"rows\.jsonl:1.*Remove the line"):
+        bench(mini, "bm25(profile=raw)", out=tmp_path)
+    assert bench(mini, "bm25(profile=raw)", out=tmp_path, force=True)["n_queries"] == len(mini.queries)
+
+
+def test_rows_that_are_there_open_no_cluster(mini, tmp_path):
+    """A Ray at this address would be asked for: nothing listens there."""
+    row = bench(mini, "bm25(profile=raw)", out=tmp_path)
+    assert bench(mini, "bm25(profile=raw)", out=tmp_path, on="ray://127.0.0.1:9") == row
+
+
+def test_a_run_to_diagnose_is_not_written_where_rows_cannot_name_it(tmp_path):
+    with pytest.raises(BadInput, match="which is not UTF-8"):
+        Request(out=tmp_path / os.fsdecode(b"\xff"))
 
 
 def test_a_row_with_a_run_that_no_file_can_be_named_is_measured_again(mini, tmp_path):
