@@ -46,7 +46,7 @@ class Reaper:
         if not self.folder or event not in WRITING or not str(arguments[0]).startswith(self.places):
             return
         # What a killed job keeps of its answers is tested with the jobs.
-        if f"{self.folder}/work/" in str(arguments[0]):
+        if Path(self.folder) / "work" in Path(str(arguments[0])).parents:
             return
         if event == "open" and str(arguments[1] or "r")[0] == "r" and not (arguments[2] or 0) & 0o101:
             return
