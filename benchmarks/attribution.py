@@ -25,8 +25,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from benchmarks import run
 from rusbeir.audit import check_port
-from rusbeir.audit.attribution import attribute
-from rusbeir.audit.repairs import attribute_port
+from rusbeir.audit.score_differences.attribution import attribute
+from rusbeir.audit.score_differences.repairs import attribute_port
 from rusbeir.datasets import load
 from rusbeir.evaluation import evaluate
 from rusbeir.experiment import search

@@ -45,7 +45,7 @@ def speed(n: int = 100_000) -> dict[str, Any]:
     """Segments per second through all checks, and the speed of chrF relative to sacrebleu on one core and on two."""
     from sacrebleu.metrics.chrf import CHRF
 
-    from rusbeir.audit import scores
+    from rusbeir.audit.port_checks import scores
     from rusbeir.processes import cpu_count, in_order
     from rusbeir.text import batched
     from tests.support.planting import xquad_pairs
@@ -103,12 +103,12 @@ class _Checking:
 
     @classmethod
     def of(cls, pairs: list[tuple[str, str]]) -> _Checking:
-        from rusbeir.audit.segment_checks import CheckedTexts, prepare_checks
+        from rusbeir.audit.port_checks.segment_checks import CheckedTexts, prepare_checks
 
         return cls(prepare_checks(CheckedTexts(languages=("en", "ru"), pairs=lambda: pairs)))
 
     def find(self, pairs: list[tuple[str, str]]) -> list[set[str]]:
-        from rusbeir.audit.segment_checks import CheckedSegment, find_flags
+        from rusbeir.audit.port_checks.segment_checks import CheckedSegment, find_flags
         from rusbeir.translation.translator import Segment
 
         segments = [CheckedSegment(Segment(*pair, "en", "ru"), None) for pair in pairs]
@@ -119,7 +119,7 @@ class _Checking:
 
 
 def _chrf(pair: tuple[list[str], list[str]]) -> int:
-    from rusbeir.audit import scores
+    from rusbeir.audit.port_checks import scores
 
     return len(scores.chrf(scores.count_chrf(*pair)))
 
@@ -135,7 +135,7 @@ def _resident_mb() -> float:
 
 def wmt() -> list[dict[str, Any]]:
     """WMT22 en-ru through score_lines, and what sacrebleu's command line prints on the same."""
-    from rusbeir.audit.score_files import score_lines
+    from rusbeir.audit.port_checks.score_files import score_lines
 
     folder = DATA / "wmt22-en-ru"
     rows = []

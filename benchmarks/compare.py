@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rusbeir.comparison.results import read_results
 from rusbeir.evaluation.significance import (
     Floats,
     bootstrap_intervals,
@@ -19,7 +20,6 @@ from rusbeir.evaluation.significance import (
     rank_intervals,
     sign_flip_tests,
 )
-from rusbeir.report.results import read_results
 
 NULL_SPLITS = 10_000
 DRAWS = 1_000

@@ -38,7 +38,7 @@ from benchmarks import (
     walks,
 )
 from benchmarks import published as audited
-from rusbeir.report.reproduce import published_figures, reproduce
+from rusbeir.reproduction import published_figures, reproduce
 
 HERE = Path(__file__).parent
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from rusbeir.comparison.label_judges import judge_labels
 from rusbeir.datasets import read_qrels
-from rusbeir.evaluation.agreement import estimate_mean
-from rusbeir.report.judges import judge_labels
+from rusbeir.evaluation.label_agreement import estimate_mean
 from rusbeir.types import Qrels
 
 HERE = Path(__file__).parent

@@ -24,8 +24,8 @@ from benchmarks import run
 from rusbeir.evaluation import cluster_queries
 from rusbeir.experiment import resolve_on
 from rusbeir.nano import make_nano
-from rusbeir.nano.agreement import measure_agreement
 from rusbeir.nano.choice import find_relevant, keep_queries
+from rusbeir.nano.fidelity import measure_agreement
 from rusbeir.nano.make import Bench
 from rusbeir.retrieval import RunSettings
 from rusbeir.types import Corpus, Queries, Run

@@ -21,8 +21,8 @@ from benchmarks.synthesis import serve
 from rusbeir.datasets import load
 from rusbeir.retrieval import RunSettings
 from rusbeir.synthesis import Rules, control_quality, make_queries
-from rusbeir.synthesis.candidates import THRESHOLD, Pool, rank_hits, vote
-from rusbeir.synthesis.decisions import count_decisions, read_decisions
+from rusbeir.synthesis.quality.candidates import THRESHOLD, Pool, rank_hits, vote
+from rusbeir.synthesis.quality.decisions import count_decisions, read_decisions
 from rusbeir.types import Dataset, Qrels
 from tests.support.generating_model import GeneratingModel, answers
 from tests.support.labelling_model import LabellingModel

@@ -30,17 +30,15 @@ BEFORE = {"bench": (246, 46), "port": (288, 53), "audit": (523, 96)}
 """Functions and files before the rooms were laid out; three quarters of them are the bound."""
 LINES, MODULES = 24_276, 204
 """Size of the package at that time, __init__ files not counted as modules."""
-LATER = ("report", "cli/compare.py", "cli/report.py", "cli/reproduce.py", "evaluation/significance.py",
-         "evaluation/orders.py", "evaluation/agreement.py", "cli/judge.py", "cli/validity.py",
-         "audit/labels.py", "datasets/audited.py",
-         "audit/published.py", "audit/integrity.py", "audit/collapse.py", "audit/drift.py", "audit/association.py",
-         "audit/features.py", "cli/audit_published.py",
-         "diagnostics", "synthesis", "cli/diagnose.py", "cli/synth", "cli/airbench.py",
-         "jobs/asking.py", "jobs/prompts.py", "evaluation/families.py", "analysis/traps.py", "audit/raters.py",
+LATER = ("comparison", "site", "airbench", "language_trials", "reproduction.py", "cli/compare.py", "cli/report.py",
+         "cli/reproduce.py", "evaluation/significance.py", "evaluation/orders.py", "evaluation/label_agreement.py",
+         "cli/judge.py", "cli/validity.py", "people/labels.py", "datasets/audited.py", "audit/published_ports",
+         "cli/audit_published.py", "diagnostics", "synthesis", "cli/diagnose.py", "cli/synth", "cli/airbench.py",
+         "jobs/asking.py", "jobs/prompts.py", "evaluation/families.py", "analysis/traps.py", "people/raters.py",
          "publishing", "cli/publish.py", "mteb.py", "pyterrier.py", "forecast.py", "nano", "cli/nano.py", "cluster",
-         "retrieval/remote.py", "translation/remote.py", "audit/attribution.py", "audit/repairs.py",
+         "retrieval/remote.py", "translation/remote.py", "audit/score_differences",
          "translation/port/retries.py", "retrieval/dense/approximate.py", "retrieval/encoding/pools.py",
-         "retrieval/encoding/token_batches.py", "retrieval/candidates.py", "costs.py", "evaluation/units.py",
+         "retrieval/models/batches.py", "retrieval/candidates.py", "costs.py", "evaluation/units.py",
          "datasets/licences.py")  # fmt: skip
 """What did not exist then, and is not counted; the bound on modules is 160. Lines have none: features add some."""
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rusbeir.analysis import Analyzer
     from rusbeir.audit import check_port as audit_port
+    from rusbeir.comparison import compare
     from rusbeir.datasets import load, read_qrels, read_run, write_beir, write_qrels, write_run
     from rusbeir.datasets.formats.reader import DatasetReader
     from rusbeir.errors import BackendError, BadInput, MissingExtra, RusbeirError, UnknownName
     from rusbeir.evaluation import evaluate
     from rusbeir.experiment import bench, search
     from rusbeir.notebook import show_progress
-    from rusbeir.report import compare
     from rusbeir.retrieval.encoding.encoder import Encoder
     from rusbeir.retrieval.rerank.reranker import Reranker
     from rusbeir.retrieval.sparse.encoder import SparseEncoder
@@ -70,7 +70,7 @@ _MODULES = {
     "rusbeir.evaluation": ["evaluate"],
     "rusbeir.experiment": ["bench", "search"],
     "rusbeir.notebook": ["show_progress"],
-    "rusbeir.report": ["compare"],
+    "rusbeir.comparison": ["compare"],
     "rusbeir.retrieval.encoding.encoder": ["Encoder"],
     "rusbeir.retrieval.rerank.reranker": ["Reranker"],
     "rusbeir.retrieval.sparse.encoder": ["SparseEncoder"],

@@ -42,8 +42,8 @@ MODULES: dict[str, list[str] | None] = {
     "rusbeir.audit": None,
     "rusbeir.synthesis": None,
     "rusbeir.nano": None,
-    "rusbeir.report.comparison": ["Comparison", "DatasetComparison", "LanguageComparison", "Pair", "SystemScore"],
-    "rusbeir.report.site": ["write_site"],
+    "rusbeir.comparison.comparison": ["Comparison", "DatasetComparison", "LanguageComparison", "Pair", "SystemScore"],
+    "rusbeir.site.site": ["write_site"],
     "rusbeir.jobs": None,
 }
 """The modules to describe, and the names to take where those are not all that the module exports."""

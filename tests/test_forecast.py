@@ -18,7 +18,7 @@ from rusbeir.forecast import forecast, refuse_full_disk
 from rusbeir.retrieval import resolve
 from rusbeir.retrieval.dense import approximate as approximate_index
 from rusbeir.retrieval.dense.system import DenseSystem
-from rusbeir.retrieval.models import Model
+from rusbeir.retrieval.models.settings import Model
 from tests.support.openai_server import Endpoint
 from tests.support.toy_encoder import Toy
 

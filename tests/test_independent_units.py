@@ -16,14 +16,14 @@ import numpy as np
 import pytest
 
 from rusbeir import Dataset, bench
-from rusbeir.audit.attribution import attribute
-from rusbeir.audit.integrity import compare_ids
+from rusbeir.audit.published_ports.integrity import compare_ids
+from rusbeir.audit.score_differences.attribution import attribute
+from rusbeir.comparison.label_judges import judge_labels
+from rusbeir.comparison.rankings import compare_rankings
+from rusbeir.comparison.validity import measure_validity
 from rusbeir.diagnostics import diagnose_position, diagnose_source_bias
 from rusbeir.diagnostics.position_curve import make_curve
-from rusbeir.nano.agreement import measure_agreement
-from rusbeir.report.judges import judge_labels
-from rusbeir.report.rankings import compare_rankings
-from rusbeir.report.validity import measure_validity
+from rusbeir.nano.fidelity import measure_agreement
 from rusbeir.tuning import tune
 
 N = 30

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 import rusbeir
-from rusbeir.audit.gates import parse_gates
+from rusbeir.audit.port_checks.gates import parse_gates
 from rusbeir.cli.options import SPELLINGS
+from rusbeir.comparison.filters import parse_filter
 from rusbeir.datasets import load
 from rusbeir.errors import RusbeirError, option, speak_options
 from rusbeir.jobs import CharBudget
 from rusbeir.languages import parse_target_language
-from rusbeir.report.filters import parse_filter
 from rusbeir.retrieval import resolve
 
 PACKAGE = Path(rusbeir.__file__).parent

@@ -11,7 +11,8 @@ import rusbeir
 from rusbeir.datasets import load
 from rusbeir.errors import BackendError, BadInput, MissingExtra, RusbeirError
 from rusbeir.ledger import read_rows
-from rusbeir.retrieval import model_files, resolve
+from rusbeir.retrieval import resolve
+from rusbeir.retrieval.models import files as model_files
 from rusbeir.retrieval.system import check_available
 
 RAW = "bm25(profile=raw)"

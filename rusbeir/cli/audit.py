@@ -50,7 +50,7 @@ def check(
     Example: rusbeir audit check mini-es --back-translator apertium
     """
     from rusbeir.audit import check_port
-    from rusbeir.audit.gates import parse_gates
+    from rusbeir.audit.port_checks.gates import parse_gates
 
     gates = parse_gates(gate) if gate else []
     with output.progress() as progress:
@@ -94,9 +94,9 @@ def score(
     Example: rusbeir audit score --hyp online.ru --ref ref.ru --lang ru
     """
     from rusbeir import __version__
-    from rusbeir.audit.gates import collect_line_figures, find_failed_gates, parse_gates, refuse_unknown
-    from rusbeir.audit.score_files import score_lines
-    from rusbeir.audit.segment_checks import CHECKS
+    from rusbeir.audit.port_checks.gates import collect_line_figures, find_failed_gates, parse_gates, refuse_unknown
+    from rusbeir.audit.port_checks.score_files import score_lines
+    from rusbeir.audit.port_checks.segment_checks import CHECKS
 
     gates = parse_gates(gate) if gate else []
     scores = ["bleu", "chrf", "chrf++", "ter", "chrf_mean"] if ref else []
@@ -164,7 +164,7 @@ def clean(
 
     Example: rusbeir audit clean scifact-es --apply --out scifact-es-clean
     """
-    from rusbeir.audit.cleaning import DROPPING, apply_cleaning, plan_cleaning
+    from rusbeir.audit.port_checks.cleaning import DROPPING, apply_cleaning, plan_cleaning
 
     with output.progress() as progress:
         plan = plan_cleaning(folder, flags=flag or DROPPING, share=share, source=source, progress=progress)

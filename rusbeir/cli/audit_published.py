@@ -35,8 +35,8 @@ def published(
 
     Example: rusbeir audit published xquad/en xquad/ru
     """
-    from rusbeir.audit.gates import parse_gates
-    from rusbeir.audit.published import check_published
+    from rusbeir.audit.port_checks.gates import parse_gates
+    from rusbeir.audit.published_ports.published import check_published
 
     gates = parse_gates(gate) if gate else []
     with output.progress() as progress:

@@ -53,17 +53,17 @@ def compare(
             raise BadInput(f"{option('rankings')} does not go with {', '.join(given)}.")
         _compare_rankings(results, *rankings, measure, as_json)
         return
+    from rusbeir.comparison import compare as run
+    from rusbeir.comparison import tables
+    from rusbeir.comparison.matrix import describe_averages, matrix_table
     from rusbeir.datasets.parallel import label_dataset
-    from rusbeir.report import compare as run
-    from rusbeir.report import tables
-    from rusbeir.report.matrix import describe_averages, matrix_table
 
     comparison = run(
         results, measure=measure, baseline=baseline, where=where, data=data or (), against_paper=against_paper,
         permutations=permutations,
     )  # fmt: skip
     if plot is not None:
-        from rusbeir.report.picture import draw
+        from rusbeir.comparison.picture import draw
 
         draw(comparison, plot)
     if as_json:
@@ -96,7 +96,7 @@ def compare(
 
 
 def _compare_rankings(results: list[Path], first: str, second: str, measure: str, as_json: bool) -> None:
-    from rusbeir.report.rankings import compare_rankings
+    from rusbeir.comparison.rankings import compare_rankings
 
     found = compare_rankings(results, first, second, measure=measure)
     if as_json:

@@ -23,7 +23,7 @@ from rusbeir.text import write_command
 from rusbeir.types import Dataset, Progress
 
 if TYPE_CHECKING:
-    from rusbeir.report.comparison import Comparison
+    from rusbeir.comparison.comparison import Comparison
 
 SYSTEMS = {
     "bm25(profile=raw)": "words unchanged",
@@ -195,8 +195,8 @@ def _print_next(out: Path, rows: list[dict[str, Any]]) -> None:
 
 def compare_systems(out: Path, dataset: Dataset, progress: Progress) -> tuple[Comparison, Path | None]:
     """The comparison of the rows on that dataset, and its page; None for the page without the extra."""
-    from rusbeir.report import compare
-    from rusbeir.report.site import write_site
+    from rusbeir.comparison import compare
+    from rusbeir.site.site import write_site
 
     comparison = compare(out, where=f"dataset=={dataset.card.name}")
     if find_spec("jinja2") is None:
@@ -207,7 +207,7 @@ def compare_systems(out: Path, dataset: Dataset, progress: Progress) -> tuple[Co
 
 def print_comparison(comparison: Comparison, page: Path | None) -> None:
     """Print what can be concluded, the systems with intervals and ranks, and where the report is."""
-    from rusbeir.report.tables import score_table
+    from rusbeir.comparison.tables import score_table
 
     typer.echo("Which differences are real:\n")
     for dataset, line in zip(comparison.datasets, comparison.conclusion, strict=True):

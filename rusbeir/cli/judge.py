@@ -33,8 +33,8 @@ def judge(
 
     Example: rusbeir judge people.qrels judge.qrels --judge gpt-4o --run bm25.run
     """
+    from rusbeir.comparison.label_judges import judge_labels
     from rusbeir.datasets import read_qrels, read_run
-    from rusbeir.report.judges import judge_labels
 
     found = judge_labels(
         read_qrels(qrels),

@@ -163,7 +163,7 @@ def drift(
 
     Example: rusbeir languages drift ru news.txt --against terms-of-0.1.tsv
     """  # fmt: skip
-    from rusbeir.report import drift as terms
+    from rusbeir.language_trials import term_changes as terms
 
     words = terms.count_words(code, profile, texts)
     analyses = [terms.analyze_words(code, profile, words)]
@@ -217,7 +217,7 @@ def compare(
 
     Example: rusbeir languages compare ru xquad/ru
     """
-    from rusbeir.report import recipes
+    from rusbeir.language_trials import recipes
 
     codes = [options.read_language_tag(one) or one for one in code.split(",")]
     with output.progress() as progress:

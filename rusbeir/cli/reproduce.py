@@ -23,8 +23,8 @@ def reproduce(
 
     Example: rusbeir reproduce xquad
     """
-    from rusbeir.report.reproduce import published_figures
-    from rusbeir.report.reproduce import reproduce as run
+    from rusbeir.reproduction import published_figures
+    from rusbeir.reproduction import reproduce as run
 
     figures = published_figures(about)
     if list_:

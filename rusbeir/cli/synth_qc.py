@@ -75,8 +75,8 @@ def qc(
     """
     from rusbeir.errors import BadInput
     from rusbeir.synthesis import Rules, control_quality, estimate_quality
-    from rusbeir.synthesis.decisions import read_decisions
     from rusbeir.synthesis.model import read_options
+    from rusbeir.synthesis.quality.decisions import read_decisions
 
     if show is not None:
         found = [row for row in read_decisions(dataset) if row["query_id"] == show]

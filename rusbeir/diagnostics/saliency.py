@@ -28,7 +28,7 @@ from rusbeir.errors import BadInput, option
 from rusbeir.evaluation.significance import bootstrap_intervals, cluster_scores
 from rusbeir.retrieval import Spec, Stage, resolve
 from rusbeir.retrieval.dense.system import DenseSystem
-from rusbeir.retrieval.models import escape
+from rusbeir.retrieval.models.settings import escape
 from rusbeir.text import batched
 from rusbeir.types import Dataset, Progress, silent
 

@@ -16,8 +16,8 @@ from rusbeir.errors import BadInput, option
 from rusbeir.evaluation import check_measures, cluster_queries, deepest, evaluate
 from rusbeir.experiment import UNCUT_DEPTH, resolve_on
 from rusbeir.jobs import CharBudget
-from rusbeir.nano.agreement import Agreement, list_parts, measure_agreement
 from rusbeir.nano.choice import choose_queries, find_relevant, keep_queries
+from rusbeir.nano.fidelity import Agreement, list_parts, measure_agreement
 from rusbeir.retrieval import RunSettings, System, check_names
 from rusbeir.retrieval.run_cache import CachedSystem
 from rusbeir.retrieval.system import check_available

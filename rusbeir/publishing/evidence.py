@@ -9,12 +9,12 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from rusbeir.audit.agreement import PEOPLE, agree
-from rusbeir.audit.judge import JUDGE, VERDICTS, read_verdicts
-from rusbeir.audit.sheets import FOLDER, AllChanged, list_filled
 from rusbeir.datasets.audited import QA, read_audit
 from rusbeir.datasets.formats.records import read_json
 from rusbeir.errors import BadInput
+from rusbeir.people.agreement import PEOPLE, agree
+from rusbeir.people.judge import JUDGE, VERDICTS, read_verdicts
+from rusbeir.people.sheets import FOLDER, AllChanged, list_filled
 from rusbeir.text import write_command
 from rusbeir.types import Card
 

@@ -12,10 +12,10 @@ import numpy as np
 from scipy import sparse
 
 from rusbeir.errors import BadInput, require, require_version
-from rusbeir.retrieval import model_files
 from rusbeir.retrieval.dense.sentence_transformers import MODELS_IN_MEMORY, load_transformer
 from rusbeir.retrieval.encoding.encoder import Vectors, collect, gather
-from rusbeir.retrieval.encoding.token_batches import (
+from rusbeir.retrieval.models import files as model_files
+from rusbeir.retrieval.models.batches import (
     Devices,
     Keep,
     Tokens,
@@ -25,7 +25,7 @@ from rusbeir.retrieval.encoding.token_batches import (
     load_torch,
     tokenize,
 )
-from rusbeir.retrieval.models import Model
+from rusbeir.retrieval.models.settings import Model
 from rusbeir.retrieval.rerank.reranker import PairTokens, score_alone
 from rusbeir.retrieval.sparse.encoder import Weights
 

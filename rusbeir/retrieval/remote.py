@@ -18,7 +18,7 @@ import numpy as np
 
 from rusbeir.cluster import Placed, Workers
 from rusbeir.retrieval.encoding.encoder import Encoder, EncodesPools, Vectors, collect, gather
-from rusbeir.retrieval.encoding.token_batches import CHUNK_TEXTS
+from rusbeir.retrieval.models.batches import CHUNK_TEXTS
 from rusbeir.retrieval.rerank.reranker import Pointwise, Reranker, ScoresPools, score_alone
 from rusbeir.retrieval.system import check_available
 from rusbeir.text import batched

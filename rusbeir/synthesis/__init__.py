@@ -1,11 +1,11 @@
 """Synthesis: datasets that a language model makes of others."""
 
-from rusbeir.synthesis.control import Rules
-from rusbeir.synthesis.estimates import QueriesEstimate, estimate_queries
-from rusbeir.synthesis.quality import QualityEstimate, control_quality, estimate_quality
-from rusbeir.synthesis.queries import make_queries
-from rusbeir.synthesis.rewrite import estimate_rewrite, rewrite
-from rusbeir.synthesis.splits import split_dev_test
+from rusbeir.synthesis.quality.control import QualityEstimate, control_quality, estimate_quality
+from rusbeir.synthesis.quality.splits import split_dev_test
+from rusbeir.synthesis.quality.steps import Rules
+from rusbeir.synthesis.queries.estimates import QueriesEstimate, estimate_queries
+from rusbeir.synthesis.queries.make import make_queries
+from rusbeir.synthesis.rewriting.rewrite import estimate_rewrite, rewrite
 
 __all__ = [
     "QualityEstimate",

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from rusbeir.audit import attribution, check_port
-from rusbeir.audit.attribution import BOTH, DOCUMENTS, NONE, QUERIES, attribute
-from rusbeir.audit.repairs import attribute_port
+from rusbeir.audit import check_port
+from rusbeir.audit.score_differences import attribution
+from rusbeir.audit.score_differences.attribution import BOTH, DOCUMENTS, NONE, QUERIES, attribute
+from rusbeir.audit.score_differences.repairs import attribute_port
 from rusbeir.errors import BadInput
 from rusbeir.translation.port.api import port
 from rusbeir.types import Dataset, Doc, MemoryCorpus

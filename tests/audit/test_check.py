@@ -9,11 +9,17 @@ from pathlib import Path
 import pytest
 
 from rusbeir.audit import check_port
-from rusbeir.audit.aligned import open_port
-from rusbeir.audit.cleaning import apply_cleaning, plan_cleaning
-from rusbeir.audit.gates import collect_figures, find_failed_gates, list_figures, parse_gates, refuse_unknown
-from rusbeir.audit.scores import chrf, count_chrf
-from rusbeir.audit.segment_checks import CHECKS
+from rusbeir.audit.port_checks.aligned import open_port
+from rusbeir.audit.port_checks.cleaning import apply_cleaning, plan_cleaning
+from rusbeir.audit.port_checks.gates import (
+    collect_figures,
+    find_failed_gates,
+    list_figures,
+    parse_gates,
+    refuse_unknown,
+)
+from rusbeir.audit.port_checks.scores import chrf, count_chrf
+from rusbeir.audit.port_checks.segment_checks import CHECKS
 from rusbeir.datasets import load
 from rusbeir.errors import BackendError, BadInput, UnknownName
 from rusbeir.jobs import Journal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rusbeir.audit.segment_checks import (
+from rusbeir.audit.port_checks.segment_checks import (
     CHECKS,
     CheckedSegment,
     CheckedTexts,

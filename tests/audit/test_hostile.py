@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from rusbeir.audit import check_port, scores
-from rusbeir.audit.agreement import agree
-from rusbeir.audit.judge import DIMENSIONS
-from rusbeir.audit.report import clean_text, find_differences
-from rusbeir.audit.sheet_files import read_sheet
-from rusbeir.audit.sheets import FORMS, make_sheets
+from rusbeir.audit import check_port
+from rusbeir.audit.port_checks import scores
+from rusbeir.audit.port_checks.report import clean_text, find_differences
 from rusbeir.errors import BadInput
+from rusbeir.people.agreement import agree
+from rusbeir.people.judge import DIMENSIONS
+from rusbeir.people.sheet_files import read_sheet
+from rusbeir.people.sheets import FORMS, make_sheets
 
 CHROMIUM = Path("/usr/bin/chromium")
 HOSTILE = [

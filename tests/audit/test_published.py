@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from rusbeir.audit import check_published
-from rusbeir.audit.features import find_skeleton
-from rusbeir.audit.gates import parse_gates
+from rusbeir.audit.port_checks.gates import parse_gates
+from rusbeir.audit.published_ports.features import find_skeleton
 from rusbeir.datasets import write_beir
 from rusbeir.errors import BadInput, UnknownName
 from rusbeir.evaluation.significance import detectable_deviations

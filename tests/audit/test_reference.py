@@ -12,9 +12,9 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
 from rusbeir.audit import check_port
-from rusbeir.audit.aligned import open_port
-from rusbeir.audit.gates import parse_gates
-from rusbeir.audit.reference import compare_port
+from rusbeir.audit.port_checks.aligned import open_port
+from rusbeir.audit.port_checks.gates import parse_gates
+from rusbeir.audit.port_checks.reference import compare_port
 from rusbeir.datasets import load, write_beir
 from rusbeir.errors import BadInput
 from rusbeir.types import Dataset, Doc

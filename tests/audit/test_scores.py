@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu.metrics.chrf import CHRF
 
-from rusbeir.audit import ngrams, scores
-from rusbeir.audit.score_files import score_lines
+from rusbeir.audit.port_checks import ngrams, scores
+from rusbeir.audit.port_checks.score_files import score_lines
 from rusbeir.errors import BadInput
 
 MANY_LETTERS = "".join(chr(0x4E00 + i) for i in range(2500))

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from rusbeir.report.recipes import distinct_recipes
+from rusbeir.language_trials.recipes import distinct_recipes
 from rusbeir.retrieval.elasticsearch import connection
 from rusbeir.storage import data_folder
 

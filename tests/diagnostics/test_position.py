@@ -12,11 +12,11 @@ import rusbeir
 from rusbeir.cli.main import app
 from rusbeir.datasets.validation import validate
 from rusbeir.diagnostics import diagnose_position
+from rusbeir.diagnostics.documents import read_diagnoses
 from rusbeir.diagnostics.position import BUCKETS
 from rusbeir.diagnostics.spans import load_spans
 from rusbeir.errors import BadInput
-from rusbeir.report.diagnoses import read_diagnoses
-from rusbeir.report.site import write_site
+from rusbeir.site.site import write_site
 from rusbeir.types import silent
 from tests.support.hub_folders import put
 

@@ -17,7 +17,8 @@ from rusbeir.cluster import open_workers, workers
 from rusbeir.cluster.address import Address
 from rusbeir.datasets import read_run
 from rusbeir.errors import BackendError, BadInput, MissingExtra
-from rusbeir.retrieval.encoding import pools, token_batches
+from rusbeir.retrieval.encoding import pools
+from rusbeir.retrieval.models import batches as token_batches
 from rusbeir.types import Doc
 from tests.support import cluster_models, tiny_encoders
 from tests.support.command_line import one_line

@@ -9,7 +9,7 @@ from rusbeir.errors import BackendError, BadInput
 from rusbeir.retrieval import resolve
 from rusbeir.retrieval.dense.system import DenseSystem
 from rusbeir.retrieval.elasticsearch import indexes, vectors
-from rusbeir.retrieval.models import Model
+from rusbeir.retrieval.models.settings import Model
 from tests.support.toy_encoder import Toy, documents
 
 DOCS = documents(1_500)

@@ -31,9 +31,9 @@ def test_the_host_takes_them(schema):
 @pytest.mark.parametrize(
     ("changed", "expected", "why"),
     [
-        ("tests/report/test_site.py", "tests/report/test_site.py", "a test"),
-        ("rusbeir/evaluation/orders.py", "tests/report/test_rankings.py", "it imports the module"),
-        ("rusbeir/report/tables.py", "tests/report/test_compare.py", "it imports the module from its room"),
+        ("tests/site/test_site.py", "tests/site/test_site.py", "a test"),
+        ("rusbeir/evaluation/orders.py", "tests/comparison/test_rankings.py", "it imports the module"),
+        ("rusbeir/comparison/tables.py", "tests/comparison/test_compare.py", "it imports the module from its room"),
         ("tests/support/labelling_model.py", "tests/synthesis/test_quality.py", "it imports what tests share"),
         ("docs/compare.md", "tests/test_docs.py", "a page"),
     ],

@@ -12,8 +12,8 @@ from rusbeir import bench, load, read_run
 from rusbeir.errors import BadInput
 from rusbeir.evaluation.orders import kendall
 from rusbeir.nano import make_nano
-from rusbeir.nano.agreement import find_kind, measure_agreement
 from rusbeir.nano.choice import choose_queries
+from rusbeir.nano.fidelity import find_kind, measure_agreement
 
 CHOOSE = ("bm25", "bm25(profile=raw)")
 HELD_OUT = (

@@ -19,19 +19,19 @@ import pytest
 import rusbeir.mteb
 from rusbeir import bench, load
 from rusbeir.audit import check_port
-from rusbeir.audit.judge import DIMENSIONS
-from rusbeir.audit.sheets import FORMS, make_sheets
+from rusbeir.comparison import compare
+from rusbeir.comparison.validity import measure_validity
 from rusbeir.datasets import read_run, write_beir
 from rusbeir.datasets.formats.files import Folder
 from rusbeir.datasets.licences import find_hub_licence, find_obstacle
 from rusbeir.datasets.loading import load_splits
 from rusbeir.errors import BadInput
+from rusbeir.people.judge import DIMENSIONS
+from rusbeir.people.sheets import FORMS, make_sheets
 from rusbeir.publishing import publish
 from rusbeir.publishing.evidence import Evidence, collect_evidence
 from rusbeir.publishing.tables import find_nano_split
-from rusbeir.report import compare
-from rusbeir.report.site import write_site
-from rusbeir.report.validity import measure_validity
+from rusbeir.site.site import write_site
 from rusbeir.translation.port.api import port
 from rusbeir.translation.translator import Failure
 from rusbeir.types import Dataset

@@ -11,7 +11,7 @@ import pytest
 
 from rusbeir import bench, load
 from rusbeir.audit import check_port
-from rusbeir.audit.cleaning import apply_cleaning, plan_cleaning
+from rusbeir.audit.port_checks.cleaning import apply_cleaning, plan_cleaning
 from rusbeir.datasets.formats.beir import list_splits, read_card
 from rusbeir.errors import BadInput
 from rusbeir.nano import make_nano

@@ -9,7 +9,7 @@ import pytest
 
 from rusbeir.analysis import Analyzer, language_files
 from rusbeir.errors import UnknownName
-from rusbeir.report.drift import ask_server
+from rusbeir.language_trials.term_changes import ask_server
 from rusbeir.retrieval.elasticsearch import connection, mappings
 
 FOLDER = Path(__file__).parent.parent.parent / "es_mappings"

@@ -10,8 +10,9 @@ import re
 import pytest
 
 from rusbeir.errors import BadInput, UnknownName
-from rusbeir.retrieval import models, resolve
-from rusbeir.retrieval.models import Model
+from rusbeir.retrieval import resolve
+from rusbeir.retrieval.models import settings as models
+from rusbeir.retrieval.models.settings import Model
 
 ROWS = [(kind, name) for kind in ("dense", "rerank") for name in models.models(kind)]
 

@@ -7,8 +7,9 @@ import logging
 import pytest
 
 from rusbeir.errors import BadInput, UnknownName
-from rusbeir.retrieval import model_files, parse, resolve
-from rusbeir.retrieval.models import Model
+from rusbeir.retrieval import parse, resolve
+from rusbeir.retrieval.models import files as model_files
+from rusbeir.retrieval.models.settings import Model
 from rusbeir.types import Doc
 from tests.support.stubs import Docs
 

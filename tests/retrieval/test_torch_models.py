@@ -24,8 +24,9 @@ from rusbeir.datasets import load, read_run
 from rusbeir.errors import BackendError, BadInput, MissingExtra
 from rusbeir.experiment import bench
 from rusbeir.retrieval import resolve
-from rusbeir.retrieval.encoding import linear_layers, token_batches
 from rusbeir.retrieval.encoding.encoder import check_vectors
+from rusbeir.retrieval.models import batches as token_batches
+from rusbeir.retrieval.models import linear_layers
 from rusbeir.types import Dataset, Doc
 from tests.support import tiny_encoders
 

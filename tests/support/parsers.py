@@ -225,8 +225,8 @@ def _words(seeds: Sequence[bytes], read: Callable[[str], object]) -> Callable[[P
 
 
 def _rows(folder: Path) -> Prepared:
+    from rusbeir.comparison import compare
     from rusbeir.ledger import read_rows
-    from rusbeir.report import compare
 
     (folder / "per_query").mkdir()
     for name in "ab":
@@ -242,7 +242,7 @@ def _rows(folder: Path) -> Prepared:
 
 
 def _per_query(folder: Path) -> Prepared:
-    from rusbeir.report import compare
+    from rusbeir.comparison import compare
 
     (folder / "per_query").mkdir()
     (folder / "rows.jsonl").write_text(f"{json.dumps(ROW)}\n{json.dumps(OTHER_ROW)}\n")
@@ -256,7 +256,7 @@ def _per_query(folder: Path) -> Prepared:
 
 
 def _diagnosis(path: Path) -> object:
-    from rusbeir.report.diagnoses import read_diagnoses
+    from rusbeir.diagnostics.documents import read_diagnoses
 
     return read_diagnoses([path.parent.parent])
 
@@ -280,7 +280,7 @@ def _language(path: Path) -> object:
 
 def _sheet(ending: str) -> Callable[[Path], Prepared]:
     def prepare(folder: Path) -> Prepared:
-        from rusbeir.audit.agreement import agree
+        from rusbeir.people.agreement import agree
 
         header = "item,source,translation,accuracy,fluency,completeness,style_consistency,comments\n"
         rows = "a1,Yes.,x,4,5,3,2,\nb2,No.,y z,1,2,3,4,good\n"
@@ -382,21 +382,21 @@ CLAIMS = b"model\tlanguages\nm1\trus-Cyrl eng-Latn\nm2\t\n"
 
 
 def _scores(path: Path) -> object:
-    from rusbeir.report.task_scores import find_task, read_task_scores
+    from rusbeir.comparison.task_scores import find_task, read_task_scores
 
     place = path if path.suffix == ".tsv" else path.parent.parent.parent
     return find_task("a", read_task_scores([place], "nDCG@10"))
 
 
 def _air_bench(path: Path) -> object:
+    from rusbeir.airbench.air_bench import read_result
     from rusbeir.evaluation import evaluate
-    from rusbeir.report.air_bench import read_result
 
     return evaluate({"q1": {"d1": 1}}, read_result(path).run, ["nDCG@10"])
 
 
 def _claims(path: Path) -> object:
-    from rusbeir.report.validity import read_claims
+    from rusbeir.comparison.validity import read_claims
 
     return read_claims(path)
 
@@ -435,7 +435,7 @@ def _memory(path: Path) -> object:
 
 
 def _attributes(path: Path) -> object:
-    from rusbeir.synthesis.attributes import read_attributes
+    from rusbeir.synthesis.queries.attributes import read_attributes
 
     return [read_attributes(kind, path).draw(0, "d1", 0) for kind in ("qa", "position")]
 
@@ -511,13 +511,13 @@ def _system(text: str) -> object:
 
 
 def _where(text: str) -> object:
-    from rusbeir.report.filters import parse_filter
+    from rusbeir.comparison.filters import parse_filter
 
     return [condition.holds(condition.value) for condition in parse_filter(text)]
 
 
 def _gates(text: str) -> object:
-    from rusbeir.audit.gates import find_failed_gates, parse_gates, refuse_unknown
+    from rusbeir.audit.port_checks.gates import find_failed_gates, parse_gates, refuse_unknown
 
     gates = parse_gates(text)
     refuse_unknown(gates, ["chrf", "flagged"])
@@ -533,9 +533,9 @@ def _measures(text: str) -> object:
 def checked_port(folder: Path) -> Path:
     """A small port that was checked, with a cleaning plan, sheets and verdicts of a judge."""
     from rusbeir.audit import check_port
-    from rusbeir.audit.cleaning import plan_cleaning
-    from rusbeir.audit.judge import DIMENSIONS
-    from rusbeir.audit.sheets import make_sheets
+    from rusbeir.audit.port_checks.cleaning import plan_cleaning
+    from rusbeir.people.judge import DIMENSIONS
+    from rusbeir.people.sheets import make_sheets
     from rusbeir.translation.port.api import port
     from tests.support.backwards import back
     from tests.support.small_port import Fake, write_source
@@ -587,8 +587,8 @@ def _labelled(name: str, mutate: Mutate) -> Callable[[Path], Prepared]:
     """A file of a folder of quality control with a filled sheet of labels; read to make sheets, or to compare."""
 
     def prepare(folder: Path) -> Prepared:
-        from rusbeir.audit.agreement import agree
-        from rusbeir.audit.sheets import make_sheets
+        from rusbeir.people.agreement import agree
+        from rusbeir.people.sheets import make_sheets
 
         out = write_folder(folder / "out")
         (out / "card.json").write_bytes(CARD)
@@ -620,8 +620,8 @@ def _checked(name: str, mutate: Mutate) -> Callable[[Path], Prepared]:
 
     def prepare(folder: Path) -> Prepared:
         from rusbeir.datasets import load
-        from rusbeir.synthesis.decisions import read_decisions, read_undone
-        from rusbeir.synthesis.generated import read_generated, refuse_wrong_spans
+        from rusbeir.synthesis.quality.decisions import read_decisions, read_undone
+        from rusbeir.synthesis.queries.generated import read_generated, refuse_wrong_spans
         from tests.support.labelling_model import TEXTS, write_made_set
 
         out = write_made_set(folder / "made", spans={"q1": (0, 5), "q2": (6, len(TEXTS["hares"]))})
@@ -642,19 +642,19 @@ def _checked(name: str, mutate: Mutate) -> Callable[[Path], Prepared]:
 
 
 def _clean(port: Path, out: Path) -> object:
-    from rusbeir.audit.cleaning import apply_cleaning
+    from rusbeir.audit.port_checks.cleaning import apply_cleaning
 
     return apply_cleaning(port, out)
 
 
 def _plan(port: Path, out: Path) -> object:
-    from rusbeir.audit.cleaning import plan_cleaning
+    from rusbeir.audit.port_checks.cleaning import plan_cleaning
 
     return plan_cleaning(port)
 
 
 def _sample(port: Path, out: Path) -> object:
-    from rusbeir.audit.sheets import make_sheets
+    from rusbeir.people.sheets import make_sheets
 
     (port / "qa" / "sheets").rename(out)
     try:
@@ -665,7 +665,7 @@ def _sample(port: Path, out: Path) -> object:
 
 
 def _agree(port: Path, out: Path) -> object:
-    from rusbeir.audit.agreement import agree
+    from rusbeir.people.agreement import agree
 
     return agree(sorted((port / "qa" / "sheets").glob("*.csv")), port=port)
 
@@ -688,7 +688,7 @@ def _card_of(port: Path, out: Path) -> object:
 
 def _site_of(port: Path, out: Path) -> object:
     import rusbeir
-    from rusbeir.report.site import write_site
+    from rusbeir.site.site import write_site
 
     results = port.parent / "results"
     if not results.exists():
@@ -706,7 +706,7 @@ def _validity(path: Path) -> object:
 
 
 def _records(port: Path, out: Path) -> object:
-    from rusbeir.audit.aligned import open_port
+    from rusbeir.audit.port_checks.aligned import open_port
 
     return list(open_port(port).records())
 
@@ -719,7 +719,7 @@ def _port_again(port: Path, out: Path) -> object:
 
 
 def _port_quality(port: Path, out: Path) -> object:
-    from rusbeir.report.filters import _port_quality as read_port_quality
+    from rusbeir.comparison.filters import _port_quality as read_port_quality
 
     return read_port_quality(port, "small")
 
@@ -789,13 +789,13 @@ STEPS: dict[str, dict[str, Any]] = {
 
 def _answers(folder: Path) -> Prepared:
     """The body of a server's response, for each kind of question, down to what is kept in a journal."""
-    from rusbeir.audit import judge
     from rusbeir.jobs import Price, Question, Unfit
     from rusbeir.jobs.asking import _find_fault
     from rusbeir.jobs.llm_answer import parse_response, read_answer, read_object
     from rusbeir.jobs.throttle import Transient
-    from rusbeir.synthesis import relevance
-    from rusbeir.synthesis.questions import MAX_TOKENS, Writer
+    from rusbeir.people import judge
+    from rusbeir.synthesis.quality import relevance
+    from rusbeir.synthesis.queries.questions import MAX_TOKENS, Writer
     from rusbeir.text import replace_surrogates
     from rusbeir.types import Doc, MemoryCorpus
     from tests.support.openai_server import completion
@@ -873,7 +873,7 @@ def _entry_point(text: str) -> object:
 
 
 def _prompts_of_model(path: Path) -> object:
-    from rusbeir.retrieval import model_files
+    from rusbeir.retrieval.models import files as model_files
     from rusbeir.retrieval.resolve import resolve
 
     for name, content in (("config.json", "{}"), ("modules.json", "[]")):

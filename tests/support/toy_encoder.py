@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from rusbeir.retrieval.encoding.token_batches import plan
+from rusbeir.retrieval.models.batches import plan
 from rusbeir.types import Doc, silent
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from rusbeir.errors import BackendError, BadInput, UnknownName
-from rusbeir.synthesis.attributes import KINDS, draw_one, read_attributes, read_length
+from rusbeir.synthesis.queries.attributes import KINDS, draw_one, read_attributes, read_length
 
 DRAWS = 8_000
 # AIR-Bench (2024), section 3, as parts of the whole; PosIR (2026) has thirds, types and styles as often as each other.

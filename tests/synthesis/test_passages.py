@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from rusbeir.datasets.formats.records import count_tokens
-from rusbeir.synthesis.passages import (
+from rusbeir.synthesis.queries.passages import (
     CHUNK_TOKENS,
     OVERLAP_TOKENS,
     ChunkedCorpus,

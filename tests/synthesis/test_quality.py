@@ -17,7 +17,7 @@ from rusbeir.datasets.validation import validate
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.jobs import BudgetReached
 from rusbeir.synthesis import Rules, control_quality, estimate_quality
-from rusbeir.synthesis.generated import read_generated, refuse_wrong_spans
+from rusbeir.synthesis.queries.generated import read_generated, refuse_wrong_spans
 from tests.support.labelling_model import (
     QUERIES,
     TEXTS,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rusbeir.synthesis.candidates import bound_candidates, vote
-from rusbeir.synthesis.decisions import Decision, apply_decisions
-from rusbeir.synthesis.relevance import read_label
-from rusbeir.synthesis.span_checks import carries_answer, find_outscoring, score_span
+from rusbeir.synthesis.quality.candidates import bound_candidates, vote
+from rusbeir.synthesis.quality.decisions import Decision, apply_decisions
+from rusbeir.synthesis.quality.relevance import read_label
+from rusbeir.synthesis.quality.span_checks import carries_answer, find_outscoring, score_span
 from rusbeir.types import Doc
 
 VOTES = [

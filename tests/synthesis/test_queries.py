@@ -17,9 +17,9 @@ from rusbeir.datasets.validation import validate
 from rusbeir.errors import BackendError, BadInput, UnknownName
 from rusbeir.jobs import BudgetReached, Unfit
 from rusbeir.synthesis import estimate_queries, make_queries
-from rusbeir.synthesis.drafting import Drafts
-from rusbeir.synthesis.passages import find_third
-from rusbeir.synthesis.questions import Writer
+from rusbeir.synthesis.queries.draft_journal import Drafts
+from rusbeir.synthesis.queries.passages import find_third
+from rusbeir.synthesis.queries.questions import Writer
 from rusbeir.types import Doc, MemoryCorpus
 from tests.support.generating_model import GeneratingModel, answers
 from tests.support.openai_server import completion, refusal

@@ -14,11 +14,11 @@ import warnings
 import pytest
 
 from rusbeir.audit import check_port
-from rusbeir.audit.sheets import make_sheets
 from rusbeir.datasets import load
 from rusbeir.datasets.validation import validate
 from rusbeir.errors import BackendError, BadInput, UnknownName
 from rusbeir.jobs import BudgetReached
+from rusbeir.people.sheets import make_sheets
 from rusbeir.synthesis import rewrite
 from rusbeir.translation.port.api import port
 from tests.support.openai_server import Reply, completion, refusal

@@ -13,7 +13,7 @@ from rusbeir.errors import BadInput
 from rusbeir.jobs import find_prompt_language
 from rusbeir.storage import data_folder
 from rusbeir.synthesis import likeness, selection
-from rusbeir.synthesis.rewriter import PROMPTS, Rewriter, read_rewriting
+from rusbeir.synthesis.rewriting.translator import PROMPTS, Rewriter, read_rewriting
 from rusbeir.translation.checks.language import read_phrases
 from rusbeir.translation.port.fields import load_material, sample_documents
 from rusbeir.types import Dataset, silent

@@ -8,7 +8,7 @@ import pytest
 
 from rusbeir.datasets import read_registry
 from rusbeir.errors import BadInput
-from rusbeir.synthesis.splits import split_dev_test
+from rusbeir.synthesis.quality.splits import split_dev_test
 
 
 def test_sizes_are_those_of_air_bench():

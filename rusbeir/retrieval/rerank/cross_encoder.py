@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from rusbeir.errors import BadInput, require, require_version
-from rusbeir.retrieval import model_files
-from rusbeir.retrieval.encoding.token_batches import (
+from rusbeir.retrieval.models import files as model_files
+from rusbeir.retrieval.models.batches import (
     UNPADDED,
     Devices,
     Keep,
@@ -19,7 +19,7 @@ from rusbeir.retrieval.encoding.token_batches import (
     find_devices,
     tokenize,
 )
-from rusbeir.retrieval.models import Model
+from rusbeir.retrieval.models.settings import Model
 from rusbeir.retrieval.rerank.reranker import score_alone
 
 _NEEDED_BY = "The runtime cross-encoder", "sentence-transformers"

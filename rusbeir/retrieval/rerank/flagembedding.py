@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from rusbeir.errors import BadInput, MissingExtra, require, require_version
-from rusbeir.retrieval import bge_m3, model_files
-from rusbeir.retrieval.encoding.token_batches import CHUNK_TEXTS, Keep, Places
-from rusbeir.retrieval.models import Model
+from rusbeir.retrieval import bge_m3
+from rusbeir.retrieval.models import files as model_files
+from rusbeir.retrieval.models.batches import CHUNK_TEXTS, Keep, Places
+from rusbeir.retrieval.models.settings import Model
 from rusbeir.retrieval.rerank.reranker import score_alone
 from rusbeir.text import batched
 

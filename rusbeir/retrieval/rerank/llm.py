@@ -17,7 +17,7 @@ from typing import ClassVar, Self, TypeVar
 
 from rusbeir.errors import BackendError, RusbeirError, option, require_version
 from rusbeir.jobs import CHARS_PER_TOKEN, Answer, CharBudget, Exhausted, Limits, Llm, Meter, Rejected, Throttle
-from rusbeir.retrieval.models import Model, escape
+from rusbeir.retrieval.models.settings import Model, escape
 from rusbeir.retrieval.rerank.reranker import Unjudged
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from rusbeir.errors import BackendError
 from rusbeir.retrieval.encoding.encoder import gather
-from rusbeir.retrieval.encoding.token_batches import Places, Tokens
+from rusbeir.retrieval.models.batches import Places, Tokens
 from rusbeir.text import shorten
 
 

@@ -14,8 +14,9 @@ from typing import TypeAlias
 from rusbeir import __version__
 from rusbeir.costs import CarriedSeconds
 from rusbeir.errors import BadInput
-from rusbeir.retrieval import models, user_code
+from rusbeir.retrieval import user_code
 from rusbeir.retrieval.encoding.pools import WhileWanted, read_ahead
+from rusbeir.retrieval.models import settings as models
 from rusbeir.retrieval.rerank.reranker import ReportsTruncation, ReportsUnjudged, Reranker, ScoresPools
 from rusbeir.retrieval.rerank.score_cache import PairPool, ScoreCache
 from rusbeir.retrieval.resolve import PYTHON

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from rusbeir import __version__
 from rusbeir.costs import CarriedSeconds
 from rusbeir.errors import BadInput
-from rusbeir.retrieval import models
 from rusbeir.retrieval.encoding import encoded_corpus
 from rusbeir.retrieval.encoding.encoded_corpus import EncodedCorpus
+from rusbeir.retrieval.models import settings as models
 from rusbeir.retrieval.sparse.encoder import SparseEncoder, Weights
 from rusbeir.retrieval.sparse.weight_store import WeightReader, WeightStore
 from rusbeir.retrieval.spec import Options, Spec, Stage, only_argument

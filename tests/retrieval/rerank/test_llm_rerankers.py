@@ -14,7 +14,7 @@ from rusbeir.datasets import load
 from rusbeir.errors import BackendError
 from rusbeir.jobs import BudgetReached, CharBudget
 from rusbeir.retrieval import RunSettings, resolve
-from rusbeir.retrieval.models import Model
+from rusbeir.retrieval.models.settings import Model
 from rusbeir.retrieval.rerank.llm import ListReranker, YesNoReranker, _log_odds, permutation
 from rusbeir.retrieval.rerank.score_cache import ScoreCache
 from tests.support.openai_server import Endpoint, Reply, completion, refusal

@@ -14,7 +14,7 @@ from rusbeir.errors import BackendError, BadInput
 from rusbeir.experiment import bench
 from rusbeir.retrieval import parse, resolve
 from rusbeir.retrieval.encoding.embedding_store import BLOCK_TEXTS
-from rusbeir.retrieval.models import Model
+from rusbeir.retrieval.models.settings import Model
 from rusbeir.retrieval.sparse import system as sparse_system
 from rusbeir.retrieval.sparse.system import SparseSystem, search
 from rusbeir.retrieval.sparse.weight_store import WeightStore

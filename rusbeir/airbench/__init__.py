@@ -1,0 +1,1 @@
+"""AIR-Bench: its result files and leaderboards."""

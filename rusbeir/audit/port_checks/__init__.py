@@ -1,0 +1,1 @@
+"""Port checks: every segment of a port checked, scored and reported."""

@@ -1,0 +1,198 @@
+"""Remove from a port the texts that are not translations, with the qrels and queries that depend on them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from rusbeir import __version__
+from rusbeir.audit.port_checks.aligned import AlignedPort, open_port
+from rusbeir.audit.port_checks.report import SEGMENTS, read_report
+from rusbeir.datasets.audited import QA
+from rusbeir.datasets.formats.records import read_json, read_jsonl
+from rusbeir.datasets.loading import ALL_SPLITS, load_splits
+from rusbeir.datasets.registry import find_entry
+from rusbeir.errors import BadInput, option, unknown
+from rusbeir.storage import atomic_file, atomic_folder
+from rusbeir.text import write_command
+from rusbeir.translation.checks.checks import FAILURES, without_remarks
+from rusbeir.translation.port.fields import Material, Sample
+from rusbeir.translation.port.folder import write_source_path
+from rusbeir.translation.port.output import publish
+from rusbeir.translation.translator import Segment
+from rusbeir.types import Card, Dataset, Progress, Qrels, silent
+
+PLAN = "cleaning.json"
+_SEGMENT = {"kind": str, "id": str, "field": str, "source": str, "translation": str, "flags": {str: str}}
+_REPAIR = {"kind": {"document", "query"}, "id": str, "field": {"title", "text", "query"}, "before": str, "after": str}
+_PLAN = {
+    "fingerprint": str, "flags": [str], "share": float, "before": {str: int}, "after": {str: int},
+    "documents": [{"id": str}], "queries": [{"id": str}], "repaired": [_REPAIR],
+}  # fmt: skip
+DROPPING = (*FAILURES, "repetition", "length")
+"""The flags whose texts are removed by default. A text flagged "chat-prefix" is repaired instead."""
+SHARE = 0.2
+"""A document is removed when at least this share of its characters is in flagged segments."""
+
+
+def plan_cleaning(
+    folder: str | Path,
+    *,
+    flags: Sequence[str] = DROPPING,
+    share: float = SHARE,
+    source: str | Path | None = None,
+    progress: Progress = silent,
+) -> dict[str, Any]:
+    """What cleaning would remove and repair, by the last audit check; also written to qa/cleaning.json.
+
+    A document is removed when at least that share of its characters is in flagged segments, a query when any of its
+    segments is flagged. The judgements of a removed document are removed with it, and so is a query that loses its
+    last relevant document. The port is not changed. Raises BadInput for a port that has not been checked, or has
+    changed since.
+    """
+    if not 0 < share <= 1:
+        raise BadInput(f"{option('share', share)} is not a share. Give a number above 0 and at most 1.")
+    port = open_port(folder, source=source, progress=progress)
+    known = read_report(port)["flags"]
+    for name in flags:
+        if name not in known:
+            raise unknown("flag", name, known)
+    documents: list[dict[str, Any]] = []
+    queries: list[dict[str, Any]] = []
+    repairs: list[dict[str, Any]] = []
+    for (kind, record_id), rows in groupby(_read_segments(port), key=lambda row: (row["kind"], row["id"])):
+        chars = flagged = 0
+        seen: set[str] = set()
+        for row in rows:
+            chars += len(row["source"])
+            if found := set(row["flags"]) & set(flags):
+                flagged += len(row["source"])
+                seen |= found
+            elif "chat-prefix" in row["flags"]:
+                segment = Segment(row["source"], row["translation"], *port.languages)
+                names = {name: row[name] for name in ("kind", "id", "field")}
+                repairs.append({**names, "before": segment.answer, "after": without_remarks(segment)})
+        if seen and (kind == "query" or flagged >= share * chars):
+            (documents if kind == "document" else queries).append({"id": record_id, "flags": sorted(seen)})
+    unrepaired = [row for row in repairs if row["after"] is None]
+    documents += [{"id": row["id"], "flags": ["chat-prefix"]} for row in unrepaired if row["kind"] == "document"]
+    queries += [{"id": row["id"], "flags": ["chat-prefix"]} for row in unrepaired if row["kind"] == "query"]
+    plan = {
+        "port": port.dataset.card.name,
+        "fingerprint": port.dataset.fingerprint,
+        "flags": list(flags),
+        "share": share,
+        "documents": documents,
+        "repaired": [row for row in repairs if row["after"] is not None],
+        **_follow(port.dataset, {row["id"] for row in documents}, queries),
+    }
+    with atomic_file(port.folder / QA / PLAN) as file:
+        file.write(orjson.dumps(plan, option=orjson.OPT_INDENT_2) + b"\n")
+    return plan
+
+
+def apply_cleaning(
+    folder: str | Path, out: str | Path, *, source: str | Path | None = None, progress: Progress = silent
+) -> Card:
+    """Write the port, cleaned as planned in qa/cleaning.json, to the folder out, and return its card.
+
+    The port is not changed. Raises BadInput where there is no plan, where the port has changed since, where out
+    exists, and where no document or no query would be left.
+    """
+    port = open_port(folder, source=source, progress=progress)
+    path, out = port.folder / QA / PLAN, Path(out)
+    if not path.exists():
+        raise BadInput(f"{folder} has no cleaning plan. Make one with `{write_command('audit', 'clean', folder)}`.")
+    again = f"Make a new plan with `{write_command('audit', 'clean', folder)}`."
+    plan = read_json(path, _PLAN, again)
+    if plan["fingerprint"] != port.dataset.fingerprint:
+        raise BadInput(f"{path} was made before the port changed. Check the port again, and make a new plan.")
+    if out.exists():
+        raise BadInput(f"{out} already exists. Choose another folder with {option('out')}.")
+    removed = {row["id"] for row in plan["documents"]}
+    dropped = {row["id"] for row in plan["queries"]}
+    kept = frozenset(doc.doc_id for doc in port.dataset.corpus if doc.doc_id not in removed)
+    queries = {query_id: text for query_id, text in port.dataset.queries.items() if query_id not in dropped}
+    if not kept or not queries:
+        raise BadInput(f"{path} would leave no {'query' if kept else 'document'}, so nothing was written.")
+    qrels = _filter_qrels(port.dataset.qrels, removed, dropped)
+    repairs: dict[str, str] = {}
+    for row in plan["repaired"]:
+        try:
+            text = _text_of(port.dataset, row)
+        except KeyError:
+            raise BadInput(f"{path} repairs the {row['kind']} {row['id']!r}, which the port lacks. {again}") from None
+        repairs[text] = repairs.get(text, text).replace(row["before"], row["after"], 1)
+    cleaned = replace(port.dataset, corpus=Sample(port.dataset.corpus, kept), queries=queries, qrels=qrels)
+
+    note = {name: plan[name] for name in ("fingerprint", "flags", "share", "before", "after")}
+    provenance = {
+        **port.dataset.card.provenance,
+        "cleaned": {"made_by": f"rusbeir {__version__}, audit clean", "repaired": len(plan["repaired"]), **note},
+    }
+    card = replace(port.dataset.card, provenance=provenance)
+    metadata = load_splits(port.folder, split=ALL_SPLITS, all_queries=True).metadata
+    with atomic_folder(out) as new:
+        publish(
+            new,
+            Material(dataset=cleaned, splits=port.splits, query_metadata=metadata),
+            lambda kind, texts: [repairs.get(text, text) for text in texts],
+            card,
+            progress,
+        )
+        if find_entry(str(port.place)) is None:
+            write_source_path(new, Path(port.place))
+    return card
+
+
+def _read_segments(port: AlignedPort) -> Iterator[dict[str, Any]]:
+    return read_jsonl(
+        port.folder / QA / SEGMENTS, _SEGMENT, f"Run `{write_command('audit', 'check', port.folder)}` again."
+    )
+
+
+def _follow(dataset: Dataset, removed: set[str], queries: list[dict[str, Any]]) -> dict[str, Any]:
+    """The queries that are removed, for their own flags or for lack of documents; the counts before and after."""
+    reasons = {row["id"]: row["flags"] for row in queries}
+    for query_id, grades in dataset.qrels.items():
+        relevant = {doc_id for doc_id, grade in grades.items() if grade > 0}
+        if query_id not in reasons and relevant and relevant <= removed:
+            reasons[query_id] = ["no relevant document is left"]
+    left = _filter_qrels(dataset.qrels, removed, set(reasons))
+    n_docs = len(dataset.corpus)
+    return {
+        "queries": [{"id": query_id, "flags": why} for query_id, why in reasons.items()],
+        "reasons": dict(Counter(name for why in reasons.values() for name in why)),
+        "before": {"documents": n_docs, "queries": len(dataset.queries), "judgements": _count(dataset.qrels)},
+        "after": {
+            "documents": n_docs - len(removed),
+            "queries": len(dataset.queries) - len(reasons),
+            "judgements": _count(left),
+        },
+    }
+
+
+def _filter_qrels(qrels: Qrels, removed: set[str], dropped: set[str]) -> Qrels:
+    return {
+        query_id: {doc_id: grade for doc_id, grade in grades.items() if doc_id not in removed}
+        for query_id, grades in qrels.items()
+        if query_id not in dropped
+    }
+
+
+def _count(qrels: Qrels) -> int:
+    return sum(map(len, qrels.values()))
+
+
+def _text_of(dataset: Dataset, row: dict[str, Any]) -> str:
+    """The whole text that contains a repaired segment."""
+    if row["kind"] == "query":
+        return dataset.queries[row["id"]]
+    text: str = getattr(dataset.corpus[row["id"]], row["field"])
+    return text

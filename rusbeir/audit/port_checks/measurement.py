@@ -1,0 +1,247 @@
+"""The records of a port measured: their flags, their back-translations, and chrF of these against the source."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice, repeat
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+
+from rusbeir.audit.port_checks import scores
+from rusbeir.audit.port_checks.aligned import BATCH_RECORDS, Part, Record
+from rusbeir.audit.port_checks.ngrams import Ints
+from rusbeir.audit.port_checks.segment_checks import CheckedSegment, Finder, find_flags
+from rusbeir.jobs import Journal
+from rusbeir.processes import cpu_count, in_order
+from rusbeir.storage import cannot_write
+from rusbeir.text import batched
+from rusbeir.translation.port.plan import Plan
+from rusbeir.translation.translator import Flag, Segment
+from rusbeir.types import Progress
+
+if TYPE_CHECKING:
+    from rusbeir.cluster import Workers
+
+
+@dataclass(kw_only=True)
+class BackTranslations:
+    """The back-translations of segments, in a journal that is open."""
+
+    journal: Journal
+    plan: Plan
+    n_missing: int = 0
+    """How many of the texts asked for so far have none."""
+
+    def add_to(self, records: Sequence[Record]) -> list[Task]:
+        """The records with their back-translations; what has none stays as it is, as does text without a letter."""
+        texts = [part.translation for record in records for part in record.segments]
+        found = self.plan.translated(self.journal, texts)
+        missing = [text for text, answer in zip(texts, found, strict=True) if answer is None]
+        self.n_missing += len(missing)
+        kept = iter(self.plan.translated(self.journal, missing, keep=True))
+        back = iter([(next(kept) if answer is None else answer) or "" for answer in found])
+        return [Task(record, list(islice(back, len(record.segments)))) for record in records]
+
+
+class Task(NamedTuple):
+    """A record, and the back-translations of its segments in order; None where there is no back-translator."""
+
+    record: Record
+    back: Sequence[str] | None
+
+
+class Measured(NamedTuple):
+    """What was found out about a record."""
+
+    kind: str
+    record_id: str
+    row: bytes
+    """A line of qa/texts.jsonl."""
+    segment_rows: list[bytes]
+    """Lines of qa/segments.jsonl."""
+    flags: list[tuple[str, ...]]
+    """The names of each segment's flags."""
+    scores: list[float]
+    """chrF of the whole text; [] where there is no back-translation."""
+    counts: Ints
+    """The n-gram counts of the whole text."""
+    segment_scores: list[float]
+    segment_counts: Ints
+    """The n-gram counts of all segments together."""
+    back: tuple[tuple[str, str], ...]
+    """The name of each field, and its back-translation."""
+
+
+def measure(
+    records: RecordFile,
+    back: BackTranslations | None,
+    measurer: Measurer,
+    processes: int | None,
+    progress: Progress,
+    workers: Workers | None = None,
+) -> Iterator[Measured]:
+    """Measure all records in that many processes (None: one for each core), or on the workers of a cluster.
+
+    Results come in the order of the records.
+    """
+    done = 0
+    tasks = (back.add_to(batch) if back else [Task(record, None) for record in batch] for batch in records.batches())
+    if workers is not None:
+        batches = workers.place(partial(_same, measurer)).in_order("__call__", tasks)
+    else:
+        batches = in_order(measurer, tasks, cpu_count() if processes is None else processes)
+    for batch in batches:
+        yield from batch
+        done += sum(len(one.flags) for one in batch)
+        progress("check segments", done, records.n_segments)
+
+
+@dataclass(frozen=True)
+class Measurer:
+    """Measures tasks; sent to worker processes."""
+
+    languages: tuple[str, str]
+    finders: Mapping[str, Finder]
+
+    def __call__(self, tasks: Sequence[Task]) -> list[Measured]:
+        segments = [
+            CheckedSegment(Segment(part.source, part.translation, *self.languages), back)
+            for record, backs in tasks
+            for part, back in zip(record.segments, repeat(None) if backs is None else backs, strict=False)
+        ]
+        flags = iter(find_flags(self.finders, segments))
+        return [_measure(task, list(islice(flags, len(task.record.segments)))) for task in tasks]
+
+
+def _same(measurer: Measurer) -> Measurer:
+    """Rebuild it on a worker from its pickle."""
+    return measurer
+
+
+def _measure(task: Task, flags: Sequence[Sequence[Flag]]) -> Measured:
+    record, back = task
+    text = "\n".join(field.source for field in record.fields)
+    row: dict[str, Any] = {
+        "kind": record.kind,
+        "id": record.record_id,
+        "chars": len(text),
+        "translation_chars": sum(len(field.translation) for field in record.fields),
+        "flags": sorted({flag.name for flag in chain.from_iterable(flags)}),
+    }
+    names = [field.name for field in record.fields for part in field.parts if part.sent]
+    rows = [_segment_row(record, *one) for one in zip(names, record.segments, flags, strict=True)]
+    rest = iter(back or ())
+    fields = () if back is None else tuple((field.name, _join(field.parts, rest)) for field in record.fields)
+    whole = _Scores.of(["\n".join([answer for _, answer in fields])] * bool(fields), [text] * bool(fields))
+    each = _Scores.of(back or (), [part.source for part in record.segments] if back is not None else [])
+    whole.add_to([row])
+    each.add_to(rows)
+    for segment_row, answer in zip(rows, back or (), strict=False):
+        segment_row["back"] = answer
+    return Measured(
+        kind=record.kind,
+        record_id=record.record_id,
+        row=_dump(row),
+        segment_rows=[*map(_dump, rows)],
+        flags=[tuple(flag.name for flag in found) for found in flags],
+        scores=whole.chrf,
+        counts=whole.counts,
+        segment_scores=each.chrf,
+        segment_counts=each.counts,
+        back=fields,
+    )
+
+
+class _Scores(NamedTuple):
+    """chrF and chrF++ of some texts, and the sum of their counts."""
+
+    chrf: list[float]
+    plus: list[float]
+    counts: Ints
+
+    @classmethod
+    def of(cls, backs: Sequence[str], sources: Sequence[str]) -> _Scores:
+        counts = scores.count_chrf(backs, sources, words=True)
+        plain, plus = scores.chrf(counts[:, : 3 * scores.CHARS]), scores.chrf(counts)
+        return cls(plain.tolist(), plus.tolist(), counts.sum(axis=0))
+
+    def add_to(self, rows: Iterable[dict[str, Any]]) -> None:
+        """Write each text's scores into its row."""
+        for row, plain, plus in zip(rows, self.chrf, self.plus, strict=False):
+            row |= {"chrF": round(plain, 2), "chrF++": round(plus, 2)}
+
+
+def _join(parts: Iterable[Part], answers: Iterator[str]) -> str:
+    return "".join([next(answers) if part.sent else part.source for part in parts])
+
+
+def _segment_row(record: Record, field: str, part: Part, flags: Sequence[Flag]) -> dict[str, Any]:
+    return {
+        "kind": record.kind,
+        "id": record.record_id,
+        "field": field,
+        "source": part.source,
+        "translation": part.translation,
+        "flags": {flag.name: flag.detail for flag in flags},
+    }
+
+
+def _dump(row: dict[str, Any]) -> bytes:
+    return orjson.dumps(row) + b"\n"
+
+
+@dataclass(frozen=True)
+class RecordFile:
+    """The records of a port, read once and kept in a file, from which all later steps read them."""
+
+    file: IO[bytes]
+    end: int
+    n_segments: int
+
+    def batches(self) -> Iterator[list[Record]]:
+        """The records in lists of BATCH_RECORDS; several readers do not disturb one another."""
+        place = 0
+        while place < self.end:
+            self.file.seek(place)
+            batch = pickle.load(self.file)
+            place = self.file.tell()
+            yield batch
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """(source, translation) of each segment."""
+        for batch in self.batches():
+            for record in batch:
+                for part in record.segments:
+                    yield part.source, part.translation
+
+
+@contextlib.contextmanager
+def keep_records(records: Iterable[Record], folder: Path, progress: Progress) -> Iterator[RecordFile]:
+    """Read the records into a temporary file in the folder.
+
+    The file has no name: it is gone at the end of the block, and when the process is killed. Raises BackendError where
+    it cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 (a block around the rest follows)
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+    with file:
+        n_segments = 0
+        for batch in batched(records, BATCH_RECORDS):
+            try:
+                pickle.dump(batch, file, pickle.HIGHEST_PROTOCOL)
+                file.flush()
+            except OSError as error:
+                raise cannot_write(folder, error) from error
+            n_segments += sum(len(record.segments) for record in batch)
+            progress("read segments", n_segments, None)
+        yield RecordFile(file, file.tell(), n_segments)

@@ -1,0 +1,1 @@
+"""Published ports: checked without a journal, by their texts alone."""

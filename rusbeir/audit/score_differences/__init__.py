@@ -1,0 +1,1 @@
+"""Score differences: the texts that lower a port's scores, and what their repair brings."""

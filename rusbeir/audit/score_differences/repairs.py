@@ -1,0 +1,282 @@
+"""The segments of a port whose repair would give most back, by the side that costs the score."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from rusbeir import __version__
+from rusbeir.audit.port_checks.aligned import AlignedPort, Record, open_port
+from rusbeir.audit.port_checks.report import SEGMENTS
+from rusbeir.audit.port_checks.retrieval_round_trip import BACK, FOLDER, narrow_to_split
+from rusbeir.audit.published_ports.published import align
+from rusbeir.audit.score_differences.attribution import Repairs, attribute
+from rusbeir.datasets import load
+from rusbeir.datasets.audited import QA, REPORT, is_published
+from rusbeir.datasets.formats.records import read_json, read_jsonl
+from rusbeir.errors import BadInput, option
+from rusbeir.experiment import search
+from rusbeir.retrieval import check_names
+from rusbeir.storage import atomic_file
+from rusbeir.translation.port.fields import Sample
+from rusbeir.types import Corpus, Dataset, Doc, MemoryCorpus, Progress, silent
+
+FILE = "retry-segments.jsonl"
+"""The file in qa/ of the port that `rusbeir port` takes to translate these segments again."""
+MOST_VARIED = 200
+"""Documents whose segments are repaired one by one; the gain of the others is divided equally."""
+_WORDS = re.compile(r"\b(bm25|sparse)\b")
+"""Systems that compare words, which texts in two languages do not share."""
+_BACK_SHAPE = {"kind": str, "id": str, "back": str}
+
+
+class Segment(NamedTuple):
+    """A segment, and what a good translation of it alone would give back of the mean measure, as estimated."""
+
+    kind: str
+    """"document" or "query"."""
+    id: str
+    field: str
+    segment: int
+    """Its number in the field, from 1."""
+    gain: float
+    source: str
+    translation: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sides:
+    """An original and its port, reduced to the documents, queries and judgements that both have."""
+
+    port: AlignedPort
+    original: Dataset
+    translated: Dataset
+
+    def translated_back(self, system: str, progress: Progress) -> Dataset:
+        """The port translated back. Raises BadInput, with the remedy, where there is none, or the port has changed."""
+        folder = self.port.folder
+        remedy = "Run `rusbeir audit check FOLDER --back-translator NAME`"
+        path = folder / QA / FOLDER / BACK
+        if not path.is_dir():
+            raise BadInput(
+                f"{system} compares words, so it needs the port translated back, and {folder} holds no "
+                f"back-translation. {remedy}; for a port that others made, with {option('source')} as well."
+            )
+        report = read_json(folder / QA / REPORT, {"fingerprint": str, "round_trip": (dict, type(None))}, remedy)
+        if report["fingerprint"] != self.port.dataset.fingerprint:
+            raise BadInput(
+                f"{folder} has changed since it was translated back. {remedy} again; only new texts are sent."
+            )
+        if not report["round_trip"]:
+            raise BadInput(f"{folder} was last checked without a back-translation. {remedy}.")
+        back = load(path, progress=progress)
+        return replace(
+            back,
+            corpus=_take(back, self.original.corpus),
+            queries={query_id: back.queries[query_id] for query_id in self.original.queries},
+            qrels=self.original.qrels,
+        )
+
+
+def attribute_port(
+    original: str,
+    port: str,
+    systems: Sequence[str],
+    *,
+    measure: str = "nDCG@10",
+    seed: int = 0,
+    out: str | Path | None = None,
+    progress: Progress = silent,
+) -> dict[str, Any]:
+    """Which side of a port costs each system its score, and the segments to repair first (docs/validity.md).
+
+    original and port are names or paths. Systems that compare words are measured on the port translated back. The
+    segments are also written to out, by default to qa/ of the port's folder, unless `rusbeir publish` wrote it. Raises
+    BadInput for datasets without common ids, and for a port without the back-translation that a system needs.
+    """
+    names = [str(check_names(system)) for system in systems]
+    sides = open_sides(original, port, progress)
+    rows: list[dict[str, Any]] = []
+    gains: dict[tuple[str, str, str, int], float] = {}
+    translated = {name: sides.translated_back(name, progress) for name in names if _WORDS.search(name)}
+    repairs: dict[str, Repairs] = {}
+    for name in names:
+        found, repairs[name] = attribute(
+            sides.original, translated.get(name, sides.translated), name, measure=measure, seed=seed, progress=progress
+        )
+        rows.append({**asdict(found), "translated_back": name in translated, "conclusion": found.conclusion})
+    wanted = {("document", doc_id) for one in repairs.values() for doc_id in one.documents}
+    wanted |= {("query", query_id) for one in repairs.values() for query_id in one.queries}
+    records = {(one.kind, one.record_id): one for one in sides.port.records() if (one.kind, one.record_id) in wanted}
+    backs = _read_backs(sides.port.folder / QA / SEGMENTS, wanted) if translated else {}
+    for name, one in repairs.items():
+        dataset = translated.get(name, sides.translated)
+        texts = {key: _Text.of(record, backs[key] if name in translated else None) for key, record in records.items()}
+        for place, gain in divide_gains(one, texts, dataset, name, progress):
+            gains[place] = gains.get(place, 0.0) + gain / len(names)
+    segments = sorted(_describe(gains, records), key=lambda one: (-one.gain, one))
+    folder = Path(port)
+    own = folder / QA / FILE if folder.is_dir() and not is_published(folder) else None
+    path = Path(out) if out is not None else own
+    if path is not None:
+        with atomic_file(path) as file:
+            file.writelines(orjson.dumps(one._asdict()) + b"\n" for one in segments)
+    return {
+        "version": __version__,
+        "original": sides.original.card.name,
+        "port": sides.translated.card.name,
+        "language": sides.translated.card.language,
+        "attributions": rows,
+        "segments": [one._asdict() for one in segments],
+        "file": str(path) if path is not None else None,
+    }
+
+
+def open_sides(original: str, port: str, progress: Progress = silent) -> Sides:
+    """An original and its port, reduced to what both have. Raises BadInput where that is nothing."""
+    if Path(port).is_dir():
+        aligned = open_port(port, source=original, progress=progress)
+    else:
+        aligned = align(original, port, None, None, None, None, progress)
+    narrow = narrow_to_split(aligned)
+    source, ported = narrow.source, narrow.dataset
+    ids = {doc.doc_id for doc in source.corpus}
+    shared = ids & {doc.doc_id for doc in ported.corpus}
+    judged = {
+        query_id: {doc_id: grade for doc_id, grade in grades.items() if doc_id in shared}
+        for query_id, grades in ported.qrels.items()
+        if query_id in source.queries
+    }
+    qrels = {query_id: grades for query_id, grades in judged.items() if any(grade > 0 for grade in grades.values())}
+    if not qrels:
+        raise BadInput(
+            f"{original} and {port} share no query with a relevant document: {len(shared):,} of {len(ids):,} document "
+            f"ids are in both. Name the dataset from which {port} was made."
+        )
+    both = [
+        replace(
+            one,
+            corpus=one.corpus if len(one.corpus) == len(shared) else Sample(one.corpus, frozenset(shared)),
+            queries={query_id: one.queries[query_id] for query_id in qrels},
+            qrels=qrels,
+        )
+        for one in (source, ported)
+    ]
+    return Sides(port=aligned, original=both[0], translated=both[1])
+
+
+class _Text(NamedTuple):
+    """A record as a system reads it: its segments in the translation, or translated back."""
+
+    fields: Mapping[str, list[tuple[str, bool]]]
+    """field -> its parts, and whether each is a segment."""
+    sources: Mapping[str, list[str]]
+    """field -> the segments of the original."""
+
+    @classmethod
+    def of(cls, record: Record, back: Sequence[str] | None) -> _Text:
+        answers = iter(back if back is not None else [part.translation for part in record.segments])
+        fields = {
+            field.name: [(next(answers), True) if part.sent else (part.translation, False) for part in field.parts]
+            for field in record.fields
+        }
+        return cls(fields, {field.name: [part.source for part in field.parts if part.sent] for field in record.fields})
+
+    @property
+    def places(self) -> list[tuple[str, int]]:
+        """(field, number) of each segment."""
+        return [(name, number) for name, sources in self.sources.items() for number in range(1, len(sources) + 1)]
+
+    def repair(self, field: str, number: int) -> dict[str, str]:
+        """field -> text, with that segment as it is in the original; number 0 repairs none."""
+        texts = {}
+        for name, parts in self.fields.items():
+            numbers = iter(range(1, len(parts) + 1))
+            texts[name] = "".join(
+                self.sources[name][number - 1] if sent and next(numbers) == number and name == field else text
+                for text, sent in parts
+            )
+        return texts
+
+
+def divide_gains(
+    repairs: Repairs, texts: Mapping[tuple[str, str], _Text], dataset: Dataset, system: str, progress: Progress
+) -> Iterator[tuple[tuple[str, str, str, int], float]]:
+    """The gain of each segment, behind its kind, id, field and number.
+
+    That of a document is divided by how much each of its segments alone, as it is in the original, raises the score of
+    the document for the queries that it costs something: of all segments, the least useful one gets nothing.
+    """
+    for query_id, gain in repairs.queries.items():
+        if text := texts.get(("query", query_id)):
+            yield from (((("query", query_id, *place), gain / len(text.places))) for place in text.places)
+    known = {doc_id: text for doc_id in repairs.documents if (text := texts.get(("document", doc_id)))}
+    totals = {doc_id: sum(repairs.documents[doc_id].values()) for doc_id in known}
+    largest = sorted((one for one in known if len(known[one].places) > 1), key=lambda one: (-totals[one], one))
+    shares = _weigh_segments({one: known[one] for one in largest[:MOST_VARIED]}, repairs, dataset, system, progress)
+    for doc_id, text in known.items():
+        weights = shares.get(doc_id, [])
+        if not sum(weights):
+            weights = [1.0] * len(text.places)
+        for place, weight in zip(text.places, weights, strict=True):
+            yield ("document", doc_id, *place), totals[doc_id] * weight / sum(weights)
+
+
+def _weigh_segments(
+    texts: Mapping[str, _Text], repairs: Repairs, dataset: Dataset, system: str, progress: Progress
+) -> dict[str, list[float]]:
+    """doc_id -> a weight for each of its segments; 0 for all of them where the system finds none of its variants."""
+    if not texts:
+        return {}
+    variants: list[Doc] = []
+    ids: dict[str, list[str]] = {}
+    for doc_id, text in texts.items():
+        doc = dataset.corpus[doc_id]
+        ids[doc_id] = [str(len(variants) + number) for number in range(len(text.places))]
+        for variant_id, place in zip(ids[doc_id], text.places, strict=True):
+            repaired = {"title": doc.title, "text": doc.text, **text.repair(*place)}
+            variants.append(Doc(variant_id, repaired["text"], repaired["title"]))
+    asked = {query_id for doc_id in texts for query_id in repairs.documents[doc_id]}
+    queries = {query_id: dataset.queries[query_id] for query_id in dataset.queries if query_id in asked}
+    small = replace(dataset, corpus=MemoryCorpus(variants))
+    run = search(small, system, queries, k=len(variants), progress=progress)
+    weights = {}
+    for doc_id, names in ids.items():
+        weights[doc_id] = [0.0] * len(names)
+        for query_id, gain in repairs.documents[doc_id].items():
+            hits = run[query_id]
+            found = [hits[name] for name in names if name in hits]
+            # What is not found has no word of the query.
+            lowest = min(found, default=0.0) if len(found) == len(names) else min([0.0, *found])
+            for number, name in enumerate(names):
+                weights[doc_id][number] += max(gain, 0.0) * (hits.get(name, lowest) - lowest)
+    return weights
+
+
+def _take(dataset: Dataset, other: Iterable[Doc]) -> Corpus:
+    kept = frozenset(doc.doc_id for doc in other)
+    return dataset.corpus if len(dataset.corpus) == len(kept) else Sample(dataset.corpus, kept)
+
+
+def _read_backs(path: Path, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], list[str]]:
+    """The back-translations of the segments of these records, in order."""
+    found: dict[tuple[str, str], list[str]] = {key: [] for key in wanted}
+    for row in read_jsonl(path, _BACK_SHAPE, "Run `rusbeir audit check` with a back-translator again."):
+        if (key := (row["kind"], row["id"])) in found:
+            found[key].append(row["back"])
+    return found
+
+
+def _describe(
+    gains: Mapping[tuple[str, str, str, int], float], records: Mapping[tuple[str, str], Record]
+) -> Iterator[Segment]:
+    for (kind, record_id, name, number), gain in gains.items():
+        field = next(field for field in records[kind, record_id].fields if field.name == name)
+        part = [part for part in field.parts if part.sent][number - 1]
+        if gain > 0:
+            yield Segment(kind, record_id, name, number, gain, part.source, part.translation)

@@ -1,0 +1,162 @@
+"""Filters of results and queries after the run, such as 'query.words<=4 and port.chrf>=60'."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from rusbeir.comparison.results import Result, load_dataset_of, read_run_of
+from rusbeir.datasets import load
+from rusbeir.datasets.audited import QA, read_audit
+from rusbeir.datasets.formats.records import read_jsonl
+from rusbeir.errors import BadInput, RusbeirError, option, unknown
+from rusbeir.evaluation import evaluate
+from rusbeir.types import Dataset, Qrels
+
+Value: TypeAlias = float | str
+
+RESULT_FIELDS = ("dataset", "language", "query_language", "system")
+QUERY_FIELDS = ("query.words", "query.chars", "query.relevant")
+PORT_FIELDS = ("port.chrf", "port.flags")
+"""chrF of the query's back-translation and the number of flags on it, from `rusbeir audit check`."""
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "<=": operator.le, ">=": operator.ge, "==": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt,
+}  # fmt: skip
+_TEXT = {"kind": str, "id": str, "flags": [str], "chrF?": float}
+_CONDITION = re.compile(r"([a-z._]+)\s*+(<=|>=|==|!=|<|>)\s*+(.+)")
+_AND = re.compile(r"(?<!\s)\s++and\s++")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One comparison of a field with a value."""
+
+    field: str
+    sign: str
+    value: Value
+
+    def holds(self, value: Value) -> bool:
+        """Whether a field with that value passes."""
+        return _OPERATORS[self.sign](value, self.value)
+
+
+def parse_filter(text: str) -> tuple[Condition, ...]:
+    """The conditions of a filter, joined by "and". Raises BadInput or UnknownName for what cannot be read.
+
+    >>> parse_filter("query.words<=4 and language==ru")[0]
+    Condition(field='query.words', sign='<=', value=4.0)
+    """
+    conditions = []
+    for part in _AND.split(text.strip()):
+        found = _CONDITION.fullmatch(part)
+        if found is None:
+            raise BadInput(
+                f"{option('where', repr(text))}: {part!r} is not FIELD<=VALUE. Signs: {', '.join(_OPERATORS)}."
+            )
+        field, sign, raw = found.groups()
+        fields = (*RESULT_FIELDS, *QUERY_FIELDS, *PORT_FIELDS)
+        if field not in fields:
+            raise unknown("field", field, fields, of=option("where"))
+        if field in RESULT_FIELDS:
+            if sign not in ("==", "!="):
+                raise BadInput(f"{option('where', repr(text))}: {field} is text; compare it with == or !=.")
+            conditions.append(Condition(field, sign, raw.strip("'\"")))
+            continue
+        try:
+            conditions.append(Condition(field, sign, float(raw)))
+        except ValueError:
+            raise BadInput(f"{option('where', repr(text))}: {raw!r} is not a number.") from None
+    return tuple(conditions)
+
+
+def filter_results(results: Sequence[Result], where: str, folders: Sequence[Path]) -> list[Result]:
+    """The results for which the filter holds, each with the scores and counts of the queries for which it holds.
+
+    Conditions on queries need the dataset, by its registered name or among the folders, found by its fingerprint, and
+    the runs, of which the counts are made. Raises BadInput where nothing is left, or where one of them is not at hand.
+    """
+    conditions = parse_filter(where)
+    kept = [
+        one
+        for one in results
+        if all(
+            c.holds(str({**one.row, "query_language": one.query_language}[c.field]))
+            for c in conditions
+            if c.field in RESULT_FIELDS
+        )
+    ]
+    per_query = [c for c in conditions if c.field not in RESULT_FIELDS]
+    if per_query:
+        passing = {
+            fingerprint: {q: qrels[q] for q, facts in found if all(c.holds(facts[c.field]) for c in per_query)}
+            for fingerprint, qrels, found in _facts_of(kept, per_query, folders)
+        }
+        kept = [_keep(one, qrels) for one in kept if (qrels := passing[str(one.row["fingerprint"])])]
+    if not kept:
+        raise BadInput(f"{option('where', repr(where))} leaves no query of any result.")
+    return kept
+
+
+def _keep(one: Result, qrels: Qrels) -> Result:
+    """The result on these of its queries."""
+    counts = evaluate(qrels, read_run_of(one), list(one.row["measures"]))
+    return replace(
+        one,
+        scores={query_id: value for query_id, value in one.scores.items() if query_id in qrels},
+        row={**one.row, "n_zero_hit": counts.n_zero_hit, "n_tied": counts.n_tied},
+    )
+
+
+def _facts_of(
+    results: Sequence[Result], conditions: Sequence[Condition], folders: Sequence[Path]
+) -> Iterator[tuple[str, Qrels, list[tuple[str, Mapping[str, float]]]]]:
+    """For each dataset, its fingerprint, its judgements, and the values of the fields for each of its queries."""
+    needs_port = any(c.field in PORT_FIELDS for c in conditions)
+    given = {(dataset := load(folder)).fingerprint: (dataset, folder) for folder in folders}
+    for fingerprint, one in {str(one.row["fingerprint"]): one for one in results}.items():
+        dataset, folder = given[fingerprint] if fingerprint in given else (_load(one, given.values()), None)
+        quality = _port_quality(folder, one.dataset) if needs_port else {}
+        yield (
+            fingerprint,
+            dataset.qrels,
+            [
+                (
+                    query_id,
+                    {
+                        "query.words": float(len(text.split())),
+                        "query.chars": float(len(text)),
+                        "query.relevant": float(sum(grade > 0 for grade in dataset.qrels[query_id].values())),
+                        **quality.get(query_id, {"port.chrf": float("nan"), "port.flags": 0.0}),
+                    },
+                )
+                for query_id, text in dataset.queries.items()
+            ],
+        )
+
+
+def _load(one: Result, given: Iterable[tuple[Dataset, Path]]) -> Dataset:
+    try:
+        return load_dataset_of(one, given)
+    except RusbeirError as error:
+        raise BadInput(
+            f"{option('where')} needs the queries of {one.dataset}: name its folder with {option('data')} ({error})"
+        ) from None
+
+
+def _port_quality(folder: Path | None, name: str) -> dict[str, dict[str, float]]:
+    path = folder / QA / "texts.jsonl" if folder is not None else None
+    if path is None or folder is None or not path.is_file() or read_audit(folder) is None:
+        raise BadInput(
+            f"{option('where')} port.… needs the audit of {name}: name the port's folder with {option('data')}, after "
+            "`rusbeir audit check FOLDER --back-translator …`."
+        )
+    rows = read_jsonl(path, _TEXT, f"Run `rusbeir audit check {folder}` again.")
+    return {
+        row["id"]: {"port.chrf": float(row.get("chrF", "nan")), "port.flags": float(len(row["flags"]))}
+        for row in rows
+        if row["kind"] == "query"
+    }

@@ -1,0 +1,169 @@
+"""Languages of queries against languages of documents: a system's means in every pair, and their averages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rusbeir.comparison.results import Result
+from rusbeir.datasets.parallel import name_family
+from rusbeir.evaluation.significance import Floats, bootstrap_intervals, cluster_scores
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatrixMean:
+    """A system's mean on one pair of languages, or over several pairs."""
+
+    mean: float
+    interval: Interval
+    """The 95 % interval over other queries of this kind."""
+    n_pairs: int = 1
+    dataset: str = ""
+    """What the pair is called; "" for an average."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageMatrix:
+    """One system on the parallel datasets of a family, such as xquad/*, asked in several languages."""
+
+    family: str
+    system: str
+    n_queries: int
+    """The queries of every pair; 0 where the pairs differ."""
+    query_languages: tuple[str, ...]
+    languages: tuple[str, ...]
+    """The languages of the documents."""
+    cells: tuple[tuple[MatrixMean | None, ...], ...]
+    """A row for each language of queries, a column for each of documents; None for what was not measured."""
+    by_queries: tuple[MatrixMean, ...]
+    """The mean of each row; this and the other averages are empty or None where `note` says why."""
+    by_documents: tuple[MatrixMean, ...]
+    same: MatrixMean | None
+    """Over the pairs in which queries and documents are in one language; None where there is none."""
+    across: MatrixMean | None
+    """Over the other pairs."""
+    loss: MatrixMean | None
+    """What `same` has more than `across`."""
+    note: str
+    """Why there are no averages; "" where there are."""
+
+
+def build_matrices(found: Sequence[Result], samples: int, seed: int) -> tuple[LanguageMatrix, ...]:
+    """A matrix for each system of each family that was asked in another language than that of its documents.
+
+    An average is computed only where every pair was measured, and on the same queries.
+    """
+    groups: dict[tuple[str, str, str], dict[tuple[str, str], Result]] = {}
+    for one in found:
+        family = name_family(str(one.row["dataset"]), one.language)
+        key = (family, str(one.row["split"]), one.label)
+        groups.setdefault(key, {})[one.query_language, one.language] = one
+    return tuple(
+        _build(family, system, results, samples, seed)
+        for (family, _, system), results in groups.items()
+        if any(asked_in != language for asked_in, language in results)
+    )
+
+
+def _build(
+    family: str, system: str, results: Mapping[tuple[str, str], Result], samples: int, seed: int
+) -> LanguageMatrix:
+    documents = tuple(dict.fromkeys(language for _, language in results))
+    # The languages of the documents first, in their order, so that the diagonal is one.
+    queries = tuple(dict.fromkeys([*(one for one in documents if (one, one) in results), *(one for one, _ in results)]))
+    pairs = [(asked_in, language) for asked_in in queries for language in documents]
+    sets = {frozenset(one.scores) for one in results.values()}
+    means = {
+        pair: _mean(_cluster(np.array([list(one.scores.values())]), one, one), samples, seed, dataset=one.dataset)
+        for pair, one in results.items()
+    }
+    note = ""
+    if lacking := [pair for pair in pairs if pair not in results]:
+        note = f"{len(lacking)} of {len(pairs)} pairs are missing, such as {' asked in '.join(lacking[0][::-1])}"
+    elif len(sets) > 1:
+        note = f"the pairs were measured on different queries, {min(map(len, sets)):,} to {max(map(len, sets)):,}"
+
+    def average(wanted: Sequence[tuple[str, str]], less: Sequence[tuple[str, str]] = ()) -> MatrixMean | None:
+        if note or not wanted:
+            return None
+        scores = _stack(results, wanted) - (_stack(results, less) if less else 0)
+        first = next(iter(results.values()))
+        clustered = next((result for result in results.values() if result.clusters), first)
+        return _mean(_cluster(scores[None], first, clustered), samples, seed, n_pairs=len(wanted))
+
+    same = [pair for pair in pairs if pair[0] == pair[1]]
+    across = [pair for pair in pairs if pair[0] != pair[1]]
+    rows = [average([pair for pair in pairs if pair[0] == one]) for one in queries]
+    columns = [average([pair for pair in pairs if pair[1] == one]) for one in documents]
+    return LanguageMatrix(
+        family=family,
+        system=system,
+        n_queries=len(next(iter(sets))) if len(sets) == 1 else 0,
+        query_languages=queries,
+        languages=documents,
+        cells=tuple(tuple(means.get((asked_in, language)) for language in documents) for asked_in in queries),
+        by_queries=tuple(one for one in rows if one),
+        by_documents=tuple(one for one in columns if one),
+        same=average(same),
+        across=average(across),
+        loss=average(same, across) if same else None,
+        note=note,
+    )
+
+
+def _stack(results: Mapping[tuple[str, str], Result], pairs: Sequence[tuple[str, str]]) -> Floats:
+    """Each query's mean over these pairs, float64 [queries], in one order of queries."""
+    order = list(next(iter(results.values())).scores)
+    scores = np.array([[results[pair].scores[query_id] for query_id in order] for pair in pairs])
+    means: Floats = scores.mean(axis=0)
+    return means
+
+
+def _cluster(scores: Floats, result: Result, clustered: Result) -> Floats:
+    """Scores on clusters of queries, in place of those on queries in the order of the result."""
+    clusters = clustered.clusters
+    return cluster_scores(scores, [clusters[query_id] for query_id in result.scores]) if clusters else scores
+
+
+def _mean(scores: Floats, samples: int, seed: int, *, n_pairs: int = 1, dataset: str = "") -> MatrixMean:
+    low, high = bootstrap_intervals(scores, samples=samples, seed=seed)[0]
+    return MatrixMean(mean=float(scores.mean()), interval=(float(low), float(high)), n_pairs=n_pairs, dataset=dataset)
+
+
+def matrix_table(one: LanguageMatrix) -> tuple[list[str], list[list[str]]]:
+    """Header and cells of a matrix for a terminal; measures x100."""
+    header = ["queries in", *one.languages, *(["mean"] if one.by_queries else [])]
+    rows = [
+        [asked_in, *("–" if cell is None else f"{100 * cell.mean:.2f}" for cell in cells)]
+        for asked_in, cells in zip(one.query_languages, one.cells, strict=True)
+    ]
+    for row, average in zip(rows, one.by_queries, strict=False):
+        row.append(f"{100 * average.mean:.2f}")
+    if one.by_documents:
+        rows.append(["mean", *(f"{100 * average.mean:.2f}" for average in one.by_documents), ""])
+    return header, rows
+
+
+def describe_averages(one: LanguageMatrix) -> str:
+    """The averages of a matrix in a sentence, or why there are none.
+
+    >>> describe_averages(matrix)  # doctest: +SKIP
+    'In one language 95.95 (95.10 to 96.80, 4 pairs), across languages 90.00 (…, 12 pairs), 5.95 less (…).'
+    """
+    if one.note:
+        return f"No averages: {one.note}."
+    parts = [
+        f"{words} {100 * mean.mean:.2f} ({100 * mean.interval[0]:.2f} to {100 * mean.interval[1]:.2f}, "
+        f"{mean.n_pairs} {'pairs' if mean.n_pairs > 1 else 'pair'})"
+        for words, mean in (("in one language", one.same), ("across languages", one.across))
+        if mean
+    ]
+    if one.loss:
+        low, high = one.loss.interval
+        parts.append(f"a loss of {100 * one.loss.mean:.2f} ({100 * low:.2f} to {100 * high:.2f})")
+    text = ", ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."

@@ -1,0 +1,235 @@
+"""A comparison as a table: the cells once, written as CSV, LaTeX or Markdown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rusbeir.comparison.comparison import Comparison, DatasetComparison, LanguageComparison, Pair, SystemScore
+from rusbeir.datasets.parallel import label_dataset
+
+HEADER = (
+    "dataset", "language", "query language", "system", "mean", "low", "high", "rank", "best rank", "worst rank",
+    "best group", "versus baseline", "queries", "independent",
+    "no hit", "tied", "index s", "query s", "index bytes", "peak bytes", "cost", "published",
+)  # fmt: skip
+SIGNS = {"better": "▲", "worse": "▼", "inconclusive": "="}
+ARROWS = {"better": r"$^{\uparrow}$", "worse": r"$^{\downarrow}$", "inconclusive": r"$^{=}$"}
+"""The signs of SIGNS in LaTeX."""
+_LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", ">": r"\textgreater{}", "<": r"\textless{}",
+}  # fmt: skip
+
+
+def rows_of(comparison: Comparison) -> list[list[Any]]:
+    """A row for each dataset and system, then for each language's average; cells as HEADER names them.
+
+    Measures are fractions, times seconds; None where a cell does not apply.
+    """
+    rows = []
+    for one in comparison.datasets:
+        rows += [_row(one.dataset, one, score, one.n_queries, one.n_clusters) for score in one.systems]
+    for average in comparison.languages:
+        if len(average.datasets) > 1:
+            name = f"mean of {len(average.datasets)}"
+            rows += [_row(name, average, score, None, None) for score in average.systems]
+    return rows
+
+
+def _row(
+    dataset: str,
+    one: DatasetComparison | LanguageComparison,
+    score: SystemScore,
+    n_queries: int | None,
+    n_clusters: int | None,
+) -> list[Any]:
+    ranks = score.rank_interval or (None, None)
+    seconds = score.seconds.get("analyse", 0.0) + score.seconds.get("index", 0.0)
+    return [
+        dataset, one.language, one.query_language, score.system, score.mean, *score.interval, score.rank, *ranks,
+        score.best_group, score.versus_baseline, n_queries, n_clusters,
+        score.n_zero_hit, score.n_tied, seconds, score.seconds.get("search"), score.bytes.get("index"),
+        score.bytes.get("peak_rss"), score.cost, score.published,
+    ]  # fmt: skip
+
+
+def to_csv(comparison: Comparison) -> str:
+    """Every cell, numbers unrounded."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(HEADER)
+    writer.writerows([["" if cell is None else cell for cell in row] for row in rows_of(comparison)])
+    return text.getvalue()
+
+
+def to_latex(comparison: Comparison) -> str:
+    """A booktabs table of systems by datasets, x100; the best group is bold, or arrows tell from the baseline."""
+    labels, columns, cells = grid(comparison)
+    lines = [
+        f"% {comparison.measure} x100. {describe_marks(comparison, 'Bold:', ARROWS)}",
+        rf"\begin{{tabular}}{{l{'r' * len(columns)}}}",
+        r"\toprule",
+        " & ".join(["system", *map(_escape, columns)]) + r" \\",
+        r"\midrule",
+    ]
+    for label in labels:
+        shown = [_mark(cells.get((label, column)), r"\textbf{{{}}}", ARROWS) for column in columns]
+        lines.append(" & ".join([_escape(label), *shown]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def to_markdown(comparison: Comparison) -> str:
+    """Write the grid as a Markdown table, under what can be concluded."""
+    labels, columns, cells = grid(comparison)
+    head = ["system", *columns]
+    lines = [*(f"- {_pipe(line)}" for line in comparison.conclusion), ""]
+    lines += [f"| {' | '.join(map(_pipe, head))} |", f"|{'---|' * len(head)}"]
+    for label in labels:
+        shown = [_mark(cells.get((label, column)), "**{}**", SIGNS) for column in columns]
+        lines.append(f"| {' | '.join([_pipe(label), *shown])} |")
+    return "\n".join([*lines, "", f"{comparison.measure} ×100. {describe_marks(comparison, 'Bold:')}", ""])
+
+
+def grid(comparison: Comparison) -> tuple[list[str], list[str], dict[tuple[str, str], SystemScore]]:
+    """Systems, columns (datasets, then averages) and the score in each cell."""
+    cells: dict[tuple[str, str], SystemScore] = {}
+    columns = []
+    for dataset in comparison.datasets:
+        columns.append(dataset.dataset)
+        cells.update({(score.system, dataset.dataset): score for score in dataset.systems})
+    for average in comparison.languages:
+        if len(average.datasets) > 1:
+            columns.append(label_dataset(f"mean {average.language}", average.language, average.query_language))
+            cells.update({(score.system, columns[-1]): score for score in average.systems})
+    return list(dict.fromkeys(system for system, _ in cells)), columns, cells
+
+
+def score_table(systems: Sequence[SystemScore]) -> tuple[list[str], list[list[str]]]:
+    """Header and cells of one dataset's systems for a terminal; measures x100."""
+    published = any(score.published is not None for score in systems)
+    paid = any(score.cost is not None for score in systems)
+    header = ["", "system", "mean", "95 %", "ranks", "no hit", "tied", "index s", "query s", "MB", "peak MB"]
+    header += ["cost"] if paid else []
+    if published:
+        header.insert(3, "paper")
+    ranked = any(score.rank_interval for score in systems)
+    rows = []
+    for score in systems:
+        ranks = score.rank_interval
+        cells = [
+            score.mark,
+            score.system,
+            f"{100 * score.mean:.2f}",
+            f"{100 * score.interval[0]:.2f}–{100 * score.interval[1]:.2f}",
+            "" if ranks is None else str(ranks[0]) if ranks[0] == ranks[1] else f"{ranks[0]}–{ranks[1]}",
+            f"{score.n_zero_hit:,}",
+            f"{score.n_tied:,}",
+            f"{score.seconds.get('analyse', 0.0) + score.seconds.get('index', 0.0):.1f}",
+            f"{score.seconds['search']:.1f}" if "search" in score.seconds else "",
+            f"{score.bytes.get('index', 0) / 1e6:.1f}",
+            f"{score.bytes['peak_rss'] / 1e6:.0f}" if "peak_rss" in score.bytes else "",
+        ]
+        if paid:
+            cells.append(format_cost(score.cost))
+        if published:
+            cells.insert(3, "" if score.published is None else f"{100 * score.published:.2f}")
+        rows.append(cells)
+    if not ranked:
+        column = header.index("ranks")
+        header, *rows = [[*row[:column], *row[column + 1 :]] for row in [header, *rows]]
+    return header, rows
+
+
+def describe_blank_costs(comparison: Comparison) -> str:
+    """Why the query seconds of some system are blank; empty where none are."""
+    if all("search" in score.seconds for one in comparison.datasets for score in one.systems):
+        return ""
+    return (
+        "Blank query seconds: measured by an older version, or with cached parts of one: costs are left out. "
+        "Measure again with an empty cache: `rusbeir bench --force`."
+    )
+
+
+def pair_table(pairs: Sequence[Pair]) -> tuple[list[str], list[list[str]]]:
+    """Header and cells of the tested differences for a terminal; differences x100."""
+    header = ["first", "second", "difference", "95 %", "p MaxT", "p Holm", "effect", "wins/ties/losses", "detectable"]
+    rows = [
+        [
+            pair.first,
+            pair.second,
+            f"{100 * pair.difference:+.2f}",
+            f"{100 * pair.interval[0]:+.2f} … {100 * pair.interval[1]:+.2f}",
+            format_p(pair.p_maxt),
+            format_p(pair.p_holm),
+            format_finite(pair.effect, "{:+.2f}"),
+            f"{pair.wins}/{pair.ties}/{pair.losses}",
+            format_finite(100 * pair.minimum_detectable, "{:.2f}"),
+        ]
+        for pair in pairs
+    ]
+    return header, rows
+
+
+def format_cost(cost: float | None) -> str:
+    """Money with two decimals, or two digits where it is less than 0.1; "" for None.
+
+    >>> [format_cost(cost) for cost in (12.345, 0.000123, None)]
+    ['12.35', '0.00012', '']
+    """
+    return "" if cost is None else f"{cost:.2f}" if cost >= 0.1 else f"{cost:.2g}"
+
+
+def describe_marks(comparison: Comparison, best: str = "*", signs: Mapping[str, str] = SIGNS) -> str:
+    """What the marks of a table say, and which differences were tested."""
+    family = "all pairs of systems"
+    marks = f"{best} not shown to be worse than the best"
+    if comparison.baseline is not None:
+        family = f"the differences to {comparison.baseline}"
+        better, worse, inconclusive = (signs[verdict] for verdict in ("better", "worse", "inconclusive"))
+        marks = f"{better} better than {comparison.baseline}, {worse} worse, {inconclusive} not told apart from it"
+    return f"{marks}. Intervals: 95 %; tests: sign flips, MaxT over {family} on a dataset, 5 %."
+
+
+def list_notes(comparison: Comparison) -> list[str]:
+    """What a reader must know of older rows in a comparison: unknown clusters, and costs that are left out."""
+    unknown = [one.dataset for one in comparison.datasets if not one.clusters_known]
+    notes = [
+        f"{', '.join(unknown)}: rows of an older version do not say which queries are independent, so all were taken "
+        "to be. Measure again with `rusbeir bench --force`."
+    ]
+    return [*(notes if unknown else []), *filter(None, [describe_blank_costs(comparison)])]
+
+
+def format_p(p: float) -> str:
+    """A p-value with four decimals, which is never 0.
+
+    >>> format_p(0.0156), format_p(0.00001)
+    ('0.0156', '<0.0001')
+    """
+    return f"{p:.4f}" if p >= 0.0001 else "<0.0001"
+
+
+def _mark(score: SystemScore | None, bold: str, signs: Mapping[str, str]) -> str:
+    if score is None:
+        return "–"
+    mean = f"{100 * score.mean:.2f}"
+    if score.versus_baseline:
+        return f"{mean}{signs[score.versus_baseline]}"
+    return bold.format(mean) if score.best_group else mean
+
+
+def format_finite(value: float, form: str) -> str:
+    """Print a number, or a dash for one that is infinite or not a number."""
+    return form.format(value) if math.isfinite(value) else "–"
+
+
+def _escape(text: str) -> str:
+    return "".join(_LATEX.get(char, char) for char in text)
+
+
+def _pipe(text: str) -> str:
+    return text.replace("|", r"\|").replace("\n", " ")

@@ -1,0 +1,102 @@
+"""The recipes that can be had for a language, measured on datasets and compared with its default profile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rusbeir.analysis import Analyzer
+from rusbeir.comparison.comparison import Comparison, DatasetComparison, compare_results
+from rusbeir.comparison.results import read_result
+from rusbeir.datasets import load
+from rusbeir.datasets.registry import find_entry
+from rusbeir.errors import BadInput
+from rusbeir.evaluation import check_measures
+from rusbeir.experiment import bench
+from rusbeir.types import Dataset, Progress, silent
+
+RECIPES = ("raw", "unicode", "snowball", "stems", "lemmas", "default", "grams", "blend")
+"""Profiles that every language has, from the plainest on."""
+
+
+def compare_recipes(
+    languages: Sequence[str],
+    datasets: Sequence[str],
+    profiles: Sequence[str] = (),
+    *,
+    measure: str = "nDCG@10",
+    engine: str = "auto",
+    out: str | Path = "results",
+    split: str | None = None,
+    progress: Progress = silent,
+) -> Comparison:
+    """Measure BM25 by each profile, and compare it with the default profile; rows are kept in out and used again.
+
+    languages: those of the datasets; the first is that of a path that does not say. profiles: by default those of
+    RECIPES that differ in the language. Queries with the same relevant documents, such as those about one paragraph,
+    are drawn together. Raises BadInput for a dataset in another language.
+    """
+    (measure,) = check_measures([measure])
+    results = []
+    for one in datasets:
+        dataset = _load(one, languages, split, progress)
+        for profile in dict.fromkeys(["default", *(profiles or distinct_recipes(dataset.card.language))]):
+            row = bench(dataset, _system(profile), engine=engine, measures=[measure], out=out, progress=progress)
+            results.append(read_result(Path(out), row, measure))
+    return compare_results(results, measure=measure, baseline=_system("default"))
+
+
+def _load(name: str, languages: Sequence[str], split: str | None, progress: Progress) -> Dataset:
+    entry = find_entry(name)
+    if entry is None:
+        language = languages[0] if len(languages) == 1 else None
+        dataset = load(name, language=language, split=split, progress=progress)
+    # Before it is fetched.
+    if (found := entry.language if entry else dataset.card.language) not in languages:
+        raise BadInput(f"{name} is in {found!r}, not in {' or '.join(map(repr, languages))}. Name its language.")
+    return load(name, split=split, progress=progress) if entry else dataset
+
+
+def _system(profile: str) -> str:
+    return "bm25" if profile == "default" else f"bm25(profile={profile})"
+
+
+def distinct_recipes(language: str) -> list[str]:
+    """RECIPES, without stems and lemmas in languages whose default profile does not join the two."""
+    recipe = Analyzer(language).recipe
+    joins = "none" not in (recipe.lemmas, recipe.stemmer)
+    return [profile for profile in RECIPES if joins or profile not in ("stems", "lemmas")]
+
+
+def recipe_table(one: DatasetComparison, measure: str) -> tuple[list[str], list[list[str]]]:
+    """Header and cells of one dataset, the profiles in the order of RECIPES; change: to the default. Measures x100."""
+    profiles = {_profile(score.system): score for score in one.systems}
+    pairs = {_profile(pair.first): pair for pair in one.pairs}
+    rows = []
+    for profile in sorted(profiles, key=[*RECIPES, *profiles].index):
+        score, pair = profiles[profile], pairs.get(profile)
+        cells = [profile, f"{100 * score.mean:.2f}", f"{100 * score.interval[0]:.2f}–{100 * score.interval[1]:.2f}"]
+        if pair is not None:
+            low, high = pair.interval
+            cells += [f"{100 * pair.difference:+.2f}", f"{100 * low:+.2f} … {100 * high:+.2f}", f"{pair.p_maxt:.4f}"]
+        rows.append([*cells, "", "", ""][:6])
+    return ["profile", measure, "interval", "change", "interval", "p"], rows
+
+
+def to_markdown(comparison: Comparison) -> str:
+    """A Markdown table with a row for each dataset: the mean of each profile, and its difference to the default."""
+    tables = {one.dataset: {row[0]: row for row in recipe_table(one, "")[1]} for one in comparison.datasets}
+    profiles = list(dict.fromkeys(profile for table in tables.values() for profile in table))
+    others = [profile for profile in profiles if profile != "default"]
+    lines = [["", *(f"`{name}`" for name in profiles), *(f"`{name}` − `default`" for name in others)]]
+    lines.append(["---"] * len(lines[0]))
+    for dataset, table in tables.items():
+        rows = {name: table.get(name, [""] * 6) for name in profiles}
+        means = [f"{rows[name][1]} ({rows[name][2]})" if rows[name][1] else "" for name in profiles]
+        differences = [f"{rows[name][3]} ({rows[name][4]})" if rows[name][3] else "" for name in others]
+        lines.append([dataset, *means, *differences])
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _profile(system: str) -> str:
+    return "default" if system == _system("default") else system[len("bm25(profile=") : -1]

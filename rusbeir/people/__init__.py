@@ -1,0 +1,1 @@
+"""People: sheets for them to score, a judge of the same texts, and how far they agree."""

@@ -1,0 +1,274 @@
+"""A language model as a judge of translations: four scores for each text, kept in a journal, never paid for twice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import orjson
+
+from rusbeir import __version__
+from rusbeir.audit.port_checks.aligned import open_port
+from rusbeir.datasets.audited import QA, load_audited
+from rusbeir.datasets.formats.records import read_jsonl
+from rusbeir.jobs import (
+    CHARS_PER_TOKEN,
+    PRICES,
+    Asker,
+    Budget,
+    Journal,
+    Limits,
+    Llm,
+    Price,
+    Question,
+    Task,
+    TaskQueue,
+    Throttle,
+    ask_for_prices,
+    bound_request,
+    count_answers,
+    describe_time,
+    digest_prompts,
+    estimate_seconds,
+    list_missing_prices,
+    read_prompts,
+    refuse_unpriced,
+)
+from rusbeir.languages import english_name
+from rusbeir.people.raters import estimate_port_mean, read_sample
+from rusbeir.people.sampling import Item, draw_sample, find_digest
+from rusbeir.storage import atomic_file
+from rusbeir.translation.port.runner import Tell, run_to_end
+from rusbeir.types import Progress, silent
+
+DIMENSIONS = ("accuracy", "fluency", "completeness", "style_consistency")
+SCALE = (1, 2, 3, 4, 5)
+SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        **{name: {"type": "integer", "minimum": SCALE[0], "maximum": SCALE[-1]} for name in DIMENSIONS},
+        "comments": {"type": "string"},
+    },
+    "required": [*DIMENSIONS, "comments"],
+    "additionalProperties": False,
+}
+
+JOURNAL, VERDICTS = "judge.sqlite", "judge.jsonl"
+JUDGE = "judge"
+"""Its name among raters."""
+KIND = "judgement"
+PROMPTS = "judge"
+_MAX_TOKENS = 400
+_TIMEOUT_SECONDS = 120.0
+_ANSWER_CHARS = 200
+"""A usual answer, with a comment."""
+_VERDICT = {
+    "item": str,
+    "kind?": str,
+    "id?": str,
+    "digest?": str,
+    "scores": ({name: {*SCALE} for name in DIMENSIONS}, None),
+}
+
+Scores: TypeAlias = Mapping[str, Mapping[str, int]]
+"""item id -> question -> answer."""
+
+
+def judge_port(
+    folder: str | Path,
+    *,
+    llm: str,
+    n: int = 100,
+    seed: int = 0,
+    source: str | Path | None = None,
+    budget_cost: float | None = None,
+    input_price: float | None = None,
+    output_price: float | None = None,
+    concurrency: int = 4,
+    progress: Progress = silent,
+    tell: Tell = lambda line: None,
+) -> dict[str, Any]:
+    """The means of a model's scores over a sample of a checked port; each verdict is also written to qa/judge.jsonl.
+
+    OPENAI_BASE_URL and OPENAI_API_KEY give the endpoint and its key; prices are per million tokens. Answers are kept
+    in qa/judge.sqlite and not requested again. After three invalid answers a text is counted as invalid and left
+    out of the means. Raises BadInput for a port that has not been checked, BackendError where the endpoint or the
+    budget stops the work.
+    """
+    missing, price = _read_prices(input_price, output_price)
+    refuse_unpriced(budget_cost, llm, ask_for_prices(missing, of_verb=True))
+    port = open_port(folder, source=source, progress=progress)
+    items = draw_sample(port, n, seed)
+    client = Llm.from_environment(llm, timeout_seconds=_TIMEOUT_SECONDS, price=price)
+    signature = f"judge|model:{llm}|rubric:{digest_prompts(PROMPTS)}|seed:{seed}"
+    path = port.folder / QA / JOURNAL
+    with Journal.open(
+        path, {"port": port.dataset.card.name, "from": port.languages[0], "to": port.languages[1]}
+    ) as journal:
+        asker = Asker(
+            journal=journal,
+            client=client,
+            signature=signature,
+            seed=seed,
+            throttle=Throttle(_make_limits(concurrency)),
+            budget=Budget(journal, cost=budget_cost),
+            progress=progress,
+        )
+        tasks = {item.item_id: Task.of(KIND, _make_payload(item)) for item in items}
+        journal.add(tasks.values())
+        queue = TaskQueue(journal, KIND, signature)
+        settled = queue.outcomes([task.key for task in tasks.values()])
+        left = [task for key, task in {task.key: task for task in tasks.values()}.items() if key not in settled]
+        if left:
+            tell(f"{client.endpoint} receives {len(left):,} texts with their translations.")
+        run_to_end(asker.run(make_question(*port.languages), left, len(left)))
+        answers = queue.values([task.key for task in tasks.values()])
+        n_answers, n_invalid = count_answers(journal, signature)
+    verdicts = {item.item_id: answers[key] for item in items if (key := tasks[item.item_id].key) in answers}
+    with atomic_file(port.folder / QA / VERDICTS) as file:
+        for item in items:
+            row: dict[str, Any] = {"item": item.item_id, "kind": item.kind, "id": item.record_id, "digest": item.digest}
+            row |= {"weight": item.weight, "judge": signature, "scores": verdicts.get(item.item_id)}
+            file.write(orjson.dumps(row) + b"\n")
+    return {
+        "version": __version__,
+        "port": port.dataset.card.name,
+        "judge": signature,
+        "n": len(items),
+        "judged": len(verdicts),
+        "invalid": len(items) - len(verdicts),
+        "answers": n_answers,
+        "invalid_answers": n_invalid,
+        "means": compute_means(items, verdicts),
+        "tokens": {"input": client.usage.input_tokens, "output": client.usage.output_tokens, "cost": client.spent},
+        **asker.counts,
+    }
+
+
+def estimate_judgements(
+    folder: str | Path,
+    *,
+    n: int = 100,
+    seed: int = 0,
+    source: str | Path | None = None,
+    input_price: float | None = None,
+    output_price: float | None = None,
+    concurrency: int = 4,
+    progress: Progress = silent,
+) -> dict[str, Any]:
+    """Estimate what judge_port with the same arguments would ask; nothing is sent, no credentials are needed."""
+    missing, price = _read_prices(input_price, output_price)
+    port = open_port(folder, source=source, progress=progress)
+    question = make_question(*port.languages)
+    payloads = {_make_payload(item) for item in draw_sample(port, n, seed)}
+    bounds = [bound_request(question, question.write(payload), price) for payload in payloads]
+    sent = sum(chars for chars, _ in bounds) // CHARS_PER_TOKEN
+    received = len(bounds) * _ANSWER_CHARS // CHARS_PER_TOKEN
+    limits = _make_limits(concurrency)
+    return {
+        "port": port.dataset.card.name,
+        "requests": len(bounds),
+        "input_tokens": sent,
+        "output_tokens": received,
+        "cost": price.of(sent, received),
+        "cost_at_most": sum(cost for _, cost in bounds),
+        "seconds": estimate_seconds(len(bounds), received, limits),
+        "missing_options": missing,
+        "assumption": describe_time(limits, of_verb=True),
+    }
+
+
+def _read_prices(input_price: float | None, output_price: float | None) -> tuple[tuple[str, ...], Price]:
+    """(the prices that are missing, the prices with those as 0)."""
+    prices = dict(zip(PRICES, (input_price, output_price), strict=True))
+    known = {name: price for name, price in prices.items() if price is not None}
+    return list_missing_prices(known), Price(*(known.get(name, 0.0) for name in PRICES))
+
+
+def _make_limits(concurrency: int) -> Limits:
+    return Limits(concurrency=concurrency, timeout_seconds=_TIMEOUT_SECONDS)
+
+
+def _make_payload(item: Item) -> str:
+    return orjson.dumps([item.source, item.translation]).decode()
+
+
+def compute_means(items: Sequence[Item], verdicts: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The mean of each dimension and of all four, over the sample and weighted to the proportions of the port.
+
+    interval is that of the weighted mean; None where a single text was judged.
+    """
+    judged = [item.item_id for item in items if item.item_id in verdicts]
+    if not judged:
+        return {}
+    sample = read_sample({item.item_id: {"weight": item.weight, **item.stratum._asdict()} for item in items})
+    scores = {name: {item: float(verdicts[item][name]) for item in judged} for name in DIMENSIONS}
+    scores["overall"] = {item: sum(scores[name][item] for name in DIMENSIONS) / len(DIMENSIONS) for item in judged}
+    found: dict[str, dict[str, Any]] = {}
+    for name, of_items in scores.items():
+        mean = sum(of_items.values()) / len(of_items)
+        of_port = estimate_port_mean(of_items, sample, SCALE)
+        interval = of_port.interval if of_port else None
+        found[name] = {"sample": mean, "port": of_port.mean if of_port else mean, "interval": interval}
+    return found
+
+
+def read_verdicts(folder: Path) -> tuple[Scores, int]:
+    """The scores of `rusbeir audit judge` by item, and how many more are of texts that have changed since.
+
+    Texts that have no verdict are left out; there is nothing where it has not judged.
+    """
+    path = folder / QA / VERDICTS
+    if not path.exists():
+        return {}, 0
+    again = "Run `rusbeir audit judge` again; answers that it has are not paid for twice."
+    rows = [row for row in read_jsonl(path, _VERDICT, again) if row["scores"]]
+    if not rows:
+        return {}, 0
+    dataset = load_audited(folder).dataset
+    current = [row for row in rows if row.get("digest") == find_digest(dataset, row)]
+    scores = {row["item"]: {name: row["scores"][name] for name in DIMENSIONS} for row in current}
+    return scores, len(rows) - len(current)
+
+
+def read_verdict(found: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The scores in an answer; None where one is missing or is not an integer from 1 to 5.
+
+    >>> read_verdict({"accuracy": 5, "fluency": 4, "completeness": 5, "style_consistency": 6}) is None
+    True
+    """
+    scores = {name: found.get(name) for name in DIMENSIONS}
+    # True would count as an integer, and 5.0 is not one.
+    if not all(type(score) is int and score in SCALE for score in scores.values()):
+        return None
+    comments = found.get("comments", "")
+    return {**scores, "comments": comments if isinstance(comments, str) else ""}
+
+
+def make_question(source: str, target: str) -> Question:
+    """The question about a pair of a text and its translation, in these languages (BCP 47)."""
+    return Question(
+        kind=KIND,
+        write=lambda payload: make_prompt(source, target, *orjson.loads(payload)),
+        read=lambda payload, found: read_verdict(found),
+        schema=SCHEMA,
+        max_tokens=_MAX_TOKENS,
+    )
+
+
+def describe_dimensions() -> dict[str, str]:
+    """The question that each dimension asks, in one sentence."""
+    table: dict[str, str] = read_prompts(PROMPTS)["dimensions"]
+    return {name: table[name] for name in DIMENSIONS}
+
+
+def make_prompt(source: str, target: str, text: str, translation: str) -> list[dict[str, str]]:
+    """The messages that ask a model to score a translation; source and target are BCP 47."""
+    table = read_prompts(PROMPTS)
+    names = {"source": english_name(source), "target": english_name(target)}
+    rubric = "\n".join(f"- {name}: {asks}" for name, asks in describe_dimensions().items())
+    return [
+        {"role": "system", "content": table["system"].format(rubric=rubric, **names)},
+        {"role": "user", "content": table["user"].format(text=text, translation=translation, **names)},
+    ]

@@ -1,0 +1,177 @@
+"""How far raters of the same texts agree, and what their scores of a sample say of all texts of a port."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from statistics import fmean, variance
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import stdtrit
+
+from rusbeir.errors import BadInput
+from rusbeir.evaluation import label_agreement as agreement
+from rusbeir.evaluation.significance import ALPHA, SAMPLES, Figure, Floats
+from rusbeir.people.sampling import Stratum
+
+
+class Agreement(NamedTuple):
+    """The agreement of two raters on the texts that both have scored."""
+
+    n: int
+    within_one: float
+    """The share of scores that differ by 1 or not at all."""
+    mean_absolute_error: float
+    figures: dict[str, Figure]
+    """What rusbeir.evaluation.label_agreement.measure computes; the strictness is the second rater's."""
+    confusion: list[list[int]]
+    """The first rater's scores are rows, the second's columns."""
+
+
+class Alpha(NamedTuple):
+    """Krippendorff's alpha for ordinal scores of any number of raters."""
+
+    value: float
+    """NaN where no text has two scores, or where all scores are the same."""
+    interval: tuple[float, float]
+    n: int
+    """The number of texts with two or more scores."""
+
+
+def compare_raters(
+    first: Sequence[int], second: Sequence[int], scale: Sequence[int], topics: Sequence[str], *, seed: int = 0
+) -> Agreement | None:
+    """The agreement of two raters' scores of the same texts; None where there are no scores.
+
+    topics: the topic of each text, such as its query; intervals resample topics. The scale is of consecutive integers.
+
+    >>> compare_raters([1, 2, 5], [1, 3, 2], (1, 2, 3, 4, 5), ["a", "b", "c"]).within_one
+    0.6666666666666666
+    """
+    if not first:
+        return None
+    one, other = np.array(first), np.array(second)
+    confusions = np.zeros((len(one), len(scale), len(scale)))
+    confusions[np.arange(len(one)), one - scale[0], other - scale[0]] = 1
+    by_topic = _add_by_topic(confusions, topics)
+    return Agreement(
+        len(one),
+        float((np.abs(one - other) <= 1).mean()),
+        float(np.abs(one - other).mean()),
+        agreement.measure(by_topic, lowest=scale[0], seed=seed),
+        by_topic.sum(axis=0).astype(int).tolist(),
+    )
+
+
+def compute_alpha(
+    scores: Sequence[Sequence[int | None]], scale: Sequence[int], topics: Sequence[str], *, seed: int = 0
+) -> Alpha:
+    """Krippendorff's alpha of scores[rater][text], where None means no score; topics as in compare_raters."""
+    counts = np.array(
+        [[sum(row[text] == score for row in scores) for score in scale] for text in range(len(topics))],
+        dtype=np.float64,
+    ).reshape(-1, len(scale))
+    # A text with a single score says nothing about agreement.
+    told = np.flatnonzero(counts.sum(axis=1) >= 2).tolist()
+    if not told:
+        return Alpha(np.nan, (np.nan, np.nan), 0)
+    by_topic = _add_by_topic(agreement.count_coincidences(counts[told]), [topics[text] for text in told])
+    drawn = agreement.resample_topics(by_topic, samples=SAMPLES, seed=seed)
+    found = Figure.of(agreement.alpha(by_topic.sum(axis=0)), agreement.alpha(drawn), "topics")
+    return Alpha(found.value, found.interval, len(told))
+
+
+def _add_by_topic(matrices: Floats, topics: Sequence[str]) -> Floats:
+    """The sums of the matrices of each topic, [topics, s, s]."""
+    names, places = np.unique(topics, return_inverse=True)
+    sums = np.zeros((len(names), *matrices.shape[1:]))
+    np.add.at(sums, places, matrices)
+    return sums
+
+
+MAX_TEXTS = 10**12
+"""The largest port whose weights are believed."""
+
+
+class PortMean(NamedTuple):
+    """A mean over all texts of a port."""
+
+    mean: float
+    interval: tuple[float, float]
+    """The 95 % interval of the mean that the same raters would give if they scored every text."""
+    n_scored: int
+    n_texts: int
+    """The number of texts that the sample represents."""
+
+
+class Sample(NamedTuple):
+    """The items of a sample by stratum, and the size of each stratum in the port; neighbours are similar."""
+
+    items: Mapping[Stratum, Sequence[str]]
+    sizes: Mapping[Stratum, int]
+
+
+def has_weights(items: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether the key of sheets tells the strata of all items: not that of labels, nor a damaged one."""
+    return bool(items) and all({"weight", *Stratum._fields} <= about.keys() for about in items.values())
+
+
+def read_sample(items: Mapping[str, Mapping[str, Any]]) -> Sample:
+    """The sample in the key of sheets: the weight of each item is the size of its stratum by the items drawn from it.
+
+    Raises BadInput for impossible weights.
+    """
+    strata = {item: Stratum(*(about[name] for name in Stratum._fields)) for item, about in items.items()}
+    drawn = Counter(strata.values())
+    sizes: dict[Stratum, int] = {}
+    for item, stratum in strata.items():
+        n = items[item]["weight"] * drawn[stratum]
+        if not (drawn[stratum] - 0.5 < n < MAX_TEXTS and sizes.setdefault(stratum, round(n)) == round(n)):
+            raise BadInput("The weights in the key of the sheets are impossible. Restore the file.")
+    order = sorted(drawn, key=lambda stratum: (stratum.kind, stratum.flagged, stratum.length, stratum.decile))
+    return Sample({stratum: [item for item in strata if strata[item] == stratum] for stratum in order}, sizes)
+
+
+def estimate_port_mean(scores: Mapping[str, float], sample: Sample, scale: Sequence[int]) -> PortMean | None:
+    """The mean of each stratum, weighted by its size; None for fewer than two scores of items of the sample.
+
+    A text without a score is represented by the others of its stratum. The interval is that of Cochran (1977), Sampling
+    Techniques, 5.6 and 5.9, with the degrees of freedom of Satterthwaite; it ends where the scale does.
+    """
+    groups = list(_join_small(scores, sample))
+    n_scored, n_texts = sum(len(values) for _, values in groups), sum(size for size, _ in groups)
+    if n_scored < 2:
+        return None
+    mean = sum(size * fmean(values) for size, values in groups) / n_texts
+    spreads = [(_variance_of_mean(size, values) * (size / n_texts) ** 2, len(values) - 1) for size, values in groups]
+    half, total = 0.0, sum(spread for spread, _ in spreads)
+    if total > 0:
+        freedom = total**2 / sum(spread**2 / n for spread, n in spreads if spread)
+        half = float(stdtrit(freedom, 1 - ALPHA / 2)) * total**0.5
+    return PortMean(mean, (max(mean - half, scale[0]), min(mean + half, scale[-1])), n_scored, n_texts)
+
+
+def _join_small(scores: Mapping[str, float], sample: Sample) -> list[tuple[int, list[float]]]:
+    """The size and the scores of each stratum, where one with a single score, or none, is joined to the next."""
+    groups: list[tuple[int, list[float]]] = []
+    size, values = 0, list[float]()
+    for stratum, items in sample.items.items():
+        size += sample.sizes[stratum]
+        values += [scores[item] for item in items if item in scores]
+        if len(values) >= min(2, size):
+            groups.append((size, values))
+            size, values = 0, []
+    if size and groups:
+        last, others = groups.pop()
+        size, values = size + last, others + values
+    return [*groups, (size, values)] if values else groups
+
+
+def _variance_of_mean(size: int, values: Sequence[float]) -> float:
+    """The variance of the mean of values drawn from so many; 0 where they are all."""
+    n = len(values)
+    if n >= size:
+        return 0.0
+    # Scores that are all the same do not show that the next one will be: it is taken to differ by 1.
+    return max(variance(values), n / (n + 1) ** 2) * (1 / n - 1 / size)

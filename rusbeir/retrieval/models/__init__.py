@@ -1,0 +1,1 @@
+"""Models: which are known, their files, and their batches."""

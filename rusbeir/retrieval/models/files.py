@@ -1,0 +1,200 @@
+"""Locate and download models' files, and explain how to get missing ones."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import importlib.util
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from rusbeir.datasets.fetching.hub import require_connection
+from rusbeir.datasets.formats.files import checksum_of
+from rusbeir.errors import BackendError, BadInput, RusbeirError, require
+from rusbeir.retrieval.models.settings import Model, warn_once
+from rusbeir.text import shorten
+
+PROMPTS_FILE = "config_sentence_transformers.json"
+PROMPTS = {"query_prefix": ("query",), "document_prefix": ("document", "passage", "corpus")}
+"""Prefix -> the prompts that sentence-transformers uses for it: the first of them that a model has."""
+_OTHER_FRAMEWORKS = ["flax_model.msgpack", "onnx/*", "rust_model.ot", "tf_model.h5"]
+_MAX_SPECIAL_TOKENS = 4
+HUB_SECONDS = 20
+"""How long the hub may take to say whether it has a model."""
+
+
+def locate(model: Model) -> tuple[str, str | None]:
+    """A folder that holds the model and None, otherwise its name on the hub and its revision there.
+
+    Looks at the model's own folder, hub/<owner>/<name> in the folders of RUSBEIR_DATA, and its Python package's.
+    """
+    if is_folder(model):
+        return str(Path(model.hub).expanduser()), None
+    for folder in os.environ.get("RUSBEIR_DATA", "").split(os.pathsep):
+        if folder and (path := Path(folder).expanduser() / "hub" / model.hub).is_dir():
+            return str(path), None
+    found = importlib.util.find_spec(model.package) if model.package else None
+    if found and found.origin and (path := Path(found.origin).parent / "model").is_dir():
+        return str(path), None
+    return model.hub, model.revision or None
+
+
+def fetch(model: Model) -> str:
+    """A folder that holds the model, downloaded from the hub if needed: for packages that take no revision.
+
+    Raises as explain_failure says.
+    """
+    where, revision = locate(model)
+    if Path(where).is_dir():
+        return where
+    with explain_failure(model):
+        download = importlib.import_module("huggingface_hub").snapshot_download
+        return str(download(where, revision=revision, ignore_patterns=_OTHER_FRAMEWORKS))
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether a model failed for lack of memory, on any device."""
+    # Where cuBLAS finds no room for itself, torch has no error of that name.
+    signs = ("out of memory", "not enough memory", "can't allocate memory", "_STATUS_ALLOC_FAILED")
+    return any(sign in str(error) for sign in signs)
+
+
+def check_present(model: Model) -> None:
+    """Raise BackendError where the model is neither on this machine nor on the hub, which is asked for its name."""
+    where, revision = locate(model)
+    if Path(where).is_dir():
+        return
+    if where.startswith((".", "/", "~")):
+        raise BackendError(f"No folder {where}: it is to hold the model.")
+    hub = require("huggingface_hub", f"The model {model.name}", "sentence-transformers")
+    if isinstance(hub.try_to_load_from_cache(where, "config.json", revision=revision), str):
+        return
+    with explain_failure(model):
+        constants = importlib.import_module("huggingface_hub.constants")
+        if constants.HF_HUB_OFFLINE:
+            raise ConnectionError("HF_HUB_OFFLINE is set, and its cache does not have the model")
+        require_connection(constants.ENDPOINT)
+        hub.HfApi().model_info(where, revision=revision, timeout=HUB_SECONDS)
+
+
+def is_folder(model: Model) -> bool:
+    """Whether the model is named by a folder instead of a name on the hub."""
+    return Path(model.hub).expanduser().is_dir()
+
+
+def sign(model: Model) -> str:
+    """The model's signature; for a folder with a digest of its files, which no revision tells from others."""
+    model = add_own_prompts(model)
+    return model.signature + (f"|files:{_digest_files(Path(model.hub).expanduser())}" if is_folder(model) else "")
+
+
+@cache
+def add_own_prompts(model: Model) -> Model:
+    """The model with the prompts of its own files as prefixes, where neither models.toml nor an option sets them.
+
+    A repository's file is downloaded from the hub if needed. Raises BadInput for a file that cannot be read.
+    """
+    if not model.own_prompts:
+        return model
+    prompts = _read_prompts(model)
+    found: dict[str, Any] = {
+        prefix: next((prompts[name] for name in PROMPTS[prefix] if name in prompts), "") for prefix in model.own_prompts
+    }
+    if any(found.values()):
+        shown = " and ".join(f"{prefix}={json.dumps(text, ensure_ascii=False)}" for prefix, text in found.items())
+        warn_once(f"{model.name} is not in models.toml: {shown}, as its {PROMPTS_FILE} says.")
+    else:
+        warn_once(
+            f"{model.name} is not in models.toml and has no prompts in its own files: its texts get no prefix. If it "
+            "needs one, set like=MODEL, or query_prefix and document_prefix."
+        )
+    return replace(model, own_prompts=(), **found)
+
+
+@contextlib.contextmanager
+def explain_failure(model: Model) -> Iterator[None]:
+    """Turn a library's error for a missing model into a BackendError that says what to download and where to put it.
+
+    Where memory is short, it says that.
+    """
+    try:
+        yield
+    except (RusbeirError, ImportError):
+        raise
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise BackendError(
+                f"There is too little memory for the model {model.name} ({shorten(str(error), 160)}). "
+                "Set precision=bfloat16, or another device=."
+            ) from error
+        revision = f" --revision {model.revision}" if model.revision else ""
+        package = f", or pip install {model.package.replace('_', '-')}" if model.package else ""
+        raise BackendError(
+            f"Cannot load the model {model.name} ({type(error).__name__}: {shorten(str(error), 160)}). "
+            f"With a network connection: hf download {model.hub}{revision} --local-dir hub/{model.hub}; put the folder "
+            f"hub into a folder named in RUSBEIR_DATA{package}."
+        ) from error
+
+
+def silence_transformers() -> None:
+    """Turn off the progress bars and advice of transformers; errors are raised all the same."""
+    logs = importlib.import_module("transformers").logging
+    logs.set_verbosity_error()
+    logs.disable_progress_bar()
+
+
+def are_truncated(tokenizer: Any, max_tokens: int | None, texts: Sequence[str], query: str | None = None) -> list[bool]:
+    """Which texts, each preceded by the query if there is one, have more than max_tokens, special tokens included.
+
+    None of them where max_tokens is None.
+    """
+    found = [False] * len(texts)
+    if max_tokens is None:
+        return found
+    # A token has at least one byte, so short texts need no tokenizer.
+    limit = max_tokens - _MAX_SPECIAL_TOKENS - len((query or "").encode("utf-8", "surrogatepass"))
+    doubtful = [place for place, text in enumerate(texts) if len(text.encode("utf-8", "surrogatepass")) > limit]
+    if doubtful:
+        chosen = [texts[place] for place in doubtful]
+        pairs = (chosen,) if query is None else ([query] * len(chosen), chosen)
+        token_ids = tokenizer(*pairs, truncation=False, verbose=False)["input_ids"]
+        for place, tokens in zip(doubtful, token_ids, strict=True):
+            found[place] = len(tokens) > max_tokens
+    return found
+
+
+def _read_prompts(model: Model) -> Mapping[str, str]:
+    """The prompts in the model's own files by their names; none where it has no such file, or it cannot be reached."""
+    where, revision = locate(model)
+    path = Path(where) / PROMPTS_FILE
+    if not Path(where).is_dir():
+        hub = require("huggingface_hub", f"The model {model.name}", "sentence-transformers")
+        with explain_failure(model):
+            try:
+                path = Path(hub.hf_hub_download(where, PROMPTS_FILE, revision=revision))
+            except hub.errors.EntryNotFoundError:
+                return {}
+    if not path.is_file():
+        return {}
+    try:
+        prompts = json.loads(path.read_bytes()).get("prompts") or {}
+        return {name: text for name, text in prompts.items() if isinstance(text, str)}
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise BadInput(
+            f"Cannot read the prompts in {path} ({error}). Mend the file, or set query_prefix and document_prefix."
+        ) from error
+
+
+@cache
+def _digest_files(folder: Path) -> str:
+    """A digest of the names and contents of all files."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        digest.update(f"{path.relative_to(folder)}\0{checksum_of(path)}\0".encode())
+    return digest.hexdigest()[:12]

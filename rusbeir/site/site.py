@@ -1,0 +1,194 @@
+"""A static site of a comparison: a leaderboard, a page for each dataset, and an explorer of queries.
+
+It works from a file: no server, no request to anywhere. All texts are inert: templates escape what they print, the
+data are JSON in which no tag can end, and the script writes them as text.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from rusbeir import __version__
+from rusbeir.comparison.comparison import Comparison, DatasetComparison, SystemScore, compare_results
+from rusbeir.comparison.matrix import LanguageMatrix, describe_averages
+from rusbeir.comparison.results import Result, load_dataset_of, read_results
+from rusbeir.comparison.tables import (
+    describe_blank_costs,
+    describe_marks,
+    format_cost,
+    format_finite,
+    format_p,
+    list_notes,
+)
+from rusbeir.datasets import load
+from rusbeir.datasets.audited import read_audit
+from rusbeir.diagnostics.documents import PAGES, bound, draw_curve, place, read_diagnoses, scale_curves
+from rusbeir.errors import BadInput, RusbeirError, option, require
+from rusbeir.ledger import ROWS
+from rusbeir.site.explorer import Explored, explore
+from rusbeir.storage import atomic_file, refuse_links
+from rusbeir.text import digest, slug
+from rusbeir.types import Dataset, Progress, silent
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_MARK = ".rusbeir-report"
+
+
+def write_site(
+    results: Sequence[str | Path],
+    out: str | Path,
+    *,
+    measure: str = "nDCG@10",
+    baseline: str | None = None,
+    data: Sequence[str | Path] = (),
+    against_paper: str | None = None,
+    progress: Progress = silent,
+) -> Comparison:
+    """Write the site of these result folders into out and return the comparison it shows; start at out/index.html.
+
+    data names folders of datasets that no registered name leads to, such as ports, whose audits are then shown, too.
+    An audit of an earlier version of a dataset is left out, after a warning. Raises BadInput where out holds something
+    other than a report, for the damaged report of an audit, and as `compare` does.
+    """
+    out = Path(out)
+    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / _MARK).exists())):
+        raise BadInput(f"{out} holds something other than a report; choose a new folder with {option('out')}.")
+    refuse_links(out)
+    diagnoses = read_diagnoses(results)
+    # A diagnosis of one system has a page, though there is nothing to compare; some need no rows.
+    found = read_results([one for one in results if not diagnoses or (Path(one) / ROWS).exists()], measure)
+    comparison = compare_results(
+        found, measure=measure, baseline=baseline, against_paper=against_paper, lone=bool(diagnoses)
+    )
+    folders = {dataset.fingerprint: (dataset, Path(folder)) for folder in data for dataset in [load(folder)]}
+    audits = {fingerprint: read_audit(folder) for fingerprint, (_, folder) in folders.items()}
+    with atomic_file(out / _MARK) as file:
+        file.write(f"{__version__}\n".encode())
+    pages = {one.dataset: f"{slug(one.dataset)}-{digest(one.dataset, chars=6)}.html" for one in comparison.datasets}
+    for n, one in enumerate(comparison.datasets, 1):
+        by_label = {result.label: result for result in found if result.dataset == one.dataset}
+        group = [by_label[score.system] for score in one.systems]
+        explored = _explore(group, folders, progress)
+        audit = audits.get(str(group[0].row["fingerprint"]))
+        page = _render("dataset.html.j2", comparison=comparison, dataset=one, explored=explored, audit=audit)
+        with atomic_file(out / "datasets" / pages[one.dataset]) as file:
+            file.write(page)
+        progress("write pages", n, len(comparison.datasets))
+    recipes = {result.label: _recipe(str(result.row["signature"])) for result in found}
+    own = [one for one in comparison.datasets if one.query_language == one.language]
+    values = {"comparison": comparison, "pages": pages, "recipes": recipes, "own": own}
+    values["diagnoses"] = {kind: PAGES[kind] for kind in diagnoses}
+    for name in ("index", *(["matrix"] if comparison.matrices else [])):
+        with atomic_file(out / f"{name}.html") as file:
+            file.write(_render(f"{name}.html.j2", **values))
+    for kind, documents in diagnoses.items():
+        with atomic_file(out / f"{kind}.html") as file:
+            file.write(_render(f"{kind}.html.j2", documents=documents))
+    return comparison
+
+
+def _explore(group: Sequence[Result], folders: Mapping[str, tuple[Dataset, Path]], progress: Progress) -> Explored:
+    """The explorer's data of one dataset, where they can be had."""
+    fingerprint = str(group[0].row["fingerprint"])
+    try:
+        if fingerprint in folders:
+            dataset, _ = folders[fingerprint]
+        else:
+            dataset = load_dataset_of(group[0], folders.values(), progress)
+        return explore(dataset, group, _source_of(dataset), progress)
+    except RusbeirError as error:
+        return Explored(data={}, note=str(error))
+
+
+def _source_of(dataset: Dataset) -> Dataset | None:
+    """What a port was made of, where it can be loaded by its name."""
+    origin = dataset.card.provenance.get("source")
+    name = origin.get("name") if isinstance(origin, dict) else None
+    try:
+        return load(name, split=dataset.card.split, download=False) if name else None
+    except RusbeirError:
+        return None
+
+
+def _recipe(signature: str) -> list[tuple[str, str]]:
+    """The parts of a signature as pairs of a key and a value."""
+    return [(key, value) for key, _, value in (part.partition(":") for part in signature.split("|"))]
+
+
+def _render(template: str, **values: Any) -> bytes:
+    text: str = _environment().get_template(template).render(version=__version__, **values)
+    # A lone surrogate of a file name or an id cannot be written as UTF-8.
+    return text.encode("utf-8", "replace")
+
+
+@cache
+def _environment() -> Any:
+    jinja2 = require("jinja2", "A report", "report")
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+
+    def read(name: str) -> Any:
+        return jinja2.utils.markupsafe.Markup((_TEMPLATES / name).read_text(encoding="utf-8"))
+
+    def inert(data: Any) -> Any:
+        """JSON that can stand in a script element: no tag ends or begins in it."""
+        text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
+        return jinja2.utils.markupsafe.Markup(
+            text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+        )
+
+    made.globals |= {"read": read, "inert": inert, "interval": _interval, "scatter": _scatter, "heat": _heat}
+    made.globals |= {"describe_blank_costs": describe_blank_costs}
+    made.globals |= {"averages": describe_averages, "bound": bound, "place": place, "draw_curve": draw_curve}
+    made.globals |= {"scale_curves": scale_curves, "describe_marks": describe_marks, "list_notes": list_notes}
+    made.filters |= {"points": lambda value: f"{100 * value:.2f}", "count": lambda n: f"{n:,}", "cost": format_cost}
+    made.filters |= {"p": format_p, "finite": format_finite}
+    return made
+
+
+def _interval(score: SystemScore, systems: Sequence[SystemScore], width: int = 120) -> tuple[float, float, float]:
+    """Where the low end, the mean and the high end lie in a drawing of that width, on one scale for all systems."""
+    low = min(one.interval[0] for one in systems)
+    span = max(one.interval[1] for one in systems) - low or 1.0
+    ends = (score.interval[0], score.mean, score.interval[1])
+    return tuple(round(4 + (width - 8) * (end - low) / span, 1) for end in ends)  # type: ignore[return-value]
+
+
+def _heat(mean: float, matrices: Sequence[LanguageMatrix]) -> int:
+    """How strong a cell's colour is, in percent, on one scale for these matrices."""
+    means = [cell.mean for one in matrices for row in one.cells for cell in row if cell]
+    low, high = min(means), max(means)
+    return round(100 * (mean - low) / ((high - low) or 1.0))
+
+
+def _scatter(
+    dataset: DatasetComparison, money: bool = False, width: int = 420, height: int = 220
+) -> list[tuple[float, float, SystemScore]]:
+    """(x, y, system) of effectiveness against search time per query on a logarithmic scale, or against money.
+
+    Systems whose search time is not known are left out; nothing was paid where no system has a cost.
+    """
+    systems = dataset.systems if money else tuple(one for one in dataset.systems if "search" in one.seconds)
+    if not systems or (money and not any(one.cost for one in systems)):
+        return []
+    cost = [
+        (one.cost or 0.0) if money else math.log10(max(one.seconds["search"], 1e-3) / dataset.n_queries)
+        for one in systems
+    ]
+    means = [one.mean for one in systems]
+    wide, high = max(cost) - min(cost) or 1.0, max(means) - min(means) or 1.0
+    return [
+        (
+            round(30 + (width - 60) * (x - min(cost)) / wide, 1),
+            round(height - 30 - (height - 60) * (y - min(means)) / high, 1),
+            one,
+        )
+        for x, y, one in zip(cost, means, systems, strict=True)
+    ]

@@ -1,0 +1,1 @@
+"""Quality control of a test set, by a language model and several rankers."""

@@ -1,0 +1,208 @@
+"""Quality control of a test set by a language model and several rankers, as AIR-Bench and PosIR (2024, 2026) do it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Unpack
+
+from rusbeir import __version__
+from rusbeir.evaluation.families import find_families
+from rusbeir.jobs import (
+    CHARS_PER_TOKEN,
+    CharBudget,
+    Journal,
+    bound_request,
+    describe_time,
+    estimate_seconds,
+    list_missing_prices,
+    task_key,
+)
+from rusbeir.retrieval import RunSettings
+from rusbeir.synthesis.model import LlmOptions, read_options, refuse_unpriced_model
+from rusbeir.synthesis.quality.candidates import bound_candidates
+from rusbeir.synthesis.quality.checked_set import CheckedSet
+from rusbeir.synthesis.quality.decisions import count_decisions, mark_undone, read_undone
+from rusbeir.synthesis.quality.relevance import Labeller, make_payload, make_question
+from rusbeir.synthesis.quality.steps import Control, Rules, list_positives
+from rusbeir.synthesis.queries.generated import read_generated
+from rusbeir.text import hide_passwords
+from rusbeir.translation.port.fields import load_material
+from rusbeir.translation.port.folder import JOURNAL, WORK, hold_folder
+from rusbeir.translation.port.runner import Tell
+from rusbeir.types import Dataset, Doc, Progress, silent
+
+_ANSWER_CHARS = 150
+"""A usual answer: a label with its reason."""
+
+
+class Labels(NamedTuple):
+    """How many labels a model is asked for, and what they take at most if no answer has to be repeated."""
+
+    labels: int
+    chars: int
+    cost: float
+    """The cost with one token a byte, and the longest answers that are allowed."""
+    input_tokens: int
+    """Estimated, as the tokens received, at CHARS_PER_TOKEN."""
+    output_tokens: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class QualityEstimate:
+    """What quality control would ask of a model."""
+
+    dataset: str
+    source: Labels
+    """The labels of the positives: exactly these."""
+    candidate: Labels
+    """The most labels of candidates, by the thresholds, as if all were as long as the longest query and document."""
+    seconds: float
+    """For the labels of both."""
+    missing_options: tuple[str, ...]
+    """Options without which the costs are not known."""
+    assumption: str
+    """A sentence that says what the time depends on."""
+
+
+def control_quality(
+    dataset: str | Path | Dataset,
+    *,
+    out: str | Path,
+    llm: str,
+    rules: Rules,
+    language: str | None = None,
+    split: str | None = None,
+    undo: Sequence[str] = (),
+    seed: int = 0,
+    budget_chars: int | None = None,
+    budget_cost: float | None = None,
+    retry_failed: bool = False,
+    progress: Progress = silent,
+    tell: Tell = lambda line: None,
+    **options: Unpack[LlmOptions],
+) -> dict[str, Any]:
+    """Check a judged dataset, write what is left of it to the folder out, and return a report (docs/json.md).
+
+    The model labels each query and its positives, then the candidates that the rankers find; a pair without a valid
+    label after three answers stays as it is, and is counted. Every decision is in qa/decisions.jsonl; those of the
+    ids in undo have no effect, in this run and later ones. What was answered before is not asked again. budget_chars
+    bounds what the model receives, and separately what rankers send to endpoints.
+    Raises BadInput where nothing is left; BackendError where the service or a budget stopped the work, all that was
+    answered being kept.
+
+    >>> rules = Rules(rankers=["bm25", "dense(bge-m3)", "rerank(bge-reranker-v2-m3)"])
+    >>> control_quality("made", out="checked", llm="qwen3-30b", rules=rules)["queries"]  # doctest: +SKIP
+    {'before': 1200, 'after': 1043}
+    """
+    out = Path(out)
+    refuse_unpriced_model(budget_cost, llm, options)
+    material = load_material(dataset, language=language, split=split, progress=progress)
+    source = material.dataset
+    generated = read_generated(dataset)
+    checked = CheckedSet(material=material, generated=generated, out=out, progress=progress)
+    checked.refuse_itself(dataset)
+    undone = read_undone(out, undo)
+    meta = {"dataset": source.card.name, "fingerprint": source.fingerprint, "language": source.card.language}
+    with hold_folder(out), Journal.open(out / WORK / JOURNAL, meta) as journal:
+        settings = RunSettings(
+            progress=progress, budget=CharBudget(out / WORK, budget_chars) if budget_chars is not None else None
+        )
+        control = Control(dataset=source, generated=generated, rules=rules, settings=settings)
+        labeller = Labeller(
+            journal=journal,
+            llm=llm,
+            language=source.card.language,
+            payload=lambda query_id, doc_id: make_payload(source.queries[query_id], source.corpus[doc_id]),
+            seed=seed,
+            budget_chars=budget_chars,
+            budget_cost=budget_cost,
+            options=options,
+            retry_failed=retry_failed,
+            progress=progress,
+            tell=tell,
+        )
+        control.run(labeller)
+        decisions = mark_undone(control.decisions, undone)
+        recipe = {**asdict(rules), "engine": hide_passwords(rules.engine)}
+        written = checked.write(decisions, undone, grade=rules.grade, rules={"labeller": labeller.signature, **recipe})
+    return {
+        "version": __version__,
+        "dataset": source.card.name,
+        "labeller": labeller.signature,
+        "rules": recipe,
+        "decisions": count_decisions(one.to_dict() for one in decisions),
+        "stages": control.stages,
+        "families": find_common_families(llm, rules, generated),
+        "undone": sorted(undone),
+        "out": str(out),
+        **written,
+    }
+
+
+def estimate_quality(
+    dataset: str | Path | Dataset,
+    *,
+    rules: Rules,
+    language: str | None = None,
+    split: str | None = None,
+    progress: Progress = silent,
+    **options: Unpack[LlmOptions],
+) -> QualityEstimate:
+    """What control_quality with the same arguments would ask at most; nothing is sent, no credentials are needed."""
+    price, limits = read_options(options)
+    source = load_material(dataset, language=language, split=split, progress=progress).dataset
+    generated = read_generated(dataset)
+    question = make_question(source.card.language)
+
+    def bound(query: str, document: Doc) -> tuple[int, float]:
+        return bound_request(question, question.write(make_payload(query, document)), price)
+
+    bounds: dict[bytes, tuple[int, float]] = {}
+    for query_id, doc_id in list_positives(source):
+        query, document = source.queries[query_id], source.corpus[doc_id]
+        bounds[task_key(make_payload(query, document))] = bound(query, document)
+    n = 0
+    if rules.rankers:
+        negatives = (len(generated[one]["negatives"]) if one in generated else 0 for one in source.queries)
+        n = sum(
+            bound_candidates(len(rules.rankers), own, rules.threshold, rules.negative_threshold) for own in negatives
+        )
+    query = max(source.queries.values(), key=_count_bytes)
+    longest = bound(query, max(source.corpus, key=lambda doc: _count_bytes(doc.full_text)))
+    sent, cost = sum(chars for chars, _ in bounds.values()), sum(cost for _, cost in bounds.values())
+    labels = len(bounds) + n
+    return QualityEstimate(
+        dataset=source.card.name,
+        source=_estimate_labels(len(bounds), sent, cost),
+        candidate=_estimate_labels(n, n * longest[0], n * longest[1]),
+        seconds=estimate_seconds(labels, labels * _ANSWER_CHARS // CHARS_PER_TOKEN, limits),
+        missing_options=list_missing_prices(options),
+        assumption=describe_time(limits),
+    )
+
+
+def _estimate_labels(n: int, chars: int, cost: float) -> Labels:
+    return Labels(n, chars, cost, chars // CHARS_PER_TOKEN, n * _ANSWER_CHARS // CHARS_PER_TOKEN)
+
+
+def _count_bytes(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
+
+
+def find_common_families(llm: str, rules: Rules, generated: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The families of models that more than one of generator, labeller and systems belong to, with those members."""
+    members = [("generator", name) for name in sorted({row["model"] for row in generated.values()})]
+    members.append(("labeller", llm))
+    members += [("system", name) for name in dict.fromkeys((rules.retriever, *rules.rankers))]
+    members += [("system", name) for name in (*rules.span_rankers, *rules.false_negatives)]
+    found: dict[str, list[str]] = {}
+    for role, name in members:
+        for family in find_families(name):
+            found.setdefault(family, []).append(f"{role} {name}")
+    return [
+        {"family": family, "members": names}
+        for family, names in sorted(found.items())
+        if len({name.partition(" ")[0] for name in names}) > 1
+    ]

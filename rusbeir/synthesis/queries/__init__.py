@@ -1,0 +1,1 @@
+"""Queries that a language model makes about documents."""

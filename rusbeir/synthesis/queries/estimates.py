@@ -1,0 +1,148 @@
+"""What making queries would ask of a model, and what it may cost, before anything is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Unpack
+
+from rusbeir.errors import BadInput, option
+from rusbeir.jobs import (
+    CHARS_PER_TOKEN,
+    Asker,
+    Task,
+    bound_request,
+    describe_time,
+    estimate_seconds,
+    list_missing_prices,
+)
+from rusbeir.synthesis.likeness import count_words
+from rusbeir.synthesis.model import LlmOptions, read_options
+from rusbeir.synthesis.queries.drafts import STEPS, Draft
+from rusbeir.synthesis.queries.questions import NEGATIVE_WORDS, Writer
+from rusbeir.synthesis.queries.request import Order, make_order
+from rusbeir.types import Dataset, Progress, silent
+
+_SENTENCE_CHARS = 80
+"""The usual length of a query, a character or a scenario."""
+_ANSWER_CHARS = {"characters": 240, "scenarios": 480, "query": 100, "rewrites": 300, "question": 240, "span": 150}
+_CHARS_PER_WORD = 7
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueriesEstimate:
+    """What a model would be asked if it answered every question at once."""
+
+    source: str
+    kind: str
+    documents: int
+    queries: int
+    requests: int
+    input_tokens: int
+    """Estimated, as the tokens received, at CHARS_PER_TOKEN."""
+    output_tokens: int
+    cost: float
+    cost_at_most: float
+    """The cost with one token a byte, and the longest answers that are allowed."""
+    seconds: float
+    missing_options: tuple[str, ...]
+    """Options without which the costs are not known."""
+    assumption: str
+    """A sentence that says what the time depends on."""
+
+
+def estimate_queries(
+    corpus: str | Path | Dataset,
+    *,
+    kind: str = "qa",
+    n: int = 100,
+    sample: int | None = None,
+    language: str | None = None,
+    seed: int = 0,
+    attributes: str | Path | None = None,
+    progress: Progress = silent,
+    **options: Unpack[LlmOptions],
+) -> QueriesEstimate:
+    """What make_queries with the same arguments would ask of the model; nothing is sent, no credentials are needed."""
+    price, limits = read_options(options)
+    order = make_order(
+        corpus, kind=kind, n=n, sample=sample, language=language, seed=seed, attributes=attributes, progress=progress
+    )
+    writer = order.writer
+    requests = sent = received = 0
+    at_most = 0.0
+    seen: set[bytes] = set()
+    for done, draft in enumerate(order.begin(), 1):
+        for step, payload in _payloads(order, draft):
+            if (key := Task.of(step, payload).key) in seen:
+                continue
+            seen.add(key)
+            question = writer.question(step)
+            chars, cost = bound_request(question, question.write(payload), price)
+            requests += 1
+            sent += chars
+            received += _guess_answer(writer, draft, step)
+            at_most += cost
+        progress("estimate", done, n)
+    tokens = sent // CHARS_PER_TOKEN, received // CHARS_PER_TOKEN
+    return QueriesEstimate(
+        source=order.source.card.name,
+        kind=kind,
+        documents=len(order.drawn.doc_ids),
+        queries=n,
+        requests=requests,
+        input_tokens=tokens[0],
+        output_tokens=tokens[1],
+        cost=price.of(*tokens),
+        cost_at_most=at_most,
+        seconds=estimate_seconds(requests, tokens[1], limits),
+        missing_options=list_missing_prices(options),
+        assumption=describe_time(limits),
+    )
+
+
+def refuse_small_budget(order: Order, asker: Asker) -> None:
+    """Raise BadInput where the budget may end before the first query is made, so that it would buy nothing."""
+    budget = asker.budget
+    draft = next(order.begin())
+    chars, cost = 0, 0.0
+    for step, payload in _payloads(order, draft):
+        question = order.writer.question(step)
+        bound = bound_request(question, question.write(payload), asker.client.price)
+        chars, cost = chars + bound[0], cost + bound[1]
+    for name, limit, need, unit in (
+        ("budget_chars", budget.chars, chars, "characters"),
+        ("budget_cost", budget.cost, cost, "in money"),
+    ):
+        if limit is not None and limit < need:
+            raise BadInput(
+                f"The budget of {limit:,} {unit} may not suffice for one query: that of {draft.doc_id!r} takes up "
+                f"to {need:,.6g}. Give a larger {option(name)}."
+            )
+
+
+def _payloads(order: Order, draft: Draft) -> Iterator[tuple[str, str]]:
+    """(step, payload) of a draft whose answers are all of a usual length."""
+    # Two queries of a document have different ones.
+    sentence = f"{'x' * _SENTENCE_CHARS}{draft.number}"
+    typical: dict[str, Any] = {
+        "characters": [sentence],
+        "scenarios": [sentence],
+        "query": sentence,
+        "rewrites": [sentence],
+        "negatives": [],
+        "question": {"question": sentence, "answer": sentence},
+        "span": [0, 1],
+    }
+    for step in STEPS[order.kind]:
+        yield step, draft.payload(step)
+        draft.made[step] = typical[step]
+
+
+def _guess_answer(writer: Writer, draft: Draft, step: str) -> int:
+    """The characters of a usual answer."""
+    if step != "negatives":
+        return _ANSWER_CHARS[step]
+    words = min(count_words(writer.corpus[draft.doc_id].text), NEGATIVE_WORDS)
+    return int(draft.attributes["negatives"]) * words * _CHARS_PER_WORD

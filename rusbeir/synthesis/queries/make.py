@@ -1,0 +1,170 @@
+"""A test set of the documents of a corpus: a language model writes the queries, in AIR-Bench's steps or PosIR's."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Unpack
+
+import orjson
+
+from rusbeir import __version__
+from rusbeir.errors import BackendError
+from rusbeir.jobs import (
+    Asker,
+    Journal,
+    TaskQueue,
+    ask_for_prices,
+    count_answers,
+    digest_prompts,
+    list_missing_prices,
+    tell_prompt_language,
+)
+from rusbeir.storage import atomic_file
+from rusbeir.synthesis.model import LlmOptions, make_asker, refuse_unpriced_model
+from rusbeir.synthesis.queries.draft_journal import Drafts
+from rusbeir.synthesis.queries.drafts import STEPS
+from rusbeir.synthesis.queries.estimates import refuse_small_budget
+from rusbeir.synthesis.queries.questions import PROMPTS, TEMPERATURE
+from rusbeir.synthesis.queries.request import make_order
+from rusbeir.synthesis.queries.writing import MadeSet
+from rusbeir.translation.port.folder import CORPUS, JOURNAL, WORK, hold_folder
+from rusbeir.translation.port.runner import Tell, run_to_end
+from rusbeir.types import Dataset, Progress, silent
+
+REPORT = "qa/queries.json"
+
+
+def make_queries(
+    corpus: str | Path | Dataset,
+    *,
+    llm: str,
+    out: str | Path,
+    kind: str = "qa",
+    n: int = 100,
+    sample: int | None = None,
+    language: str | None = None,
+    seed: int = 0,
+    attributes: str | Path | None = None,
+    budget_chars: int | None = None,
+    budget_cost: float | None = None,
+    retry_failed: bool = False,
+    progress: Progress = silent,
+    tell: Tell = lambda line: None,
+    **options: Unpack[LlmOptions],
+) -> dict[str, Any]:
+    """Let a model write n queries about documents of a corpus into the folder out, and return a report (docs/json.md).
+
+    Each document gets one query, or of a sample of fewer than n documents, each as many. A query whose answers are not
+    valid is dropped, and counted with the step and the reason. What was answered before is not asked for again; a
+    larger n adds queries.
+    Raises BadInput for a corpus without suitable documents, and where out contains something else; BackendError where
+    the service or a budget stopped the work or gave no answers, all that was answered being kept, and where no query
+    was made.
+
+    >>> make_queries("news.jsonl", language="ru", llm="qwen3-30b", out="made")["queries"]  # doctest: +SKIP
+    {'asked': 100, 'made': 93, 'dropped': 7}
+    """
+    out = Path(out)
+    refuse_unpriced_model(budget_cost, llm, options)
+    order = make_order(
+        corpus, kind=kind, n=n, sample=sample, language=language, seed=seed, attributes=attributes, progress=progress
+    )
+    tag = order.source.card.language
+    worker = f"queries|model:{llm}|prompts:{digest_prompts(PROMPTS)}|seed:{seed}|t:{TEMPERATURE:g}"
+    settings = {"kind": kind, "seed": str(seed), "attributes": order.attributes.signature}
+    meta = {CORPUS: order.source.fingerprint, "language": tag, "asked": worker, **settings}
+    tell_prompt_language(PROMPTS, tag, llm, tell)
+    if order.drawn.total == 1:
+        tell(f"{order.source.card.name} has one document: a system that finds anything finds it.")
+    with hold_folder(out), Journal.open(out / WORK / JOURNAL, meta) as journal:
+        drafts = Drafts(order=order, journal=journal, worker=worker)
+        asker = make_asker(
+            journal,
+            llm,
+            signature=worker,
+            seed=seed,
+            budget_chars=budget_chars,
+            budget_cost=budget_cost,
+            progress=progress,
+            **options,
+        )
+        if retry_failed:
+            for step in drafts.steps:
+                queue = TaskQueue(journal, step, worker)
+                queue.reset([result.task.key for result in queue.results("failed")])
+        run_to_end(_ask(drafts, asker, list_missing_prices(options), tell))
+        made = MadeSet(drafts=drafts, model=llm, out=out, progress=progress)
+        dropped = made.write()
+        card = made.write_card(settings, worker, dropped.total())
+        n_answers, n_invalid = count_answers(journal, worker)
+        report = {
+            "version": __version__,
+            "source": order.source.card.name,
+            "language": tag,
+            "kind": kind,
+            "generator": worker,
+            "documents": {
+                "corpus": order.drawn.total,
+                "unsuitable": order.drawn.unsuitable,
+                "asked": len(order.drawn.doc_ids),
+            },
+            "queries": {"asked": n, "made": card["n_queries"], "dropped": dropped.total()},
+            "steps": count_steps(kind, n, dropped),
+        }
+        with atomic_file(out / REPORT) as file:
+            file.write(orjson.dumps(report, option=orjson.OPT_INDENT_2) + b"\n")
+    return {
+        **report,
+        "out": str(out),
+        **card,
+        **asker.counts,
+        "answers": n_answers,
+        "invalid_answers": n_invalid,
+        "tokens": {"input": asker.client.usage.input_tokens, "output": asker.client.usage.output_tokens},
+        "spent": {"chars": asker.budget.spent_chars, "cost": asker.budget.spent_cost},
+    }
+
+
+async def _ask(drafts: Drafts, asker: Asker, missing: Sequence[str], tell: Tell) -> None:
+    """Take all drafts through all steps. Raises BackendError where questions stay without an answer."""
+    order, told = drafts.order, False
+    async with asker.client:
+        for step in drafts.steps:
+            pending = sum(1 for _ in drafts.at(step))
+            if pending and not told:
+                refuse_small_budget(order, asker)
+                tell(
+                    f"{asker.client.endpoint} receives {len(order.drawn.doc_ids):,} documents in up to "
+                    f"{order.n * len(drafts.steps):,} requests; {_describe_price(asker, missing)}"
+                )
+                told = True
+            await asker.ask(order.writer.question(step), drafts.at(step), pending)
+            if asker.unanswered:
+                reasons = ", ".join(f"{n:,} {reason}" for reason, n in sorted(asker.throttle.reasons.items()))
+                raise BackendError(
+                    f"{asker.unanswered:,} questions for {step} have no answer (failed requests: {reasons}), so "
+                    "nothing was written. Everything that was answered is saved; run the same command again."
+                )
+
+
+def count_steps(kind: str, n: int, dropped: Mapping[tuple[str, str], int]) -> list[dict[str, Any]]:
+    """Count how many of n queries passed each step, and how many it dropped for which reason.
+
+    >>> count_steps("position", 10, {("span", "absent"): 3})[1]
+    {'step': 'span', 'made': 7, 'dropped': {'absent': 3}}
+    """
+    rows = []
+    for step in STEPS[kind]:
+        reasons = Counter({reason: count for (at, reason), count in sorted(dropped.items()) if at == step})
+        n -= reasons.total()
+        rows.append({"step": step, "made": n, "dropped": dict(reasons)})
+    return rows
+
+
+def _describe_price(asker: Asker, missing: Sequence[str]) -> str:
+    price = asker.client.price
+    if missing:
+        return f"no price is known: {ask_for_prices(missing)}."
+    return f"{price.input:g} and {price.output:g} per million tokens sent and received."

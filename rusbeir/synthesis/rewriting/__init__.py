@@ -1,0 +1,1 @@
+"""Rewriting: documents in a language model's words."""

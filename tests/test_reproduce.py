@@ -1,0 +1,84 @@
+"""Published figures: the rows are sound, what is at hand is measured, and what is missing says how to get it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from rusbeir.datasets import read_registry
+from rusbeir.errors import UnknownName
+from rusbeir.evaluation import check_measures
+from rusbeir.reproduction import PublishedFigure, published_figures, reproduce
+from rusbeir.retrieval import check_names
+
+FIGURES = published_figures()
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda one: f"{one.dataset} {one.system}")
+def test_every_row_names_what_exists(figure: PublishedFigure):
+    aliases = {alias for entry in read_registry().values() for alias in entry.aliases}
+    assert figure.get or figure.dataset in read_registry() or figure.dataset in aliases
+    check_names(figure.system)
+    assert check_measures(list(figure.values)) == tuple(figure.values)
+    assert figure.over in ("all", "answered")
+    assert figure.source
+    assert figure.cause
+
+
+def test_the_claims_of_the_issue_and_the_papers_are_rows():
+    rows = {(one.dataset, one.system): one for one in FIGURES}
+    assert rows["beir/scifact/test", "bm25(profile=anserini-flat)"].values == {"nDCG@10": 67.89, "R@100": 92.53}
+    assert rows["beir/scifact/test", "bm25(profile=anserini-multifield)"].values == {"nDCG@10": 66.47}
+    assert rows["cacm", "bm25(profile=anserini-flat)"].values == {"AP": 31.24, "P@30": 19.42}
+    assert sum(one.source.startswith("RusBEIR") and one.system.startswith("bm25") for one in FIGURES) == 17
+    assert sum(one.source.startswith("Cocktail") and one.dataset.endswith("mixed") for one in FIGURES) == 16
+
+
+@pytest.mark.usefixtures("shared_data")
+def test_the_russian_figures_of_the_paper_hold(tmp_path):
+    figures = [one for one in published_figures("xquad") if one.system.startswith("bm25")]
+    rows = list(reproduce(figures, out=tmp_path))
+    assert [(row.dataset, row.measure) for row in rows if not row.holds] == []
+    paragraphs = {row.measure: row for row in rows if row.dataset == "xquad/ru"}
+    assert paragraphs["nDCG@10"].ours == pytest.approx(96.19, abs=0.005)
+    assert paragraphs["nDCG@10"].difference == pytest.approx(0, abs=0.005)
+
+
+def test_missing_data_cost_a_line_and_nothing_is_downloaded(tmp_path, monkeypatch):
+    monkeypatch.setenv("RUSBEIR_DATA", "")
+    (row,) = list(reproduce(published_figures("beir/fiqa/test")[:1], out=tmp_path))
+    assert (row.ours, row.difference, row.holds) == (None, None, None)
+    assert "RUSBEIR_DATA" in row.missing
+    classic = list(reproduce(published_figures("cacm"), out=tmp_path))
+    assert all("Glasgow" in one.missing for one in classic)
+
+
+def test_a_classic_collection_is_found_in_its_folder(tmp_path, monkeypatch):
+    folder = tmp_path / "cacm"
+    (folder / "qrels").mkdir(parents=True)
+    (folder / "corpus.jsonl").write_text('{"_id": "1", "title": "", "text": "time sharing"}\n')
+    (folder / "queries.jsonl").write_text('{"_id": "q", "text": "sharing"}\n')
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\t1\t1\n")
+    monkeypatch.setenv("RUSBEIR_DATA", str(tmp_path))
+    rows = list(reproduce(published_figures("cacm"), out=tmp_path / "out"))
+    assert {row.measure: row.ours for row in rows}["AP"] == pytest.approx(100)
+    assert not rows[0].holds
+
+
+def test_an_unknown_figure_lists_what_there_is():
+    with pytest.raises(UnknownName, match="No published figure 'scifcat'"):
+        published_figures("scifcat")
+
+
+@pytest.mark.usefixtures("shared_data")
+def test_the_verb_prints_published_and_ours(tmp_path):
+    command = [sys.executable, "-m", "rusbeir.cli", "reproduce", "cocktail/nfcorpus/llm", "--out", tmp_path, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    figures = {(one["system"], one["measure"]): one for one in json.loads(done.stdout)["figures"]}
+    found = figures["bm25(profile=lucene-english)", "nDCG@1"]
+    assert (found["published"], found["holds"]) == (45.8, True)
+    listed = subprocess.run([*command[:4], "--list"], capture_output=True, text=True, check=True)
+    assert "beir/scifact/test" in listed.stdout
