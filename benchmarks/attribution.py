@@ -24,14 +24,14 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from benchmarks import run
-from rusbeir.audit import check_port
+from rusbeir.audit import audit_port
 from rusbeir.audit.score_differences.attribution import attribute
 from rusbeir.audit.score_differences.repairs import attribute_port
 from rusbeir.datasets import load
 from rusbeir.evaluation import evaluate
 from rusbeir.experiment import search
 from rusbeir.storage import temporary_cache
-from rusbeir.translation.port.api import port, translate_texts
+from rusbeir.translation.porting.api import port, translate_texts
 from rusbeir.types import Dataset, Doc, MemoryCorpus
 
 SHARE = 0.1
@@ -187,7 +187,7 @@ def folder() -> list[dict[str, Any]]:
                 return measure_level(load(out), "bm25")
 
             worse = translate("bad")
-            check_port(out, back_translator="apertium", processes=1)
+            audit_port(out, back_translator="apertium", processes=1)
             report = attribute_port("xquad/en", str(out), ["bm25"])
             better = translate("good", retry_segments=report["file"])
             (found,) = report["attributions"]

@@ -158,14 +158,14 @@ _SACREBLEU = {"BLEU": "bleu", "chrF": "chrf", "chrF++": "chrf --chrf-word-order 
 
 def nfcorpus() -> dict[str, Any]:
     """NFCorpus into Spanish and back with Apertium: seconds of the port and of the audit, and what it says."""
-    from rusbeir.audit import check_port
-    from rusbeir.translation.port.api import port
+    from rusbeir.audit import audit_port
+    from rusbeir.translation.porting.api import port
 
     with tempfile.TemporaryDirectory() as out:
         started = time.perf_counter()
         port("cocktail/nfcorpus/human", to="es", translator="apertium", out=out, keep_untranslated=True)
         ported = time.perf_counter()
-        report = check_port(out, back_translator="apertium")
+        report = audit_port(out, back_translator="apertium")
         return {
             "port_seconds": ported - started,
             "audit_seconds": time.perf_counter() - ported,

@@ -67,7 +67,7 @@ def _ndcg(dataset: str, language: str, folder: Path) -> list[Row]:
 
 def _faults(n_segments: int = 10_000) -> list[Row]:
     """10,000 segments through servers of which a fifth of the answers is none."""
-    from rusbeir.translation.port.api import port
+    from rusbeir.translation.porting.api import port
     from tests.support import translation_servers as servers
 
     found: list[Row] = []
@@ -161,7 +161,7 @@ def _row(what: str, measure: str, value: float, **bound: float) -> Row:
 
 def _profile(n_docs: int) -> None:
     """Where the time of the pipeline goes."""
-    from rusbeir.translation.port.api import port
+    from rusbeir.translation.porting.api import port
 
     with tempfile.TemporaryDirectory() as folder:
         source = port_data.write_corpus(Path(folder) / "source", n_docs)

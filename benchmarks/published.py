@@ -24,7 +24,7 @@ from benchmarks import run
 from rusbeir.audit.port_checks.report import TEXTS
 from rusbeir.audit.published_ports.published import COLLAPSE, DRIFT, DROPPED, check_published
 from rusbeir.datasets import load, write_beir
-from rusbeir.translation.port.api import port as translate
+from rusbeir.translation.porting.api import port as translate
 from rusbeir.types import Dataset, Doc, MemoryCorpus
 
 SHARE = 0.01

@@ -18,16 +18,31 @@ import orjson
 
 from rusbeir import __version__
 from rusbeir.costs import COSTS, peak_rss, reset_peak_rss
-from rusbeir.datasets import load, read_run, write_run
-from rusbeir.datasets.parallel import expand_languages, find_parallel, label_dataset, take_queries
-from rusbeir.datasets.registry import find_entry
+from rusbeir.datasets import (
+    expand_languages,
+    find_entry,
+    find_parallel,
+    label_dataset,
+    load,
+    read_run,
+    take_queries,
+    write_run,
+)
 from rusbeir.errors import BackendError, BadInput, RusbeirError, option
 from rusbeir.evaluation import DEFAULT_MEASURES, Evaluation, check_measures, cluster_queries, deepest, evaluate
 from rusbeir.jobs import CharBudget, Llm
 from rusbeir.ledger import ROWS, Ledger, ResultRow
-from rusbeir.retrieval import ChecksAvailability, LimitsDepth, RunSettings, Spec, System, check_names, resolve
-from rusbeir.retrieval.run_cache import search_without_self
-from rusbeir.retrieval.system import check_available
+from rusbeir.retrieval import (
+    ChecksAvailability,
+    LimitsDepth,
+    RunSettings,
+    Spec,
+    System,
+    check_available,
+    check_names,
+    resolve,
+    search_without_self,
+)
 from rusbeir.storage import atomic_file, check_writable
 from rusbeir.text import digest, slug
 from rusbeir.types import SELF_RETRIEVAL_REMEDY, Dataset, Progress, Queries, Run, silent

@@ -16,8 +16,7 @@ from rusbeir.costs import peak_rss
 from rusbeir.errors import BadInput
 from rusbeir.experiment import SystemLike, resolve_on
 from rusbeir.jobs import BudgetReached, CharBudget
-from rusbeir.retrieval import LimitsDepth, RunSettings, System
-from rusbeir.retrieval.rerank.system import RerankSystem
+from rusbeir.retrieval import LimitsDepth, RerankSystem, RunSettings, System
 from rusbeir.storage import cache_folder, temporary_cache
 from rusbeir.types import Corpus, Dataset, MemoryCorpus, Progress, Queries, Retriever, silent
 

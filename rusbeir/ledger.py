@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import orjson
 
-from rusbeir.datasets.formats.records import read_jsonl
+from rusbeir.datasets import read_jsonl
 from rusbeir.storage import append_line
 from rusbeir.types import Dataset
 

@@ -13,10 +13,7 @@ from rusbeir import __version__
 from rusbeir.errors import BadInput, UnknownName, option, require
 from rusbeir.experiment import search
 from rusbeir.languages import MACROLANGUAGE_MEMBERS, iso639_1, iso639_3, read_language_tag
-from rusbeir.retrieval import Spec, System, resolve
-from rusbeir.retrieval.candidates import Candidates, restrict
-from rusbeir.retrieval.resolve import FUSIONS
-from rusbeir.retrieval.spec import parse
+from rusbeir.retrieval import FUSIONS, Candidates, Spec, System, parse, resolve, restrict
 from rusbeir.text import digest, slug
 from rusbeir.types import Card, Dataset, Doc, MemoryCorpus, Run
 

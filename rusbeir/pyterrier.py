@@ -7,8 +7,7 @@ from typing import Any
 
 from rusbeir.errors import BadInput, require
 from rusbeir.experiment import SystemLike, resolve_on
-from rusbeir.retrieval import RunSettings
-from rusbeir.retrieval.run_cache import search_without_self
+from rusbeir.retrieval import RunSettings, search_without_self
 from rusbeir.types import Dataset, silent
 
 

@@ -11,13 +11,9 @@ from statistics import fmean
 
 from rusbeir.datasets import load
 from rusbeir.errors import BadInput
-from rusbeir.evaluation import check_measures, cluster_queries, evaluate
-from rusbeir.evaluation.units import Units
+from rusbeir.evaluation import Units, check_measures, cluster_queries, evaluate
 from rusbeir.jobs import CharBudget
-from rusbeir.retrieval import resolve
-from rusbeir.retrieval.fusion import FusedSystem, fuse
-from rusbeir.retrieval.spec import Spec, as_spec
-from rusbeir.retrieval.system import RunSettings
+from rusbeir.retrieval import FusedSystem, RunSettings, Spec, as_spec, fuse, resolve
 from rusbeir.types import Dataset, Progress, silent
 
 SPLITS = ("dev", "train", "validation")

@@ -32,7 +32,7 @@ MODULES: dict[str, list[str] | None] = {
     "rusbeir.analysis": None,
     "rusbeir.translation.translator": ["Capacity", "Failure", "ChecksPair"],
     "rusbeir.translation.backends": None,
-    "rusbeir.translation.port.estimate": ["estimate_port", "Estimate", "Volume"],
+    "rusbeir.translation.porting.estimate": ["estimate_port", "Estimate", "Volume"],
     "rusbeir.retrieval": None,
     "rusbeir.retrieval.encoding.encoder": ["ReportsTruncation"],
     "rusbeir.retrieval.rerank.reranker": ["SortsWindows"],

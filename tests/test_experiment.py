@@ -13,7 +13,7 @@ from rusbeir.evaluation import evaluate
 from rusbeir.experiment import Request, bench, search
 from rusbeir.ledger import read_rows
 from rusbeir.retrieval import parse, resolve
-from rusbeir.translation.port.api import port
+from rusbeir.translation.porting.api import port
 from rusbeir.types import Dataset, Doc
 from tests.support.small_port import Fake
 

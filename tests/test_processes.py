@@ -14,7 +14,7 @@ import pytest
 from benchmarks import kills, port_data
 from rusbeir import processes
 from rusbeir.processes import Crew, in_order
-from rusbeir.translation.port.api import port
+from rusbeir.translation.porting.api import port
 from rusbeir.translation.segments.glossary import Glossary
 
 

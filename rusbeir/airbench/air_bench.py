@@ -17,13 +17,10 @@ from typing import NamedTuple
 
 import orjson
 
-from rusbeir.datasets import registry
-from rusbeir.datasets.formats.records import read_json
-from rusbeir.datasets.writing import finite_scores
+from rusbeir.datasets import finite_scores, read_json, registry
 from rusbeir.errors import BadInput, option, unknown
 from rusbeir.experiment import SystemLike, resolve_on, search
-from rusbeir.retrieval import Spec, check_names, parse
-from rusbeir.retrieval.system import check_available
+from rusbeir.retrieval import Spec, check_available, check_names, parse
 from rusbeir.storage import atomic_file
 from rusbeir.text import slug
 from rusbeir.types import Progress, Run, silent

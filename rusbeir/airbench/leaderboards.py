@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rusbeir.airbench.air_bench import NO_RERANKER, AirTask, list_results, list_tasks, name_parts, read_result
-from rusbeir.comparison.results import read_results
+from rusbeir.comparison import read_results
 from rusbeir.datasets import load_qrels
 from rusbeir.errors import BadInput, unknown
 from rusbeir.evaluation import evaluate

@@ -1,16 +1,5 @@
 """Analysis: from text to terms, by the recipes of analyzers/*.toml."""
 
-from rusbeir.analysis.analyzer import Analyzer, empty_warning
-from rusbeir.analysis.chain import Token
-from rusbeir.analysis.recipes import Language, Recipe, find_language, language_files, read_language
+import lazy_loader
 
-__all__ = [
-    "Analyzer",
-    "Language",
-    "Recipe",
-    "Token",
-    "empty_warning",
-    "find_language",
-    "language_files",
-    "read_language",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,6 +1,5 @@
 """The audit: how good a port is, according to checks, a judge and people."""
 
-from rusbeir.audit.port_checks.report import check_port
-from rusbeir.audit.published_ports.published import check_published
+import lazy_loader
 
-__all__ = ["check_port", "check_published"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -51,7 +51,7 @@ def run(
 
     Example: rusbeir airbench run air-bench/24.05/qa/wiki/ru --system bm25
     """
-    from rusbeir.airbench.air_bench import write_results
+    from rusbeir.airbench import write_results
 
     with output.progress() as progress:
         written = list(
@@ -83,7 +83,7 @@ def pack(
 
     Example: rusbeir airbench pack search_results/bm25/NoReranker
     """
-    from rusbeir.airbench.air_bench import pack_results
+    from rusbeir.airbench import pack_results
 
     with output.progress() as progress:
         packed = pack_results(folder, out, progress=progress)
@@ -111,8 +111,7 @@ def leaderboard(
 
     Example: rusbeir airbench leaderboard search_results results --lang ru
     """
-    from rusbeir.airbench.air_bench import list_tasks
-    from rusbeir.airbench.leaderboards import rank_systems, read_scores
+    from rusbeir.airbench import list_tasks, rank_systems, read_scores
     from rusbeir.errors import BadInput
 
     with output.progress() as progress:

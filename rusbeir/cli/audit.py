@@ -49,12 +49,11 @@ def check(
 
     Example: rusbeir audit check mini-es --back-translator apertium
     """
-    from rusbeir.audit import check_port
-    from rusbeir.audit.port_checks.gates import parse_gates
+    from rusbeir.audit import audit_port, parse_gates
 
     gates = parse_gates(gate) if gate else []
     with output.progress() as progress:
-        report = check_port(
+        report = audit_port(
             folder,
             source=source,
             back_translator=back_translator,
@@ -94,9 +93,7 @@ def score(
     Example: rusbeir audit score --hyp online.ru --ref ref.ru --lang ru
     """
     from rusbeir import __version__
-    from rusbeir.audit.port_checks.gates import collect_line_figures, find_failed_gates, parse_gates, refuse_unknown
-    from rusbeir.audit.port_checks.score_files import score_lines
-    from rusbeir.audit.port_checks.segment_checks import CHECKS
+    from rusbeir.audit import CHECKS, collect_line_figures, find_failed_gates, parse_gates, refuse_unknown, score_lines
 
     gates = parse_gates(gate) if gate else []
     scores = ["bleu", "chrf", "chrf++", "ter", "chrf_mean"] if ref else []
@@ -164,7 +161,7 @@ def clean(
 
     Example: rusbeir audit clean scifact-es --apply --out scifact-es-clean
     """
-    from rusbeir.audit.port_checks.cleaning import DROPPING, apply_cleaning, plan_cleaning
+    from rusbeir.audit import DROPPING, apply_cleaning, plan_cleaning
 
     with output.progress() as progress:
         plan = plan_cleaning(folder, flags=flag or DROPPING, share=share, source=source, progress=progress)

@@ -35,8 +35,7 @@ def published(
 
     Example: rusbeir audit published xquad/en xquad/ru
     """
-    from rusbeir.audit.port_checks.gates import parse_gates
-    from rusbeir.audit.published_ports.published import check_published
+    from rusbeir.audit import check_published, parse_gates
 
     gates = parse_gates(gate) if gate else []
     with output.progress() as progress:

@@ -44,7 +44,7 @@ def judge(
 
     Example: rusbeir audit judge scifact-es --llm qwen3-30b -n 200
     """
-    from rusbeir.people.judge import estimate_judgements, judge_port
+    from rusbeir.people import estimate_judgements, judge_port
 
     order: dict[str, Any] = {
         "n": n, "seed": seed, "source": source, "input_price": input_price, "output_price": output_price,
@@ -113,8 +113,7 @@ def sheet(
 
     Example: rusbeir audit sheet scifact-es -n 120 --raters 2
     """
-    from rusbeir.people.labels import Slice
-    from rusbeir.people.sheets import make_sheets
+    from rusbeir.people import Slice, make_sheets
 
     with output.progress() as progress:
         paths = make_sheets(
@@ -151,7 +150,7 @@ def agree(
 
     Example: rusbeir audit agree anna.csv boris.xlsx --port scifact-es
     """
-    from rusbeir.people.agreement import agree as measure_agreement
+    from rusbeir.people import agree as measure_agreement
 
     report = measure_agreement(sheets, port=port, seed=seed)
     if as_json:

@@ -63,7 +63,7 @@ def bench(
 
     Example: rusbeir bench xquad/ru --system 'bm25(profile=rusbeir-paper)'
     """
-    from rusbeir.datasets.parallel import label_dataset
+    from rusbeir.datasets import label_dataset
     from rusbeir.evaluation import DEFAULT_MEASURES, check_measures
     from rusbeir.experiment import Request, bench_all
     from rusbeir.ledger import ROWS

@@ -54,16 +54,15 @@ def compare(
         _compare_rankings(results, *rankings, measure, as_json)
         return
     from rusbeir.comparison import compare as run
-    from rusbeir.comparison import tables
-    from rusbeir.comparison.matrix import describe_averages, matrix_table
-    from rusbeir.datasets.parallel import label_dataset
+    from rusbeir.comparison import describe_averages, matrix_table, tables
+    from rusbeir.datasets import label_dataset
 
     comparison = run(
         results, measure=measure, baseline=baseline, where=where, data=data or (), against_paper=against_paper,
         permutations=permutations,
     )  # fmt: skip
     if plot is not None:
-        from rusbeir.comparison.picture import draw
+        from rusbeir.comparison import draw
 
         draw(comparison, plot)
     if as_json:
@@ -96,7 +95,7 @@ def compare(
 
 
 def _compare_rankings(results: list[Path], first: str, second: str, measure: str, as_json: bool) -> None:
-    from rusbeir.comparison.rankings import compare_rankings
+    from rusbeir.comparison import compare_rankings
 
     found = compare_rankings(results, first, second, measure=measure)
     if as_json:

@@ -81,10 +81,7 @@ def info(
 
     Example: rusbeir datasets info xquad/ru
     """
-    from rusbeir.datasets import get_entry, load
-    from rusbeir.datasets.fetching.download import NotAtHand
-    from rusbeir.datasets.formats.beir import describe
-    from rusbeir.datasets.registry import find_entry
+    from rusbeir.datasets import NotAtHand, describe, find_entry, get_entry, load
 
     try:
         with output.progress() as progress:
@@ -123,7 +120,7 @@ def fetch(
 
     Example: rusbeir datasets fetch xquad/ru
     """
-    from rusbeir.datasets.fetching.fetch import fetch as fetch_file
+    from rusbeir.datasets import fetch as fetch_file
 
     with output.progress() as progress:
         paths = {name: str(fetch_file(name, progress)) for name in names}
@@ -145,7 +142,7 @@ def validate(
 
     Example: rusbeir datasets validate xquad/ru
     """
-    from rusbeir.datasets.validation import validate as find_problems
+    from rusbeir.datasets import validate as find_problems
 
     findings = find_problems(dataset, language=lang, split=split)
     errors, warnings = (sum(one.n for one in findings if one.level == level) for level in ("error", "warning"))

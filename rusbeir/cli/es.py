@@ -17,10 +17,10 @@ def list_(es_url: options.EsUrl = None, as_json: options.Json = False) -> None:
 
     Example: rusbeir es list
     """
-    from rusbeir.retrieval.elasticsearch import connection, indexes
+    from rusbeir.retrieval import connect, list_indexes
 
-    server = connection.connect(es_url or "")
-    rows = indexes.list_indexes(server)
+    server = connect(es_url or "")
+    rows = list_indexes(server)
     if as_json:
         output.print_json(rows)
         return
@@ -51,10 +51,10 @@ def drop(
 
     Example: rusbeir es drop rusbeir-bm25-0123456789ab
     """
-    from rusbeir.retrieval.elasticsearch import connection, indexes
+    from rusbeir.retrieval import connect, drop
 
-    server = connection.connect(es_url or "")
-    indexes.drop(server, *names)
+    server = connect(es_url or "")
+    drop(server, *names)
     for name in names:
         output.note(f"{name}: removed from {server.address}")
     if as_json:
@@ -67,10 +67,9 @@ def doctor(es_url: options.EsUrl = None, as_json: options.Json = False) -> None:
 
     Example: rusbeir es doctor --es-url https://search.example:9200
     """
-    from rusbeir.retrieval.elasticsearch import connection
-    from rusbeir.retrieval.elasticsearch.diagnose import examine
+    from rusbeir.retrieval import connect, examine
 
-    diagnoses = list(examine(connection.connect(es_url or "")))
+    diagnoses = list(examine(connect(es_url or "")))
     if as_json:
         output.print_json([diagnosis._asdict() for diagnosis in diagnoses])
     else:

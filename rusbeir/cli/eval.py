@@ -10,7 +10,7 @@ import typer
 from rusbeir.cli import options, output
 
 if TYPE_CHECKING:
-    from rusbeir.datasets.loading import Judgements
+    from rusbeir.datasets import Judgements
     from rusbeir.evaluation import Evaluation
     from rusbeir.types import Qrels, Run
 
@@ -33,7 +33,7 @@ def evaluate(
     from rusbeir.datasets import read_run
     from rusbeir.evaluation import DEFAULT_MEASURES, check_measures, format_measure
     from rusbeir.evaluation import evaluate as score
-    from rusbeir.retrieval.run_cache import drop_self_hits
+    from rusbeir.retrieval import drop_self_hits
 
     names = check_measures(measure or DEFAULT_MEASURES)
     judged, suffixes = _read_judgements(qrels, lang, split)
@@ -80,9 +80,7 @@ def evaluate(
 
 def _read_judgements(qrels: str, lang: str | None, split: str | None) -> Judgements:
     """The judgements of a registered dataset, of a folder or zip that holds one, or of a file."""
-    from rusbeir.datasets import read_qrels
-    from rusbeir.datasets.loading import Judgements, load_judgements
-    from rusbeir.datasets.registry import find_entry
+    from rusbeir.datasets import Judgements, find_entry, load_judgements, read_qrels
 
     path = Path(qrels)
     if (not path.is_file() and (path.is_dir() or find_entry(qrels))) or path.suffix == ".zip":

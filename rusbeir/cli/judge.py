@@ -33,7 +33,7 @@ def judge(
 
     Example: rusbeir judge people.qrels judge.qrels --judge gpt-4o --run bm25.run
     """
-    from rusbeir.comparison.label_judges import judge_labels
+    from rusbeir.comparison import judge_labels
     from rusbeir.datasets import read_qrels, read_run
 
     found = judge_labels(

@@ -69,7 +69,7 @@ def mapping(
 
     Example: rusbeir languages mapping ru
     """
-    from rusbeir.retrieval.elasticsearch.mappings import for_people
+    from rusbeir.retrieval import for_people
 
     output.print_json(for_people(language, profile, client=client))
 
@@ -88,7 +88,7 @@ def new(
 
     Example: rusbeir languages new eo
     """
-    from rusbeir.analysis.lines import write_skeleton
+    from rusbeir.analysis import write_skeleton
 
     written = write_skeleton(code, folder, corpus)
     if as_json:
@@ -115,9 +115,7 @@ def check(
 
     Example: rusbeir languages check eo --analyzers my-languages
     """
-    from rusbeir.analysis import read_language
-    from rusbeir.analysis.lines import check_lines, read_lines
-    from rusbeir.analysis.traps import check_traps
+    from rusbeir.analysis import check_lines, check_traps, read_language, read_lines
 
     path = lines or read_language(code).path.with_suffix(".tsv")
     read = read_lines(path) if lines or path.exists() else []
@@ -169,7 +167,7 @@ def drift(
     analyses = [terms.analyze_words(code, profile, words)]
     analyses += [terms.read_terms(path, code) for path in against or ()]
     if es_url or not (save or against):
-        from rusbeir.retrieval.elasticsearch.connection import connect
+        from rusbeir.retrieval import connect
 
         analyses.append(terms.ask_server(connect(es_url or ""), code, words))
     if save:

@@ -49,7 +49,7 @@ def nano(
 
     Example: rusbeir nano xquad/ru/sentences --to nano-xquad --queries 300
     """
-    from rusbeir.nano.make import HELD_OUT, POOL, make_nano
+    from rusbeir.nano import HELD_OUT, POOL, make_nano
 
     with output.progress() as progress:
         report = make_nano(

@@ -28,14 +28,14 @@ def complete_languages(incomplete: str) -> list[str]:
 
 def complete_engines(incomplete: str) -> list[str]:
     """Names of engines, and auto."""
-    from rusbeir.retrieval.lexical.engines import ENGINES
+    from rusbeir.retrieval import ENGINES
 
     return [name for name in ("auto", *ENGINES) if name.startswith(incomplete)]
 
 
 def complete_systems(incomplete: str) -> list[str]:
     """BM25 systems, one per profile."""
-    from rusbeir.retrieval.lexical.bm25 import profiles
+    from rusbeir.retrieval import profiles
 
     names = ["bm25", *(f"bm25(profile={profile})" for profile in (*profiles(), "raw", "snowball"))]
     return [name for name in names if name.startswith(incomplete)]

@@ -86,10 +86,10 @@ def port(
 
     Example: rusbeir port mini/en --to es --translator apertium --out mini-es
     """
+    from rusbeir.datasets import FIELDS
     from rusbeir.errors import BadInput
-    from rusbeir.translation.backends import names
-    from rusbeir.translation.port.api import port as port_one
-    from rusbeir.translation.port.fields import FIELDS
+    from rusbeir.translation import names
+    from rusbeir.translation import port as port_one
 
     if retry_segments is not None and len(datasets) > 1:
         raise BadInput("--retry-segments names segments of one dataset: port them one by one.")
@@ -150,8 +150,8 @@ def slug(name: str) -> str:
 
 def _port(folders: dict[str, Path], *, as_json: bool, analyzers: list[str] | None, **order: Any) -> None:
     from rusbeir.errors import BadInput
-    from rusbeir.translation.port.api import Incomplete
-    from rusbeir.translation.port.api import port as port_one
+    from rusbeir.translation import Incomplete
+    from rusbeir.translation import port as port_one
 
     if len(set(folders.values())) < len(folders):
         raise BadInput("Two of the datasets would be written to the same folder: port them one by one.")
@@ -193,7 +193,7 @@ def _port(folders: dict[str, Path], *, as_json: bool, analyzers: list[str] | Non
 
 
 def _dry_run(datasets: list[str], *, as_json: bool, **order: Any) -> None:
-    from rusbeir.translation.port.estimate import estimate_port
+    from rusbeir.translation import estimate_port
 
     rows = []
     with output.progress() as progress:

@@ -24,7 +24,7 @@ def report(
 
     Example: rusbeir report results --out site
     """
-    from rusbeir.site.site import write_site
+    from rusbeir.site import write_site
 
     with output.progress() as progress:
         comparison = write_site(

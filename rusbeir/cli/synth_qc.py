@@ -74,9 +74,7 @@ def qc(
     Example: rusbeir synth qc made --ranker bm25 --ranker dense --dry-run
     """
     from rusbeir.errors import BadInput
-    from rusbeir.synthesis import Rules, control_quality, estimate_quality
-    from rusbeir.synthesis.model import read_options
-    from rusbeir.synthesis.quality.decisions import read_decisions
+    from rusbeir.synthesis import Rules, control_quality, estimate_quality, read_decisions, read_options
 
     if show is not None:
         found = [row for row in read_decisions(dataset) if row["query_id"] == show]

@@ -48,8 +48,7 @@ def queries(
     Example: rusbeir synth queries news.jsonl --lang ru --llm qwen3-30b --out made
     """
     from rusbeir.errors import BadInput
-    from rusbeir.synthesis import estimate_queries, make_queries
-    from rusbeir.synthesis.model import read_options
+    from rusbeir.synthesis import estimate_queries, make_queries, read_options
 
     order: dict[str, Any] = {
         "kind": kind, "n": n, "sample": sample, "language": lang, "seed": seed, "attributes": attributes

@@ -32,7 +32,7 @@ def tune(
 
     Example: rusbeir tune miracl/ru/dev --system 'minmax(bm25,dense(bge-m3))'
     """
-    from rusbeir.evaluation.units import describe_queries
+    from rusbeir.evaluation import describe_queries
     from rusbeir.tuning import tune as find
 
     with output.progress() as progress:

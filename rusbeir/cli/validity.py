@@ -50,7 +50,7 @@ def validity(
 
     Example: rusbeir validity results --pair xquad/en=xquad/ru
     """
-    from rusbeir.comparison.validity import measure_validity
+    from rusbeir.comparison import measure_validity
 
     pairs = []
     for text in pair or ():
@@ -104,7 +104,7 @@ def validity(
 def _attribute(
     pair: tuple[str, str], systems: list[str], *, measure: str, seed: int, out: Path | None, as_json: bool
 ) -> None:
-    from rusbeir.audit.score_differences.repairs import attribute_port
+    from rusbeir.audit import attribute_port
 
     original, port = pair
     with output.progress() as progress:

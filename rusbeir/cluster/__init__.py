@@ -1,5 +1,5 @@
 """Work on a cluster, by Ray."""
 
-from rusbeir.cluster.workers import MODEL_CPUS, On, Placed, Workers, open_workers
+import lazy_loader
 
-__all__ = ["MODEL_CPUS", "On", "Placed", "Workers", "open_workers"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

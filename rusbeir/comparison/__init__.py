@@ -1,5 +1,5 @@
 """Comparison of systems, made from result rows alone."""
 
-from rusbeir.comparison.comparison import Comparison, compare
+import lazy_loader
 
-__all__ = ["Comparison", "compare"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -14,14 +14,14 @@ from rusbeir.comparison.matrix import LanguageMatrix, build_matrices
 from rusbeir.comparison.paper_values import published_value
 from rusbeir.comparison.results import Result, pick, read_results
 from rusbeir.errors import BadInput, require
-from rusbeir.evaluation import check_measures
-from rusbeir.evaluation.significance import (
+from rusbeir.evaluation import (
     ALPHA,
     PERMUTATIONS,
     SAMPLES,
     Floats,
     PairTests,
     bootstrap_intervals,
+    check_measures,
     cluster_scores,
     hierarchical_intervals,
     minimum_detectable_effect,

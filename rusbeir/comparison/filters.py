@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rusbeir.comparison.results import Result, load_dataset_of, read_run_of
-from rusbeir.datasets import load
-from rusbeir.datasets.audited import QA, read_audit
-from rusbeir.datasets.formats.records import read_jsonl
+from rusbeir.datasets import QA, load, read_audit, read_jsonl
 from rusbeir.errors import BadInput, RusbeirError, option, unknown
 from rusbeir.evaluation import evaluate
 from rusbeir.types import Dataset, Qrels

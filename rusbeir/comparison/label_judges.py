@@ -14,12 +14,18 @@ from typing import Any
 import numpy as np
 
 from rusbeir.errors import BadInput, option
-from rusbeir.evaluation import cluster_queries, evaluate
+from rusbeir.evaluation import (
+    MIN_SYSTEMS,
+    Figure,
+    Floats,
+    Sides,
+    Units,
+    cluster_queries,
+    compare_orders,
+    evaluate,
+    find_families,
+)
 from rusbeir.evaluation import label_agreement as agreement
-from rusbeir.evaluation.families import find_families
-from rusbeir.evaluation.orders import MIN_SYSTEMS, Sides, compare_orders
-from rusbeir.evaluation.significance import Figure, Floats
-from rusbeir.evaluation.units import Units
 from rusbeir.types import Qrels, Run
 
 MAX_LABEL = 10

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rusbeir.comparison.results import Result
-from rusbeir.datasets.parallel import name_family
-from rusbeir.evaluation.significance import Floats, bootstrap_intervals, cluster_scores
+from rusbeir.datasets import name_family
+from rusbeir.evaluation import Floats, bootstrap_intervals, cluster_scores
 
 Interval = tuple[float, float]
 

@@ -8,8 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from rusbeir.errors import RusbeirError, unknown
-from rusbeir.retrieval import parse
-from rusbeir.retrieval.spec import Spec, Stage, Value
+from rusbeir.retrieval import Spec, Stage, Value, parse
 
 _FOLDER = Path(__file__).parent / "paper_values"
 _PAPER_PROFILES = ("default", "rusbeir-paper")

@@ -11,9 +11,18 @@ from typing import Any
 
 from rusbeir.comparison.results import Result, read_results
 from rusbeir.errors import BadInput, unknown
-from rusbeir.evaluation.orders import CORRELATIONS, MIN_SYSTEMS, Sides, compare_orders, count_queries_needed, rank
-from rusbeir.evaluation.significance import Figure, Floats
-from rusbeir.evaluation.units import Units, describe_queries
+from rusbeir.evaluation import (
+    CORRELATIONS,
+    MIN_SYSTEMS,
+    Figure,
+    Floats,
+    Sides,
+    Units,
+    compare_orders,
+    count_queries_needed,
+    describe_queries,
+    rank,
+)
 
 STABLE = 0.9
 """Kendall's tau from which on two orders are called the same."""

@@ -12,8 +12,7 @@ from typing import Any
 import orjson
 
 from rusbeir.costs import COSTS
-from rusbeir.datasets import load, read_run
-from rusbeir.datasets.parallel import find_parallel, label_dataset, take_queries
+from rusbeir.datasets import find_parallel, label_dataset, load, read_run, take_queries
 from rusbeir.errors import BadInput, option, unknown
 from rusbeir.evaluation import is_count
 from rusbeir.ledger import ROWS, read_rows

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rusbeir.comparison.comparison import Comparison, DatasetComparison, LanguageComparison, Pair, SystemScore
-from rusbeir.datasets.parallel import label_dataset
+from rusbeir.datasets import label_dataset
 
 HEADER = (
     "dataset", "language", "query language", "system", "mean", "low", "high", "rank", "best rank", "worst rank",

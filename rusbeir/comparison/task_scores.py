@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rusbeir.comparison.results import read_results
-from rusbeir.datasets.formats.files import open_file
-from rusbeir.datasets.formats.records import Place, parse_json, read_tsv
+from rusbeir.datasets import Place, open_file, parse_json, read_tsv
 from rusbeir.errors import BadInput, unknown
 from rusbeir.ledger import ROWS
 

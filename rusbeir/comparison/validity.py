@@ -13,11 +13,18 @@ import numpy as np
 
 from rusbeir.comparison.rankings import find_reversals
 from rusbeir.comparison.task_scores import TaskScores, find_task, read_task_scores
-from rusbeir.datasets.formats.records import read_tsv
+from rusbeir.datasets import read_tsv
 from rusbeir.errors import BadInput, option
-from rusbeir.evaluation.orders import MIN_SYSTEMS, Sides, compare_orders, draw_systems, rank
-from rusbeir.evaluation.significance import FEW_SAMPLES, Figure
-from rusbeir.evaluation.units import describe_queries
+from rusbeir.evaluation import (
+    FEW_SAMPLES,
+    MIN_SYSTEMS,
+    Figure,
+    Sides,
+    compare_orders,
+    describe_queries,
+    draw_systems,
+    rank,
+)
 
 N_MOVERS = 3
 _CONTROL = Path(__file__).parent / "control.toml"

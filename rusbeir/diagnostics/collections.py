@@ -6,10 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rusbeir.datasets import load
-from rusbeir.datasets.corpus import hash_id
-from rusbeir.datasets.loading import load_splits, split_view
-from rusbeir.datasets.registry import find_entry
+from rusbeir.datasets import find_entry, hash_id, load, load_splits, split_view
 from rusbeir.errors import BadInput
 from rusbeir.types import Dataset, Progress, Qrels, silent
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from rusbeir.datasets.formats.records import read_json
+from rusbeir.datasets import read_json
 
 FOLDER = "diagnoses"
 _ABOUT = dict.fromkeys(("kind", "version", "dataset", "system", "signature", "fingerprint"), str)

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rusbeir.errors import BackendError, BadInput
-from rusbeir.retrieval.dense.sentence_transformers import SentenceTransformerEncoder
-from rusbeir.retrieval.encoding.encoder import Encoder
+from rusbeir.retrieval import Encoder, SentenceTransformerEncoder
 from rusbeir.text import shorten
 
 _SPECIAL = "special_tokens_mask"

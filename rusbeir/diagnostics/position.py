@@ -17,14 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rusbeir import __version__
-from rusbeir.datasets import load
-from rusbeir.datasets.formats.records import TOKENS, Span, read_json
-from rusbeir.datasets.parallel import label_dataset
+from rusbeir.datasets import TOKENS, Span, label_dataset, load, read_json
 from rusbeir.diagnostics.position_curve import ALL, BINS, MIN_COUNT, PositionCurve, make_curve
 from rusbeir.diagnostics.position_statistics import Places, compute_psi
 from rusbeir.diagnostics.spans import load_spans
 from rusbeir.errors import BadInput, option
-from rusbeir.evaluation.significance import FEW_PERMUTATIONS, FEW_SAMPLES, Floats
+from rusbeir.evaluation import FEW_PERMUTATIONS, FEW_SAMPLES, Floats
 from rusbeir.experiment import SystemLike, bench
 from rusbeir.ledger import ResultRow
 from rusbeir.text import digest

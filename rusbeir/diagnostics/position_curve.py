@@ -16,8 +16,7 @@ from rusbeir.diagnostics.position_statistics import (
     permute_positions,
     psi_interval,
 )
-from rusbeir.evaluation.significance import ALPHA, FEW_PERMUTATIONS, FEW_SAMPLES, Floats
-from rusbeir.evaluation.units import describe_queries
+from rusbeir.evaluation import ALPHA, FEW_PERMUTATIONS, FEW_SAMPLES, Floats, describe_queries
 
 BINS = 20
 ALL = "all"

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rusbeir.evaluation.significance import ALPHA, FEW_PERMUTATIONS, FEW_SAMPLES, Floats
+from rusbeir.evaluation import ALPHA, FEW_PERMUTATIONS, FEW_SAMPLES, Floats
 
 Places = NDArray[np.int64]
 

@@ -14,8 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from rusbeir.diagnostics.tie_orders import EXPECTED, HIGHEST, LOWEST, REVERSED, TREC_EVAL
-from rusbeir.evaluation.significance import ALPHA, Floats, bca_interval
-from rusbeir.evaluation.units import Units, describe_queries
+from rusbeir.evaluation import ALPHA, Floats, Units, bca_interval, describe_queries
 
 MIN_QUERIES = 20
 """The independent queries below which no sign is called safe, as their interval says little."""

@@ -19,16 +19,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rusbeir import __version__
-from rusbeir.datasets import load
-from rusbeir.datasets.formats.records import Span
+from rusbeir.datasets import Span, load
 from rusbeir.diagnostics.gradients import GradientModel, open_gradient_model
 from rusbeir.diagnostics.saliency_curve import NAMES, POINTS, SCALES, THIRDS, CurveSums, scale_norms
 from rusbeir.diagnostics.spans import load_spans
 from rusbeir.errors import BadInput, option
-from rusbeir.evaluation.significance import bootstrap_intervals, cluster_scores
-from rusbeir.retrieval import Spec, Stage, resolve
-from rusbeir.retrieval.dense.system import DenseSystem
-from rusbeir.retrieval.models.settings import escape
+from rusbeir.evaluation import bootstrap_intervals, cluster_scores
+from rusbeir.retrieval import DenseSystem, Spec, Stage, escape, resolve
 from rusbeir.text import batched
 from rusbeir.types import Dataset, Progress, silent
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rusbeir.evaluation.significance import Floats
+from rusbeir.evaluation import Floats
 
 POINTS = 100
 NAMES = ("first", "middle", "last")

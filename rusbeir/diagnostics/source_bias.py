@@ -26,9 +26,7 @@ from rusbeir.diagnostics.relative_delta import (
 )
 from rusbeir.diagnostics.tie_orders import EXPECTED, HIGHEST, LOWEST, ORDERS, REVERSED, TREC_EVAL, score_tie_orders
 from rusbeir.errors import BadInput, option
-from rusbeir.evaluation import cluster_queries, evaluate
-from rusbeir.evaluation.significance import SAMPLES
-from rusbeir.evaluation.units import Units
+from rusbeir.evaluation import SAMPLES, Units, cluster_queries, evaluate
 from rusbeir.experiment import Request, SystemLike, bench_run
 from rusbeir.text import digest
 from rusbeir.types import Progress, Run, silent

@@ -6,11 +6,7 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 
-from rusbeir.datasets.formats.beir import SPANS
-from rusbeir.datasets.formats.reader import GivesSpans
-from rusbeir.datasets.formats.records import Place, Span, count_tokens, refuse
-from rusbeir.datasets.formats.tables import Column, read_records
-from rusbeir.datasets.loading import open_reader
+from rusbeir.datasets import SPANS, Column, GivesSpans, Place, Span, count_tokens, open_reader, read_records, refuse
 from rusbeir.errors import BadInput, option
 from rusbeir.text import shorten
 from rusbeir.types import Dataset, Progress

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rusbeir.evaluation.significance import Floats
+from rusbeir.evaluation import Floats
 
 Places: TypeAlias = NDArray[np.intp]
 

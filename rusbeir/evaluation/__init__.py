@@ -1,16 +1,5 @@
 """Scores of a run against judgements: every judged query counts, ties as trec_eval breaks them."""
 
-from rusbeir.evaluation.evaluate import Evaluation, evaluate
-from rusbeir.evaluation.measures import DEFAULT_MEASURES, check_measures, deepest, format_measure, is_count
-from rusbeir.evaluation.units import cluster_queries
+import lazy_loader
 
-__all__ = [
-    "DEFAULT_MEASURES",
-    "Evaluation",
-    "check_measures",
-    "cluster_queries",
-    "deepest",
-    "evaluate",
-    "format_measure",
-    "is_count",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

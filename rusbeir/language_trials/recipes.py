@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rusbeir.analysis import Analyzer
-from rusbeir.comparison.comparison import Comparison, DatasetComparison, compare_results
-from rusbeir.comparison.results import read_result
-from rusbeir.datasets import load
-from rusbeir.datasets.registry import find_entry
+from rusbeir.comparison import Comparison, DatasetComparison, compare_results, read_result
+from rusbeir.datasets import find_entry, load
 from rusbeir.errors import BadInput
 from rusbeir.evaluation import check_measures
 from rusbeir.experiment import bench

@@ -9,11 +9,9 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, combinations
 from pathlib import Path
 
-from rusbeir.analysis import Analyzer
-from rusbeir.analysis.chain import load_chain
+from rusbeir.analysis import Analyzer, load_chain
 from rusbeir.errors import BadInput
-from rusbeir.retrieval.elasticsearch.connection import Server
-from rusbeir.retrieval.elasticsearch.mappings import ServerAnalyzer, analyzer_of
+from rusbeir.retrieval import Server, ServerAnalyzer, analyzer_of
 from rusbeir.storage import atomic_file
 from rusbeir.text import batched
 

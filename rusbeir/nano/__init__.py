@@ -1,5 +1,5 @@
 """A small version of a dataset, and how well it agrees with the whole."""
 
-from rusbeir.nano.make import make_nano
+import lazy_loader
 
-__all__ = ["make_nano"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

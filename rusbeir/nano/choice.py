@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from rusbeir.evaluation.significance import Floats
-from rusbeir.translation.port.fields import draw_documents, take_documents
+from rusbeir.datasets import draw_documents, take_documents
+from rusbeir.evaluation import Floats
 from rusbeir.types import Dataset, Qrels, Run
 
 EXCHANGES = 20_000

@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from rusbeir.evaluation.orders import compare_orders, draw_systems
-from rusbeir.evaluation.significance import (
+from rusbeir.evaluation import (
     ALPHA,
     FEW_SAMPLES,
     Figure,
     Floats,
+    Units,
+    compare_orders,
+    describe_queries,
+    draw_systems,
     minimum_detectable_effect,
     sign_flip_tests,
 )
-from rusbeir.evaluation.units import Units, describe_queries
-from rusbeir.retrieval import Spec
-from rusbeir.retrieval.resolve import FUSIONS
-from rusbeir.retrieval.spec import as_spec
+from rusbeir.retrieval import FUSIONS, Spec, as_spec
 
 LEXICAL, DENSE, OTHER = "lexical", "dense", "other"
 

@@ -10,17 +10,14 @@ from typing import Any
 import numpy as np
 
 from rusbeir import __version__
-from rusbeir.datasets import write_beir
-from rusbeir.datasets.formats.beir import describe_source
+from rusbeir.datasets import describe_source, write_beir
 from rusbeir.errors import BadInput, option
 from rusbeir.evaluation import check_measures, cluster_queries, deepest, evaluate
 from rusbeir.experiment import UNCUT_DEPTH, resolve_on
 from rusbeir.jobs import CharBudget
 from rusbeir.nano.choice import choose_queries, find_relevant, keep_queries
 from rusbeir.nano.fidelity import Agreement, list_parts, measure_agreement
-from rusbeir.retrieval import RunSettings, System, check_names
-from rusbeir.retrieval.run_cache import CachedSystem
-from rusbeir.retrieval.system import check_available
+from rusbeir.retrieval import CachedSystem, RunSettings, System, check_available, check_names
 from rusbeir.types import Dataset, Progress, Run, silent
 
 POOL = ("bm25", "bm25(profile=raw)", "dense(multilingual-e5-small)")

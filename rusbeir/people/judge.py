@@ -9,9 +9,8 @@ from typing import Any, TypeAlias
 import orjson
 
 from rusbeir import __version__
-from rusbeir.audit.port_checks.aligned import open_port
-from rusbeir.datasets.audited import QA, load_audited
-from rusbeir.datasets.formats.records import read_jsonl
+from rusbeir.audit import open_port
+from rusbeir.datasets import QA, load_audited, read_jsonl
 from rusbeir.jobs import (
     CHARS_PER_TOKEN,
     PRICES,
@@ -24,6 +23,7 @@ from rusbeir.jobs import (
     Question,
     Task,
     TaskQueue,
+    Tell,
     Throttle,
     ask_for_prices,
     bound_request,
@@ -34,12 +34,12 @@ from rusbeir.jobs import (
     list_missing_prices,
     read_prompts,
     refuse_unpriced,
+    run_to_end,
 )
 from rusbeir.languages import english_name
 from rusbeir.people.raters import estimate_port_mean, read_sample
 from rusbeir.people.sampling import Item, draw_sample, find_digest
 from rusbeir.storage import atomic_file
-from rusbeir.translation.port.runner import Tell, run_to_end
 from rusbeir.types import Progress, silent
 
 DIMENSIONS = ("accuracy", "fluency", "completeness", "style_consistency")

@@ -11,12 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rusbeir.datasets.audited import QA
-from rusbeir.datasets.formats.beir import read_card
-from rusbeir.datasets.formats.records import read_jsonl
-from rusbeir.datasets.loading import ALL_SPLITS, load_splits
+from rusbeir.datasets import ALL_SPLITS, QA, load_splits, read_card, read_jsonl
 from rusbeir.errors import BadInput, option
-from rusbeir.evaluation.label_agreement import estimate_mean
+from rusbeir.evaluation import estimate_mean
 from rusbeir.jobs import read_prompts
 from rusbeir.people.sampling import hash_parts, refuse_empty
 from rusbeir.people.sheet_files import Form, Guide, Line

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.special import stdtrit
 
 from rusbeir.errors import BadInput
+from rusbeir.evaluation import ALPHA, SAMPLES, Figure, Floats
 from rusbeir.evaluation import label_agreement as agreement
-from rusbeir.evaluation.significance import ALPHA, SAMPLES, Figure, Floats
 from rusbeir.people.sampling import Stratum
 
 

@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rusbeir.audit.port_checks.aligned import AlignedPort, Record
-from rusbeir.audit.port_checks.report import TEXTS, read_report
-from rusbeir.datasets.audited import QA
-from rusbeir.datasets.formats.records import read_jsonl
+from rusbeir.audit import TEXTS, AlignedPort, Record, read_report
+from rusbeir.datasets import QA, read_jsonl
 from rusbeir.errors import BadInput
 from rusbeir.text import digest, write_command
 from rusbeir.types import Dataset

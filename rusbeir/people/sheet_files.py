@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from rusbeir.audit.port_checks.report import clean_text, template_environment
-from rusbeir.datasets.formats.files import open_file
-from rusbeir.datasets.formats.records import Place
+from rusbeir.audit import clean_text, template_environment
+from rusbeir.datasets import Place, open_file
 from rusbeir.errors import BadInput, require
 from rusbeir.storage import atomic_file
 from rusbeir.text import read_csv, shorten

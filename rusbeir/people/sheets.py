@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from rusbeir.audit.port_checks.aligned import open_port
-from rusbeir.datasets.audited import QA, load_audited
-from rusbeir.datasets.formats.records import read_json
+from rusbeir.audit import open_port
+from rusbeir.datasets import QA, load_audited, read_json
 from rusbeir.errors import BadInput, option
 from rusbeir.languages import english_name
 from rusbeir.people.judge import DIMENSIONS, JUDGE, SCALE, Scores, describe_dimensions

@@ -1,5 +1,5 @@
 """Publishing: one folder of a dataset that every tool loads, with a card that says where it is from."""
 
-from rusbeir.publishing.publish import publish
+import lazy_loader
 
-__all__ = ["publish"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -9,12 +9,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from rusbeir.datasets.audited import QA, read_audit
-from rusbeir.datasets.formats.records import read_json
+from rusbeir.datasets import QA, read_audit, read_json
 from rusbeir.errors import BadInput
-from rusbeir.people.agreement import PEOPLE, agree
-from rusbeir.people.judge import JUDGE, VERDICTS, read_verdicts
-from rusbeir.people.sheets import FOLDER, AllChanged, list_filled
+from rusbeir.people import FOLDER, JUDGE, PEOPLE, VERDICTS, AllChanged, agree, list_filled, read_verdicts
 from rusbeir.text import write_command
 from rusbeir.types import Card
 

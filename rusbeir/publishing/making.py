@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rusbeir.text import escape_markdown
-from rusbeir.translation.backends.registry import find_preset
+from rusbeir.translation import find_preset
 
 _FIELDS = {"title": "titles", "text": "texts", "query": "queries"}
 

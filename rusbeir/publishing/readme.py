@@ -8,8 +8,7 @@ from string import Template
 from typing import Any
 
 from rusbeir import __version__
-from rusbeir.datasets.licences import UNKNOWN, find_hub_licence
-from rusbeir.datasets.registry import find_entry
+from rusbeir.datasets import UNKNOWN, find_entry, find_hub_licence
 from rusbeir.errors import require
 from rusbeir.languages import iso639_3, scripts_of
 from rusbeir.publishing.evidence import Evidence

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rusbeir.datasets.formats.records import document_line, query_line
-from rusbeir.datasets.writing import name_qrels_file, qrels_lines, write_qrels
+from rusbeir.datasets import document_line, name_qrels_file, qrels_lines, query_line, write_qrels
 from rusbeir.errors import require
 from rusbeir.text import batched
 from rusbeir.types import Dataset, Progress, Qrels

@@ -1,19 +1,5 @@
 """Systems that answer queries: named by a spec, prepared on a corpus, searched."""
 
-from rusbeir.retrieval.resolve import check_names, resolve
-from rusbeir.retrieval.spec import Spec, Stage, parse
-from rusbeir.retrieval.system import ChecksAvailability, LimitsDepth, Metered, Prepared, RunSettings, System
+import lazy_loader
 
-__all__ = [
-    "ChecksAvailability",
-    "LimitsDepth",
-    "Metered",
-    "Prepared",
-    "RunSettings",
-    "Spec",
-    "Stage",
-    "System",
-    "check_names",
-    "parse",
-    "resolve",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -21,8 +21,8 @@ from typing import Any
 from rusbeir.errors import BackendError, BadInput, RusbeirError
 from rusbeir.retrieval.encoding.encoder import Encoder
 from rusbeir.retrieval.rerank.reranker import Reranker
-from rusbeir.retrieval.resolve import ENTRY_POINTS, PYTHON
 from rusbeir.retrieval.spec import Spec, Stage, Value
+from rusbeir.retrieval.stages import ENTRY_POINTS, PYTHON
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
 from rusbeir.types import Corpus, Queries, Retriever, Run
 from rusbeir.user_sources import digest_sources, find_in_current_folder

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rusbeir.analysis import Analyzer
-from rusbeir.comparison.results import Result, read_run_of
+from rusbeir.comparison import Result, read_run_of
 from rusbeir.errors import UnknownName
 from rusbeir.types import Dataset, Progress, join_title
 

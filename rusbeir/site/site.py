@@ -14,20 +14,25 @@ from pathlib import Path
 from typing import Any
 
 from rusbeir import __version__
-from rusbeir.comparison.comparison import Comparison, DatasetComparison, SystemScore, compare_results
-from rusbeir.comparison.matrix import LanguageMatrix, describe_averages
-from rusbeir.comparison.results import Result, load_dataset_of, read_results
-from rusbeir.comparison.tables import (
+from rusbeir.comparison import (
+    Comparison,
+    DatasetComparison,
+    LanguageMatrix,
+    Result,
+    SystemScore,
+    compare_results,
+    describe_averages,
     describe_blank_costs,
     describe_marks,
     format_cost,
     format_finite,
     format_p,
     list_notes,
+    load_dataset_of,
+    read_results,
 )
-from rusbeir.datasets import load
-from rusbeir.datasets.audited import read_audit
-from rusbeir.diagnostics.documents import PAGES, bound, draw_curve, place, read_diagnoses, scale_curves
+from rusbeir.datasets import load, read_audit
+from rusbeir.diagnostics import PAGES, bound, draw_curve, place, read_diagnoses, scale_curves
 from rusbeir.errors import BadInput, RusbeirError, option, require
 from rusbeir.ledger import ROWS
 from rusbeir.site.explorer import Explored, explore

@@ -1,21 +1,5 @@
 """Synthesis: datasets that a language model makes of others."""
 
-from rusbeir.synthesis.quality.control import QualityEstimate, control_quality, estimate_quality
-from rusbeir.synthesis.quality.splits import split_dev_test
-from rusbeir.synthesis.quality.steps import Rules
-from rusbeir.synthesis.queries.estimates import QueriesEstimate, estimate_queries
-from rusbeir.synthesis.queries.make import make_queries
-from rusbeir.synthesis.rewriting.rewrite import estimate_rewrite, rewrite
+import lazy_loader
 
-__all__ = [
-    "QualityEstimate",
-    "QueriesEstimate",
-    "Rules",
-    "control_quality",
-    "estimate_quality",
-    "estimate_queries",
-    "estimate_rewrite",
-    "make_queries",
-    "rewrite",
-    "split_dev_test",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

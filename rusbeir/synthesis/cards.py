@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rusbeir.datasets import writing
-from rusbeir.datasets.formats.beir import card_bytes
-from rusbeir.datasets.loading import load_splits
+from rusbeir.datasets import card_bytes, load_splits, write_card
 from rusbeir.types import Card, Dataset, Progress
 
 
-def write_card(card: Card, out: Path, progress: Progress) -> tuple[Dataset, dict[str, int]]:
+def finish_folder(card: Card, out: Path, progress: Progress) -> tuple[Dataset, dict[str, int]]:
     """Write the card of the folder out; its dataset, as read again, and n_docs, n_queries and n_qrels.
 
     What an earlier card says of other content is not asked.
@@ -21,5 +19,5 @@ def write_card(card: Card, out: Path, progress: Progress) -> tuple[Dataset, dict
         "n_queries": len(dataset.queries),
         "n_qrels": sum(map(len, dataset.qrels.values())),
     }
-    writing.write_card(out, card_bytes(card, dataset.fingerprint, **counts))
+    write_card(out, card_bytes(card, dataset.fingerprint, **counts))
     return dataset, counts

@@ -11,13 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rusbeir.analysis import Analyzer
-from rusbeir.analysis.tokenisers import unicode
+from rusbeir.analysis import Analyzer, unicode
 from rusbeir.errors import BadInput, UnknownName
-from rusbeir.retrieval.dense.system import DenseSystem
-from rusbeir.retrieval.encoding.encoder import check_vectors
-from rusbeir.retrieval.resolve import resolve
-from rusbeir.retrieval.system import Metered, check_available
+from rusbeir.retrieval import DenseSystem, Metered, check_available, check_vectors, resolve
 from rusbeir.text import batched
 from rusbeir.types import Progress
 

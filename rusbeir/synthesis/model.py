@@ -20,7 +20,7 @@ from rusbeir.jobs import (
     list_missing_prices,
     refuse_unpriced,
 )
-from rusbeir.translation.backends import preset
+from rusbeir.translation import preset
 from rusbeir.types import Progress, silent
 
 

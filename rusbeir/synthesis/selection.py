@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rusbeir.datasets.loading import take_split
+from rusbeir.datasets import Material, draw_documents, load_material, take_documents, take_split
 from rusbeir.errors import BadInput, option
 from rusbeir.synthesis.likeness import count_words
-from rusbeir.translation.port.fields import Material, draw_documents, load_material, take_documents
 from rusbeir.types import Dataset, Doc, Progress, Qrels, silent
 
 MIN_WORDS, MAX_WORDS = 10, 2_000

@@ -12,7 +12,7 @@ from rusbeir.cluster import MODEL_CPUS, On, Placed, Workers, open_workers
 from rusbeir.errors import BadInput, option
 from rusbeir.jobs import Limits
 from rusbeir.translation.backends.registry import TranslatorOptions, make, select_options
-from rusbeir.translation.port.plan import TranslatorEntry
+from rusbeir.translation.porting.plan import TranslatorEntry
 from rusbeir.translation.translator import Capacity, ChecksPair, CountsCost, JudgesAnswers, Outcome, Translator
 
 

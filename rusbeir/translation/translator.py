@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
-    from rusbeir.jobs.budget import Meter
-    from rusbeir.jobs.throttle import Limits
+    from rusbeir.jobs import Limits, Meter
 
 REASONS = (
     "empty",

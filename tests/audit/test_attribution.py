@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from rusbeir.audit import check_port
+from rusbeir.audit import audit_port
 from rusbeir.audit.score_differences import attribution
 from rusbeir.audit.score_differences.attribution import BOTH, DOCUMENTS, NONE, QUERIES, attribute
 from rusbeir.audit.score_differences.repairs import attribute_port
 from rusbeir.errors import BadInput
-from rusbeir.translation.port.api import port
+from rusbeir.translation.porting.api import port
 from rusbeir.types import Dataset, Doc, MemoryCorpus
 from tests.support.small_port import Fake, write_source
 
@@ -80,7 +80,7 @@ def test_segments_of_documents(tmp_path):
     fake = Fake(answer=lambda text, nth: "лес." if "beta3" in text and "here" in text else f"ф{text}")
     fake.capacity = replace(fake.capacity, levels=("sentence",))
     port(source, to="ru", translator=fake, out=tmp_path / "port")
-    check_port(
+    audit_port(
         tmp_path / "port",
         back_translator=Fake(answer=lambda text, nth: text.removeprefix("ф"), signature="b"),
         processes=1,

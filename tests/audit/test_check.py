@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rusbeir.audit import check_port
+from rusbeir.audit import audit_port
 from rusbeir.audit.port_checks.aligned import open_port
 from rusbeir.audit.port_checks.cleaning import apply_cleaning, plan_cleaning
 from rusbeir.audit.port_checks.gates import (
@@ -30,7 +30,7 @@ from tests.support.small_port import TRANSLATION, Fake, records, translated
 
 def test_a_perfect_port(make_port, back_translator):
     folder = make_port()
-    report = check_port(folder, source=folder.parent / "small", back_translator=back_translator, processes=1)
+    report = audit_port(folder, source=folder.parent / "small", back_translator=back_translator, processes=1)
     assert (report["n_documents"], report["n_queries"], report["n_segments"]) == (4, 2, 9)
     assert report["levels"]["queries"]["chrF++"] == 100
     assert report["levels"]["segments"]["mean"] == 100
@@ -46,7 +46,7 @@ def test_a_perfect_port(make_port, back_translator):
 
 def test_a_bad_translation_shows_where_it_hurts(make_port, back_translator):
     folder = make_port(answer=lambda text, nth: translated(text).replace("Гора", "Волк").replace("озеро", "заяц"))
-    report = check_port(folder, source=folder.parent / "small", back_translator=back_translator, processes=1)
+    report = audit_port(folder, source=folder.parent / "small", back_translator=back_translator, processes=1)
     (worst, *_) = report["worst"]
     assert worst["source"] == "mountain lake morning"
     assert worst["back"] == "mountain hare morning"
@@ -61,13 +61,13 @@ def test_a_bad_translation_shows_where_it_hurts(make_port, back_translator):
 def test_nothing_is_sent_twice(make_port, back_translator):
     folder = make_port()
     source = folder.parent / "small"
-    first = check_port(folder, source=source, back_translator=back_translator, processes=1)
+    first = audit_port(folder, source=source, back_translator=back_translator, processes=1)
     asked = len(back_translator.sent)
-    assert check_port(folder, source=source, back_translator=back_translator, processes=2) == first
+    assert audit_port(folder, source=source, back_translator=back_translator, processes=2) == first
     # When the port changes, only new segments are sent.
     lines = (folder / "queries.jsonl").read_text().replace("лёд тает", "лёд тает ночь")
     (folder / "queries.jsonl").write_text(lines)
-    changed = check_port(folder, source=source, back_translator=back_translator, processes=1)
+    changed = audit_port(folder, source=source, back_translator=back_translator, processes=1)
     assert back_translator.sent[asked:] == ["лёд тает ночь"]
     assert changed["levels"]["queries"]["p5"] < 100
 
@@ -81,7 +81,7 @@ def test_what_has_no_back_translation_counts_as_it_is(make_port):
     def answer(text: str, nth: int) -> object:
         return Failure("refused", "", False) if text == "лёд тает" else back(text)
 
-    report = check_port(
+    report = audit_port(
         folder, source=folder.parent / "small", back_translator=Fake(answer=answer), processes=1, tell=told.append
     )
     assert any("1 of 9 segments have no back-translation" in line for line in told)
@@ -98,7 +98,7 @@ def test_the_port_is_read_once(make_port, back_translator, monkeypatch):
         return open_for_real(path, meta)
 
     monkeypatch.setattr(Journal, "open", open_journal)
-    check_port(folder, source=folder.parent / "small", back_translator=back_translator, processes=1)
+    audit_port(folder, source=folder.parent / "small", back_translator=back_translator, processes=1)
     assert opened == ["work/journal.sqlite", "qa/back/work/journal.sqlite"]
     # Only the journal is written, no dataset of segments.
     assert {path.name for path in (folder / "qa" / "back" / "work").iterdir()} <= {
@@ -127,12 +127,12 @@ def test_a_check_is_one_entry_of_the_table(make_port):
     checks = {**CHECKS, "low-chrf": LowChrf()}
     spoiled = Fake(answer=lambda text, nth: "Zzz" if text == "лёд тает" else back(text))
     gates = parse_gates("low-chrf<1%")
-    report = check_port(folder, source=source, back_translator=spoiled, checks=checks, gates=gates, processes=1)
+    report = audit_port(folder, source=source, back_translator=spoiled, checks=checks, gates=gates, processes=1)
     assert report["flags"]["low-chrf"] == {"segments": 1, "share": 1 / 9, "documents": 0, "queries": 1}
     assert report["gates"]["failed"] == ["low-chrf<1% does not hold: low-chrf is 11.11%"]
     assert "Flagged: low-chrf" in (folder / "qa" / "report.html").read_text()
     assert plan_cleaning(folder, flags=["low-chrf"], source=source)["queries"] == [{"id": "q1", "flags": ["low-chrf"]}]
-    report = check_port(folder, source=source, checks=checks, gates=gates, processes=1)
+    report = audit_port(folder, source=source, checks=checks, gates=gates, processes=1)
     assert "low-chrf" not in report["flags"]
     assert report["gates"]["failed"] == ["low-chrf<1% does not hold: low-chrf was not measured"]
 
@@ -147,7 +147,7 @@ def test_a_folder_that_cannot_be_written(make_port):
     shutil.rmtree(folder / "qa")
     (folder / "qa").write_text("")
     with pytest.raises(BackendError, match=r"Cannot write .*qa"):
-        check_port(folder, source=folder.parent / "small", processes=1)
+        audit_port(folder, source=folder.parent / "small", processes=1)
 
 
 def test_segments(make_port):
@@ -180,7 +180,7 @@ def test_languages_without_an_analyzer(make_port, back_translator):
     folder = make_port()
     for card in (folder.parent / "small" / "card.json", folder / "card.json"):
         card.write_text(card.read_text(encoding="utf-8").replace('"en"', '"tlh"'), encoding="utf-8")
-    report = check_port(folder, source=folder.parent / "small", back_translator=back_translator, processes=1)
+    report = audit_port(folder, source=folder.parent / "small", back_translator=back_translator, processes=1)
     signatures = {name: row["signature"] for name, row in report["round_trip"]["rows"].items()}
     assert {name for name, signature in signatures.items() if "lang:tlh|tok:unicode" in signature} == {"source", "back"}
 
@@ -192,12 +192,12 @@ def test_a_damaged_card(make_port, splits):
     card["provenance"]["source"]["splits"] = splits
     (folder / "card.json").write_text(json.dumps(card), encoding="utf-8")
     with pytest.raises(BadInput, match=r"card\.json: provenance\.source\.splits is not an object of strings"):
-        check_port(folder, source=folder.parent / "small")
+        audit_port(folder, source=folder.parent / "small")
 
 
 def test_without_back_translator(make_port):
     folder = make_port()
-    report = check_port(folder, source=folder.parent / "small", processes=1)
+    report = audit_port(folder, source=folder.parent / "small", processes=1)
     assert report["levels"] == {}
     assert report["round_trip"] is None
     assert "chrF of the back-translation" not in (folder / "qa" / "report.html").read_text()
@@ -206,19 +206,19 @@ def test_without_back_translator(make_port):
 def test_what_is_not_a_port(tmp_path, make_port):
     folder = make_port()
     with pytest.raises(BadInput, match="is not a folder"):
-        check_port(tmp_path / "nowhere")
+        audit_port(tmp_path / "nowhere")
     with pytest.raises(BadInput, match="is not a port: no card"):
-        check_port(tmp_path / "small")
+        audit_port(tmp_path / "small")
     (folder / "work" / "source.txt").write_text(str(tmp_path / "moved"))
     with pytest.raises(BadInput, match=r"port of 'moved', but its source cannot be read: .* Give the source with"):
-        check_port(folder)
+        audit_port(folder)
     (folder / "work" / "source.txt").unlink()
     with pytest.raises(BadInput, match=r"no dataset of that name here\. Give the source with source="):
-        check_port(folder)
+        audit_port(folder)
     with pytest.raises(BadInput, match="was not made from mini/en"):
-        check_port(folder, source="mini/en")
+        audit_port(folder, source="mini/en")
     with pytest.raises(BadInput, match="no query id in common"):
-        check_port(tmp_path / "small", source="mini/en")
+        audit_port(tmp_path / "small", source="mini/en")
 
 
 @pytest.mark.parametrize("gate", ["chrf", "chrf>>5", "chrf>=", ">=5", "chrf>=5;flagged<1", "", "chrf>=5%%"])
@@ -273,7 +273,7 @@ def damaged(make_port) -> Path:
 
 def test_cleaning(damaged, tmp_path):
     source = tmp_path / "small"
-    report = check_port(damaged, source=source, processes=1)
+    report = audit_port(damaged, source=source, processes=1)
     assert report["flags"]["refusal"] == {"segments": 1, "share": 1 / 9, "documents": 1, "queries": 0}
     assert report["flags"]["chat-prefix"]["queries"] == 1
     before = {path: path.read_bytes() for path in damaged.glob("*.jsonl")}
@@ -296,7 +296,7 @@ def test_cleaning(damaged, tmp_path):
     assert records(tmp_path / "clean" / "corpus.jsonl")[0]["metadata"] == {"a": 1}
     assert clean.card.provenance["cleaned"]["before"] == plan["before"]
     # The cleaned port is a port.
-    assert check_port(tmp_path / "clean", source=source, processes=1)["flagged"]["segments"] == 0
+    assert audit_port(tmp_path / "clean", source=source, processes=1)["flagged"]["segments"] == 0
 
 
 def test_cleaning_refuses_what_was_not_checked_or_has_changed(damaged, tmp_path):
@@ -305,7 +305,7 @@ def test_cleaning_refuses_what_was_not_checked_or_has_changed(damaged, tmp_path)
         plan_cleaning(damaged, source=source)
     with pytest.raises(BadInput, match="has no cleaning plan"):
         apply_cleaning(damaged, tmp_path / "clean", source=source)
-    check_port(damaged, source=source, processes=1)
+    audit_port(damaged, source=source, processes=1)
     with pytest.raises(UnknownName, match="No flag 'refused'"):
         plan_cleaning(damaged, flags=["refused"], source=source)
     with pytest.raises(BadInput, match="above 0"):

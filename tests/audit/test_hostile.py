@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rusbeir.audit import check_port
+from rusbeir.audit import audit_port
 from rusbeir.audit.port_checks import scores
 from rusbeir.audit.port_checks.report import clean_text, find_differences
 from rusbeir.errors import BadInput
@@ -45,7 +45,7 @@ def hostile(make_port, back_translator) -> Path:
                 record[name] = text
     for name, records in (("queries", queries), ("corpus", docs)):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    check_port(folder, source=folder.parent / "small", back_translator=back_translator, processes=1)
+    audit_port(folder, source=folder.parent / "small", back_translator=back_translator, processes=1)
     return folder
 
 
@@ -181,7 +181,7 @@ def test_ten_megabytes(make_port, tmp_path):
     line = "Вода кипит ночь. " * 350_000
     text = (folder / "queries.jsonl").read_text().replace("лёд тает", line)
     (folder / "queries.jsonl").write_text(text)
-    report = check_port(folder, source=tmp_path / "small", processes=1)
+    report = audit_port(folder, source=tmp_path / "small", processes=1)
     assert report["flags"]["repetition"]["queries"] == 1
     assert (folder / "qa" / "report.html").stat().st_size < 200_000
     paths = make_sheets(folder, n=6, raters=1, source=tmp_path / "small")
@@ -199,6 +199,6 @@ def test_a_port_with_links_changes_nothing_outside_of_it(link: str, make_port, b
     (folder / link).unlink(missing_ok=True)
     (folder / link).symlink_to(victim / "bashrc" if link.endswith("lock") else victim)
     with pytest.raises(BadInput, match=rf"{link} is a symbolic link"):
-        check_port(folder, source=tmp_path / "small", back_translator=back_translator, processes=1)
+        audit_port(folder, source=tmp_path / "small", back_translator=back_translator, processes=1)
     assert (victim / "back" / "thesis.tex").read_text() == "years"
     assert (victim / "bashrc").read_text() == "export PATH\n"

@@ -11,7 +11,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from rusbeir.audit import check_port
+from rusbeir.audit import audit_port
 from rusbeir.audit.port_checks.aligned import open_port
 from rusbeir.audit.port_checks.gates import parse_gates
 from rusbeir.audit.port_checks.reference import compare_port
@@ -50,7 +50,7 @@ def reference(make_port, tmp_path) -> Path:
 
 def test_scores_are_those_of_sacrebleu(make_port, reference):
     folder = make_port()
-    report = check_port(folder, source=folder.parent / "small", reference=reference, processes=1)
+    report = audit_port(folder, source=folder.parent / "small", reference=reference, processes=1)
     found = report["reference"]
     assert found["name"] == "people"
     documents, queries = found["levels"]["documents"], found["levels"]["queries"]
@@ -112,15 +112,15 @@ def test_gates_and_what_is_not_a_reference(make_port, reference):
     folder = make_port()
     source = folder.parent / "small"
     gates = parse_gates("reference.chrf>=99,reference.ter.queries<=60")
-    report = check_port(folder, source=source, reference=reference, gates=gates, processes=1)
+    report = audit_port(folder, source=source, reference=reference, gates=gates, processes=1)
     (failed,) = report["gates"]["failed"]
     assert failed.startswith("reference.chrf>=99 does not hold: reference.chrf is ")
     with pytest.raises(BadInput, match=r"is in 'en', but .* is in 'ru'"):
-        check_port(folder, source=source, reference=source)
+        audit_port(folder, source=source, reference=source)
     with pytest.raises(BadInput, match="have no query id in common"):
-        check_port(folder, source=source, reference="mini/ru")
+        audit_port(folder, source=source, reference="mini/ru")
     (reference / "card.json").unlink()
     assert (
-        check_port(folder, source=source, reference=reference, processes=1)["reference"]["levels"]
+        audit_port(folder, source=source, reference=reference, processes=1)["reference"]["levels"]
         == (report["reference"]["levels"])
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rusbeir.translation.port.api import port
+from rusbeir.translation.porting.api import port
 from tests.support.command_line import one_line
 from tests.support.small_port import records
 

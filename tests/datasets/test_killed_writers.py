@@ -15,7 +15,7 @@ from rusbeir.datasets import load, write_beir
 from rusbeir.datasets.formats.beir import read_card
 from rusbeir.errors import BadInput
 from rusbeir.synthesis import Rules, control_quality, make_queries, rewrite
-from rusbeir.translation.port.api import port
+from rusbeir.translation.porting.api import port
 from tests.support import rewriting_model
 from tests.support.generating_model import GeneratingModel
 from tests.support.labelling_model import LabellingModel, small_truth, write_made_set

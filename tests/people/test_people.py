@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
-from rusbeir.audit import check_port
+from rusbeir.audit import audit_port
 from rusbeir.audit.port_checks.aligned import open_port
 from rusbeir.errors import BadInput
 from rusbeir.evaluation.label_agreement import count_confusion, kappa, kappa_at
@@ -125,7 +125,7 @@ def test_texts_of_one_topic_are_drawn_together():
 @pytest.fixture
 def checked(make_port, back_translator) -> Path:
     folder = make_port()
-    check_port(folder, source=folder.parent / "small", back_translator=back_translator, processes=1, round_trip=False)
+    audit_port(folder, source=folder.parent / "small", back_translator=back_translator, processes=1, round_trip=False)
     return folder
 
 
@@ -464,7 +464,7 @@ def test_verdicts_on_texts_that_have_changed_are_left_out(checked, tmp_path, end
 
 def sheets_of_changed(folder: Path) -> Path:
     """A sheet of a port that was checked again."""
-    check_port(folder, source=folder.parent / "small", processes=1, round_trip=False)
+    audit_port(folder, source=folder.parent / "small", processes=1, round_trip=False)
     return sheets_of(folder)[0]
 
 

@@ -18,7 +18,7 @@ import pytest
 
 import rusbeir.mteb
 from rusbeir import bench, load
-from rusbeir.audit import check_port
+from rusbeir.audit import audit_port
 from rusbeir.comparison import compare
 from rusbeir.comparison.validity import measure_validity
 from rusbeir.datasets import read_run, write_beir
@@ -32,7 +32,7 @@ from rusbeir.publishing import publish
 from rusbeir.publishing.evidence import Evidence, collect_evidence
 from rusbeir.publishing.tables import find_nano_split
 from rusbeir.site.site import write_site
-from rusbeir.translation.port.api import port
+from rusbeir.translation.porting.api import port
 from rusbeir.translation.translator import Failure
 from rusbeir.types import Dataset
 from tests.support.mteb_task import make_task, score_task
@@ -200,7 +200,7 @@ def checked(tmp_path: Path) -> Path:
     """A port that was checked, with empty sheets of four texts for two raters."""
     out = tmp_path / "port"
     port(write_source(tmp_path / "source"), to="ru", out=out, translator=Fake())
-    check_port(out, processes=1, round_trip=False)
+    audit_port(out, processes=1, round_trip=False)
     make_sheets(out, n=4)
     return out
 
@@ -248,7 +248,7 @@ def test_a_card_of_some_splits_says_that_all_were_checked(tmp_path):
     (source / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\nq2\td2\t1\n")
     out = tmp_path / "port"
     port(source, to="ru", out=out, translator=Fake())
-    check_port(out, processes=1, round_trip=False)
+    audit_port(out, processes=1, round_trip=False)
     sentence = "These checks include the queries of splits that are not in this folder: dev."
     for split, said in ((None, False), ("test", True)):
         to = tmp_path / f"published-{split}"
@@ -356,7 +356,7 @@ def test_a_published_folder_is_not_written_into(checked, tmp_path):
     publish(checked, to=tmp_path / "published", i_have_permission=True)
     before = sorted(tmp_path.glob("published/**/*"))
     with pytest.raises(BadInput, match=r"written by `rusbeir publish`.*rusbeir audit published small .*--out DIR"):
-        check_port(tmp_path / "published", source=tmp_path / "source")
+        audit_port(tmp_path / "published", source=tmp_path / "source")
     assert sorted(tmp_path.glob("published/**/*")) == before
 
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from rusbeir import bench, load
-from rusbeir.audit import check_port
+from rusbeir.audit import audit_port
 from rusbeir.audit.port_checks.cleaning import apply_cleaning, plan_cleaning
 from rusbeir.datasets.formats.beir import list_splits, read_card
 from rusbeir.errors import BadInput
 from rusbeir.nano import make_nano
 from rusbeir.publishing import publish
 from rusbeir.synthesis import Rules, control_quality, make_queries, rewrite
-from rusbeir.translation.port.api import port
+from rusbeir.translation.porting.api import port
 from tests.nano.test_nano import CHOOSE, HELD_OUT
 from tests.support.generating_model import GeneratingModel
 from tests.support.labelling_model import LabellingModel, small_truth, write_made_set
@@ -58,7 +58,7 @@ def make_three_splits(folder: Path, serve: Serve) -> Path:
 
 def make_clean(folder: Path, serve: Serve) -> Path:
     made = make_three_splits(folder, serve)
-    check_port(made, processes=1, round_trip=False)
+    audit_port(made, processes=1, round_trip=False)
     plan_cleaning(made)
     apply_cleaning(made, out=folder / "clean")
     return folder / "clean"

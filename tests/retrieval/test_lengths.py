@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from rusbeir.errors import BadInput
 from rusbeir.retrieval.lexical import bm25s_engine, engines
 from rusbeir.retrieval.lexical.bm25 import Bm25
-from rusbeir.retrieval.resolve import resolve
+from rusbeir.retrieval.stages import resolve
 from tests.retrieval.test_lexical import Exact, corpus, words
 from tests.support import exact_bm25
 from tests.support.stubs import retriever

@@ -532,17 +532,17 @@ def _measures(text: str) -> object:
 
 def checked_port(folder: Path) -> Path:
     """A small port that was checked, with a cleaning plan, sheets and verdicts of a judge."""
-    from rusbeir.audit import check_port
+    from rusbeir.audit import audit_port
     from rusbeir.audit.port_checks.cleaning import plan_cleaning
     from rusbeir.people.judge import DIMENSIONS
     from rusbeir.people.sheets import make_sheets
-    from rusbeir.translation.port.api import port
+    from rusbeir.translation.porting.api import port
     from tests.support.backwards import back
     from tests.support.small_port import Fake, write_source
 
     out = folder / "port"
     port(write_source(folder / "source"), to="ru", out=out, translator=Fake())
-    check_port(out, back_translator=Fake(answer=back, signature="back-1"), processes=1)
+    audit_port(out, back_translator=Fake(answer=back, signature="back-1"), processes=1)
     plan_cleaning(out)
     make_sheets(out, n=4)
     key = json.loads((out / "qa" / "sheets" / "key.json").read_text())
@@ -874,7 +874,7 @@ def _entry_point(text: str) -> object:
 
 def _prompts_of_model(path: Path) -> object:
     from rusbeir.retrieval.models import files as model_files
-    from rusbeir.retrieval.resolve import resolve
+    from rusbeir.retrieval.stages import resolve
 
     for name, content in (("config.json", "{}"), ("modules.json", "[]")):
         (path.parent / name).write_text(content)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rusbeir.translation.port.api import port
+from rusbeir.translation.porting.api import port
 from tests.support.backwards import back
 from tests.support.browser import CHROMIUM
 from tests.support.small_port import Fake, write_source

@@ -13,14 +13,14 @@ import warnings
 
 import pytest
 
-from rusbeir.audit import check_port
+from rusbeir.audit import audit_port
 from rusbeir.datasets import load
 from rusbeir.datasets.validation import validate
 from rusbeir.errors import BackendError, BadInput, UnknownName
 from rusbeir.jobs import BudgetReached
 from rusbeir.people.sheets import make_sheets
 from rusbeir.synthesis import rewrite
-from rusbeir.translation.port.api import port
+from rusbeir.translation.porting.api import port
 from tests.support.openai_server import Reply, completion, refusal
 from tests.support.rewriting_model import QUERIES, REWRITTEN, TEXTS, RewritingModel, files, in_other_words, write_source
 from tests.support.small_port import Fake, records
@@ -245,7 +245,7 @@ def test_people_score_a_rewriting(source, tmp_path, serve):
     serve(RewritingModel())
     out = tmp_path / "out"
     rewrite(source, llm=MODEL, out=out)
-    report = check_port(out, processes=1)
+    report = audit_port(out, processes=1)
     assert (report["n_documents"], report["n_queries"], report["flags"]["untranslated"]["segments"]) == (5, 0, 0)
     (sheet,) = [path for path in make_sheets(out, n=5, raters=1, duplicates=0) if path.suffix == ".csv"]
     with sheet.open(encoding="utf-8-sig") as file:
@@ -253,7 +253,7 @@ def test_people_score_a_rewriting(source, tmp_path, serve):
     assert pairs == {(TEXTS[name], in_other_words(TEXTS[name])) for name in REWRITTEN}
     (out / "card.json").write_text((out / "card.json").read_text().replace(f'"port": "{CORPUS}"', '"port": "gone"'))
     with pytest.raises(UnknownName, match=f"No view 'gone'. Available: human, llm, mixed, {CORPUS}"):
-        check_port(out)
+        audit_port(out)
 
 
 def test_a_real_model(tmp_path, monkeypatch, smollm, own_cache):

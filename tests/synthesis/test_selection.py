@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rusbeir.datasets.material import load_material, sample_documents
 from rusbeir.errors import BadInput
 from rusbeir.jobs import find_prompt_language
 from rusbeir.storage import data_folder
 from rusbeir.synthesis import likeness, selection
 from rusbeir.synthesis.rewriting.translator import PROMPTS, Rewriter, read_rewriting
 from rusbeir.translation.checks.language import read_phrases
-from rusbeir.translation.port.fields import load_material, sample_documents
 from rusbeir.types import Dataset, silent
 from tests.support.rewriting_model import TEXTS, write_source
 

@@ -11,7 +11,7 @@ import pytest
 import rusbeir
 from benchmarks import port_data
 from rusbeir.jobs import Journal
-from rusbeir.translation.port.api import port
+from rusbeir.translation.porting.api import port
 from tests.support import translation_servers as servers
 from tests.support.small_port import records
 

@@ -9,9 +9,9 @@ import pytest
 from benchmarks import kills, port_data
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.translation.backends import preset
-from rusbeir.translation.port.api import port
-from rusbeir.translation.port.folder import open_port_folder
-from rusbeir.translation.port.plan import TranslatorEntry
+from rusbeir.translation.porting.api import port
+from rusbeir.translation.porting.folder import open_port_folder
+from rusbeir.translation.porting.plan import TranslatorEntry
 from tests.support.small_port import Fake, write_source
 
 

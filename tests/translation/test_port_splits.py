@@ -14,7 +14,7 @@ from rusbeir.datasets import load_qrels, registry
 from rusbeir.datasets.loading import load_splits
 from rusbeir.errors import BadInput, UnknownName
 from rusbeir.jobs import Journal
-from rusbeir.translation.port.api import port
+from rusbeir.translation.porting.api import port
 from tests.support.small_port import Fake, add_split, dataset_bytes, records, write_source
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.jobs import Journal
-from rusbeir.translation.port.api import port
+from rusbeir.translation.porting.api import port
 from rusbeir.translation.segments.glossary import Glossary
 from rusbeir.translation.translator import Capacity, Failure
 from tests.support.small_port import Fake, add_split, dataset_bytes, failing, records, translated, write_source

@@ -11,26 +11,12 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rusbeir.datasets.audited import load_audited
-from rusbeir.datasets.formats.beir import read_card
-from rusbeir.datasets.loading import load_splits, take_split
-from rusbeir.datasets.registry import find_entry
+from rusbeir.datasets import FIELDS, find_entry, load_audited, load_splits, read_card, sample_documents, take_split
 from rusbeir.errors import BadInput, UnknownName, option, unknown
-from rusbeir.jobs import Journal
+from rusbeir.jobs import JOURNAL, WORK, Journal
 from rusbeir.storage import refuse_links
 from rusbeir.text import batched, digest
-from rusbeir.translation.port.fields import FIELDS, sample_documents
-from rusbeir.translation.port.folder import (
-    JOURNAL,
-    LAYOUT,
-    QUERY_LAYOUT,
-    WORK,
-    apply_cuts,
-    read_cuts,
-    read_source_path,
-)
-from rusbeir.translation.port.plan import Plan, read_entries
-from rusbeir.translation.segments.segment import Piece
+from rusbeir.translation import LAYOUT, QUERY_LAYOUT, Piece, Plan, apply_cuts, read_cuts, read_entries, read_source_path
 from rusbeir.types import Dataset, Doc, Progress, Qrels, silent
 
 BATCH_RECORDS = 100

@@ -14,18 +14,11 @@ import orjson
 from rusbeir import __version__
 from rusbeir.audit.port_checks.aligned import AlignedPort, open_port
 from rusbeir.audit.port_checks.report import SEGMENTS, read_report
-from rusbeir.datasets.audited import QA
-from rusbeir.datasets.formats.records import read_json, read_jsonl
-from rusbeir.datasets.loading import ALL_SPLITS, load_splits
-from rusbeir.datasets.registry import find_entry
+from rusbeir.datasets import ALL_SPLITS, QA, Material, Sample, find_entry, load_splits, read_json, read_jsonl
 from rusbeir.errors import BadInput, option, unknown
 from rusbeir.storage import atomic_file, atomic_folder
 from rusbeir.text import write_command
-from rusbeir.translation.checks.checks import FAILURES, without_remarks
-from rusbeir.translation.port.fields import Material, Sample
-from rusbeir.translation.port.folder import write_source_path
-from rusbeir.translation.port.output import publish
-from rusbeir.translation.translator import Segment
+from rusbeir.translation import FAILURES, Segment, publish, without_remarks, write_source_path
 from rusbeir.types import Card, Dataset, Progress, Qrels, silent
 
 PLAN = "cleaning.json"

@@ -22,8 +22,7 @@ from rusbeir.jobs import Journal
 from rusbeir.processes import cpu_count, in_order
 from rusbeir.storage import cannot_write
 from rusbeir.text import batched
-from rusbeir.translation.port.plan import Plan
-from rusbeir.translation.translator import Flag, Segment
+from rusbeir.translation import Flag, Plan, Segment
 from rusbeir.types import Progress
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 from rusbeir.audit.port_checks import scores
 from rusbeir.audit.port_checks.aligned import AlignedPort
 from rusbeir.audit.port_checks.scores import Level
-from rusbeir.datasets import load
-from rusbeir.datasets.formats.beir import read_card
+from rusbeir.datasets import load, read_card
 from rusbeir.errors import BadInput, option
 from rusbeir.processes import cpu_count, in_order
 from rusbeir.text import batched

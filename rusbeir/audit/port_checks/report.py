@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import orjson
 
@@ -25,24 +25,23 @@ from rusbeir.audit.port_checks.reference import compare_port, open_reference
 from rusbeir.audit.port_checks.retrieval_round_trip import RoundTrip, open_round_trip
 from rusbeir.audit.port_checks.segment_checks import CHECKS, AuditCheck, CheckedTexts, prepare_checks
 from rusbeir.audit.port_checks.tally import Tally
-from rusbeir.datasets.audited import QA, REPORT, is_published
-from rusbeir.datasets.formats.records import read_json
+from rusbeir.datasets import QA, REPORT, is_published, read_json
 from rusbeir.errors import BadInput, require
+from rusbeir.jobs import Tell
 from rusbeir.storage import atomic_file
 from rusbeir.text import write_command
-from rusbeir.translation.backends import TranslatorOptions
-from rusbeir.translation.port.api import translate_texts
-from rusbeir.translation.port.runner import Tell
-from rusbeir.translation.translator import Translator
+from rusbeir.translation import Translator, TranslatorOptions, translate_texts
 from rusbeir.types import Progress, silent
 
 if TYPE_CHECKING:
     from rusbeir.cluster import Workers
 
-PAGE, TEXTS, SEGMENTS = "report.html", "texts.jsonl", "segments.jsonl"
+PAGE: Final = "report.html"
+TEXTS: Final = "texts.jsonl"
+SEGMENTS: Final = "segments.jsonl"
 
 
-def check_port(
+def audit_port(
     folder: str | Path,
     *,
     source: str | Path | None = None,
@@ -69,7 +68,7 @@ def check_port(
     ids. Raises BadInput for a folder that is not a port or that `rusbeir publish` wrote, for a reference of another
     dataset, and what rusbeir.port raises where the back-translator fails.
 
-    >>> check_port("scifact-kk", back_translator="google")["levels"]["documents"]["chrF"]  # doctest: +SKIP
+    >>> audit_port("scifact-kk", back_translator="google")["levels"]["documents"]["chrF"]  # doctest: +SKIP
     61.7
     """
     if gates:

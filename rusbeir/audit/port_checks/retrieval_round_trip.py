@@ -15,16 +15,21 @@ import orjson
 
 from rusbeir.audit.port_checks.aligned import AlignedPort
 from rusbeir.audit.port_checks.measurement import Measured
-from rusbeir.datasets import load
-from rusbeir.datasets.audited import QA
-from rusbeir.datasets.formats.beir import CARD, card_bytes
-from rusbeir.datasets.formats.records import document_line, query_line
-from rusbeir.datasets.loading import take_split
-from rusbeir.datasets.writing import name_qrels_file, qrels_lines
+from rusbeir.datasets import (
+    CARD,
+    QA,
+    Sample,
+    card_bytes,
+    document_line,
+    load,
+    name_qrels_file,
+    qrels_lines,
+    query_line,
+    take_split,
+)
 from rusbeir.errors import UnknownName
 from rusbeir.experiment import bench
 from rusbeir.storage import atomic_file, atomic_folder
-from rusbeir.translation.port.fields import Sample
 from rusbeir.types import Dataset, Doc, Progress, canonical_line, fingerprint
 
 FOLDER = "round-trip"

@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 
 from rusbeir.audit.port_checks import scores
 from rusbeir.audit.port_checks.segment_checks import CheckedSegment, CheckedTexts, Finder, find_flags, prepare_checks
-from rusbeir.datasets.formats.files import open_file
-from rusbeir.datasets.formats.records import Place, not_utf8
+from rusbeir.datasets import Place, not_utf8, open_file
 from rusbeir.errors import BadInput, option
 from rusbeir.processes import cpu_count, in_order
 from rusbeir.text import batched
-from rusbeir.translation.translator import Flag, Segment
+from rusbeir.translation import Flag, Segment
 from rusbeir.types import Progress, silent
 
 BATCH_LINES = 200

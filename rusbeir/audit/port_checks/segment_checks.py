@@ -18,8 +18,8 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from rusbeir.translation.checks import checks
-from rusbeir.translation.translator import Flag, Segment
+from rusbeir.translation import CHECKS as SEGMENT_CHECKS
+from rusbeir.translation import Flag, Segment, empty, untranslated
 
 
 class CheckedSegment(NamedTuple):
@@ -83,7 +83,7 @@ class SegmentCheck:
 
 def find_empty(segment: Segment) -> Flag | None:
     """A Flag where the answer has no letter and no digit, though the source has; or nothing but white space."""
-    return checks.empty(segment) if segment.answer.strip() else Flag("empty", "there is no translation")
+    return empty(segment) if segment.answer.strip() else Flag("empty", "there is no translation")
 
 
 class Bounds(NamedTuple):
@@ -167,10 +167,10 @@ class CopyFinder:
         return cls(met, kept)
 
     def __call__(self, segments: Sequence[CheckedSegment]) -> list[Flag | None]:
-        return [checks.untranslated(one.segment) or self._find(one.segment) for one in segments]
+        return [untranslated(one.segment) or self._find(one.segment) for one in segments]
 
     def _find(self, segment: Segment) -> Flag | None:
-        flag = checks.untranslated(segment, names=True)
+        flag = untranslated(segment, names=True)
         if flag is None:
             return None
         places = _hash_words(segment.source) & _hash_words(segment.answer)
@@ -195,7 +195,7 @@ def _hash_words(text: str) -> set[int]:
 EMPTY = "empty"
 """The flag of the first check: a segment that has it is not checked further."""
 CHECKS: Mapping[str, AuditCheck] = {
-    **{name: SegmentCheck(check) for name, check in checks.CHECKS.items()},
+    **{name: SegmentCheck(check) for name, check in SEGMENT_CHECKS.items()},
     EMPTY: SegmentCheck(find_empty),
     "untranslated": CopyFinder,
     "length": LengthFinder,

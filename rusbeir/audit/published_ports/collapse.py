@@ -17,7 +17,7 @@ import regex
 from rusbeir.audit.port_checks.aligned import Record
 from rusbeir.audit.port_checks.measurement import RecordFile
 from rusbeir.audit.port_checks.tally import EXAMPLES, SHOWN
-from rusbeir.datasets.corpus import hash_id
+from rusbeir.datasets import hash_id
 from rusbeir.types import Qrels
 
 _NOT_COMPARED = regex.compile(r"[\p{P}\p{Z}\p{C}]+")

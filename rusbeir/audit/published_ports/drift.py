@@ -24,8 +24,8 @@ from rusbeir.analysis import Analyzer, language_files
 from rusbeir.audit.port_checks.measurement import RecordFile
 from rusbeir.audit.published_ports.association import FOLDS, Association, Floats, Places, make_matrix
 from rusbeir.audit.published_ports.features import Unit, UnitFile, find_features, hash_text
+from rusbeir.datasets import FIELDS
 from rusbeir.storage import cannot_write
-from rusbeir.translation.port.fields import FIELDS
 from rusbeir.types import Progress
 
 MARGIN = 14.0

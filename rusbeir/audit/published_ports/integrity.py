@@ -19,11 +19,8 @@ from rusbeir.audit.port_checks.aligned import AlignedPort
 from rusbeir.audit.port_checks.measurement import RecordFile
 from rusbeir.audit.port_checks.segment_checks import LengthFinder, usual_lengths
 from rusbeir.audit.port_checks.tally import EXAMPLES, SHOWN
-from rusbeir.datasets.corpus import hash_id
-from rusbeir.evaluation import cluster_queries
-from rusbeir.evaluation.significance import detectable_deviations
-from rusbeir.evaluation.units import Units
-from rusbeir.translation.port.fields import FIELDS
+from rusbeir.datasets import FIELDS, hash_id
+from rusbeir.evaluation import Units, cluster_queries, detectable_deviations
 from rusbeir.types import Corpus, Progress, Qrels
 
 Hashes = NDArray[np.uint64]

@@ -19,10 +19,7 @@ from rusbeir.audit.port_checks.tally import SHOWN
 from rusbeir.audit.published_ports.collapse import find_collapse, find_twins
 from rusbeir.audit.published_ports.drift import find_drift
 from rusbeir.audit.published_ports.integrity import compare_ids, measure_lengths
-from rusbeir.datasets.audited import REPORT
-from rusbeir.datasets.formats.beir import read_card
-from rusbeir.datasets.loading import ALL_SPLITS, LoadedSplits, load_splits, split_view
-from rusbeir.datasets.registry import find_entry
+from rusbeir.datasets import ALL_SPLITS, REPORT, LoadedSplits, find_entry, load_splits, read_card, split_view
 from rusbeir.errors import BadInput, option, unknown
 from rusbeir.storage import atomic_file
 from rusbeir.text import slug

@@ -8,9 +8,16 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from rusbeir.evaluation import check_measures, cluster_queries, deepest, evaluate
-from rusbeir.evaluation.significance import FEW_SAMPLES, Figure
-from rusbeir.evaluation.units import Units, describe_queries
+from rusbeir.evaluation import (
+    FEW_SAMPLES,
+    Figure,
+    Units,
+    check_measures,
+    cluster_queries,
+    deepest,
+    describe_queries,
+    evaluate,
+)
 from rusbeir.experiment import search
 from rusbeir.types import Dataset, Progress, Run, silent
 

@@ -16,14 +16,11 @@ from rusbeir.audit.port_checks.report import SEGMENTS
 from rusbeir.audit.port_checks.retrieval_round_trip import BACK, FOLDER, narrow_to_split
 from rusbeir.audit.published_ports.published import align
 from rusbeir.audit.score_differences.attribution import Repairs, attribute
-from rusbeir.datasets import load
-from rusbeir.datasets.audited import QA, REPORT, is_published
-from rusbeir.datasets.formats.records import read_json, read_jsonl
+from rusbeir.datasets import QA, REPORT, Sample, is_published, load, read_json, read_jsonl
 from rusbeir.errors import BadInput, option
 from rusbeir.experiment import search
 from rusbeir.retrieval import check_names
 from rusbeir.storage import atomic_file
-from rusbeir.translation.port.fields import Sample
 from rusbeir.types import Corpus, Dataset, Doc, MemoryCorpus, Progress, silent
 
 FILE = "retry-segments.jsonl"

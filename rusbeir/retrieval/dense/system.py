@@ -24,8 +24,8 @@ from rusbeir.retrieval.encoding.encoded_corpus import EncodedCorpus
 from rusbeir.retrieval.encoding.encoder import Encoder, Vectors
 from rusbeir.retrieval.lexical.engines import IndexKey
 from rusbeir.retrieval.models import settings as models
-from rusbeir.retrieval.resolve import PYTHON
 from rusbeir.retrieval.spec import Options, Spec, Stage, only_argument
+from rusbeir.retrieval.stages import PYTHON
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, check_available
 from rusbeir.storage import cache_folder
 from rusbeir.text import digest, slug

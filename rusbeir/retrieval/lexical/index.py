@@ -14,9 +14,8 @@ from typing import Protocol
 
 import orjson
 
-from rusbeir.analysis import empty_warning
-from rusbeir.analysis.chain import GRAM
-from rusbeir.datasets.formats.files import checksum_of, compute_checksum
+from rusbeir.analysis import GRAM, empty_warning
+from rusbeir.datasets import checksum_of, compute_checksum
 from rusbeir.errors import BackendError, BadInput, RusbeirError
 from rusbeir.processes import cpu_count
 from rusbeir.retrieval.doc_ids import DocIds, DocIdWriter

@@ -14,8 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rusbeir.datasets.fetching.hub import require_connection
-from rusbeir.datasets.formats.files import checksum_of
+from rusbeir.datasets import checksum_of, require_connection
 from rusbeir.errors import BackendError, BadInput, RusbeirError, require
 from rusbeir.retrieval.models.settings import Model, warn_once
 from rusbeir.text import shorten

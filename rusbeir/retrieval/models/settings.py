@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rusbeir.errors import BadInput, UnknownName, unknown
-from rusbeir.jobs.llm_answer import FREE, Price
+from rusbeir.jobs import FREE, Price
 from rusbeir.retrieval.spec import Options
 from rusbeir.types import join_title
 

@@ -19,8 +19,8 @@ from rusbeir.retrieval.encoding.pools import WhileWanted, read_ahead
 from rusbeir.retrieval.models import settings as models
 from rusbeir.retrieval.rerank.reranker import ReportsTruncation, ReportsUnjudged, Reranker, ScoresPools
 from rusbeir.retrieval.rerank.score_cache import PairPool, ScoreCache
-from rusbeir.retrieval.resolve import PYTHON
 from rusbeir.retrieval.spec import Options, Stage, only_argument
+from rusbeir.retrieval.stages import PYTHON
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System, check_available
 from rusbeir.text import batched
 from rusbeir.types import Corpus, Progress, Queries, Retriever, Run

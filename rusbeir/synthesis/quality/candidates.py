@@ -12,10 +12,7 @@ from typing import NamedTuple
 
 from rusbeir.errors import BadInput, option
 from rusbeir.experiment import resolve_on
-from rusbeir.retrieval import RunSettings, Spec, Stage, parse
-from rusbeir.retrieval.resolve import RERANKERS
-from rusbeir.retrieval.run_cache import CachedSystem
-from rusbeir.retrieval.system import System, check_available
+from rusbeir.retrieval import RERANKERS, CachedSystem, RunSettings, Spec, Stage, System, check_available, parse
 from rusbeir.text import batched
 from rusbeir.types import Dataset, Queries, Run, silent
 

@@ -10,12 +10,20 @@ from typing import IO, Any
 import orjson
 
 from rusbeir import __version__
-from rusbeir.datasets.formats.beir import SPANS, describe_source
-from rusbeir.datasets.formats.records import document_line, query_line
-from rusbeir.datasets.writing import name_qrels_file, qrels_lines, replace_files
+from rusbeir.datasets import (
+    SPANS,
+    Material,
+    describe_source,
+    document_line,
+    name_qrels_file,
+    qrels_lines,
+    query_line,
+    replace_files,
+    whole_documents,
+)
 from rusbeir.errors import BadInput
 from rusbeir.storage import atomic_file
-from rusbeir.synthesis.cards import write_card
+from rusbeir.synthesis.cards import finish_folder
 from rusbeir.synthesis.quality.decisions import (
     DECISIONS,
     UNDONE,
@@ -28,7 +36,6 @@ from rusbeir.synthesis.quality.splits import split_dev_test
 from rusbeir.synthesis.queries.generated import without
 from rusbeir.synthesis.queries.writing import GENERATED, SPLIT, span_line
 from rusbeir.text import write_command
-from rusbeir.translation.port.fields import Material, whole_documents
 from rusbeir.types import Dataset, Progress, Qrels, silent
 
 REMOVED = "removed.jsonl"
@@ -136,7 +143,7 @@ class CheckedSet:
                 "counts": {"decisions": count_decisions(one.to_dict() for one in decisions), **counts},
             },
         )
-        dataset, _ = write_card(card, self.out, self.progress)
+        dataset, _ = finish_folder(card, self.out, self.progress)
         return {
             "name": card.name,
             "fingerprint": dataset.fingerprint,

@@ -8,14 +8,19 @@ from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
 from rusbeir import __version__
-from rusbeir.evaluation.families import find_families
+from rusbeir.datasets import load_material
+from rusbeir.evaluation import find_families
 from rusbeir.jobs import (
     CHARS_PER_TOKEN,
+    JOURNAL,
+    WORK,
     CharBudget,
     Journal,
+    Tell,
     bound_request,
     describe_time,
     estimate_seconds,
+    hold_folder,
     list_missing_prices,
     task_key,
 )
@@ -28,9 +33,6 @@ from rusbeir.synthesis.quality.relevance import Labeller, make_payload, make_que
 from rusbeir.synthesis.quality.steps import Control, Rules, list_positives
 from rusbeir.synthesis.queries.generated import read_generated
 from rusbeir.text import hide_passwords
-from rusbeir.translation.port.fields import load_material
-from rusbeir.translation.port.folder import JOURNAL, WORK, hold_folder
-from rusbeir.translation.port.runner import Tell
 from rusbeir.types import Dataset, Doc, Progress, silent
 
 _ANSWER_CHARS = 150

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import orjson
 
-from rusbeir.datasets.formats.records import read_jsonl
+from rusbeir.datasets import read_jsonl
 from rusbeir.errors import BadInput, option, unknown
 from rusbeir.text import digest
 from rusbeir.types import Qrels

@@ -16,16 +16,17 @@ from rusbeir.jobs import (
     Question,
     Task,
     TaskQueue,
+    Tell,
     bound_request,
     digest_prompts,
     find_prompt_language,
     read_prompts,
+    run_to_end,
     tell_prompt_language,
 )
 from rusbeir.languages import english_name
 from rusbeir.synthesis.model import LlmOptions, make_asker
 from rusbeir.text import shorten
-from rusbeir.translation.port.runner import Tell, run_to_end
 from rusbeir.types import Doc, Progress, silent
 
 PROMPTS = "relevance"

@@ -7,11 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rusbeir.errors import BadInput, option
-from rusbeir.retrieval import RunSettings, Spec, parse, resolve
-from rusbeir.retrieval.rerank.reranker import Reranker
-from rusbeir.retrieval.rerank.score_cache import ScoreCache
-from rusbeir.retrieval.rerank.system import RerankSystem
-from rusbeir.retrieval.system import check_available
+from rusbeir.retrieval import Reranker, RerankSystem, RunSettings, ScoreCache, Spec, check_available, parse, resolve
 from rusbeir.types import Doc
 
 

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rusbeir.datasets import load
-from rusbeir.datasets.corpus import open_corpus
-from rusbeir.datasets.loading import ALL_SPLITS
+from rusbeir.datasets import ALL_SPLITS, load, open_corpus
 from rusbeir.errors import BadInput, option
 from rusbeir.languages import read_language_tag
 from rusbeir.synthesis.likeness import count_words

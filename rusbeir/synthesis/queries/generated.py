@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rusbeir.datasets.formats.records import read_jsonl
+from rusbeir.datasets import read_jsonl
 from rusbeir.errors import BadInput, option
 from rusbeir.synthesis.queries.writing import GENERATED
 from rusbeir.types import Corpus, Dataset

@@ -12,13 +12,19 @@ import orjson
 from rusbeir import __version__
 from rusbeir.errors import BackendError
 from rusbeir.jobs import (
+    CORPUS,
+    JOURNAL,
+    WORK,
     Asker,
     Journal,
     TaskQueue,
+    Tell,
     ask_for_prices,
     count_answers,
     digest_prompts,
+    hold_folder,
     list_missing_prices,
+    run_to_end,
     tell_prompt_language,
 )
 from rusbeir.storage import atomic_file
@@ -29,8 +35,6 @@ from rusbeir.synthesis.queries.estimates import refuse_small_budget
 from rusbeir.synthesis.queries.questions import PROMPTS, TEMPERATURE
 from rusbeir.synthesis.queries.request import make_order
 from rusbeir.synthesis.queries.writing import MadeSet
-from rusbeir.translation.port.folder import CORPUS, JOURNAL, WORK, hold_folder
-from rusbeir.translation.port.runner import Tell, run_to_end
 from rusbeir.types import Dataset, Progress, silent
 
 REPORT = "qa/queries.json"

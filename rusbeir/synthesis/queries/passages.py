@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from rusbeir.datasets.formats.records import count_tokens
+from rusbeir.datasets import count_tokens
 from rusbeir.sentences import sentence_spans
 from rusbeir.synthesis.queries.attributes import THIRDS
 from rusbeir.types import Corpus, Doc

@@ -14,9 +14,7 @@ from rusbeir.languages import SPACELESS_SCRIPTS, english_name, scripts_of
 from rusbeir.synthesis.likeness import count_words
 from rusbeir.synthesis.queries.attributes import read_length
 from rusbeir.synthesis.queries.passages import find_third, locate, take_third
-from rusbeir.translation.checks.checks import control
-from rusbeir.translation.checks.language import wrong_language, wrong_script
-from rusbeir.translation.translator import Segment
+from rusbeir.translation import Segment, control, wrong_language, wrong_script
 from rusbeir.types import Corpus, Doc, join_title
 
 PROMPTS = "queries"

@@ -12,17 +12,23 @@ from typing import Any
 import orjson
 
 from rusbeir import __version__
-from rusbeir.datasets.formats.beir import SPANS, describe_source
-from rusbeir.datasets.formats.records import document_line, query_line
-from rusbeir.datasets.writing import name_qrels_file, qrels_lines, replace_files
+from rusbeir.datasets import (
+    SPANS,
+    describe_source,
+    document_line,
+    name_qrels_file,
+    qrels_lines,
+    query_line,
+    replace_files,
+    whole_documents,
+)
 from rusbeir.errors import BackendError, BadInput, option
 from rusbeir.jobs import damage
-from rusbeir.synthesis.cards import write_card
+from rusbeir.synthesis.cards import finish_folder
 from rusbeir.synthesis.queries.draft_journal import Drafts
 from rusbeir.synthesis.queries.drafts import Draft
 from rusbeir.synthesis.queries.questions import normalise
 from rusbeir.text import write_command
-from rusbeir.translation.port.fields import whole_documents
 from rusbeir.types import Card, Doc, Progress
 
 GENERATED, DROPPED = "qa/generated.jsonl", "qa/dropped.jsonl"
@@ -144,5 +150,5 @@ class MadeSet:
                 },
             },
         )
-        dataset, counts = write_card(card, self.out, self.progress)
+        dataset, counts = finish_folder(card, self.out, self.progress)
         return {"name": card.name, "fingerprint": dataset.fingerprint, "licence": card.licence, **counts}

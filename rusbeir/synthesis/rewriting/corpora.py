@@ -8,17 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from rusbeir import __version__
-from rusbeir.datasets.formats.beir import describe_source, read_last_card
-from rusbeir.datasets.formats.records import document_line, query_line
-from rusbeir.datasets.writing import name_qrels_file, qrels_lines, replace_files
+from rusbeir.datasets import (
+    describe_source,
+    document_line,
+    name_qrels_file,
+    qrels_lines,
+    query_line,
+    read_last_card,
+    replace_files,
+    whole_documents,
+)
 from rusbeir.errors import BadInput
 from rusbeir.jobs import Journal
-from rusbeir.synthesis.cards import write_card
+from rusbeir.synthesis.cards import finish_folder
 from rusbeir.synthesis.selection import Selection
 from rusbeir.text import batched, write_command
-from rusbeir.translation.port.fields import whole_documents
-from rusbeir.translation.port.output import PAGE_DOCS
-from rusbeir.translation.port.plan import Plan
+from rusbeir.translation import PAGE_DOCS, Plan
 from rusbeir.types import Doc, Progress
 
 HUMAN = "human"
@@ -94,7 +99,7 @@ class Rewriting:
                 "views": {"source": HUMAN, "port": self.corpus},
             },
         )
-        dataset, counts = write_card(card, self.out, self.progress)
+        dataset, counts = finish_folder(card, self.out, self.progress)
         found = {"name": card.name, "fingerprint": dataset.fingerprint, "licence": card.licence}
         return {**found, "sources": self._sources(), "splits": splits, **counts}
 

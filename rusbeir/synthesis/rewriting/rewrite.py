@@ -15,19 +15,24 @@ import orjson
 
 from rusbeir import __version__
 from rusbeir.errors import BackendError, option
-from rusbeir.jobs import Budget, refuse_unpriced, tell_prompt_language
+from rusbeir.jobs import CORPUS, Budget, Tell, refuse_unpriced, run_to_end, tell_prompt_language
 from rusbeir.storage import atomic_file
 from rusbeir.synthesis.likeness import compare_texts, open_encoder
 from rusbeir.synthesis.rewriting.corpora import Rewriting, read_other_corpora
 from rusbeir.synthesis.rewriting.translator import PROMPTS, TEMPERATURE, Rewriter
 from rusbeir.synthesis.selection import MAX_WORDS, MIN_WORDS, select_documents
 from rusbeir.text import slug
-from rusbeir.translation.backends import TranslatorOptions
-from rusbeir.translation.port.estimate import Estimate, estimates
-from rusbeir.translation.port.folder import CORPUS, open_port_folder
-from rusbeir.translation.port.output import summary, write_quality
-from rusbeir.translation.port.plan import Plan, TranslatorEntry
-from rusbeir.translation.port.runner import Tell, run_to_end, translate_pending
+from rusbeir.translation import (
+    Estimate,
+    Plan,
+    TranslatorEntry,
+    TranslatorOptions,
+    estimates,
+    open_port_folder,
+    summary,
+    translate_pending,
+    write_quality,
+)
 from rusbeir.types import Dataset, Progress, silent
 
 UNANSWERED = ("rate-limited", "server", "timeout")

@@ -11,9 +11,7 @@ from typing import Any, ClassVar, Self, Unpack, cast
 from rusbeir.errors import BadInput
 from rusbeir.jobs import THOUGHTS, digest_prompts, find_prompt_language, read_prompts
 from rusbeir.languages import english_name
-from rusbeir.translation.backends import TranslatorOptions, make
-from rusbeir.translation.backends.llm import LlmTranslator
-from rusbeir.translation.translator import Capacity
+from rusbeir.translation import Capacity, LlmTranslator, TranslatorOptions, make
 
 TEMPERATURE = 0.2
 """Cocktail's."""

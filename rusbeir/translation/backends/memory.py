@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from rusbeir.datasets.formats.files import checksum_of
+from rusbeir.datasets import checksum_of
 from rusbeir.errors import BadInput, option
 from rusbeir.jobs import Limits
 from rusbeir.translation.backends.common import ask_sendable

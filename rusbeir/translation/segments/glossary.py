@@ -14,8 +14,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from rusbeir.datasets.formats.files import open_file
-from rusbeir.datasets.formats.records import Place, not_utf8
+from rusbeir.datasets import Place, not_utf8, open_file
 from rusbeir.errors import BadInput
 from rusbeir.text import read_csv, shorten
 

@@ -12,8 +12,7 @@ from typing import IO, NamedTuple
 
 import orjson
 
-from rusbeir.datasets.formats.files import open_file
-from rusbeir.datasets.formats.records import Place, not_utf8
+from rusbeir.datasets import Place, not_utf8, open_file
 from rusbeir.errors import BadInput
 from rusbeir.storage import atomic_file
 from rusbeir.translation.tm.tmx import TMX_TAIL, read_tmx, tmx_head, tmx_unit

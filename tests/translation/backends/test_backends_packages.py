@@ -15,7 +15,7 @@ import pytest
 from rusbeir.errors import BadInput
 from rusbeir.jobs import Journal
 from rusbeir.translation.backends import make, names
-from rusbeir.translation.port.plan import TranslatorEntry, dump_entries, read_entries
+from rusbeir.translation.porting.plan import TranslatorEntry, dump_entries, read_entries
 
 REPOSITORY = Path(__file__).parents[3]
 PAGE = REPOSITORY / "docs" / "port.md"

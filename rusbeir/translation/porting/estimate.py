@@ -14,14 +14,12 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from rusbeir.datasets.corpus import hash_id
-from rusbeir.jobs import describe_time, estimate_seconds
+from rusbeir.datasets import FIELDS, Material, hash_id, load_material, sample_documents
+from rusbeir.jobs import describe_time, estimate_seconds, run_to_end
 from rusbeir.languages import parse_target_language
 from rusbeir.translation.backends import TranslatorOptions
-from rusbeir.translation.port.api import PROGRESS_EVERY
-from rusbeir.translation.port.fields import FIELDS, Material, load_material, sample_documents
-from rusbeir.translation.port.plan import Plan, TranslatorEntry, Translators, make_entries
-from rusbeir.translation.port.runner import run_to_end
+from rusbeir.translation.porting.api import PROGRESS_EVERY
+from rusbeir.translation.porting.plan import Plan, TranslatorEntry, Translators, make_entries
 from rusbeir.translation.segments.glossary import Glossary, GlossaryUse, read_glossary
 from rusbeir.translation.translator import ChecksPair, Closes, PaidByToken
 from rusbeir.types import Dataset, Progress, silent

@@ -13,15 +13,14 @@ from typing import NamedTuple
 
 import orjson
 
-from rusbeir.datasets.formats.records import Place, read_jsonl
+from rusbeir.datasets import Material, Place, read_jsonl
 from rusbeir.errors import BadInput, option
-from rusbeir.jobs import Attempt, Budget, Journal, Task, task_key
+from rusbeir.jobs import Attempt, Budget, Journal, Task, Tell, run_to_end, task_key
 from rusbeir.storage import atomic_file
 from rusbeir.text import digest, shorten
 from rusbeir.translation.checks.checks import check
-from rusbeir.translation.port.fields import Material
-from rusbeir.translation.port.folder import LAYOUT, QUERY_LAYOUT, apply_cuts, read_cuts
-from rusbeir.translation.port.plan import (
+from rusbeir.translation.porting.folder import LAYOUT, QUERY_LAYOUT, apply_cuts, read_cuts
+from rusbeir.translation.porting.plan import (
     RETRIED,
     ROUNDS,
     Plan,
@@ -30,7 +29,7 @@ from rusbeir.translation.port.plan import (
     name_round,
     name_translators,
 )
-from rusbeir.translation.port.runner import Tell, run_to_end, translate_pending
+from rusbeir.translation.porting.runner import translate_pending
 from rusbeir.translation.segments.segment import Piece
 from rusbeir.translation.translator import Segment
 from rusbeir.types import Progress

@@ -5,21 +5,18 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import orjson
 
-from rusbeir.datasets.formats.files import open_file
-from rusbeir.datasets.loading import split_view
+from rusbeir.datasets import FIELDS, open_file, split_view
 from rusbeir.errors import BadInput, option
-from rusbeir.jobs import Journal
-from rusbeir.storage import atomic_file, hold, refuse_links
+from rusbeir.jobs import JOURNAL, WORK, Journal, hold_folder, refuse_foreign
+from rusbeir.storage import atomic_file
 from rusbeir.translation.backends.python import PREFIX
-from rusbeir.translation.port.fields import FIELDS
-from rusbeir.translation.port.plan import (
+from rusbeir.translation.porting.plan import (
     TRANSLATORS,
     TranslatorEntry,
     continue_chain,
@@ -28,20 +25,12 @@ from rusbeir.translation.port.plan import (
 )
 from rusbeir.translation.segments.segment import Piece
 
-WORK = "work"
-"""The subfolder of a port with the files that resuming needs."""
-JOURNAL = "journal.sqlite"
 LAYOUT = "layout.txt"
 """The lengths of the pieces of each text of a document, one line for each; those not sent are negative."""
 QUERY_LAYOUT = "layout-queries.txt"
 """The lengths of the pieces of each query, behind the digest of its text, so that queries can be added."""
 SOURCE = "source.txt"
 """The path of a source that is not a registered dataset. It is not in the card, which is the same on all machines."""
-_LOCK = "port.lock"
-# A temporary file of rusbeir.storage.atomic_file.
-_TEMPORARY = re.compile(r"\..+\.(?:jsonl|json|tsv|txt)\.[a-z0-9_]{8}")
-CORPUS = "corpus"
-"""The name in a journal under which it has the digest of the source's documents."""
 NAME = "source"
 """The name in a journal under which it has that of its source."""
 SPLITS = "source splits"
@@ -116,24 +105,6 @@ def open_port_folder(
         yield journal, chain
 
 
-@contextlib.contextmanager
-def hold_folder(out: Path, *, more: bool = False) -> Iterator[None]:
-    """Hold a folder with a journal in its subfolder WORK, or a new one; what a killed process left there is removed.
-
-    Raises BadInput where out contains something else, or a symbolic link, and BackendError while another process uses
-    it.
-    """
-    _refuse_foreign(out, more=more)
-    work = out / WORK
-    with contextlib.closing(hold(work / _LOCK, out)):
-        for path in (
-            path for folder in (out, work, out / "corpus", out / "qrels", out / "qa") for path in folder.glob(".*")
-        ):
-            if _TEMPORARY.fullmatch(path.name):
-                path.unlink(missing_ok=True)  # A killed process left it.
-        yield
-
-
 def _advise_whole() -> str:
     return (
         f"Translations of a sample serve the whole: write them with {option('export', 'pairs.tmx')}, then port into "
@@ -201,7 +172,7 @@ def read_translator_names(out: Path) -> list[str]:
 
     Raises BadInput where there is no port, and for a function of the user's: only a caller names code to be imported.
     """
-    _refuse_foreign(out, more=True)
+    refuse_foreign(out, more=True)
     with Journal.open(out / WORK / JOURNAL, {}) as journal:
         names = [entry.name for entry in read_entries(journal)]
     if own := next((name for name in names if name.startswith(PREFIX)), None):
@@ -214,25 +185,9 @@ def read_translator_names(out: Path) -> list[str]:
 
 def read_note(out: Path, name: str) -> str | None:
     """What the journal of the port in out has under a name. Raises BadInput where there is no port."""
-    _refuse_foreign(out, more=True)
+    refuse_foreign(out, more=True)
     with Journal.open(out / WORK / JOURNAL, {}) as journal:
         return journal.get_meta(name)
-
-
-def _refuse_foreign(out: Path, *, more: bool) -> None:
-    if out.exists() and not out.is_dir():
-        raise BadInput(f"{out} is a file; {option('out')} names a folder.")
-    refuse_links(out)
-    work = out / WORK
-    paths = [path for folder in (out, work) if folder.is_dir() for path in folder.iterdir()]
-    found = {path.name for path in paths if path.suffix != ".lock" and path != work}
-    if found and not any(name.startswith("journal") and name.endswith(".sqlite") for name in found):
-        raise BadInput(f"{out} contains files but no port to resume. Choose another folder.")
-    if more and not found:
-        raise BadInput(
-            f"{out} contains no port, so there is nothing to retry. Leave {option('retry_failed', True)} and "
-            f"{option('retry_segments', True)} out to make one."
-        )
 
 
 def _move(work: Path, old: str, new: str) -> None:

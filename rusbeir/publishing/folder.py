@@ -8,10 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rusbeir import __version__
-from rusbeir.datasets.formats.beir import CARD, card_bytes, read_card
-from rusbeir.datasets.licences import find_obstacle
-from rusbeir.datasets.loading import take_split
-from rusbeir.datasets.registry import find_entry
+from rusbeir.datasets import CARD, card_bytes, find_entry, find_obstacle, load_material, read_card, take_split
 from rusbeir.errors import BadInput, option
 from rusbeir.publishing.evidence import collect_evidence
 from rusbeir.publishing.making import find_prohibition
@@ -19,7 +16,6 @@ from rusbeir.publishing.metadata import Published, write_citation, write_croissa
 from rusbeir.publishing.readme import write_readme
 from rusbeir.publishing.tables import write_nanobeir, write_parquet, write_trec, write_zip
 from rusbeir.storage import atomic_folder
-from rusbeir.translation.port.fields import load_material
 from rusbeir.types import Card, Progress, silent
 
 

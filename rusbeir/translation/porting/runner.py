@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, TypeAlias, TypeVar
 
 from rusbeir import __version__
 from rusbeir.errors import BackendError, RusbeirError
@@ -22,6 +20,7 @@ from rusbeir.jobs import (
     Meter,
     Size,
     Task,
+    Tell,
     Throttle,
     UselessAnswers,
     ask_for_prices,
@@ -29,7 +28,7 @@ from rusbeir.jobs import (
 from rusbeir.processes import Crew
 from rusbeir.text import batched
 from rusbeir.translation.checks.checks import Answer, Asked, Finisher
-from rusbeir.translation.port.plan import CascadeStep, Plan, TranslatorEntry
+from rusbeir.translation.porting.plan import CascadeStep, Plan, TranslatorEntry
 from rusbeir.translation.segments.glossary import Glossary
 from rusbeir.translation.segments.protect import Masked, mask, split
 from rusbeir.translation.segments.spans import find_spans
@@ -44,11 +43,6 @@ from rusbeir.translation.translator import (
     Translator,
 )
 from rusbeir.types import Progress
-
-T = TypeVar("T")
-
-Tell: TypeAlias = Callable[[str], None]
-"""Called with a line that a person should read before something is sent."""
 
 MAX_ATTEMPTS = 5
 """How often one text is asked in one run, while its failures say that asking again may help."""
@@ -278,13 +272,3 @@ def _announce(entry: TranslatorEntry, size: Size, source: str, target: str, tell
         if isinstance(translator, PaidByToken) and translator.missing_prices:
             about += f": {ask_for_prices(translator.missing_prices)}"
     tell(f"{entry.name}: {entry.sends} receives {size.pending:,} texts of {size.pending_chars:,} characters; {about}.")
-
-
-def run_to_end(work: Coroutine[Any, Any, T]) -> T:
-    """Run the coroutine and return its result, also where an event loop is already running, as in a notebook."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, work).result()

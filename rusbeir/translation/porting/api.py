@@ -11,23 +11,26 @@ from itertools import count, repeat
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias, Unpack
 
-from rusbeir.datasets.licences import find_obstacle
-from rusbeir.datasets.loading import take_split
-from rusbeir.datasets.registry import find_entry
-from rusbeir.datasets.writing import name_qrels_file
+from rusbeir.datasets import (
+    FIELDS,
+    Material,
+    find_entry,
+    find_obstacle,
+    load_material,
+    name_qrels_file,
+    sample_documents,
+    take_split,
+)
 from rusbeir.errors import BackendError, BadInput, option
-from rusbeir.jobs import Budget, Journal
+from rusbeir.jobs import CORPUS, WORK, Budget, Journal, Tell, run_to_end
 from rusbeir.languages import parse_target_language
 from rusbeir.storage import atomic_file
 from rusbeir.text import digest
 from rusbeir.translation.backends import TranslatorOptions
-from rusbeir.translation.port import output
-from rusbeir.translation.port.fields import FIELDS, Material, load_material, sample_documents
-from rusbeir.translation.port.folder import (
-    CORPUS,
+from rusbeir.translation.porting import output
+from rusbeir.translation.porting.folder import (
     LAYOUT,
     QUERY_LAYOUT,
-    WORK,
     Order,
     apply_cuts,
     open_port_folder,
@@ -35,10 +38,10 @@ from rusbeir.translation.port.folder import (
     read_translator_names,
     write_source_path,
 )
-from rusbeir.translation.port.output import ported_card
-from rusbeir.translation.port.plan import Plan, TranslatorEntry, Translators, make_entries
-from rusbeir.translation.port.retries import Retry, finish_round
-from rusbeir.translation.port.runner import Tell, run_to_end, translate_pending
+from rusbeir.translation.porting.output import ported_card
+from rusbeir.translation.porting.plan import Plan, TranslatorEntry, Translators, make_entries
+from rusbeir.translation.porting.retries import Retry, finish_round
+from rusbeir.translation.porting.runner import translate_pending
 from rusbeir.translation.segments.glossary import Glossary, GlossaryUse, read_glossary
 from rusbeir.translation.segments.segment import Piece
 from rusbeir.translation.tm.pairs import write_pairs

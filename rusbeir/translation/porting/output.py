@@ -13,14 +13,22 @@ from typing import Any
 import orjson
 
 from rusbeir import __version__
-from rusbeir.datasets.formats.beir import card_bytes, describe_source
-from rusbeir.datasets.formats.records import document_line, query_line
-from rusbeir.datasets.writing import name_qrels_file, qrels_lines, replace_files, write_card
+from rusbeir.datasets import (
+    Material,
+    card_bytes,
+    describe_source,
+    document_line,
+    name_qrels_file,
+    qrels_lines,
+    query_line,
+    replace_files,
+    whole_documents,
+    write_card,
+)
 from rusbeir.jobs import Journal, TaskResult
 from rusbeir.storage import atomic_file
 from rusbeir.text import batched, write_command
-from rusbeir.translation.port.fields import Material, whole_documents
-from rusbeir.translation.port.plan import RETRIED, Plan, TranslatorEntry
+from rusbeir.translation.porting.plan import RETRIED, Plan, TranslatorEntry
 from rusbeir.types import Card, Progress, canonical_line, fingerprint
 
 PAGE_DOCS = 500

@@ -1,0 +1,32 @@
+from .analysis import Analyzer as Analyzer
+from .audit import audit_port as audit_port
+from .comparison import compare as compare
+from .datasets import DatasetReader as DatasetReader
+from .datasets import load as load
+from .datasets import read_qrels as read_qrels
+from .datasets import read_run as read_run
+from .datasets import write_beir as write_beir
+from .datasets import write_qrels as write_qrels
+from .datasets import write_run as write_run
+from .errors import BackendError as BackendError
+from .errors import BadInput as BadInput
+from .errors import MissingExtra as MissingExtra
+from .errors import RusbeirError as RusbeirError
+from .errors import UnknownName as UnknownName
+from .evaluation import evaluate as evaluate
+from .experiment import bench as bench
+from .experiment import search as search
+from .notebook import show_progress as show_progress
+from .retrieval import Encoder as Encoder
+from .retrieval import Reranker as Reranker
+from .retrieval import SparseEncoder as SparseEncoder
+from .translation import Translator as Translator
+from .translation import port as port
+from .tuning import tune as tune
+from .types import Corpus as Corpus
+from .types import Dataset as Dataset
+from .types import Doc as Doc
+from .types import Retriever as Retriever
+from .types import TextAnalyzer as TextAnalyzer
+
+__version__: str

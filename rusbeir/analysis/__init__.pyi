@@ -1,0 +1,15 @@
+from .analyzer import Analyzer as Analyzer
+from .analyzer import empty_warning as empty_warning
+from .chain import GRAM as GRAM
+from .chain import Token as Token
+from .chain import load_chain as load_chain
+from .lines import check_lines as check_lines
+from .lines import read_lines as read_lines
+from .lines import write_skeleton as write_skeleton
+from .recipes import Language as Language
+from .recipes import Recipe as Recipe
+from .recipes import find_language as find_language
+from .recipes import language_files as language_files
+from .recipes import read_language as read_language
+from .tokenisers import unicode as unicode
+from .traps import check_traps as check_traps

@@ -1,0 +1,2 @@
+from . import recipes as recipes
+from . import term_changes as term_changes

@@ -1,0 +1,12 @@
+from .agreement import PEOPLE as PEOPLE
+from .agreement import agree as agree
+from .judge import JUDGE as JUDGE
+from .judge import VERDICTS as VERDICTS
+from .judge import estimate_judgements as estimate_judgements
+from .judge import judge_port as judge_port
+from .judge import read_verdicts as read_verdicts
+from .labels import Slice as Slice
+from .sheets import FOLDER as FOLDER
+from .sheets import AllChanged as AllChanged
+from .sheets import list_filled as list_filled
+from .sheets import make_sheets as make_sheets

@@ -1,0 +1,1 @@
+from .folder import publish as publish

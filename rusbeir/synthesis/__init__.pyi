@@ -1,0 +1,12 @@
+from .model import read_options as read_options
+from .quality.control import QualityEstimate as QualityEstimate
+from .quality.control import control_quality as control_quality
+from .quality.control import estimate_quality as estimate_quality
+from .quality.decisions import read_decisions as read_decisions
+from .quality.splits import split_dev_test as split_dev_test
+from .quality.steps import Rules as Rules
+from .queries.estimates import QueriesEstimate as QueriesEstimate
+from .queries.estimates import estimate_queries as estimate_queries
+from .queries.make import make_queries as make_queries
+from .rewriting.rewrite import estimate_rewrite as estimate_rewrite
+from .rewriting.rewrite import rewrite as rewrite
