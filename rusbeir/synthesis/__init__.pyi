@@ -2,7 +2,16 @@ from .model import read_options as read_options
 from .quality.control import QualityEstimate as QualityEstimate
 from .quality.control import control_quality as control_quality
 from .quality.control import estimate_quality as estimate_quality
+from .quality.decisions import DECISION_SHAPE as DECISION_SHAPE
+from .quality.decisions import DECISIONS as DECISIONS
+from .quality.decisions import DECISIONS_REMEDY as DECISIONS_REMEDY
+from .quality.decisions import KEEP as KEEP
+from .quality.decisions import REMOVED as REMOVED
+from .quality.decisions import REMOVED_SHAPES as REMOVED_SHAPES
 from .quality.decisions import read_decisions as read_decisions
+from .quality.relevance import POSITIVE as POSITIVE
+from .quality.relevance import RELEVANCE_PROMPTS as RELEVANCE_PROMPTS
+from .quality.relevance import SCALE as SCALE
 from .quality.splits import split_dev_test as split_dev_test
 from .quality.steps import Rules as Rules
 from .queries.estimates import QueriesEstimate as QueriesEstimate

@@ -26,6 +26,7 @@ from rusbeir.storage import atomic_file
 from rusbeir.synthesis.cards import finish_folder
 from rusbeir.synthesis.quality.decisions import (
     DECISIONS,
+    REMOVED,
     UNDONE,
     Decision,
     apply_decisions,
@@ -37,8 +38,6 @@ from rusbeir.synthesis.queries.generated import without
 from rusbeir.synthesis.queries.writing import GENERATED, SPLIT, span_line
 from rusbeir.text import write_command
 from rusbeir.types import Dataset, Progress, Qrels, silent
-
-REMOVED = "removed.jsonl"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,10 +13,12 @@ import orjson
 
 from rusbeir.datasets import read_jsonl
 from rusbeir.errors import BadInput, option, unknown
+from rusbeir.synthesis.quality.relevance import SCALE
 from rusbeir.text import digest
 from rusbeir.types import Qrels
 
-DECISIONS, UNDONE = "decisions.jsonl", "undone.txt"
+DECISIONS, REMOVED, UNDONE = "decisions.jsonl", "removed.jsonl", "undone.txt"
+"""The files below qa/: the decisions, the texts of what they removed, and the ids of those that a person has undone."""
 
 Step: TypeAlias = Literal["source", "span", "false-negative", "candidate"]
 Kind: TypeAlias = Literal["positive", "hard-negative", "negative", "unjudged"]
@@ -26,11 +28,19 @@ Action: TypeAlias = Literal[
 ]
 """drop-query-and-document removes the document and the queries whose positive it is."""
 
-_ROW = {
-    "id": str, "step": str, "query_id": str, "doc_id": str, "kind": str, "label": (int, None), "reason": str,
+KEEP: Action = "keep"
+"""The action of a decision that changed nothing, and cannot be undone."""
+
+DECISION_SHAPE = {
+    "id": str, "step": str, "query_id": str, "doc_id": str, "kind": str, "label": ({*SCALE}, None), "reason": str,
     "ranks": ({str: (int, None)}, None), "threshold": (int, None), "scores": ({str: {str: float}}, None),
     "action": str, "undone": bool,
 }  # fmt: skip
+"""A line of DECISIONS."""
+REMOVED_SHAPES = ({"query_id": str, "text": str}, {"doc_id": str, "title": str, "text": str})
+"""A line of REMOVED: of a query, or of a document."""
+DECISIONS_REMEDY = "Run `rusbeir synth qc` again; no answer is paid for twice."
+"""What to do about a damaged line of either."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +76,7 @@ def read_decisions(out: str | Path) -> list[dict[str, Any]]:
     path = Path(out) / "qa" / DECISIONS
     if not path.is_file():
         raise BadInput(f"{path} does not exist: quality control has not written it, or has not ended yet.")
-    return list(read_jsonl(path, _ROW, "Run quality control again."))
+    return list(read_jsonl(path, DECISION_SHAPE, DECISIONS_REMEDY))
 
 
 def read_undone(out: Path, more: Sequence[str]) -> frozenset[str]:

@@ -29,9 +29,12 @@ from rusbeir.synthesis.model import LlmOptions, make_asker
 from rusbeir.text import shorten
 from rusbeir.types import Doc, Progress, silent
 
-PROMPTS = "relevance"
+RELEVANCE_PROMPTS = "relevance"
 KIND = "label"
 SCALE = (0, 1, 2, 3)
+"""The labels, from a document that has nothing to do with the query to one that answers it."""
+POSITIVE = 2
+"""The least label that counts as positive, unless another is given."""
 SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
@@ -100,7 +103,7 @@ class Labeller:
 
     @property
     def signature(self) -> str:
-        return f"label|model:{self.llm}|prompts:{digest_prompts(PROMPTS)}|seed:{self.seed}"
+        return f"label|model:{self.llm}|prompts:{digest_prompts(RELEVANCE_PROMPTS)}|seed:{self.seed}"
 
     def label(self, pairs: Sequence[Pair]) -> Labelling:
         """The labels of the pairs; only what was never answered is asked.
@@ -152,7 +155,7 @@ class Labeller:
         )
         client = asker.client
         question = make_question(self.language)
-        tell_prompt_language(PROMPTS, self.language, self.llm, self.tell)
+        tell_prompt_language(RELEVANCE_PROMPTS, self.language, self.llm, self.tell)
         chars = sum(bound_request(question, question.write(self.payload(*pair)), client.price)[0] for pair in pairs)
         self.tell(
             f"{client.endpoint} receives {len(pairs):,} queries with a document each, {chars:,} characters in all."
@@ -187,7 +190,7 @@ def read_label(found: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def make_question(language: str) -> Question:
     """The question how well a document answers a query, both in that language (BCP 47)."""
-    table = read_prompts(PROMPTS)[find_prompt_language(PROMPTS, language)]
+    table = read_prompts(RELEVANCE_PROMPTS)[find_prompt_language(RELEVANCE_PROMPTS, language)]
     scale = "\n".join(f"{label}: {meaning}" for label, meaning in zip(SCALE, table["scale"], strict=True))
     system = table["system"].format(language=english_name(language), scale=scale)
 

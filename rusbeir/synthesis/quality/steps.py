@@ -16,7 +16,7 @@ from rusbeir.errors import BadInput, option
 from rusbeir.retrieval import RunSettings
 from rusbeir.synthesis.quality import candidates, span_checks
 from rusbeir.synthesis.quality.decisions import Action, Decision, Kind, apply_decisions
-from rusbeir.synthesis.quality.relevance import Labeller, Labelling, Pair, check_scale
+from rusbeir.synthesis.quality.relevance import POSITIVE, Labeller, Labelling, Pair, check_scale
 from rusbeir.synthesis.queries.generated import list_negatives, refuse_wrong_spans
 from rusbeir.types import Dataset, Queries
 
@@ -33,7 +33,7 @@ class Rules:
     """The depth of the retriever and of the rankers."""
     threshold: int = candidates.THRESHOLD
     negative_threshold: int = candidates.NEGATIVE_THRESHOLD
-    positive: int = 2
+    positive: int = POSITIVE
     """The least label that counts as positive."""
     grade: int | None = 1
     """The grade of judgements that are added; None takes the label."""
