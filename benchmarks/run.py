@@ -1,4 +1,4 @@
-"""All benchmarks in one run: prints a table and writes RESULTS.md (`make bench`).
+"""All benchmarks in one run: prints a table and writes docs/results.md (`make bench`).
 
 Every row is a figure with the bound that it is held to, if any; `make figures` checks those.
 """
@@ -20,7 +20,7 @@ import rusbeir
 from benchmarks import quotes
 
 HERE = Path(__file__).parent
-RESULTS = HERE / "RESULTS.md"
+RESULTS = HERE.parent / "docs" / "results.md"
 SCALE_HEADING = "## The whole path at MS MARCO's size"
 """What follows it is written by scale.py, once; it takes an hour."""
 
@@ -285,7 +285,7 @@ def _number(value: float) -> str:
 
 
 def write(found: list[dict[str, Any]]) -> None:
-    """Write the rows to RESULTS.md, with the machine and the versions; what scale.py wrote there stays."""
+    """Write the rows to docs/results.md, with the machine and the versions; what scale.py wrote there stays."""
     _, heading, scale = RESULTS.read_text(encoding="utf-8").partition(SCALE_HEADING)
     machine = f"{len(os.sched_getaffinity(0))} cores ({platform.machine()}), Python {platform.python_version()}"
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)

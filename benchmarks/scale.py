@@ -1,4 +1,4 @@
-"""The whole path of a corpus of MS MARCO's size: seconds, peak memory and disk of each step; in RESULTS.md.
+"""The whole path of a corpus of MS MARCO's size: seconds, peak memory and disk of each step; in docs/results.md.
 
 python -m benchmarks.scale [--docs 8841823] [--queries 6980] [--folder DIR] [--steps lexical,dense,elasticsearch]
 
@@ -71,7 +71,7 @@ class Step(NamedTuple):
 
     @property
     def line(self) -> str:
-        """A row of the table in RESULTS.md."""
+        """A row of the table in docs/results.md."""
         parts = "; ".join(f"{name} {value:,.1f}" for name, value in self.parts.items())
         sizes = f"{self.peak_bytes / 2**20:,.0f} | {self.disk_bytes / 2**30:.2f}"
         return f"| {self.what} | {self.seconds:,.1f} | {sizes} | {parts} | {self.claimed} |"
@@ -216,7 +216,7 @@ def main() -> None:
 
 
 def write(steps: list[Step], n_docs: int, n_queries: int) -> None:
-    """Put the steps into RESULTS.md, below what run.py writes there, in the place of earlier ones of the same name."""
+    """Put the steps into docs/results.md, below what run.py writes; they replace earlier ones of the same name."""
     text, _, before = run.RESULTS.read_text(encoding="utf-8").partition(run.SCALE_HEADING)
     rows = {
         line.split(" | ")[0]: line for line in before.splitlines() if line.startswith("| ") and "| step |" not in line

@@ -164,15 +164,12 @@ def test_import_loads_nothing_heavy():
 
 
 def test_public_names():
-    """Every name that `rusbeir` exports can be imported, and is documented."""
+    """Every name that `rusbeir` exports can be imported."""
     import rusbeir
 
     names = set(rusbeir.__all__)
     assert set(dir(rusbeir)) == names
     assert all(getattr(rusbeir, name) is not None for name in names)
-    page = (PACKAGE.parent / "docs" / "api.md").read_text(encoding="utf-8")
-    section = page.partition("\n## rusbeir\n")[2].partition("\n## ")[0]
-    assert set(re.findall(r"^### (\w+)$", section, re.MULTILINE)) == names
 
 
 USER_FILE = """

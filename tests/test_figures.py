@@ -13,7 +13,7 @@ CLAIMS = {
     for figure in tomllib.loads((PROJECT / "benchmarks" / "figures.toml").read_text(encoding="utf-8"))["figure"]
     for claim in figure["values"]
 }
-CELLS = [line.split("|") for line in (PROJECT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8").splitlines()]
+CELLS = [line.split("|") for line in (PROJECT / "docs" / "results.md").read_text(encoding="utf-8").splitlines()]
 RESULTS = {(cells[1].strip(), cells[2].strip()): cells[3].strip() for cells in CELLS if len(cells) > 4}
 
 

@@ -1,6 +1,8 @@
 from . import tables as tables
 from .comparison import Comparison as Comparison
 from .comparison import DatasetComparison as DatasetComparison
+from .comparison import LanguageComparison as LanguageComparison
+from .comparison import Pair as Pair
 from .comparison import SystemScore as SystemScore
 from .comparison import compare as compare
 from .comparison import compare_results as compare_results

@@ -11,6 +11,7 @@ from .elasticsearch.mappings import ServerAnalyzer as ServerAnalyzer
 from .elasticsearch.mappings import analyzer_of as analyzer_of
 from .elasticsearch.mappings import for_people as for_people
 from .encoding.encoder import Encoder as Encoder
+from .encoding.encoder import ReportsTruncation as ReportsTruncation
 from .encoding.encoder import check_vectors as check_vectors
 from .fusion import FusedSystem as FusedSystem
 from .fusion import fuse as fuse
@@ -20,6 +21,7 @@ from .lexical.engines import ENGINES as ENGINES
 from .lexical.engines import IndexKey as IndexKey
 from .models.settings import escape as escape
 from .rerank.reranker import Reranker as Reranker
+from .rerank.reranker import SortsWindows as SortsWindows
 from .rerank.score_cache import ScoreCache as ScoreCache
 from .rerank.system import RerankSystem as RerankSystem
 from .run_cache import CachedSystem as CachedSystem

@@ -39,6 +39,8 @@ from .porting.plan import read_entries as read_entries
 from .porting.runner import translate_pending as translate_pending
 from .segments.segment import Piece as Piece
 from .translator import Capacity as Capacity
+from .translator import ChecksPair as ChecksPair
+from .translator import Failure as Failure
 from .translator import Flag as Flag
 from .translator import Segment as Segment
 from .translator import Translator as Translator
