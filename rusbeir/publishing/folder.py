@@ -11,7 +11,6 @@ from rusbeir import __version__
 from rusbeir.datasets import CARD, card_bytes, find_entry, find_obstacle, load_material, read_card, take_split
 from rusbeir.errors import BadInput, option
 from rusbeir.publishing.evidence import collect_evidence
-from rusbeir.publishing.making import find_prohibition
 from rusbeir.publishing.metadata import Published, write_citation, write_croissant
 from rusbeir.publishing.readme import write_readme
 from rusbeir.publishing.tables import write_nanobeir, write_parquet, write_trec, write_zip
@@ -126,11 +125,9 @@ def _describe(
 
 
 def _refuse(published: Published, *, copied: bool) -> None:
-    """Raise BadInput where a licence or a translator's terms forbid publishing, or where that cannot be told."""
+    """Raise BadInput where a licence forbids publishing, or where that cannot be told."""
     card = published.card
-    obstacle = find_obstacle(card.name, published.licence, card.provenance, copied=copied) or find_prohibition(
-        card.provenance
-    )
+    obstacle = find_obstacle(card.name, published.licence, card.provenance, copied=copied)
     if obstacle is None:
         return
     state = f" State it with {option('licence')}, as in {option('licence', 'CC-BY-4.0')}."

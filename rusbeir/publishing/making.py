@@ -1,4 +1,4 @@
-"""How a dataset was made, in sentences for the card of a published one, and what its translators forbid."""
+"""How a dataset was made, in sentences for the card of a published one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rusbeir.text import escape_markdown
-from rusbeir.translation import find_preset
 
 _FIELDS = {"title": "titles", "text": "texts", "query": "queries"}
 
@@ -23,25 +22,13 @@ def describe_making(made_by: str, provenance: Mapping[str, Any], *, read_by_peop
     return lines
 
 
-def find_prohibition(provenance: Mapping[str, Any]) -> str | None:
-    """Why what a translator of the dataset made must not be published, as a clause; None where nothing is known."""
-    for row in _rows(provenance.get("translators")):
-        preset = find_preset(str(row.get("name")))
-        if preset is not None and preset.forbids and row.get("segments") != 0:
-            return f"it has texts by {preset.name}: {preset.forbids}"
-    return None
-
-
 def _describe_port(provenance: Mapping[str, Any]) -> Iterator[str]:
     settings, counts = _mapping(provenance.get("settings")), _mapping(provenance.get("counts"))
     for row in _rows(provenance.get("translators")):
-        name = str(row.get("name"))
-        preset = find_preset(name)
         about = f": {escape_markdown(row['about'])}" if row.get("about") else ""
-        terms = f" Terms: {escape_markdown(preset.forbids)}." if preset is not None and preset.forbids else ""
         yield (
-            f"{escape_markdown(name)} (`{_code(row.get('signature'))}`) translated {_number(row.get('segments'))} "
-            f"segments{about}.{terms}"
+            f"{escape_markdown(str(row.get('name')))} (`{_code(row.get('signature'))}`) translated "
+            f"{_number(row.get('segments'))} segments{about}."
         )
     fields = str(settings.get("fields", "")).split(",")
     if untranslated := [word for name, word in _FIELDS.items() if name not in fields and fields != [""]]:

@@ -13,7 +13,6 @@ from rusbeir import __version__
 from rusbeir.errors import require
 from rusbeir.languages import english_name
 from rusbeir.publishing.evidence import Evidence
-from rusbeir.publishing.making import find_prohibition
 from rusbeir.publishing.tables import CORPUS, QUERIES, find_nano_split, name_qrels_table
 from rusbeir.text import one_line
 from rusbeir.types import Card
@@ -87,11 +86,6 @@ class Published:
     @property
     def citation(self) -> str:
         return str(self.origin.get("citation") or self.card.citation)
-
-    @property
-    def prohibition(self) -> str | None:
-        """Why a translator's terms forbid what the owners' permission was claimed for."""
-        return find_prohibition(self.card.provenance)
 
     @property
     def split(self) -> str:

@@ -134,8 +134,6 @@ def _describe_licence(published: Published) -> Iterator[str]:
             yield f"The publisher states it of the source{source}, of which this is a derivative work."
         else:
             yield f"That of the source{source}, of which this is a derivative work, is {escape_markdown(its_licence)}."
-    if published.prohibition:
-        yield f"Of a translator: {escape_markdown(published.prohibition)}."
     if published.permission:
         yield "The publisher states that the owners have permitted this publication."
 

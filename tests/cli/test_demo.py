@@ -12,6 +12,7 @@ import pytest
 
 from rusbeir.cli import demo
 from rusbeir.experiment import bench
+from rusbeir.types import silent
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def printed(tmp_path, monkeypatch, capsys) -> list[str]:
     out = Path("results/demo")
     rows = [bench("mini/ru", system, out=out) for system in demo.SYSTEMS]
     demo._print_next(out, rows)
-    demo.print_port(None)
+    demo.print_port(demo.port_mini(out, silent))
     return capsys.readouterr().out.splitlines()
 
 

