@@ -38,6 +38,7 @@ from .formats.records import read_json as read_json
 from .formats.records import read_jsonl as read_jsonl
 from .formats.records import read_tsv as read_tsv
 from .formats.records import refuse as refuse
+from .formats.shapes import derive_shape as derive_shape
 from .formats.tables import Column as Column
 from .formats.tables import read_records as read_records
 from .formats.trec import read_qrels as read_qrels

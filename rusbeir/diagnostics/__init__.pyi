@@ -1,10 +1,6 @@
 from .collections import load_collection as load_collection
 from .documents import PAGES as PAGES
-from .documents import bound as bound
-from .documents import draw_curve as draw_curve
-from .documents import place as place
 from .documents import read_diagnoses as read_diagnoses
-from .documents import scale_curves as scale_curves
 from .position import PositionBias as PositionBias
 from .position import diagnose_position as diagnose_position
 from .saliency import Saliency as Saliency

@@ -32,9 +32,10 @@ from rusbeir.comparison import (
     read_results,
 )
 from rusbeir.datasets import load, read_audit
-from rusbeir.diagnostics import PAGES, bound, draw_curve, place, read_diagnoses, scale_curves
+from rusbeir.diagnostics import PAGES, read_diagnoses
 from rusbeir.errors import BadInput, RusbeirError, option, require
 from rusbeir.ledger import ROWS
+from rusbeir.site.drawing import draw_curve, locate, scale_curves, scale_deltas
 from rusbeir.site.explorer import Explored, explore
 from rusbeir.storage import atomic_file, refuse_links
 from rusbeir.text import digest, slug
@@ -151,8 +152,9 @@ def _environment() -> Any:
 
     made.globals |= {"read": read, "inert": inert, "interval": _interval, "scatter": _scatter, "heat": _heat}
     made.globals |= {"describe_blank_costs": describe_blank_costs}
-    made.globals |= {"averages": describe_averages, "bound": bound, "place": place, "draw_curve": draw_curve}
-    made.globals |= {"scale_curves": scale_curves, "describe_marks": describe_marks, "list_notes": list_notes}
+    made.globals |= {"averages": describe_averages, "scale_deltas": scale_deltas, "locate": locate}
+    made.globals |= {"draw_curve": draw_curve, "scale_curves": scale_curves}
+    made.globals |= {"describe_marks": describe_marks, "list_notes": list_notes}
     made.filters |= {"points": lambda value: f"{100 * value:.2f}", "count": lambda n: f"{n:,}", "cost": format_cost}
     made.filters |= {"p": format_p, "finite": format_finite}
     return made

@@ -98,7 +98,9 @@ def test_the_first_sentence_says_whether_saliency_is_even(means, half, verdict):
 
 DOCUMENT = {
     "kind": "saliency", "version": "0", "dataset": "mini/ru", "system": "dense(<b>)", "signature": "s",
-    "fingerprint": "f", "scale": "p99", "special_tokens": False, "n_pairs": 3, "n_documents": 2,
+    "fingerprint": "f", "language": "ru", "seed": 0, "scale": "p99", "special_tokens": False, "min_tokens": 0,
+    "positions": None, "n_pairs": 3, "n_documents": 2, "n_without": 0, "n_truncated": 0, "max_tokens": 512,
+    "tokens_cut": 0.0, "median_tokens": 80.0, "cosine": 0.8,
     "mean": [1.0, 0.5, 0.0], "sd": [0.0, 0.25, 0.5], "thirds": [{"mean": 0.5, "low": 0.4, "high": 0.6}] * 3,
     "sentences": ["Cut & dried."],
 }  # fmt: skip

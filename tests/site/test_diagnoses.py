@@ -8,16 +8,18 @@ from typing import Any
 
 import pytest
 
-from rusbeir.diagnostics.documents import bound, place, read_diagnoses
+from rusbeir.diagnostics.documents import read_diagnoses
 from rusbeir.diagnostics.store import save_diagnosis
 from rusbeir.errors import BadInput
+from rusbeir.site.drawing import locate, scale_deltas
 from rusbeir.site.site import write_site
 from tests.support import browser
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\">{{ 7 * 7 }}"
 DELTA = {
     "k": 1, "source": "human", "against": HOSTILE, "published": -29.4, "reversed": 9.3, "expected": -10.0,
-    "low": -41.4, "high": 21.4, "lowest": -30.6, "highest": 10.8, "safe": False, "sentence": "It is not safe.",
+    "low": -41.4, "high": 21.4, "lowest": -30.6, "highest": 10.8, "safe": False,
+    "published_low": -41.4, "published_high": -18.0, "n_queries": 323, "n_clusters": 323, "sentence": "It is not safe.",
 }  # fmt: skip
 UNDEFINED = DELTA | dict.fromkeys(["published", "reversed", "expected", "low", "high", "lowest", "highest"])
 SCORE = {
@@ -27,7 +29,8 @@ SCORE = {
 QUERIES = {"split": "test", "n_queries": 323, "n_answered": 307, "n_tied": 42, "scores": [SCORE], "deltas": [DELTA]}
 DOCUMENT: dict[str, Any] = {
     "kind": "source-bias", "version": "0.1.0", "dataset": "pair", "language": "en", "system": HOSTILE, "signature": "s",
-    "fingerprint": "f", "sources": ["human", HOSTILE], "query_sets": [QUERIES], "deltas": [DELTA, UNDEFINED],
+    "fingerprint": "f", "engine": "tantivy", "depth": 100, "seed": 0, "samples": 10_000,
+    "sources": ["human", HOSTILE], "query_sets": [QUERIES], "deltas": [DELTA, UNDEFINED],
 }  # fmt: skip
 
 
@@ -57,13 +60,13 @@ def test_a_page_of_a_folder_without_rows(tmp_path, needs):
         assert cells == ["1", "-29.4", "+9.3", "-10.0", "-41.4 … +21.4", "-30.6 … +10.8"]
         assert page.locator("svg.whiskers").count() == 2
         bar = page.locator("svg.whiskers .bar").first
-        assert [float(str(bar.get_attribute(end))) for end in ("x1", "x2")] == [place(-41.4, 50), place(21.4, 50)]
+        assert [float(str(bar.get_attribute(end))) for end in ("x1", "x2")] == [locate(-41.4, 50), locate(21.4, 50)]
 
 
 def test_scale():
-    assert bound([DOCUMENT]) == 50
-    assert bound([DOCUMENT | {"deltas": [UNDEFINED]}]) == 10
-    assert [place(value, 50) for value in (-50, 0, 25, 50, None)] == [6, 120, 177, 234, 120]
+    assert scale_deltas([DOCUMENT]) == 50
+    assert scale_deltas([DOCUMENT | {"deltas": [UNDEFINED]}]) == 10
+    assert [locate(value, 50) for value in (-50, 0, 25, 50, None)] == [6, 120, 177, 234, 120]
 
 
 @pytest.mark.parametrize(

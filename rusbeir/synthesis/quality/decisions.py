@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import orjson
 
-from rusbeir.datasets import read_jsonl
+from rusbeir.datasets import derive_shape, read_jsonl
 from rusbeir.errors import BadInput, option, unknown
 from rusbeir.synthesis.quality.relevance import SCALE
 from rusbeir.text import digest
@@ -31,12 +31,6 @@ Action: TypeAlias = Literal[
 KEEP: Action = "keep"
 """The action of a decision that changed nothing, and cannot be undone."""
 
-DECISION_SHAPE = {
-    "id": str, "step": str, "query_id": str, "doc_id": str, "kind": str, "label": ({*SCALE}, None), "reason": str,
-    "ranks": ({str: (int, None)}, None), "threshold": (int, None), "scores": ({str: {str: float}}, None),
-    "action": str, "undone": bool,
-}  # fmt: skip
-"""A line of DECISIONS."""
 REMOVED_SHAPES = ({"query_id": str, "text": str}, {"doc_id": str, "title": str, "text": str})
 """A line of REMOVED: of a query, or of a document."""
 DECISIONS_REMEDY = "Run `rusbeir synth qc` again; no answer is paid for twice."
@@ -69,6 +63,10 @@ class Decision:
     def to_dict(self) -> dict[str, Any]:
         """A line of decisions.jsonl."""
         return {"id": self.id, **asdict(self)}
+
+
+DECISION_SHAPE = {"id": str, **derive_shape(Decision), "label": ({*SCALE}, None)}
+"""A line of DECISIONS."""
 
 
 def read_decisions(out: str | Path) -> list[dict[str, Any]]:
