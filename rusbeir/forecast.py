@@ -21,28 +21,28 @@ from rusbeir.storage import cache_folder, temporary_cache
 from rusbeir.types import Corpus, Dataset, MemoryCorpus, Progress, Queries, Retriever, silent
 
 ENOUGH_SECONDS = 3.0
-"""Samples grow until one of them takes so long to prepare."""
+"""Samples grow until one of them takes this long to prepare."""
 FIRST_SAMPLE = 16
-"""Measured once more beforehand, as that time a model may be loaded."""
+"""Documents of the first sample, which is measured twice, as a model may be loaded the first time."""
 GROWTH = 4
 MOST_SAMPLED = 100_000
-"""Documents of a sample are in memory."""
+"""The documents of the largest sample, which are in memory."""
 MOST_QUERIES = 256
-"""Asked at once."""
+"""The most queries that are timed together."""
 BYTES_PER_HIT = 160
-"""Memory of a run, measured with 6,980 queries on 8.8 million documents at k=100 and k=1000."""
+"""The memory of a hit, measured with 6,980 queries on 8.8 million documents at k=100 and k=1000."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """What a system would take on a dataset with nothing of it in the cache."""
+    """What a system would take on a dataset of which the cache holds nothing."""
 
     dataset: str
     system: str
     n_docs: int
     n_queries: int
     sampled: int
-    """Documents that were timed; 0 for a system that sends texts to an endpoint, where nothing was."""
+    """Documents that were timed; 0 for a system that sends texts to an endpoint, which is not asked."""
     prepare_seconds: float | None
     search_seconds: float | None
     disk_bytes: int | None
@@ -51,7 +51,7 @@ class Forecast:
 
 
 class _NothingSent(CharBudget):
-    """Ends the work before the first text is sent."""
+    """A budget that ends the work before the first text is sent."""
 
     def reserve(self, chars: int, cost: float = 0.0) -> None:
         raise BudgetReached("A forecast sends nothing.")
@@ -61,7 +61,7 @@ class _Measured(NamedTuple):
     docs: int
     prepare_seconds: float
     search_seconds: float
-    """Per query, reranking left out."""
+    """Seconds per query, without reranking."""
     rerank_seconds: float
     disk_bytes: int
     resident_bytes: int
@@ -79,9 +79,9 @@ def forecast(
 ) -> list[Forecast]:
     """Time each system on growing samples of the dataset, and extend the last two in a straight line.
 
-    The time that a model takes to load is left out. What a system caches is below a temporary folder in the cache;
-    lemmas that are known already stay known. Endpoints are not asked. Raises as `bench` does for what is missing, and
-    BadInput for an index on a server, where samples would be left.
+    The time that a model takes to load is left out. Systems use a temporary cache, with the lemmas of the real one.
+    Endpoints are not asked. Raises what `bench` raises for what is missing, and BadInput for an index on a server,
+    where samples would remain.
     """
     loaded, resolved = resolve_on(dataset, systems, k, engine, language, split, progress)
     if remote := next((system for system in resolved if "elasticsearch" in system.engine), None):
@@ -89,11 +89,11 @@ def forecast(
     return [_forecast(loaded, system, k, progress) for system in resolved]
 
 
-def refuse_full_disk(found: Sequence[Forecast]) -> None:
-    """Raises BadInput where all of it together does not fit on the disk of the cache."""
+def refuse_full_disk(forecasts: Sequence[Forecast]) -> None:
+    """Raise BadInput where all that was forecast does not fit on the disk of the cache."""
     folder = cache_folder()
-    there = next(one for one in (folder, *folder.parents) if one.exists())
-    need, free = sum(one.disk_bytes or 0 for one in found), shutil.disk_usage(there).free
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    need, free = sum(entry.disk_bytes or 0 for entry in forecasts), shutil.disk_usage(existing).free
     if need > free:
         raise BadInput(
             f"This would write {need / 1e9:,.1f} GB below {folder}, where {free / 1e9:,.1f} GB are free. "
@@ -110,14 +110,14 @@ def _forecast(dataset: Dataset, system: System, k: int, progress: Progress) -> F
                 _measure(dataset, sample, system, k)
             measured.append(_measure(dataset, sample, system, k))
             progress(f"time {system.name}", len(sample), n_docs)
-            # One sample alone does not tell what grows.
+            # One sample alone does not show what grows.
             if measured[-1].prepare_seconds > ENOUGH_SECONDS and len(measured) > 1:
                 break
     except BudgetReached:
         measured.clear()
 
     def extended(field: str) -> float | None:
-        return _extend([(one.docs, getattr(one, field)) for one in measured], n_docs) if measured else None
+        return _extend([(sample.docs, getattr(sample, field)) for sample in measured], n_docs) if measured else None
 
     depth = min(k, n_docs, system.depth if isinstance(system, LimitsDepth) else k)
     search, disk, resident = extended("search_seconds"), extended("disk_bytes"), extended("resident_bytes")
@@ -139,7 +139,7 @@ def _forecast(dataset: Dataset, system: System, k: int, progress: Progress) -> F
 
 
 def _samples(corpus: Corpus) -> Iterator[MemoryCorpus]:
-    """The first documents of the corpus, ever more of them, to all of it or as many as memory should hold."""
+    """Yield the first documents of the corpus, then more of them, up to all or as many as memory should hold."""
     most, size = min(len(corpus), MOST_SAMPLED), FIRST_SAMPLE
     while size < most:
         yield MemoryCorpus(islice(corpus, size))
@@ -160,7 +160,7 @@ def _measure(dataset: Dataset, sample: MemoryCorpus, system: System, k: int) -> 
         prepare_seconds = time.perf_counter() - started
         disk = sum(path.stat().st_size for path in folder.rglob("*") if _stays(path))
         search_seconds = _time_queries(searched.retriever, dataset.queries, depth)
-        # What the system before the reranker found is in the cache.
+        # The hits of the reranker's source are in the cache.
         rerank_seconds = _time_queries(ready.retriever, dataset.queries, k) if searched is not ready else 0.0
     return _Measured(
         docs=len(sample),
@@ -173,13 +173,13 @@ def _measure(dataset: Dataset, sample: MemoryCorpus, system: System, k: int) -> 
 
 
 def _stays(path: Path) -> bool:
-    """Whether it is a file that grows with the corpus, as SQLite's journals do not."""
+    """Say whether it is a file that grows with the corpus; SQLite's journals do not."""
     return path.is_file() and not path.is_symlink() and not path.name.endswith(("-wal", "-shm"))
 
 
 @contextlib.contextmanager
 def _without_warnings() -> Iterator[None]:
-    """Warnings of samples, such as their recall, say nothing of the dataset."""
+    """Silence warnings about samples, such as their recall, which are not about the dataset."""
     logger = logging.getLogger("rusbeir")
     before = logger.level
     logger.setLevel(logging.ERROR)
@@ -190,12 +190,12 @@ def _without_warnings() -> Iterator[None]:
 
 
 def _time_queries(retriever: Retriever, queries: Queries, k: int) -> float:
-    """Seconds a query: of the first one, or of the last of ever more where these take little time."""
+    """Time queries, more and more of them while they take little time: the seconds per query of the last group."""
     rest, size, seconds = iter(queries.items()), 1, 0.0
-    while asked := dict(islice(rest, size)):
+    while part := dict(islice(rest, size)):
         started = time.perf_counter()
-        retriever.search(asked, k)
-        seconds = (time.perf_counter() - started) / len(asked)
+        retriever.search(part, k)
+        seconds = (time.perf_counter() - started) / len(part)
         if size * seconds > ENOUGH_SECONDS / GROWTH or size > MOST_QUERIES / GROWTH:
             break
         size *= GROWTH
@@ -203,7 +203,7 @@ def _time_queries(retriever: Retriever, queries: Queries, k: int) -> float:
 
 
 def _extend(points: Sequence[tuple[int, float]], n: int) -> float:
-    """The value at n of the straight line through the last two points, which never falls.
+    """Extend the straight line through the last two points to n; it never falls.
 
     >>> _extend([(64, 3.0), (256, 5.0)], 448)
     7.0

@@ -20,16 +20,27 @@ from rusbeir.types import Card, Dataset, Doc, MemoryCorpus, Run
 _TYPES = {"bm25": "sparse", "sparse": "sparse", **dict.fromkeys(FUSIONS, "hybrid")}
 """mteb's model_type of a system with this first stage and no second one; others are dense."""
 _SAMPLED_DOCUMENTS = 50
-"""Documents whose language is identified where a task has several."""
+"""The documents whose language is identified where a task has several."""
 
 
 def model(system: str | Spec = "bm25", *, engine: str = "auto", language: str | None = None) -> MtebModel:
-    """A system as a model that `mteb.evaluate` takes (mteb's SearchProtocol).
+    """Make a model that `mteb.evaluate` takes (mteb's SearchProtocol) of a system.
 
-    BM25 analyses the texts in the language of each task, or in the one that is given (BCP 47). Raises UnknownName or
-    BadInput for a system that cannot be resolved, MissingExtra without the package mteb.
+    Args:
+        system: The system that searches.
+        engine: As in `rusbeir.bench`.
+        language: The language in which BM25 analyses texts, as BCP 47 has it; None takes that of each task.
 
-    >>> mteb.evaluate(model("bm25"), tasks, cache=None)  # doctest: +SKIP
+    Returns:
+        The model. It indexes the documents of each task and holds them in memory.
+
+    Raises:
+        MissingExtra: The package mteb is not installed.
+        UnknownName: A name in the system is not registered.
+        BadInput: The engine cannot compute the system.
+
+    Example:
+        >>> mteb.evaluate(model("bm25"), tasks, cache=None)  # doctest: +SKIP
     """
     require("mteb", "rusbeir.mteb", "mteb")
     tag = read_language_tag(language) if language else None
@@ -45,7 +56,7 @@ class MtebModel:
     system: str
     engine: str = "auto"
     language: str | None = None
-    """None takes that of each task."""
+    """The language of all texts; None takes that of each task."""
     _dataset: Dataset | None = field(default=None, init=False)
 
     def index(
@@ -77,7 +88,7 @@ class MtebModel:
         num_proc: int | None = None,
         **kwargs: Any,
     ) -> Run:
-        """The top_k hits of each query; of a reranking task, all candidates that the last stage scores.
+        """Find the top_k hits of each query; in a reranking task, all candidates that the last stage scores.
 
         Queries are read as mteb reads them: text and instruction joined, conversations as one text. Raises BadInput
         for queries that are none of these.
@@ -100,10 +111,10 @@ class MtebModel:
 
     @property
     def mteb_model_meta(self) -> Any:
-        """mteb's description of the model, with the system's signature among its experiment_kwargs.
+        """Describe the model as mteb does, with the system's signature among its experiment_kwargs.
 
-        Where the language is that of each task, the system and rusbeir's version stand for the signature, as they
-        decide the analyzers.
+        Where the language is that of each task, the system and rusbeir's version take the place of the signature, as
+        they decide the analyzers.
         """
         signature = (
             resolve(self.system, language=self.language, engine=self.engine).signature
@@ -135,10 +146,10 @@ class MtebModel:
 
 
 def find_task_language(task_metadata: Any, hf_subset: str, corpus: Iterable[Doc] = ()) -> str:
-    """The BCP 47 tag of the language of a task's subset, from MTEB's eval_langs such as ["rus-Cyrl"].
+    """Find the BCP 47 tag of the language of a task's subset, from MTEB's eval_langs such as ["rus-Cyrl"].
 
-    Of several languages it is that of the documents. Raises BadInput where it has several and there are no documents,
-    UnknownName for a code that has no tag.
+    Where there are several it is that of the documents. Raises BadInput for several without documents, and UnknownName
+    for a code that has no tag.
     """
     named = task_metadata.eval_langs
     codes = {code.partition("-")[0] for code in (named.get(hf_subset, []) if isinstance(named, dict) else named)}
@@ -160,7 +171,7 @@ def find_task_language(task_metadata: Any, hf_subset: str, corpus: Iterable[Doc]
 
 
 def _identify(texts: Sequence[str], languages: Sequence[str]) -> list[str]:
-    """The one of the languages that most texts are in; none where py3langid does not know all of them."""
+    """Find which of the languages most texts are in; none where py3langid does not know all of them."""
     library = require("py3langid.langid", "rusbeir.mteb", "mteb")
     identifier = library.LanguageIdentifier.from_model_file(library.MODEL_FILE)
     if not set(languages) <= set(identifier.nb_classes):
@@ -171,7 +182,7 @@ def _identify(texts: Sequence[str], languages: Sequence[str]) -> list[str]:
 
 
 def _read_queries(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The texts of the queries, as mteb's own models read them."""
+    """Read the texts of queries as mteb's own models do."""
     queries: Any = (
         rows
         if hasattr(rows, "column_names")
@@ -182,7 +193,7 @@ def _read_queries(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     loaders = require("mteb._create_dataloaders", "rusbeir.mteb", "mteb")
     try:
         with warnings.catch_warnings():
-            # A conversation of strings is that of one user, which mteb warns of.
+            # mteb warns that it takes a conversation of strings for that of one user.
             warnings.simplefilter("ignore", UserWarning)
             texts = loaders._retrieval_texts(queries, require("mteb.types", "rusbeir.mteb", "mteb").PromptType.query)
     except (ValueError, TypeError, IndexError, KeyError) as error:

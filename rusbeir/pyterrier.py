@@ -20,11 +20,27 @@ def transformer(
     split: str | None = None,
     k: int = 1000,
 ) -> Any:
-    """A PyTerrier transformer: from queries (qid, query) to the best k hits of each (docno, score, rank from 0).
+    """Make a PyTerrier transformer of a system: from queries (qid, query) to their hits (docno, score, rank from 0).
 
-    The corpus of the dataset is indexed now. Raises what bench raises, and MissingExtra without python-terrier.
+    The corpus of the dataset is indexed now.
 
-    >>> pt.Experiment([transformer("mini/ru")], topics, qrels, ["nDCG@10"])  # doctest: +SKIP
+    Args:
+        dataset: A registered name, a path or a loaded dataset, whose corpus is searched.
+        system: The system that searches.
+        engine: As in `rusbeir.bench`.
+        language: The language of a path without a card.
+        split: The split of a path.
+        k: Hits per query.
+
+    Returns:
+        A transformer, which can be combined with others by `+`, `>>` and so on.
+
+    Raises:
+        MissingExtra: python-terrier is not installed.
+        RusbeirError: Whatever `rusbeir.bench` raises for the dataset and the system.
+
+    Example:
+        >>> pt.Experiment([transformer("mini/ru")], topics, qrels, ["nDCG@10"])  # doctest: +SKIP
     """
     pt = require("pyterrier", "rusbeir.pyterrier", "pyterrier")
     dataset, (resolved,) = resolve_on(dataset, [system], k, engine, language, split, silent)
@@ -33,12 +49,12 @@ def transformer(
     def retrieve(queries: Any) -> Any:
         if missing := [name for name in ("qid", "query") if name not in queries.columns]:
             raise BadInput(f"The queries have no column {' and no column '.join(missing)}.")
-        asked = dict(zip(queries["qid"], queries["query"], strict=True))
-        run = search_without_self(ready.retriever, asked, k, dataset.card.self_suffixes)
+        texts = dict(zip(queries["qid"], queries["query"], strict=True))
+        run = search_without_self(ready.retriever, texts, k, dataset.card.self_suffixes)
         hits = [
             (query_id, doc_id, score, rank)
-            for query_id, found in run.items()
-            for rank, (doc_id, score) in enumerate(found.items(), pt.model.FIRST_RANK)
+            for query_id, scores in run.items()
+            for rank, (doc_id, score) in enumerate(scores.items(), pt.model.FIRST_RANK)
         ]
         return queries.merge(type(queries)(hits, columns=["qid", "docno", "score", "rank"]), on="qid")
 

@@ -27,7 +27,7 @@ class Tuned:
     """The result of a cross-validation."""
 
     system: str
-    """The fusion with the weights that are best on all queries."""
+    """The fusion with the weights that are best on all queries, as a spec."""
     weights: tuple[float, ...]
     measure: str
     held_out: float
@@ -87,8 +87,8 @@ def tune(
     candidates = [(1.0,) * len(runs), *_list_weights(len(runs))]
     for weights in candidates:
         run = fuse(runs, fusion.method, weights, rrf_k=fusion.rrf_k)
-        found = evaluate(dataset.qrels, run, [measure]).per_query
-        scores[weights] = {query_id: values[measure] for query_id, values in found.items()}
+        per_query = evaluate(dataset.qrels, run, [measure]).per_query
+        scores[weights] = {query_id: values[measure] for query_id, values in per_query.items()}
         progress("weights", len(scores), len(candidates))
     queries = list(scores[candidates[0]])
     # By a hash of the id: the same folds whatever the order of the file. A cluster goes with its first query.
@@ -115,12 +115,12 @@ def tune(
 
 
 def _best(scores: dict[tuple[float, ...], dict[str, float]], queries: Sequence[str]) -> tuple[float, ...]:
-    """The weights with the highest mean over these queries; of equal ones the first, which is the most even."""
+    """Find the weights with the highest mean over these queries; the first of equal ones, which is the most even."""
     return max(scores, key=lambda weights: fmean(scores[weights][query_id] for query_id in queries))
 
 
 def _list_weights(n: int) -> Iterator[tuple[float, ...]]:
-    """All weights of n systems in steps, adding up to one, none of them 0; even ones first."""
+    """List all weights of n systems in steps that add up to one, none of them 0; even ones first."""
     # Where n - 1 of the gaps between the steps are cut.
     cuts = ((0, *cut, STEPS) for cut in itertools.combinations(range(1, STEPS), n - 1))
     whole = [tuple(end - start for start, end in itertools.pairwise(cut)) for cut in cuts]

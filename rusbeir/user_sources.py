@@ -16,7 +16,7 @@ _INSTALLED = "site-packages"
 
 
 def find_in_current_folder() -> Path:
-    """The current folder, from which modules can be imported from now on, as `python` itself does."""
+    """Return the current folder, from which modules can be imported from now on, as in `python` itself."""
     folder = Path.cwd()
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
@@ -24,9 +24,9 @@ def find_in_current_folder() -> Path:
 
 
 def load_entry_point(role: str, entry: EntryPoint, kind: type | None = None) -> Any:
-    """What an installed package adds under the entry point; a function or a class where no kind is given.
+    """Load what an installed package adds under an entry point: a function or a class where no kind is given.
 
-    Raises BadInput where that is not there or of another kind, and BackendError where its module fails.
+    Raises BadInput where it is missing or of another kind, and BackendError where its module fails.
     """
     where = f"The {role} {entry.name} ({entry.value})"
     try:
@@ -38,13 +38,15 @@ def load_entry_point(role: str, entry: EntryPoint, kind: type | None = None) -> 
             f"{where} cannot be loaded: {type(error).__name__}: {error}. Mend or remove the package that names it."
         ) from error
     if not (callable(thing) if kind is None else isinstance(thing, kind)):
-        wanted = "a function or a class" if kind is None else f"a {kind.__name__}"
-        raise BadInput(f"{where} is a {type(thing).__name__}, not {wanted}. Mend or remove the package that names it.")
+        expected = "a function or a class" if kind is None else f"a {kind.__name__}"
+        raise BadInput(
+            f"{where} is a {type(thing).__name__}, not {expected}. Mend or remove the package that names it."
+        )
     return thing
 
 
 def digest_sources(module: ModuleType) -> str:
-    """A digest of the module's source and of the modules in its folder or package that it names things from."""
+    """Digest the source of a module, and of the modules in its folder or package that it imports from."""
     top = _find_source(sys.modules[module.__name__.partition(".")[0]]) or _find_source(module)
     if top is None:
         return "unknown"
@@ -53,12 +55,12 @@ def digest_sources(module: ModuleType) -> str:
     sources: dict[Path, bytes] = {}
     waiting = [module]
     while waiting:
-        one = waiting.pop()
-        path = _find_source(one)
+        current = waiting.pop()
+        path = _find_source(current)
         if path is None or path in sources:
             continue
         sources[path] = path.read_bytes()
-        named = [value if inspect.ismodule(value) else inspect.getmodule(value) for value in vars(one).values()]
+        named = [value if inspect.ismodule(value) else inspect.getmodule(value) for value in vars(current).values()]
         waiting += [other for other in named if other is not None and home is not None and _is_users(home, other)]
     return hashlib.sha256(b"\0".join(sources[path] for path in sorted(sources))).hexdigest()[:12]
 

@@ -40,13 +40,13 @@ def cached_bytes(folder) -> dict[str, int]:
 
 
 def test_a_small_dataset_is_timed_whole_and_nothing_stays(fresh_cache):
-    (found,) = forecast("mini/ru", ["bm25"])
-    assert (found.dataset, found.n_docs, found.n_queries, found.sampled) == ("mini/ru", 125, 82, 125)
+    (entry,) = forecast("mini/ru", ["bm25"])
+    assert (entry.dataset, entry.n_docs, entry.n_queries, entry.sampled) == ("mini/ru", 125, 82, 125)
     assert {name.split("/")[0] for name in cached_bytes(fresh_cache)} <= {"lemmas", "corpora", "checksums"}
     assert os.environ["RUSBEIR_CACHE"] == str(fresh_cache)
     rusbeir.bench("mini/ru", "bm25", out=fresh_cache / "results")
     written = sum(size for name, size in cached_bytes(fresh_cache).items() if name.startswith("indexes/"))
-    assert found.disk_bytes == pytest.approx(written, rel=0.02), "index files of equal documents differ by some bytes"
+    assert entry.disk_bytes == pytest.approx(written, rel=0.02), "index files of equal documents differ by some bytes"
 
 
 def test_larger_ones_are_extended_from_the_first_texts(fresh_cache, monkeypatch):
@@ -90,26 +90,26 @@ def slow(monkeypatch):
 
 
 def test_loading_a_model_is_not_taken_for_its_speed(fresh_cache, slow):
-    (found,) = forecast(made(1_000), [replace(toy_system(), encoder=slow)])
-    assert found.sampled == 64
-    assert (found.prepare_seconds, found.search_seconds) == pytest.approx((1_000.1, 0.2))
-    assert found.disk_bytes < 1_000 * (4 * DIM + 100) + (1 << 16), "the first page of a database is not each document's"
+    (entry,) = forecast(made(1_000), [replace(toy_system(), encoder=slow)])
+    assert entry.sampled == 64
+    assert (entry.prepare_seconds, entry.search_seconds) == pytest.approx((1_000.1, 0.2))
+    assert entry.disk_bytes < 1_000 * (4 * DIM + 100) + (1 << 16), "the first page of a database is not each document's"
 
 
 def test_noise_in_reranking_does_not_grow_with_the_corpus(fresh_cache, slow, monkeypatch):
     monkeypatch.setattr(forecasting, "MOST_SAMPLED", 100)
     spec = "bm25(profile=raw) >> rerank(python:tests.support.cluster_models.Near,depth=10)"
     corpus = [{"_id": f"d{n}", "text": f"слово число{n}"} for n in range(5_000)]
-    asked = rusbeir.Dataset.of(corpus, {"q": "слово"}, {"q": {"d1": 1}}, language="ru")
-    (found,) = forecast(asked, [replace(resolve(spec, language="ru"), reranker=slow)])
-    assert found.search_seconds == pytest.approx(10 * (1 + len(slow.calls) / 100)), "as in the last sample"
+    dataset = rusbeir.Dataset.of(corpus, {"q": "слово"}, {"q": {"d1": 1}}, language="ru")
+    (entry,) = forecast(dataset, [replace(resolve(spec, language="ru"), reranker=slow)])
+    assert entry.search_seconds == pytest.approx(10 * (1 + len(slow.calls) / 100)), "as in the last sample"
 
 
 def test_hits_of_all_queries_are_in_memory(fresh_cache, monkeypatch):
     monkeypatch.setattr(forecasting, "peak_rss", lambda: 0)
     many = {f"q{n}": f"слово{n}" for n in range(5_000)}
-    asked = replace(made(1_000), queries=many, qrels={query_id: {"d1": 1} for query_id in many})
-    shallow, deep = forecast(asked, ["bm25"], k=1)[0], forecast(asked, ["bm25"], k=2_000)[0]
+    dataset = replace(made(1_000), queries=many, qrels={query_id: {"d1": 1} for query_id in many})
+    shallow, deep = forecast(dataset, ["bm25"], k=1)[0], forecast(dataset, ["bm25"], k=2_000)[0]
     assert deep.memory_bytes - shallow.memory_bytes == 5_000 * 999 * 160
 
 
@@ -124,19 +124,19 @@ def test_an_index_that_is_built_at_the_first_search_is_on_the_disk(fresh_cache, 
 
 def test_endpoints_are_not_asked(serve, fresh_cache, caplog):
     endpoint = serve(Endpoint())
-    (found,) = forecast("mini/ru", ["dense(toy-embedding,runtime=openai)"])
-    assert (found.sampled, found.prepare_seconds, found.disk_bytes) == (0, None, None)
+    (entry,) = forecast("mini/ru", ["dense(toy-embedding,runtime=openai)"])
+    assert (entry.sampled, entry.prepare_seconds, entry.disk_bytes) == (0, None, None)
     assert not endpoint.asked
     assert "Texts are sent" not in caplog.text
 
 
 def test_a_disk_that_is_too_small_is_one_line(fresh_cache, monkeypatch):
     usage = namedtuple("usage", "total used free")
-    found = forecast(made(200), [toy_system()])
-    refuse_full_disk(found)
+    forecasts = forecast(made(200), [toy_system()])
+    refuse_full_disk(forecasts)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10, 10, 0))
     with pytest.raises(BadInput, match=r"would write 0\.0 GB below .*, where 0\.0 GB are free\. Set RUSBEIR_CACHE"):
-        refuse_full_disk(found)
+        refuse_full_disk(forecasts)
 
 
 def test_no_samples_are_left_on_a_server(fresh_cache):

@@ -62,10 +62,10 @@ CALLS = [
 
 @pytest.mark.parametrize(("call", "python", "command"), CALLS, ids=[row[2] for row in CALLS])
 def test_both_readers_are_told_in_their_language(call, python, command, tmp_path):
-    with pytest.raises(RusbeirError) as told:
+    with pytest.raises(RusbeirError) as caught:
         call(tmp_path / "out")
-    assert python in str(told.value)
-    with speak_options(SPELLINGS), pytest.raises(RusbeirError) as told:
+    assert python in str(caught.value)
+    with speak_options(SPELLINGS), pytest.raises(RusbeirError) as caught:
         call(tmp_path / "out")
-    assert command in str(told.value)
+    assert command in str(caught.value)
     assert option("k") == "k="

@@ -42,12 +42,12 @@ def test_candidates_of_a_reranking_task_are_ranked_alone():
     queries = [{"id": query_id, "text": text} for query_id, text in dataset.queries.items()]
     full = model.search(queries, top_k=len(dataset.corpus), **where)
     candidates = {query_id: [*list(hits)[1:3], "no such document"] for query_id, hits in full.items()}
-    found = model.search(queries, top_k=1, top_ranked=candidates, **where)
-    assert found == {
+    run = model.search(queries, top_k=1, top_ranked=candidates, **where)
+    assert run == {
         query_id: {doc_id: score for doc_id, score in hits.items() if doc_id in candidates[query_id]}
         for query_id, hits in full.items()
     }
-    assert any(found.values())
+    assert any(run.values())
 
 
 def test_the_signature_is_in_the_meta(tmp_path):
@@ -123,7 +123,7 @@ def encoder(turned=0):
 
 
 @pytest.fixture
-def own(tmp_path, monkeypatch):
+def mine(tmp_path, monkeypatch):
     """A module of models that note what they are shown; the cache is empty."""
     (tmp_path / "mteb_models.py").write_text(MODULE)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -143,7 +143,7 @@ NAMES = [
 ]
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("mine")
 def test_names_and_types_in_mteb():
     metas = [rusbeir.mteb.model(system, language="ru").mteb_model_meta for system, _ in NAMES]
     assert [meta.model_type for meta in metas] == [[kind] for _, kind in NAMES]
@@ -151,7 +151,7 @@ def test_names_and_types_in_mteb():
     assert all(re.fullmatch(r"rusbeir/[\w.-]+", meta.name, re.ASCII) for meta in metas)
 
 
-def test_a_reranker_scores_all_candidates(own):
+def test_a_reranker_scores_all_candidates(mine):
     """Of 20 candidates, more than its depth and mostly without a word of the query, none is dropped."""
     dataset = load("mini/ru")
     system = "bm25 >> rerank(python:mteb_models.reranker,depth=2)"
@@ -162,13 +162,13 @@ def test_a_reranker_scores_all_candidates(own):
     documents = {doc.doc_id: doc for doc in dataset.corpus}
     model.index([{"id": doc.doc_id, "title": doc.title, "text": doc.text} for doc in documents.values()], **where)
     doc_ids = list(documents)[:20]
-    found = model.search([{"id": "q", "text": "радий"}], top_k=5, top_ranked={"q": doc_ids}, **where)
+    run = model.search([{"id": "q", "text": "радий"}], top_k=5, top_ranked={"q": doc_ids}, **where)
     lengths = {doc_id: float(len(documents[doc_id].full_text)) for doc_id in doc_ids}
-    assert found == {"q": lengths}
+    assert run == {"q": lengths}
     fused = rusbeir.mteb.model("rrf(dense(python:mteb_models.encoder),dense(python:mteb_models.encoder),depth=2)")
     fused.index([{"id": doc.doc_id, "title": doc.title, "text": doc.text} for doc in documents.values()], **where)
-    found = fused.search([{"id": "q", "text": "радий"}], top_k=5, top_ranked={"q": doc_ids}, **where)
-    assert set(found["q"]) == set(doc_ids)
+    run = fused.search([{"id": "q", "text": "радий"}], top_k=5, top_ranked={"q": doc_ids}, **where)
+    assert set(run["q"]) == set(doc_ids)
 
 
 def test_instructions_decide_as_for_the_bm25_of_mteb():
@@ -192,13 +192,13 @@ QUERIES = [
 
 
 @pytest.mark.parametrize(("row", "expected"), QUERIES)
-def test_queries_are_shown_as_mteb_shows_them(own, row, expected):
+def test_queries_are_shown_as_mteb_shows_them(mine, row, expected):
     task = SimpleNamespace(name="T", eval_langs=["eng-Latn"])
     where = {"task_metadata": task, "hf_split": "test", "hf_subset": "default", "encode_kwargs": {}}
     model = rusbeir.mteb.model("dense(python:mteb_models.encoder)")
     model.index([{"id": "d", "text": "dogs"}], **where)
     model.search([{"id": "q", **row}], top_k=1, **where)
-    assert own.shown == [expected]
+    assert mine.shown == [expected]
     with pytest.raises(BadInput, match="mteb cannot read these queries"):
         model.search([{"id": "q", "text": [1, 2]}], top_k=1, **where)
 
@@ -212,7 +212,7 @@ def test_mock_tasks_of_mteb(name):
         assert score_task(rusbeir.mteb.model(system), getattr(mock_tasks, name)())["ndcg_at_10"] == 0.63093
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("mine")
 def test_conversations_of_mteb():
     """Both documents of the task are candidates of a dense system, so that each query has a score above 0."""
     from mteb.mocks import mock_tasks
@@ -236,11 +236,11 @@ def test_pyterrier():
     dataset = load("mini/ru")
     retrieve = rusbeir.pyterrier.transformer(dataset, k=20)
     queries = pandas.DataFrame([{"qid": query_id, "query": text} for query_id, text in dataset.queries.items()])
-    found = retrieve(queries)
-    assert set(found.columns) == {"qid", "query", "docno", "score", "rank"}
-    assert (found.groupby("qid")["rank"].min() == 0).all()
+    results = retrieve(queries)
+    assert set(results.columns) == {"qid", "query", "docno", "score", "rank"}
+    assert (results.groupby("qid")["rank"].min() == 0).all()
     run: dict[str, dict[str, float]] = {query_id: {} for query_id in dataset.queries}
-    for row in found.itertuples():
+    for row in results.itertuples():
         run[row.qid][row.docno] = row.score
     expected = evaluate(dataset.qrels, rusbeir.search(dataset, k=20), ["nDCG@10"])
     assert evaluate(dataset.qrels, run, ["nDCG@10"]).per_query == expected.per_query

@@ -21,9 +21,9 @@ SYSTEM = "minmax(bm25(profile=raw),bm25,depth=20)"
 @pytest.fixture(scope="module")
 def dev() -> Dataset:
     """mini/ru with its queries named a development split."""
-    found = load("mini/ru")
+    dataset = load("mini/ru")
     card = Card(name="mini/ru", language="ru", split="dev")
-    return Dataset(corpus=found.corpus, queries=found.queries, qrels=found.qrels, card=card)
+    return Dataset(corpus=dataset.corpus, queries=dataset.queries, qrels=dataset.qrels, card=card)
 
 
 def test_weights_and_the_held_out_mean(dev):
@@ -46,8 +46,8 @@ def test_weights_and_the_held_out_mean(dev):
 
     everything = list(dev.queries)
     best = max(mean(weights, everything) for weights in grid)
-    found = parse(tuned.system).stages[0]
-    assert dict(found.options)["weights"] == ":".join(f"{weight:g}" for weight in tuned.weights)
+    stage = parse(tuned.system).stages[0]
+    assert dict(stage.options)["weights"] == ":".join(f"{weight:g}" for weight in tuned.weights)
     assert resolve(tuned.system, language="ru").name == tuned.system
     assert evaluate(dev.qrels, fuse(runs, "minmax", tuned.weights), ["nDCG@10"]).measures["nDCG@10"] == pytest.approx(
         best

@@ -89,7 +89,7 @@ def bench(
     if as_json:
         document: dict[str, Any] = {"version": __version__, "rows": rows}
         if failed:
-            document["failed"] = [{**one._asdict(), "error": str(one.error)} for one in failed]
+            document["failed"] = [{**failure._asdict(), "error": str(failure.error)} for failure in failed]
         output.print_json(document)
     elif rows:
         shown = [
@@ -104,8 +104,8 @@ def bench(
             for row in shown:
                 output.note(f"{row['system']} on {row['dataset']}: {row['signature']}")
         output.note(f"Rows: {out / ROWS}; run of the last: {rows[-1]['run']}")
-    for one in failed:
-        output.note(f"rusbeir: {one.system} on {one.dataset} failed: {' '.join(str(one.error).split())}")
+    for failure in failed:
+        output.note(f"rusbeir: {failure.system} on {failure.dataset} failed: {' '.join(str(failure.error).split())}")
     if failed:
         raise typer.Exit(1)
 
@@ -114,41 +114,44 @@ def _dry_run(datasets: Sequence[str], systems: Sequence[str], *, as_json: bool, 
     from rusbeir.forecast import forecast, refuse_full_disk
 
     with output.progress() as progress:
-        found = [one for name in datasets for one in forecast(name, systems, progress=progress, **order)]
+        forecasts = [entry for name in datasets for entry in forecast(name, systems, progress=progress, **order)]
     if as_json:
-        output.print_json({"version": __version__, "forecasts": [dataclasses.asdict(one) for one in found]})
+        output.print_json({"version": __version__, "forecasts": [dataclasses.asdict(entry) for entry in forecasts]})
     else:
         header = ["dataset", "system", "documents", "timed", "prepare", "queries", "search", "disk MB", "memory MB"]
         rows = [
             [
-                one.dataset,
-                one.system,
-                f"{one.n_docs:,}",
-                f"{one.sampled:,}",
-                output.format_duration(one.prepare_seconds),
-                f"{one.n_queries:,}",
-                output.format_duration(one.search_seconds),
-                *("not known" if size is None else f"{size / 1e6:,.1f}" for size in (one.disk_bytes, one.memory_bytes)),
+                entry.dataset,
+                entry.system,
+                f"{entry.n_docs:,}",
+                f"{entry.sampled:,}",
+                output.format_duration(entry.prepare_seconds),
+                f"{entry.n_queries:,}",
+                output.format_duration(entry.search_seconds),
+                *(
+                    "not known" if size is None else f"{size / 1e6:,.1f}"
+                    for size in (entry.disk_bytes, entry.memory_bytes)
+                ),
             ]
-            for one in found
+            for entry in forecasts
         ]
         output.print_table(
             header, rows, right=header[2:], shortened=["system", "dataset"], optional=["queries", "timed"]
         )
         output.note("From the first texts, with nothing in the cache. Endpoints were not asked.")
-    refuse_full_disk(found)
+    refuse_full_disk(forecasts)
 
 
 def _print_rows(rows: list[dict[str, Any]], names: Sequence[str]) -> None:
-    """Print a table; the best of several systems on a dataset has a star for each measure."""
+    """Print a table in which a star marks the best of several systems on a dataset."""
     from rusbeir.evaluation import format_measure
 
     scores = [{name: format_measure(name, row["measures"][name]) for name in names} for row in rows]
 
-    def mark(place: int, name: str) -> str:
-        rivals = [other for other, row in enumerate(rows) if row["dataset"] == rows[place]["dataset"]]
-        best = len(rivals) > 1 and float(scores[place][name]) == max(float(scores[one][name]) for one in rivals)
-        return scores[place][name] + ("*" if best else " " if len(rivals) > 1 else "")
+    def mark(number: int, name: str) -> str:
+        rivals = [other for other, row in enumerate(rows) if row["dataset"] == rows[number]["dataset"]]
+        best = len(rivals) > 1 and float(scores[number][name]) == max(float(scores[rival][name]) for rival in rivals)
+        return scores[number][name] + ("*" if best else " " if len(rivals) > 1 else "")
 
     counts = {"queries": "n_queries", "no results": "n_zero_hit", "tied": "n_tied"}
     output.print_table(
@@ -158,10 +161,10 @@ def _print_rows(rows: list[dict[str, Any]], names: Sequence[str]) -> None:
                 row["dataset"],
                 row["system"],
                 row["engine"],
-                *(mark(place, name) for name in names),
+                *(mark(number, name) for name in names),
                 *(f"{row[key]:,}" for key in counts.values()),
             ]
-            for place, row in enumerate(rows)
+            for number, row in enumerate(rows)
         ],
         right=[*names, *counts],
         shortened=["system", "dataset"],
@@ -170,13 +173,13 @@ def _print_rows(rows: list[dict[str, Any]], names: Sequence[str]) -> None:
 
 
 def find_better_parts(rows: Sequence[dict[str, Any]], measure: str) -> Iterator[str]:
-    """A line for each fusion that is worse than one of the systems in it on the same dataset."""
+    """Write a line about each fusion that is worse than one of the systems in it on the same dataset."""
     from rusbeir.retrieval import parse
 
     scores = {(row["dataset"], row["system"]): 100 * row["measures"][measure] for row in rows}
     for (dataset, system), score in scores.items():
         stage, *later = parse(system).stages
-        best, part = max(((scores.get((dataset, str(one)), 0.0), str(one)) for one in stage.args), default=(0.0, ""))
+        best, part = max(((scores.get((dataset, str(arg)), 0.0), str(arg)) for arg in stage.args), default=(0.0, ""))
         if best > score and not later:
             yield (
                 f"{system} on {dataset} is worse than {part} alone: {measure} {score:.2f}, not {best:.2f}. "

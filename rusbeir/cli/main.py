@@ -97,8 +97,8 @@ for group in (airbench, audit, cache, datasets, diagnose, es, languages, synth):
     app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(is_set: bool) -> None:
+    if is_set:
         sys.stdout.write(f"rusbeir {__version__}\n")
         raise typer.Exit
 

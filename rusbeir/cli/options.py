@@ -48,14 +48,14 @@ SPELLINGS = {
     "language": "--lang",
     "source_language": "--source-lang",
 }
-"""Parameters of Python whose options have other names; the others are called as the parameter is."""
+"""Parameters of Python whose options have other names; other options have the name of the parameter."""
 
 
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 
 
 def read_language_tag(text: str | None) -> str | None:
-    """The tag that a user means, as find_language reads it. Raises UnknownName where neither it nor BCP 47 has one."""
+    """Read the language that a user means as a tag. Raises UnknownName where neither rusbeir nor BCP 47 knows it."""
     if not text:
         return text
     from rusbeir.analysis import find_language, language_files
@@ -98,7 +98,7 @@ Depth: TypeAlias = Annotated[int, typer.Option("-k", min=1, max=1_000_000, help=
 
 
 def _name_analyzer_folders(folders: list[str] | None) -> list[str] | None:
-    """Put the folders of --analyzers before those of RUSBEIR_ANALYZERS, where everything in this process sees them."""
+    """Put the folders of --analyzers before those of RUSBEIR_ANALYZERS, for everything in this process."""
     if folders:
         os.environ["RUSBEIR_ANALYZERS"] = os.pathsep.join([*folders, os.environ.get("RUSBEIR_ANALYZERS", "")])
     return folders
@@ -118,10 +118,10 @@ Analyzers: TypeAlias = Annotated[
 
 
 def write_bench(folder: str | Path, analyzers: list[str] | None, language: str = "") -> str:
-    """The command that measures a dataset that a verb wrote, also one in a language without a language file."""
+    """Write the command that measures a dataset that a verb wrote, also in a language without a language file."""
     from rusbeir.analysis import find_language, language_files
 
-    words = [word for own in analyzers or () for word in ("--analyzers", own)]
+    words = [word for folder_name in analyzers or () for word in ("--analyzers", folder_name)]
     if language and find_language(language) not in language_files():
         words += ["--system", "bm25(profile=unicode)"]
     return write_command("bench", folder, *words)
@@ -185,23 +185,23 @@ Measures: TypeAlias = Annotated[
 
 
 def engine_at(engine: str, es_url: str | None) -> str:
-    """The engine's name with the server's address, if one is given; with an address, auto means elasticsearch."""
+    """Join the engine's name and the server's address, if there is one; with an address, auto means elasticsearch."""
     if es_url is None:
         return engine
     return f"{'elasticsearch' if engine == 'auto' else engine}@{es_url}"
 
 
-def translator_options(pairs: list[str] | None, **given: object) -> dict[str, Any]:
+def translator_options(pairs: list[str] | None, **named: object) -> dict[str, Any]:
     """Collect a translator's options under the names of its fields: "input-price=0.4" is {"input_price": 0.4}."""
     from rusbeir.errors import BadInput
 
-    found: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    options: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
     for pair in pairs or []:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
             raise BadInput(f"--option {pair!r}: write name=value, such as requests-per-second=2.")
-        found[name.strip().replace("-", "_")] = _parse_value(value.strip())
-    return found
+        options[name.strip().replace("-", "_")] = _parse_value(value.strip())
+    return options
 
 
 def _parse_value(text: str) -> Any:

@@ -1,4 +1,4 @@
-"""Systems on candidates: of each query only some documents may be hits, and the last stage scores all of those."""
+"""Systems on candidates: only some documents may be hits of a query, and the last stage scores all of those."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rusbeir.storage import cache_folder
 from rusbeir.types import Corpus, Queries, Retriever, Run
 
 Candidates: TypeAlias = Mapping[str, Sequence[str]]
-"""query_id -> doc_ids; a query that is not there has none."""
+"""query_id -> doc_ids; a query that is missing has no candidates."""
 
 
 def restrict(system: System, candidates: Candidates) -> System:
-    """The system on the candidates alone: a reranker scores all of them, whatever its source would find.
+    """Restrict a system to the candidates: a reranker scores all of them, whatever its source would find.
 
     Other systems search the whole corpus and keep the candidates; a fusion joins what its parts keep.
     """
@@ -34,7 +34,7 @@ def restrict(system: System, candidates: Candidates) -> System:
 
 @dataclass(frozen=True, kw_only=True)
 class _Listed:
-    """The candidates in their order; those that the corpus lacks are left out."""
+    """The candidates in their order, without those that the corpus lacks."""
 
     candidates: Candidates
     corpus: Corpus | None = None
@@ -61,7 +61,7 @@ class _Listed:
 
 @dataclass(frozen=True, kw_only=True)
 class _Restricted:
-    """A system whose hits are searched for in the whole corpus, and cut after others than candidates are removed."""
+    """A system that searches the whole corpus; its hits are cut after all but the candidates were removed."""
 
     system: System
     candidates: Candidates

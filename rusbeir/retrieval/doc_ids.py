@@ -1,4 +1,4 @@
-"""Row number -> document id, in two files: the ids end to end, and where each begins."""
+"""Document ids by row number, in two files: the ids end to end, and the byte at which each begins."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class DocIds:
         self._list: list[str] | None = None
         # Half of what a search of 1,000 hits takes would go into cutting ids out of the file.
         if len(self) <= _MAX_LISTED_ROWS:
-            self._list = self.of(range(len(self)))
+            self._list = self.read(range(len(self)))
 
     def __len__(self) -> int:
         return len(self._offsets) - 1
 
-    def of(self, rows: Sequence[int]) -> list[str]:
-        """The ids of those rows, in their order."""
+    def read(self, rows: Sequence[int]) -> list[str]:
+        """Read the ids of those rows, in their order."""
         if (ids := self._list) is not None:
             return [ids[row] for row in rows]
         where = np.asarray(rows, dtype=np.int64)

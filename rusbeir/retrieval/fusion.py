@@ -32,7 +32,7 @@ class FusedSystem:
 
     @property
     def recipe(self) -> str:
-        """How hits are joined, without what is joined."""
+        """How hits are joined, whatever the systems are."""
         constant = f"|k:{self.rrf_k:g}" if self.method == "rrf" else ""
         weights = ":".join(f"{weight:g}" for weight in self.weights)
         return f"{self.method}{constant}|depth:{self.depth}|weights:{weights}"
@@ -50,16 +50,16 @@ class FusedSystem:
             check_available(source)
 
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
-        """All systems on that corpus; the path is the first one's, seconds and bytes are sums."""
+        """Prepare all systems on that corpus; the path is the first one's, seconds and bytes are sums."""
         prepared = [source.prepare(corpus, fingerprint, settings) for source in self.sources]
         return Prepared(
-            retriever=_FusedRetriever(system=self, retrievers=tuple(one.retriever for one in prepared)),
+            retriever=_FusedRetriever(system=self, retrievers=tuple(part.retriever for part in prepared)),
             path=prepared[0].path,
-            analyse_seconds=sum(one.analyse_seconds for one in prepared),
-            index_seconds=sum(one.index_seconds for one in prepared),
-            index_bytes=sum(one.index_bytes for one in prepared),
-            resident_bytes=sum(one.resident_bytes for one in prepared),
-            reused=all(one.reused for one in prepared),
+            analyse_seconds=sum(part.analyse_seconds for part in prepared),
+            index_seconds=sum(part.index_seconds for part in prepared),
+            index_bytes=sum(part.index_bytes for part in prepared),
+            resident_bytes=sum(part.resident_bytes for part in prepared),
+            reused=all(part.reused for part in prepared),
         )
 
 
@@ -81,12 +81,18 @@ class _FusedRetriever:
 def fuse(
     runs: Sequence[Run], method: str, weights: Sequence[float], *, k: int | None = None, rrf_k: float = RRF_K
 ) -> Run:
-    """The joined run: at most k hits per query by falling score, equal scores in the order of the runs' hits.
+    """Join runs: at most k hits per query by falling score, equal scores in the order of the runs' hits.
 
-    method is "rrf" (1 / (rrf_k + rank), ranks from 1), "minmax" or "zscore". Every run holds every query.
+    Args:
+        runs: Runs of the same queries.
+        method: "rrf" (1 / (rrf_k + rank), ranks from 1), "minmax" (scores from 0 to 1) or "zscore".
+        weights: A factor for each run.
+        k: Hits kept per query; None keeps all.
+        rrf_k: The constant of "rrf".
 
-    >>> fuse([{"q": {"a": 3.0, "b": 1.0}}, {"q": {"b": 9.0}}], "rrf", [1, 1], k=1)
-    {'q': {'b': 0.03252247488101534}}
+    Example:
+        >>> fuse([{"q": {"a": 3.0, "b": 1.0}}, {"q": {"b": 9.0}}], "rrf", [1, 1], k=1)
+        {'q': {'b': 0.03252247488101534}}
     """
     scale = _SCALES[method]
     joined: dict[str, dict[str, float]] = {}
@@ -129,7 +135,7 @@ _SCALES = {"rrf": _reciprocal_ranks, "minmax": _min_max, "zscore": _z_scores}
 
 
 def from_stage(stage: Stage, sources: Sequence[System]) -> FusedSystem:
-    """The fusion of a stage: `rrf(a,b,k=60,depth=100)`, `minmax(a,b,weights=0.3:0.7)`, `zscore(a,b)`."""
+    """Make the fusion of a stage: `rrf(a,b,k=60,depth=100)`, `minmax(a,b,weights=0.3:0.7)`, `zscore(a,b)`."""
     known = ("depth", "weights", *(("k",) if stage.name == "rrf" else ()))
     options = Options(stage, known)
     if len(sources) < 2:

@@ -22,7 +22,7 @@ _FORMAT = 3
 
 @dataclass(frozen=True, kw_only=True)
 class CachedSystem:
-    """A system as a stage of another: without hits that are the query itself, and searched once."""
+    """A system as a stage of another: hits that are the query itself are removed, and runs are kept in the cache."""
 
     system: System
     self_suffixes: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class CachedSystem:
         check_available(self.system)
 
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
-        """The system on that corpus, with a retriever that searches only what no run in the cache holds."""
+        """Prepare the system with a retriever that searches only where the cache has no run."""
         prepared = self.system.prepare(corpus, fingerprint, settings)
         retriever = CachedRetriever(
             system=self, retriever=prepared.retriever, fingerprint=fingerprint, force=settings.force,
@@ -70,7 +70,7 @@ class CachedRetriever:
         return self.retriever.signature
 
     def search(self, queries: Queries, k: int) -> Run:
-        """The cached run of these queries to that depth, hits in order, or a new one.
+        """Read the run of these queries to that depth from the cache, hits in order, or search for it.
 
         Raises BackendError where the file in the cache is damaged.
         """
@@ -94,7 +94,7 @@ class CachedRetriever:
         seconds = time.perf_counter() - started + self.carried.seconds - before.seconds
         known = self.carried.n_unknown == before.n_unknown
         with atomic_file(path) as file:
-            # Not as TREC: its order of equal scores would be lost, and with it the ranks that rrf adds.
+            # A TREC file would lose the order of equal scores, and with it the ranks that rrf adds.
             lines = orjson.dumps(seconds if known else None) + b"\n"
             lines += b"".join(orjson.dumps((query_id, hits)) + b"\n" for query_id, hits in run.items())
             file.write(hashlib.sha256(lines).hexdigest().encode() + b"\n" + lines)
@@ -122,8 +122,8 @@ def drop_self_hits(run: Run, suffixes: Sequence[str]) -> Run:
     """Leave out of a run the hits whose id is the query's with one of the suffixes; without suffixes there are none."""
     if not suffixes:
         return run
-    own = {query_id: {query_id + suffix for suffix in suffixes} for query_id in run}
+    self_ids = {query_id: {query_id + suffix for suffix in suffixes} for query_id in run}
     return {
-        query_id: {doc_id: score for doc_id, score in hits.items() if doc_id not in own[query_id]}
+        query_id: {doc_id: score for doc_id, score in hits.items() if doc_id not in self_ids[query_id]}
         for query_id, hits in run.items()
     }

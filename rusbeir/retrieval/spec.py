@@ -26,7 +26,7 @@ _MAX_DEPTH = 16
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of a system: a name with positional arguments and options in the order given."""
+    """One step of a system: a name, arguments, and options in the order in which they were written."""
 
     name: str
     args: tuple[Value, ...] = ()
@@ -49,12 +49,17 @@ class Spec:
 
 
 def parse(text: str) -> Spec:
-    """The system that the text names; str() of it parses back to an equal value.
+    """Parse the text of a system; str() of the spec parses back to an equal value.
 
-    Raises BadInput with the column where the text stops making sense.
+    Args:
+        text: Stages with `>>` between them, such as `bm25(k1=0.9) >> rerank(bge-reranker-v2-m3)`.
 
-    >>> str(parse("bm25( k1=.9, b=0.4 )>>rerank(bge-reranker-v2-m3,depth=100)"))
-    'bm25(k1=0.9,b=0.4) >> rerank(bge-reranker-v2-m3,depth=100)'
+    Raises:
+        BadInput: The text is not a system; the message names the column.
+
+    Example:
+        >>> str(parse("bm25( k1=.9, b=0.4 )>>rerank(bge-reranker-v2-m3,depth=100)"))
+        'bm25(k1=0.9,b=0.4) >> rerank(bge-reranker-v2-m3,depth=100)'
     """
     reader = _Reader(text)
     stages = [reader.stage(0)]
@@ -66,7 +71,7 @@ def parse(text: str) -> Spec:
 
 
 def as_spec(value: Value) -> Spec:
-    """The spec itself, or the system that a word or a text names, as 'bm25' in `rrf(bm25,…)`."""
+    """Parse a text or a word, such as 'bm25' in `rrf(bm25,…)`; a spec is returned as it is."""
     return value if isinstance(value, Spec) else parse(str(value))
 
 
@@ -78,7 +83,7 @@ def _print(value: Value) -> str:
 
 @dataclass
 class _Reader:
-    """The text and how far it has been read."""
+    """A text, and the position up to which it has been read."""
 
     text: str
     position: int = 0
@@ -92,7 +97,7 @@ class _Reader:
         return self.finish_stage(name, depth)
 
     def finish_stage(self, name: str, depth: int) -> Stage:
-        """The stage of that name; what follows the name, if anything, is its arguments in brackets."""
+        """Read the brackets after the name of a stage, if there are any."""
         if not self.take("("):
             return Stage(name)
         if depth == _MAX_DEPTH:
@@ -156,7 +161,7 @@ class _Reader:
         return match.group()
 
     def take(self, mark: str) -> bool:
-        """Whether the mark comes next; it is then passed."""
+        """Skip the mark if it comes next, and say whether it did."""
         if not self.text.startswith(mark, self.skip_space()):
             return False
         self.position += len(mark)
@@ -168,18 +173,18 @@ class _Reader:
         return self.position
 
     def fail(self, expected: str) -> NoReturn:
-        found = repr(self.text[self.position]) if self.position < len(self.text) else "the end"
-        # As it is written, with its white space: the column counts it.
+        character = repr(self.text[self.position]) if self.position < len(self.text) else "the end"
+        # White space is shown as it was written: the column counts it.
         shown = self.text if len(self.text) <= 80 else self.text[:77] + "…"
         raise BadInput(
-            f"Cannot read the system {shown!r} at column {self.position + 1}: expected {expected}, found {found}."
+            f"Cannot read the system {shown!r} at column {self.position + 1}: expected {expected}, found {character}."
         )
 
 
 class Options:
     """The options in a stage's brackets; an unknown name or a value of the wrong kind is a BadInput.
 
-    With others, unknown names are left in `others`, for a user's factory.
+    With others=True unknown names are collected in `others`, for a user's factory.
     """
 
     def __init__(self, stage: Stage, known: Sequence[str], *, others: bool = False) -> None:
@@ -201,21 +206,21 @@ class Options:
                 raise BadInput(f"{self._stage} has no option {name!r} {why}: it would change nothing.")
 
     def whole(self, name: str, default: int, least: int = 1) -> int:
-        """A whole number of at least `least`."""
+        """Read a whole number of at least `least`."""
         value = self._values.get(name, default)
         if not isinstance(value, int) or value < least:
             raise self._wrong(name, f"a whole number from {least} up", value)
         return value
 
     def number(self, name: str, default: float) -> float:
-        """A number from 0 up."""
+        """Read a number from 0 up."""
         value = self._values.get(name, default)
         if not isinstance(value, (int, float)) or value < 0:
             raise self._wrong(name, "a number from 0 up", value)
         return float(value)
 
     def word(self, name: str, default: str, among: Collection[str] = ()) -> str:
-        """A bare word, one of `among` where that is given."""
+        """Read a word, one of `among` unless that is empty."""
         value = self._values.get(name, default)
         if not isinstance(value, str):
             # A commit such as 0012345 or 5617e91 was read as a number, which no longer prints as it was written.
@@ -225,7 +230,7 @@ class Options:
         return str(value)
 
     def weights(self, name: str, count: int) -> tuple[float, ...] | None:
-        """Numbers from 0 up separated by colons, `0.3:0.7`, one for each of `count` systems; None where not given."""
+        """Read `0.3:0.7`, a number from 0 up for each of `count` systems; None where the option is missing."""
         if name not in self._values:
             return None
         value = str(self._values[name])
@@ -239,12 +244,12 @@ class Options:
             )
         return numbers
 
-    def _wrong(self, name: str, wanted: str, value: Value) -> BadInput:
-        return BadInput(f"{self._stage} needs {name} to be {wanted}, not {value!s}.")
+    def _wrong(self, name: str, expected: str, value: Value) -> BadInput:
+        return BadInput(f"{self._stage} needs {name} to be {expected}, not {value!s}.")
 
 
 def only_argument(stage: Stage, what: str, example: str) -> str:
-    """The one word in a stage's brackets that is not an option."""
+    """Read the only word in a stage's brackets that is not an option."""
     if len(stage.args) != 1 or isinstance(stage.args[0], Spec):
         raise BadInput(f"{stage.name} takes one {what}, as in '{stage.name}({example})', not '{stage}'.")
     return str(stage.args[0])

@@ -26,7 +26,7 @@ FUSIONS = {
     "minmax": "rusbeir.retrieval.fusion:from_stage",
     "zscore": "rusbeir.retrieval.fusion:from_stage",
 }
-"""What searches a corpus, what sorts the hits of a system again, and what joins the hits of several.
+"""Stages that search a corpus, that sort the hits of a system again, and that join the hits of several.
 
 Name of a stage -> "module:function" that makes it, imported on use.
 """
@@ -47,18 +47,26 @@ MakeFusion: TypeAlias = Callable[[Stage, Sequence[System]], System]
 
 
 def resolve(spec: Spec | str, *, language: str, engine: str = "auto", self_suffixes: Sequence[str] = ()) -> System:
-    """The system that the spec names, for texts of that language.
+    """Make the system that a spec names, for texts of a language.
 
-    With self_suffixes (of a dataset's card) stages of a composition drop hits that are the query itself.
-    Raises UnknownName for an unregistered name and BadInput for what the engine cannot do.
+    Args:
+        spec: A system as written, or its parsed form.
+        language: The language of the documents, as BCP 47 has it.
+        engine: `auto`, `tantivy`, `bm25s` or `elasticsearch`, the last perhaps with `@` and an address.
+        self_suffixes: The dataset's, by which stages of a composition drop hits that are the query itself.
 
-    >>> resolve("bm25( k1=0.9 )", language="ru").name
-    'bm25(k1=0.9)'
+    Raises:
+        UnknownName: A name in the spec is not registered.
+        BadInput: The engine cannot compute the system.
+
+    Example:
+        >>> resolve("bm25( k1=0.9 )", language="ru").name
+        'bm25(k1=0.9)'
     """
     from rusbeir.retrieval.lexical import engines
 
     if engine != "auto":
-        # Also for a system that has no use for an engine: a wrong name is a mistake.
+        # A wrong name is a mistake even where the system needs no engine.
         engines.load(engine)
     if len(language) != 2 or not language.islower():
         language = find_language(language)
@@ -81,27 +89,27 @@ def resolve(spec: Spec | str, *, language: str, engine: str = "auto", self_suffi
         else:
             if system is not None:
                 raise BadInput(f"{stage.name} joins the systems in its brackets and cannot follow '{system.name} >>'.")
-            inner = [
+            sources = [
                 resolve(as_spec(arg), language=language, engine=engine, self_suffixes=suffixes) for arg in stage.args
             ]
-            system = make(stage, [CachedSystem(system=one, self_suffixes=suffixes) for one in inner])
+            system = make(stage, [CachedSystem(system=source, self_suffixes=suffixes) for source in sources])
     if system is None:
         raise BadInput("A system has at least one stage, such as bm25.")
     return system
 
 
 def check_names(spec: Spec | str) -> Spec:
-    """The spec, once every stage in it is known: what can be checked without a dataset. Raises as resolve does."""
+    """Parse a spec and check the names of its stages, which needs no dataset. Raises what `resolve` raises for them."""
     spec = as_spec(spec)
-    for place, stage in enumerate(spec.stages):
-        table, _ = _find_maker(stage.name, first=place == 0)
+    for number, stage in enumerate(spec.stages):
+        table, _ = _find_maker(stage.name, first=number == 0)
         for arg in stage.args if table is FUSIONS else ():
             check_names(as_spec(arg))
     return spec
 
 
 def _find_maker(name: str, *, first: bool) -> tuple[Mapping[str, str], str]:
-    """The table that a stage belongs to, and the "module:function" that makes it."""
+    """Find the table that a stage belongs to, and the "module:function" that makes it."""
     for table in (SEARCHERS, RERANKERS, FUSIONS):
         if name in table:
             return table, table[name]

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """A system ready to search one corpus, and what it cost to get there when its index was built."""
+    """A system that is ready to search one corpus, and what its index cost when it was built."""
 
     retriever: Retriever
     path: Path
@@ -28,9 +28,9 @@ class Prepared:
     index_seconds: float = 0.0
     index_bytes: int = 0
     resident_bytes: int = 0
-    """The bytes that a search holds in memory and that grow with the corpus: an approximate index."""
+    """The bytes that a search keeps in memory and that grow with the corpus: an approximate index."""
     reused: bool = False
-    """Whether the index was there already; the seconds are then those of its build."""
+    """Whether the index was there already; the seconds are those of its build in any case."""
 
 
 @runtime_checkable
@@ -44,7 +44,7 @@ class Metered(Protocol):
 
 @runtime_checkable
 class ChecksAvailability(Protocol):
-    """An optional ability of systems, encoders and rerankers: to miss something before anything is computed."""
+    """An optional ability of systems, encoders and rerankers: to find what is missing before anything is computed."""
 
     def check_available(self) -> None:
         """Raise MissingExtra, BadInput or BackendError where an extra, a key or a model is missing; compute nothing."""
@@ -75,10 +75,10 @@ class RunSettings:
     budget: CharBudget | None = None
     """Bounds what encoders and rerankers may send to endpoints."""
     clients: list[Llm] = field(default_factory=list)
-    """The endpoints that were asked; they know how many tokens they took."""
+    """The clients of endpoints; they count their tokens."""
 
     carried: CarriedSeconds = field(default_factory=CarriedSeconds)
-    """What searching took when the parts of it were made that come from the cache."""
+    """The seconds that it took to compute the parts of a search that come from the cache."""
 
     workers: Workers | None = None
     """The workers of a cluster on which encoders and rerankers compute; None for this process."""
@@ -108,7 +108,7 @@ DEFAULTS = RunSettings()
 
 
 class System(Protocol):
-    """What a spec names: not yet tied to a corpus."""
+    """A way to search, not yet tied to a corpus: what a spec names."""
 
     @property
     def name(self) -> str:
@@ -124,5 +124,5 @@ class System(Protocol):
     def engine(self) -> str: ...
 
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = ...) -> Prepared:
-        """The system on that corpus; opens the index in the cache, or builds it."""
+        """Open the index of that corpus in the cache, or build it."""
         ...

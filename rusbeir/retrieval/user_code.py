@@ -33,11 +33,11 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "are_truncated": list,
     "pointwise": bool,
 }
-"""How an attribute, or the answer of a method, is read; others are left as they are."""
+"""How an attribute, or the answer of a method, is read; those that are not here are left as they are."""
 
 
 def load_encoder(name: str, options: Mapping[str, Value]) -> Encoder:
-    """The encoder that the factory makes when it is called with the options by name."""
+    """Make the encoder: the factory is called with the options by name."""
     factory = _Factory.find(name, options)
     made = factory.make("an encoder", ("signature", "encode_queries", "encode_documents"))
     optional = ("truncation", "count_truncated")
@@ -47,7 +47,7 @@ def load_encoder(name: str, options: Mapping[str, Value]) -> Encoder:
 
 
 def load_reranker(name: str, options: Mapping[str, Value]) -> Reranker:
-    """The reranker that the factory makes when it is called with the options by name."""
+    """Make the reranker: the factory is called with the options by name."""
     factory = _Factory.find(name, options)
     made = factory.make("a reranker", ("signature", "score"))
     again = partial(load_reranker, name, options)
@@ -56,7 +56,7 @@ def load_reranker(name: str, options: Mapping[str, Value]) -> Reranker:
 
 
 def from_stage(stage: Stage, language: str, engine: str) -> System:
-    """The system of a first stage, whose factory is called with the corpus; language and engine are not used."""
+    """Make the system of a first stage, whose factory is called with the corpus; language and engine are not used."""
     if stage.args:
         raise BadInput(f"{stage.name} takes options only, such as depth=50, not {stage.args[0]!s}.")
     factory = _Factory.find(stage.name, dict(stage.options))
@@ -76,7 +76,7 @@ class _Factory:
 
     @classmethod
     def find(cls, name: str, options: Mapping[str, Value]) -> _Factory:
-        """The factory of that name. Raises BadInput where it cannot be found and BackendError where importing fails."""
+        """Find a factory by its name. Raises BadInput where there is none, and BackendError where importing fails."""
         path = name.removeprefix(PYTHON)
         for entry in entry_points(group=ENTRY_POINTS, name=name):
             path = f"{entry.module}.{entry.attr}"
@@ -93,12 +93,12 @@ class _Factory:
         call = getattr(module, attribute, None)
         if not callable(call):
             raise BadInput(f"{name}: {module_name} has no function {attribute!r}.")
-        given = [f"{key}:{value}" for key, value in options.items()]
-        signature = "|".join([name, f"source:{digest_sources(module)}", *given])
+        pairs = [f"{key}:{value}" for key, value in options.items()]
+        signature = "|".join([name, f"source:{digest_sources(module)}", *pairs])
         return cls(name=name, call=call, options=options, signature=signature)
 
     def bind(self, *args: Any) -> Callable[[], Any]:
-        """The call with these arguments and the options. Raises BadInput where the function does not take them."""
+        """Bind these arguments and the options. Raises BadInput where the function does not take them."""
         options = {name: str(value) if isinstance(value, Spec) else value for name, value in self.options.items()}
         try:
             inspect.signature(self.call).bind(*args, **options)
@@ -107,11 +107,11 @@ class _Factory:
         return partial(self.call, *args, **options)
 
     def make(self, role: str, needed: tuple[str, ...], *args: Any) -> Any:
-        """The object that the function returns. Raises BadInput where it lacks an attribute that the role needs."""
+        """Make the user's object. Raises BadInput where it lacks an attribute that its role needs."""
         call = self.bind(*args)
 
         def read(made: Any) -> tuple[Any, list[str]]:
-            # A property is the user's code as well.
+            # A property is the user's code, too.
             return made, [name for name in needed if not hasattr(made, name)]
 
         made, missing = _guard(self.name, "is called", read, call)
@@ -133,7 +133,7 @@ class UserSystem:
         return self.factory.signature
 
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
-        """The retriever of that corpus; where it keeps an index is the factory's own affair."""
+        """Make the retriever of that corpus; the factory decides where an index of it is kept."""
         made = self.factory.make("a retriever", ("search",), corpus)
         retriever = UserRetriever(made=made, name=self.name, signature=self.signature, corpus=corpus)
         return Prepared(retriever=retriever, path=Path.cwd())
@@ -154,7 +154,7 @@ class UserRetriever:
         Raises BackendError for scores that are not numbers and for hits that the corpus does not have.
         """
         run = self._check_mapping(_guard(self.name, "runs search", None, self.made.search, queries, k), "the queries")
-        found: dict[str, dict[str, float]] = {}
+        checked: dict[str, dict[str, float]] = {}
         known: set[Any] = set()
         for query_id in queries:
             answer = self._check_mapping(run.get(query_id, {}), f"the query {query_id!r}")
@@ -167,13 +167,13 @@ class UserRetriever:
                 if doc_id not in known:
                     self._check_document(doc_id, query_id)
                     known.add(doc_id)
-            found[query_id] = {str(doc_id): score for doc_id, score in hits}
-        return found
+            checked[query_id] = {str(doc_id): score for doc_id, score in hits}
+        return checked
 
-    def _check_mapping(self, answer: Any, asked: str) -> Mapping[Any, Any]:
+    def _check_mapping(self, answer: Any, subject: str) -> Mapping[Any, Any]:
         if not isinstance(answer, Mapping):
             raise BackendError(
-                f"{self.name} answered a {type(answer).__name__} for {asked}: a dict is needed, "
+                f"{self.name} answered a {type(answer).__name__} for {subject}: a dict is needed, "
                 "{query_id: {doc_id: score}}."
             )
         return answer
@@ -199,14 +199,14 @@ def _read_score(score: Any) -> float:
 
 
 class _StandIn(SimpleNamespace):
-    """What a user's object is called through. In another process it is made again, by `again`."""
+    """The stand-in through which a user's object is called. In another process `again` makes it."""
 
     def __reduce__(self) -> Any:
         return self.again, ()
 
 
 def _guard_all(made: Any, factory: _Factory, names: tuple[str, ...], again: Callable[[], Any]) -> Any:
-    """A stand-in that has the signature and, of these attributes, those that the user's object has.
+    """Make a stand-in with the signature, and with those of these attributes that the user's object has.
 
     A failure in one of its methods is a BackendError of one line.
     """
@@ -223,7 +223,7 @@ def _guard_all(made: Any, factory: _Factory, names: tuple[str, ...], again: Call
 
 
 def _guard(name: str, when: str, read: Callable[[Any], Any] | None, call: Callable[..., Any], *args: Any) -> Any:
-    """The answer of a user's function, as it is read. Raises BackendError where it fails."""
+    """Call a user's function and read its answer. Raises BackendError where it fails."""
     try:
         answer = call(*args)
         return read(answer) if read else answer
@@ -235,8 +235,8 @@ def _guard(name: str, when: str, read: Callable[[Any], Any] | None, call: Callab
 
 def _failure(name: str, when: str, error: BaseException) -> BackendError:
     frames = inspect.getinnerframes(error.__traceback__) if error.__traceback__ else []
-    # An error in this file is in how the user's object was called or read; its line would not help.
-    theirs = frames and frames[-1].filename != __file__
-    where = f" in {Path(frames[-1].filename).name}:{frames[-1].lineno}" if theirs else ""
-    said = " ".join(str(error).split())
-    return BackendError(f"{name} fails when it {when}: {type(error).__name__}: {said}{where}.")
+    # The line of an error in this file, where the user's object is called or read, would not help.
+    is_theirs = frames and frames[-1].filename != __file__
+    where = f" in {Path(frames[-1].filename).name}:{frames[-1].lineno}" if is_theirs else ""
+    reason = " ".join(str(error).split())
+    return BackendError(f"{name} fails when it {when}: {type(error).__name__}: {reason}{where}.")

@@ -28,10 +28,10 @@ def test_a_cluster_that_loses_a_node(node_jars, tmp_path, capfd, release):
         assert server.ask("GET", f"/{name}/_stats/docs")["_all"]["primaries"]["docs"]["deleted"] == 0
 
         nodes[1].wait("green")
-        asked = drills.queries(QUERIES)
-        whole = retriever.search(asked, 10)
+        queries = drills.queries(QUERIES)
+        whole = retriever.search(queries, 10)
         assert all(whole.values())
-        killed, _ = drills.disturbed(retriever, asked, nodes[2].kill)
+        killed, _ = drills.disturbed(retriever, queries, nodes[2].kill)
         assert (len(killed), drills.differing(killed, whole)) == (QUERIES, 0)
 
         def freeze() -> None:
@@ -40,7 +40,7 @@ def test_a_cluster_that_loses_a_node(node_jars, tmp_path, capfd, release):
 
         nodes[2].start()
         nodes[2].wait("green")
-        frozen, _ = drills.disturbed(retriever, asked, freeze)
+        frozen, _ = drills.disturbed(retriever, queries, freeze)
         assert (len(frozen), drills.differing(frozen, whole)) == (QUERIES, 0)
         with capfd.disabled():
             sys.stdout.write(

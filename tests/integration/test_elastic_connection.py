@@ -87,7 +87,7 @@ def test_addresses(address, part):
 
 
 ACCEPTED = [
-    # as it is written, as it is asked
+    # as it is written, as it is used
     ("http://[::1]:9", "http://[::1]:9"),
     ("https://[2001:db8::1]/es/", "https://[2001:db8::1]:443/es"),
     ("http://es_1.example.", "http://es_1.example.:80"),
@@ -95,9 +95,9 @@ ACCEPTED = [
 ]
 
 
-@pytest.mark.parametrize(("written", "asked"), ACCEPTED)
-def test_addresses_that_are_accepted(written, asked):
-    assert connection.connect(written).address == asked
+@pytest.mark.parametrize(("written", "address"), ACCEPTED)
+def test_addresses_that_are_accepted(written, address):
+    assert connection.connect(written).address == address
 
 
 def test_ipv6():
@@ -197,18 +197,18 @@ def test_the_root_may_be_closed(elasticsearch, tmp_path, monkeypatch):
     with tls_proxy(elasticsearch.url, tmp_path, key=KEY, closed="/") as url:
         server = connection.connect(url)
         assert server.version == ""
-        found = {finding.what: finding for finding in examine(server)}
-    assert found["reachable"].status == "good"
-    assert found["version"].status == "unknown"
-    assert found["health"].status == "good"
+        findings = {finding.what: finding for finding in examine(server)}
+    assert findings["reachable"].status == "good"
+    assert findings["version"].status == "unknown"
+    assert findings["health"].status == "good"
 
 
 def test_doctor_finds_a_good_server(elasticsearch):
-    found = {finding.what: finding for finding in examine(connection.connect(elasticsearch.url))}
-    assert {"reachable", "version", "health", "disk", "analyzers"} <= found.keys()
-    assert found["version"].found == "server 8.18.0, client 8.19.3"
-    assert found["analyzers"].status == "good"
-    assert all(finding.remedy for finding in found.values() if finding.status != "good")
+    findings = {finding.what: finding for finding in examine(connection.connect(elasticsearch.url))}
+    assert {"reachable", "version", "health", "disk", "analyzers"} <= findings.keys()
+    assert findings["version"].found == "server 8.18.0, client 8.19.3"
+    assert findings["analyzers"].status == "good"
+    assert all(finding.remedy for finding in findings.values() if finding.status != "good")
 
 
 FLAWS = [
@@ -242,9 +242,9 @@ def examined(answer: dict) -> dict[str, Diagnosis]:
 
 @pytest.mark.parametrize(("answer", "what", "status", "remedy"), FLAWS)
 def test_doctor_finds_flaws(answer, what, status, remedy):
-    found = examined(answer)
-    assert found[what].status == status
-    assert remedy in found[what].remedy
+    findings = examined(answer)
+    assert findings[what].status == status
+    assert remedy in findings[what].remedy
 
 
 GB, DISK = 1024**3, "cluster.routing.allocation.disk."
@@ -270,24 +270,26 @@ WATERMARKS = [
     (ABSOLUTE, dict.fromkeys(ABSOLUTE, "1.5tb"), 2048, 1000, "bad", "from 25 % on", "a fraction of a unit"),
     (DEFAULTS, {"threshold_enabled": "false"}, 100, 3, "warning", "watermarks are off", "nothing is made read-only"),
     (DEFAULTS, {"threshold_enabled": "false"}, 100, 20, "good", "", "no trouble yet"),
-    ({}, {}, 10_000, 250, "bad", "from 95 % on", "the server does not tell"),
+    ({}, {}, 10_000, 250, "bad", "from 95 % on", "the server does not say"),
 ]
 
 
 @pytest.mark.parametrize(("defaults", "persistent", "size", "free", "status", "remedy", "why"), WATERMARKS)
 def test_doctor_measures_disks_by_the_servers_watermarks(defaults, persistent, size, free, status, remedy, why):
     levels = {"defaults": defaults, "persistent": persistent}
-    told = {level: {f"{DISK}{name}": value for name, value in found.items()} for level, found in levels.items()}
+    answers = {
+        level: {f"{DISK}{name}": value for name, value in settings.items()} for level, settings in levels.items()
+    }
     total = {"available_in_bytes": int(free * GB), "total_in_bytes": size * GB}
-    found = examined({"nodes": {"a": {"name": "a", "fs": {"total": total}}}, **told})["disk"]
-    assert found.status == status, why
-    assert remedy in found.remedy
+    finding = examined({"nodes": {"a": {"name": "a", "fs": {"total": total}}}, **answers})["disk"]
+    assert finding.status == status, why
+    assert remedy in finding.remedy
 
 
 @pytest.mark.parametrize("stats", [{}, {"fs": {}}, {"fs": {"total": {"total_in_bytes": 0, "available_in_bytes": 0}}}])
 def test_doctor_where_a_node_does_not_tell_of_its_disk(stats):
-    found = examined({"nodes": {"a": {"name": "a", **stats}}})["disk"]
-    assert (found.status, found.found) == ("unknown", "a does not tell")
+    finding = examined({"nodes": {"a": {"name": "a", **stats}}})["disk"]
+    assert (finding.status, finding.found) == ("unknown", "a does not say how full it is")
 
 
 @pytest.mark.parametrize("node", ["elasticsearch", "elasticsearch_9"])
@@ -296,11 +298,11 @@ def test_doctor_reads_the_watermarks_of_a_server(request, node):
     low = {f"{DISK}watermark.{name}": value for name, value in {"low": "0.0001", "high": "98%"}.items()}
     server.ask("PUT", "/_cluster/settings", {"persistent": {**low, f"{DISK}watermark.flood_stage": "99%"}})
     try:
-        found = {finding.what: finding for finding in examine(server)}["disk"]
+        finding = {finding.what: finding for finding in examine(server)}["disk"]
     finally:
         server.ask("PUT", "/_cluster/settings", {"persistent": {f"{DISK}*": None}})
     # These nodes run without watermarks.
-    assert (found.status, "watermarks are off" in found.remedy) == ("warning", True)
+    assert (finding.status, "watermarks are off" in finding.remedy) == ("warning", True)
 
 
 def test_doctor_where_nothing_answers():

@@ -23,21 +23,21 @@ def system(url: str = "", index: str = "exact", **options) -> DenseSystem:
     return DenseSystem(name="dense(toy)", model=model, encoder=toy, index=index, server=server, **options)
 
 
-def search(found: DenseSystem, k: int = 20):
-    return found.prepare(DOCS, "f").retriever.search(QUERIES, k)
+def search(dense: DenseSystem, k: int = 20):
+    return dense.prepare(DOCS, "f").retriever.search(QUERIES, k)
 
 
 @pytest.mark.parametrize("node", ["elasticsearch", "elasticsearch_9"])
 @pytest.mark.parametrize("options", [{}, {"dtype": "float16"}, {"chunk": 4, "stride": 2}])
 def test_flat_is_exact(request, fresh_cache, caplog, node, options):
     url = request.getfixturevalue(node).url
-    exactly, found = search(system(**options)), search(system(url, "es-flat", **options))
+    exactly, on_server = search(system(**options)), search(system(url, "es-flat", **options))
     tolerance = 2e-3 if options.get("dtype") else 1e-5
     for query, hits in exactly.items():
-        assert list(found[query].values()) == pytest.approx(list(hits.values()), abs=tolerance)
+        assert list(on_server[query].values()) == pytest.approx(list(hits.values()), abs=tolerance)
         # Documents of equal scores may stand for each other at the cut.
         last = min(hits.values()) + tolerance
-        assert {doc_id for doc_id, score in hits.items() if score > last} <= set(found[query])
+        assert {doc_id for doc_id, score in hits.items() if score > last} <= set(on_server[query])
     assert "of es-flat against exact search is" in caplog.text
 
 
@@ -47,11 +47,11 @@ def test_graphs_say_what_they_miss_and_are_loaded_once(elasticsearch, fresh_cach
     assert graph.engine == "elasticsearch"
     assert f"|{index}:100|elasticsearch-8.18|" in graph.signature
     first = search(graph)
-    said = float(caplog.text.split("exact search is ")[1].split()[0].rstrip("."))
-    assert said >= least
+    recall = float(caplog.text.split("exact search is ")[1].split()[0].rstrip("."))
+    assert recall >= least
     exactly = search(system())
     shared = np.mean([len(set(first[query]) & set(exactly[query])) / 20 for query in QUERIES])
-    assert shared == pytest.approx(said, abs=0.1), "equal scores may stand for each other"
+    assert shared == pytest.approx(recall, abs=0.1), "equal scores may stand for each other"
     before = indexes.list_indexes(graph.server)
     again = system(elasticsearch.url, index)
     assert search(again) == first

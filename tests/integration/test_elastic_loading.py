@@ -69,8 +69,8 @@ def test_elasticsearch_9(elasticsearch_9, tmp_path):
 
 def test_requests_are_halved_until_the_server_takes_them(elasticsearch_9, tmp_path):
     docs = [Doc(f"d{number}", f"t{number} {'x' * 900} {'y' * 2000}") for number in range(900)]
-    found = retriever(tmp_path / "index", docs, f"{ENGINE}@{elasticsearch_9.url}")
-    assert list(found.search({"q": "t899"}, 3)["q"]) == ["d899"]
+    loaded = retriever(tmp_path / "index", docs, f"{ENGINE}@{elasticsearch_9.url}")
+    assert list(loaded.search({"q": "t899"}, 3)["q"]) == ["d899"]
 
 
 def test_a_document_over_the_limit_is_named(elasticsearch_9, tmp_path):
@@ -137,8 +137,8 @@ def test_a_killed_load_goes_on_where_it_stood(server, tmp_path):
     assert loaded(server, held.name) == (killed_load.DOCUMENTS, 0)
     queries = {str(number): f"w{number} w{3 * number} w{number + 700}" for number in range(50)}
     embedded = retriever(tmp_path / "tantivy", docs, "tantivy").search(queries, 100)
-    found = open_built(folder, ENGINE).search(queries, 100)
-    assert sum(agree(dict(embedded[query]), dict(found[query])) for query in queries) > 50 * len(queries)
+    run = open_built(folder, ENGINE).search(queries, 100)
+    assert sum(agree(dict(embedded[query]), dict(run[query])) for query in queries) > 50 * len(queries)
 
 
 def test_nobody_finds_an_unfinished_index(server, tmp_path):
@@ -358,18 +358,18 @@ def test_more_terms_than_the_server_takes(server, tmp_path, bm25):
     docs = [Doc(f"d{n}", f"t{n} t{n + 1} t{n % 7}", f"t{n + 2}" if n % 3 else "") for n in range(12_000)]
     query = {"q": " ".join(f"t{n} t{n % 50}" for n in range(10_000)), "short": "t5 t6"}
     exact = retriever(tmp_path / "tantivy", docs, "tantivy", bm25).search(query, 5_000)
-    found = retriever(tmp_path / "index", docs, ENGINE, bm25).search(query, 5_000)
+    run = retriever(tmp_path / "index", docs, ENGINE, bm25).search(query, 5_000)
     for name, hits in exact.items():
-        assert list(found[name].values()) == pytest.approx(list(hits.values()), rel=1e-5)
-        apart = [doc_id for doc_id in hits if found[name].get(doc_id, 0) != pytest.approx(hits[doc_id], rel=1e-5)]
+        assert list(run[name].values()) == pytest.approx(list(hits.values()), rel=1e-5)
+        apart = [doc_id for doc_id in hits if run[name].get(doc_id, 0) != pytest.approx(hits[doc_id], rel=1e-5)]
         last = min(hits.values())
         assert all(hits[doc_id] == pytest.approx(last, rel=1e-5) for doc_id in apart), "only ties at the cut-off"
 
 
 def test_as_deep_as_documented(server, tmp_path):
     docs = [Doc(f"d{number}", "same" if number % 2 else "same other") for number in range(101_500)]
-    found = retriever(tmp_path / "index", docs, ENGINE)
-    hits = found.search({"q": "same"}, 100_000)["q"]
+    retrieve = retriever(tmp_path / "index", docs, ENGINE)
+    hits = retrieve.search({"q": "same"}, 100_000)["q"]
     assert list(hits) == [f"d{n}" for n in range(1, 101_500, 2)] + [f"d{n}" for n in range(0, 101_500, 2)][:49_250]
     with pytest.raises(BadInput, match=r"at most 101,000 hits per query, not 101,500\. Lower -k"):
-        found.search({"q": "same"}, 200_000)
+        retrieve.search({"q": "same"}, 200_000)

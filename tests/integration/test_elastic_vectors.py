@@ -21,8 +21,8 @@ def unit(count: int, seed: int) -> vectors.Array:
     """Vectors about 40 centres, as embeddings are, not spread evenly."""
     random = np.random.default_rng(seed)
     centres = np.random.default_rng(0).normal(size=(40, DIM))
-    found = centres[random.integers(0, 40, count)] + 0.7 * random.normal(size=(count, DIM))
-    return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+    vectors = centres[random.integers(0, 40, count)] + 0.7 * random.normal(size=(count, DIM))
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
 CORPUS, QUERIES = unit(DOCUMENTS, 1), unit(100, 2)
@@ -39,9 +39,9 @@ def build(kind: vectors.Kind, url: str, blocks: list[vectors.Array] | None = Non
 @pytest.mark.parametrize(("kind", "least"), [("flat", 1.0), ("hnsw", 0.95), ("int8_hnsw", 0.85)])
 def test_recall(request, capfd, node, kind, least):
     url = request.getfixturevalue(node).url
-    found = build(kind, url).vectors.search(QUERIES, K, candidates=100)
-    recall = vector_search.recall([rows for rows, _ in found], [np.argsort(-scores)[:K] for scores in SCORES])
-    for query, (rows, scores) in enumerate(found):
+    hits = build(kind, url).vectors.search(QUERIES, K, candidates=100)
+    recall = vector_search.recall([rows for rows, _ in hits], [np.argsort(-scores)[:K] for scores in SCORES])
+    for query, (rows, scores) in enumerate(hits):
         assert len(rows) == K
         assert scores == sorted(scores, reverse=True)
         tolerance = 0.05 if kind == "int8_hnsw" else 1e-5
@@ -61,17 +61,17 @@ def test_the_two_halves_share_rows(elasticsearch):
 
 def test_many_queries_are_asked_a_block_at_a_time(elasticsearch, monkeypatch):
     """Each with its own patience, and no more of them than that as text in memory."""
-    asked = []
+    sizes = []
 
     def answers(server, index, bodies, batch):
-        asked.append(len(bodies))
+        sizes.append(len(bodies))
         return engine.answers(server, index, bodies, batch)
 
     index = build("flat", elasticsearch.url)
     whole = [hits for query in QUERIES for hits in index.vectors.search(query[None], K)]
     monkeypatch.setattr(vectors, "answers", answers)
     assert index.vectors.search(QUERIES, K) == whole
-    assert asked == [32, 32, 32, 4]
+    assert sizes == [32, 32, 32, 4]
 
 
 def test_built_once(elasticsearch):

@@ -156,44 +156,44 @@ def test_a_second_composition_over_the_same_stages_computes_nothing(mine, tmp_pa
 
 def test_a_run_is_written_once(mine, tmp_path, fresh_cache):
     """The cache holds the runs of stages alone: the run of the whole system is in out."""
-    own = "python:mine.retriever"
-    bench(dataset(), own, out=tmp_path / "out")
+    spec = "python:mine.retriever"
+    bench(dataset(), spec, out=tmp_path / "out")
     assert not (fresh_cache / "runs").exists()
-    bench(dataset(), f"rrf({own},bm25)", out=tmp_path / "out")
+    bench(dataset(), f"rrf({spec},bm25)", out=tmp_path / "out")
     assert len(list((fresh_cache / "runs").iterdir())) == 2
     assert len(list((tmp_path / "out" / "runs").iterdir())) == 2
 
 
 def test_the_runs_of_stages_serve_later_compositions(mine, tmp_path):
-    own = "python:mine.retriever"
-    bench(dataset(), f"rrf({own},bm25)", out=tmp_path / "out")
-    bench(dataset(), f"{own} >> rerank(python:mine.reranker)", out=tmp_path / "out")
+    spec = "python:mine.retriever"
+    bench(dataset(), f"rrf({spec},bm25)", out=tmp_path / "out")
+    bench(dataset(), f"{spec} >> rerank(python:mine.reranker)", out=tmp_path / "out")
     assert [call for call in mine() if call[0] == "search"] == [("search", 2)]
-    bench(dataset(), f"{own} >> rerank(python:mine.reranker,depth=2)", out=tmp_path / "out")
+    bench(dataset(), f"{spec} >> rerank(python:mine.reranker,depth=2)", out=tmp_path / "out")
     assert [call for call in mine() if call[0] == "search"] == [("search", 2)] * 2, "another depth is another search"
 
 
 def test_scores_are_kept_by_pair_or_by_list(mine, tmp_path):
-    def asked(system):
+    def count_calls(system):
         mine().clear()
         bench(dataset(), system, out=tmp_path / "out")
         return sum(n for what, n in mine() if what == "score")
 
     resolve("bm25 >> rerank(python:mine.reranker)", language="ru")  # imports the module
-    own, turned = "python:mine.retriever", "python:mine.retriever(reverse=1)"
-    assert asked(f"{own} >> rerank(python:mine.reranker)") == 10
-    assert asked(f"{turned} >> rerank(python:mine.reranker)") == 0, "the same pairs in another order"
-    assert asked(f"{own} >> rerank(python:mine.listwise)") == 10
-    assert asked(f"{turned} >> rerank(python:mine.listwise)") == 10, "another list"
-    assert asked(f"{turned} >> rerank(python:mine.listwise) >> rerank(python:mine.reranker)") == 0
+    spec, turned = "python:mine.retriever", "python:mine.retriever(reverse=1)"
+    assert count_calls(f"{spec} >> rerank(python:mine.reranker)") == 10
+    assert count_calls(f"{turned} >> rerank(python:mine.reranker)") == 0, "the same pairs in another order"
+    assert count_calls(f"{spec} >> rerank(python:mine.listwise)") == 10
+    assert count_calls(f"{turned} >> rerank(python:mine.listwise)") == 10, "another list"
+    assert count_calls(f"{turned} >> rerank(python:mine.listwise) >> rerank(python:mine.reranker)") == 0
 
 
 def test_reranking_sorts_the_hits_and_cuts_at_its_depth(mine):
     system = resolve("python:mine.retriever >> python:mine.reranker(depth=3)", language="ru")
     assert system.name == "python:mine.retriever >> python:mine.reranker(depth=3)"
-    found = system.prepare(Docs(DOCS), "f").retriever.search({"q": "сторожит дом кошка"}, 10)["q"]
-    assert found == {"d2": pytest.approx(2 / 3), "d1": pytest.approx(1 / 4), "q1": 0.0}
-    assert list(found) == ["d2", "d1", "q1"]
+    hits = system.prepare(Docs(DOCS), "f").retriever.search({"q": "сторожит дом кошка"}, 10)["q"]
+    assert hits == {"d2": pytest.approx(2 / 3), "d1": pytest.approx(1 / 4), "q1": 0.0}
+    assert list(hits) == ["d2", "d1", "q1"]
 
 
 @pytest.mark.parametrize(
@@ -211,9 +211,9 @@ def test_the_query_itself_takes_no_place_in_any_stage(mine, tmp_path, system):
     from rusbeir.datasets import read_run
 
     row = bench(dataset(("",)), system, k=2, out=tmp_path / "out")
-    found = read_run(row["run"])
-    assert "q1" not in found["q1"]
-    assert len(found["q1"]) == 2
+    run = read_run(row["run"])
+    assert "q1" not in run["q1"]
+    assert len(run["q1"]) == 2
 
 
 def test_what_an_own_model_cuts_is_reported_if_it_says_so(mine, tmp_path, caplog):
@@ -297,7 +297,7 @@ def test_a_changed_module_beside_it_changes_the_signature(tmp_path, monkeypatch,
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     (tmp_path / "helped.py").write_text(textwrap.dedent(HELPED), encoding="utf-8")
-    found = []
+    signatures = []
     # What is installed has versions, and is not the user's, even where its folder lies in theirs.
     installed = tmp_path / ".venv" / "site-packages"
     installed.mkdir(parents=True)
@@ -309,12 +309,12 @@ def test_a_changed_module_beside_it_changes_the_signature(tmp_path, monkeypatch,
             sys.modules.pop(name, None)
         importlib.invalidate_caches()
         row = bench(dataset(), "python:helped.retriever", out=tmp_path / "out", measures=["RR@10"])
-        found.append((row["signature"], row["measures"]["RR@10"]))
+        signatures.append((row["signature"], row["measures"]["RR@10"]))
     for name in ("helped", "helper", "third"):
         sys.modules.pop(name, None)
-    assert found[0] == found[2]
-    assert found[0][0] != found[1][0]
-    assert found[0][1] != found[1][1]
+    assert signatures[0] == signatures[2]
+    assert signatures[0][0] != signatures[1][0]
+    assert signatures[0][1] != signatures[1][1]
 
 
 def test_an_installed_package_adds_a_system(mine, tmp_path):

@@ -95,7 +95,7 @@ def spoilt(document: Any) -> Iterator[Any]:
 
 
 def answer(path: str) -> Any:
-    return next(found for part, found in RIGHT.items() if part in path)
+    return next(body for part, body in RIGHT.items() if part in path)
 
 
 @pytest.mark.parametrize("work", WORK)
@@ -113,8 +113,8 @@ def test_any_other_answer_is_one_line(work, monkeypatch):
         for wrong in spoilt(right):
 
             def perform(method: str, path: str, wrong: Any = wrong, right: Any = right, **_: Any) -> Any:
-                found = answer(path)
-                return SimpleNamespace(body=wrong if found is right else found)
+                body = answer(path)
+                return SimpleNamespace(body=wrong if body is right else body)
 
             try:
                 lines.append("")
@@ -128,10 +128,10 @@ def test_any_other_answer_is_one_line(work, monkeypatch):
 
 def test_a_full_disk_is_named_before_anything_is_sent():
     """A new index of which no node takes a shard; the request that waits for one ends with 408."""
-    asked = []
+    paths = []
 
     def perform(method: str, path: str, **_: Any) -> Any:
-        asked.append(path)
+        paths.append(path)
         if "wait_for_status" in path:
             meta = ApiResponseMeta(408, "1.1", HttpHeaders(), 10.0, NodeConfig("http", "x", 80))
             raise ApiError("timed out", meta, {"status": "red", "timed_out": True})
@@ -140,7 +140,7 @@ def test_a_full_disk_is_named_before_anything_is_sent():
     server = Server(urls=("http://x",), client=SimpleNamespace(perform_request=perform))
     with pytest.raises(BackendError, match=rf"no room for the index {INDEX}: n: 0.0 GB free, 92% used. Free space"):
         bulk.load(server, INDEX, SOURCES)
-    assert not any("_bulk" in path for path in asked)
+    assert not any("_bulk" in path for path in paths)
 
 
 def test_a_wait_is_announced(caplog, monkeypatch):

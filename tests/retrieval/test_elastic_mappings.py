@@ -58,8 +58,8 @@ def test_they_can_be_put(language, client):
 
 
 def test_k1_and_b_of_a_profile():
-    found = mappings.for_people("en", "anserini-flat")["settings"]["similarity"]["bm25"]
-    assert found == {"type": "BM25", "k1": 0.9, "b": 0.4}
+    similarity = mappings.for_people("en", "anserini-flat")["settings"]["similarity"]["bm25"]
+    assert similarity == {"type": "BM25", "k1": 0.9, "b": 0.4}
 
 
 @pytest.mark.usefixtures("elasticsearch")
@@ -68,8 +68,8 @@ def test_a_language_that_the_server_does_not_know(monkeypatch):
     monkeypatch.delitem(mappings.STOCK, "ru")
     server = connection.connect()
     server.ask("PUT", "/somebodys-custom", mappings.for_people("ru"))
-    found = server.ask("POST", "/somebodys-custom/_analyze", {"field": "text", "text": "На старых ЗАМКАХ"})
-    assert [token["token"] for token in found["tokens"]] == ["стар", "замк"]
+    answer = server.ask("POST", "/somebodys-custom/_analyze", {"field": "text", "text": "На старых ЗАМКАХ"})
+    assert [token["token"] for token in answer["tokens"]] == ["стар", "замк"]
     alone = ask_server(server, "ru", ["На", "старых", "𝔸", "ЗАМКАХ"])
     assert [alone.of_word[word] for word in ("На", "старых", "ЗАМКАХ")] == ["", "стар", "замк"]
     monkeypatch.undo()

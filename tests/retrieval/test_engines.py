@@ -101,7 +101,7 @@ def test_signatures_tell_recipes_apart():
 
 
 CHOSEN = [
-    # engine asked, value, engine, note
+    # name, BM25, the engine, note
     ("auto", Bm25(), "tantivy", None),
     ("tantivy", Bm25(fields="sum"), "tantivy", None),
     ("bm25s", Bm25(), "bm25s", None),
@@ -120,10 +120,10 @@ CHOSEN = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "value", "name", "note"), CHOSEN)
-def test_choose(asked, value, name, note):
-    engine, said = engines.choose(asked, value)
-    assert (engine.name, said) == (name, note)
+@pytest.mark.parametrize(("name", "bm25", "chosen", "note"), CHOSEN)
+def test_choose(name, bm25, chosen, note):
+    engine, reason = engines.choose(name, bm25)
+    assert (engine.name, reason) == (chosen, note)
 
 
 def test_tantivy_refuses_what_it_cannot_do():

@@ -31,11 +31,11 @@ FUSED = [
 
 @pytest.mark.parametrize(("method", "weights", "rrf_k", "expected", "why"), FUSED, ids=[row[4] for row in FUSED])
 def test_scores(method, weights, rrf_k, expected, why):
-    found = fuse([A, B], method, weights, rrf_k=rrf_k)
-    assert found["q"] == pytest.approx(expected, abs=1e-6)
-    assert list(found["q"].values()) == sorted(found["q"].values(), reverse=True)
-    assert list(found["empty"]) == ["a"]
-    assert list(fuse([A, B], method, weights, k=2, rrf_k=rrf_k)["q"]) == list(found["q"])[:2]
+    run = fuse([A, B], method, weights, rrf_k=rrf_k)
+    assert run["q"] == pytest.approx(expected, abs=1e-6)
+    assert list(run["q"].values()) == sorted(run["q"].values(), reverse=True)
+    assert list(run["empty"]) == ["a"]
+    assert list(fuse([A, B], method, weights, k=2, rrf_k=rrf_k)["q"]) == list(run["q"])[:2]
 
 
 def test_equal_scores_keep_the_order_of_the_runs():
@@ -45,9 +45,9 @@ def test_equal_scores_keep_the_order_of_the_runs():
 
 @pytest.mark.parametrize("method", ["minmax", "zscore"])
 def test_hits_that_all_score_the_same(method):
-    found = fuse([{"q": {"a": 2.0, "b": 2.0}}, {"q": {"b": 1.0}}], method, (1, 1))["q"]
-    assert next(iter(found)) in {"a", "b"}
-    assert all(score == score for score in found.values()), "no NaN"
+    hits = fuse([{"q": {"a": 2.0, "b": 2.0}}, {"q": {"b": 1.0}}], method, (1, 1))["q"]
+    assert next(iter(hits)) in {"a", "b"}
+    assert all(score == score for score in hits.values()), "no NaN"
 
 
 scores = st.dictionaries(st.sampled_from("abcdef"), st.floats(-1e6, 1e6), max_size=6)
@@ -58,10 +58,10 @@ def ordered(hits):
 
 
 @given(scores, scores, st.sampled_from(["rrf", "minmax", "zscore"]))
-def test_every_hit_is_there_once_with_a_number(one, other, method):
-    found = fuse([{"q": ordered(one)}, {"q": ordered(other)}], method, (0.4, 0.6))["q"]
-    assert set(found) == set(one) | set(other)
-    assert all(abs(score) < 1e9 for score in found.values())
+def test_every_hit_is_there_once_with_a_number(first, second, method):
+    hits = fuse([{"q": ordered(first)}, {"q": ordered(second)}], method, (0.4, 0.6))["q"]
+    assert set(hits) == set(first) | set(second)
+    assert all(abs(score) < 1e9 for score in hits.values())
 
 
 def test_name_and_signature():

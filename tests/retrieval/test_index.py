@@ -95,16 +95,16 @@ def test_what_the_build_noted(tmp_path, engine):
 
 
 @pytest.mark.parametrize(
-    ("asked", "parts"),
+    ("key", "parts"),
     [
         (("tantivy", Bm25(fields="sum"), "f"), ["fields:flat", "fields:sum", "was asked for"]),
         (("bm25s", Bm25(), "f"), ["tantivy-", "bm25s-"]),
         (("tantivy", Bm25(), "other"), ["has corpus f,", "but other was asked for"]),
     ],
 )
-def test_an_index_of_another_recipe(tmp_path, asked, parts):
+def test_an_index_of_another_recipe(tmp_path, key, parts):
     build(tmp_path / "index", DOCS, "tantivy")
-    engine, bm25, fingerprint = asked
+    engine, bm25, fingerprint = key
     with pytest.raises(BadInput) as error:
         index.open_index(
             tmp_path / "index",
@@ -277,17 +277,17 @@ def test_an_empty_corpus(tmp_path, engine):
 def test_a_corpus_of_empty_texts(tmp_path, engine):
     for fields in ("flat", "sum", "best_fields"):
         bm25 = Bm25(fields=fields)
-        found = retriever(tmp_path / fields, [Doc("a", ""), Doc("b", "")], engine, bm25)
-        assert found.search({"q": "word", "p": ""}, 3) == {"q": {}, "p": {}}
+        retrieve = retriever(tmp_path / fields, [Doc("a", ""), Doc("b", "")], engine, bm25)
+        assert retrieve.search({"q": "word", "p": ""}, 3) == {"q": {}, "p": {}}
 
 
 def test_index_names():
-    one = engines.IndexKey(signature="bm25|…", fingerprint="f")
-    name = one.name("bm25(k1=0.9) >> Юникод/..")
+    key = engines.IndexKey(signature="bm25|…", fingerprint="f")
+    name = key.name("bm25(k1=0.9) >> Юникод/..")
     assert name.startswith("bm25-k1-0.9-")
     assert os.sep not in name
     assert name != engines.IndexKey(signature="bm25|…", fingerprint="g").name("bm25(k1=0.9) >> Юникод/..")
-    assert name == one.name("bm25(k1=0.9) >> Юникод/..")
+    assert name == key.name("bm25(k1=0.9) >> Юникод/..")
 
 
 @pytest.mark.parametrize("listed", [0, 10**6])
@@ -300,11 +300,11 @@ def test_doc_ids(tmp_path, monkeypatch, listed):
         for doc_id in ids:
             writer.add(doc_id)
     assert writer.count == len(ids)
-    found = DocIds(tmp_path)
-    assert len(found) == len(ids)
-    assert found.of(range(len(ids))) == ids
-    assert found.of([20_003, 0, 20_001]) == ["\U0001f600", "id-0", "с пробелом"]
-    assert found.of([]) == []
+    stored = DocIds(tmp_path)
+    assert len(stored) == len(ids)
+    assert stored.read(range(len(ids))) == ids
+    assert stored.read([20_003, 0, 20_001]) == ["\U0001f600", "id-0", "с пробелом"]
+    assert stored.read([]) == []
 
 
 def test_the_recipe_is_readable(tmp_path):

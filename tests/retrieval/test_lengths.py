@@ -49,12 +49,12 @@ def test_bm25s_scores_are_lucenes(seed, size, no_title, no_text, longest, fields
     queries = {str(number): words(random_, 1, 6) for number in range(10)}
     reference = Exact(docs, bm25, "bm25s")
     with tempfile.TemporaryDirectory() as folder:
-        found = retriever(Path(folder) / "bm25s", docs, "bm25s", bm25).search(queries, size)
+        run = retriever(Path(folder) / "bm25s", docs, "bm25s", bm25).search(queries, size)
         for query_id, text in queries.items():
             exact = {
                 doc.doc_id: score for doc, score in zip(docs, reference.scores(text.split()), strict=True) if score
             }
-            assert found[query_id] == pytest.approx(exact, rel=1e-6)
+            assert run[query_id] == pytest.approx(exact, rel=1e-6)
         if k1 == 1.2:
             # tantivy keeps the factor k1 + 1 that Lucene 8 dropped.
             by_tantivy = retriever(Path(folder) / "tantivy", docs, "tantivy", bm25).search(queries, size)
@@ -62,7 +62,7 @@ def test_bm25s_scores_are_lucenes(seed, size, no_title, no_text, longest, fields
                 scaled = {doc_id: score / (k1 + 1) for doc_id, score in hits.items()}
                 # It takes the logarithm of idf in single precision: 2^-23 at most off for a term in each field.
                 off = 2**-22 * len(queries[query_id].split())
-                assert found[query_id] == pytest.approx(scaled, rel=1e-6, abs=off)
+                assert run[query_id] == pytest.approx(scaled, rel=1e-6, abs=off)
 
 
 @settings(max_examples=40, deadline=None)
@@ -73,10 +73,10 @@ def test_bm25s_scores_are_lucenes(seed, size, no_title, no_text, longest, fields
 )
 def test_exact_lengths_give_bm25s_own_index(documents, k1, b):
     vocabulary = {token: token for token in sorted({token for document in documents for token in document})}
-    ids = {token: place for place, token in enumerate(vocabulary)}
+    ids = {token: number for number, token in enumerate(vocabulary)}
     tokens = bm25s.tokenization.Tokenized(
         ids=[array("i", [ids[token] for token in document]) for document in documents],
-        vocab={str(token): place for token, place in ids.items()},
+        vocab={str(token): number for token, number in ids.items()},
     )
     theirs, ours = (make(method="lucene", k1=k1, b=b) for make in (bm25s.BM25, bm25s_engine._Index))
     for index in (theirs, ours):
@@ -90,7 +90,7 @@ def test_exact_lengths_give_bm25s_own_index(documents, k1, b):
 
 
 SIGNED = [
-    # text, engine asked, engine and lengths in the signature, why
+    # text, name of an engine, engine and lengths in the signature, why
     ("bm25(profile=anserini-flat)", "auto", "bm25s", "lucene", "Anserini's digits need Lucene's lengths"),
     ("bm25(profile=anserini-multifield)", "auto", "bm25s", "lucene", "the same over two fields"),
     ("bm25(profile=anserini-flat,lengths=exact)", "auto", "bm25s", "exact", "an option overrides the profile"),
@@ -103,9 +103,9 @@ SIGNED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "asked", "engine", "lengths", "why"), SIGNED)
-def test_the_signature_tells_how_lengths_are_kept(text, asked, engine, lengths, why):
-    system = resolve(text, language="en", engine=asked)
+@pytest.mark.parametrize(("text", "name", "engine", "lengths", "why"), SIGNED)
+def test_the_signature_tells_how_lengths_are_kept(text, name, engine, lengths, why):
+    system = resolve(text, language="en", engine=name)
     assert system.engine == engine, why
     assert f"|{engine}-" in system.signature
     assert f"|len:{lengths}|" in system.signature
@@ -134,9 +134,9 @@ def test_exact_lengths_are_refused_where_an_engine_lacks_them(engine, bm25, mess
 def test_lengths_change_scores_of_long_documents_only(tmp_path):
     docs = corpus(random.Random(5), 50, no_title=0.0, no_text=0.0)
     bm25 = Bm25(k1=0.9, b=0.4, lengths="lucene")
-    one = retriever(tmp_path / "lucene", docs, "bm25s", bm25).search({"q": "w1"}, 50)["q"]
+    rounded = retriever(tmp_path / "lucene", docs, "bm25s", bm25).search({"q": "w1"}, 50)["q"]
     other = retriever(tmp_path / "exact", docs, "bm25s", replace(bm25, lengths="exact")).search({"q": "w1"}, 50)["q"]
     length = {doc.doc_id: len(f"{doc.title} {doc.text}".split()) for doc in docs}
-    equal = {doc_id for doc_id in one if one[doc_id] == other[doc_id]}
-    assert equal == {doc_id for doc_id in one if exact_bm25.lucene_length(length[doc_id]) == length[doc_id]}
-    assert equal < set(one)
+    equal = {doc_id for doc_id in rounded if rounded[doc_id] == other[doc_id]}
+    assert equal == {doc_id for doc_id in rounded if exact_bm25.lucene_length(length[doc_id]) == length[doc_id]}
+    assert equal < set(rounded)

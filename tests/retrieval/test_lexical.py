@@ -114,7 +114,7 @@ COMPUTED = [(name, bm25) for name in sorted(ENGINES) for bm25 in RECIPES if load
 def test_scores_are_lucenes(tmp_path, engine, size, no_title, no_text, why, bm25):
     random_ = random.Random(f"{size} {why}")
     docs = corpus(random_, size, no_title=no_title, no_text=no_text)
-    found = retriever(tmp_path / "index", docs, engine, bm25)
+    retrieve = retriever(tmp_path / "index", docs, engine, bm25)
     queries = {str(number): words(random_, 1, 8) for number in range(60)}
     queries["repeated"] = "w5 w5 w5 w9"
     queries["unseen"] = "nobody wrote this w7"
@@ -122,7 +122,7 @@ def test_scores_are_lucenes(tmp_path, engine, size, no_title, no_text, why, bm25
     reference = Exact(docs, bm25, engine)
     scores = {query_id: reference.scores(text.split()) for query_id, text in queries.items()}
     for k in (5, 2 * size):
-        run = found.search(queries, k)
+        run = retrieve.search(queries, k)
         assert list(run) == list(queries)
         for query_id, exact in scores.items():
             ranking = sorted((row for row in range(size) if exact[row] > 0), key=lambda row: -exact[row])[:k]
@@ -138,17 +138,17 @@ def test_scores_are_lucenes(tmp_path, engine, size, no_title, no_text, why, bm25
 @every_engine
 def test_equal_scores_come_in_corpus_order_also_at_the_cut_off(tmp_path, engine):
     docs = [Doc(f"z{9999 - number}", "same words here") for number in range(3000)]
-    found = retriever(tmp_path / "index", [Doc("a", "other"), *docs], engine)
-    assert list(found.search({"q": "same here"}, 7)["q"]) == [doc.doc_id for doc in docs[:7]]
+    retrieve = retriever(tmp_path / "index", [Doc("a", "other"), *docs], engine)
+    assert list(retrieve.search({"q": "same here"}, 7)["q"]) == [doc.doc_id for doc in docs[:7]]
 
 
 @every_engine
 def test_contract(tmp_path, engine):
     docs = [Doc("a", "мама мыла раму", "о маме"), Doc("b", "рама"), Doc("c", "", ""), Doc("d", "мыла мыла")]
-    found = retriever(tmp_path / "index", docs, engine)
+    retrieve = retriever(tmp_path / "index", docs, engine)
     queries = {"some": "мыла раму", "none": "окно", "empty": "", "space": " \t "}
     before = dict(queries)
-    run = found.search(queries, 10)
+    run = retrieve.search(queries, 10)
     assert {query_id: list(hits) for query_id, hits in run.items()} == {
         "some": ["a", "d"],
         "none": [],
@@ -157,64 +157,64 @@ def test_contract(tmp_path, engine):
     }
     assert queries == before
     assert all(isinstance(score, float) for score in run["some"].values())
-    assert list(found.search(queries, 1)["some"]) == ["a"], "k cuts"
-    assert found.search({}, 3) == {}
-    assert found.search(queries, 10**12) == run, "k beyond the corpus"
+    assert list(retrieve.search(queries, 1)["some"]) == ["a"], "k cuts"
+    assert retrieve.search({}, 3) == {}
+    assert retrieve.search(queries, 10**12) == run, "k beyond the corpus"
 
 
 @pytest.mark.parametrize("k", [0, -1])
 @every_engine
 def test_k_below_one(tmp_path, engine, k):
-    found = retriever(tmp_path / "index", [Doc("a", "text")], engine)
+    retrieve = retriever(tmp_path / "index", [Doc("a", "text")], engine)
     with pytest.raises(BadInput, match=f"k is {k}; ask for at least 1"):
-        found.search({"q": "text"}, k)
+        retrieve.search({"q": "text"}, k)
 
 
 @every_engine
 def test_searches_share_nothing(tmp_path, engine):
     random_ = random.Random(3)
     docs = corpus(random_, 300, no_title=0.3, no_text=0.0)
-    found = retriever(tmp_path / "index", docs, engine, Bm25(fields="best_fields"))
+    retrieve = retriever(tmp_path / "index", docs, engine, Bm25(fields="best_fields"))
     queries = {str(number): words(random_, 1, 6) for number in range(400)}
-    alone = {query_id: found.search({query_id: text}, 9)[query_id] for query_id, text in queries.items()}
+    alone = {query_id: retrieve.search({query_id: text}, 9)[query_id] for query_id, text in queries.items()}
     runs: list[object] = []
-    threads = [threading.Thread(target=lambda: runs.append(found.search(queries, 9))) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: runs.append(retrieve.search(queries, 9))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert runs == [alone] * 4
-    assert found.search({"q": "w1"}, 2).keys() == {"q"}, "nothing is left over of earlier queries"
+    assert retrieve.search({"q": "w1"}, 2).keys() == {"q"}, "nothing is left over of earlier queries"
 
 
 @every_engine
 def test_thousands_of_query_terms(tmp_path, engine):
     docs = [Doc(f"d{number}", f"t{number} t{number + 1}") for number in range(6000)]
-    found = retriever(tmp_path / "index", docs, engine)
-    hits = found.search({"q": " ".join(f"t{number}" for number in range(5000))}, 6000)["q"]
+    retrieve = retriever(tmp_path / "index", docs, engine)
+    hits = retrieve.search({"q": " ".join(f"t{number}" for number in range(5000))}, 6000)["q"]
     assert len(hits) == 5000
 
 
 @every_engine
 def test_long_terms_are_found(tmp_path, engine):
     long = "ы" * 50_000
-    found = retriever(tmp_path / "index", [Doc("a", "short"), Doc("b", f"x {long} y"), Doc("c", "x y")], engine)
-    assert list(found.search({"q": long}, 3)["q"]) == ["b"]
+    retrieve = retriever(tmp_path / "index", [Doc("a", "short"), Doc("b", f"x {long} y"), Doc("c", "x y")], engine)
+    assert list(retrieve.search({"q": long}, 3)["q"]) == ["b"]
 
 
 @every_engine
 def test_odd_ids_and_texts(tmp_path, engine):
     docs = [Doc("id with space", "a b"), Doc('"quo\\ted"', 'a "b" \\ {c}'), Doc("новый/№1", "a \ud7ff \U0001f600")]
-    found = retriever(tmp_path / "index", docs, engine)
-    assert set(found.search({"q": "a"}, 9)["q"]) == {doc.doc_id for doc in docs}
-    assert list(found.search({"q": "\U0001f600"}, 9)["q"]) == ["новый/№1"]
+    retrieve = retriever(tmp_path / "index", docs, engine)
+    assert set(retrieve.search({"q": "a"}, 9)["q"]) == {doc.doc_id for doc in docs}
+    assert list(retrieve.search({"q": "\U0001f600"}, 9)["q"]) == ["новый/№1"]
 
 
 def test_a_filler_cannot_be_asked_for(tmp_path):
     from rusbeir.retrieval.lexical import tantivy_engine
 
-    found = retriever(tmp_path / "index", [Doc("a", "x"), Doc("b", "")])
-    assert found.search({"q": f"{tantivy_engine.FILLER} y"}, 9) == {"q": {}}
+    retrieve = retriever(tmp_path / "index", [Doc("a", "x"), Doc("b", "")])
+    assert retrieve.search({"q": f"{tantivy_engine.FILLER} y"}, 9) == {"q": {}}
 
 
 def test_several_segments_change_nothing(tmp_path: Path, monkeypatch):
@@ -227,16 +227,16 @@ def test_several_segments_change_nothing(tmp_path: Path, monkeypatch):
         # Short documents first, so that the average lengths of the segments differ widely.
         rare = " ".join(f"u{random_.randrange(10**9)}" for _ in range(2 + number // 100))
         docs.append(Doc(f"d{number}", f"{rare} {words(random_, 1, 3 + number // 300)}"))
-    one = retriever(tmp_path / "one", docs)
+    whole = retriever(tmp_path / "one", docs)
     monkeypatch.setattr(tantivy_engine, "_HEAP_BYTES", 15_000_000)
     many = retriever(tmp_path / "many", docs)
-    assert one.searcher.searcher.num_segments == 1
+    assert whole.searcher.searcher.num_segments == 1
     assert many.searcher.searcher.num_segments > 1
     # Merges in the background decide whether the segments come in row order; both ways must give the same.
     unordered = replace(many, searcher=replace(many.searcher, first_rows=None))
     queries = {str(number): words(random_, 1, 6) for number in range(100)}
     for k in (1, 10, 1000):
-        expected, found = one.search(queries, k), many.search(queries, k)
+        expected, actual = whole.search(queries, k), many.search(queries, k)
         for query_id, hits in expected.items():
-            assert list(found[query_id].values()) == pytest.approx(list(hits.values()), rel=1e-6)
-        assert unordered.search(queries, k) == found
+            assert list(actual[query_id].values()) == pytest.approx(list(hits.values()), rel=1e-6)
+        assert unordered.search(queries, k) == actual

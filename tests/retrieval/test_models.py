@@ -112,10 +112,10 @@ def test_a_repositorys_own_prompts_are_read_where_it_is(tmp_path, monkeypatch):
     monkeypatch.setenv("RUSBEIR_DATA", str(tmp_path))
     assert "|query:q:_|" in resolve("dense(owner/kept)", language="ru").signature
 
-    asked = []
+    requests = []
 
     def download(name, file, revision):
-        asked.append((name, file, revision))
+        requests.append((name, file, revision))
         if name == "owner/without":
             raise huggingface_hub.errors.LocalEntryNotFoundError("no network")
         return str(model_folder(tmp_path / "downloaded", config) / file)
@@ -124,7 +124,7 @@ def test_a_repositorys_own_prompts_are_read_where_it_is(tmp_path, monkeypatch):
     assert "|query:q:_|" in resolve("dense(owner/remote,revision=abc)", language="ru").signature
     assert "|query:|" in resolve("dense(owner/without)", language="ru").signature
     file = "config_sentence_transformers.json"
-    assert asked == [("owner/remote", file, "abc"), ("owner/without", file, None)], "once for each model"
+    assert requests == [("owner/remote", file, "abc"), ("owner/without", file, None)], "once for each model"
 
 
 @pytest.mark.parametrize(

@@ -57,14 +57,14 @@ READ = [
 
 @pytest.mark.parametrize(("text", "value", "printed", "why"), READ, ids=[row[3] for row in READ])
 def test_read_and_print(text, value, printed, why):
-    found = parse(text)
-    assert value is None or found == value
-    assert str(found) == printed
-    assert parse(printed) == found
+    spec = parse(text)
+    assert value is None or spec == value
+    assert str(spec) == printed
+    assert parse(printed) == spec
 
 
 UNREADABLE = [
-    # text, column, expected, found
+    # text, column, expected, character
     ("", 1, "the name of a system", "the end"),
     ("   ", 4, "the name of a system", "the end"),
     ("bm25(", 6, "a value", "the end"),
@@ -88,13 +88,13 @@ UNREADABLE = [
 ]
 
 
-@pytest.mark.parametrize(("text", "column", "expected", "found"), UNREADABLE)
-def test_unreadable(text, column, expected, found):
+@pytest.mark.parametrize(("text", "column", "expected", "character"), UNREADABLE)
+def test_unreadable(text, column, expected, character):
     with pytest.raises(BadInput) as error:
         parse(text)
     message = str(error.value)
     assert message.startswith("Cannot read the system ")
-    assert message.endswith(f" at column {column}: expected {expected}, found {found}.")
+    assert message.endswith(f" at column {column}: expected {expected}, found {character}.")
     assert "\n" not in message
 
 
@@ -117,12 +117,12 @@ numbers = st.integers(-(10**17), 10**17) | st.floats(allow_nan=False, allow_infi
 def stages(inside):
     values = numbers | names | quoted | inside
     arguments = st.lists(values, max_size=3).map(tuple)
-    options = st.dictionaries(names, values, max_size=3).map(lambda found: tuple(found.items()))
+    options = st.dictionaries(names, values, max_size=3).map(lambda drawn: tuple(drawn.items()))
     return st.builds(Stage, names, arguments, options)
 
 
 def specs(inside):
-    return st.lists(stages(inside), min_size=1, max_size=3).map(lambda found: Spec(tuple(found)))
+    return st.lists(stages(inside), min_size=1, max_size=3).map(lambda drawn: Spec(tuple(drawn)))
 
 
 def as_value(spec):

@@ -244,13 +244,13 @@ class DenseRetriever:
         # A graph that does not reach k passages returns -1.
         scores, places = scores[places >= 0], places[places >= 0]
         if self.encoded.owners is None:
-            return dict(zip(self.encoded.doc_ids.of(places.tolist()), scores.tolist(), strict=True))
+            return dict(zip(self.encoded.doc_ids.read(places.tolist()), scores.tolist(), strict=True))
         best: dict[int, float] = {}
         for owner, score in zip(self.encoded.owners[places].tolist(), scores.tolist(), strict=True):
             best.setdefault(owner, score)
             if len(best) == k:
                 break
-        return dict(zip(self.encoded.doc_ids.of(list(best)), best.values(), strict=True))
+        return dict(zip(self.encoded.doc_ids.read(list(best)), best.values(), strict=True))
 
 
 def from_stage(stage: Stage, language: str, engine: str) -> DenseSystem:

@@ -31,7 +31,7 @@ _BATCH_BYTES = 4_000_000
 _THREADS = 4
 _ALREADY_THERE = 409
 _SHARD_SECONDS = 10
-"""How long a new index may take to find a place on a node."""
+"""How long a new index may take to find a node."""
 _MAX_BUCKETS = 60_000
 """Servers return at most 65,536 buckets per answer."""
 _MAX_ROWS = 2**31
@@ -56,18 +56,18 @@ class _Batch:
         self.lines.append(line)
         self.size += len(line)
 
-    def part(self, places: Iterable[int]) -> _Batch:
+    def part(self, positions: Iterable[int]) -> _Batch:
         part = _Batch()
-        for place in places:
-            part.add(self.rows[place], self.doc_ids[place], self.lines[place])
+        for position in positions:
+            part.add(self.rows[position], self.doc_ids[position], self.lines[position])
         return part
 
 
 def load(server: Server, index: str, documents: Iterable[Source]) -> int:
     """Load the documents; returns their number once all of them are on the server and searchable.
 
-    A few batches are in memory at a time. Raises BackendError naming the document that the server refuses, or the disk
-    that leaves no room for the index.
+    A few batches are in memory at a time. Raises BackendError, which names the document that the server refuses, or the
+    disk that has no room for the index.
     """
     _refuse_full_disks(server, index)
     done = _find_whole_blocks(server, index)
@@ -105,7 +105,7 @@ def _refuse_full_disks(server: Server, index: str) -> None:
 
 
 def _make_batches(documents: Iterable[Source], done: set[int]) -> Iterator[tuple[_Batch, int]]:
-    """Batches, each within one block, with the number of documents read so far."""
+    """Make batches, each within one block; yields each with the number of documents read so far."""
     batch = _Batch()
     count = 0
     for row, (doc_id, fields) in enumerate(documents):
@@ -120,7 +120,7 @@ def _make_batches(documents: Iterable[Source], done: set[int]) -> Iterator[tuple
 
 
 def _find_whole_blocks(server: Server, index: str) -> set[int]:
-    """Numbers of the blocks of which every document has arrived."""
+    """Find the numbers of the blocks whose documents have all arrived."""
     connection.retry(lambda: server.ask("POST", f"/{index}/_refresh"))
     last = _aggregate(server, index, {"max": {"field": ROW}}, _read_last)
     whole: set[int] = set()
@@ -134,23 +134,23 @@ def _find_whole_blocks(server: Server, index: str) -> set[int]:
     return whole
 
 
-def _read_last(found: Any) -> int | None:
-    """The highest row; None where there are no documents."""
-    if found["value"] is None:
+def _read_last(answer: Any) -> int | None:
+    """Read the highest row; None where there are no documents."""
+    if answer["value"] is None:
         return None
-    if found["value"] >= _MAX_ROWS:
-        raise ValueError(f"{found['value']} documents in an index")
-    return int(found["value"])
+    if answer["value"] >= _MAX_ROWS:
+        raise ValueError(f"{answer['value']} documents in an index")
+    return int(answer["value"])
 
 
-def _read_whole(found: Any) -> set[int]:
-    return {int(bucket["key"]) // BLOCK_ROWS for bucket in found["buckets"] if bucket["doc_count"] == BLOCK_ROWS}
+def _read_whole(answer: Any) -> set[int]:
+    return {int(bucket["key"]) // BLOCK_ROWS for bucket in answer["buckets"] if bucket["doc_count"] == BLOCK_ROWS}
 
 
 def _aggregate(
     server: Server, index: str, aggregation: dict[str, Any], read: Callable[[Any], Any], query: Any = None
 ) -> Any:
-    """What read finds in the answer to one aggregation."""
+    """Ask for one aggregation and return what read makes of the answer."""
     body = {"size": 0, "aggs": {"a": aggregation}, **({"query": query} if query else {})}
     path = f"/{index}/_search?allow_partial_search_results=false"
     return connection.retry(
@@ -172,11 +172,11 @@ def _send(server: Server, index: str, batch: _Batch) -> None:
         if refused is None:
             _send_halves(server, index, waiting)
             return
-        for place, result in refused:
+        for position, result in refused:
             if not _is_temporary(result):
-                raise _refusal(server, index, waiting.doc_ids[place], result)
+                raise _refusal(server, index, waiting.doc_ids[position], result)
         if refused:
-            waiting = waiting.part(place for place, _ in refused)
+            waiting = waiting.part(position for position, _ in refused)
             reason = connection.reason_of(refused[-1][1])
             raise Unavailable(f"{server.address} did not take {len(refused):,} documents for {index}: {reason}")
 
@@ -184,13 +184,13 @@ def _send(server: Server, index: str, batch: _Batch) -> None:
 
 
 def _read_refused(count: int, answer: Any) -> list[tuple[int, dict[str, Any]]]:
-    """(place, result) of each of so many documents that was refused; those that are there already were not."""
+    """List (position, result) of the documents that were refused; those that are there already do not count."""
     results = [dict(item["create"]) for item in answer["items"]]
     if len(results) != count:
         raise ValueError(f"{len(results)} results for {count} documents")
     return [
-        (place, result)
-        for place, result in enumerate(results)
+        (position, result)
+        for position, result in enumerate(results)
         if "error" in result and int(result["status"]) != _ALREADY_THERE
     ]
 
@@ -203,8 +203,8 @@ def _send_halves(server: Server, index: str, batch: _Batch) -> None:
             "Raise http.max_content_length on its nodes (or the limit of a proxy before them), or split the document."
         )
     middle = len(batch.rows) // 2
-    for places in (range(middle), range(middle, len(batch.rows))):
-        _send(server, index, batch.part(places))
+    for positions in (range(middle), range(middle, len(batch.rows))):
+        _send(server, index, batch.part(positions))
 
 
 def _is_temporary(result: dict[str, Any]) -> bool:

@@ -34,7 +34,7 @@ _HOST = re.compile(r"[\w-]{1,63}(\.[\w-]{1,63})*\.?|[0-9a-f.]*:[0-9a-f:.]*")
 """A name or an IPv6 address."""
 _MAX_REASON_CHARS = 300
 UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
-"""What reading an answer raises that has not the shape of Elasticsearch's."""
+"""The errors that reading an answer raises when it does not have the shape of Elasticsearch's."""
 BUSY = {429, 502, 503, 504}
 BLOCKED = "cluster_block_exception"
 """The kind of error of a cluster that has no master yet (503), and of an index that may not be written."""
@@ -58,7 +58,7 @@ class Server:
 
     @cached_property
     def version(self) -> str:
-        """`8.18.0`, or '' where the server does not tell, or the credentials do not allow the question.
+        """The server's version, such as `8.18.0`; '' where it does not say, or the credentials may not ask.
 
         Raises BackendError where nothing answers, or where the server is too old or not Elasticsearch.
         """
@@ -76,7 +76,7 @@ class Server:
 
     @property
     def release(self) -> str:
-        """`elasticsearch-8.18`, or `elasticsearch` where the server does not tell."""
+        """`elasticsearch-8.18`, or `elasticsearch` where the server does not say."""
         return "-".join(("elasticsearch", *filter(None, [".".join(self.version.split(".")[:2])])))
 
     def ask(
@@ -89,7 +89,7 @@ class Server:
         content: str = "json",
         read: Callable[[Any], Any] = lambda answer: answer,
     ) -> Any:
-        """What read finds in the parsed answer; None for a status in `allow`.
+        """Send a request and return what read makes of the parsed answer; None for a status in `allow`.
 
         Raises Unavailable where the same request may succeed later, else BackendError, also where read fails.
         """
@@ -111,8 +111,8 @@ class Server:
             raise self._unreachable(error) from error
 
     def _unexpected(self, detail: str) -> BackendError:
-        said = shorten(_hide_credentials(detail), _MAX_REASON_CHARS)
-        return BackendError(f"{self.address} does not answer as Elasticsearch does ({said}). Check the URL.")
+        detail = shorten(_hide_credentials(detail), _MAX_REASON_CHARS)
+        return BackendError(f"{self.address} does not answer as Elasticsearch does ({detail}). Check the URL.")
 
     def _refusal(self, error: Any) -> BackendError:
         from elasticsearch import UnsupportedProductError
@@ -121,10 +121,10 @@ class Server:
             return BackendError(f"{self.address} is not Elasticsearch (OpenSearch has another API). Check the URL.")
         status, reason, kind = error.status_code, reason_of(error.body), kind_of(error.body)
         if status == 401:
-            given = f"{API_KEY} is wrong or expired" if os.environ.get(API_KEY) else f"set {API_KEY} in the environment"
+            cause = f"{API_KEY} is wrong or expired" if os.environ.get(API_KEY) else f"set {API_KEY} in the environment"
             if not os.environ.get(API_KEY) and os.environ.get(USER):
-                given = f"{USER} or {PASSWORD} is wrong"
-            return BackendError(f"{self.address} rejects the credentials (401): {given}.")
+                cause = f"{USER} or {PASSWORD} is wrong"
+            return BackendError(f"{self.address} rejects the credentials (401): {cause}.")
         if kind == "index_closed_exception":
             name = shorten(str(error.body["error"].get("index", "")), 100)
             return BackendError(f"{self.address} has closed the index {name}. Open it: POST /{name}/_open.")
@@ -141,7 +141,7 @@ class Server:
 
         text = " ".join(_hide_credentials(str(error.message)).split())
         if isinstance(error, TlsError):
-            return BackendError(f"No TLS with {self.address}: {_tls_find_trouble(text)}")
+            return BackendError(f"No TLS with {self.address}: {_explain_tls_failure(text)}")
         if isinstance(error, ConnectionTimeout):
             return Unavailable(f"{self.address} did not answer in time ({REQUEST_SECONDS} s). Is it overloaded?")
         if isinstance(error, SerializationError):
@@ -155,9 +155,9 @@ class Server:
 
 
 def connect(address: str = "") -> Server:
-    """The server at that address, else at RUSBEIR_ES_URL, else on this machine; nothing is sent yet.
+    """Name the server at that address, else at RUSBEIR_ES_URL, else on this machine; nothing is sent yet.
 
-    Raises BadInput for what is not a URL or holds a password, MissingExtra where the client is not installed.
+    Raises BadInput for an address that is not a URL or holds a password, and MissingExtra without the client.
     """
     text = address or os.environ.get(URL) or DEFAULT_URL
     urls = tuple(_normalise_url(part.strip()) for part in text.split(","))
@@ -165,7 +165,7 @@ def connect(address: str = "") -> Server:
 
 
 def retry(work: Callable[[], T]) -> T:
-    """The result of the work, which is repeated at growing intervals while the server is unavailable."""
+    """Return the result of the work, which is repeated at growing intervals while the server is unavailable."""
     from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
 
     failed: list[float] = []
@@ -187,7 +187,7 @@ def retry(work: Callable[[], T]) -> T:
 
 
 def reason_of(body: Any) -> str:
-    """Why the server refused, in its own words, innermost cause first; one line."""
+    """Quote why the server refused, innermost cause first, in one line."""
     error = body.get("error", body) if isinstance(body, Mapping) else body
     if isinstance(error, Mapping):
         roots = error.get("root_cause")
@@ -200,13 +200,13 @@ def reason_of(body: Any) -> str:
 
 
 def kind_of(body: Any) -> str:
-    """The type of the error, such as `mapper_parsing_exception`; '' where the answer has none."""
+    """Read the type of the error, such as `mapper_parsing_exception`; '' where the answer has none."""
     error = body.get("error", body) if isinstance(body, Mapping) else None
     return str(error.get("type", "")) if isinstance(error, Mapping) else ""
 
 
 def _hide_credentials(text: str) -> str:
-    """The text without the credentials, which servers and gateways like to quote."""
+    """Hide the credentials, which servers and gateways like to quote."""
     user, password = os.environ.get(USER, ""), os.environ.get(PASSWORD, "")
     basic = base64.b64encode(f"{user}:{password}".encode()).decode()
     for secret in (os.environ.get(API_KEY, ""), basic, password):
@@ -215,7 +215,7 @@ def _hide_credentials(text: str) -> str:
 
 
 def describe_block(address: str, reason: str) -> str:
-    """The line for an index that may not be written."""
+    """Say why an index may not be written, and what to do."""
     if "flood" in reason or "read-only" in reason:
         return (
             f"{address} has made the index read-only ({reason}). Free disk space on its nodes; it lifts the block "
@@ -266,7 +266,7 @@ def _server(urls: tuple[str, ...], api_key: str, user: str, password: str, ca: s
     return Server(urls=urls, client=client)
 
 
-def _tls_find_trouble(text: str) -> str:
+def _explain_tls_failure(text: str) -> str:
     if "expired" in text:
         return "its certificate has expired. Renew it."
     if "WRONG_VERSION_NUMBER" in text or "wrong version number" in text:

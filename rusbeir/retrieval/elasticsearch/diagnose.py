@@ -15,7 +15,7 @@ Status = Literal["good", "unknown", "warning", "bad"]
 _FORBIDDEN = (401, 403, 404, 405)
 _DISK = "cluster.routing.allocation.disk."
 _WATERMARKS = {"low": "85%", "high": "90%", "flood_stage": "95%"}
-"""Elasticsearch's own, for a server that does not tell which it has."""
+"""Elasticsearch's own, for a server that does not say which it has."""
 
 
 class Diagnosis(NamedTuple):
@@ -28,9 +28,12 @@ class Diagnosis(NamedTuple):
 
 
 def examine(server: Server) -> Iterator[Diagnosis]:
-    """Diagnoses in the order in which they matter; the first bad one is often the cause.
+    """Check a server: diagnoses in the order in which they matter; the first bad one is often the cause.
 
-    What these credentials may not ask is `unknown`; the rest is still checked.
+    A check that the credentials do not allow is `unknown`; the rest is still made.
+
+    Example:
+        >>> [diagnosis.status for diagnosis in examine(connect())]  # doctest: +SKIP
     """
     try:
         server.ask("GET", "/_cluster/health?timeout=5s", allow=(403, 404, 405, 408))
@@ -53,10 +56,10 @@ def examine(server: Server) -> Iterator[Diagnosis]:
         ("rights", _rights),
     ):
         try:
-            found = check(server)
+            diagnosis = check(server)
         except connection.UNREADABLE:
-            found = Diagnosis(what, "unknown", "the server answers what Elasticsearch does not", "Check the URL.")
-        yield from [found] if isinstance(found, Diagnosis) else found
+            diagnosis = Diagnosis(what, "unknown", "the server answers what Elasticsearch does not", "Check the URL.")
+        yield from [diagnosis] if isinstance(diagnosis, Diagnosis) else diagnosis
 
 
 def _credentials(server: Server) -> Diagnosis:
@@ -73,16 +76,14 @@ def _version(server: Server) -> Diagnosis:
     client = version("elasticsearch")
 
     if not server.version:
-        return Diagnosis(
-            "version", "unknown", f"the server does not tell; client {client}", "Nothing, if it is 8 or 9."
-        )
+        return Diagnosis("version", "unknown", f"the server does not say; client {client}", "Nothing, if it is 8 or 9.")
     return Diagnosis("version", "good", f"server {server.version}, client {client}")
 
 
 def _licence(server: Server) -> Diagnosis:
     answer = _ask(server, "/_license")
     if answer is None:
-        return Diagnosis("licence", "unknown", "the server does not tell", "Nothing: no paid feature is used.")
+        return Diagnosis("licence", "unknown", "the server does not say", "Nothing: no paid feature is used.")
     licence = answer["license"]
     if licence.get("status") != "active":
         return Diagnosis("licence", "warning", f"{licence['type']}, {licence.get('status')}", "Renew it.")
@@ -95,20 +96,20 @@ def _health(server: Server) -> Diagnosis:
         return Diagnosis(
             "health", "unknown", "these credentials may not ask", "Allow them the cluster privilege monitor."
         )
-    found = f"{answer['status']}, {answer['number_of_data_nodes']} data nodes"
+    state = f"{answer['status']}, {answer['number_of_data_nodes']} data nodes"
     if answer["status"] == "red":
         return Diagnosis(
-            "health", "bad", found, "Bring the missing nodes back; indexes without all shards do not answer."
+            "health", "bad", state, "Bring the missing nodes back; indexes without all shards do not answer."
         )
     if answer["status"] == "yellow":
         return Diagnosis(
-            "health", "warning", found, "Nothing for a single node; else some replicas have no node to go to."
+            "health", "warning", state, "Nothing for a single node; else some replicas have no node to go to."
         )
-    return Diagnosis("health", "good", found)
+    return Diagnosis("health", "good", state)
 
 
 def find_disks(server: Server) -> list[Diagnosis]:
-    """A Diagnosis of the disk of each node, by the server's own watermarks."""
+    """Diagnose the disk of each node by the server's own watermarks."""
     answer = _ask(server, "/_nodes/stats/fs")
     if answer is None:
         return [
@@ -122,25 +123,25 @@ def _judge_disk(node: Mapping[str, Any], settings: Mapping[str, str]) -> Diagnos
     total = node.get("fs", {}).get("total", {})
     size, free = total.get("total_in_bytes", 0), total.get("available_in_bytes", 0)
     if size <= 0:
-        return Diagnosis("disk", "unknown", f"{node['name']} does not tell", "Look at its disk yourself.")
+        return Diagnosis("disk", "unknown", f"{node['name']} does not say how full it is", "Look at its disk yourself.")
     used = 1 - free / size
-    found = f"{node['name']}: {free / 1e9:,.1f} GB free, {used:.0%} used"
+    usage = f"{node['name']}: {free / 1e9:,.1f} GB free, {used:.0%} used"
     low, high, flood = (_limit(settings, name, size) for name in _WATERMARKS)
     if used < low:
-        return Diagnosis("disk", "good", found)
+        return Diagnosis("disk", "good", usage)
     if settings.get("threshold_enabled") == "false":
-        return Diagnosis("disk", "warning", found, "Free space: its watermarks are off, so nothing keeps some free.")
+        return Diagnosis("disk", "warning", usage, "Free space: its watermarks are off, so nothing keeps some free.")
     if used < flood:
         remedy = (
             f"Free space: from {100 * low:.4g} % on it takes no new replicas, from {100 * high:.4g} % on no new shards."
         )
-        return Diagnosis("disk", "warning", found, remedy)
+        return Diagnosis("disk", "warning", usage, remedy)
     remedy = f"Free space: from {100 * flood:.4g} % on (the flood-stage watermark) its indexes become read-only."
-    return Diagnosis("disk", "bad", found, remedy)
+    return Diagnosis("disk", "bad", usage, remedy)
 
 
 def _disk_settings(server: Server) -> dict[str, str]:
-    """The cluster's settings of disks, as far as it tells them, such as {"watermark.low": "85%"}."""
+    """Read the cluster's settings of disks, as far as it gives them, such as {"watermark.low": "85%"}."""
     path = "/_cluster/settings?include_defaults=true&flat_settings=true&filter_path=*.cluster*disk*"
     answer = _ask(server, path) or {}
     # Later levels override earlier ones.
@@ -149,7 +150,7 @@ def _disk_settings(server: Server) -> dict[str, str]:
 
 
 def _limit(settings: Mapping[str, str], watermark: str, size: int) -> float:
-    """The used share of a disk of that size from which a watermark holds.
+    """Compute the used share of a disk of that size at which a watermark is reached.
 
     It is set as such a share ("85%", "0.85"), perhaps with a most that has to be free, or as what has to be free.
     """
@@ -165,14 +166,14 @@ def _limit(settings: Mapping[str, str], watermark: str, size: int) -> float:
 
 
 def _bytes(size: str) -> float:
-    """The bytes of a size as Elasticsearch writes it: "1.5gb", "200GB", "10m", "1000b"."""
+    """Read a size as Elasticsearch writes it: "1.5gb", "200GB", "10m", "1000b"."""
     number = size.lower().removesuffix("b")
     power = "kmgtp".find(number[-1]) + 1
     return float(number[:-1] if power else number) * float(1024**power)
 
 
 def _analysis(server: Server) -> Diagnosis:
-    """The two ways of analysis: splitting at spaces for rusbeir's terms, and a language analyzer for other queries."""
+    """Check both ways of analysis: splitting at spaces for rusbeir's terms, and the language analyzers."""
     lacking = []
     for analyzer in ("whitespace", "russian", "english"):
         try:
@@ -191,7 +192,7 @@ def _rights(server: Server) -> Diagnosis:
     body = {"index": [{"names": ["rusbeir-*"], "privileges": ["manage", "read", "write"]}]}
     answer = _ask(server, "/_security/user/_has_privileges", body)
     if answer is None or "index" not in answer:
-        return Diagnosis("rights", "unknown", "security is off, or does not tell", "Nothing, if loading works.")
+        return Diagnosis("rights", "unknown", "security is off, or does not say", "Nothing, if loading works.")
     lacking = [name for name, has in answer["index"]["rusbeir-*"].items() if not has]
     if lacking:
         remedy = "Give the key the index privileges manage, read and write on rusbeir-*."
@@ -200,7 +201,7 @@ def _rights(server: Server) -> Diagnosis:
 
 
 def _ask(server: Server, path: str, body: Any = None) -> Mapping[str, Any] | None:
-    """The answer; None where the server has no such page or the credentials do not allow it."""
+    """Ask, and return the answer; None where the server has no such page or the credentials do not allow it."""
     try:
         answer: Mapping[str, Any] | None = server.ask(
             "POST" if body else "GET", path, body, allow=(*_FORBIDDEN, 400, 408)

@@ -45,7 +45,7 @@ class ElasticEngine:
         return connection.connect(self.address)
 
     def signature(self, bm25: Bm25) -> str:
-        """The signature names the server's version, where it tells: the scores are those of its Lucene."""
+        """Name the server's version, where it says: its Lucene computes the scores."""
         return f"{self.server.release}|len:lucene"
 
     def refusal(self, bm25: Bm25) -> str | None:
@@ -83,7 +83,7 @@ class ElasticEngine:
         return held is not None and held.published and held.uuid == uuid
 
     def open(self, folder: Path, bm25: Bm25) -> ElasticSearcher:
-        """Raises BackendError where the index is gone or has lost documents."""
+        """Open the index. Raises BackendError where it is gone or has lost documents."""
         server, pointer = self.server, _pointer(folder)
         name = pointer["name"]
         if not self.is_loaded(folder):
@@ -115,17 +115,16 @@ class ElasticSearcher:
             raise BadInput(f"Elasticsearch returns at most {MAX_WINDOW:,} hits per query, not {k:,}. Lower -k.")
         bodies = [{**self._build_query(terms), **SHAPE, "size": k} for terms in queries]
         try:
-            found = answers(
+            return answers(
                 self.server, self.index, bodies, max(1, min(_QUERIES_PER_REQUEST, _MAX_HITS_PER_REQUEST // k))
             )
         except TooManyTerms:
             if len(queries) == 1:
                 return [self._search_in_parts(queries[0], k)]
             return [hits for terms in queries for hits in self.search([terms], k)]
-        return found
 
     def _search_in_parts(self, terms: Sequence[str], k: int) -> Hits:
-        """The hits of a query with more terms than the server takes at once: searched in parts and added up here.
+        """Search for parts of a query with more terms than the server takes at once, and add their scores up here.
 
         Exact, since every document of every part is fetched; slow, and hardly ever needed.
         """
@@ -135,18 +134,18 @@ class ElasticSearcher:
         total: dict[int, float] = defaultdict(float)
         for names, weight in self.bm25.parts:
             by_row: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0])
-            for place, name in enumerate(names):
+            for number, name in enumerate(names):
                 for part in parts:
                     for rows, scores in self._fetch_all(name, part):
                         for row, score in zip(rows, scores, strict=True):
-                            by_row[row][place] += score
+                            by_row[row][number] += score
             for row, scored in by_row.items():
                 total[row] += weight * (max(scored) + tie * (sum(scored) - max(scored)))
         best = heapq.nsmallest(k, total.items(), key=lambda hit: (-hit[1], hit[0]))
         return [row for row, _ in best], [float(score) for _, score in best]
 
     def _fetch_all(self, field: str, terms: Sequence[str]) -> Iterator[Hits]:
-        """All documents of the terms in one field, a page at a time."""
+        """Fetch all documents that hold the terms in a field, a page at a time."""
         query = {"match": {field: {"query": _line(terms)}}}
         body: dict[str, Any] = {"query": query, **SHAPE, "size": _HITS_PER_PAGE}
         while True:
@@ -180,24 +179,25 @@ SHAPE: Mapping[str, Any] = {
     "_source": False,
     "stored_fields": "_none_",
 }
-"""Equal scores come by row; of a hit nothing but score and row is sent, both in its sort values."""
+"""Equal scores come by row; nothing but score and row is sent for a hit, both in its sort values."""
 
 
 def answers(server: Server, index: str, bodies: Sequence[Mapping[str, Any]], batch: int) -> list[Hits]:
-    """The hits of each search, in order, by msearch; only whole answers.
+    """Search by msearch: the hits of each search, in order, from whole answers only.
 
-    A search that failed for want of a node or of time is asked again; BackendError where that does not help.
+    A search that failed for lack of a node or of time is repeated. Raises BackendError where that does not help.
     """
-    found: dict[int, Hits] = {}
+    hits: dict[int, Hits] = {}
 
     def ask_missing() -> None:
-        missing = [place for place in range(len(bodies)) if place not in found]
+        missing = [number for number in range(len(bodies)) if number not in hits]
         trouble: BackendError | None = None
         for start in range(0, len(missing), batch):
-            places = missing[start : start + batch]
-            for place, answer in zip(places, _msearch(server, index, [bodies[p] for p in places]), strict=True):
+            numbers = missing[start : start + batch]
+            responses = _msearch(server, index, [bodies[number] for number in numbers])
+            for number, answer in zip(numbers, responses, strict=True):
                 if not isinstance(answer, BackendError):
-                    found[place] = answer
+                    hits[number] = answer
                 elif isinstance(answer, Unavailable):
                     trouble = trouble or answer
                 else:
@@ -206,21 +206,21 @@ def answers(server: Server, index: str, bodies: Sequence[Mapping[str, Any]], bat
             raise trouble
 
     connection.retry(ask_missing)
-    return [found[place] for place in range(len(bodies))]
+    return [hits[number] for number in range(len(bodies))]
 
 
 def _msearch(server: Server, index: str, bodies: Sequence[Mapping[str, Any]]) -> list[Hits | BackendError]:
-    """The hits of each search, or why its answer is incomplete."""
+    """Send the searches in one request: the hits of each, or why its answer is incomplete."""
     header = orjson.dumps(
         {"index": index, "search_type": "dfs_query_then_fetch", "allow_partial_search_results": False}
     )
     lines = b"".join(header + b"\n" + orjson.dumps(body) + b"\n" for body in bodies)
 
     def read(answer: Any) -> list[Hits | BackendError]:
-        found = [_find_trouble(server, response) or _read_hits(response) for response in answer["responses"]]
-        if len(found) != len(bodies):
-            raise ValueError(f"{len(found)} answers to {len(bodies)} searches")
-        return found
+        results = [_find_trouble(server, response) or _read_hits(response) for response in answer["responses"]]
+        if len(results) != len(bodies):
+            raise ValueError(f"{len(results)} answers to {len(bodies)} searches")
+        return results
 
     responses: list[Hits | BackendError] = server.ask(
         "POST", f"/_msearch?filter_path={_WANTED}", lines, content="ndjson", read=read
@@ -229,7 +229,7 @@ def _msearch(server: Server, index: str, bodies: Sequence[Mapping[str, Any]]) ->
 
 
 def _read_hits(answer: Mapping[str, Any]) -> Hits:
-    """Rows and scores of an answer whose hits were sorted by score and row."""
+    """Read the rows and scores of an answer whose hits were sorted by score and row."""
     pairs = [hit["sort"] for hit in answer.get("hits", {}).get("hits", ())]
     rows, scores = [row for _, row in pairs], [float(score) for score, _ in pairs]
     if not all(type(row) is int and row >= 0 for row in rows) or not all(map(math.isfinite, scores)):
@@ -238,7 +238,7 @@ def _read_hits(answer: Mapping[str, Any]) -> Hits:
 
 
 def _find_trouble(server: Server, answer: Mapping[str, Any]) -> BackendError | None:
-    """Why the answer is incomplete; None where it is complete."""
+    """Say why the answer is incomplete; None where it is complete."""
     reason = connection.reason_of(answer)
     if "error" in answer:
         if "maxClauseCount" in reason or "too many clauses" in reason:

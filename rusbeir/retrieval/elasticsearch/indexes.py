@@ -43,31 +43,31 @@ class ServerIndex:
 
 
 def index_of(name: str) -> str:
-    """The index behind an alias of rusbeir."""
+    """Name the index behind an alias of rusbeir."""
     return f"{name}-1"
 
 
 def loading_alias(index: str) -> str:
-    """The alias that documents are written through. A write to an alias that is gone makes no index."""
+    """Name the alias that documents are written through. A write to an alias that is gone makes no index."""
     return f"{index}-load"
 
 
 def find(server: Server, name: str) -> ServerIndex | None:
-    """The index of rusbeir with that name; None where the name is free.
+    """Find the index of rusbeir with that name; None where the name is free.
 
-    Raises BackendError where something else has it.
+    Raises BackendError where an index that rusbeir did not make has the name.
     """
 
     def read(answer: Any) -> ServerIndex | None:
-        found = dict(answer)
-        others = [other for other in found if other != index_of(name)]
+        bodies = dict(answer)
+        others = [other for other in bodies if other != index_of(name)]
         if others:
             what = "an index" if name in others else f"an alias of {shorten(others[0], 100)}"
             raise BackendError(
                 f"{server.address} has {name} as {what} that rusbeir did not make. "
                 "It is left alone; rename it, or use another server."
             )
-        return _read_index(server, index_of(name), found[index_of(name)]) if found else None
+        return _read_index(server, index_of(name), bodies[index_of(name)]) if bodies else None
 
     path = f"/{quote(name)},{index_of(name)}?ignore_unavailable=true"
     held: ServerIndex | None = connection.retry(lambda: server.ask("GET", path, read=read))
@@ -75,9 +75,9 @@ def find(server: Server, name: str) -> ServerIndex | None:
 
 
 def create(server: Server, name: str, key: IndexKey, body: Mapping[str, Any]) -> ServerIndex:
-    """The index of that name for that key, new or as far as it was loaded.
+    """Create the index of that name for that key, or find it as far as it was loaded.
 
-    Raises BackendError where the name is taken by something else.
+    Raises BackendError where another index has the name.
     """
     held = find(server, name)
     if held is None:
@@ -99,13 +99,13 @@ def create(server: Server, name: str, key: IndexKey, body: Mapping[str, Any]) ->
             if answer is None:
                 server.ask("PUT", f"/{index_of(name)}", document)
             raise BackendError(f"{server.address} did not make the index {index_of(name)}.")
-    for part, found, asked in (
+    for part, value, expected in (
         ("signature", held.signature, key.signature),
         ("fingerprint", held.fingerprint, key.fingerprint),
     ):
-        if found != asked:
+        if value != expected:
             raise BackendError(
-                f"{held.index} on {server.address} has {part} {shorten(found)}, not {asked}. "
+                f"{held.index} on {server.address} has {part} {shorten(value)}, not {expected}. "
                 "It is left alone; rename it, or use another server."
             )
     if not held.published:
@@ -114,13 +114,13 @@ def create(server: Server, name: str, key: IndexKey, body: Mapping[str, Any]) ->
 
 
 def publish(server: Server, held: ServerIndex) -> None:
-    """Let the index serve: replicas where there are nodes for them, refresh as usual, its alias, and no more writes."""
+    """Publish the index: replicas where there are nodes for them, refresh as usual, its alias, and no more writes."""
     connection.retry(lambda: server.ask("PUT", f"/{held.index}/_settings", {"index": _SERVING}))
     # Replicas are worth a short wait, not a failure: a node may be away.
     health = f"/_cluster/health/{held.index}?wait_for_status=green&timeout=30s"
     connection.retry(lambda: server.ask("GET", health, allow=(403, 408)))
     _add_alias(server, held.index, held.name)
-    # Last: until then a load that was killed has to go on. Nobody replaces a document unnoticed.
+    # Last: until then a load that was killed has to resume. From now on no document can be replaced unnoticed.
     connection.retry(lambda: server.ask("PUT", f"/{held.index}/_settings", {"index": {"blocks.write": True}}))
 
 
@@ -130,7 +130,7 @@ def _add_alias(server: Server, index: str, alias: str) -> None:
 
 
 def check_count(server: Server, name: str, documents: int, why: str = "") -> None:
-    """Raise BackendError, which may say why, where an index has not that many documents."""
+    """Raise BackendError, which may say why, where an index does not have that many documents."""
 
     def read(answer: Any) -> tuple[int, int]:
         return int(answer["count"]), int(answer["_shards"]["failed"])
@@ -144,7 +144,11 @@ def check_count(server: Server, name: str, documents: int, why: str = "") -> Non
 
 
 def list_indexes(server: Server) -> list[dict[str, Any]]:
-    """Rusbeir's indexes on the server: name, documents, bytes, whether published, whether closed, and the key."""
+    """List rusbeir's indexes on the server: name, documents, bytes, whether published, whether closed, and the key.
+
+    Example:
+        >>> list_indexes(connect("http://127.0.0.1:9200"))  # doctest: +SKIP
+    """
 
     def read_sizes(answer: Any) -> dict[str, tuple[int, int]]:
         primaries = {index: body["primaries"] for index, body in answer["indices"].items()}
@@ -153,9 +157,9 @@ def list_indexes(server: Server) -> list[dict[str, Any]]:
             for index, body in primaries.items()
         }
 
-    def read(found: Any) -> list[dict[str, Any]]:
+    def read(answer: Any) -> list[dict[str, Any]]:
         rows = []
-        for index, body in sorted(found.items()):
+        for index, body in sorted(answer.items()):
             if index != index_of(index.removesuffix("-1")) or _meta(body) is None:
                 continue
             held = _read_index(server, index, body)
@@ -182,7 +186,10 @@ def list_indexes(server: Server) -> list[dict[str, Any]]:
 
 
 def drop(server: Server, *names: str) -> None:
-    """Remove rusbeir's indexes and their aliases. Raises UnknownName, and removes none, where one is not rusbeir's."""
+    """Remove rusbeir's indexes and their aliases.
+
+    Raises UnknownName, and removes none, where rusbeir did not make one of them.
+    """
     known = [row["name"] for row in list_indexes(server)]
     indexes = []
     for name in dict.fromkeys(name.removesuffix("-1") for name in names):
@@ -195,7 +202,7 @@ def drop(server: Server, *names: str) -> None:
 
 
 def _meta(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What `create` wrote into the mapping; None where rusbeir did not make the index."""
+    """Read what `create` wrote into the mapping; None where rusbeir did not make the index."""
     meta = body["mappings"].get("_meta", {}).get(_META)
     if not isinstance(meta, Mapping) or not meta.keys() >= {"signature", "fingerprint"}:
         return None

@@ -22,7 +22,7 @@ MAX_WINDOW = MAX_HITS + 1_000
 
 
 def client_body(bm25: Bm25) -> dict[str, Any]:
-    """Settings and mapping for terms that rusbeir's analyzer made: the server only splits at spaces."""
+    """Make settings and mapping for terms that rusbeir's analyzer made: the server only splits at spaces."""
     return {
         "settings": {
             "analysis": {
@@ -36,21 +36,22 @@ def client_body(bm25: Bm25) -> dict[str, Any]:
 
 
 def body_of(bm25: Bm25) -> dict[str, Any]:
-    """Settings and mapping of an index for that BM25."""
+    """Make settings and mapping of an index for that BM25."""
     return server_body(bm25, bm25.server_language) if bm25.server_language else client_body(bm25)
 
 
 def server_body(bm25: Bm25, language: str) -> dict[str, Any]:
-    """Settings and mapping for text as it is: the server makes the terms, with positions, so phrases can be asked."""
+    """Make settings and mapping for text as it is: the server makes the terms, with positions for phrase queries."""
     analyzer, definition = analyzer_of(language)
     settings = {**({"analysis": definition} if definition else {}), **_index_settings(bm25)}
     return {"settings": settings, "mappings": mapping(bm25, analyzer, {})}
 
 
 def for_people(language: str, profile: str = "", *, client: bool = False) -> dict[str, Any]:
-    """The body for a user's own index, with fields title and text; client: for terms that rusbeir makes.
+    """Make settings and mapping for a user's own index, with fields title and text.
 
-    profile: one of BM25, for its k1 and b. Raises UnknownName where neither side can analyse the language.
+    With client the index is for terms that rusbeir makes. A profile of BM25 sets k1 and b. Raises UnknownName where
+    neither side can analyse the language.
     """
     if profile and profile not in profiles():
         raise unknown("profile", profile, profiles())
@@ -64,7 +65,7 @@ def for_people(language: str, profile: str = "", *, client: bool = False) -> dic
 
 
 def mapping(bm25: Bm25, analyzer: str, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The fields of a BM25, and nothing but them: a document of another shape is an error, not a new field."""
+    """Map the fields of a BM25, and no others: a document of another shape is an error, not a new field."""
     text = {
         "type": "text",
         "analyzer": analyzer,
@@ -83,7 +84,7 @@ def mapping(bm25: Bm25, analyzer: str, options: Mapping[str, Any] | None = None)
 
 
 def source(row: int, bm25: Bm25, terms: Terms) -> tuple[str, dict[str, Any]]:
-    """The document's id, for messages, and what is sent of it; a field without terms is left out."""
+    """Make what is sent of a document, after its id, which is for messages; a field without terms is left out."""
     doc_id, lines = terms
     fields = {name: _cut(line) for name, line in zip(bm25.field_names, lines, strict=True) if line}
     return doc_id, {DOC_ID: doc_id, ROW: row, **fields}
@@ -113,16 +114,16 @@ STOCK = {
 }  # fmt: skip
 """Language -> the analyzer that every Elasticsearch has for it."""
 LACKING_STEMMERS = ("czech", "esperanto", "nepali", "persian", "polish", "sesotho", "tamil", "yiddish")
-"""Snowball algorithms that the server's stemmer filter knows under no name."""
+"""Snowball algorithms that the server's stemmer filter does not have."""
 OWN = "language"
-"""The name of an analyzer that rusbeir defines because the server has none."""
+"""The name of the analyzer that rusbeir defines for a language in which the server has none."""
 
 
 def analyzer_of(language: str) -> tuple[str, dict[str, Any]]:
-    """The name of the analyzer, and the settings that define it; {} where the server has it anyway.
+    """Name the analyzer of a language, and make the settings that define it; {} where the server has it.
 
-    Else: words, in lower case, without rusbeir's stop words, stemmed as analyzers/<language>.toml stems them where
-    the server can.
+    Elsewhere it takes words in lower case without rusbeir's stop words, stemmed as analyzers/<language>.toml stems
+    them where the server can.
     """
     if language in STOCK:
         return STOCK[language], {}

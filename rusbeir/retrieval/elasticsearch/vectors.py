@@ -25,7 +25,7 @@ from rusbeir.retrieval.lexical.engines import AT, Hits, IndexKey, Terms
 from rusbeir.types import Progress
 
 Kind = Literal["flat", "hnsw", "int8_hnsw"]
-"""Exact; approximate by a graph; the same with a byte a number."""
+"""Exact search; a graph, which is approximate; a graph with a byte for each number."""
 Array = npt.NDArray[np.float32]
 
 FIELD = "vector"
@@ -56,18 +56,21 @@ class ElasticVectors:
     max_hits: int = MAX_HITS
 
     def search(self, queries: Vectors, k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
-        """Inner products [n, k] and places [n, k], by falling score and then by place; -1 where there are fewer."""
-        found = self.searcher.search(queries, k, candidates=max(CANDIDATES, 2 * k))
-        return _make_table(found, k)
+        """Search exactly or by the graph: inner products [n, k] and rows [n, k], by falling score and then by row.
+
+        Rows are -1 where there are fewer hits.
+        """
+        hits = self.searcher.search(queries, k, candidates=max(CANDIDATES, 2 * k))
+        return _make_table(hits, k)
 
 
 def signature(kind: str, server: Server) -> str:
-    """The kind of index and the server's release, where it tells: its Lucene makes the graph."""
+    """Name the kind of index and the server's release, where it says: its Lucene makes the graph."""
     return f"{kind}:{CANDIDATES}|{server.release}"
 
 
 def connect(engine: str, kind: str) -> Server:
-    """The server of `--engine elasticsearch`; BadInput for another engine."""
+    """Name the server of `--engine elasticsearch`. Raises BadInput for another engine."""
     name, _, address = engine.partition(AT)
     if name != "elasticsearch":
         raise BadInput(
@@ -85,12 +88,12 @@ def open_index(
     store: EmbeddingStore,
     progress: Progress,
 ) -> ElasticVectors:
-    """The vectors of the encoded corpus on the server, loaded first where they are missing.
+    """Open the vectors of the encoded corpus on the server, loaded first where they are missing.
 
     Raises BackendError where the server has lost some.
     """
     count = len(encoded.rows)
-    documents = ((str(place), ("",)) for place in range(count))
+    documents = ((str(row), ("",)) for row in range(count))
     blocks = _blocks(encoded, store, progress)
     index = build(server, key, documents, blocks, _TEXT, store.dim or 0, KINDS[kind])
     indexes.check_count(server, index.name, count)
@@ -106,13 +109,13 @@ def _blocks(encoded: EncodedCorpus, store: EmbeddingStore, progress: Progress) -
         progress("load vectors", min(start + _BLOCK_ROWS, len(rows)), len(rows))
 
 
-def _make_table(found: list[Hits], k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
-    scores = np.full((len(found), k), -np.inf, dtype=np.float32)
-    places = np.full((len(found), k), -1, dtype=np.int64)
-    for row, (hits, values) in enumerate(found):
-        scores[row, : len(hits)] = values
-        places[row, : len(hits)] = hits
-    return scores, places
+def _make_table(answered: list[Hits], k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
+    scores = np.full((len(answered), k), -np.inf, dtype=np.float32)
+    rows = np.full((len(answered), k), -1, dtype=np.int64)
+    for number, (hits, values) in enumerate(answered):
+        scores[number, : len(hits)] = values
+        rows[number, : len(hits)] = hits
+    return scores, rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,9 +127,9 @@ class VectorSearcher:
     dim: int
 
     def search(self, queries: Array, k: int, *, candidates: int | None = None) -> list[Hits]:
-        """For each row of queries [n, dim] at most k corpus rows by falling inner product.
+        """Find for each row of queries [n, dim] at most k corpus rows by falling inner product.
 
-        candidates: how many a graph looks at in each shard, at least k; more is slower and misses fewer.
+        A graph looks at that many candidates in each shard, at least k; more is slower and misses fewer.
         """
         if not 1 <= k <= MAX_HITS:
             raise BadInput(f"A search by vector gives from 1 to {MAX_HITS:,} hits, not {k:,}.")
@@ -135,11 +138,11 @@ class VectorSearcher:
                 f"The index {self.index} has vectors of {self.dim} numbers; the queries are {queries.shape}."
             )
         wide = min(MAX_HITS, max(k, candidates or 2 * k))
-        found: list[Hits] = []
+        hits: list[Hits] = []
         for start in range(0, len(queries), _QUERIES_PER_REQUEST):
-            asked = [_build_body(query, k, wide) for query in queries[start : start + _QUERIES_PER_REQUEST]]
-            found += map(_inner_products, answers(self.server, self.index, asked, len(asked)))
-        return found
+            bodies = [_build_body(query, k, wide) for query in queries[start : start + _QUERIES_PER_REQUEST]]
+            hits += map(_inner_products, answers(self.server, self.index, bodies, len(bodies)))
+        return hits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,9 +158,9 @@ def build(
     server: Server, key: IndexKey, documents: Iterable[Terms], vectors: Iterable[Array], bm25: Bm25, dim: int,
     kind: Kind = "flat",
 ) -> HybridIndex:  # fmt: skip
-    """Load documents with their vectors, or find them loaded; resumed after a kill as a load of text is.
+    """Load documents with their vectors where they are missing; a load that was killed resumes, as one of text does.
 
-    vectors: float32 [n, dim] blocks, rows L2-normalised, in the order of the documents; the key names what made
+    Vectors are float32 [n, dim] blocks, rows L2-normalised, in the order of the documents; the key names what made
     them. Raises BadInput where they do not match.
     """
     if not 1 <= dim <= _MAX_DIM:
@@ -183,7 +186,7 @@ def _pair(documents: Iterable[Terms], vectors: Iterable[Array], bm25: Bm25, dim:
     singles = (vector for block in vectors for vector in _check(block, dim))
     for row, (terms, vector) in enumerate(zip_longest(documents, singles)):
         if terms is None or vector is None:
-            raise BadInput(f"Documents and vectors are not as many: row {row} has only one of them.")
+            raise BadInput(f"There are not as many documents as vectors: row {row} has only one of them.")
         doc_id, fields = mappings.source(row, bm25, terms)
         yield doc_id, {**fields, FIELD: vector}
 
@@ -203,7 +206,7 @@ def _build_body(query: Array, k: int, candidates: int) -> dict[str, Any]:
 
 
 def _inner_products(hits: Hits) -> Hits:
-    """The server's score of a unit vector is (1 + inner product) / 2."""
+    """Turn the server's scores of unit vectors, (1 + inner product) / 2, into inner products."""
     rows, scores = hits
     if scores and not 0 <= scores[0] <= 1 + 1e-6:
         raise BackendError(f"The server scored a unit vector with {scores[0]}.")

@@ -17,7 +17,7 @@ Lengths = Literal["lucene", "exact"]
 
 _CHOICES: dict[str, tuple[str, ...]] = {"fields": get_args(Fields), "lengths": get_args(Lengths)}
 SERVER = "server"
-"""The analysis that is left to Elasticsearch."""
+"""The analysis of profiles that leave it to Elasticsearch."""
 _OPTIONS = ("profile", "k1", "b", "fields", "tie_breaker", "gram_weight", "lengths")
 GRAM_FIELD = "_grams"
 """Ends the name of the field that holds the grams of another."""
@@ -28,9 +28,9 @@ DEFAULT_GRAM_WEIGHT = 0.2
 class Bm25:
     """BM25 as Lucene computes it, over title and text as one field or as two.
 
-    best_fields: the better field's score plus tie_breaker times the other's; sum: both added.
-    Where an analysis makes grams as well as words, the grams have fields of their own; the score is that of the words
-    plus gram_weight times that of the grams.
+    With best_fields a document scores as its better field does, plus tie_breaker times the score of the other; with sum
+    both are added. Where an analysis makes grams as well as words, the grams have fields of their own, and their score
+    is multiplied by gram_weight.
     """
 
     k1: float = 1.2
@@ -38,11 +38,11 @@ class Bm25:
     fields: Fields = "flat"
     tie_breaker: float = 0.5
     gram_weight: float = 0.0
-    """0: there are no grams."""
+    """0 where there are no grams."""
     analysis: str = "default"
     """A profile of the language's analyzer; `server:<language>` where the server analyses."""
     lengths: Lengths | None = None
-    """How lengths are kept: `lucene` in one byte (SmallFloat.intToByte4), `exact`; None: as the engine does."""
+    """How lengths are kept: `lucene` in one byte (SmallFloat.intToByte4), or `exact`; None leaves it to the engine."""
 
     @property
     def server_language(self) -> str | None:
@@ -72,12 +72,12 @@ class Bm25:
 
 @cache
 def profiles() -> Mapping[str, Mapping[str, Any]]:
-    """Name -> settings, as profiles.toml has them."""
+    """Read profiles.toml: name -> settings."""
     return tomllib.loads((Path(__file__).parent / "profiles.toml").read_text(encoding="utf-8"))
 
 
 def from_stage(stage: Stage, *, language: str) -> Bm25:
-    """The BM25 that a stage asks for in that language.
+    """Read a stage as the BM25 of a language.
 
     A profile that profiles.toml lacks is assumed to be one of the language's analyzer, which checks it.
 
@@ -97,8 +97,8 @@ def from_stage(stage: Stage, *, language: str) -> Bm25:
         analysis = analysis.get(language, analysis["other"])
     if analysis == SERVER:
         analysis = f"{SERVER}:{language}"
-    given = {name: _read_option(stage.name, name, value) for name, value in options.items()}
-    return Bm25(analysis=analysis, **{**settings, **given})
+    values = {name: _read_option(stage.name, name, value) for name, value in options.items()}
+    return Bm25(analysis=analysis, **{**settings, **values})
 
 
 def _read_option(stage: str, name: str, value: Value) -> float | str:

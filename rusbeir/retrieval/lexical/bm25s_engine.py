@@ -24,7 +24,7 @@ _EXACT_LENGTHS = 24
 
 
 class _Index(bm25s.BM25):  # type: ignore[misc]
-    """bm25s with its scores computed on arrays: the same with exact lengths, or with lengths of one byte."""
+    """bm25s with its scores computed on arrays, from exact lengths (the same scores) or from lengths of one byte."""
 
     lengths: Lengths = "exact"
     nonoccurrence_array = None
@@ -42,8 +42,8 @@ class _Index(bm25s.BM25):  # type: ignore[misc]
         counts = counts.tocsc()
         having = np.diff(counts.indptr)
         idf = np.log(1 + (shape[0] - having + 0.5) / (having + 0.5)).astype(self.dtype)
-        kept = round_lengths(lengths) if self.lengths == "lucene" else lengths
-        norms = self.k1 * ((1 - self.b) + self.b * kept / lengths.mean())
+        rounded = round_lengths(lengths) if self.lengths == "lucene" else lengths
+        norms = self.k1 * ((1 - self.b) + self.b * rounded / lengths.mean())
         scores = np.repeat(idf, having) * (counts.data / (norms[counts.indices] + counts.data))
         return {
             "data": scores.astype(self.dtype),
@@ -54,7 +54,7 @@ class _Index(bm25s.BM25):  # type: ignore[misc]
 
 
 def round_lengths(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """What Lucene's one byte keeps of document lengths: byte4ToInt(intToByte4(length)) of its SmallFloat.
+    """Round document lengths to what Lucene keeps in one byte: byte4ToInt(intToByte4(length)) of its SmallFloat.
 
     Above 24, the four highest bits of what exceeds 24 are kept.
     """
@@ -84,21 +84,21 @@ class Bm25sEngine:
         present = [array("q") for _ in names]
         row = -1
         for row, (_, lines) in enumerate(rows):
-            for place, line in enumerate(lines):
+            for number, line in enumerate(lines):
                 if line:
-                    ids = vocabularies[place]
-                    numbers = [ids.setdefault(term, len(ids)) for term in line.split(" ")]
-                    documents[place].append(array("i", numbers))
-                    present[place].append(row)
-        for place, name in enumerate(names):
-            if documents[place]:
+                    ids = vocabularies[number]
+                    tokens = [ids.setdefault(term, len(ids)) for term in line.split(" ")]
+                    documents[number].append(array("i", tokens))
+                    present[number].append(row)
+        for number, name in enumerate(names):
+            if documents[number]:
                 index = _Index(method="lucene", k1=bm25.k1, b=bm25.b)
                 index.lengths = bm25.lengths or "exact"
-                corpus = bm25s.tokenization.Tokenized(ids=documents[place], vocab=vocabularies[place])
+                corpus = bm25s.tokenization.Tokenized(ids=documents[number], vocab=vocabularies[number])
                 index.index(corpus, create_empty_token=False, show_progress=False)
                 index.save(folder / name, show_progress=False)
-                np.save(folder / name / "rows.npy", np.frombuffer(present[place], dtype=np.int64))
-        fields = [name for place, name in enumerate(names) if documents[place]]
+                np.save(folder / name / "rows.npy", np.frombuffer(present[number], dtype=np.int64))
+        fields = [name for number, name in enumerate(names) if documents[number]]
         (folder / _STATS).write_bytes(orjson.dumps({"rows": row + 1, "fields": fields}))
 
     def open(self, folder: Path, bm25: Bm25) -> Bm25sSearcher:
@@ -121,15 +121,15 @@ class Bm25sField:
     rows: npt.NDArray[np.int64]
 
     def scores(self, terms: Sequence[str], rows: int) -> npt.NDArray[np.float32]:
-        """float32 [rows], 0 where a document holds none of the terms.
+        """Score all documents: float32 [rows], 0 where one holds none of the terms.
 
-        numpy's backend: numba's adds no faster here, and takes a second to compile.
+        bm25s's numba backend adds no faster here, and takes a second to compile.
         """
-        found: npt.NDArray[np.float32] = self.index.get_scores_from_ids(self.index.get_tokens_ids(terms))
-        if len(found) == rows:
-            return found
+        scores: npt.NDArray[np.float32] = self.index.get_scores_from_ids(self.index.get_tokens_ids(terms))
+        if len(scores) == rows:
+            return scores
         full = np.zeros(rows, dtype=np.float32)
-        full[self.rows] = found
+        full[self.rows] = scores
         return full
 
 
@@ -154,9 +154,9 @@ class Bm25sSearcher:
             for scores in by_field:
                 total += scores if weight == 1 else np.float32(weight) * scores
         matching = np.flatnonzero(total > 0)
-        found = total[matching]
+        totals = total[matching]
         if len(matching) > k:
-            kept = found >= np.partition(found, len(found) - k)[len(found) - k]
-            matching, found = matching[kept], found[kept]
-        order = np.argsort(-found, kind="stable")[:k]
-        return matching[order].tolist(), found[order].tolist()
+            best_rows = totals >= np.partition(totals, len(totals) - k)[len(totals) - k]
+            matching, totals = matching[best_rows], totals[best_rows]
+        order = np.argsort(-totals, kind="stable")[:k]
+        return matching[order].tolist(), totals[order].tolist()

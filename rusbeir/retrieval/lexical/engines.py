@@ -1,4 +1,4 @@
-"""Which engines there are, what each can do, and the one to take for a BM25."""
+"""The engines, what each can do, and the choice of one for a BM25."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ AT = "@"
 """Separates the name of an engine from the address of its server: `elasticsearch@http://127.0.0.1:9200`."""
 
 Terms: TypeAlias = tuple[str, tuple[str, ...]]
-"""A document's id, and a line of terms separated by spaces for each field."""
+"""A document's id, and for each field a line of terms separated by spaces."""
 
 Hits: TypeAlias = tuple[Sequence[int], Sequence[float]]
 """Corpus rows and their scores, by falling score and then by row."""
@@ -41,13 +41,13 @@ LUCENE_ONLY = "{} keeps document lengths in one byte, as Lucene does, and cannot
 
 @dataclass(frozen=True, kw_only=True)
 class IndexKey:
-    """What decides an index's content: the system's signature and the corpus's fingerprint."""
+    """Everything that decides the content of an index: the system's signature and the corpus's fingerprint."""
 
     signature: str
     fingerprint: str
 
     def name(self, start: str) -> str:
-        """A file or index name: a readable start and a digest of the key, such as `bm25-profile-raw-1f3a…`."""
+        """Name a file or an index by a readable start and a digest of the key: `bm25-profile-raw-1f3a…`."""
         return f"{slug(start, 60)}-{digest(self.signature, self.fingerprint, chars=12)}"
 
 
@@ -64,11 +64,11 @@ class _Engine(Protocol):
     def name(self) -> str: ...
 
     def signature(self, bm25: Bm25) -> str:
-        """Engine, version and how it keeps lengths for that BM25: `tantivy-0.27.0|len:lucene`."""
+        """Name the engine, its version and how it keeps lengths for that BM25: `tantivy-0.27.0|len:lucene`."""
         ...
 
     def refusal(self, bm25: Bm25) -> str | None:
-        """Why this engine cannot compute that BM25; None where it can."""
+        """Say why this engine cannot compute that BM25; None where it can."""
         ...
 
     def open(self, folder: Path, bm25: Bm25) -> Searcher: ...
@@ -87,7 +87,7 @@ class RemoteEngine(_Engine, Protocol):
     """An engine that keeps its indexes on a server; the folder says where. Its class takes an `address`."""
 
     def load(self, folder: Path, rows: Iterator[Terms], bm25: Bm25, key: IndexKey) -> int:
-        """Load documents as EmbeddedEngine.build gets them, under a name of the key; returns their bytes there."""
+        """Load documents, which come as for EmbeddedEngine.build, under a name of the key; return their bytes there."""
         ...
 
     def is_loaded(self, folder: Path) -> bool:
@@ -99,32 +99,32 @@ LexicalEngine: TypeAlias = EmbeddedEngine | RemoteEngine
 
 
 def load(name: str) -> LexicalEngine:
-    """The engine of that name, which may be followed by @ and the address of its server.
+    """Make the engine of that name, which may be followed by @ and the address of its server.
 
-    Raises UnknownName where there is none, and BadInput for an address that it has no use for.
+    Raises UnknownName where there is none, and BadInput for an address of an engine that has no server.
     """
-    name, at, address = name.partition(AT)
+    name, sign, address = name.partition(AT)
     if name in ENGINES:
         make = pkgutil.resolve_name(ENGINES[name])
     elif installed := tuple(entry_points(group=ENTRY_POINTS, name=name)):
         make = load_entry_point("engine", installed[0])
     else:
         raise unknown("engine", name, ["auto", *ENGINES, *entry_points(group=ENTRY_POINTS).names])
-    if at and "address" not in inspect.signature(make).parameters:
+    if sign and "address" not in inspect.signature(make).parameters:
         raise BadInput(f"The engine {name} runs on this machine and has no address.")
-    engine = make(address=address) if at else make()
+    engine = make(address=address) if sign else make()
     if missing := [part for part in _ENGINE_PARTS if not hasattr(engine, part)]:
         raise BadInput(f"The engine {name} made a {type(engine).__name__} that lacks {', '.join(missing)}.")
     return cast(LexicalEngine, engine)
 
 
 def choose(engine: str, bm25: Bm25) -> tuple[LexicalEngine, str | None]:
-    """The engine to use and, where `auto` could not take its first choice, why.
+    """Choose the engine and, where `auto` could not take its first choice, say why.
 
     Raises BadInput where the engine asked for cannot compute this BM25.
     """
-    wanted = next(iter(ENGINES)) if engine == "auto" else engine
-    chosen = load(wanted)
+    first = next(iter(ENGINES)) if engine == "auto" else engine
+    chosen = load(first)
     reason = chosen.refusal(bm25)
     if reason is None:
         return chosen, None

@@ -44,7 +44,7 @@ class LineAnalyzer(TextAnalyzer, Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Built:
-    """What a finished index holds, and what it took to make."""
+    """A finished index: what it holds, and what it took to make."""
 
     documents: int
     empty_documents: int
@@ -67,7 +67,7 @@ def build(
     bm25: Bm25,
     progress: Progress,
 ) -> None:
-    """Make the index; the folder appears, complete, at the end.
+    """Build the index; the folder appears, complete, at the end.
 
     Raises BackendError where it cannot be written.
     """
@@ -99,19 +99,19 @@ def build(
 def open_index(
     folder: Path, key: IndexKey, analyzer: LineAnalyzer, engine: LexicalEngine, bm25: Bm25
 ) -> tuple[LexicalRetriever, Built]:
-    """The index in that folder, and what its build noted.
+    """Open the index in that folder; also returns what its build noted.
 
     Raises BadInput where it was built for another key, and BackendError where it is damaged.
     """
     with _reporting_damage(folder, f"{RECIPE} cannot be read"):
         document = orjson.loads((folder / RECIPE).read_bytes())
-        found, built = IndexKey(**document["recipe"]), Built(**document["built"])
-    for part, is_, asked in (
-        ("recipe", found.signature, key.signature),
-        ("corpus", found.fingerprint, key.fingerprint),
+        known, built = IndexKey(**document["recipe"]), Built(**document["built"])
+    for part, value, expected in (
+        ("recipe", known.signature, key.signature),
+        ("corpus", known.fingerprint, key.fingerprint),
     ):
-        if is_ != asked:
-            raise BadInput(f"The index {folder} has {part} {is_}, but {asked} was asked for. Build its own.")
+        if value != expected:
+            raise BadInput(f"The index {folder} has {part} {value}, but {expected} was asked for. Build its own.")
     with _reporting_damage(folder):
         for name, sha256 in built.files.items():
             if not (folder / name).is_file():
@@ -134,7 +134,7 @@ class _TermStream:
     analyse_seconds: float = 0.0
     empty: int = 0
     pending: deque[str] = field(default_factory=deque)
-    """Ids of the documents that the analyzer was given and has not yet given back."""
+    """Ids of the documents that are with the analyzer."""
 
     def rows(self) -> Iterator[Terms]:
         total = len(self.corpus)
@@ -177,7 +177,7 @@ def _select(line: str, *, grams: bool) -> str:
 
 @contextlib.contextmanager
 def _reporting_damage(folder: Path, why: str = "") -> Iterator[None]:
-    """Within the block, an error in reading the folder is a BackendError of one line."""
+    """Turn errors in reading the folder into a BackendError of one line."""
     try:
         yield
     except RusbeirError:
@@ -212,12 +212,12 @@ class LexicalRetriever:
         batches = list(batched(items, _BATCH_QUERIES))
 
         def answer(batch: list[tuple[str, list[str]]]) -> list[tuple[str, dict[str, float]]]:
-            asked = [terms for _, terms in batch if terms]
-            found = iter(self.searcher.search(asked, depth) if asked else [])
-            answered = ((query_id, next(found) if terms else ((), ())) for query_id, terms in batch)
+            answered = [terms for _, terms in batch if terms]
+            hits = iter(self.searcher.search(answered, depth) if answered else [])
+            pairs = ((query_id, next(hits) if terms else ((), ())) for query_id, terms in batch)
             return [
-                (query_id, dict(zip(self.doc_ids.of(rows), scores, strict=True)))
-                for query_id, (rows, scores) in answered
+                (query_id, dict(zip(self.doc_ids.read(rows), scores, strict=True)))
+                for query_id, (rows, scores) in pairs
             ]
 
         if len(batches) < 2:

@@ -67,22 +67,22 @@ class Bm25System:
 
 def from_stage(stage: Stage, language: str, engine: str) -> Bm25System:
     """The BM25 system of a stage."""
-    asked = bm25.from_stage(stage, language=language)
+    settings = bm25.from_stage(stage, language=language)
     analyzer: LineAnalyzer
-    if asked.server_language:
+    if settings.server_language:
         from rusbeir.retrieval.elasticsearch.mappings import ServerAnalyzer
 
-        analyzer = ServerAnalyzer(asked.server_language)
+        analyzer = ServerAnalyzer(settings.server_language)
     else:
         try:
-            analyzer = Analyzer(language, asked.analysis)
+            analyzer = Analyzer(language, settings.analysis)
         except UnknownName:
             known = read_language(language).profiles
-            names = [name for name in (*bm25.profiles(), *known) if name != asked.analysis]
-            raise unknown("profile", asked.analysis, names) from None
+            names = [name for name in (*bm25.profiles(), *known) if name != settings.analysis]
+            raise unknown("profile", settings.analysis, names) from None
         if analyzer.recipe.terms != "both":
-            asked = replace(asked, gram_weight=0.0)
+            settings = replace(settings, gram_weight=0.0)
         elif "gram_weight" not in dict(stage.options):
-            asked = replace(asked, gram_weight=bm25.DEFAULT_GRAM_WEIGHT)
-    chosen, note = engines.choose(engine, asked)
-    return Bm25System(name=str(stage), bm25=asked, analyzer=analyzer, chosen=chosen, note=note)
+            settings = replace(settings, gram_weight=bm25.DEFAULT_GRAM_WEIGHT)
+    chosen, note = engines.choose(engine, settings)
+    return Bm25System(name=str(stage), bm25=settings, analyzer=analyzer, chosen=chosen, note=note)

@@ -35,9 +35,9 @@ FILLER = "\ufdd0"
 MAX_TERM_CHARS = 16_000
 """Terms are cut here, in documents and queries: tantivy silently drops one of more than 65,530 bytes."""
 _COMMON = 0.1
-"""The share of documents from which on a term is common; measured on Zipf streams of 0.2 and 1 million."""
+"""A term in more than this share of the documents is common; measured on Zipf streams of 0.2 and 1 million."""
 _HEAP_BYTES = 400_000_000
-"""What is written in one piece, about 2 million passages of 50 words: fewer pieces are searched faster."""
+"""The size of a piece of the index, about 2 million passages of 50 words: fewer pieces are searched faster."""
 _FILLER_DOC_TOKENS = 1_000_000
 _MAX_FILLERS = 100_000
 _STATS = "fields.json"
@@ -69,14 +69,14 @@ class TantivyEngine:
         row = -1
         with _writing(folder, names) as add:
             for row, (_, lines) in enumerate(rows):
-                for place, line in enumerate(lines):
+                for number, line in enumerate(lines):
                     if line:
-                        documents[place] += 1
-                        tokens[place] += line.count(" ") + 1
+                        documents[number] += 1
+                        tokens[number] += line.count(" ") + 1
                 add(row, lines)
             fillers = _fillers(row + 1, documents, tokens)
-            for number, counts in enumerate(fillers, start=row + 1):
-                add(number, [" ".join([FILLER] * count) for count in counts])
+            for row_number, counts in enumerate(fillers, start=row + 1):
+                add(row_number, [" ".join([FILLER] * count) for count in counts])
         stats = {
             "documents": documents,
             "total": row + 1 + len(fillers),
@@ -104,7 +104,7 @@ class TantivyEngine:
 
 
 def _open_read_only(folder: Path) -> tuple[tantivy.Index, tantivy.Searcher]:
-    """The index of a folder that cannot be written, and a searcher of it."""
+    """Open an index and a searcher in a folder that cannot be written."""
     # tantivy locks a file in the folder while it opens the others, which it then has mapped.
     # A thread of its own may still make the lock while the folder is removed, which then stays with that file alone.
     with tempfile.TemporaryDirectory(prefix="rusbeir-index-", ignore_cleanup_errors=True) as name:
@@ -118,7 +118,10 @@ def _open_read_only(folder: Path) -> tuple[tantivy.Index, tantivy.Searcher]:
 
 @contextlib.contextmanager
 def _writing(folder: Path, names: Sequence[str]) -> Iterator[Callable[[int, Iterable[str]], None]]:
-    """A new tantivy index, as a function that adds a row's lines; raises BackendError, such as for a full disk."""
+    """Create a tantivy index and yield a function that adds a row's lines.
+
+    Raises BackendError, such as for a full disk.
+    """
     builder = tantivy.SchemaBuilder().add_unsigned_field(ROW, fast=True)
     for name in names:
         builder = builder.add_text_field(name, tokenizer_name="whitespace", index_option="freq")
@@ -168,7 +171,7 @@ def _cut(line: str) -> str:
 
 
 def _fillers(rows: int, documents: Sequence[int], tokens: Sequence[int]) -> list[list[int]]:
-    """Tokens by field of each filler document; [] where every document has every field.
+    """Count the tokens by field of each filler document; [] where every document has every field.
 
     With F fillers the index holds rows + F documents; tokens * (rows + F) / documents tokens of a field make
     its average length the field's own. F is the first that needs no fraction of a token worth mentioning.
@@ -178,41 +181,43 @@ def _fillers(rows: int, documents: Sequence[int], tokens: Sequence[int]) -> list
     # Fields that every document has count as well: fillers without tokens of them would shorten their average.
     present = [having > 0 for having in documents]
     lengths = np.array(tokens, dtype=np.float64)[present] / np.array(documents)[present]
-    numbers = np.arange(1, _MAX_FILLERS + 1)
-    wanted = np.outer(lengths, rows + numbers)
-    error = np.abs(np.rint(wanted) / wanted - 1).max(axis=0)
-    fillers = int(numbers[np.argmax(error <= max(1e-8, error.min()))])
+    candidates = np.arange(1, _MAX_FILLERS + 1)
+    totals = np.outer(lengths, rows + candidates)
+    error = np.abs(np.rint(totals) / totals - 1).max(axis=0)
+    fillers = int(candidates[np.argmax(error <= max(1e-8, error.min()))])
     missing = [
         round(count * (rows + fillers) / having) - count if having else 0
         for count, having in zip(tokens, documents, strict=True)
     ]
-    return [[_share(count, place, fillers) for count in missing] for place in range(fillers)]
+    return [[_share(count, number, fillers) for count in missing] for number in range(fillers)]
 
 
-def _share(total: int, place: int, of: int) -> int:
-    """Its part of the tokens, which go to as few of the filler documents as their size allows."""
-    parts = min(of, -(-total // _FILLER_DOC_TOKENS))
-    return total // parts + (place < total % parts) if place < parts else 0
+def _share(total: int, number: int, n_fillers: int) -> int:
+    """The tokens of one filler document, where all go to as few documents as their size allows."""
+    parts = min(n_fillers, -(-total // _FILLER_DOC_TOKENS))
+    return total // parts + (number < total % parts) if number < parts else 0
 
 
 def _put_in_row_order(folder: Path) -> list[int] | None:
-    """The first row of each segment, where segments now come in row order and rows one by one within each.
+    """Put the segments in row order, and return the first row of each; None where merged ones interleave.
 
-    Within a segment the index sorts by row. Segments may be in any order, and merged ones may interleave: then None.
+    The index itself sorts by row within a segment.
     """
     meta = folder / "meta.json"
     layout = orjson.loads(meta.read_bytes())
     segments = layout["segments"]
     ends = [
-        tantivy.DocAddress(place, doc) for place, segment in enumerate(segments) for doc in (0, segment["max_doc"] - 1)
+        tantivy.DocAddress(number, doc)
+        for number, segment in enumerate(segments)
+        for doc in (0, segment["max_doc"] - 1)
     ]
     rows: list[Any] = tantivy.Index.open(str(folder)).searcher().fast_field_values(ROW, ends)
-    order = sorted(range(len(segments)), key=lambda place: rows[2 * place])
-    if [rows[2 * place + end] for place in order for end in (0, 1)] != sorted(rows):
+    order = sorted(range(len(segments)), key=lambda number: rows[2 * number])
+    if [rows[2 * number + end] for number in order for end in (0, 1)] != sorted(rows):
         return None
-    layout["segments"] = [segments[place] for place in order]
+    layout["segments"] = [segments[number] for number in order]
     meta.write_bytes(orjson.dumps(layout))
-    return [rows[2 * place] for place in order]
+    return [rows[2 * number] for number in order]
 
 
 class _Clause(NamedTuple):
@@ -220,7 +225,7 @@ class _Clause(NamedTuple):
 
     query: tantivy.Query
     most: float
-    """No document gets more than this for it."""
+    """The most that a document can score for it."""
     common: bool
 
 
@@ -236,8 +241,9 @@ class TantivySearcher:
     total: int
     """Documents in the index, fillers included."""
     first_rows: list[int] | None
-    """The first row of each segment, where rows come in order and one by one; documents of equal score,
-    which tantivy gives by their place in the index, then come by row."""
+    """The first row of each segment, where rows are in order and without gaps; None elsewhere.
+
+    Documents of equal score, which tantivy orders by their position in the index, are then in row order."""
 
     def search(self, queries: Sequence[Sequence[str]], k: int) -> list[Hits]:
         return [self._ranking(terms, k) for terms in queries]
@@ -259,7 +265,7 @@ class TantivySearcher:
             limit *= 4
             rows, scores = self._hits(parts, limit)
         order = np.lexsort((rows, np.negative(scores)))[:k].tolist()
-        return [rows[place] for place in order], [scores[place] for place in order]
+        return [rows[number] for number in order], [scores[number] for number in order]
 
     def _clauses(self, name: str, present: int, counts: Counter[str], weight: float) -> list[_Clause]:
         clauses = []
@@ -282,15 +288,15 @@ class TantivySearcher:
                 for fields in parts
             ]
             query = tantivy.Query.boolean_query([(tantivy.Occur.Should, part) for part in best])
-            found = self.searcher.search(query if len(best) > 1 else best[0], limit, count=False).hits
+            hits = self.searcher.search(query if len(best) > 1 else best[0], limit, count=False).hits
         else:
-            found = self._best([clause for fields in parts for clauses in fields for clause in clauses], limit)
-        scores = [score for score, _ in found]
+            hits = self._best([clause for fields in parts for clauses in fields for clause in clauses], limit)
+        scores = [score for score, _ in hits]
         if self.first_rows is None:
-            return self.searcher.fast_field_values(ROW, [address for _, address in found]), scores
+            return self.searcher.fast_field_values(ROW, [address for _, address in hits]), scores
         if len(self.first_rows) == 1:
-            return [address.doc for _, address in found], scores
-        return [self.first_rows[address.segment_ord] + address.doc for _, address in found], scores
+            return [address.doc for _, address in hits], scores
+        return [self.first_rows[address.segment_ord] + address.doc for _, address in hits], scores
 
     def _best(self, clauses: list[_Clause], limit: int) -> list[tuple[Any, tantivy.DocAddress]]:
         """The best documents by the sum of the clauses.
@@ -303,16 +309,16 @@ class TantivySearcher:
         common = [clause for clause in clauses if clause.common]
         if not common or not rarer:
             return self.searcher.search(_any_of(clauses), limit, count=False).hits
-        found = self.searcher.search(_any_of(rarer, common, tantivy.Occur.Must), limit, count=False).hits
-        if len(found) == limit and found[-1][0] > sum(clause.most for clause in common) * (1 + 1e-6):
-            return found
+        hits = self.searcher.search(_any_of(rarer, common, tantivy.Occur.Must), limit, count=False).hits
+        if len(hits) == limit and hits[-1][0] > sum(clause.most for clause in common) * (1 + 1e-6):
+            return hits
         return self.searcher.search(_any_of(rarer, common), limit, count=False).hits
 
 
 def _any_of(
     rarer: list[_Clause], common: Sequence[_Clause] = (), occur: tantivy.Occur = tantivy.Occur.Should
 ) -> tantivy.Query:
-    """The documents of any clause (Should), or of any rarer one (Must), scored by the sum of all."""
+    """Match the documents of any clause (Should), or of any rarer one (Must); the score is the sum of all clauses."""
     query = tantivy.Query.boolean_query([(tantivy.Occur.Should, clause.query) for clause in rarer])
     for clause in common:
         query = tantivy.Query.boolean_query([(occur, query), (tantivy.Occur.Should, clause.query)])

@@ -119,7 +119,7 @@ class SparseRetriever:
         weights = self.queries.open_reader().read(np.array(rows, dtype=np.int64))
         found = search(weights, self.documents.open_reader(), self.encoded.rows, k)
         return {
-            query_id: dict(zip(self.encoded.doc_ids.of(places.tolist()), scores.tolist(), strict=True))
+            query_id: dict(zip(self.encoded.doc_ids.read(places.tolist()), scores.tolist(), strict=True))
             for query_id, (scores, places) in zip(queries, found, strict=True)
         }
 
