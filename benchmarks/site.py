@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import rusbeir
-from rusbeir.site.site import write_site
+from rusbeir.site.pages import write_site
 from tests.support import browser
 
 SYSTEMS = 20

@@ -1,4 +1,4 @@
-"""Published figures measured again with the systems that are to give them, difference by difference."""
+"""Figures of papers and toolkits, measured again with the systems that should give them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ROWS = Path(__file__).parent / "reproduction.toml"
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedFigure:
-    """One system on one dataset as a paper or a toolkit reports it: a row of reproduce.toml."""
+    """One system on one dataset as a paper or a toolkit reports it: a row of reproduction.toml."""
 
     source: str
     dataset: str
@@ -70,26 +70,36 @@ class Reproduction:
 
 
 def published_figures(about: str | None = None) -> list[PublishedFigure]:
-    """The figures whose source, dataset or system contains that word in any case; all without a word.
+    """List the figures whose source, dataset or system contains a word in any case; without a word, all of them.
 
-    Raises UnknownName where none does.
+    Raises UnknownName if none does.
     """
     rows = [PublishedFigure(**row) for row in tomllib.loads(_ROWS.read_text(encoding="utf-8"))["figure"]]
     if about is None:
         return rows
-    found = [row for row in rows if about.lower() in f"{row.source} {row.dataset} {row.system}".lower()]
-    if not found:
+    matching = [row for row in rows if about.lower() in f"{row.source} {row.dataset} {row.system}".lower()]
+    if not matching:
         raise unknown("published figure", about, {row.dataset for row in rows}, listing="rusbeir reproduce --list")
-    return found
+    return matching
 
 
 def reproduce(
     figures: Sequence[PublishedFigure], *, out: str | Path = "results", fetch: bool = False, progress: Progress = silent
 ) -> Iterator[Reproduction]:
-    """Measure each figure and yield a row for each of its values; with fetch, missing data are downloaded.
+    """Measure published figures again.
 
-    >>> [row.holds for row in reproduce(published_figures("xquad/ru/sentences"))]  # doctest: +SKIP
-    [True, True, True, True]
+    Args:
+        figures: The figures, from `published_figures`.
+        out: The folder of the result rows; rows that are there are reused.
+        fetch: Download data that are missing.
+        progress: Is told what is being done.
+
+    Yields:
+        A row for each value of each figure; ours is None if data or a package are missing.
+
+    Example:
+        >>> [row.holds for row in reproduce(published_figures("xquad/ru/sentences"))]  # doctest: +SKIP
+        [True, True, True, True]
     """
     for figure in figures:
         try:

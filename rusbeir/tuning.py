@@ -74,7 +74,7 @@ def tune(
     if not isinstance(fusion, FusedSystem):
         raise BadInput(f"{fusion.name} is not a fusion: only rrf, minmax and zscore have weights.")
     clusters = cluster_queries(dataset)
-    units = Units.of(list(dataset.qrels), clusters)
+    units = Units.from_clusters(list(dataset.qrels), clusters)
     if not 2 <= folds <= units.n_clusters:
         raise BadInput(f"{units} cannot be split into {folds} folds.")
     budget = CharBudget(Path(out), budget_chars) if budget_chars is not None else None

@@ -19,7 +19,7 @@ from rusbeir import Dataset, bench
 from rusbeir.audit.published_ports.integrity import compare_ids
 from rusbeir.audit.score_differences.attribution import attribute
 from rusbeir.comparison.label_judges import judge_labels
-from rusbeir.comparison.rankings import compare_rankings
+from rusbeir.comparison.order_agreement import compare_rankings
 from rusbeir.comparison.validity import measure_validity
 from rusbeir.diagnostics import diagnose_position, diagnose_source_bias
 from rusbeir.diagnostics.position_curve import make_curve
@@ -100,14 +100,14 @@ def measure_judge(times: int, folder: Path) -> dict[str, Any]:
     def again(table: Mapping[str, Any]) -> dict[str, Any]:
         return {query_id: table[source] for query_id, source in copies.items()}
 
-    found = judge_labels(again(people), again(judge), runs={name: again(run) for name, run in runs.items()})
-    assert found.order is not None
+    agreement = judge_labels(again(people), again(judge), runs={name: again(run) for name, run in runs.items()})
+    assert agreement.order is not None
     # Krippendorff's alpha corrects for the number of labels.
-    names = [name for name in found.figures if name != "alpha"]
+    names = [name for name in agreement.figures if name != "alpha"]
     return {
-        "n_clusters": found.n_clusters,
-        "order": found.order.kendall.interval,
-        **{name: found.figures[name].interval for name in names},
+        "n_clusters": agreement.n_clusters,
+        "order": agreement.order.kendall.interval,
+        **{name: agreement.figures[name].interval for name in names},
     }
 
 
@@ -121,19 +121,19 @@ def measure_nano(times: int, folder: Path) -> dict[str, Any]:
         name: {query_id: score for query_id, score in scores.items() if clusters[query_id] % 3 == 0}
         for name, scores in full.items()
     }
-    found = measure_agreement("nDCG@10", full, nano, clusters=clusters)
-    assert found.gap is not None
+    fidelity = measure_agreement("nDCG@10", full, nano, clusters=clusters)
+    assert fidelity.gap is not None
     return {
-        "n_clusters": found.n_clusters, "tau": found.kendall.interval, "gap": found.gap.distortion.interval,
-        "apart": found.told_apart, "detectable": [found.detectable_full, found.detectable_nano],
+        "n_clusters": fidelity.n_clusters, "tau": fidelity.kendall.interval, "gap": fidelity.gap.distortion.interval,
+        "apart": fidelity.told_apart, "detectable": [fidelity.detectable_full, fidelity.detectable_nano],
     }  # fmt: skip
 
 
 def measure_attribution(times: int, folder: Path) -> dict[str, Any]:
-    found, _ = attribute(make(times), make(times, seed=1), "bm25(profile=raw)")
+    attribution, _ = attribute(make(times), make(times, seed=1), "bm25(profile=raw)")
     return {
-        "n_clusters": found.n_clusters,
-        **{name: getattr(found, name).interval for name in ("lost", "queries", "documents")},
+        "n_clusters": attribution.n_clusters,
+        **{name: getattr(attribution, name).interval for name in ("lost", "queries", "documents")},
     }
 
 
@@ -149,12 +149,12 @@ def measure_source_bias(times: int, folder: Path) -> dict[str, Any]:
     (folder / "toy" / "qrels").mkdir()
     lines = [f"{query_id}\t{doc_id}\t1\n" for query_id, grades in human.qrels.items() for doc_id in grades]
     (folder / "toy" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(lines))
-    found = diagnose_source_bias(
+    diagnosis = diagnose_source_bias(
         folder / "toy", "bm25(profile=raw)", language="en", alone=False, samples=500, out=folder / "out"
     )
     return {
-        "n_clusters": [one.n_clusters for one in found.deltas],
-        "intervals": [(one.low, one.high, one.published_low, one.published_high) for one in found.deltas],
+        "n_clusters": [delta.n_clusters for delta in diagnosis.deltas],
+        "intervals": [(delta.low, delta.high, delta.published_low, delta.published_high) for delta in diagnosis.deltas],
     }
 
 
@@ -162,24 +162,24 @@ def measure_position(times: int, folder: Path) -> dict[str, Any]:
     random = np.random.default_rng(4)
     scores, bins = random.random(400), np.arange(400) % 4
     documents = np.repeat(np.arange(400), times)
-    found = make_curve("all", scores[documents], bins[documents], documents, (documents > 150).astype(np.int64))
+    curve = make_curve("all", scores[documents], bins[documents], documents, (documents > 150).astype(np.int64))
     names = ("n_clusters", "n_counted", "psi_counted", "low", "high", "p", "chance", "chance_high")
-    return {name: getattr(found, name) for name in names}
+    return {name: getattr(curve, name) for name in names}
 
 
 def measure_loss(times: int, folder: Path) -> dict[str, Any]:
     class Port:
         source, dataset = make(times), make(times, n_docs=N // 2)
 
-    found = compare_ids(Port(), lambda *_: None)["dropped"]  # type: ignore[arg-type]
-    return {name: found[name] for name in ("n_clusters", "detectable", "detectable_ratio")}
+    dropped = compare_ids(Port(), lambda *_: None)["dropped"]  # type: ignore[arg-type]
+    return {name: dropped[name] for name in ("n_clusters", "detectable", "detectable_ratio")}
 
 
 def measure_weights(times: int, folder: Path) -> dict[str, Any]:
-    found = tune(make(times, split="dev"), "minmax(bm25(profile=raw),bm25(profile=raw,k1=9.0,b=1.0))", out=folder)
+    tuned = tune(make(times, split="dev"), "minmax(bm25(profile=raw),bm25(profile=raw,k1=9.0,b=1.0))", out=folder)
     return {
-        "n_clusters": found.n_clusters, "held_out": found.held_out, "folds": [*map(list, found.folds)],
-        "weights": found.weights,
+        "n_clusters": tuned.n_clusters, "held_out": tuned.held_out, "folds": [*map(list, tuned.folds)],
+        "weights": tuned.weights,
     }  # fmt: skip
 
 

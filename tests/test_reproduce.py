@@ -17,7 +17,7 @@ from rusbeir.retrieval import check_names
 FIGURES = published_figures()
 
 
-@pytest.mark.parametrize("figure", FIGURES, ids=lambda one: f"{one.dataset} {one.system}")
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: f"{figure.dataset} {figure.system}")
 def test_every_row_names_what_exists(figure: PublishedFigure):
     aliases = {alias for entry in read_registry().values() for alias in entry.aliases}
     assert figure.get or figure.dataset in read_registry() or figure.dataset in aliases
@@ -29,17 +29,17 @@ def test_every_row_names_what_exists(figure: PublishedFigure):
 
 
 def test_the_claims_of_the_issue_and_the_papers_are_rows():
-    rows = {(one.dataset, one.system): one for one in FIGURES}
+    rows = {(figure.dataset, figure.system): figure for figure in FIGURES}
     assert rows["beir/scifact/test", "bm25(profile=anserini-flat)"].values == {"nDCG@10": 67.89, "R@100": 92.53}
     assert rows["beir/scifact/test", "bm25(profile=anserini-multifield)"].values == {"nDCG@10": 66.47}
     assert rows["cacm", "bm25(profile=anserini-flat)"].values == {"AP": 31.24, "P@30": 19.42}
-    assert sum(one.source.startswith("RusBEIR") and one.system.startswith("bm25") for one in FIGURES) == 17
-    assert sum(one.source.startswith("Cocktail") and one.dataset.endswith("mixed") for one in FIGURES) == 16
+    assert sum(figure.source.startswith("RusBEIR") and figure.system.startswith("bm25") for figure in FIGURES) == 17
+    assert sum(figure.source.startswith("Cocktail") and figure.dataset.endswith("mixed") for figure in FIGURES) == 16
 
 
 @pytest.mark.usefixtures("shared_data")
 def test_the_russian_figures_of_the_paper_hold(tmp_path):
-    figures = [one for one in published_figures("xquad") if one.system.startswith("bm25")]
+    figures = [figure for figure in published_figures("xquad") if figure.system.startswith("bm25")]
     rows = list(reproduce(figures, out=tmp_path))
     assert [(row.dataset, row.measure) for row in rows if not row.holds] == []
     paragraphs = {row.measure: row for row in rows if row.dataset == "xquad/ru"}
@@ -53,7 +53,7 @@ def test_missing_data_cost_a_line_and_nothing_is_downloaded(tmp_path, monkeypatc
     assert (row.ours, row.difference, row.holds) == (None, None, None)
     assert "RUSBEIR_DATA" in row.missing
     classic = list(reproduce(published_figures("cacm"), out=tmp_path))
-    assert all("Glasgow" in one.missing for one in classic)
+    assert all("Glasgow" in figure.missing for figure in classic)
 
 
 def test_a_classic_collection_is_found_in_its_folder(tmp_path, monkeypatch):
@@ -77,8 +77,8 @@ def test_an_unknown_figure_lists_what_there_is():
 def test_the_verb_prints_published_and_ours(tmp_path):
     command = [sys.executable, "-m", "rusbeir.cli", "reproduce", "cocktail/nfcorpus/llm", "--out", tmp_path, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    figures = {(one["system"], one["measure"]): one for one in json.loads(done.stdout)["figures"]}
-    found = figures["bm25(profile=lucene-english)", "nDCG@1"]
-    assert (found["published"], found["holds"]) == (45.8, True)
+    figures = {(entry["system"], entry["measure"]): entry for entry in json.loads(done.stdout)["figures"]}
+    entry = figures["bm25(profile=lucene-english)", "nDCG@1"]
+    assert (entry["published"], entry["holds"]) == (45.8, True)
     listed = subprocess.run([*command[:4], "--list"], capture_output=True, text=True, check=True)
     assert "beir/scifact/test" in listed.stdout

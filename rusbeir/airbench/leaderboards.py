@@ -1,9 +1,9 @@
 """AIR-Bench's three leaderboards, by its rules, over the datasets whose judgements are published.
 
-Retrieval only: systems without a reranker. Reranking only: what is made of BM25's first 100 hits. Retrieval +
-reranking: all. Each is computed for question answering (nDCG@10) and for long documents (Recall@10); an average is over
-all datasets of the chosen domains and languages, and a system that lacks one of them has none (app.py and src/utils.py
-of https://huggingface.co/spaces/AIR-Bench/leaderboard).
+"Retrieval only" has systems without a reranker, "reranking only" those that rerank BM25's first 100 hits, and
+"retrieval + reranking" all. Each is computed for question answering (nDCG@10) and for long documents (Recall@10). An
+average is over all datasets of the chosen domains and languages, and a system that lacks one of them has none (app.py
+and src/utils.py of https://huggingface.co/spaces/AIR-Bench/leaderboard).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rusbeir.airbench.air_bench import NO_RERANKER, AirTask, list_results, list_tasks, name_parts, read_result
+from rusbeir.airbench.result_files import NO_RERANKER, AirTask, list_results, list_tasks, name_parts, read_result
 from rusbeir.comparison import read_results
 from rusbeir.datasets import load_qrels
 from rusbeir.errors import BadInput, unknown
@@ -65,9 +65,9 @@ class Leaderboard:
 
 
 def read_scores(paths: Iterable[str | Path], *, progress: Progress = silent) -> tuple[Scores, list[str]]:
-    """The scores of systems in folders of result files or of `rusbeir bench --out`, and the files without judgements.
+    """Read the scores of systems in folders of result files or of `rusbeir bench --out`, and list unjudged files.
 
-    Rows of other datasets are left out. Raises BadInput for a place that holds neither and for two values of one
+    Rows of other datasets are left out. Raises BadInput for a folder that holds neither and for two values of one
     system, and as read_results does.
     """
     scores: Scores = {}
@@ -94,44 +94,55 @@ def read_scores(paths: Iterable[str | Path], *, progress: Progress = silent) -> 
 
 def _take_rows(folder: Path, scores: Scores) -> None:
     tasks = list_tasks()
-    for one in read_results([folder], MEASURES["qa"]):
-        if task := tasks.get(one.dataset):
-            measure, measures = MEASURES[task.task_type], one.row["measures"]
+    for result in read_results([folder], MEASURES["qa"]):
+        if task := tasks.get(result.dataset):
+            measure, measures = MEASURES[task.task_type], result.row["measures"]
             if measure not in measures:
                 raise BadInput(
-                    f"{folder}: the row of {one.label} on {task.name} has no {measure}. Run `rusbeir bench` again with "
-                    f"-m {MEASURES['qa']} -m {measure}."
+                    f"{folder}: the row of {result.label} on {task.name} has no {measure}. Run `rusbeir bench` again "
+                    f"with -m {MEASURES['qa']} -m {measure}."
                 )
-            retriever, reranker = name_parts(str(one.row["system"]))
-            if one.label != one.row["system"]:
-                retriever = f"{retriever}-{one.row['engine']}"
+            retriever, reranker = name_parts(str(result.row["system"]))
+            if result.label != result.row["system"]:
+                retriever = f"{retriever}-{result.row['engine']}"
             _add(scores, (retriever, reranker), task, float(measures[measure]), folder / ROWS)
 
 
-def _add(scores: Scores, system: tuple[str, str], task: AirTask, value: float, place: Path) -> None:
+def _add(scores: Scores, system: tuple[str, str], task: AirTask, value: float, source: Path) -> None:
     if not math.isclose(scores.setdefault(system, {}).setdefault(task.name, value), value, abs_tol=1e-9):
-        raise BadInput(f"{place}: {' with '.join(system)} has two values on {task.name}. Keep one.")
+        raise BadInput(f"{source}: {' with '.join(system)} has two values on {task.name}. Keep one.")
 
 
 def rank_systems(
     scores: Scores, *, domains: Collection[str] = (), languages: Collection[str] = ()
 ) -> list[Leaderboard]:
-    """The leaderboards of each type of tasks, over all judged datasets or those of these domains and languages.
+    """Rank the systems on the leaderboards of each type of tasks.
 
-    Those without systems, and types of tasks without datasets, are left out. Raises UnknownName for a domain or a
-    language that no judged dataset has.
+    Args:
+        scores: The scores of systems, as `read_scores` returns them.
+        domains: Only datasets of these domains; all of them if there are none.
+        languages: Only datasets in these languages; all of them if there are none.
+
+    Returns:
+        The leaderboards that have systems.
+
+    Raises:
+        UnknownName: No judged dataset has a domain or a language.
+
+    Example:
+        >>> [board.board for board in rank_systems(scores, languages=["ru"])]  # doctest: +SKIP
     """
     tasks = [task for task in list_tasks().values() if task.judged]
-    for kind, given, known in (
+    for kind, names, known in (
         ("domain", domains, {task.domain for task in tasks}),
         ("language", languages, {task.language for task in tasks}),
     ):
-        for name in given:
+        for name in names:
             if name not in known:
                 raise unknown(kind, name, known, of="AIR-Bench")
     boards = []
     for task_type, measure in MEASURES.items():
-        wanted = tuple(
+        datasets = tuple(
             task.name
             for task in tasks
             if task.task_type == task_type
@@ -140,28 +151,33 @@ def rank_systems(
         )
         for board, admits in BOARDS.items():
             rows = [
-                (system, {name: found[name] for name in wanted if name in found})
-                for system, found in scores.items()
+                (system, {name: values[name] for name in datasets if name in values})
+                for system, values in scores.items()
                 if admits(*system)
             ]
-            if systems := _rank([row for row in rows if row[1]], wanted):
+            if systems := _rank([row for row in rows if row[1]], datasets):
                 boards.append(
-                    Leaderboard(board=board, task_type=task_type, measure=measure, datasets=wanted, systems=systems)
+                    Leaderboard(board=board, task_type=task_type, measure=measure, datasets=datasets, systems=systems)
                 )
     return boards
 
 
-def _rank(rows: Sequence[tuple[tuple[str, str], dict[str, float]]], wanted: Collection[str]) -> tuple[Standing, ...]:
-    means = {system: math.fsum(found.values()) / len(found) for system, found in rows if len(found) == len(wanted)}
+def _rank(rows: Sequence[tuple[tuple[str, str], dict[str, float]]], datasets: Collection[str]) -> tuple[Standing, ...]:
+    """The systems with their averages, which only those have that were measured on all datasets."""
+    means = {
+        system: math.fsum(values.values()) / len(values) for system, values in rows if len(values) == len(datasets)
+    }
     standings = [
         Standing(
             retriever=system[0],
             reranker=system[1],
-            scores=found,
-            missing=tuple(name for name in wanted if name not in found),
+            scores=values,
+            missing=tuple(name for name in datasets if name not in values),
             average=means.get(system),
             rank=1 + sum(other > means[system] for other in means.values()) if system in means else None,
         )
-        for system, found in rows
+        for system, values in rows
     ]
-    return tuple(sorted(standings, key=lambda one: (one.rank or math.inf, one.retriever, one.reranker)))
+    return tuple(
+        sorted(standings, key=lambda standing: (standing.rank or math.inf, standing.retriever, standing.reranker))
+    )

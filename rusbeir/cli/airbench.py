@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rusbeir.cli import options, output
+
+if TYPE_CHECKING:
+    from rusbeir.airbench import Written
 
 SHOWN_COLUMNS = 8
 """A leaderboard of more datasets is printed without a column for each."""
@@ -61,12 +64,18 @@ def run(
             )
         )  # fmt: skip
     if as_json:
-        output.print_json({"files": [one._asdict() | {"path": str(one.path)} for one in written]})
+        output.print_json({"files": [_describe(file) for file in written]})
         return
-    for one in written:
-        output.echo(one.path)
-    kept = sum(one.kept for one in written)
-    output.note(f"{len(written) - kept:,} result files written, {kept:,} kept.")
+    for file in written:
+        output.echo(file.path)
+    n_reused = sum(file.reused for file in written)
+    output.note(f"{len(written) - n_reused:,} result files written, {n_reused:,} kept.")
+
+
+def _describe(file: Written) -> dict[str, Any]:
+    members = file._asdict() | {"path": str(file.path)}
+    members["kept"] = members.pop("reused")
+    return members
 
 
 @app.command()
@@ -100,8 +109,8 @@ def pack(
 
 @app.command()
 def leaderboard(
-    places: Annotated[
-        list[Path], typer.Argument(metavar="FOLDER...", help="Of result files, or of `rusbeir bench --out`.")
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="FOLDER...", help="Folders of result files or of `rusbeir bench --out`.")
     ],
     domain: Annotated[list[str] | None, typer.Option("--domain", help="Only this domain; repeatable.")] = None,
     lang: Annotated[list[str] | None, typer.Option("--lang", help="Only this language; repeatable.")] = None,
@@ -115,8 +124,8 @@ def leaderboard(
     from rusbeir.errors import BadInput
 
     with output.progress() as progress:
-        scores, unjudged = read_scores(places, progress=progress)
-    languages = [options.read_language_tag(one) or one for one in lang or ()]
+        scores, unjudged = read_scores(folders, progress=progress)
+    languages = [options.read_language_tag(tag) or tag for tag in lang or ()]
     boards = rank_systems(scores, domains=domain or (), languages=languages)
     if as_json:
         output.print_json({"leaderboards": [board.to_dict() for board in boards], "unjudged": unjudged})
@@ -134,11 +143,12 @@ def leaderboard(
         )
         rows = [
             [
-                "–" if one.rank is None else str(one.rank), one.retriever, one.reranker,
-                "–" if one.average is None else f"{100 * one.average:.2f}", f"{len(one.scores)} of {n_datasets}",
-                *(f"{100 * one.scores[name]:.2f}" if name in one.scores else "–" for name in shown),
+                "–" if standing.rank is None else str(standing.rank), standing.retriever, standing.reranker,
+                "–" if standing.average is None else f"{100 * standing.average:.2f}",
+                f"{len(standing.scores)} of {n_datasets}",
+                *(f"{100 * standing.scores[name]:.2f}" if name in standing.scores else "–" for name in shown),
             ]
-            for one in board.systems
+            for standing in board.systems
         ]  # fmt: skip
         header = ["rank", "retriever", "reranker", "average", "datasets", *(columns[name] for name in shown)]
         output.print_table(
@@ -148,7 +158,7 @@ def leaderboard(
             shortened=["retriever", "reranker"],
             optional=header[:4:-1],
         )
-    if any(one.missing for board in boards for one in board.systems):
+    if any(standing.missing for board in boards for standing in board.systems):
         output.note("No average without all datasets; --lang and --domain choose which, --json names what is missing.")
     if unjudged:
         output.note(f"{len(unjudged):,} result files are of test, whose judgements only AIR-Bench has: submit them.")

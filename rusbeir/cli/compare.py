@@ -10,6 +10,7 @@ import typer
 
 from rusbeir.cli import options, output
 from rusbeir.errors import BadInput, option
+from rusbeir.evaluation import PERMUTATIONS
 
 Results = Annotated[list[Path], typer.Argument(metavar="RESULTS...", help="Folders that `rusbeir bench --out` wrote.")]
 Measure = Annotated[str, typer.Option("--measure", "-m", help="The measure to compare by.")]
@@ -31,7 +32,7 @@ def compare(
         typer.Option(metavar="DATASET DATASET", help="Only whether these two order the same systems in the same way."),
     ] = None,
     pairs: Annotated[bool, typer.Option("--pairs", help="Also print every tested difference.")] = False,
-    permutations: Annotated[int, typer.Option(min=100, help="Sign flips drawn.")] = 10_000,
+    permutations: Annotated[int, typer.Option(min=100, help="Sign flips drawn.")] = PERMUTATIONS,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV, numbers unrounded.")] = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX table (booktabs).")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
@@ -49,8 +50,8 @@ def compare(
             "baseline": baseline, "where": where, "data": data, "against_paper": against_paper, "pairs": pairs,
             "csv": csv, "latex": latex, "markdown": markdown, "plot": plot,
         }  # fmt: skip
-        if given := [option(name) for name, value in others.items() if value]:
-            raise BadInput(f"{option('rankings')} does not go with {', '.join(given)}.")
+        if conflicting := [option(name) for name, value in others.items() if value]:
+            raise BadInput(f"{option('rankings')} does not go with {', '.join(conflicting)}.")
         _compare_rankings(results, *rankings, measure, as_json)
         return
     from rusbeir.comparison import compare as run
@@ -68,8 +69,8 @@ def compare(
     if as_json:
         output.print_json(comparison.to_dict())
         return
-    for wanted, write in ((csv, tables.to_csv), (latex, tables.to_latex), (markdown, tables.to_markdown)):
-        if wanted:
+    for is_chosen, write in ((csv, tables.to_csv), (latex, tables.to_latex), (markdown, tables.to_markdown)):
+        if is_chosen:
             sys.stdout.write(write(comparison))
             return
     for line in comparison.conclusion:
@@ -97,18 +98,24 @@ def compare(
 def _compare_rankings(results: list[Path], first: str, second: str, measure: str, as_json: bool) -> None:
     from rusbeir.comparison import compare_rankings
 
-    found = compare_rankings(results, first, second, measure=measure)
+    agreement = compare_rankings(results, first, second, measure=measure)
     if as_json:
-        output.print_json(found.to_dict())
+        output.print_json(agreement.to_dict())
         return
-    for line in found.conclusion:
+    for line in agreement.conclusion:
         output.echo(line)
-    for name, one in found.correlations.items():
-        output.echo(f"{name}: {one}")
+    for name, correlation in agreement.correlations.items():
+        output.echo(f"{name}: {correlation}")
     output.echo(f"\n{measure} ×100")
     rows = [
-        [one.system, f"{100 * one.first:.2f}", str(one.rank_first), f"{100 * one.second:.2f}", str(one.rank_second)]
-        for one in found.systems
+        [
+            ranked.system,
+            f"{100 * ranked.first:.2f}",
+            str(ranked.rank_first),
+            f"{100 * ranked.second:.2f}",
+            str(ranked.rank_second),
+        ]
+        for ranked in agreement.systems
     ]
     header = ["system", first, "rank", second, "rank there"]
     output.print_table(header, rows, right=header[1:], shortened=["system"])

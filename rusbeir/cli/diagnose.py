@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rusbeir.cli import options, output
+from rusbeir.evaluation import FEW_PERMUTATIONS, FEW_SAMPLES, SAMPLES
 
 if TYPE_CHECKING:
     from rusbeir.diagnostics import PositionBias, QuerySet
@@ -37,7 +38,7 @@ def source_bias(
     alone: Annotated[
         bool, typer.Option("--alone/--no-alone", help="Also search the corpus of each source alone.")
     ] = True,
-    samples: Annotated[int, typer.Option("--samples", min=100, help="Bootstrap samples of the queries.")] = 10_000,
+    samples: Annotated[int, typer.Option("--samples", min=100, help="Bootstrap samples of the queries.")] = SAMPLES,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the samples.")] = 0,
     out: options.Out = Path("results"),
     budget_chars: options.EndpointChars = None,
@@ -192,8 +193,10 @@ def position(
         ),
     ] = 30,
     k: options.Depth = 100,
-    samples: Annotated[int, typer.Option("--samples", min=100, help="Bootstrap samples of the means.")] = 2_000,
-    permutations: Annotated[int, typer.Option("--permutations", min=100, help="Shuffles of the positions.")] = 2_000,
+    samples: Annotated[int, typer.Option("--samples", min=100, help="Bootstrap samples of the means.")] = FEW_SAMPLES,
+    permutations: Annotated[
+        int, typer.Option("--permutations", min=100, help="Shuffles of the positions.")
+    ] = FEW_PERMUTATIONS,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the samples and the shuffles.")] = 0,
     out: options.Out = Path("results"),
     budget_chars: options.EndpointChars = None,

@@ -36,7 +36,7 @@ def judge(
     from rusbeir.comparison import judge_labels
     from rusbeir.datasets import read_qrels, read_run
 
-    found = judge_labels(
+    agreement = judge_labels(
         read_qrels(qrels),
         read_qrels(judged),
         runs={path.name.removesuffix(".gz").removesuffix(".run"): read_run(path) for path in run or ()},
@@ -47,19 +47,23 @@ def judge(
         seed=seed,
     )
     if as_json:
-        output.print_json(found.to_dict())
+        output.print_json(agreement.to_dict())
         return
-    for line in found.conclusion:
+    for line in agreement.conclusion:
         output.echo(line)
     rows = [
-        [name, f"{one.value:.3f}", f"{one.interval[0]:.3f} to {one.interval[1]:.3f}"]
-        for name, one in found.figures.items()
+        [name, f"{figure.value:.3f}", f"{figure.interval[0]:.3f} to {figure.interval[1]:.3f}"]
+        for name, figure in agreement.figures.items()
     ]
     output.print_table(["agreement", "value", "95 %"], rows, right=["value"])
-    header = ["people \\ judge", *map(str, found.labels)]
-    rows = [[str(label), *(f"{n:,}" for n in row)] for label, row in zip(found.labels, found.confusion, strict=True)]
+    header = ["people \\ judge", *map(str, agreement.labels)]
+    rows = [
+        [str(label), *(f"{n:,}" for n in row)] for label, row in zip(agreement.labels, agreement.confusion, strict=True)
+    ]
     output.print_table(header, rows, right=header[1:])
-    if found.systems:
-        rows = [[one.system, f"{100 * one.people:.2f}", f"{100 * one.judge:.2f}"] for one in found.systems]
+    if agreement.systems:
+        rows = [
+            [system.system, f"{100 * system.people:.2f}", f"{100 * system.judge:.2f}"] for system in agreement.systems
+        ]
         header = [f"{measure} ×100", "people", "judge"]
         output.print_table(header, rows, right=header[1:], shortened=header[:1])

@@ -31,8 +31,13 @@ def reproduce(
         output.print_table(
             ["source", "dataset", "system", "published"],
             [
-                [one.source, one.dataset, one.system, ", ".join(f"{m} {v:.2f}" for m, v in one.values.items())]
-                for one in figures
+                [
+                    figure.source,
+                    figure.dataset,
+                    figure.system,
+                    ", ".join(f"{m} {v:.2f}" for m, v in figure.values.items()),
+                ]
+                for figure in figures
             ],
         )
         return

@@ -20,7 +20,7 @@ Value: TypeAlias = float | str
 RESULT_FIELDS = ("dataset", "language", "query_language", "system")
 QUERY_FIELDS = ("query.words", "query.chars", "query.relevant")
 PORT_FIELDS = ("port.chrf", "port.flags")
-"""chrF of the query's back-translation and the number of flags on it, from `rusbeir audit check`."""
+"""The chrF of a query's back-translation and the number of flags on it, from `rusbeir audit check`."""
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le, ">=": operator.ge, "==": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt,
 }  # fmt: skip
@@ -50,12 +50,12 @@ def parse_filter(text: str) -> tuple[Condition, ...]:
     """
     conditions = []
     for part in _AND.split(text.strip()):
-        found = _CONDITION.fullmatch(part)
-        if found is None:
+        matched = _CONDITION.fullmatch(part)
+        if matched is None:
             raise BadInput(
                 f"{option('where', repr(text))}: {part!r} is not FIELD<=VALUE. Signs: {', '.join(_OPERATORS)}."
             )
-        field, sign, raw = found.groups()
+        field, sign, raw = matched.groups()
         fields = (*RESULT_FIELDS, *QUERY_FIELDS, *PORT_FIELDS)
         if field not in fields:
             raise unknown("field", field, fields, of=option("where"))
@@ -78,11 +78,11 @@ def filter_results(results: Sequence[Result], where: str, folders: Sequence[Path
     the runs, of which the counts are made. Raises BadInput where nothing is left, or where one of them is not at hand.
     """
     conditions = parse_filter(where)
-    kept = [
-        one
-        for one in results
+    chosen = [
+        result
+        for result in results
         if all(
-            c.holds(str({**one.row, "query_language": one.query_language}[c.field]))
+            c.holds(str({**result.row, "query_language": result.query_language}[c.field]))
             for c in conditions
             if c.field in RESULT_FIELDS
         )
@@ -90,34 +90,34 @@ def filter_results(results: Sequence[Result], where: str, folders: Sequence[Path
     per_query = [c for c in conditions if c.field not in RESULT_FIELDS]
     if per_query:
         passing = {
-            fingerprint: {q: qrels[q] for q, facts in found if all(c.holds(facts[c.field]) for c in per_query)}
-            for fingerprint, qrels, found in _facts_of(kept, per_query, folders)
+            fingerprint: {q: qrels[q] for q, facts in queries if all(c.holds(facts[c.field]) for c in per_query)}
+            for fingerprint, qrels, queries in _gather_facts(chosen, per_query, folders)
         }
-        kept = [_keep(one, qrels) for one in kept if (qrels := passing[str(one.row["fingerprint"])])]
-    if not kept:
+        chosen = [_restrict(result, qrels) for result in chosen if (qrels := passing[str(result.row["fingerprint"])])]
+    if not chosen:
         raise BadInput(f"{option('where', repr(where))} leaves no query of any result.")
-    return kept
+    return chosen
 
 
-def _keep(one: Result, qrels: Qrels) -> Result:
+def _restrict(result: Result, qrels: Qrels) -> Result:
     """The result on these of its queries."""
-    counts = evaluate(qrels, read_run_of(one), list(one.row["measures"]))
+    counts = evaluate(qrels, read_run_of(result), list(result.row["measures"]))
     return replace(
-        one,
-        scores={query_id: value for query_id, value in one.scores.items() if query_id in qrels},
-        row={**one.row, "n_zero_hit": counts.n_zero_hit, "n_tied": counts.n_tied},
+        result,
+        scores={query_id: value for query_id, value in result.scores.items() if query_id in qrels},
+        row={**result.row, "n_zero_hit": counts.n_zero_hit, "n_tied": counts.n_tied},
     )
 
 
-def _facts_of(
+def _gather_facts(
     results: Sequence[Result], conditions: Sequence[Condition], folders: Sequence[Path]
 ) -> Iterator[tuple[str, Qrels, list[tuple[str, Mapping[str, float]]]]]:
     """For each dataset, its fingerprint, its judgements, and the values of the fields for each of its queries."""
     needs_port = any(c.field in PORT_FIELDS for c in conditions)
-    given = {(dataset := load(folder)).fingerprint: (dataset, folder) for folder in folders}
-    for fingerprint, one in {str(one.row["fingerprint"]): one for one in results}.items():
-        dataset, folder = given[fingerprint] if fingerprint in given else (_load(one, given.values()), None)
-        quality = _port_quality(folder, one.dataset) if needs_port else {}
+    datasets = {(dataset := load(folder)).fingerprint: (dataset, folder) for folder in folders}
+    for fingerprint, result in {str(result.row["fingerprint"]): result for result in results}.items():
+        dataset, folder = datasets[fingerprint] if fingerprint in datasets else (_load(result, datasets.values()), None)
+        quality = _port_quality(folder, result.dataset) if needs_port else {}
         yield (
             fingerprint,
             dataset.qrels,
@@ -136,12 +136,12 @@ def _facts_of(
         )
 
 
-def _load(one: Result, given: Iterable[tuple[Dataset, Path]]) -> Dataset:
+def _load(result: Result, datasets: Iterable[tuple[Dataset, Path]]) -> Dataset:
     try:
-        return load_dataset_of(one, given)
+        return load_dataset_of(result, datasets)
     except RusbeirError as error:
         raise BadInput(
-            f"{option('where')} needs the queries of {one.dataset}: name its folder with {option('data')} ({error})"
+            f"{option('where')} needs the queries of {result.dataset}: name its folder with {option('data')} ({error})"
         ) from None
 
 

@@ -29,6 +29,7 @@ from rusbeir.evaluation import label_agreement as agreement
 from rusbeir.types import Qrels, Run
 
 MAX_LABEL = 10
+"""The highest label that a scale may have."""
 MAX_CLIPPED = 0.01
 """The share of a judge's labels that may be above people's scale: a few are slips of the model, many another scale."""
 
@@ -111,10 +112,10 @@ class JudgeAgreement:
         if self.shared_families:
             lines.append(f"The judge and the generator are of one family ({', '.join(self.shared_families)}).")
         lines += [
-            f"{one.system} is of the judge's or the generator's family ({', '.join(one.families)}) and left out of the "
-            "order."
-            for one in self.systems
-            if one.families
+            f"{system.system} is of the judge's or the generator's family ({', '.join(system.families)}) and left "
+            "out of the order."
+            for system in self.systems
+            if system.families
         ]
         return tuple(lines)
 
@@ -134,42 +135,40 @@ def judge_labels(
     labels: int | None = None,
     seed: int = 0,
 ) -> JudgeAgreement:
-    """Compare the labels of people (qrels) with those of a judge, which is a model's name, as is the generator's, the
-    model that wrote the queries.
+    """Compare the relevance labels of a judge with those of people.
 
-    runs are systems by name, which both sets of labels put in order. `labels` draws that many of people's labels for
-    the mean, to see what so many say. A few labels of the judge above people's highest count as that. Raises BadInput
-    for more of them, for labels below 0, and where fewer than two pairs are common.
+    Args:
+        qrels: The labels of people.
+        judged: The labels of the judge. A few above people's highest count as that.
+        runs: System -> its run; both sets of labels put these systems in order.
+        judge: The judge's model: systems of its family are left out of the order.
+        generator: The model that wrote the queries; its family is left out as well.
+        measure: The measure that orders systems.
+        labels: Draw that many of people's labels for the mean, to see what so many say.
+        seed: Seeds the resamples and the draw of labels.
+
+    Returns:
+        The agreement on pairs, the mean label, and how far both order the systems alike.
+
+    Raises:
+        BadInput: Labels are below 0, too many of the judge's are above people's highest, or fewer than two pairs are
+            common.
+
+    Example:
+        >>> judge_labels(read_qrels("people.qrels"), read_qrels("judge.qrels")).conclusion  # doctest: +SKIP
     """
     size = 1 + max((grade for grades in qrels.values() for grade in grades.values()), default=0)
     _refuse_outside("people", qrels, min(size, MAX_LABEL + 1))
-    n_clipped = sum(grade >= size for grades in judged.values() for grade in grades.values())
-    if n_clipped <= MAX_CLIPPED * _count(judged):
-        judged = {
-            query_id: {doc_id: min(grade, size - 1) for doc_id, grade in grades.items()}
-            for query_id, grades in judged.items()
-        }
-    _refuse_outside("the judge", judged, size, f" So are {n_clipped:,} of {_count(judged):,} labels." * (n_clipped > 1))
-    topics = {
-        query_id: [doc_id for doc_id in grades if doc_id in judged[query_id]]
-        for query_id, grades in qrels.items()
-        if query_id in judged
-    }
-    topics = {query_id: doc_ids for query_id, doc_ids in topics.items() if doc_ids}
+    judged, n_clipped = _clip(judged, size)
+    topics = _find_common(qrels, judged)
     n_pairs = sum(map(len, topics.values()))
-    if n_pairs < 2:
-        raise BadInput("People and the judge have no two pairs of query and document in common. Are the ids the same?")
-    pairs = {
-        query_id: np.array([(qrels[query_id][doc_id], judged[query_id][doc_id]) for doc_id in doc_ids]).T
-        for query_id, doc_ids in topics.items()
-    }
-    by_topic = np.array([agreement.count_confusion(people, model, size) for people, model in pairs.values()])
+    by_topic = _count_confusions(qrels, judged, topics, size)
     confusion = by_topic.sum(axis=0)
-    units = Units.of(list(topics), cluster_queries(qrels))
+    units = Units.from_clusters(list(topics), cluster_queries(qrels))
     systems, scores = _score(
         qrels, judged, topics, runs or {}, find_families(judge) | find_families(generator), measure
     )
-    able = [place for place, one in enumerate(systems) if not one.families]
+    able = [index for index, system in enumerate(systems) if not system.families]
     return JudgeAgreement(
         n_pairs=n_pairs,
         n_topics=len(topics),
@@ -188,18 +187,52 @@ def judge_labels(
     )
 
 
-def _refuse_outside(of: str, labels: Qrels, size: int, more: str = "") -> None:
+def _clip(judged: Qrels, size: int) -> tuple[Qrels, int]:
+    """The judge's labels with the few above the scale lowered to its highest, and how many were above it."""
+    n_clipped = sum(grade >= size for grades in judged.values() for grade in grades.values())
+    if n_clipped <= MAX_CLIPPED * _count(judged):
+        judged = {
+            query_id: {doc_id: min(grade, size - 1) for doc_id, grade in grades.items()}
+            for query_id, grades in judged.items()
+        }
+    _refuse_outside("the judge", judged, size, f" So are {n_clipped:,} of {_count(judged):,} labels." * (n_clipped > 1))
+    return judged, n_clipped
+
+
+def _find_common(qrels: Qrels, judged: Qrels) -> dict[str, list[str]]:
+    """The documents of each topic that both have labelled; topics without any are left out."""
+    topics = {
+        query_id: doc_ids
+        for query_id, grades in qrels.items()
+        if (doc_ids := [doc_id for doc_id in grades if doc_id in judged.get(query_id, {})])
+    }
+    if sum(map(len, topics.values())) < 2:
+        raise BadInput("People and the judge have no two pairs of query and document in common. Are the ids the same?")
+    return topics
+
+
+def _count_confusions(qrels: Qrels, judged: Qrels, topics: Mapping[str, Sequence[str]], size: int) -> Floats:
+    """A confusion matrix for each topic, float64 [topics, size, size]."""
+    matrices = []
+    for query_id, doc_ids in topics.items():
+        people, model = (np.array([labels[query_id][doc_id] for doc_id in doc_ids]) for labels in (qrels, judged))
+        matrices.append(agreement.count_confusion(people, model, size))
+    return np.array(matrices)
+
+
+def _refuse_outside(labeller: str, labels: Qrels, size: int, more: str = "") -> None:
     for query_id, grades in labels.items():
         for doc_id, grade in grades.items():
             if not 0 <= grade < size:
                 raise BadInput(
-                    f"The label {grade} of {of} for query {query_id} and document {doc_id} is outside the scale from 0 "
-                    f"to {size - 1} (people's highest label, and at most {MAX_LABEL}).{more} Correct it or leave it "
-                    "out."
+                    f"The label {grade} of {labeller} for query {query_id} and document {doc_id} is outside the scale "
+                    f"from 0 to {size - 1} (people's highest label, and at most {MAX_LABEL}).{more} Correct it or "
+                    "leave it out."
                 )
 
 
 def _estimate(qrels: Qrels, judged: Qrels, n_labels: int | None, seed: int) -> agreement.PoweredMean:
+    """People's mean label over the judge's pairs, from all of their labels or from that many of them."""
     labels: list[int] = []
     people: dict[int, float] = {}
     for query_id, grades in judged.items():
@@ -213,7 +246,7 @@ def _estimate(qrels: Qrels, judged: Qrels, n_labels: int | None, seed: int) -> a
                 f"{option('labels')} is {n_labels}; people have labelled {len(people):,} of the judge's pairs."
             )
         chosen = np.random.default_rng(seed).choice(list(people), n_labels, replace=False)
-        people = {int(place): people[int(place)] for place in chosen}
+        people = {int(index): people[int(index)] for index in chosen}
     return agreement.estimate_mean(people, np.array(labels, dtype=np.float64))
 
 
@@ -234,21 +267,25 @@ def _score(
         for labels in (qrels, judged)
     ]
     scores = np.zeros((2, len(runs), len(topics)))
-    for place, run in enumerate(runs.values()):
+    for index, run in enumerate(runs.values()):
         for side, labels in enumerate(sets):
-            found = evaluate(labels, run, [measure])
-            scores[side, place] = [next(iter(found.per_query[query_id].values())) for query_id in topics]
+            result = evaluate(labels, run, [measure])
+            scores[side, index] = [next(iter(result.per_query[query_id].values())) for query_id in topics]
     systems = [
         JudgedSystem(
-            system=name, people=float(one), judge=float(other), families=tuple(sorted(family & find_families(name)))
+            system=name,
+            people=float(by_people),
+            judge=float(by_judge),
+            families=tuple(sorted(family & find_families(name))),
         )
-        for name, one, other in zip(runs, *scores.mean(axis=2), strict=True)
+        for name, by_people, by_judge in zip(runs, *scores.mean(axis=2), strict=True)
     ]
-    order = sorted(range(len(systems)), key=lambda place: -systems[place].people)
-    return [systems[place] for place in order], scores[:, order]
+    order = sorted(range(len(systems)), key=lambda index: -systems[index].people)
+    return [systems[index] for index in order], scores[:, order]
 
 
 def _order(scores: Floats, units: Units, seed: int) -> Orders | None:
+    """How the two sets of labels order these systems; None for fewer than four."""
     n_systems = scores.shape[1]
     if n_systems < MIN_SYSTEMS:
         return None

@@ -23,7 +23,7 @@ class MatrixMean:
     """The 95 % interval over other queries of this kind."""
     n_pairs: int = 1
     dataset: str = ""
-    """What the pair is called; "" for an average."""
+    """The name of the pair; "" for an average."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,29 +43,29 @@ class LanguageMatrix:
     """The mean of each row; this and the other averages are empty or None where `note` says why."""
     by_documents: tuple[MatrixMean, ...]
     same: MatrixMean | None
-    """Over the pairs in which queries and documents are in one language; None where there is none."""
+    """The mean over the pairs in which queries and documents are in one language; None where there is none."""
     across: MatrixMean | None
-    """Over the other pairs."""
+    """The mean over the other pairs."""
     loss: MatrixMean | None
-    """What `same` has more than `across`."""
+    """`same` minus `across`."""
     note: str
     """Why there are no averages; "" where there are."""
 
 
-def build_matrices(found: Sequence[Result], samples: int, seed: int) -> tuple[LanguageMatrix, ...]:
-    """A matrix for each system of each family that was asked in another language than that of its documents.
+def build_matrices(results: Sequence[Result], samples: int, seed: int) -> tuple[LanguageMatrix, ...]:
+    """Build a matrix for each system of each family that was asked in another language than that of its documents.
 
-    An average is computed only where every pair was measured, and on the same queries.
+    An average is computed only if every pair was measured on the same queries.
     """
     groups: dict[tuple[str, str, str], dict[tuple[str, str], Result]] = {}
-    for one in found:
-        family = name_family(str(one.row["dataset"]), one.language)
-        key = (family, str(one.row["split"]), one.label)
-        groups.setdefault(key, {})[one.query_language, one.language] = one
+    for result in results:
+        family = name_family(str(result.row["dataset"]), result.language)
+        key = (family, str(result.row["split"]), result.label)
+        groups.setdefault(key, {})[result.query_language, result.language] = result
     return tuple(
-        _build(family, system, results, samples, seed)
-        for (family, _, system), results in groups.items()
-        if any(asked_in != language for asked_in, language in results)
+        _build(family, system, by_pair, samples, seed)
+        for (family, _, system), by_pair in groups.items()
+        if any(asked_in != language for asked_in, language in by_pair)
     )
 
 
@@ -73,13 +73,16 @@ def _build(
     family: str, system: str, results: Mapping[tuple[str, str], Result], samples: int, seed: int
 ) -> LanguageMatrix:
     documents = tuple(dict.fromkeys(language for _, language in results))
-    # The languages of the documents first, in their order, so that the diagonal is one.
-    queries = tuple(dict.fromkeys([*(one for one in documents if (one, one) in results), *(one for one, _ in results)]))
+    # The languages of the documents come first, in their order, so that equal languages meet on the diagonal.
+    both = [language for language in documents if (language, language) in results]
+    queries = tuple(dict.fromkeys([*both, *(asked_in for asked_in, _ in results)]))
     pairs = [(asked_in, language) for asked_in in queries for language in documents]
-    sets = {frozenset(one.scores) for one in results.values()}
+    sets = {frozenset(result.scores) for result in results.values()}
     means = {
-        pair: _mean(_cluster(np.array([list(one.scores.values())]), one, one), samples, seed, dataset=one.dataset)
-        for pair, one in results.items()
+        pair: _mean(
+            _cluster(np.array([list(result.scores.values())]), result, result), samples, seed, dataset=result.dataset
+        )
+        for pair, result in results.items()
     }
     note = ""
     if lacking := [pair for pair in pairs if pair not in results]:
@@ -87,18 +90,18 @@ def _build(
     elif len(sets) > 1:
         note = f"the pairs were measured on different queries, {min(map(len, sets)):,} to {max(map(len, sets)):,}"
 
-    def average(wanted: Sequence[tuple[str, str]], less: Sequence[tuple[str, str]] = ()) -> MatrixMean | None:
-        if note or not wanted:
+    def average(chosen: Sequence[tuple[str, str]], less: Sequence[tuple[str, str]] = ()) -> MatrixMean | None:
+        if note or not chosen:
             return None
-        scores = _stack(results, wanted) - (_stack(results, less) if less else 0)
+        scores = _stack(results, chosen) - (_stack(results, less) if less else 0)
         first = next(iter(results.values()))
         clustered = next((result for result in results.values() if result.clusters), first)
-        return _mean(_cluster(scores[None], first, clustered), samples, seed, n_pairs=len(wanted))
+        return _mean(_cluster(scores[None], first, clustered), samples, seed, n_pairs=len(chosen))
 
     same = [pair for pair in pairs if pair[0] == pair[1]]
     across = [pair for pair in pairs if pair[0] != pair[1]]
-    rows = [average([pair for pair in pairs if pair[0] == one]) for one in queries]
-    columns = [average([pair for pair in pairs if pair[1] == one]) for one in documents]
+    rows = [average([pair for pair in pairs if pair[0] == language]) for language in queries]
+    columns = [average([pair for pair in pairs if pair[1] == language]) for language in documents]
     return LanguageMatrix(
         family=family,
         system=system,
@@ -106,8 +109,8 @@ def _build(
         query_languages=queries,
         languages=documents,
         cells=tuple(tuple(means.get((asked_in, language)) for language in documents) for asked_in in queries),
-        by_queries=tuple(one for one in rows if one),
-        by_documents=tuple(one for one in columns if one),
+        by_queries=tuple(mean for mean in rows if mean),
+        by_documents=tuple(mean for mean in columns if mean),
         same=average(same),
         across=average(across),
         loss=average(same, across) if same else None,
@@ -116,7 +119,7 @@ def _build(
 
 
 def _stack(results: Mapping[tuple[str, str], Result], pairs: Sequence[tuple[str, str]]) -> Floats:
-    """Each query's mean over these pairs, float64 [queries], in one order of queries."""
+    """The mean of each query over these pairs, float64 [queries], in one order of queries."""
     order = list(next(iter(results.values())).scores)
     scores = np.array([[results[pair].scores[query_id] for query_id in order] for pair in pairs])
     means: Floats = scores.mean(axis=0)
@@ -134,36 +137,36 @@ def _mean(scores: Floats, samples: int, seed: int, *, n_pairs: int = 1, dataset:
     return MatrixMean(mean=float(scores.mean()), interval=(float(low), float(high)), n_pairs=n_pairs, dataset=dataset)
 
 
-def matrix_table(one: LanguageMatrix) -> tuple[list[str], list[list[str]]]:
+def matrix_table(matrix: LanguageMatrix) -> tuple[list[str], list[list[str]]]:
     """Header and cells of a matrix for a terminal; measures x100."""
-    header = ["queries in", *one.languages, *(["mean"] if one.by_queries else [])]
+    header = ["queries in", *matrix.languages, *(["mean"] if matrix.by_queries else [])]
     rows = [
         [asked_in, *("–" if cell is None else f"{100 * cell.mean:.2f}" for cell in cells)]
-        for asked_in, cells in zip(one.query_languages, one.cells, strict=True)
+        for asked_in, cells in zip(matrix.query_languages, matrix.cells, strict=True)
     ]
-    for row, average in zip(rows, one.by_queries, strict=False):
+    for row, average in zip(rows, matrix.by_queries, strict=False):
         row.append(f"{100 * average.mean:.2f}")
-    if one.by_documents:
-        rows.append(["mean", *(f"{100 * average.mean:.2f}" for average in one.by_documents), ""])
+    if matrix.by_documents:
+        rows.append(["mean", *(f"{100 * average.mean:.2f}" for average in matrix.by_documents), ""])
     return header, rows
 
 
-def describe_averages(one: LanguageMatrix) -> str:
+def describe_averages(matrix: LanguageMatrix) -> str:
     """The averages of a matrix in a sentence, or why there are none.
 
     >>> describe_averages(matrix)  # doctest: +SKIP
     'In one language 95.95 (95.10 to 96.80, 4 pairs), across languages 90.00 (…, 12 pairs), 5.95 less (…).'
     """
-    if one.note:
-        return f"No averages: {one.note}."
+    if matrix.note:
+        return f"No averages: {matrix.note}."
     parts = [
         f"{words} {100 * mean.mean:.2f} ({100 * mean.interval[0]:.2f} to {100 * mean.interval[1]:.2f}, "
         f"{mean.n_pairs} {'pairs' if mean.n_pairs > 1 else 'pair'})"
-        for words, mean in (("in one language", one.same), ("across languages", one.across))
+        for words, mean in (("in one language", matrix.same), ("across languages", matrix.across))
         if mean
     ]
-    if one.loss:
-        low, high = one.loss.interval
-        parts.append(f"a loss of {100 * one.loss.mean:.2f} ({100 * low:.2f} to {100 * high:.2f})")
+    if matrix.loss:
+        low, high = matrix.loss.interval
+        parts.append(f"a loss of {100 * matrix.loss.mean:.2f} ({100 * low:.2f} to {100 * high:.2f})")
     text = ", ".join(parts)
     return f"{text[0].upper()}{text[1:]}."

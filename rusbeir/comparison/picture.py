@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rusbeir.comparison.comparison import Comparison
+from rusbeir.comparison.outcome import Comparison
 from rusbeir.errors import BadInput, require
 from rusbeir.storage import atomic_file
 
@@ -26,12 +26,14 @@ def draw(comparison: Comparison, path: str | Path) -> None:
         raise BadInput(f"{path}: a picture ends in one of {', '.join(FORMATS)}.")
     figure = require("matplotlib.figure", "A picture", "report")
     count = len(comparison.datasets)
-    height = sum(0.3 * len(one.systems) + 0.9 for one in comparison.datasets)
+    height = sum(0.3 * len(compared.systems) + 0.9 for compared in comparison.datasets)
     drawn: Any = figure.Figure(figsize=(8, height), layout="constrained")
-    axes = drawn.subplots(count, 1, squeeze=False, height_ratios=[len(one.systems) + 1 for one in comparison.datasets])
-    for place, one in enumerate(comparison.datasets):
-        axis = axes[place][0]
-        systems = one.systems[::-1]
+    axes = drawn.subplots(
+        count, 1, squeeze=False, height_ratios=[len(compared.systems) + 1 for compared in comparison.datasets]
+    )
+    for row, compared in enumerate(comparison.datasets):
+        axis = axes[row][0]
+        systems = compared.systems[::-1]
         for y, score in enumerate(systems):
             low, high = score.interval
             color = _BEST if score.best_group else _OTHER
@@ -41,7 +43,7 @@ def draw(comparison: Comparison, path: str | Path) -> None:
             axis.plot(100 * score.mean, y, "o", color=color, markersize=4)
         axis.set_yticks(range(len(systems)), [score.system for score in systems], fontsize=8)
         axis.set_ylim(-0.7, len(systems) - 0.3)
-        axis.set_title(f"{one.dataset}, {one.sample}", fontsize=9, loc="left")
+        axis.set_title(f"{compared.dataset}, {compared.sample}", fontsize=9, loc="left")
         axis.spines[["top", "right"]].set_visible(False)
         axis.tick_params(axis="x", labelsize=8)
     colours = "dark: not shown to be worse than the best"

@@ -56,25 +56,25 @@ class Result:
     @property
     def depth(self) -> int:
         """The number of hits per query that were asked for."""
-        found = _DEPTH.search(str(self.row["signature"]))
-        return int(found[1]) if found else 0
+        matched = _DEPTH.search(str(self.row["signature"]))
+        return int(matched[1]) if matched else 0
 
 
 def read_results(folders: Iterable[str | Path], measure: str) -> list[Result]:
-    """The newest row of every system on every dataset in these result folders, with its per-query scores.
+    """Read the newest row of every system on every dataset in these result folders, with its per-query scores.
 
-    Raises BadInput where a folder has no rows, a row lacks the measure or its files, or rows cannot be compared: other
-    content (fingerprint), another depth, other queries, two recipes under one name, or terms of one language made by
+    Raises BadInput if a folder has no rows, a row lacks the measure or its files, or rows cannot be compared: they
+    differ in content (fingerprint), depth or queries, one name has two recipes, or terms of one language were made by
     several versions of a stemmer, a lexicon or a tokeniser.
     """
     if is_count(measure):
         raise BadInput(f"{measure} is a count, and no system is better for it. Compare a measure such as nDCG@10.")
     rows: dict[tuple[str, ...], tuple[Path, dict[str, Any]]] = {}
     for folder in map(Path, folders):
-        found = _newest_rows(folder)
-        if not found:
+        newest = _newest_rows(folder)
+        if not newest:
             raise BadInput(f"{folder} has no {ROWS}: name a folder that `rusbeir bench --out` wrote.")
-        for row in found:
+        for row in newest:
             asked_in = str(row.get("query_language", row["language"]))
             key = (asked_in, *(str(row[name]) for name in ("dataset", "split", "system", "engine")))
             if key in rows:
@@ -82,8 +82,8 @@ def read_results(folders: Iterable[str | Path], measure: str) -> list[Result]:
             rows[key] = folder, row
     labelled = _label_engines([read_result(folder, row, measure) for folder, row in rows.values()])
     by_dataset: dict[str, list[Result]] = {}
-    for one in labelled:
-        by_dataset.setdefault(one.dataset, []).append(one)
+    for result in labelled:
+        by_dataset.setdefault(result.dataset, []).append(result)
     for group in by_dataset.values():
         _refuse_unlike(group)
     _refuse_unlike_versions(labelled)
@@ -105,23 +105,25 @@ def _newest_rows(folder: Path) -> list[dict[str, Any]]:
 
 def _refuse_two_recipes(other_folder: Path, other: Mapping[str, Any], folder: Path, row: Mapping[str, Any]) -> None:
     """Raise BadInput for two rows of one system that differ in their recipe; the same recipe may be repeated."""
-    signatures = [_DEPTH.sub("", str(one["signature"])) for one in (other, row)]
+    signatures = [_DEPTH.sub("", str(recipe["signature"])) for recipe in (other, row)]
     if other["fingerprint"] == row["fingerprint"] and signatures[0] != signatures[1]:
-        places = " and ".join(dict.fromkeys(str(one / ROWS) for one in (other_folder, folder)))
+        files = " and ".join(dict.fromkeys(str(path / ROWS) for path in (other_folder, folder)))
         raise BadInput(
-            f"{places}: {row['system']} on {row['dataset']} was measured with two recipes, "
+            f"{files}: {row['system']} on {row['dataset']} was measured with two recipes, "
             f"{_difference(*signatures)}. Keep the rows of one."
         )
 
 
 def _difference(first: str, second: str) -> str:
-    """The parts of two signatures that differ, in words."""
-    one, other = first.split("|"), second.split("|")
-    return f"{'|'.join(p for p in one if p not in other)} and {'|'.join(p for p in other if p not in one)}"
+    """The parts of two signatures that differ: 'k1:1.2 and k1:0.9'."""
+    parts = first.split("|"), second.split("|")
+    return " and ".join(
+        "|".join(part for part in these if part not in others) for these, others in (parts, parts[::-1])
+    )
 
 
 def read_result(folder: Path, row: dict[str, Any], measure: str) -> Result:
-    """The result of a row in that folder, with its per-query scores."""
+    """Read the per-query scores of a row in that folder."""
     where = f"{row['system']} on {row['dataset']}"
     if measure not in row.get("measures", {}):
         raise BadInput(
@@ -152,7 +154,7 @@ def read_result(folder: Path, row: dict[str, Any], measure: str) -> Result:
 
 
 def _keep_comparable_costs(row: dict[str, Any]) -> dict[str, Any]:
-    """The row without search time and peak memory where an older version measured those of cache and process."""
+    """Leave out search time and peak memory of a row whose version measured those of the cache and the process."""
     if row.get("costs") == COSTS:
         return row
     seconds = {name: value for name, value in row["seconds"].items() if name != "search"}
@@ -160,23 +162,25 @@ def _keep_comparable_costs(row: dict[str, Any]) -> dict[str, Any]:
     return row | {"seconds": seconds, "bytes": size}
 
 
-def load_dataset_of(result: Result, given: Iterable[tuple[Dataset, Path]] = (), progress: Progress = silent) -> Dataset:
-    """The dataset of a result, given with its folder or else registered, with the queries that were asked.
+def load_dataset_of(
+    result: Result, datasets: Iterable[tuple[Dataset, Path]] = (), progress: Progress = silent
+) -> Dataset:
+    """Load the dataset of a result, with the queries that were asked: one of the datasets, or a registered one.
 
-    Raises BadInput where its content is not what was measured, and as `load` does with download=False.
+    Raises BadInput if its content is not what was measured, and as `load` does with download=False.
     """
-    name, folders = str(result.row["dataset"]), {dataset.card.name: (dataset, folder) for dataset, folder in given}
+    name, folders = str(result.row["dataset"]), {dataset.card.name: (dataset, folder) for dataset, folder in datasets}
     dataset = folders[name][0] if name in folders else load(name, download=False, progress=progress)
-    known = {one.card.language: str(folder) for one, folder in folders.values()}
-    if place := find_parallel(dataset.card, result.query_language, known):
-        dataset, _ = take_queries(dataset, place, download=False, progress=progress)
+    known = {loaded.card.language: str(folder) for loaded, folder in folders.values()}
+    if source := find_parallel(dataset.card, result.query_language, known):
+        dataset, _ = take_queries(dataset, source, download=False, progress=progress)
     if dataset.fingerprint != str(result.row["fingerprint"]):
         raise BadInput(f"{result.dataset} is not what was measured. Name its folder with {option('data')}.")
     return dataset
 
 
 def read_run_of(result: Result) -> Run:
-    """The run of a result. Raises BadInput where its file is gone or cannot be read."""
+    """Read the run of a result. Raises BadInput if its file is gone or cannot be read."""
     name = Path(str(result.row["run"]))
     try:
         path = next(p for p in (result.folder / "runs" / name.name, name) if p.is_file())
@@ -191,54 +195,57 @@ def read_run_of(result: Result) -> Run:
 
 
 def _label_engines(results: Sequence[Result]) -> list[Result]:
-    """The results, those labelled with their engine whose system was run on several."""
+    """Add the engine to the labels of systems that were run on several engines."""
     engines: dict[str, set[str]] = {}
-    for one in results:
-        engines.setdefault(one.label, set()).add(str(one.row["engine"]))
+    for result in results:
+        engines.setdefault(result.label, set()).add(str(result.row["engine"]))
     return [
-        replace(one, label=f"{one.label} [{one.row['engine']}]") if len(engines[one.label]) > 1 else one
-        for one in results
+        replace(result, label=f"{result.label} [{result.row['engine']}]") if len(engines[result.label]) > 1 else result
+        for result in results
     ]
 
 
 def _refuse_unlike(group: Sequence[Result]) -> None:
+    """Raise BadInput for results on one dataset that differ in content, split, depth or queries."""
     first = group[0]
-    for one in group[1:]:
+    for result in group[1:]:
         for what, ours, theirs, remedy in (
-            ("content", first.row["fingerprint"], one.row["fingerprint"], "Measure both on the same data."),
-            ("split", first.row["split"], one.row["split"], "Compare results of one split."),
-            ("depth", first.depth, one.depth, "Measure both with the same -k."),
+            ("content", first.row["fingerprint"], result.row["fingerprint"], "Measure both on the same data."),
+            ("split", first.row["split"], result.row["split"], "Compare results of one split."),
+            ("depth", first.depth, result.depth, "Measure both with the same -k."),
         ):
             if ours != theirs:
                 raise BadInput(
-                    f"{first.label} and {one.label} on {one.dataset} cannot be compared: their {what} differs "
+                    f"{first.label} and {result.label} on {result.dataset} cannot be compared: their {what} differs "
                     f"({str(ours)[:12]} and {str(theirs)[:12]}). {remedy}"
                 )
-        if first.scores.keys() != one.scores.keys():
+        if first.scores.keys() != result.scores.keys():
             raise BadInput(
-                f"{first.label} and {one.label} on {one.dataset} cannot be compared: they were scored on "
-                f"{len(first.scores):,} and {len(one.scores):,} queries, of which "
-                f"{len(first.scores.keys() & one.scores.keys()):,} are common."
+                f"{first.label} and {result.label} on {result.dataset} cannot be compared: they were scored on "
+                f"{len(first.scores):,} and {len(result.scores):,} queries, of which "
+                f"{len(first.scores.keys() & result.scores.keys()):,} are common."
             )
 
 
 def _refuse_unlike_versions(results: Sequence[Result]) -> None:
     """Raise BadInput for terms of one language that several versions of a library made: their stems may differ."""
     seen: dict[tuple[str, ...], tuple[Result, str]] = {}
-    for one in results:
-        for found in _ANALYSIS.finditer(str(one.row["signature"])):
-            other, version = seen.setdefault((one.language, found["kind"], found["library"]), (one, found["version"]))
-            if version != found["version"]:
+    for result in results:
+        for analysis in _ANALYSIS.finditer(str(result.row["signature"])):
+            key = result.language, analysis["kind"], analysis["library"]
+            other, version = seen.setdefault(key, (result, analysis["version"]))
+            if version != analysis["version"]:
                 raise BadInput(
-                    f"{other.label} on {other.dataset} and {one.label} on {one.dataset} cannot be compared: their "
-                    f"terms were made by two versions of {found['library']}, {version} and {found['version']}. Measure "
-                    "them again with one version; `rusbeir languages drift` prints how many terms differ."
+                    f"{other.label} on {other.dataset} and {result.label} on {result.dataset} cannot be compared: "
+                    f"their terms were made by two versions of {analysis['library']}, {version} and "
+                    f"{analysis['version']}. Measure them again with one version; `rusbeir languages drift` prints "
+                    "how many terms differ."
                 )
 
 
 def pick(label: str, results: Sequence[Result]) -> str:
-    """The label that was asked for. Raises UnknownName with the labels there are."""
-    labels = {one.label for one in results}
+    """Return the label if a result has it. Raises UnknownName with the labels there are."""
+    labels = {result.label for result in results}
     if label not in labels:
         raise unknown("system", label, labels, of="these results")
     return label

@@ -8,7 +8,15 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rusbeir.comparison.comparison import Comparison, DatasetComparison, LanguageComparison, Pair, SystemScore
+from rusbeir.comparison.outcome import (
+    MARKS,
+    Comparison,
+    DatasetComparison,
+    LanguageComparison,
+    Pair,
+    SystemScore,
+    Verdict,
+)
 from rusbeir.datasets import label_dataset
 
 HEADER = (
@@ -16,9 +24,8 @@ HEADER = (
     "best group", "versus baseline", "queries", "independent",
     "no hit", "tied", "index s", "query s", "index bytes", "peak bytes", "cost", "published",
 )  # fmt: skip
-SIGNS = {"better": "▲", "worse": "▼", "inconclusive": "="}
-ARROWS = {"better": r"$^{\uparrow}$", "worse": r"$^{\downarrow}$", "inconclusive": r"$^{=}$"}
-"""The signs of SIGNS in LaTeX."""
+ARROWS: Mapping[Verdict, str] = {"better": r"$^{\uparrow}$", "worse": r"$^{\downarrow}$", "inconclusive": r"$^{=}$"}
+"""The signs of the verdicts in LaTeX."""
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", ">": r"\textgreater{}", "<": r"\textless{}",
@@ -26,13 +33,14 @@ _LATEX = {
 
 
 def rows_of(comparison: Comparison) -> list[list[Any]]:
-    """A row for each dataset and system, then for each language's average; cells as HEADER names them.
+    """List a row for each dataset and system, then for each language's average; HEADER names the cells.
 
     Measures are fractions, times seconds; None where a cell does not apply.
     """
     rows = []
-    for one in comparison.datasets:
-        rows += [_row(one.dataset, one, score, one.n_queries, one.n_clusters) for score in one.systems]
+    for compared in comparison.datasets:
+        sizes = compared.n_queries, compared.n_clusters
+        rows += [_row(compared.dataset, compared, score, *sizes) for score in compared.systems]
     for average in comparison.languages:
         if len(average.datasets) > 1:
             name = f"mean of {len(average.datasets)}"
@@ -42,7 +50,7 @@ def rows_of(comparison: Comparison) -> list[list[Any]]:
 
 def _row(
     dataset: str,
-    one: DatasetComparison | LanguageComparison,
+    compared: DatasetComparison | LanguageComparison,
     score: SystemScore,
     n_queries: int | None,
     n_clusters: int | None,
@@ -50,7 +58,8 @@ def _row(
     ranks = score.rank_interval or (None, None)
     seconds = score.seconds.get("analyse", 0.0) + score.seconds.get("index", 0.0)
     return [
-        dataset, one.language, one.query_language, score.system, score.mean, *score.interval, score.rank, *ranks,
+        dataset, compared.language, compared.query_language, score.system, score.mean, *score.interval, score.rank,
+        *ranks,
         score.best_group, score.versus_baseline, n_queries, n_clusters,
         score.n_zero_hit, score.n_tied, seconds, score.seconds.get("search"), score.bytes.get("index"),
         score.bytes.get("peak_rss"), score.cost, score.published,
@@ -58,7 +67,7 @@ def _row(
 
 
 def to_csv(comparison: Comparison) -> str:
-    """Every cell, numbers unrounded."""
+    """Write every cell as CSV, numbers unrounded."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(HEADER)
@@ -67,7 +76,7 @@ def to_csv(comparison: Comparison) -> str:
 
 
 def to_latex(comparison: Comparison) -> str:
-    """A booktabs table of systems by datasets, x100; the best group is bold, or arrows tell from the baseline."""
+    """Write a booktabs table of systems by datasets, x100; the best group is bold, or arrows face a baseline."""
     labels, columns, cells = grid(comparison)
     lines = [
         f"% {comparison.measure} x100. {describe_marks(comparison, 'Bold:', ARROWS)}",
@@ -89,13 +98,13 @@ def to_markdown(comparison: Comparison) -> str:
     lines = [*(f"- {_pipe(line)}" for line in comparison.conclusion), ""]
     lines += [f"| {' | '.join(map(_pipe, head))} |", f"|{'---|' * len(head)}"]
     for label in labels:
-        shown = [_mark(cells.get((label, column)), "**{}**", SIGNS) for column in columns]
+        shown = [_mark(cells.get((label, column)), "**{}**", MARKS) for column in columns]
         lines.append(f"| {' | '.join([_pipe(label), *shown])} |")
     return "\n".join([*lines, "", f"{comparison.measure} ×100. {describe_marks(comparison, 'Bold:')}", ""])
 
 
 def grid(comparison: Comparison) -> tuple[list[str], list[str], dict[tuple[str, str], SystemScore]]:
-    """Systems, columns (datasets, then averages) and the score in each cell."""
+    """Return systems, columns (datasets, then averages) and the score in each cell."""
     cells: dict[tuple[str, str], SystemScore] = {}
     columns = []
     for dataset in comparison.datasets:
@@ -109,7 +118,7 @@ def grid(comparison: Comparison) -> tuple[list[str], list[str], dict[tuple[str, 
 
 
 def score_table(systems: Sequence[SystemScore]) -> tuple[list[str], list[list[str]]]:
-    """Header and cells of one dataset's systems for a terminal; measures x100."""
+    """Return the header and cells of one dataset's systems for a terminal; measures x100."""
     published = any(score.published is not None for score in systems)
     paid = any(score.cost is not None for score in systems)
     header = ["", "system", "mean", "95 %", "ranks", "no hit", "tied", "index s", "query s", "MB", "peak MB"]
@@ -145,8 +154,8 @@ def score_table(systems: Sequence[SystemScore]) -> tuple[list[str], list[list[st
 
 
 def describe_blank_costs(comparison: Comparison) -> str:
-    """Why the query seconds of some system are blank; empty where none are."""
-    if all("search" in score.seconds for one in comparison.datasets for score in one.systems):
+    """Say why the query seconds of some system are blank; empty where none are."""
+    if all("search" in score.seconds for compared in comparison.datasets for score in compared.systems):
         return ""
     return (
         "Blank query seconds: measured by an older version, or with cached parts of one: costs are left out. "
@@ -155,7 +164,7 @@ def describe_blank_costs(comparison: Comparison) -> str:
 
 
 def pair_table(pairs: Sequence[Pair]) -> tuple[list[str], list[list[str]]]:
-    """Header and cells of the tested differences for a terminal; differences x100."""
+    """Return the header and cells of the tested differences for a terminal; differences x100."""
     header = ["first", "second", "difference", "95 %", "p MaxT", "p Holm", "effect", "wins/ties/losses", "detectable"]
     rows = [
         [
@@ -175,7 +184,7 @@ def pair_table(pairs: Sequence[Pair]) -> tuple[list[str], list[list[str]]]:
 
 
 def format_cost(cost: float | None) -> str:
-    """Money with two decimals, or two digits where it is less than 0.1; "" for None.
+    """Print money with two decimals, or two digits where it is less than 0.1; "" for None.
 
     >>> [format_cost(cost) for cost in (12.345, 0.000123, None)]
     ['12.35', '0.00012', '']
@@ -183,20 +192,20 @@ def format_cost(cost: float | None) -> str:
     return "" if cost is None else f"{cost:.2f}" if cost >= 0.1 else f"{cost:.2g}"
 
 
-def describe_marks(comparison: Comparison, best: str = "*", signs: Mapping[str, str] = SIGNS) -> str:
-    """What the marks of a table say, and which differences were tested."""
+def describe_marks(comparison: Comparison, best: str = "*", signs: Mapping[Verdict, str] = MARKS) -> str:
+    """Explain the marks of a table, and say which differences were tested."""
     family = "all pairs of systems"
     marks = f"{best} not shown to be worse than the best"
     if comparison.baseline is not None:
         family = f"the differences to {comparison.baseline}"
-        better, worse, inconclusive = (signs[verdict] for verdict in ("better", "worse", "inconclusive"))
+        better, worse, inconclusive = signs["better"], signs["worse"], signs["inconclusive"]
         marks = f"{better} better than {comparison.baseline}, {worse} worse, {inconclusive} not told apart from it"
     return f"{marks}. Intervals: 95 %; tests: sign flips, MaxT over {family} on a dataset, 5 %."
 
 
 def list_notes(comparison: Comparison) -> list[str]:
-    """What a reader must know of older rows in a comparison: unknown clusters, and costs that are left out."""
-    unknown = [one.dataset for one in comparison.datasets if not one.clusters_known]
+    """Say what older rows of a comparison lack: which queries are independent, and comparable costs."""
+    unknown = [compared.dataset for compared in comparison.datasets if not compared.clusters_known]
     notes = [
         f"{', '.join(unknown)}: rows of an older version do not say which queries are independent, so all were taken "
         "to be. Measure again with `rusbeir bench --force`."
@@ -205,7 +214,7 @@ def list_notes(comparison: Comparison) -> list[str]:
 
 
 def format_p(p: float) -> str:
-    """A p-value with four decimals, which is never 0.
+    """Print a p-value with four decimals, but never as 0.
 
     >>> format_p(0.0156), format_p(0.00001)
     ('0.0156', '<0.0001')
@@ -213,7 +222,7 @@ def format_p(p: float) -> str:
     return f"{p:.4f}" if p >= 0.0001 else "<0.0001"
 
 
-def _mark(score: SystemScore | None, bold: str, signs: Mapping[str, str]) -> str:
+def _mark(score: SystemScore | None, bold: str, signs: Mapping[Verdict, str]) -> str:
     if score is None:
         return "–"
     mean = f"{100 * score.mean:.2f}"

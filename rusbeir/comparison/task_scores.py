@@ -35,28 +35,28 @@ class TaskScores:
 
     @property
     def names(self) -> tuple[str, str, str]:
-        """How it may be called: by its task alone where that has one split and one subset."""
+        """The names that it may be called by: its task alone will do where that has one split and one subset."""
         return self.task, f"{self.task}/{self.split}", f"{self.task}/{self.split}/{self.subset}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
-    """What was read of the tasks that were asked for."""
+    """The scores on the tasks that were named."""
 
     measure: str
     tasks: list[TaskScores]
     others: set[str]
-    """Names of tasks whose result files were not read, as nobody asked for them."""
+    """Tasks that have result files but were not named; these files were not read."""
     without: dict[str, int]
     """task -> how many of its result files do not have the measure; they were left out."""
 
 
 def read_task_scores(paths: Iterable[str | Path], measure: str, names: Collection[str] | None = None) -> Scores:
-    """The scores in these places: folders of `rusbeir bench --out`, .tsv tables (task, split, subset, model, value; a
-    line of column names first), or folders of MTEB's results (<model>/<revision>/<task>.json).
+    """Read scores from folders of `rusbeir bench --out`, .tsv tables (task, split, subset, model, value; a line of
+    column names first), or folders of MTEB's results (<model>/<revision>/<task>.json).
 
     MTEB's folders hold files of any task: with names, only those of tasks that find_task would find by them are read.
-    Raises BadInput, with file and line, for a place of another kind, a value that is not a finite number, and two
+    Raises BadInput, with file and line, for a path of another kind, a value that is not a finite number, and two
     values of one model.
     """
     tasks: dict[tuple[str, str, str], TaskScores] = {}
@@ -64,16 +64,16 @@ def read_task_scores(paths: Iterable[str | Path], measure: str, names: Collectio
     without: dict[str, int] = {}
     for path in map(Path, paths):
         if (path / ROWS).is_file():
-            for one in read_results([path], measure):
-                task = _task(tasks, one.dataset, str(one.row["split"]), "default", one.clusters)
-                _add(task, one.label, float(one.row["measures"][measure]), str(path / ROWS))
-                task.per_query[one.label] = one.scores
+            for result in read_results([path], measure):
+                task = _task(tasks, result.dataset, str(result.row["split"]), "default", result.clusters)
+                _add(task, result.label, float(result.row["measures"][measure]), str(path / ROWS))
+                task.per_query[result.label] = result.scores
         elif path.is_dir():
             files = _list_mteb(path)
             if names is not None:
-                wanted = {file: any(f"{name}/".startswith(f"{file.stem}/") for name in names) for file in files}
-                others.update(file.stem for file in files if not wanted[file])
-                files = [file for file in files if wanted[file]]
+                is_named = {file: any(f"{name}/".startswith(f"{file.stem}/") for name in names) for file in files}
+                others.update(file.stem for file in files if not is_named[file])
+                files = [file for file in files if is_named[file]]
             _read_mteb(files, measure, tasks, without)
         elif path.suffix == ".tsv":
             _read_table(path, tasks)
@@ -90,14 +90,16 @@ def find_task(name: str, scores: Scores) -> TaskScores:
 
     Raises UnknownName, and BadInput for several and for one whose result files all lack the measure.
     """
-    tasks = [one for one in scores.tasks if name in one.names]
+    tasks = [task for task in scores.tasks if name in task.names]
     if len(tasks) > 1:
-        raise BadInput(f"{name} has several splits or subsets: name one of {', '.join(one.names[2] for one in tasks)}.")
+        raise BadInput(
+            f"{name} has several splits or subsets: name one of {', '.join(task.names[2] for task in tasks)}."
+        )
     if tasks:
         return tasks[0]
     if name in scores.without:
         raise BadInput(f"{name}: none of its {scores.without[name]:,} result files has {scores.measure}.")
-    raise unknown("task", name, {one.task for one in scores.tasks} | scores.others, of="these scores")
+    raise unknown("task", name, {task.task for task in scores.tasks} | scores.others, of="these scores")
 
 
 def _task(
@@ -111,21 +113,21 @@ def _task(
     return tasks.setdefault((task, split, subset), new)
 
 
-def _add(task: TaskScores, system: str, value: float, place: str) -> None:
+def _add(task: TaskScores, system: str, value: float, source: str) -> None:
     if task.means.setdefault(system, value) != value:
-        raise BadInput(f"{place}: {system} has two values on {task.names[2]}. Keep one.")
+        raise BadInput(f"{source}: {system} has two values on {task.names[2]}. Keep one.")
 
 
 def _read_table(path: Path, tasks: dict[tuple[str, str, str], TaskScores]) -> None:
-    for place, cells in read_tsv(path):
-        if place.line == 1:
+    for where, cells in read_tsv(path):
+        if where.line == 1:
             if tuple(cells[:4]) != COLUMNS[:4] or len(cells) != len(COLUMNS):
-                raise BadInput(f"{place}: the first line must name the columns {', '.join(COLUMNS)}.")
+                raise BadInput(f"{where}: the first line must name the columns {', '.join(COLUMNS)}.")
             continue
         if len(cells) != len(COLUMNS):
-            raise BadInput(f"{place}: it has {len(cells)} columns; {len(COLUMNS)} are {', '.join(COLUMNS)}.")
+            raise BadInput(f"{where}: it has {len(cells)} columns; {len(COLUMNS)} are {', '.join(COLUMNS)}.")
         name, split, subset, system, value = cells
-        _add(_task(tasks, name, split, subset), system, _number(value, place), str(place))
+        _add(_task(tasks, name, split, subset), system, _number(value, where), str(where))
 
 
 def _list_mteb(folder: Path) -> list[Path]:
@@ -141,8 +143,8 @@ def _read_mteb(
 ) -> None:
     """Add the values of <model>/<revision>/<task>.json.
 
-    Of several revisions of a model the one that MTEB's leaderboard prefers counts: one that is known before one that is
-    not, and then the one that was measured with the newest version of mteb.
+    A model may have several revisions. As on MTEB's leaderboard, a known revision counts before an unknown one, and
+    then the one that was measured with the newest version of mteb.
     """
     name, _, cutoff = measure.partition("@")
     if name not in _MTEB or not cutoff:
@@ -184,11 +186,11 @@ def _items(scores: Any, path: Path) -> Iterable[tuple[str, Any]]:
     return scores.items()
 
 
-def _number(value: Any, place: Place) -> float:
+def _number(value: Any, where: Place) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise BadInput(f"{place}: {str(value)[:40]!r} is not a finite number.")
+        raise BadInput(f"{where}: {str(value)[:40]!r} is not a finite number.")
     return number

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rusbeir.comparison.rankings import find_reversals
+from rusbeir.comparison.order_agreement import find_reversals
 from rusbeir.comparison.task_scores import TaskScores, find_task, read_task_scores
 from rusbeir.datasets import read_tsv
 from rusbeir.errors import BadInput, option
@@ -61,7 +61,7 @@ class TaskValidity:
     reversals: int
     """Pairs of systems in opposite order that are further apart than the gap on either side."""
     movers: tuple[Move, ...]
-    """Those whose rank changes most."""
+    """The systems whose rank changes most."""
     verdict: str
     """"as good" as translations by people, "worse", or "inconclusive"."""
 
@@ -85,7 +85,7 @@ class Validity:
     @property
     def conclusion(self) -> tuple[str, ...]:
         """A sentence for each task, and for the average."""
-        said = {
+        phrases = {
             AS_GOOD: "the order is as stable as between translations by people",
             WORSE: "the order is less stable than between translations by people",
             UNKNOWN: "whether the order is as stable as between translations by people cannot be told",
@@ -96,9 +96,9 @@ class Validity:
         return (
             f"Between XQuAD's languages, translated by people, Kendall's tau is {low:.3f} to {high:.3f}.",
             *(
-                f"{one.original} and {one.port}, {len(one.systems)} systems{_say_units(one)}: tau {one.kendall}; "
-                f"{said[one.verdict]}."
-                for one in (*self.tasks, *([self.average] if self.average else []))
+                f"{task.original} and {task.port}, {len(task.systems)} systems{_say_units(task)}: tau {task.kendall}; "
+                f"{phrases[task.verdict]}."
+                for task in (*self.tasks, *([self.average] if self.average else []))
             ),
             *([left_out] if without else []),
         )
@@ -118,16 +118,31 @@ def measure_validity(
     gap: float = 0.02,
     seed: int = 0,
 ) -> Validity:
-    """Compare the order of systems on each port with that on its original; pairs are (original, port), names of tasks.
+    """Compare the order of systems on each port with that on its original.
 
-    scores are places as read_task_scores takes them. claims is a .tsv of models and the languages that they claim;
-    with claiming, a language, only those systems count that claim it. Raises BadInput for fewer than four systems that
-    all tasks have in common, and as read_task_scores and find_task do.
+    Args:
+        scores: Folders of `bench`, .tsv tables (task, split, subset, model, value), or folders of MTEB's results.
+        pairs: (original, port), by the names of their tasks.
+        measure: The measure that orders the systems.
+        claims: A .tsv of models and the languages that they claim.
+        claiming: A language: only the systems that claim it count.
+        gap: Two systems in opposite order count as reversed if they are further apart than this on either side.
+        seed: Seeds the resamples.
+
+    Returns:
+        The rank correlations of each pair with a verdict, and those of the means over several pairs.
+
+    Raises:
+        BadInput: Scores cannot be read, or all tasks have fewer than four systems in common.
+        UnknownName: A task has no scores.
+
+    Example:
+        >>> measure_validity(["results"], [("xquad/en", "xquad/ru")]).conclusion  # doctest: +SKIP
     """
     if not pairs:
         raise BadInput(f"Name an original and its port with {option('pair')} ORIGINAL=PORT.")
-    found = read_task_scores(scores, measure, {name for pair in pairs for name in pair})
-    sides = [(find_task(original, found), find_task(port, found)) for original, port in pairs]
+    all_scores = read_task_scores(scores, measure, {name for pair in pairs for name in pair})
+    sides = [(find_task(original, all_scores), find_task(port, all_scores)) for original, port in pairs]
     known = read_claims(Path(claims)) if claims is not None else {}
     if claiming is not None and not known:
         raise BadInput(f"{option('claiming')} needs {option('claims')}, a .tsv of models and their languages.")
@@ -154,16 +169,16 @@ def measure_validity(
         claims={name: known[name] for name in common if name in known},
         tasks=tuple(compared),
         average=average,
-        n_without_measure=sum(found.without.values()),
+        n_without_measure=sum(all_scores.without.values()),
     )
 
 
 def read_claims(path: Path) -> dict[str, tuple[str, ...]]:
-    """model -> the languages that it claims, of a .tsv with these two columns and a line of column names."""
+    """Read which languages each model claims, from a .tsv with these two columns and a line of column names."""
     claims = {}
-    for place, cells in read_tsv(path):
+    for where, cells in read_tsv(path):
         if len(cells) != 2:
-            raise BadInput(f"{place}: it has {len(cells)} columns; two are a model and its languages.")
+            raise BadInput(f"{where}: it has {len(cells)} columns; two are a model and its languages.")
         claims[cells[0]] = tuple(cells[1].split())
     return claims
 
@@ -186,11 +201,11 @@ def _compare(original: TaskScores, port: TaskScores, systems: Sequence[str], gap
     chosen = draw_systems(len(systems), FEW_SAMPLES, seed)
     units, queries = None, None
     if original.per_query and port.per_query:
-        sides = Sides.of(systems, (original.per_query, port.per_query), (original.clusters, port.clusters))
+        sides = Sides.align(systems, (original.per_query, port.per_query), (original.clusters, port.clusters))
         units, queries = sides.units, sides.resample(samples=FEW_SAMPLES, seed=seed + 1)
     order = compare_orders(means, queries=queries, systems=chosen)
     ranks = [rank(side) for side in means]
-    moved = sorted(range(len(systems)), key=lambda place: -abs(ranks[0][place] - ranks[1][place]))
+    moved = sorted(range(len(systems)), key=lambda index: -abs(ranks[0][index] - ranks[1][index]))
     return TaskValidity(
         original=original.task,
         port=port.task,
@@ -201,11 +216,13 @@ def _compare(original: TaskScores, port: TaskScores, systems: Sequence[str], gap
         tau_ap=order["tau_ap"],
         n_queries=(units[0].n_queries, units[1].n_queries) if units else None,
         n_clusters=(units[0].n_clusters, units[1].n_clusters) if units else None,
-        reversals=sum(max(one.first, -one.second) > gap for one in find_reversals(systems, means[0], means[1])),
+        reversals=sum(
+            max(reversal.first, -reversal.second) > gap for reversal in find_reversals(systems, means[0], means[1])
+        ),
         movers=tuple(
-            Move(system=systems[place], rank_original=ranks[0][place], rank_port=ranks[1][place])
-            for place in moved[:N_MOVERS]
-            if ranks[0][place] != ranks[1][place]
+            Move(system=systems[index], rank_original=ranks[0][index], rank_port=ranks[1][index])
+            for index in moved[:N_MOVERS]
+            if ranks[0][index] != ranks[1][index]
         ),
         verdict=_judge(order["kendall"]),
     )

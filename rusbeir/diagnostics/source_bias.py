@@ -221,7 +221,7 @@ def _diagnose_queries(
                 )
             )  # fmt: skip
     rows = ndcg[[TREC_EVAL, EXPECTED], :-1]
-    units = Units.of(list(qrels), cluster_queries(qrels))
+    units = Units.from_clusters(list(qrels), cluster_queries(qrels))
     drawn = units.resample(rows.reshape(-1, len(qrels)), samples=samples, seed=seed).T.reshape(*rows.shape[:3], -1)
     draws, deltas = {}, []
     for c, k in enumerate(cutoffs):

@@ -1,4 +1,8 @@
 from . import label_agreement as label_agreement
+from .draws import FEW_PERMUTATIONS as FEW_PERMUTATIONS
+from .draws import FEW_SAMPLES as FEW_SAMPLES
+from .draws import PERMUTATIONS as PERMUTATIONS
+from .draws import SAMPLES as SAMPLES
 from .families import find_families as find_families
 from .label_agreement import estimate_mean as estimate_mean
 from .measures import DEFAULT_MEASURES as DEFAULT_MEASURES
@@ -16,10 +20,6 @@ from .orders import rank as rank
 from .scoring import Evaluation as Evaluation
 from .scoring import evaluate as evaluate
 from .significance import ALPHA as ALPHA
-from .significance import FEW_PERMUTATIONS as FEW_PERMUTATIONS
-from .significance import FEW_SAMPLES as FEW_SAMPLES
-from .significance import PERMUTATIONS as PERMUTATIONS
-from .significance import SAMPLES as SAMPLES
 from .significance import Figure as Figure
 from .significance import Floats as Floats
 from .significance import PairTests as PairTests

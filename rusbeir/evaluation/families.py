@@ -1,4 +1,4 @@
-"""Families of models: one that shares weights, training data or a maker with another is no independent judge of it."""
+"""Families of models: a model is not an independent judge of one with the same weights, training data or maker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FAMILIES = Path(__file__).parent / "families.toml"
 
 
 def find_families(name: str) -> frozenset[str]:
-    """The families of models that a model's or a system's name tells of.
+    """Find the families of models that the name of a model or of a system mentions.
 
     >>> sorted(find_families("bm25 >> rerank(bge-reranker-v2-gemma)"))
     ['bge', 'gemini']

@@ -13,7 +13,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from rusbeir.evaluation.significance import SAMPLES, Figure, Floats, resample_means
+from rusbeir.evaluation.draws import SAMPLES
+from rusbeir.evaluation.significance import Figure, Floats, resample_means
 
 
 def count_confusion(people: Floats, judge: Floats, size: int) -> Floats:
@@ -23,10 +24,10 @@ def count_confusion(people: Floats, judge: Floats, size: int) -> Floats:
 
 
 def count_coincidences(counts: Floats) -> Floats:
-    """A matrix [units, s, s] of each unit to take the place of a confusion matrix in `alpha`, for any number of raters.
+    """Count matrices [units, s, s] that `alpha` takes in place of confusion matrices, for any number of raters.
 
-    counts says how often each label was given to a unit, [units, s]; a unit with a single label has zeros. They are
-    half of Krippendorff's coincidences, as the two halves of a confusion matrix are added.
+    counts says how often each label was given to a unit, [units, s]; a unit with a single label has zeros. A matrix is
+    half of Krippendorff's coincidences, since `alpha` adds the two halves of a confusion matrix.
     """
     pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(counts.shape[1])
     coincidences: Floats = pairs / np.maximum(counts.sum(axis=1) - 1, 1)[:, None, None] / 2
@@ -34,7 +35,7 @@ def count_coincidences(counts: Floats) -> Floats:
 
 
 def kappa(confusion: Floats, *, power: int = 0) -> Floats:
-    """Cohen's kappa, [...]: with power 2 weighted by squared distance (Cohen, 1968). NaN where chance decides all.
+    """Compute Cohen's kappa, [...]; power 2 weights by squared distance (Cohen, 1968). NaN if chance decides all.
 
     >>> float(kappa(np.array([[20.0, 5.0], [10.0, 15.0]])))
     0.4
@@ -50,13 +51,13 @@ def kappa(confusion: Floats, *, power: int = 0) -> Floats:
 
 
 def kappa_at(confusion: Floats, threshold: int) -> Floats:
-    """Cohen's kappa of the question whether a label is at least the threshold, [...]."""
+    """Compute Cohen's kappa on whether a label is at least the threshold, [...]."""
     rows = np.add.reduceat(confusion, [0, threshold], axis=-2)
     return kappa(np.add.reduceat(rows, [0, threshold], axis=-1))
 
 
 def alpha(confusion: Floats) -> Floats:
-    """Krippendorff's alpha of two raters, for ordinal labels, [...]. NaN where all labels are the same."""
+    """Compute Krippendorff's alpha of two raters for ordinal labels, [...]. NaN if all labels are the same."""
     pairs = confusion + np.swapaxes(confusion, -2, -1)
     counts = pairs.sum(axis=-1)
     # The distance of two labels is the number of labels given from one to the other, of those at the ends half.
@@ -69,16 +70,17 @@ def alpha(confusion: Floats) -> Floats:
 
 
 def strictness(confusion: Floats) -> Floats:
-    """How much higher people's mean label is than the judge's, [...]: above 0 the judge is the stricter."""
+    """Subtract the judge's mean label from people's, [...]: above 0 the judge is the stricter."""
     labels = np.arange(confusion.shape[-1])
     total = confusion.sum(axis=(-2, -1))
     return _divide(((confusion.sum(axis=-1) - confusion.sum(axis=-2)) * labels).sum(axis=-1), total)
 
 
 def measure(by_topic: Floats, *, lowest: int = 0, seed: int = 0) -> dict[str, Figure]:
-    """What the confusion matrices of topics, [topics, s, s], say together, with intervals that resample topics.
+    """Measure the agreement in the confusion matrices of topics, [topics, s, s], with intervals that resample topics.
 
-    kappa, quadratic_kappa, `kappa >= t` for each threshold t, alpha, strictness. lowest is the first label's name.
+    The figures are kappa, quadratic_kappa, `kappa >= t` for each threshold t, alpha and strictness. lowest is the
+    first label of the scale.
     """
     size = by_topic.shape[-1]
     functions: dict[str, Callable[[Floats], Floats]] = {
@@ -89,11 +91,13 @@ def measure(by_topic: Floats, *, lowest: int = 0, seed: int = 0) -> dict[str, Fi
         "strictness": strictness,
     }
     whole, drawn = by_topic.sum(axis=0), resample_topics(by_topic, samples=SAMPLES, seed=seed)
-    return {name: Figure.of(function(whole), function(drawn), "topics") for name, function in functions.items()}
+    return {
+        name: Figure.from_resamples(function(whole), function(drawn), "topics") for name, function in functions.items()
+    }
 
 
 def resample_topics(by_topic: Floats, *, samples: int, seed: int = 0) -> Floats:
-    """Confusion matrices of resampled topics, [samples, s, s], from those of the topics, [topics, s, s].
+    """Resample the confusion matrices of topics, [topics, s, s]: their sums, [samples, s, s].
 
     Labels of one topic are not independent, so topics are drawn whole.
     """
@@ -115,35 +119,49 @@ class PoweredMean:
     weight: float
     """The weight of the judge's labels, for the narrowest interval: 0 for a judge that says nothing about people's."""
     worth: float
-    """How many times as many labels would be needed for such an interval without the judge."""
+    """How many times as many labels such an interval would need without the judge."""
     labels_to_halve: int
-    """How many labels more would halve the interval."""
+    """How many more labels would halve the interval."""
 
 
 def estimate_mean(people: Mapping[int, float], judge: Floats, strata: NDArray[np.int64] | None = None) -> PoweredMean:
-    """The prediction-powered mean (Angelopoulos et al., Science 2023, with the weight of Angelopoulos, Duchi and Zrnic,
-    2023) for a finite set of pairs: people gives the labels of some pairs by their place in judge, [pairs].
+    """Estimate people's mean label over a finite set of pairs from the judge's labels and some of people's.
 
-    strata: the stratum of each pair, from 0, where people's labels were drawn from each of them on its own. Raises
-    ValueError for fewer than two labels.
+    This is the prediction-powered mean (Angelopoulos et al., Science 2023) with the weight of Angelopoulos, Duchi and
+    Zrnic (2023).
+
+    Args:
+        people: People's labels of some pairs, by the indexes of the pairs in judge.
+        judge: The judge's labels of all pairs, float64 [pairs].
+        strata: The stratum of each pair, from 0, if people's labels were drawn from each stratum on its own.
+
+    Returns:
+        The mean with its interval, and what the judge's labels were worth.
+
+    Raises:
+        ValueError: There are fewer than two labels of people.
+
+    Example:
+        >>> estimate_mean({0: 1.0, 1: 0.0}, np.array([1.0, 0.0, 1.0, 0.0])).mean
+        0.5
     """
     if len(people) < 2:
         raise ValueError("the spread of a mean needs two labels")
-    places, known = np.array(list(people)), np.array(list(people.values()), dtype=np.float64)
-    guessed = judge[places]
+    indexes, known = np.array(list(people)), np.array(list(people.values()), dtype=np.float64)
+    guessed = judge[indexes]
     n, total = len(known), len(judge)
-    groups = _join_small(np.zeros(total, dtype=np.int64) if strata is None else strata, places)
-    of = groups[places]
-    n_labelled, n_pairs = np.bincount(of), np.bincount(groups)
+    groups = _join_small(np.zeros(total, dtype=np.int64) if strata is None else strata, indexes)
+    stratum = groups[indexes]
+    n_labelled, n_pairs = np.bincount(stratum), np.bincount(groups)
     shares = n_pairs / total
 
     def average(values: Floats) -> Floats:
         """The mean of each stratum."""
-        means: Floats = np.bincount(of, weights=values) / n_labelled
+        means: Floats = np.bincount(stratum, weights=values) / n_labelled
         return means
 
-    apart, guessed_apart = known - average(known)[of], guessed - average(guessed)[of]
-    cost = (shares**2 / n_labelled / np.maximum(n_labelled - 1, 1))[of]
+    apart, guessed_apart = known - average(known)[stratum], guessed - average(guessed)[stratum]
+    cost = (shares**2 / n_labelled / np.maximum(n_labelled - 1, 1))[stratum]
     spread = float((cost * guessed_apart**2).sum())
     weight = float((cost * apart * guessed_apart).sum()) / spread if spread > 0 else 0.0
     mean = weight * float(judge.mean()) + float(shares @ average(known - weight * guessed))
@@ -153,7 +171,7 @@ def estimate_mean(people: Mapping[int, float], judge: Floats, strata: NDArray[np
     # Labels that are all the same do not show that the next one will be: it is taken to differ by 1.
     variances = np.maximum(variances, n_labelled / (n_labelled + 1) ** 2)
     of_sample = float((shares**2 * variances / n_labelled).sum())
-    # Of pairs that are all labelled nothing is left to estimate.
+    # If all pairs are labelled, nothing is left to estimate.
     of_all = float((shares**2 * variances / n_pairs).sum())
     half = 1.959964 * float(np.sqrt(max(of_sample - of_all, 0)))
     alone = (float(shares @ average(known**2)) - float(shares @ average(known)) ** 2) * n / (n - 1)
@@ -169,15 +187,15 @@ def estimate_mean(people: Mapping[int, float], judge: Floats, strata: NDArray[np
     )
 
 
-def _join_small(strata: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The stratum of each pair, where one with a single label, or none, is joined to the next."""
+def _join_small(strata: NDArray[np.int64], labelled: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Join each stratum with fewer than two labelled pairs, given by their indexes, to the next one."""
     sizes = np.bincount(strata)
-    labelled = np.bincount(strata[places], minlength=len(sizes))
+    counts = np.bincount(strata[labelled], minlength=len(sizes))
     joined = np.zeros(len(sizes), dtype=np.int64)
     number = n_labelled = n_pairs = 0
     for stratum in range(len(sizes)):
         joined[stratum] = number
-        n_labelled, n_pairs = n_labelled + labelled[stratum], n_pairs + sizes[stratum]
+        n_labelled, n_pairs = n_labelled + counts[stratum], n_pairs + sizes[stratum]
         if n_labelled >= min(2, n_pairs) > 0:
             number, n_labelled, n_pairs = number + 1, 0, 0
     return np.minimum(joined, number - 1)[strata]

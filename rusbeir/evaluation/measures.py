@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from rusbeir.types import MAX_GRADE, Qrels, Run
 
 DEFAULT_MEASURES = ("nDCG@1", "nDCG@10", "AP@10", "R@10", "R@100", "RR@10")
 COUNTS = ("NumQ", "NumRel", "NumRet")
-"""How the names of counts begin, whose sum over queries trec_eval prints."""
+"""The first letters of the names of counts, whose sum over queries trec_eval prints."""
 MAX_CUTOFF = 1_000_000
 _MAX_NAME_CHARS = 400
 
@@ -44,69 +44,100 @@ _TREC_EVAL_CUTOFF = re.compile(r"(?P<name>[A-Za-z_]+)[_.](?P<cutoff>\d+(?:\.\d+)
 
 
 def check_measures(measures: str | Sequence[str]) -> tuple[str, ...]:
-    """The canonical names, in the given order and without repeats; a string is one measure.
+    """Turn names of measures into their canonical names, in the same order and without repeats.
 
-    trec_eval's names are known too. Raises UnknownName for a measure that ir-measures cannot compute, BadInput for a
-    parameter out of bounds, and MissingExtra for a measure whose provider is not installed.
+    Args:
+        measures: One name or several, in the notation of ir-measures or trec_eval.
 
-    >>> check_measures(["nDCG@10", "MAP(rel=2)@10", "recip_rank"])
-    ('nDCG@10', 'AP(rel=2)@10', 'RR')
+    Returns:
+        The names as ir-measures prints them.
+
+    Raises:
+        UnknownName: ir-measures cannot compute a measure.
+        BadInput: A parameter is out of bounds.
+        MissingExtra: The provider of a measure is not installed.
+
+    Example:
+        >>> check_measures(["nDCG@10", "MAP(rel=2)@10", "recip_rank"])
+        ('nDCG@10', 'AP(rel=2)@10', 'RR')
     """
     names = [measures] if isinstance(measures, str) else measures
     return tuple(dict.fromkeys(str(_parse(name)) for name in names))
 
 
 def per_query(qrels: Qrels, run: Run, names: Sequence[str]) -> Iterator[tuple[str, str, float]]:
-    """(query_id, measure name, value) for every query of the qrels and every canonical name.
+    """Yield (query_id, measure name, value) for every query of the qrels and every canonical name.
 
     Ties are broken by falling document id, as trec_eval does, in the measures of other providers too.
-    trec_eval takes a document with a negative grade for one that is in the pool and not judged. Only infAP tells it
-    from a document that is not in the pool; for all the others, such judgements are left out.
     """
-    import ir_measures
-
-    forms: dict[Any, list[tuple[str, int | None]]] = {}
-    """trec_eval's form of a measure -> the names that it gives, each with a cut-off for RR."""
+    by_trec_eval: list[_TrecEvalMeasure] = []
     others = []
     for name in names:
         measure = _parse(name)
         if (form := _trec_eval_form(measure)) is None:
             others.append(measure)
         else:
-            forms.setdefault(form, []).append((name, None if form == measure else measure.params["cutoff"]))
+            by_trec_eval.append(_TrecEvalMeasure(name, form, None if form == measure else measure.params["cutoff"]))
     for pooled in (False, True):
-        chosen = [form for form in forms if (form.NAME == "infAP") is pooled]
-        if not chosen:
-            continue
-        safe: Any = {
-            query_id: grades if min(grades.values(), default=-1) >= 0 else _without_negative(grades, pooled)
-            for query_id, grades in qrels.items()
-        }
-        try:
-            evaluator: Any = ir_measures.pytrec_eval.evaluator(chosen, safe)
-            # Its code divides by the number of hits: IPrec@0.0 of a query without hits would not be a number.
-            for metric in evaluator.iter_calc({query_id: hits for query_id, hits in run.items() if hits}):
-                for name, cutoff in forms[metric.measure]:
-                    beyond = cutoff is not None and metric.value * cutoff < 1 - 1e-9
-                    yield metric.query_id, name, 0.0 if beyond else float(metric.value)
-        except (TypeError, ValueError, OverflowError) as error:
-            given = ", ".join(name for form in chosen for name, _ in forms[form])
-            raise BadInput(f"trec_eval cannot compute {given} from these judgements and this run: {error}.") from error
+        if measures := [measure for measure in by_trec_eval if (measure.form.NAME == "infAP") is pooled]:
+            yield from _compute_by_trec_eval(qrels, run, measures, pooled)
     if others:
         yield from _compute_others(qrels, run, others)
 
 
+class _TrecEvalMeasure(NamedTuple):
+    """A measure that trec_eval computes."""
+
+    name: str
+    form: Any
+    """The measure object that trec_eval is asked for."""
+    cutoff: int | None
+    """The rank from which on RR counts as 0; None for other measures, whose form has their cut-off."""
+
+    def cut(self, value: float) -> float:
+        """The value, but 0 for the reciprocal of a rank beyond the cut-off."""
+        return 0.0 if self.cutoff is not None and value * self.cutoff < 1 - 1e-9 else value
+
+
+def _compute_by_trec_eval(
+    qrels: Qrels, run: Run, measures: Sequence[_TrecEvalMeasure], pooled: bool
+) -> Iterator[tuple[str, str, float]]:
+    """Compute measures by trec_eval's code.
+
+    trec_eval takes a document with a negative grade for one that is in the pool and not judged. Only infAP (pooled)
+    tells it from a document that is not in the pool; for all the others, such judgements are left out.
+    """
+    import ir_measures
+
+    safe: Any = {
+        query_id: grades if min(grades.values(), default=-1) >= 0 else _without_negative(grades, pooled)
+        for query_id, grades in qrels.items()
+    }
+    by_form: dict[Any, list[_TrecEvalMeasure]] = {}
+    for measure in measures:
+        by_form.setdefault(measure.form, []).append(measure)
+    try:
+        evaluator: Any = ir_measures.pytrec_eval.evaluator(list(by_form), safe)
+        # Its code divides by the number of hits: IPrec@0.0 of a query without hits would not be a number.
+        for metric in evaluator.iter_calc({query_id: hits for query_id, hits in run.items() if hits}):
+            for measure in by_form[metric.measure]:
+                yield metric.query_id, measure.name, measure.cut(float(metric.value))
+    except (TypeError, ValueError, OverflowError) as error:
+        names = ", ".join(measure.name for measure in measures)
+        raise BadInput(f"trec_eval cannot compute {names} from these judgements and this run: {error}.") from error
+
+
 def deepest(names: Sequence[str]) -> int | None:
-    """The rank behind which no hit changes any of the measures; None where one of them looks at all hits.
+    """Find the rank after which no hit changes any of the measures; None if one of them looks at all hits.
 
     >>> deepest(["nDCG@10", "R@100"]), deepest(["nDCG@10", "AP"])
     (100, None)
     """
     measures = [_parse(name) for name in names]
-    # Without the hits that nobody judged, those of deeper ranks move up.
-    if any(one.params.get("judged_only") or "cutoff" not in one.params for one in measures):
+    # If hits without a judgement are left out, those of deeper ranks move up.
+    if any(measure.params.get("judged_only") or "cutoff" not in measure.params for measure in measures):
         return None
-    return max((one.params["cutoff"] for one in measures), default=None)
+    return max((measure.params["cutoff"] for measure in measures), default=None)
 
 
 def is_count(name: str) -> bool:
@@ -128,12 +159,12 @@ def format_measure(name: str, value: float) -> str:
 
 
 def unanswered_value(name: str, grades: Mapping[str, int]) -> float:
-    """The value of a query without hits: 0, but that it is one query, and has relevant documents, all the same."""
+    """Return the value of a query without hits: 0, except for counts of queries and of relevant documents."""
     return float(sum(grade > 0 for grade in grades.values()) if name == "NumRel" else name == "NumQ")
 
 
 def _parse(name: str) -> Any:
-    """The measure object of ir-measures for a name such as nDCG@10, AP(rel=2)@100 or trec_eval's ndcg_cut_10.
+    """Build the measure object of ir-measures from a name such as nDCG@10, AP(rel=2)@100 or ndcg_cut_10.
 
     Raises UnknownName for another name, BadInput for parameters that trec_eval's code cannot take (it ends the whole
     process at a cut-off of 0, and keeps a count for every grade up to the highest), and MissingExtra as check_measures.
@@ -145,7 +176,7 @@ def _parse(name: str) -> Any:
         measure.validate_params()
     except (NameError, ValueError, KeyError, SyntaxError, TypeError, AssertionError, RecursionError, MemoryError):
         registered = ir_measures.measures.registry.items()
-        known = [f"{one}@10" if "cutoff" in kind.SUPPORTED_PARAMS else one for one, kind in registered]
+        known = [f"{other}@10" if "cutoff" in kind.SUPPORTED_PARAMS else other for other, kind in registered]
         raise unknown("measure", shorten(name), known, listing="https://ir-measur.es/en/latest/measures.html") from None
     _check_bounds(name, measure.params)
     providers = ir_measures.DefaultPipeline.providers
@@ -153,10 +184,10 @@ def _parse(name: str) -> Any:
     if _trec_eval_form(measure) is not None or any(provider.is_available() for provider in able):
         return measure
     if not able:
-        forms = [one for provider in providers for one in provider.SUPPORTED_MEASURES if one.NAME == measure.NAME]
+        supported = [form for provider in providers for form in provider.SUPPORTED_MEASURES]
         raise UnknownName(
             f"ir-measures cannot compute {name!r} with these parameters. It computes "
-            + ", ".join(str(form).replace("@NOT_PROVIDED", "") for form in forms)
+            + ", ".join(str(form).replace("@NOT_PROVIDED", "") for form in supported if form.NAME == measure.NAME)
             + "."
         )
     remedies = " or ".join(f"{provider.NAME} ({provider.install_instructions()})" for provider in able)
@@ -164,7 +195,7 @@ def _parse(name: str) -> Any:
 
 
 def _build(name: str) -> Any:
-    """The measure of a name in trec_eval's or ir-measures' notation, whose own parser fails on Python 3.14's ast."""
+    """Build a measure from trec_eval's or ir-measures' notation; ir-measures' parser fails on Python 3.14's ast."""
     from ir_measures.measures import registry
 
     if matched := _TREC_EVAL_CUTOFF.fullmatch(name):
@@ -186,7 +217,7 @@ def _build(name: str) -> Any:
         params = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in node.keywords}
         node = node.func
     if not isinstance(node, ast.Name):
-        raise ValueError("no measure's name")
+        raise ValueError("not the name of a measure")
     measure = registry[node.id]
     if cutoff is not None:
         params[measure.AT_PARAM] = ast.literal_eval(cutoff)
@@ -209,7 +240,7 @@ def _check_bounds(name: str, params: dict[str, Any]) -> None:
 
 
 def _trec_eval_form(measure: Any) -> Any:
-    """The measure that trec_eval computes for this one, or None. It has no cut-off for RR: RR@k is RR down to 1/k."""
+    """Return the measure that trec_eval computes for this one, or None; it has no cut-off for RR."""
     import ir_measures
 
     if measure.NAME == "RR":
@@ -218,20 +249,20 @@ def _trec_eval_form(measure: Any) -> Any:
 
 
 def _without_negative(grades: Mapping[str, int], pooled: bool) -> Mapping[str, int]:
-    """The grades as trec_eval's code can take them: without those below 0, or, pooled, with -1 for them.
+    """Leave out the grades below 0, or, if pooled, replace them by -1, as trec_eval's code can take them.
 
-    Its table of grades reaches from 0 to the highest of a query, so some grade must be at least 0: a query that has
-    none is given a document that no run can hold, whose grade is 0.
+    Its table of grades reaches from 0 to the highest of a query, so some grade must be at least 0: a query without
+    such a grade gets a document with the grade 0 that no run can hold.
     """
-    kept = {doc_id: max(grade, -1) for doc_id, grade in grades.items() if pooled or grade >= 0}
-    return kept if max(kept.values(), default=-1) >= 0 else kept | {"": 0}
+    safe = {doc_id: max(grade, -1) for doc_id, grade in grades.items() if pooled or grade >= 0}
+    return safe if max(safe.values(), default=-1) >= 0 else safe | {"": 0}
 
 
 def _compute_others(qrels: Qrels, run: Run, measures: Sequence[Any]) -> Iterator[tuple[str, str, float]]:
-    """Compute what per_query does, by whichever provider of ir-measures has the measure.
+    """Compute measures by the providers of ir-measures that have them.
 
-    They break ties in different ways, and some write ids to text files or divide by the number of hits. So they are
-    given numbers for ids, scores that fall with trec_eval's rank, 0 for a negative grade, and no query without hits.
+    These break ties in different ways, and some write ids to text files or divide by the number of hits. So they get
+    numbers for ids, scores that fall with trec_eval's rank, 0 for a negative grade, and no query without hits.
     """
     import ir_measures
 
@@ -244,7 +275,7 @@ def _compute_others(qrels: Qrels, run: Run, measures: Sequence[Any]) -> Iterator
             scores = [(np.float32(score), doc_id) for doc_id, score in run.get(query_id, {}).items()]
         by_rank = sorted(scores, reverse=True)
         ranking = [doc_id for _, doc_id in by_rank]
-        doc_numbers = {doc_id: str(place) for place, doc_id in enumerate(dict.fromkeys([*ranking, *grades]))}
+        doc_numbers = {doc_id: str(index) for index, doc_id in enumerate(dict.fromkeys([*ranking, *grades]))}
         grades_of[str(number)] = {doc_numbers[doc_id]: max(grade, 0) for doc_id, grade in grades.items()}
         if ranking:
             ranked[str(number)] = {
@@ -253,6 +284,6 @@ def _compute_others(qrels: Qrels, run: Run, measures: Sequence[Any]) -> Iterator
     try:
         for metric in ir_measures.iter_calc(measures, grades_of, ranked):
             yield query_ids[int(metric.query_id)], str(metric.measure), float(metric.value)
-    except Exception as error:  # whatever a provider meets in data that it does not expect
+    except Exception as error:  # A provider may raise anything if it does not expect the data.
         names = ", ".join(map(str, measures))
         raise BadInput(f"ir-measures cannot compute {names} from these judgements: {error!r}.") from error

@@ -12,12 +12,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rusbeir.evaluation.significance import SAMPLES, Figure, Floats
+from rusbeir.evaluation.draws import SAMPLES
+from rusbeir.evaluation.significance import Figure, Floats
 from rusbeir.evaluation.units import Units
 
 MIN_SYSTEMS = 4
-"""Fewer have hardly an order."""
+"""The least number of systems of which an order says anything."""
 DRAWS = 1_000
+"""How often count_queries_needed draws two orders."""
 MAX_QUERIES = 1_000_000
 
 Scores: TypeAlias = Mapping[str, Mapping[str, float]]
@@ -37,12 +39,12 @@ class Sides:
     """Whether both have the same queries, in one order, which are then drawn for both at once."""
 
     @classmethod
-    def of(cls, systems: Sequence[str], scores: tuple[Scores, Scores], clusters: tuple[Clusters, Clusters]) -> Sides:
-        """The scores of these systems on both test sets, whose queries are in these clusters."""
+    def align(cls, systems: Sequence[str], scores: tuple[Scores, Scores], clusters: tuple[Clusters, Clusters]) -> Sides:
+        """Align the scores of these systems on two test sets, whose queries are in these clusters."""
         first, second = (list(side[systems[0]]) for side in scores)
         if same := set(first) == set(second):
             second = first
-        units = (Units.of(first, clusters[0]), Units.of(second, clusters[1]))
+        units = (Units.from_clusters(first, clusters[0]), Units.from_clusters(second, clusters[1]))
         if same:
             joined = units[0].join(units[1])
             units = joined, joined
@@ -58,7 +60,7 @@ class Sides:
         return self.scores[0].mean(axis=1), self.scores[1].mean(axis=1)
 
     def resample(self, *, samples: int = SAMPLES, seed: int = 0) -> tuple[Floats, Floats]:
-        """The means over resampled queries, float64 [samples, systems] of each."""
+        """Resample the queries: the means of the systems, float64 [samples, systems], on each side."""
         (first, second), (units, others) = self.scores, self.units
         return (
             units.resample(first, samples=samples, seed=seed),
@@ -76,11 +78,11 @@ def compare_orders(
     """Correlate the orders of the same systems on two test sets; the first is the true one, where that matters.
 
     Args:
-        means: Of the systems on each side, float64 [systems].
+        means: The means of the systems on each side, float64 [systems].
         queries: Their means over resampled queries on each side, float64 [samples, systems]; None where only the means
             are known. The interval is then one over queries: the same systems with other queries of this kind.
-        systems: Places of resampled systems, [samples, systems], as `draw_systems` gives them. The interval is then
-            one over systems, too: other systems of this kind.
+        systems: Indexes of resampled systems, [samples, systems], from `draw_systems`. The interval is then one over
+            systems, too: other systems of this kind.
         correlations: Names of CORRELATIONS.
 
     Returns:
@@ -96,45 +98,48 @@ def compare_orders(
     over = " and ".join(
         name for name, resampled in (("systems", systems), ("queries", queries)) if resampled is not None
     )
-    return {name: Figure.of(CORRELATIONS[name](*means), CORRELATIONS[name](*drawn), over) for name in correlations}
+    return {
+        name: Figure.from_resamples(CORRELATIONS[name](*means), CORRELATIONS[name](*drawn), over)
+        for name in correlations
+    }
 
 
 def kendall(first: Floats, second: Floats) -> Floats:
-    """Kendall's tau-b, [...]: 1 for the same order, -1 for the reverse; 0 where either ties all systems.
+    """Compute Kendall's tau-b, [...]: 1 for the same order, -1 for the reverse; 0 if either side ties all systems.
 
     >>> float(kendall(np.array([0.3, 0.2, 0.1]), np.array([0.3, 0.1, 0.2])).round(3))
     0.333
     """
-    one, other = _signs(first), _signs(second)
-    untied = np.sqrt(np.abs(one).sum(axis=(-2, -1)) * np.abs(other).sum(axis=(-2, -1)))
-    return _divide((one * other).sum(axis=(-2, -1)), untied)
+    signs, others = _signs(first), _signs(second)
+    untied = np.sqrt(np.abs(signs).sum(axis=(-2, -1)) * np.abs(others).sum(axis=(-2, -1)))
+    return _divide((signs * others).sum(axis=(-2, -1)), untied)
 
 
 def tau_ap(reference: Floats, other: Floats) -> Floats:
-    """The AP correlation (Yilmaz, Aslam and Robertson, SIGIR 2008), [...]: errors among the best systems weigh more.
+    """Compute the AP correlation (Yilmaz, Aslam and Robertson, SIGIR 2008), [...]: errors among the best weigh more.
 
-    For each system in the order of other: the share of those above it that the reference puts above it, too; the mean
-    of the shares, scaled to [-1, 1]. A pair that one of them ties counts half; one that both tie is left out, and so
-    is a system with none above it. 0 where no pair is left.
+    Each system in the order of other has a share: how many of those above it the reference puts above it, too. The
+    correlation is the mean of the shares, scaled to [-1, 1]. A pair that one side ties counts half. A pair that both
+    tie is left out, and so is a system with none above it. It is 0 if no pair is left.
 
     >>> float(tau_ap(np.array([0.4, 0.3, 0.2, 0.1]), np.array([0.3, 0.4, 0.2, 0.1])).round(3))
     0.333
     """
     order = np.argsort(-other, axis=-1, kind="stable")
-    one, two = (_signs(np.take_along_axis(values, order, -1)) for values in (reference, other))
-    above = np.tril((one != 0) | (two != 0), -1)
+    signs, others = (_signs(np.take_along_axis(values, order, -1)) for values in (reference, other))
+    above = np.tril((signs != 0) | (others != 0), -1)
     n_above = above.sum(axis=-1).astype(np.float64)
-    shares = _divide((above * (1 + one * two) / 2).sum(axis=-1), n_above)
+    shares = _divide((above * (1 + signs * others) / 2).sum(axis=-1), n_above)
     n_shares = (n_above > 0).sum(axis=-1).astype(np.float64)
     return _divide(2 * shares.sum(axis=-1) - n_shares, n_shares)
 
 
 def spearman(first: Floats, second: Floats) -> Floats:
-    """Spearman's rho, [...]: the correlation of the ranks, tied systems sharing a rank; 0 where either ties all."""
+    """Compute Spearman's rho, [...]: the correlation of ranks, which tied systems share; 0 if either side ties all."""
     from scipy.stats import rankdata  # most of a second
 
-    one, other = (rankdata(values, axis=-1) - (values.shape[-1] + 1) / 2 for values in (first, second))
-    return _divide((one * other).sum(axis=-1), np.sqrt((one**2).sum(axis=-1) * (other**2).sum(axis=-1)))
+    ranks, others = (rankdata(values, axis=-1) - (values.shape[-1] + 1) / 2 for values in (first, second))
+    return _divide((ranks * others).sum(axis=-1), np.sqrt((ranks**2).sum(axis=-1) * (others**2).sum(axis=-1)))
 
 
 CORRELATIONS: Mapping[str, Callable[[Floats, Floats], Floats]] = {
@@ -143,18 +148,18 @@ CORRELATIONS: Mapping[str, Callable[[Floats, Floats], Floats]] = {
 
 
 def rank(means: Floats) -> list[int]:
-    """The rank of each system, 1 for the highest mean; tied systems share the best of their ranks."""
-    return [int(place) + 1 for place in np.searchsorted(np.sort(-means), -means)]
+    """Rank the systems, 1 for the highest mean; tied systems share the best of their ranks."""
+    return [1 + int(n_better) for n_better in np.searchsorted(np.sort(-means), -means)]
 
 
 def draw_systems(n_systems: int, samples: int, seed: int) -> NDArray[np.int64]:
-    """Places of resampled systems, [samples or fewer, systems]: a sample of one system again and again has no order."""
+    """Resample the indexes of systems, [samples or fewer, systems]; a draw of one system alone has no order."""
     drawn: NDArray[np.int64] = np.random.default_rng(seed).integers(n_systems, size=(samples, n_systems))
     return drawn[np.flatnonzero(np.ptp(drawn, axis=1))]
 
 
 def count_queries_needed(scores: Floats, *, agreement: float = 0.9, seed: int = 0) -> int | None:
-    """How many queries of this kind two test sets need for a mean Kendall's tau of that much between their orders.
+    """Count the queries of this kind that two test sets need for such a mean Kendall's tau between their orders.
 
     scores: float64 [systems, queries]. The means over n queries are drawn from the normal distribution that they
     have for large n, with the observed means as the true ones: close systems may need more. None where a million are
@@ -166,8 +171,8 @@ def count_queries_needed(scores: Floats, *, agreement: float = 0.9, seed: int = 
     noise = noise @ (vectors * np.sqrt(np.maximum(values, 0))).T
 
     def agrees(n: int) -> bool:
-        one, other = mean + noise / np.sqrt(n)
-        return bool(kendall(one, other).mean() >= agreement)
+        first, second = mean + noise / np.sqrt(n)
+        return bool(kendall(first, second).mean() >= agreement)
 
     low, high = 1, MAX_QUERIES
     if not agrees(high):

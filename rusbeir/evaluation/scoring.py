@@ -23,7 +23,7 @@ from rusbeir.text import shorten
 from rusbeir.types import MAX_GRADE, Qrels, Run
 
 _UNFIT = re.compile("[\0\ud800-\udfff]")
-"""What trec_eval's strings end at, and what has no UTF-8."""
+"""Characters that end trec_eval's strings, or that UTF-8 cannot encode."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,24 +31,39 @@ class Evaluation:
     """Scores by the canonical names of ir-measures; most measures are fractions from 0 to 1."""
 
     measures: Mapping[str, float]
-    """Means over every judged query, of counts (NumQ, NumRel, NumRet) sums; a query without hits scores 0."""
+    """The mean of each measure over every judged query, the sum of a count (NumQ, NumRel, NumRet).
+
+    A query without hits scores 0.
+    """
     measures_answered: Mapping[str, float]
     """The means over the judged queries with hits, as BEIR's code averages; {} where no query has hits."""
     per_query: Mapping[str, Mapping[str, float]]
     n_queries: int
     n_zero_hit: int
     n_tied: int
-    """Queries of which some measure differs between the best and the worst order of hits with equal scores."""
+    """How many queries have a measure that differs between the best and the worst order of hits with equal scores."""
 
 
 def evaluate(qrels: Qrels, run: Run, measures: str | Sequence[str] = DEFAULT_MEASURES) -> Evaluation:
-    """The scores of a run over every judged query; queries without judgements are ignored.
+    """Score a run over every judged query.
 
-    A negative grade counts as not relevant, and for Bpref as not judged, as trec_eval takes it. Raises BadInput for
-    qrels without a query, for grades and ids that trec_eval cannot take, and for measures as check_measures.
+    Args:
+        qrels: query_id -> {doc_id: grade}. A negative grade counts as not relevant, and for Bpref as not judged, as
+            trec_eval takes it.
+        run: query_id -> {doc_id: score}; queries without judgements are ignored.
+        measures: One name or several, in the notation of ir-measures or trec_eval.
 
-    >>> evaluate({"q1": {"a": 1}, "q2": {"b": 1}}, {"q1": {"a": 2.0}}, ["RR@10"]).measures
-    {'RR@10': 0.5}
+    Returns:
+        The scores over all judged queries and over the answered ones, and those of each query.
+
+    Raises:
+        BadInput: The qrels have no query, trec_eval cannot hold a grade or an id, or a parameter is out of bounds.
+        UnknownName: ir-measures does not know a measure.
+        MissingExtra: A measure needs a package that is not installed.
+
+    Example:
+        >>> evaluate({"q1": {"a": 1}, "q2": {"b": 1}}, {"q1": {"a": 2.0}}, ["RR@10"]).measures
+        {'RR@10': 0.5}
     """
     names = check_measures(measures)
     if not qrels:
@@ -56,13 +71,13 @@ def evaluate(qrels: Qrels, run: Run, measures: str | Sequence[str] = DEFAULT_MEA
     # What trec_eval's code cannot hold is refused here, whatever it was read from.
     for query_id, grades in qrels.items():
         if grades and max(max(grades.values()), -min(grades.values())) > MAX_GRADE:
-            doc_id = max(grades, key=lambda one: abs(grades[one]))
+            doc_id = max(grades, key=lambda judged: abs(grades[judged]))
             raise BadInput(
                 f"The grade of document {doc_id!r} for query {query_id!r} is {shorten(str(grades[doc_id]), 20)}; "
                 f"expected an integer from -{MAX_GRADE:,} to {MAX_GRADE:,}."
             )
         record_ids = (query_id, *grades, *run.get(query_id, ()))
-        # One look at all ids of a query takes a small part of the time of a look at each.
+        # Looking at all ids of a query at once is much faster than looking at each.
         text = "".join(record_ids)
         if "\0" in text or (not text.isascii() and _UNFIT.search(text)):
             record_id = next(filter(_UNFIT.search, record_ids))
@@ -98,7 +113,7 @@ def evaluate(qrels: Qrels, run: Run, measures: str | Sequence[str] = DEFAULT_MEA
 # A score beyond single precision is infinite for trec_eval, too.
 @np.errstate(over="ignore")
 def _find_tied_queries(qrels: Qrels, run: Run, names: Sequence[str]) -> set[str]:
-    """The queries of which some measure differs between the best and the worst order of hits with equal scores.
+    """Find the queries with a measure that differs between the best and the worst order of hits with equal scores.
 
     trec_eval keeps scores in single precision and breaks ties by falling document id, an order that says
     nothing about relevance; scores are equal here where they are equal for trec_eval. Best is the order by falling
@@ -115,7 +130,7 @@ def _find_tied_queries(qrels: Qrels, run: Run, names: Sequence[str]) -> set[str]
         if not judged:
             continue
         scores = np.fromiter(hits.values(), np.float32, len(hits))
-        # Of a hit below all cut-offs, and of those that share its score, the order changes nothing.
+        # The order of hits below all cut-offs changes nothing.
         lowest = np.partition(scores, -depth)[-depth] if depth and depth < len(scores) else -np.inf
         groups = Counter((np.float32(hits[doc_id]), grades[doc_id]) for doc_id in judged)
         if not any(score >= lowest and np.count_nonzero(scores == score) > n for (score, _), n in groups.items()):

@@ -16,20 +16,18 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from rusbeir.evaluation.draws import PERMUTATIONS, SAMPLES
+
 Floats: TypeAlias = NDArray[np.float64]
 
-PERMUTATIONS = 10_000
-SAMPLES = 10_000
-FEW_SAMPLES, FEW_PERMUTATIONS = 2_000, 2_000
-"""Resamples and permutations where each costs much, such as tests of a whole curve."""
 ALPHA = 0.05
 POWER = 0.8
 _BLOCK_CELLS = 4_000_000
-"""Signs or weights held at once."""
+"""How many signs or weights are held in memory at once."""
 _TIE = 1e-12
 """Means closer than this are equal: they differ by the order of additions alone."""
 _SAME = 1 - 1e-9
-"""Statistics whose ratio is above this are equal, for the same reason."""
+"""Statistics whose ratio is above this are equal: they differ by the order of additions alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +41,8 @@ class Figure:
     """What the resamples draw: "queries", "systems", "systems and queries", "topics"."""
 
     @classmethod
-    def of(cls, value: Floats, drawn: Floats, over: str) -> Figure:
-        """The value with the interval of those drawn; NaN among them is left out."""
+    def from_resamples(cls, value: Floats, drawn: Floats, over: str) -> Figure:
+        """Take the interval from the values on resamples; NaN among them is left out."""
         ends = np.nanquantile(drawn, [ALPHA / 2, 1 - ALPHA / 2]) if np.isfinite(drawn).any() else (np.nan, np.nan)
         return cls(value=float(value), interval=(float(ends[0]), float(ends[1])), over=over)
 
@@ -66,18 +64,26 @@ class PairTests:
     p: Floats
     """Two-sided p-value of the sign-flip permutation test, uncorrected."""
     p_maxt: Floats
-    """Adjusted by step-down MaxT over these pairs; controls the family-wise error."""
+    """p, adjusted by step-down MaxT over these pairs; controls the family-wise error."""
     p_holm: Floats
-    """Adjusted by Holm's procedure."""
+    """p, adjusted by Holm's procedure."""
 
 
 def sign_flip_tests(differences: Floats, *, permutations: int = PERMUTATIONS, seed: int = 0) -> PairTests:
-    """Test each row of differences, float64 [pairs, queries], against a mean of zero.
+    """Test differences between systems by flipping the signs of per-query differences.
 
-    All sign patterns are enumerated where there are no more of them than permutations; the p-values are then exact.
+    Args:
+        differences: The differences of each pair of systems, float64 [pairs, queries].
+        permutations: How many sign patterns are drawn. If there are no more of them than that, all are enumerated, and
+            the p-values are exact.
+        seed: Seeds the draws.
 
-    >>> sign_flip_tests(np.array([[0.5, 0.1, 0.3, 0.2]])).p
-    array([0.125])
+    Returns:
+        The mean differences, their effect sizes and their two-sided p-values.
+
+    Example:
+        >>> sign_flip_tests(np.array([[0.5, 0.1, 0.3, 0.2]])).p
+        array([0.125])
     """
     n_pairs, n_queries = differences.shape
     largest = np.abs(differences).max(axis=1, initial=0.0)
@@ -119,11 +125,22 @@ def sign_flip_tests(differences: Floats, *, permutations: int = PERMUTATIONS, se
 def bootstrap_intervals(
     values: Floats, *, level: float = 1 - ALPHA, samples: int = SAMPLES, seed: int = 0
 ) -> NDArray[np.float64]:
-    """Intervals of the mean of each row, float64 [rows, 2], by the symmetric studentised bootstrap (Hall, 1988).
+    """Compute intervals of the means of rows by the symmetric studentised bootstrap (Hall, 1988).
 
-    Queries are resampled with replacement, the same queries for every row. Each resample's mean is measured in its own
-    standard errors, so that scores of which most are equal do not make the interval too short. Where too many resamples
-    have no spread, the interval is bias-corrected and accelerated (Efron, 1987).
+    Each resample's mean is measured in its own standard errors, so that the interval is not too short if most scores
+    are equal. If too many resamples have no spread, the interval is bias-corrected and accelerated (Efron, 1987).
+
+    Args:
+        values: Scores or differences, float64 [rows, queries]. The same queries are drawn for every row.
+        level: The confidence of the intervals.
+        samples: How many resamples are drawn.
+        seed: Seeds the draws.
+
+    Returns:
+        The lower and upper ends, float64 [rows, 2].
+
+    Example:
+        >>> bootstrap_intervals(np.array([[0.0, 0.5, 1.0, 0.5]])).round(2)  # doctest: +SKIP
     """
     n = values.shape[1]
     means = values.mean(axis=1)
@@ -148,11 +165,11 @@ def bootstrap_intervals(
 
 
 def _studentised(weights: Floats, values: Floats, means: Floats, squares: Floats) -> Floats:
-    """How far each resample's mean is from that of the row, in its own standard errors: float64 [weights, rows]."""
+    """Measure how far each resample's mean is from the row's, in its own standard errors: float64 [weights, rows]."""
     n = values.shape[1]
     distances: Floats = np.abs(weights @ (values - means[:, None]).T) / n
     variances = weights @ squares.T / n - distances**2
-    # What is left by rounding where all that was drawn is equal.
+    # Rounding leaves a little variance if all drawn values are equal.
     variances[variances <= _TIE * squares.max(axis=1)] = 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
         distances /= np.sqrt(variances / n)
@@ -161,7 +178,7 @@ def _studentised(weights: Floats, values: Floats, means: Floats, squares: Floats
 
 
 def resample_means(values: Floats, *, samples: int = SAMPLES, seed: int = 0) -> Floats:
-    """The mean of each row, float64 [rows, queries], over queries drawn with replacement: float64 [samples, rows].
+    """Resample the mean of each row, float64 [rows, queries], with replacement: float64 [samples, rows].
 
     The same queries are drawn for every row.
     """
@@ -174,16 +191,25 @@ def resample_means(values: Floats, *, samples: int = SAMPLES, seed: int = 0) -> 
 def hierarchical_intervals(
     groups: Sequence[Floats], *, level: float = 1 - ALPHA, samples: int = SAMPLES, seed: int = 0
 ) -> NDArray[np.float64]:
-    """Percentile intervals of the unweighted mean over groups of each row's mean, float64 [rows, 2].
+    """Compute percentile intervals of the unweighted mean over datasets of each system's mean.
 
-    groups are datasets, float64 [rows, queries of that dataset]. Datasets are resampled, and then the queries within
-    each: the interval speaks of other datasets of this kind. One dataset gives the interval over its queries.
+    Datasets are resampled, and then the queries within each: the interval is one over other datasets of this kind. A
+    single dataset gives the interval over its queries.
+
+    Args:
+        groups: The scores on each dataset, float64 [systems, queries of that dataset].
+        level: The confidence of the intervals.
+        samples: How many resamples are drawn.
+        seed: Seeds the draws.
+
+    Returns:
+        The lower and upper ends, float64 [systems, 2].
     """
     random = np.random.default_rng(seed)
     n_groups = len(groups)
     # means[g] holds independent resamples of dataset g; each draw of datasets takes its own sample of each.
     means = np.stack(
-        [resample_means(group, samples=samples, seed=seed + 1 + place) for place, group in enumerate(groups)]
+        [resample_means(group, samples=samples, seed=seed + 1 + number) for number, group in enumerate(groups)]
     )
     total = np.zeros((samples, groups[0].shape[0]))
     rows = np.arange(samples)
@@ -195,29 +221,41 @@ def hierarchical_intervals(
 
 
 def cluster_scores(scores: Floats, clusters: Sequence[Hashable]) -> Floats:
-    """A score of each system on each cluster of queries, float64 [systems, clusters], in place of those on queries.
+    """Turn scores on queries into scores on clusters of queries, which tests and intervals need as their sample.
 
-    clusters: the cluster of each query, such as the paragraph that it asks about. Queries of one cluster are not
-    independent, so tests and intervals need clusters as their sample. The mean over clusters is that over queries, and
-    the spread is that of the ratio of a cluster's sum to its size, linearised at the mean.
+    Queries of one cluster are not independent. The mean over clusters is that over queries, and the spread is that of
+    the ratio of a cluster's sum to its size, linearised at the mean.
 
-    >>> cluster_scores(np.array([[1.0, 0.0, 0.5]]), ["a", "a", "b"])
-    array([[0.5, 0.5]])
+    Args:
+        scores: float64 [systems, queries].
+        clusters: The cluster of each query, such as the paragraph that it asks about.
+
+    Returns:
+        float64 [systems, clusters], clusters in the order in which they first occur.
+
+    Example:
+        >>> cluster_scores(np.array([[1.0, 0.0, 0.5]]), ["a", "a", "b"])
+        array([[0.5, 0.5]])
     """
     numbers = {cluster: number for number, cluster in enumerate(dict.fromkeys(clusters))}
-    places = np.array([numbers[cluster] for cluster in clusters])
-    sizes = np.bincount(places)
+    cluster_of = np.array([numbers[cluster] for cluster in clusters])
+    sizes = np.bincount(cluster_of)
     means = scores.mean(axis=1, keepdims=True)
-    sums = np.array([np.bincount(places, weights=row) for row in scores]).reshape(len(scores), len(sizes))
-    values: Floats = (sums - means * sizes) * (len(sizes) / len(places)) + means
+    sums = np.array([np.bincount(cluster_of, weights=row) for row in scores]).reshape(len(scores), len(sizes))
+    values: Floats = (sums - means * sizes) * (len(sizes) / len(cluster_of)) + means
     return values
 
 
 def minimum_detectable_effect(differences: Floats, *, alpha: float = ALPHA, power: float = POWER) -> Floats:
-    """The true mean difference that a two-sided paired t test finds with that power, float64 [pairs].
+    """Compute the true mean difference that a two-sided paired t test finds with that power.
 
-    From the spread of these differences and their number of queries; infinite where detectable_deviations is, and NaN
-    where the differences have no spread that one could learn from.
+    Args:
+        differences: The differences of each pair of systems, float64 [pairs, queries]; their spread is taken as true.
+        alpha: The level of the test.
+        power: The share of such experiments that find the difference.
+
+    Returns:
+        float64 [pairs]; infinite for so few queries that no test can reject, NaN if the differences have no spread.
     """
     n_pairs, n = differences.shape
     deviations = detectable_deviations(n, alpha=alpha, power=power)
@@ -230,12 +268,20 @@ def minimum_detectable_effect(differences: Floats, *, alpha: float = ALPHA, powe
 
 
 def detectable_deviations(n_queries: int, *, alpha: float = ALPHA, power: float = POWER) -> float:
-    """The minimum detectable effect of so many queries, in standard deviations of per-query differences.
+    """Compute the minimum detectable effect of so many queries, in standard deviations of per-query differences.
 
-    Infinite for so few queries that the sign-flip test can never reject: two of its 2^n flips reach any mean.
+    Args:
+        n_queries: The number of independent queries.
+        alpha: The level of the test.
+        power: The share of such experiments that find the effect.
 
-    >>> round(detectable_deviations(50), 3), detectable_deviations(5)
-    (0.404, inf)
+    Returns:
+        The effect; infinite for so few queries that the sign-flip test can never reject, since two of its 2^n flips
+        reach any mean.
+
+    Example:
+        >>> round(detectable_deviations(50), 3), detectable_deviations(5)
+        (0.404, inf)
     """
     from scipy.special import stdtrit  # scipy.stats takes a second to import
 
@@ -247,10 +293,19 @@ def detectable_deviations(n_queries: int, *, alpha: float = ALPHA, power: float 
 def rank_intervals(
     n_systems: int, pairs: Sequence[tuple[int, int]], tests: PairTests, *, alpha: float = ALPHA
 ) -> list[tuple[int, int]]:
-    """The best and worst rank of each system that the data do not contradict; rank 1 is the best.
+    """Find the best and the worst rank of each system that the data do not contradict; rank 1 is the best.
 
-    A system is placed behind those that beat it and before those that it beats at the MaxT-adjusted level alpha. The
+    A system ranks behind those that beat it and ahead of those that it beats at the MaxT-adjusted level alpha. The
     family-wise error of these decisions is at most alpha, so all true ranks are inside with confidence 1 - alpha.
+
+    Args:
+        n_systems: How many systems there are.
+        pairs: The tested pairs, by the indexes of their systems.
+        tests: The tests of these pairs.
+        alpha: The level.
+
+    Returns:
+        (best rank, worst rank) of each system.
     """
     better, worse = [0] * n_systems, [0] * n_systems
     for (first, second), mean, p in zip(pairs, tests.mean, tests.p_maxt, strict=True):
@@ -262,7 +317,7 @@ def rank_intervals(
 
 
 def _signs(n: int, permutations: int, seed: int) -> Iterator[Floats]:
-    """Blocks of sign vectors, float64 [block, n]: all of them where they are few, else that many drawn."""
+    """Yield blocks of sign vectors, float64 [block, n]: all of them if they are few, else that many drawn."""
     if n < 63 and 2**n <= permutations:
         bits = np.arange(2**n, dtype=np.uint64)[:, None] >> np.arange(n, dtype=np.uint64)
         yield 1.0 - 2.0 * (bits & np.uint64(1)).astype(np.float64)
@@ -275,7 +330,7 @@ def _signs(n: int, permutations: int, seed: int) -> Iterator[Floats]:
 
 
 def _weights(n: int, samples: int, seed: int) -> Iterator[Floats]:
-    """Blocks of resampling weights, float64 [block, n]: how often each of n queries is drawn."""
+    """Yield blocks of resampling weights, float64 [block, n]: how often each of n queries is drawn."""
     random = np.random.default_rng(seed)
     size = max(1, _BLOCK_CELLS // n)
     for start in range(0, samples, size):
@@ -285,9 +340,16 @@ def _weights(n: int, samples: int, seed: int) -> Iterator[Floats]:
 
 
 def bca_interval(drawn: Floats, observed: float, values: Floats, level: float = 1 - ALPHA) -> tuple[float, float]:
-    """The interval of a mean from its sorted resamples: quantiles moved by the bias and the skew of the values.
+    """Compute the bias-corrected and accelerated interval (Efron, 1987) of a statistic.
 
-    Of another statistic, the values are what it is plus the influence of each query on it.
+    Args:
+        drawn: Its values on resamples, sorted.
+        observed: Its value.
+        values: The values of a mean; for another statistic, its value plus the influence of each query on it.
+        level: The confidence.
+
+    Returns:
+        The lower and the upper end.
     """
     from scipy.special import ndtr, ndtri
 

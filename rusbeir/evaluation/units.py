@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rusbeir.evaluation.significance import SAMPLES, Floats, cluster_scores, resample_means
+from rusbeir.evaluation.draws import SAMPLES
+from rusbeir.evaluation.significance import Floats, cluster_scores, resample_means
 from rusbeir.types import Dataset, Qrels
 
 _PARTS = re.compile(r".*/(sentences|windows-\d+)")
@@ -19,7 +20,7 @@ _PARTS = re.compile(r".*/(sentences|windows-\d+)")
 class Units:
     """The clusters of some queries, in the order of the queries.
 
-    >>> str(Units.of(["q1", "q2", "q3"], {"q1": 0, "q2": 1, "q3": 0}))
+    >>> str(Units.from_clusters(["q1", "q2", "q3"], {"q1": 0, "q2": 1, "q3": 0}))
     '3 queries, 2 independent'
     """
 
@@ -27,8 +28,8 @@ class Units:
     """The number of each query's cluster; clusters are numbered from 0 as they first occur."""
 
     @classmethod
-    def of(cls, query_ids: Sequence[str], clusters: Mapping[str, Hashable] | None) -> Units:
-        """The units of these queries, whose clusters are known (as by cluster_queries), or None if each is its own."""
+    def from_clusters(cls, query_ids: Sequence[str], clusters: Mapping[str, Hashable] | None) -> Units:
+        """Number the clusters of these queries (cluster_queries finds them); None if each query is its own."""
         numbers: dict[Hashable, int] = {}
         return cls(
             clusters=tuple(
@@ -54,7 +55,7 @@ class Units:
         return describe_queries(self.n_queries, self.n_clusters)
 
     def resample(self, values: Floats, *, samples: int = SAMPLES, seed: int = 0) -> Floats:
-        """The mean of each row, float64 [rows, queries], over clusters drawn whole: float64 [samples, rows]."""
+        """Resample the mean of each row, float64 [rows, queries], drawing clusters whole: float64 [samples, rows]."""
         if not self.is_dependent:
             return resample_means(values, samples=samples, seed=seed)
         # A resample has as many queries as its clusters happen to hold.
@@ -62,15 +63,15 @@ class Units:
         return drawn[:, :-1] / drawn[:, -1:]
 
     def sum(self, values: Floats) -> Floats:
-        """The sum over each cluster, float64 [rows, clusters], of values of queries, float64 [rows, queries]."""
+        """Add the values of queries, float64 [rows, queries], over each cluster: float64 [rows, clusters]."""
         return np.array([np.bincount(self.clusters, weights=row, minlength=self.n_clusters) for row in values])
 
     def merge(self, values: Floats) -> Floats:
-        """Values of clusters, float64 [rows, clusters], for what needs the spread of independent ones."""
+        """Turn values of queries into values of clusters, float64 [rows, clusters], whose spread is that of units."""
         return cluster_scores(values, self.clusters) if self.is_dependent else values
 
     def join(self, other: Units) -> Units:
-        """The units of the same queries where those that share a cluster on either side are not independent."""
+        """Join the clusters of two partitions of the same queries: queries that share one on either side share one."""
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
 
@@ -79,19 +80,28 @@ class Units:
         first, second, size = np.array(self.clusters), np.array(other.clusters), self.n_clusters + other.n_clusters
         edges = coo_array((np.ones(len(first)), (first, self.n_clusters + second)), shape=(size, size))
         labels = connected_components(edges, directed=False)[1][first]
-        return Units.of(query_ids := list(map(str, range(len(first)))), dict(zip(query_ids, labels, strict=True)))
+        return Units.from_clusters(
+            query_ids := list(map(str, range(len(first)))), dict(zip(query_ids, labels, strict=True))
+        )
 
 
 def cluster_queries(dataset: Dataset | Qrels) -> dict[str, int]:
     """Number the cluster of each judged query; queries with the same relevant documents share one.
 
     Questions about one paragraph are easy or hard together, so an interval or a test that draws them one by one is too
-    sure of itself; drawing whole clusters is not (Field and Welsh, "Bootstrapping clustered data", 2007). Where
-    documents are sentences or windows, the paragraph that they are parts of counts. A query without a relevant document
-    is a cluster of its own. Judgements alone will do for documents that are not such parts.
+    sure of itself; drawing whole clusters is not (Field and Welsh, "Bootstrapping clustered data", 2007).
+
+    Args:
+        dataset: A dataset, or its judgements alone. The name of a dataset says whether its documents are sentences or
+            windows; then the paragraphs that these are parts of count.
 
     Returns:
-        query_id -> number from 0, in the order of the qrels. All numbers differ where all queries are independent.
+        query_id -> number from 0, in the order of the qrels. All numbers differ if all queries are independent. A query
+        without a relevant document is a cluster of its own.
+
+    Example:
+        >>> cluster_queries({"q1": {"a": 1}, "q2": {"b": 1}, "q3": {"a": 1}})
+        {'q1': 0, 'q2': 1, 'q3': 0}
     """
     qrels, name = (dataset.qrels, dataset.card.name) if isinstance(dataset, Dataset) else (dataset, "")
     parts = _PARTS.fullmatch(name) is not None
@@ -106,7 +116,7 @@ def cluster_queries(dataset: Dataset | Qrels) -> dict[str, int]:
 
 
 def describe_queries(n_queries: int, n_clusters: int) -> str:
-    """How many queries there are, and how many of them are independent if not all are.
+    """Say how many queries there are, and how many of them are independent if not all are.
 
     >>> describe_queries(1190, 240), describe_queries(1, 1)
     ('1,190 queries, 240 independent', '1 query')

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rusbeir.analysis import Analyzer
-from rusbeir.comparison import Comparison, DatasetComparison, compare_results, read_result
+from rusbeir.comparison import Comparison, DatasetComparison, Plan, compare_results, read_result
 from rusbeir.datasets import find_entry, load
 from rusbeir.errors import BadInput
 from rusbeir.evaluation import check_measures
@@ -41,7 +41,7 @@ def compare_recipes(
         for profile in dict.fromkeys(["default", *(profiles or distinct_recipes(dataset.card.language))]):
             row = bench(dataset, _system(profile), engine=engine, measures=[measure], out=out, progress=progress)
             results.append(read_result(Path(out), row, measure))
-    return compare_results(results, measure=measure, baseline=_system("default"))
+    return compare_results(results, Plan(measure=measure, baseline=_system("default")))
 
 
 def _load(name: str, languages: Sequence[str], split: str | None, progress: Progress) -> Dataset:

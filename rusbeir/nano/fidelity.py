@@ -142,7 +142,7 @@ def measure_agreement(
     there = np.array([[full[name][query_id] for query_id in queries] for name in systems])
     here = np.array([[nano[name][query_id] for query_id in chosen] for name in systems])
     means_there, means_here = there.mean(axis=1), here.mean(axis=1)
-    units, units_here = Units.of(queries, clusters), Units.of(chosen, clusters)
+    units, units_here = Units.from_clusters(queries, clusters), Units.from_clusters(chosen, clusters)
     drawn_there, drawn_here = _resample(there, here, [place[query_id] for query_id in chosen], units, seed)
     order = compare_orders(
         (means_there, means_here),
@@ -205,4 +205,6 @@ def _measure_gap(kinds: Sequence[str], means: tuple[Floats, Floats], drawn: tupl
 
     full, nano = map(find_gap, means)
     there, here = map(find_gap, drawn)
-    return Gap(full=float(full), nano=float(nano), distortion=Figure.of(nano - full, here - there, "queries"))
+    return Gap(
+        full=float(full), nano=float(nano), distortion=Figure.from_resamples(nano - full, here - there, "queries")
+    )

@@ -78,7 +78,7 @@ def compute_alpha(
         return Alpha(np.nan, (np.nan, np.nan), 0)
     by_topic = _add_by_topic(agreement.count_coincidences(counts[told]), [topics[text] for text in told])
     drawn = agreement.resample_topics(by_topic, samples=SAMPLES, seed=seed)
-    found = Figure.of(agreement.alpha(by_topic.sum(axis=0)), agreement.alpha(drawn), "topics")
+    found = Figure.from_resamples(agreement.alpha(by_topic.sum(axis=0)), agreement.alpha(drawn), "topics")
     return Alpha(found.value, found.interval, len(told))
 
 

@@ -1,1 +1,1 @@
-from .site import write_site as write_site
+from .pages import write_site as write_site

@@ -16,9 +16,9 @@ from rusbeir.types import Dataset, Progress, join_title
 HITS = 10
 MAX_QUERIES = 5_000
 MAX_CHARS = 2_000
-"""Longest text of a document that is shown."""
+"""The length from which on the text of a document is cut."""
 MAX_COUNTED_DOCS = 200_000
-"""Corpora up to here are analysed for the weights of terms; larger ones are shown without."""
+"""Larger corpora are not analysed, so that the weights of terms are not shown."""
 K1, B = 1.2, 0.75
 
 
@@ -32,22 +32,25 @@ class Explored:
 
 
 def explore(dataset: Dataset, results: Sequence[Result], source: Dataset | None, progress: Progress) -> Explored:
-    """The explorer's data: the first hits of every system for each query, best-known differences first.
+    """Collect the explorer's data: the first hits of every system for each query, with texts and judgements.
 
-    source is the dataset that this one is a port of; its texts are shown next to the translation. Raises BadInput
-    where a run file is gone.
+    source is the dataset that this one is a port of; its texts are shown next to the translation. Raises BadInput if
+    a run file is gone.
     """
-    runs = [read_run_of(one) for one in results]
+    runs = [read_run_of(result) for result in results]
     query_ids = list(results[0].scores)
     notes = []
     if len(query_ids) > MAX_QUERIES:
-        spread = {q: max(one.scores[q] for one in results) - min(one.scores[q] for one in results) for q in query_ids}
-        query_ids = sorted(query_ids, key=lambda q: (-spread[q], q))[:MAX_QUERIES]
+        spread = {query_id: _find_spread(results, query_id) for query_id in query_ids}
+        query_ids = sorted(query_ids, key=lambda query_id: (-spread[query_id], query_id))[:MAX_QUERIES]
         notes.append(f"the {MAX_QUERIES:,} of {len(spread):,} queries whose scores differ most")
     doc_ids: dict[str, int] = {}
     hits = [
         [
-            [[doc_ids.setdefault(doc_id, len(doc_ids)), round(score, 4)] for doc_id, score in _first(run, query_id)]
+            [
+                [doc_ids.setdefault(doc_id, len(doc_ids)), round(score, 4)]
+                for doc_id, score in _take_first(run, query_id)
+            ]
             for run in runs
         ]
         for query_id in query_ids
@@ -58,13 +61,13 @@ def explore(dataset: Dataset, results: Sequence[Result], source: Dataset | None,
                 doc_ids.setdefault(doc_id, len(doc_ids))
     documents = [_document(dataset, doc_id, source) for doc_id in doc_ids]
     data: dict[str, Any] = {
-        "systems": [one.label for one in results],
+        "systems": [result.label for result in results],
         "queries": [
             {
                 "id": query_id,
                 "text": dataset.queries[query_id],
                 "source": source.queries.get(query_id, "") if source else "",
-                "scores": [round(one.scores[query_id], 4) for one in results],
+                "scores": [round(result.scores[query_id], 4) for result in results],
                 "grades": {str(doc_ids[d]): g for d, g in dataset.qrels[query_id].items() if d in doc_ids},
             }
             for query_id in query_ids
@@ -77,11 +80,17 @@ def explore(dataset: Dataset, results: Sequence[Result], source: Dataset | None,
     except UnknownName:
         notes.append(f"no highlights, since there is no analyzer for {dataset.card.language!r}")
     else:
-        data |= _terms(analyzer, dataset, query_ids, documents, notes, progress)
+        data |= _weigh_terms(analyzer, dataset, query_ids, documents, notes, progress)
     return Explored(data=data, note="; ".join(notes))
 
 
-def _first(run: Mapping[str, Mapping[str, float]], query_id: str) -> list[tuple[str, float]]:
+def _find_spread(results: Sequence[Result], query_id: str) -> float:
+    """The difference between the best and the worst score of a query."""
+    scores = [result.scores[query_id] for result in results]
+    return max(scores) - min(scores)
+
+
+def _take_first(run: Mapping[str, Mapping[str, float]], query_id: str) -> list[tuple[str, float]]:
     """The first hits in trec_eval's order: by falling score, equal scores by falling document id."""
     hits = run.get(query_id, {})
     return sorted(hits.items(), key=lambda hit: (hit[1], hit[0]), reverse=True)[:HITS]
@@ -102,7 +111,7 @@ def _document(dataset: Dataset, doc_id: str, source: Dataset | None) -> dict[str
     return {"id": doc_id, "title": doc.title, "text": text, "source": original}
 
 
-def _terms(
+def _weigh_terms(
     analyzer: Analyzer,
     dataset: Dataset,
     query_ids: Sequence[str],
@@ -110,20 +119,20 @@ def _terms(
     notes: list[str],
     progress: Progress,
 ) -> dict[str, Any]:
-    """terms of each query, their places in each document's text, and the BM25 weight of each term in each document."""
+    """Find the terms of each query, where they are in each document's text, and their BM25 weights in each document."""
     numbers: dict[str, int] = {}
     queries = [
         [numbers.setdefault(term, len(numbers)) for term in analyzer.analyze(dataset.queries[query_id])]
         for query_id in query_ids
     ]
-    places, counts = [], []
+    matches, counts = [], []
     for document in documents:
-        found = _places(analyzer, document["text"], numbers)
-        places.append([number for place in found for number in place])
+        spans = _find_terms(analyzer, document["text"], numbers)
+        matches.append([number for match in spans for number in match])
         counts.append(Counter(analyzer.analyze(join_title(document["title"], document["text"]))))
     weights: list[dict[str, float]] = []
     if len(dataset.corpus) <= MAX_COUNTED_DOCS:
-        frequencies, n_docs, average = _statistics(analyzer, dataset, numbers, progress)
+        frequencies, n_docs, average = _count_terms(analyzer, dataset, numbers, progress)
         for count in counts:
             length = sum(count.values())
             weights.append(
@@ -135,35 +144,35 @@ def _terms(
             )
     else:
         notes.append(f"no weights of terms, since the corpus has more than {MAX_COUNTED_DOCS:,} documents")
-    return {"terms": list(numbers), "query_terms": queries, "places": places, "weights": weights}
+    return {"terms": list(numbers), "query_terms": queries, "places": matches, "weights": weights}
 
 
-def _places(analyzer: Analyzer, text: str, numbers: Mapping[str, int]) -> list[tuple[int, int, int]]:
-    """(start, length, term) of each token that is a query term, in UTF-16 units, as JavaScript counts."""
-    found = []
-    at = units = 0
+def _find_terms(analyzer: Analyzer, text: str, numbers: Mapping[str, int]) -> list[tuple[int, int, int]]:
+    """List (start, length, term) of each token that is a query term, in UTF-16 units, as JavaScript counts."""
+    matches = []
+    offset = units = 0
     for token in analyzer.explain(text):
-        start = text.find(token.surface, at)
+        start = text.find(token.surface, offset)
         if start < 0:
-            # Normalising moved the borders of this token: it is not highlighted.
+            # Normalising moved the borders of this token, so it is not highlighted.
             continue
-        units += _utf16(text[at:start])
+        units += _utf16(text[offset:start])
         if token.term in numbers:
-            found.append((units, _utf16(token.surface), numbers[token.term]))
+            matches.append((units, _utf16(token.surface), numbers[token.term]))
         units += _utf16(token.surface)
-        at = start + len(token.surface)
-    return found
+        offset = start + len(token.surface)
+    return matches
 
 
 def _utf16(text: str) -> int:
     return len(text.encode("utf-16-le")) // 2
 
 
-def _statistics(
+def _count_terms(
     analyzer: Analyzer, dataset: Dataset, terms: Iterable[str], progress: Progress
 ) -> tuple[Counter[str], int, float]:
     """Count the documents with each term, and all of them, with their mean length in terms."""
-    wanted = set(terms)
+    query_terms = set(terms)
     frequencies: Counter[str] = Counter()
     total = 0
     texts = (doc.full_text for doc in dataset.corpus)
@@ -171,13 +180,13 @@ def _statistics(
     for n, line in enumerate(analyzer.analyze_lines(texts), 1):
         terms_of_doc = line.split()
         total += len(terms_of_doc)
-        frequencies.update(wanted.intersection(terms_of_doc))
+        frequencies.update(query_terms.intersection(terms_of_doc))
         if n % 10_000 == 0:
             progress("count terms", n, n_docs)
     return frequencies, n_docs, max(total / n_docs, 1.0)
 
 
 def _weight(n: int, frequency: int, n_docs: int, relative_length: float) -> float:
-    """What n occurrences of a term give to a document in Lucene's BM25 with exact lengths."""
+    """The weight of n occurrences of a term in Lucene's BM25 with exact lengths."""
     idf = math.log(1 + (n_docs - frequency + 0.5) / (frequency + 0.5))
     return idf * n / (n + K1 * (1 - B + B * relative_length))

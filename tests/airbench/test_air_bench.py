@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from rusbeir.airbench.air_bench import name_parts, pack_results, read_result, write_results
 from rusbeir.airbench.leaderboards import Leaderboard, rank_systems, read_scores
+from rusbeir.airbench.result_files import name_parts, pack_results, read_result, write_results
 from rusbeir.datasets import read_run
 from rusbeir.errors import BadInput, UnknownName
 from rusbeir.experiment import bench
@@ -72,10 +72,10 @@ def test_places_and_keys_are_those_of_air_bench(written: Path):
         "long-doc/book/ru_long-book_1_dev.json", "long-doc/book/ru_long-book_1_test.json",
         "qa/wiki/ru_default_dev.json", "qa/wiki/ru_default_test.json",
     ]  # fmt: skip
-    found = json.loads((raw / "qa/wiki/ru_default_dev.json").read_bytes())
-    assert found.pop("signature").endswith("|k:1000")
-    results = found.pop("search_results")
-    assert found == {
+    document = json.loads((raw / "qa/wiki/ru_default_dev.json").read_bytes())
+    assert document.pop("signature").endswith("|k:1000")
+    results = document.pop("search_results")
+    assert document == {
         "model_name": "bm25-profile-raw", "reranker_name": "NoReranker", "benchmark_version": "AIR-Bench_24.05",
         "task_type": "qa", "domain": "wiki", "language": "ru", "dataset_name": "default", "split": "dev",
     }  # fmt: skip
@@ -86,17 +86,17 @@ def test_places_and_keys_are_those_of_air_bench(written: Path):
 
 def test_a_file_of_the_same_recipe_is_kept_and_another_is_not_replaced(written: Path):
     first = next(iter(write_results([f"{QA}/dev"], [RAW], out=written)))
-    assert first.kept
+    assert first.reused
     with pytest.raises(BadInput, match=r"ru_default_dev\.json holds results of another recipe or version"):
         list(write_results([f"{QA}/dev"], [RAW], out=written, k=5))
     with pytest.raises(BadInput, match=r"ru_default_test\.json holds results of another recipe or version"):
         list(write_results(["air-bench/24.04/qa"], [RAW], out=written))
     (again,) = write_results([f"{QA}/dev"], [RAW], out=written, k=5, force=True)
-    assert not again.kept
+    assert not again.reused
 
 
 @pytest.mark.parametrize(
-    ("datasets", "systems", "given", "error", "message"),
+    ("datasets", "systems", "options", "error", "message"),
     [
         (["air-bench/24.05/qa/wiki/de"], [RAW], {}, UnknownName, "No dataset of AIR-Bench 'air-bench/24.05/qa/wiki/de"),
         (["air-bench/24.0"], [RAW], {}, UnknownName, r"No dataset of AIR-Bench 'air-bench/24\.0'"),
@@ -107,10 +107,15 @@ def test_a_file_of_the_same_recipe_is_kept_and_another_is_not_replaced(written: 
     ],
 )
 def test_what_cannot_be_written_is_told(
-    datasets: list[str], systems: list[str], given: dict[str, Any], error: type[Exception], message: str, tmp_path: Path
+    datasets: list[str],
+    systems: list[str],
+    options: dict[str, Any],
+    error: type[Exception],
+    message: str,
+    tmp_path: Path,
 ):
     with pytest.raises(error, match=message):
-        list(write_results(datasets, systems, out=tmp_path / "out", **given))
+        list(write_results(datasets, systems, out=tmp_path / "out", **options))
     assert not (tmp_path / "out").exists()
 
 
@@ -121,9 +126,9 @@ def change(path: Path, **changes: Any) -> None:
 
 
 def test_files_of_24_04_may_have_older_keys(tmp_path: Path):
-    (one,) = write_results(["air-bench/24.04/qa"], [RAW], out=tmp_path / "out")
-    change(one.path, dataset_name=None, task_name="default", split=None)
-    assert read_result(one.path).task.name == "air-bench/24.04/qa/wiki/ru/test"
+    (written,) = write_results(["air-bench/24.04/qa"], [RAW], out=tmp_path / "out")
+    change(written.path, dataset_name=None, task_name="default", split=None)
+    assert read_result(written.path).task.name == "air-bench/24.04/qa/wiki/ru/test"
 
 
 @pytest.mark.parametrize(
@@ -195,7 +200,9 @@ BM25_MORE, DENSE_MORE = ("BM25", "more"), ("dense-m3", "more")
 
 
 def shape(boards: list[Leaderboard]) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    return {(one.task_type, one.board): [(row.retriever, row.reranker) for row in one.systems] for one in boards}
+    return {
+        (board.task_type, board.board): [(row.retriever, row.reranker) for row in board.systems] for board in boards
+    }
 
 
 def test_who_is_on_which_leaderboard():
@@ -220,7 +227,7 @@ def test_a_system_that_lacks_a_dataset_has_no_average(monkeypatch: pytest.Monkey
     law = "air-bench/24.05/qa/law/en/dev"
     scores = {BM25: {Q: 0.3, law: 0.1}, DENSE: {Q: 0.9}, BM25_MORE: {Q: 0.1, law: 0.3}, DENSE_MORE: {Q: 0.3, law: 0.3}}
     board = rank_systems(scores)[-1]
-    rows = [(one.rank, one.retriever, one.average, one.missing) for one in board.systems]
+    rows = [(row.rank, row.retriever, row.average, row.missing) for row in board.systems]
     assert rows == [
         (1, "dense-m3", pytest.approx(0.3), ()),
         (2, "BM25", pytest.approx(0.2), ()),
@@ -229,7 +236,7 @@ def test_a_system_that_lacks_a_dataset_has_no_average(monkeypatch: pytest.Monkey
     ]
     assert board.datasets == (Q, law)
     only = rank_systems(scores, domains=["wiki"])[0]
-    assert (only.datasets, [one.average for one in only.systems]) == ((Q,), [0.9, 0.3])
+    assert (only.datasets, [row.average for row in only.systems]) == ((Q,), [0.9, 0.3])
     with pytest.raises(UnknownName, match=r"No domain 'wikis' of AIR-Bench\. Did you mean 'wiki'"):
         rank_systems(scores, domains=["wikis"])
     with pytest.raises(UnknownName, match="No language 'de' of AIR-Bench"):
@@ -242,7 +249,7 @@ def test_the_verbs(rusbeir: Callable[..., Any]):
     assert (done.code, done.out.splitlines()) == (0, files)
     assert "1 of 1 queries of air-bench/24.05/qa/wiki/ru/test have no results" in done.err
     again = json.loads(rusbeir("airbench", "run", QA, "--system", RAW, "--retriever", "mine", "--json").out)
-    assert [one["kept"] for one in again["files"]] == [True, True]
+    assert [entry["kept"] for entry in again["files"]] == [True, True]
     packed = rusbeir("airbench", "pack", "search_results/mine/NoReranker")
     assert packed.out.strip().endswith("mine_NoReranker.zip")
     assert "1 of the 2 datasets with a test split" in packed.err
@@ -250,14 +257,15 @@ def test_the_verbs(rusbeir: Callable[..., Any]):
     assert "qa, retrieval only: nDCG@10 ×100 on the dev split of 1 datasets" in board.out
     assert "1 result files are of test" in board.err
     document = json.loads(rusbeir("airbench", "leaderboard", "search_results", "--json").out)
-    assert [one["board"] for one in document["leaderboards"]] == ["retrieval only", "retrieval + reranking"]
+    assert [entry["board"] for entry in document["leaderboards"]] == ["retrieval only", "retrieval + reranking"]
     scored = rusbeir("eval", f"{QA}/dev", files[0], "--json")
     value = json.loads(scored.out)["measures"]["nDCG@10"]
     assert document["leaderboards"][0]["systems"][0]["average"] == value
     assert rusbeir("airbench", "leaderboard", "search_results", "--domain", "book").code == 0
     info = json.loads(rusbeir("datasets", "info", f"{QA}/test", "--json").out)
     assert (info["n_docs"], info["n_queries"], info["n_qrels"]) == (3, 1, 0)
-    assert "test, not judged" in rusbeir("datasets", "--lang", "fa").out
+    registered = json.loads(rusbeir("datasets", "--lang", "ru", "--json").out)
+    assert [entry["split"] for entry in registered if not entry["judged"]] == ["test"] * 4
     assert json.loads(rusbeir("index", f"{QA}/test", "--system", RAW, "--json").out)["n_docs"] == 3
     refused = rusbeir("bench", f"{QA}/test")
     assert (refused.code, len(refused.err.splitlines())) == (2, 1)

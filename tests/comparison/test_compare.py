@@ -27,13 +27,13 @@ def drawn(*means: float, n: int = 60) -> Scores:
 
 
 def test_a_clear_winner_and_two_that_cannot_be_told_apart(results):
-    found = compare(results(drawn(0.3, 0.6, 0.301)))
-    (dataset,) = found.datasets
+    comparison = compare(results(drawn(0.3, 0.6, 0.301)))
+    (dataset,) = comparison.datasets
     assert dataset.systems[0].system == "system1"
     assert [s.best_group for s in dataset.systems] == [True, False, False]
     assert dataset.systems[0].rank_interval == (1, 1)
     assert {s.rank_interval for s in dataset.systems[1:]} == {(2, 3)}
-    (line,) = found.conclusion
+    (line,) = comparison.conclusion
     assert line.startswith("toy/ru (60 queries, nDCG@10): system1 is better than each of the 2 others; a difference of")
 
 
@@ -44,10 +44,10 @@ def test_no_order_is_claimed_where_none_can_be(results):
 
 def test_a_baseline_makes_the_family_smaller(results):
     folder = results(drawn(0.5, 0.6, 0.4, 0.5))
-    found = compare(folder, baseline="system0")
-    assert {pair.second for pair in found.datasets[0].pairs} == {"system0"}
-    assert len(found.datasets[0].pairs) == 3
-    assert found.conclusion[0].startswith(
+    comparison = compare(folder, baseline="system0")
+    assert {pair.second for pair in comparison.datasets[0].pairs} == {"system0"}
+    assert len(comparison.datasets[0].pairs) == 3
+    assert comparison.conclusion[0].startswith(
         "toy/ru (60 queries, nDCG@10): better than system0: system1; worse than system0: system2; not told apart from"
     )
     with pytest.raises(UnknownName, match=r"No system 'system9' of these results.*Available: system0"):
@@ -55,16 +55,16 @@ def test_a_baseline_makes_the_family_smaller(results):
 
 
 def test_identical_systems_and_all_zeros(results):
-    found = compare(results({"a": [0.0, 0.0, 0.0], "b": [0.0, 0.0, 0.0]}))
-    (pair,) = found.datasets[0].pairs
+    comparison = compare(results({"a": [0.0, 0.0, 0.0], "b": [0.0, 0.0, 0.0]}))
+    (pair,) = comparison.datasets[0].pairs
     assert (pair.p, pair.p_maxt, pair.effect, pair.ties) == (1.0, 1.0, 0.0, 3)
-    assert all(s.best_group for s in found.datasets[0].systems)
+    assert all(s.best_group for s in comparison.datasets[0].systems)
 
 
 def test_one_query_alone_says_nothing(results):
-    found = compare(results({"a": [1.0], "b": [0.0]}))
-    assert found.datasets[0].pairs[0].p_maxt == 1.0
-    assert "no system was shown to be the best" in found.conclusion[0]
+    comparison = compare(results({"a": [1.0], "b": [0.0]}))
+    assert comparison.datasets[0].pairs[0].p_maxt == 1.0
+    assert "no system was shown to be the best" in comparison.conclusion[0]
 
 
 def test_averages_are_over_systems_that_were_measured_everywhere(results):
@@ -148,21 +148,21 @@ def test_a_single_system(results):
 
 
 def test_the_forms_hold_the_same_numbers(results):
-    found = compare(results(drawn(0.3, 0.6)))
-    rows = list(csv.DictReader(io.StringIO(tables.to_csv(found))))
-    assert [float(row["mean"]) for row in rows] == [s.mean for s in found.datasets[0].systems]
-    best = f"{100 * found.datasets[0].systems[0].mean:.2f}"
-    assert rf"system1 & \textbf{{{best}}} \\" in tables.to_latex(found)
-    assert f"| system1 | **{best}** |" in tables.to_markdown(found)
-    frame = found.to_pandas()
-    assert frame["mean"].tolist() == [s.mean for s in found.datasets[0].systems]
-    assert json.loads(json.dumps(found.to_dict()))["datasets"][0]["systems"][0]["system"] == "system1"
+    comparison = compare(results(drawn(0.3, 0.6)))
+    rows = list(csv.DictReader(io.StringIO(tables.to_csv(comparison))))
+    assert [float(row["mean"]) for row in rows] == [s.mean for s in comparison.datasets[0].systems]
+    best = f"{100 * comparison.datasets[0].systems[0].mean:.2f}"
+    assert rf"system1 & \textbf{{{best}}} \\" in tables.to_latex(comparison)
+    assert f"| system1 | **{best}** |" in tables.to_markdown(comparison)
+    frame = comparison.to_pandas()
+    assert frame["mean"].tolist() == [s.mean for s in comparison.datasets[0].systems]
+    assert json.loads(json.dumps(comparison.to_dict()))["datasets"][0]["systems"][0]["system"] == "system1"
 
 
 def test_latex_and_markdown_take_any_name(results):
-    found = compare(results({"bm25 >> rerank(a_b,x=50%)": [0.1, 0.2], "a|b": [0.2, 0.3]}))
-    assert r"bm25 \textgreater{}\textgreater{} rerank(a\_b,x=50\%)" in tables.to_latex(found)
-    assert r"a\|b" in tables.to_markdown(found)
+    comparison = compare(results({"bm25 >> rerank(a_b,x=50%)": [0.1, 0.2], "a|b": [0.2, 0.3]}))
+    assert r"bm25 \textgreater{}\textgreater{} rerank(a\_b,x=50\%)" in tables.to_latex(comparison)
+    assert r"a\|b" in tables.to_markdown(comparison)
 
 
 @pytest.mark.parametrize(
@@ -179,10 +179,10 @@ def test_filters_need_no_new_search(tmp_path, where, why):
     dataset = rusbeir.load("mini/ru")
     for system in ("bm25", "bm25(profile=raw)"):
         rusbeir.bench(dataset, system, out=tmp_path)
-    found = compare(tmp_path, where=where)
+    comparison = compare(tmp_path, where=where)
     chosen = [q for q, text in dataset.queries.items() if len(text.split()) <= 4 or "words" not in where]
-    assert found.datasets[0].n_queries == len(chosen), why
-    for score in found.datasets[0].systems:
+    assert comparison.datasets[0].n_queries == len(chosen), why
+    for score in comparison.datasets[0].systems:
         run = rusbeir.search(dataset, score.system, k=100)
         counts = rusbeir.evaluate({q: dataset.qrels[q] for q in chosen}, run)
         assert (score.n_zero_hit, score.n_tied) == (counts.n_zero_hit, counts.n_tied), why
@@ -206,12 +206,12 @@ def test_what_was_paid_adds_up_over_the_runs_of_a_row(results):
     results({"a": [0.1, 0.2]}, cost=0.5)
     results({"a": [0.1, 0.2]}, cost=0.25)
     results({"a": [0.1, 0.2]})
-    found = compare(folder)
-    assert {s.system: s.cost for s in found.datasets[0].systems} == {"a": 0.75, "b": None}
-    header, rows = tables.score_table(found.datasets[0].systems)
+    comparison = compare(folder)
+    assert {s.system: s.cost for s in comparison.datasets[0].systems} == {"a": 0.75, "b": None}
+    header, rows = tables.score_table(comparison.datasets[0].systems)
     assert [(row[1], row[header.index("cost")]) for row in rows] == [("b", ""), ("a", "0.75")]
-    assert "cost" not in tables.score_table([s for s in found.datasets[0].systems if s.cost is None])[0]
-    read = list(csv.DictReader(io.StringIO(tables.to_csv(found))))
+    assert "cost" not in tables.score_table([s for s in comparison.datasets[0].systems if s.cost is None])[0]
+    read = list(csv.DictReader(io.StringIO(tables.to_csv(comparison))))
     assert {row["system"]: row["cost"] for row in read} == {"a": "0.75", "b": ""}
 
 
@@ -301,29 +301,29 @@ def test_the_verb_prints_a_conclusion_first_and_draws(results, tmp_path):
 
 def test_marks_with_a_baseline_are_those_of_the_tested_pairs(results):
     """system3 was not tested against system1, so it is in no best group, however good it is."""
-    found = compare(results(drawn(0.5, 0.6, 0.4, 0.5)), baseline="system0")
-    (dataset,) = found.datasets
+    comparison = compare(results(drawn(0.5, 0.6, 0.4, 0.5)), baseline="system0")
+    (dataset,) = comparison.datasets
     marks = {score.system: (score.versus_baseline, score.mark) for score in dataset.systems}
     assert marks == {
         "system0": (None, ""), "system1": ("better", "▲"), "system2": ("worse", "▼"), "system3": ("inconclusive", "="),
     }  # fmt: skip
     assert {(score.best_group, score.rank_interval) for score in dataset.systems} == {(None, None)}
     assert "ranks" not in tables.score_table(dataset.systems)[0]
-    latex = tables.to_latex(found)
+    latex = tables.to_latex(comparison)
     assert r"\textbf" not in latex
     assert r"$^{\uparrow}$ better than system0" in latex
     assert [line.count(r"$^{\uparrow}$") for line in latex.splitlines() if line.startswith("system1")] == [1]
-    assert "▲ better than system0, ▼ worse, = not told apart from it" in tables.to_markdown(found)
-    assert "MaxT over the differences to system0 on a dataset" in tables.describe_marks(found)
-    frame = found.to_pandas().set_index("system")
+    assert "▲ better than system0, ▼ worse, = not told apart from it" in tables.to_markdown(comparison)
+    assert "MaxT over the differences to system0 on a dataset" in tables.describe_marks(comparison)
+    frame = comparison.to_pandas().set_index("system")
     assert frame["versus_baseline"]["system1"] == "better"
     assert frame["best_group"].isna().all()
 
 
 def test_without_a_baseline_all_pairs_are_tested(results):
-    found = compare(results(drawn(0.3, 0.6, 0.301)))
-    assert [score.mark for score in found.datasets[0].systems] == ["*", "", ""]
-    assert "MaxT over all pairs of systems on a dataset" in tables.describe_marks(found)
+    comparison = compare(results(drawn(0.3, 0.6, 0.301)))
+    assert [score.mark for score in comparison.datasets[0].systems] == ["*", "", ""]
+    assert "MaxT over all pairs of systems on a dataset" in tables.describe_marks(comparison)
 
 
 @pytest.mark.parametrize(
@@ -335,21 +335,21 @@ def test_without_a_baseline_all_pairs_are_tested(results):
     ],
 )
 def test_few_queries_promise_nothing(results, n, sentence):
-    found = compare(results(drawn(0.2, 0.8, n=n)))
-    assert sentence in found.conclusion[0]
-    (pair,) = found.datasets[0].pairs
+    comparison = compare(results(drawn(0.2, 0.8, n=n)))
+    assert sentence in comparison.conclusion[0]
+    (pair,) = comparison.datasets[0].pairs
     assert np.isfinite(pair.minimum_detectable) == (n > 5)
 
 
 def test_constant_differences_have_a_p_and_no_effect_of_zero(results):
     """Seven queries, each .5 against .2: two of 2^7 flips reach the mean."""
-    found = compare(results({"a": [0.5] * 7, "b": [0.2] * 7}))
-    (pair,) = found.datasets[0].pairs
+    comparison = compare(results({"a": [0.5] * 7, "b": [0.2] * 7}))
+    (pair,) = comparison.datasets[0].pairs
     assert pair.p == pair.p_maxt == pair.p_holm == 2 / 2**7
-    header, (cells,) = tables.pair_table(found.datasets[0].pairs)
+    header, (cells,) = tables.pair_table(comparison.datasets[0].pairs)
     shown = dict(zip(header, cells, strict=True))
     assert (shown["p MaxT"], shown["effect"], shown["detectable"]) == ("0.0156", "–", "–")
-    assert found.conclusion[0].endswith("a is better than b.")
+    assert comparison.conclusion[0].endswith("a is better than b.")
 
 
 def clustered(results, scores: Scores, size: int):
@@ -366,9 +366,9 @@ def test_repeated_queries_narrow_no_interval(results):
     once = drawn(0.5, 0.52, n=40)
     (expected,) = compare(results(once, name="once")).datasets
     thrice = {name: [value for value in values for _ in range(3)] for name, values in once.items()}
-    found = compare(clustered(results, thrice, 3))
-    (dataset,) = found.datasets
-    assert "toy/ru (120 queries, 40 independent, nDCG@10)" in found.conclusion[0]
+    comparison = compare(clustered(results, thrice, 3))
+    (dataset,) = comparison.datasets
+    assert "toy/ru (120 queries, 40 independent, nDCG@10)" in comparison.conclusion[0]
     assert (dataset.n_queries, dataset.n_clusters) == (120, 40)
     for ours, theirs in zip(dataset.systems, expected.systems, strict=True):
         assert (ours.mean, *ours.interval) == pytest.approx((theirs.mean, *theirs.interval))
@@ -384,9 +384,9 @@ def test_older_rows_take_the_clusters_of_newer_ones_or_say_that_they_have_none(r
     assert any(note in line for line in tables.list_notes(compare(results(scores, name="old"))))
     folder = clustered(results, {"system2": scores["system0"]}, 2)
     results(scores)
-    found = compare(folder)
-    assert found.datasets[0].n_clusters == 20
-    assert not any("independent" in line for line in tables.list_notes(found))
+    comparison = compare(folder)
+    assert comparison.datasets[0].n_clusters == 20
+    assert not any("independent" in line for line in tables.list_notes(comparison))
 
 
 @pytest.mark.parametrize("value", ["NaN", "1e308", "-Infinity"])

@@ -6,7 +6,7 @@ import json
 
 import rusbeir
 from rusbeir.comparison.tables import describe_blank_costs, score_table
-from rusbeir.site.site import _scatter
+from rusbeir.site.pages import _scatter
 
 
 def test_costs_of_older_versions_are_left_out(results):

@@ -43,10 +43,10 @@ def read_golden(needs, people: str, judge: str) -> tuple[Labels, Labels]:
     ],
 )
 def test_agreement_as_published(needs, people, judge, figures):
-    found = judge_labels(*read_golden(needs, people, judge)).figures
+    measured = judge_labels(*read_golden(needs, people, judge)).figures
     names = ("kappa", "quadratic_kappa", "kappa >= 2")
-    assert tuple(round(found[name].value, 3) for name in names) == figures
-    assert all(found[name].interval[0] < found[name].value < found[name].interval[1] for name in names)
+    assert tuple(round(measured[name].value, 3) for name in names) == figures
+    assert all(measured[name].interval[0] < measured[name].value < measured[name].interval[1] for name in names)
 
 
 @pytest.mark.parametrize(
@@ -60,20 +60,20 @@ def test_agreement_as_published(needs, people, judge, figures):
     ],
 )
 def test_tables_3_and_4_of_llmjudge(needs, judge, figures, n_clipped):
-    found = judge_labels(*read_golden(needs, "llmjudge/human.txt.gz", f"llmjudge/scores/{judge}.txt.gz"))
+    agreement = judge_labels(*read_golden(needs, "llmjudge/human.txt.gz", f"llmjudge/scores/{judge}.txt.gz"))
     names = ("kappa", "alpha", "kappa >= 1", "kappa >= 2", "kappa >= 3")
-    assert tuple(round(found.figures[name].value, 4) for name in names) == figures
-    assert found.n_clipped == n_clipped
-    said = "2 labels of the judge are above the scale and counted as 3, its highest."
-    assert (said in found.conclusion) == bool(n_clipped)
+    assert tuple(round(agreement.figures[name].value, 4) for name in names) == figures
+    assert agreement.n_clipped == n_clipped
+    message = "2 labels of the judge are above the scale and counted as 3, its highest."
+    assert (message in agreement.conclusion) == bool(n_clipped)
 
 
 def test_labels_above_the_scale_are_clipped_up_to_one_in_a_hundred():
     """Of 200 labels 2 are 1 %: the third is one too many."""
     people = {"q": {f"d{n}": n % 4 for n in range(200)}}
     judged = {"q": {doc_id: 10 if doc_id in {"d3", "d7"} else grade for doc_id, grade in people["q"].items()}}
-    found = judge_labels(people, judged)
-    assert (found.n_clipped, found.figures["kappa"].value) == (2, 1.0)
+    agreement = judge_labels(people, judged)
+    assert (agreement.n_clipped, agreement.figures["kappa"].value) == (2, 1.0)
     assert judged["q"]["d3"] == 10, "what is handed over stays as it is"
     judged["q"]["d11"] = 10
     with pytest.raises(BadInput, match=r"label 10 of the judge for query q and document d3 .* So are 3 of 200 labels"):
@@ -91,9 +91,9 @@ def test_strata_with_too_few_labels_are_joined_to_the_next():
     """Of the strata 0 to 3 the second has one label and the last none; the third is labelled whole."""
     strata = np.repeat([0, 1, 2, 3], [10, 10, 1, 5])
     people = {0: 0.0, 1: 1.0, 10: 1.0, 20: 1.0}
-    found = estimate_mean(people, np.zeros(26), strata)
-    assert found.mean == pytest.approx((10 * 0.5 + 16 * 1) / 26)
-    assert found.interval[0] < found.mean < found.interval[1]
+    estimate = estimate_mean(people, np.zeros(26), strata)
+    assert estimate.mean == pytest.approx((10 * 0.5 + 16 * 1) / 26)
+    assert estimate.interval[0] < estimate.mean < estimate.interval[1]
 
 
 def draw_labels(seed: int, n: int, size: int) -> np.ndarray:
@@ -137,7 +137,7 @@ def test_one_label_says_nothing():
 def test_topics_are_drawn_whole():
     """Of two topics, every resample has the first twice, the second twice, or both."""
     by_topic = np.array([np.eye(2) * 3, np.ones((2, 2))])
-    drawn = {tuple(np.rint(one).ravel().astype(int)) for one in resample_topics(by_topic, samples=50)}
+    drawn = {tuple(np.rint(resample).ravel().astype(int)) for resample in resample_topics(by_topic, samples=50)}
     assert drawn == {(6, 0, 0, 6), (4, 1, 1, 4), (2, 2, 2, 2)}
 
 
@@ -177,14 +177,14 @@ def collection() -> tuple[Labels, Labels, dict[str, dict[str, dict[str, float]]]
 
 def test_a_ranker_of_the_judge_is_left_out_of_the_order(collection):
     people, judge, runs = collection
-    found = judge_labels(people, judge, runs=runs, judge="Qwen3-32B")
-    (own,) = (one for one in found.systems if one.families)
-    assert own.system == "bm25 >> rerank(qwen3-32b,runtime=llm)"
-    assert own.judge > own.people, "it gains from its own labels"
-    assert found.order is not None
-    assert found.order.n_systems == 5
-    assert found.order.kendall.value == pytest.approx(1)
-    assert any("left out of the order" in line for line in found.conclusion)
+    agreement = judge_labels(people, judge, runs=runs, judge="Qwen3-32B")
+    (relative,) = (system for system in agreement.systems if system.families)
+    assert relative.system == "bm25 >> rerank(qwen3-32b,runtime=llm)"
+    assert relative.judge > relative.people, "it gains from its own labels"
+    assert agreement.order is not None
+    assert agreement.order.n_systems == 5
+    assert agreement.order.kendall.value == pytest.approx(1)
+    assert any("left out of the order" in line for line in agreement.conclusion)
     alone = judge_labels(people, judge, runs=runs)
     assert alone.order is not None
     assert alone.order.n_systems == 6
@@ -193,10 +193,12 @@ def test_a_ranker_of_the_judge_is_left_out_of_the_order(collection):
 
 def test_a_ranker_of_the_generator_is_left_out_of_the_order(collection):
     people, judge, runs = collection
-    found = judge_labels(people, judge, runs=runs, judge="gpt-4o", generator="qwen3-30b")
-    assert [one.system for one in found.systems if one.families] == ["bm25 >> rerank(qwen3-32b,runtime=llm)"]
-    assert found.order is not None
-    assert (found.order.n_systems, found.shared_families) == (5, ())
+    agreement = judge_labels(people, judge, runs=runs, judge="gpt-4o", generator="qwen3-30b")
+    assert [system.system for system in agreement.systems if system.families] == [
+        "bm25 >> rerank(qwen3-32b,runtime=llm)"
+    ]
+    assert agreement.order is not None
+    assert (agreement.order.n_systems, agreement.shared_families) == (5, ())
     same = judge_labels(people, judge, judge="qwen3-235b", generator="qwen3-30b")
     assert same.shared_families == ("qwen",)
     assert any("of one family (qwen)" in line for line in same.conclusion)
@@ -241,7 +243,7 @@ def test_no_more_labels_can_be_drawn_than_there_are(labels):
 
 
 def test_what_only_one_has_labelled_is_counted_and_left_out():
-    found = judge_labels({"q": {"a": 1, "b": 0, "c": 1}}, {"q": {"a": 1, "b": 1, "d": 0}, "r": {"a": 1}})
-    assert (found.n_pairs, found.only_people, found.only_judge) == (2, 1, 2)
-    assert found.confusion == ((0, 1), (0, 1))
-    assert (found.mean.n_labelled, found.mean.n_pairs) == (2, 4)
+    agreement = judge_labels({"q": {"a": 1, "b": 0, "c": 1}}, {"q": {"a": 1, "b": 1, "d": 0}, "r": {"a": 1}})
+    assert (agreement.n_pairs, agreement.only_people, agreement.only_judge) == (2, 1, 2)
+    assert agreement.confusion == ((0, 1), (0, 1))
+    assert (agreement.mean.n_labelled, agreement.mean.n_pairs) == (2, 4)

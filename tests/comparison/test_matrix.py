@@ -18,7 +18,7 @@ from rusbeir.datasets import write_beir
 from rusbeir.errors import BadInput, UnknownName
 from rusbeir.experiment import Request, bench_all
 from rusbeir.ledger import read_rows
-from rusbeir.site.site import write_site
+from rusbeir.site.pages import write_site
 from tests.support import browser
 
 ENCODER = "dense(python:tests.comparison.test_matrix.make_encoder)"
@@ -71,8 +71,8 @@ def test_one_pair_from_python_is_the_row_of_the_matrix(measured, caplog):
     assert row in list(read_rows(measured))
     assert len(list(read_rows(measured))) == 8
     assert not caplog.records
-    own = rusbeir.bench("mini/ru", ENCODER, query_language="ru", measures="nDCG@10", out=measured)
-    assert own["query_language"] == "ru"
+    row = rusbeir.bench("mini/ru", ENCODER, query_language="ru", measures="nDCG@10", out=measured)
+    assert row["query_language"] == "ru"
     assert caplog.messages == ["mini/ru is in ru: these are its own queries."]
 
 
@@ -87,19 +87,19 @@ def test_equal_texts_in_two_languages_are_two_rows(tmp_path):
         for asked_in in ("no", str(tmp_path / "sv"))
     ]
     assert [row["query_language"] for row in rows] == ["no", "sv"]
-    found = read_results([tmp_path / "out"], "nDCG@10")
-    assert [one.dataset for one in found] == ["toy/no", "toy/no asked in sv"]
-    given = [(rusbeir.load(tmp_path / language), tmp_path / language) for language in ("no", "sv")]
-    assert load_dataset_of(found[1], given).fingerprint == rows[1]["fingerprint"]
+    rows = read_results([tmp_path / "out"], "nDCG@10")
+    assert [row.dataset for row in rows] == ["toy/no", "toy/no asked in sv"]
+    folders = [(rusbeir.load(tmp_path / language), tmp_path / language) for language in ("no", "sv")]
+    assert load_dataset_of(rows[1], folders).fingerprint == rows[1]["fingerprint"]
     with pytest.raises(UnknownName, match="No dataset 'toy/no'"):
-        load_dataset_of(found[1])
+        load_dataset_of(rows[1])
 
 
 def test_words_across_languages_are_warned_of_once(tmp_path, caplog):
     rusbeir.bench("mini/ru", ["bm25", f"rrf(bm25,{ENCODER})"], query_language="en", measures="nDCG@10", out=tmp_path)
-    told = [line for line in caplog.messages if "as texts in the language of the documents" in line]
-    assert len(told) == 1
-    assert told[0].startswith(f"bm25, rrf(bm25,{ENCODER}): BM25 analyses all queries")
+    warnings = [line for line in caplog.messages if "as texts in the language of the documents" in line]
+    assert len(warnings) == 1
+    assert warnings[0].startswith(f"bm25, rrf(bm25,{ENCODER}): BM25 analyses all queries")
 
 
 def test_queries_in_another_language_share_the_index(tmp_path, fresh_cache):
@@ -109,16 +109,16 @@ def test_queries_in_another_language_share_the_index(tmp_path, fresh_cache):
 
 
 def test_a_row_asked_in_another_language_is_another_dataset(measured, site):
-    found = site[1]
+    comparison = site[1]
     names = ["mini/ru", "mini/ru asked in en", "mini/en asked in ru", "mini/en"]
-    assert [one.dataset for one in found.datasets] == names
-    assert [(one.language, one.query_language) for one in found.languages] == [
+    assert [compared.dataset for compared in comparison.datasets] == names
+    assert [(compared.language, compared.query_language) for compared in comparison.languages] == [
         ("en", "en"), ("en", "ru"), ("ru", "en"), ("ru", "ru"),
     ]  # fmt: skip
-    assert [line.partition(" (")[0] for line in found.conclusion] == names
-    assert tables.to_csv(found).splitlines()[3].startswith("mini/ru asked in en,ru,en,")
+    assert [line.partition(" (")[0] for line in comparison.conclusion] == names
+    assert tables.to_csv(comparison).splitlines()[3].startswith("mini/ru asked in en,ru,en,")
     only = compare(measured, where="query_language==en and query.words<=4", permutations=100, samples=100)
-    assert [one.dataset for one in only.datasets] == ["mini/ru asked in en", "mini/en"]
+    assert [compared.dataset for compared in only.datasets] == ["mini/ru asked in en", "mini/en"]
 
 
 def test_averages_are_over_pairs(measured, site):
@@ -132,10 +132,10 @@ def test_averages_are_over_pairs(measured, site):
     means = {pair: dense.cells[i][j].mean for (i, j), pair in zip(
         itertools.product(range(2), repeat=2), itertools.product(("ru", "en"), repeat=2), strict=True)}  # fmt: skip
     assert means == pytest.approx(rows)
-    assert [one.mean for one in dense.by_queries] == pytest.approx(
+    assert [mean.mean for mean in dense.by_queries] == pytest.approx(
         [(rows["ru", "ru"] + rows["ru", "en"]) / 2, (rows["en", "ru"] + rows["en", "en"]) / 2]
     )
-    assert [one.mean for one in dense.by_documents] == pytest.approx(
+    assert [mean.mean for mean in dense.by_documents] == pytest.approx(
         [(rows["ru", "ru"] + rows["en", "ru"]) / 2, (rows["ru", "en"] + rows["en", "en"]) / 2]
     )
     same, across = (rows["ru", "ru"] + rows["en", "en"]) / 2, (rows["ru", "en"] + rows["en", "ru"]) / 2
@@ -153,8 +153,8 @@ def edit(measured: Path, folder: Path, change) -> Path:
     """A copy of the rows of one system, without those for which change is False; it may change them in place."""
     folder.mkdir()
     rows = [row for row in read_rows(measured) if row["system"] == ENCODER]
-    kept = [row for row in rows if change(row, folder) is not False]
-    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in kept))
+    changed = [row for row in rows if change(row, folder) is not False]
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in changed))
     return folder
 
 
@@ -201,7 +201,7 @@ def test_the_page_is_a_picture_that_everybody_can_read(site, needs):
         for scheme in ("light", "dark"):
             page = chromium.new_page(viewport={"width": 390, "height": 900}, color_scheme=scheme)
             page.on("console", lambda message: problems.append(message.text))
-            page.on("request", lambda asked: problems.append(asked.url) if "file:" not in asked.url else None)
+            page.on("request", lambda request: problems.append(request.url) if "file:" not in request.url else None)
             page.goto((site[0] / "matrix.html").as_uri())
             assert browser.violations(page) == []
             assert not page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rusbeir.comparison.rankings import compare_rankings
+from rusbeir.comparison.order_agreement import compare_rankings
 from rusbeir.comparison.validity import measure_validity
 from rusbeir.errors import BadInput, UnknownName
 from rusbeir.evaluation.orders import count_queries_needed, kendall, spearman, tau_ap
@@ -72,9 +72,11 @@ def test_the_same_rows_have_one_interval_for_each_question(results):
 def test_correlations_are_those_of_scipy_also_with_ties():
     values = np.random.default_rng(0).integers(0, 5, size=(2, 200, 6)).astype(float)
     untied = (np.ptp(values, axis=-1) > 0).all(axis=0)
-    one, other = values[:, untied]
-    expected = [(stats.kendalltau(a, b)[0], stats.spearmanr(a, b)[0]) for a, b in zip(one, other, strict=True)]
-    assert np.allclose(np.array([kendall(one, other), spearman(one, other)]).T, expected)
+    values_here, values_there = values[:, untied]
+    expected = [
+        (stats.kendalltau(a, b)[0], stats.spearmanr(a, b)[0]) for a, b in zip(values_here, values_there, strict=True)
+    ]
+    assert np.allclose(np.array([kendall(values_here, values_there), spearman(values_here, values_there)]).T, expected)
 
 
 def test_equal_means_have_no_order():
@@ -117,49 +119,49 @@ def test_queries_needed_give_that_agreement():
     assert count_queries_needed(np.repeat(scores[:1], 4, axis=0)) is None
 
 
-def of(*means: float, n: int = 40) -> dict[str, list[float]]:
+def draw_around(*means: float, n: int = 40) -> dict[str, list[float]]:
     """Scores of systems with these means, the same queries being hard for all."""
     noise = np.random.default_rng(2).normal(0, 0.05, n)
     return {f"s{i}": (mean + noise - noise.mean()).tolist() for i, mean in enumerate(means)}
 
 
 def test_a_reversal_is_named(results):
-    results(of(0.5, 0.4, 0.3, 0.2), dataset="made/ru")
-    folder = results(of(0.5, 0.3, 0.4, 0.2), dataset="human/ru")
-    found = compare_rankings([folder], "made/ru", "human/ru")
-    assert [(one.system, one.rank_first, one.rank_second) for one in found.systems] == [
+    results(draw_around(0.5, 0.4, 0.3, 0.2), dataset="made/ru")
+    folder = results(draw_around(0.5, 0.3, 0.4, 0.2), dataset="human/ru")
+    agreement = compare_rankings([folder], "made/ru", "human/ru")
+    assert [(ranked.system, ranked.rank_first, ranked.rank_second) for ranked in agreement.systems] == [
         ("s0", 1, 1), ("s1", 2, 3), ("s2", 3, 2), ("s3", 4, 4),
     ]  # fmt: skip
-    (reversal,) = found.reversals
+    (reversal,) = agreement.reversals
     assert (reversal.ahead, reversal.behind) == ("s1", "s2")
     assert (reversal.first, reversal.second) == (pytest.approx(0.1), pytest.approx(-0.1))
-    tau = found.correlations["kendall"]
+    tau = agreement.correlations["kendall"]
     # Every query has the same differences, so every resample has this order.
     assert (tau.value, *tau.interval) == pytest.approx((2 / 3, 2 / 3, 2 / 3))
-    assert found.same_queries
-    assert "1 of 6 pairs are reversed" in found.conclusion[0]
+    assert agreement.same_queries
+    assert "1 of 6 pairs are reversed" in agreement.conclusion[0]
 
 
 def test_other_queries_are_drawn_on_their_own(results):
-    results(of(0.5, 0.4, 0.3, 0.2), dataset="made/ru")
-    folder = results(of(0.5, 0.4, 0.3, 0.2, n=30), dataset="human/ru")
-    found = compare_rankings([folder], "made/ru", "human/ru")
-    assert not found.same_queries
-    assert found.n_queries == (40, 30)
-    assert found.correlations["spearman"].value == pytest.approx(1)
+    results(draw_around(0.5, 0.4, 0.3, 0.2), dataset="made/ru")
+    folder = results(draw_around(0.5, 0.4, 0.3, 0.2, n=30), dataset="human/ru")
+    agreement = compare_rankings([folder], "made/ru", "human/ru")
+    assert not agreement.same_queries
+    assert agreement.n_queries == (40, 30)
+    assert agreement.correlations["spearman"].value == pytest.approx(1)
 
 
 def test_questions_about_one_paragraph_tell_nothing_of_an_order(results):
-    scores = of(0.5, 0.4, 0.3, 0.2)
+    scores = draw_around(0.5, 0.4, 0.3, 0.2)
     results(scores, dataset="made/ru", clusters=[0] * 40)
     folder = results(scores, dataset="human/ru", clusters=[0] * 40)
-    found = compare_rankings([folder], "made/ru", "human/ru")
-    assert (found.n_clusters, found.queries_needed) == ((1, 1), (None, None))
+    agreement = compare_rankings([folder], "made/ru", "human/ru")
+    assert (agreement.n_clusters, agreement.queries_needed) == ((1, 1), (None, None))
 
 
 def test_too_few_systems_are_refused(results):
-    results(of(0.5, 0.4, 0.3), dataset="made/ru")
-    folder = results(of(0.5, 0.4, 0.3, 0.2), dataset="human/ru")
+    results(draw_around(0.5, 0.4, 0.3), dataset="made/ru")
+    folder = results(draw_around(0.5, 0.4, 0.3, 0.2), dataset="human/ru")
     with pytest.raises(BadInput, match="3 systems in common"):
         compare_rankings([folder], "made/ru", "human/ru")
     with pytest.raises(UnknownName, match="human/ru"):

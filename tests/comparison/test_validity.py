@@ -19,14 +19,14 @@ from tests.comparison.test_rankings import GOLDEN, TAUS
 
 def test_vietnamese_ports_as_published(needs):
     needs("golden scores of MTEB", GOLDEN.is_dir(), f"put them into {GOLDEN}")
-    found = measure_validity(
+    validity = measure_validity(
         [GOLDEN / "ndcg10.tsv"], list(TAUS), claims=GOLDEN / "model_languages.tsv", claiming="vie-Latn"
     )
-    assert {(one.original, one.port): round(one.kendall.value, 3) for one in found.tasks} == TAUS
-    assert found.average is not None
-    assert found.average.kendall.value == pytest.approx(0.923, abs=5e-4)
-    assert len(found.claims) == 13
-    verdicts = {one.port: one.verdict for one in found.tasks}
+    assert {(task.original, task.port): round(task.kendall.value, 3) for task in validity.tasks} == TAUS
+    assert validity.average is not None
+    assert validity.average.kendall.value == pytest.approx(0.923, abs=5e-4)
+    assert len(validity.claims) == 13
+    verdicts = {task.port: task.verdict for task in validity.tasks}
     assert verdicts["TRECCOVID-VN"] == UNKNOWN
     assert verdicts["NFCorpus-VN"] == AS_GOOD
 
@@ -45,8 +45,8 @@ def table(tmp_path: Path) -> Path:
 
 
 def test_a_port_that_reorders_systems(table):
-    found = measure_validity([table], [("en", "ru"), ("en", "bad")])
-    good, bad = found.tasks
+    validity = measure_validity([table], [("en", "ru"), ("en", "bad")])
+    good, bad = validity.tasks
     assert good.kendall == good.tau_ap == Figure(value=1.0, interval=(1.0, 1.0), over="systems")
     assert (good.verdict, good.reversals, good.movers) == (AS_GOOD, 0, ())
     # Of ten pairs the four of the best system are reversed.
@@ -55,7 +55,7 @@ def test_a_port_that_reorders_systems(table):
     assert [(move.system, move.rank_original, move.rank_port) for move in bad.movers[:1]] == [("m0", 1, 5)]
     assert bad.n_queries is None
     assert (bad.mean_original, bad.mean_port) == (pytest.approx(0.3), pytest.approx(0.25))
-    assert orjson.loads(orjson.dumps(found.to_dict()))["tasks"][1]["reversals"] == 4
+    assert orjson.loads(orjson.dumps(validity.to_dict()))["tasks"][1]["reversals"] == 4
     assert measure_validity([table], [("en", "bad")], gap=0.3).tasks[0].reversals == 2
 
 
@@ -132,9 +132,9 @@ def mteb(tmp_path: Path) -> Path:
 
 def test_the_public_results_of_mteb(mteb):
     """NaN, other tasks and a broken file of another task are no errors."""
-    found = measure_validity([mteb], [("ArguAna", "ArguAna-VN")])
-    (task,) = found.tasks
-    assert (len(task.systems), task.kendall.value, found.n_without_measure) == (5, 1.0, 0)
+    validity = measure_validity([mteb], [("ArguAna", "ArguAna-VN")])
+    (task,) = validity.tasks
+    assert (len(task.systems), task.kendall.value, validity.n_without_measure) == (5, 1.0, 0)
     with pytest.raises(UnknownName, match=r"No task 'Argu' of these scores\. Did you mean 'ArguAna'"):
         measure_validity([mteb], [("Argu", "ArguAna-VN")])
 
@@ -142,9 +142,9 @@ def test_the_public_results_of_mteb(mteb):
 @pytest.mark.parametrize("row", [{}, {"ndcg_at_10": math.nan}])
 def test_result_files_without_the_measure_are_counted(mteb, row):
     write_mteb(mteb, "org__model-4", "1a2b3c", "ArguAna", row, "1.12.75")
-    found = measure_validity([mteb], [("ArguAna", "ArguAna-VN")])
-    assert (len(found.tasks[0].systems), found.n_without_measure) == (4, 1)
-    assert found.conclusion[-1] == "1 result file without nDCG@10 left out."
+    validity = measure_validity([mteb], [("ArguAna", "ArguAna-VN")])
+    assert (len(validity.tasks[0].systems), validity.n_without_measure) == (4, 1)
+    assert validity.conclusion[-1] == "1 result file without nDCG@10 left out."
 
 
 @pytest.mark.parametrize(

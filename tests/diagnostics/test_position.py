@@ -16,7 +16,7 @@ from rusbeir.diagnostics.documents import read_diagnoses
 from rusbeir.diagnostics.position import BUCKETS
 from rusbeir.diagnostics.spans import load_spans
 from rusbeir.errors import BadInput
-from rusbeir.site.site import write_site
+from rusbeir.site.pages import write_site
 from rusbeir.types import silent
 from tests.support.hub_folders import put
 

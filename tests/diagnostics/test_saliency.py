@@ -11,7 +11,7 @@ from rusbeir.diagnostics.saliency import Saliency, Third, diagnose_saliency
 from rusbeir.diagnostics.saliency_curve import POINTS, resample, scale_norms, share_thirds
 from rusbeir.diagnostics.store import save_diagnosis
 from rusbeir.errors import BadInput, UnknownName
-from rusbeir.site.site import write_site
+from rusbeir.site.pages import write_site
 
 SCALED = [
     # norms, scale, scaled: why

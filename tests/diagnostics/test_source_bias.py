@@ -118,7 +118,7 @@ def test_no_relevant_copy_is_found(pair, tmp_path):
 
 def of(n: int) -> Units:
     """So many independent queries."""
-    return Units.of(list(map(str, range(n))), None)
+    return Units.from_clusters(list(map(str, range(n))), None)
 
 
 def test_the_interval_is_that_of_a_plain_bootstrap():

@@ -192,7 +192,9 @@ def test_negative_grades_give_what_trec_eval_gives_where_it_is_defined(seed):
     names = set(NEGATIVE.values())
     defined = {q: grades for q, grades in qrels.items() if max(grades.values()) >= 0}
     parameters = {"ndcg_cut.10", "map_cut.10", "recall.10", "P.5", "iprec_at_recall.0.50", "success.5"}
-    plain = {name for name in names if not any(name.startswith(one.split(".")[0] + "_") for one in parameters)}
+    plain = {
+        name for name in names if not any(name.startswith(parameter.split(".")[0] + "_") for parameter in parameters)
+    }
     expected = pytrec_eval.RelevanceEvaluator(defined, parameters | plain).evaluate(run)
     result = evaluate(qrels, run, list(NEGATIVE)).per_query
     for query_id, grades in qrels.items():

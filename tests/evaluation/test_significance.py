@@ -205,8 +205,8 @@ def test_the_detectable_difference_is_found_in_four_of_five():
     differences = RANDOM.normal(0, 0.3, size=(1, 100))
     effect = float(minimum_detectable_effect(differences)[0])
     spread = differences.std(ddof=1)
-    found = [stats.ttest_1samp(RANDOM.normal(effect, spread, 100), 0).pvalue < 0.05 for _ in range(2000)]
-    assert np.mean(found) == pytest.approx(0.8, abs=0.03)
+    rejected = [stats.ttest_1samp(RANDOM.normal(effect, spread, 100), 0).pvalue < 0.05 for _ in range(2000)]
+    assert np.mean(rejected) == pytest.approx(0.8, abs=0.03)
     assert np.isinf(minimum_detectable_effect(np.array([[0.1]])))[0]
 
 

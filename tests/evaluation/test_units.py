@@ -22,8 +22,10 @@ QUERIES = ["a", "b", "c", "d"]
     ],
 )
 def test_units_of_two_sides(first, second, expected, why):
-    one, other = (Units.of(QUERIES, dict(zip(QUERIES, numbers, strict=True))) for numbers in (first, second))
-    assert one.join(other).clusters == other.join(one).clusters == expected, why
+    units, other = (
+        Units.from_clusters(QUERIES, dict(zip(QUERIES, numbers, strict=True))) for numbers in (first, second)
+    )
+    assert units.join(other).clusters == other.join(units).clusters == expected, why
 
 
 @pytest.mark.parametrize(
@@ -35,12 +37,12 @@ def test_units_of_two_sides(first, second, expected, why):
     ],
 )
 def test_how_many_are_independent(clusters, words):
-    assert str(Units.of(QUERIES, clusters)) == words
+    assert str(Units.from_clusters(QUERIES, clusters)) == words
 
 
 def test_clusters_are_drawn_whole():
     """Of two clusters a resample has the first twice, the second twice, or both; a mean is that of its queries."""
-    units = Units.of(QUERIES, {"a": 0, "b": 0, "c": 0, "d": 1})
+    units = Units.from_clusters(QUERIES, {"a": 0, "b": 0, "c": 0, "d": 1})
     drawn = units.resample(np.array([[1.0, 1.0, 1.0, 0.0]]), samples=200)
     assert {float(value) for value in drawn.round(9).ravel()} == {0.0, 0.75, 1.0}
     assert units.merge(np.array([[1.0, 1.0, 1.0, 0.0]])).mean() == pytest.approx(0.75)
@@ -48,4 +50,4 @@ def test_clusters_are_drawn_whole():
 
 def test_independent_queries_are_drawn_as_ever():
     scores = np.random.default_rng(0).random((3, 4))
-    assert (Units.of(QUERIES, None).resample(scores, samples=50) == resample_means(scores, samples=50)).all()
+    assert (Units.from_clusters(QUERIES, None).resample(scores, samples=50) == resample_means(scores, samples=50)).all()

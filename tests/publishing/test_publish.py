@@ -31,7 +31,7 @@ from rusbeir.people.sheets import FORMS, make_sheets
 from rusbeir.publishing import publish
 from rusbeir.publishing.evidence import Evidence, collect_evidence
 from rusbeir.publishing.tables import find_nano_split
-from rusbeir.site.site import write_site
+from rusbeir.site.pages import write_site
 from rusbeir.translation.porting.api import port
 from rusbeir.translation.translator import Failure
 from rusbeir.types import Dataset

@@ -12,7 +12,7 @@ from rusbeir.diagnostics.documents import read_diagnoses
 from rusbeir.diagnostics.store import save_diagnosis
 from rusbeir.errors import BadInput
 from rusbeir.site.drawing import locate, scale_deltas
-from rusbeir.site.site import write_site
+from rusbeir.site.pages import write_site
 from tests.support import browser
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\">{{ 7 * 7 }}"

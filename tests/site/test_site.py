@@ -11,7 +11,7 @@ import pytest
 import rusbeir
 from rusbeir.datasets import write_beir
 from rusbeir.errors import BadInput
-from rusbeir.site.site import write_site
+from rusbeir.site.pages import write_site
 from tests.support import browser
 
 HOSTILE = [

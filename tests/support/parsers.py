@@ -389,7 +389,7 @@ def _scores(path: Path) -> object:
 
 
 def _air_bench(path: Path) -> object:
-    from rusbeir.airbench.air_bench import read_result
+    from rusbeir.airbench.result_files import read_result
     from rusbeir.evaluation import evaluate
 
     return evaluate({"q1": {"d1": 1}}, read_result(path).run, ["nDCG@10"])
@@ -688,7 +688,7 @@ def _card_of(port: Path, out: Path) -> object:
 
 def _site_of(port: Path, out: Path) -> object:
     import rusbeir
-    from rusbeir.site.site import write_site
+    from rusbeir.site.pages import write_site
 
     results = port.parent / "results"
     if not results.exists():

@@ -87,7 +87,10 @@ def _drop_queries(port: AlignedPort, there: Hashes) -> dict[str, Any]:
             reasons[query_id] = "no relevant document is left"
     n, left = len(asked), len(asked) - len(reasons)
     clusters = cluster_queries(port.source)
-    units = [Units.of(ids, clusters) for ids in (asked, [query_id for query_id in asked if query_id not in reasons])]
+    units = [
+        Units.from_clusters(ids, clusters)
+        for ids in (asked, [query_id for query_id in asked if query_id not in reasons])
+    ]
     before, after = (detectable_deviations(part.n_clusters) for part in units)
     return {
         "source": n,

@@ -124,10 +124,10 @@ def attribute(
     oo, to, ot, tt = np.array([[found.per_query[one][name] for one in query_ids] for found in values])
     of_queries, of_documents = ((oo - to) + (ot - tt)) / 2, ((oo - ot) + (to - tt)) / 2
     rows = np.array([oo - tt, of_queries, of_documents, of_queries - of_documents])
-    units = Units.of(query_ids, cluster_queries(original))
+    units = Units.from_clusters(query_ids, cluster_queries(original))
     drawn = units.resample(rows, samples=FEW_SAMPLES, seed=seed).T
     lost, queries, documents, more = (
-        Figure.of(row.mean(), samples, "queries") for row, samples in zip(rows, drawn, strict=True)
+        Figure.from_resamples(row.mean(), samples, "queries") for row, samples in zip(rows, drawn, strict=True)
     )
     found = Attribution(
         system=system,

@@ -18,6 +18,7 @@ from rusbeir.comparison import (
     Comparison,
     DatasetComparison,
     LanguageMatrix,
+    Plan,
     Result,
     SystemScore,
     compare_results,
@@ -67,27 +68,27 @@ def write_site(
     refuse_links(out)
     diagnoses = read_diagnoses(results)
     # A diagnosis of one system has a page, though there is nothing to compare; some need no rows.
-    found = read_results([one for one in results if not diagnoses or (Path(one) / ROWS).exists()], measure)
-    comparison = compare_results(
-        found, measure=measure, baseline=baseline, against_paper=against_paper, lone=bool(diagnoses)
-    )
+    rows = read_results([folder for folder in results if not diagnoses or (Path(folder) / ROWS).exists()], measure)
+    plan = Plan(measure=measure, baseline=baseline, against_paper=against_paper)
+    comparison = compare_results(rows, plan, allow_single=bool(diagnoses))
     folders = {dataset.fingerprint: (dataset, Path(folder)) for folder in data for dataset in [load(folder)]}
     audits = {fingerprint: read_audit(folder) for fingerprint, (_, folder) in folders.items()}
     with atomic_file(out / _MARK) as file:
         file.write(f"{__version__}\n".encode())
-    pages = {one.dataset: f"{slug(one.dataset)}-{digest(one.dataset, chars=6)}.html" for one in comparison.datasets}
-    for n, one in enumerate(comparison.datasets, 1):
-        by_label = {result.label: result for result in found if result.dataset == one.dataset}
-        group = [by_label[score.system] for score in one.systems]
+    names = [compared.dataset for compared in comparison.datasets]
+    pages = {name: f"{slug(name)}-{digest(name, chars=6)}.html" for name in names}
+    for n, compared in enumerate(comparison.datasets, 1):
+        by_label = {result.label: result for result in rows if result.dataset == compared.dataset}
+        group = [by_label[score.system] for score in compared.systems]
         explored = _explore(group, folders, progress)
         audit = audits.get(str(group[0].row["fingerprint"]))
-        page = _render("dataset.html.j2", comparison=comparison, dataset=one, explored=explored, audit=audit)
-        with atomic_file(out / "datasets" / pages[one.dataset]) as file:
+        page = _render("dataset.html.j2", comparison=comparison, dataset=compared, explored=explored, audit=audit)
+        with atomic_file(out / "datasets" / pages[compared.dataset]) as file:
             file.write(page)
         progress("write pages", n, len(comparison.datasets))
-    recipes = {result.label: _recipe(str(result.row["signature"])) for result in found}
-    own = [one for one in comparison.datasets if one.query_language == one.language]
-    values = {"comparison": comparison, "pages": pages, "recipes": recipes, "own": own}
+    recipes = {result.label: _recipe(str(result.row["signature"])) for result in rows}
+    monolingual = [compared for compared in comparison.datasets if compared.query_language == compared.language]
+    values = {"comparison": comparison, "pages": pages, "recipes": recipes, "own": monolingual}
     values["diagnoses"] = {kind: PAGES[kind] for kind in diagnoses}
     for name in ("index", *(["matrix"] if comparison.matrices else [])):
         with atomic_file(out / f"{name}.html") as file:
@@ -162,15 +163,15 @@ def _environment() -> Any:
 
 def _interval(score: SystemScore, systems: Sequence[SystemScore], width: int = 120) -> tuple[float, float, float]:
     """Where the low end, the mean and the high end lie in a drawing of that width, on one scale for all systems."""
-    low = min(one.interval[0] for one in systems)
-    span = max(one.interval[1] for one in systems) - low or 1.0
+    low = min(other.interval[0] for other in systems)
+    span = max(other.interval[1] for other in systems) - low or 1.0
     ends = (score.interval[0], score.mean, score.interval[1])
     return tuple(round(4 + (width - 8) * (end - low) / span, 1) for end in ends)  # type: ignore[return-value]
 
 
 def _heat(mean: float, matrices: Sequence[LanguageMatrix]) -> int:
     """How strong a cell's colour is, in percent, on one scale for these matrices."""
-    means = [cell.mean for one in matrices for row in one.cells for cell in row if cell]
+    means = [cell.mean for matrix in matrices for row in matrix.cells for cell in row if cell]
     low, high = min(means), max(means)
     return round(100 * (mean - low) / ((high - low) or 1.0))
 
@@ -182,20 +183,20 @@ def _scatter(
 
     Systems whose search time is not known are left out; nothing was paid where no system has a cost.
     """
-    systems = dataset.systems if money else tuple(one for one in dataset.systems if "search" in one.seconds)
-    if not systems or (money and not any(one.cost for one in systems)):
+    systems = dataset.systems if money else tuple(score for score in dataset.systems if "search" in score.seconds)
+    if not systems or (money and not any(score.cost for score in systems)):
         return []
     cost = [
-        (one.cost or 0.0) if money else math.log10(max(one.seconds["search"], 1e-3) / dataset.n_queries)
-        for one in systems
+        (score.cost or 0.0) if money else math.log10(max(score.seconds["search"], 1e-3) / dataset.n_queries)
+        for score in systems
     ]
-    means = [one.mean for one in systems]
+    means = [score.mean for score in systems]
     wide, high = max(cost) - min(cost) or 1.0, max(means) - min(means) or 1.0
     return [
         (
             round(30 + (width - 60) * (x - min(cost)) / wide, 1),
             round(height - 30 - (height - 60) * (y - min(means)) / high, 1),
-            one,
+            score,
         )
-        for x, y, one in zip(cost, means, systems, strict=True)
+        for x, y, score in zip(cost, means, systems, strict=True)
     ]

@@ -44,7 +44,7 @@ class Reversal:
     """Two systems that the test sets put in opposite order."""
 
     ahead: str
-    """The one that is ahead on the first test set."""
+    """The system that is ahead on the first test set."""
     behind: str
     first: float
     """How far it is ahead there: a difference of means, above 0."""
@@ -98,22 +98,38 @@ class RankingComparison:
 def compare_rankings(
     results: Sequence[str | Path], first: str, second: str, *, measure: str = "nDCG@10", seed: int = 0
 ) -> RankingComparison:
-    """Compare the orders in which two datasets of these result folders put the systems that were run on both.
+    """Compare the orders in which two datasets put the systems that were run on both.
 
-    Raises BadInput for fewer than four common systems and as `compare` does, UnknownName for a dataset without rows.
+    Args:
+        results: Folders that `bench` wrote into.
+        first: The name of the dataset whose order is taken as the true one.
+        second: The name of the other dataset.
+        measure: The measure that orders the systems.
+        seed: Seeds the resamples.
+
+    Returns:
+        The rank correlations with their intervals over queries, the reversed pairs, and the queries that a stable
+        order needs.
+
+    Raises:
+        BadInput: Fewer than four systems were run on both, or rows cannot be compared.
+        UnknownName: A dataset has no rows.
+
+    Example:
+        >>> compare_rankings(["results"], "xquad/en", "xquad/ru").conclusion  # doctest: +SKIP
     """
-    found = read_results(results, measure)
-    one, other = ({each.label: each for each in _of_dataset(name, found)} for name in (first, second))
-    names = [label for label in one if label in other]
+    rows = read_results(results, measure)
+    here, there = ({result.label: result for result in _pick_dataset(name, rows)} for name in (first, second))
+    names = [label for label in here if label in there]
     if len(names) < MIN_SYSTEMS:
         raise BadInput(
             f"{first} and {second} have {len(names)} systems in common; an order needs {MIN_SYSTEMS}. "
             "Run more systems on both with `rusbeir bench`."
         )
-    sides = Sides.of(
+    sides = Sides.align(
         names,
-        ({name: one[name].scores for name in names}, {name: other[name].scores for name in names}),
-        (one[names[0]].clusters, other[names[0]].clusters),
+        ({name: here[name].scores for name in names}, {name: there[name].scores for name in names}),
+        (here[names[0]].clusters, there[names[0]].clusters),
     )
     means, units = sides.means, sides.units
     return RankingComparison(
@@ -134,9 +150,9 @@ def compare_rankings(
 
 
 def _count_needed(scores: Floats, units: Units, seed: int) -> int | None:
-    """The queries that an order needs, as many to a cluster as here; None for over a million clusters.
+    """The queries that an order needs, with as many to a cluster as here; None for over a million clusters.
 
-    One cluster has no spread to tell from.
+    It is None for a single cluster, too, which has no spread.
     """
     if units.n_clusters < 2:
         return None
@@ -144,28 +160,28 @@ def _count_needed(scores: Floats, units: Units, seed: int) -> int | None:
     return n_clusters and math.ceil(n_clusters * units.n_queries / units.n_clusters)
 
 
-def _of_dataset(name: str, found: Sequence[Result]) -> list[Result]:
-    group = [one for one in found if one.dataset == name]
+def _pick_dataset(name: str, rows: Sequence[Result]) -> list[Result]:
+    group = [result for result in rows if result.dataset == name]
     if not group:
-        raise unknown("dataset", name, {one.dataset for one in found}, of="these results")
+        raise unknown("dataset", name, {result.dataset for result in rows}, of="these results")
     return group
 
 
 def _rank(names: Sequence[str], first: Floats, second: Floats) -> tuple[RankedSystem, ...]:
     rows = zip(names, first.tolist(), second.tolist(), rank(first), rank(second), strict=True)
     ranked = [
-        RankedSystem(system=name, first=one, second=other, rank_first=place, rank_second=place_there)
-        for name, one, other, place, place_there in rows
+        RankedSystem(system=name, first=mean, second=mean_there, rank_first=rank_here, rank_second=rank_there)
+        for name, mean, mean_there, rank_here, rank_there in rows
     ]
-    return tuple(sorted(ranked, key=lambda one: one.rank_first))
+    return tuple(sorted(ranked, key=lambda system: system.rank_first))
 
 
 def find_reversals(names: Sequence[str], first: Floats, second: Floats) -> tuple[Reversal, ...]:
     """The pairs of systems in opposite order on both test sets, given their means there; the widest first."""
-    found = []
+    reversals = []
     for i, j in combinations(range(len(names)), 2):
         if (first[i] - first[j]) * (second[i] - second[j]) < 0:
             ahead, behind = (i, j) if first[i] > first[j] else (j, i)
             gaps = float(first[ahead] - first[behind]), float(second[ahead] - second[behind])
-            found.append(Reversal(ahead=names[ahead], behind=names[behind], first=gaps[0], second=gaps[1]))
-    return tuple(sorted(found, key=lambda one: -min(one.first, -one.second)))
+            reversals.append(Reversal(ahead=names[ahead], behind=names[behind], first=gaps[0], second=gaps[1]))
+    return tuple(sorted(reversals, key=lambda reversal: -min(reversal.first, -reversal.second)))

@@ -1,7 +1,7 @@
 """AIR-Bench's result files: written by running systems, read back, and zipped for submission.
 
-Places, keys and the zip are those of air_benchmark 0.1.0 (evaluation_utils/evaluator.py, scripts/zip_results.py). One
-key is added: the signature of the system, which tells whether a file can be kept.
+Paths, keys and the zip are those of air_benchmark 0.1.0 (evaluation_utils/evaluator.py, scripts/zip_results.py). One
+key is added: the signature of the system, which says whether a file can be reused.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rusbeir.types import Progress, Run, silent
 
 NO_RERANKER = "NoReranker"
 DEPTH = 1000
-"""The hits per query that AIR-Bench takes of a retriever; of a reranker it takes 100."""
+"""The hits per query that AIR-Bench takes from a retriever; from a reranker it takes 100."""
 
 _VERSION = "AIR-Bench_"
 _NAME = re.compile(r"[A-Za-z0-9][\w.+-]{0,99}", re.ASCII)
@@ -58,17 +58,17 @@ class AirTask:
 
     @property
     def file(self) -> str:
-        """The place of its results below the folder of a retriever and a reranker."""
+        """The path of its results below the folder of a retriever and a reranker."""
         return f"{self.task_type}/{self.domain}/{self.language}_{self.dataset_name}_{self.split}.json"
 
     @property
     def column(self) -> str:
-        """What AIR-Bench's leaderboards call it: wiki_ru, law_en_lex_files_300K-400K."""
+        """Its name on AIR-Bench's leaderboards: wiki_ru, law_en_lex_files_300K-400K."""
         return f"{self.domain}_{self.language}" + ("" if self.task_type == "qa" else f"_{self.dataset_name}")
 
 
 class ResultFile(NamedTuple):
-    """What one system found for the queries of one task."""
+    """The hits of one system for the queries of one task."""
 
     task: AirTask
     retriever: str
@@ -80,18 +80,18 @@ class ResultFile(NamedTuple):
 
 
 class Written(NamedTuple):
-    """A result file that was written, or was there already."""
+    """A result file that was written or reused."""
 
     dataset: str
     system: str
     path: Path
     n_queries: int
     n_zero_hit: int
-    kept: bool
+    reused: bool
 
 
 class Packed(NamedTuple):
-    """A zip to submit, and which datasets of its version are in it."""
+    """A zip to submit, and which datasets of its version it holds."""
 
     path: Path
     version: str
@@ -101,7 +101,7 @@ class Packed(NamedTuple):
 
 
 def list_tasks() -> dict[str, AirTask]:
-    """Registered name -> task, of all versions."""
+    """List the tasks of all versions by their registered names."""
     tasks = {}
     for name, entry in registry.read_registry().items():
         if name.startswith("air-bench/"):
@@ -114,20 +114,19 @@ def list_tasks() -> dict[str, AirTask]:
 
 
 def find_tasks(names: Iterable[str]) -> list[AirTask]:
-    """The tasks of these names; the beginning of names stands for all of them: air-bench/24.05/qa/wiki."""
+    """Find the tasks of these names; a prefix stands for all names that it begins: air-bench/24.05/qa/wiki."""
     tasks = list_tasks()
-    found: dict[str, AirTask] = {}
-    for name in names:
-        beginning = name.rstrip("/") + "/"
-        matching = {one: task for one, task in tasks.items() if f"{one}/".startswith(beginning)}
+    chosen: dict[str, AirTask] = {}
+    for prefix in names:
+        matching = {name: task for name, task in tasks.items() if f"{name}/".startswith(f"{prefix.rstrip('/')}/")}
         if not matching:
-            raise unknown("dataset of AIR-Bench", name, tasks, listing="rusbeir datasets")
-        found |= matching
-    return list(found.values())
+            raise unknown("dataset of AIR-Bench", prefix, tasks, listing="rusbeir datasets")
+        chosen |= matching
+    return list(chosen.values())
 
 
 def name_parts(system: str) -> tuple[str, str]:
-    """The names of a system's retriever and reranker in AIR-Bench's files: those of its first stage and of the others.
+    """Name a system's retriever and reranker as AIR-Bench's files do: its first stage, and the others.
 
     >>> name_parts("bm25 >> rerank(bge-reranker-v2-m3,depth=100)")
     ('bm25', 'rerank-bge-reranker-v2-m3-depth-100')
@@ -151,17 +150,35 @@ def write_results(
 ) -> Iterator[Written]:
     """Run systems on datasets of AIR-Bench, and write a result file for each: out/<retriever>/<reranker>/<task>.
 
-    datasets are as find_tasks takes them. retriever and reranker replace the names that name_parts gives to the parts
-    of a single system. A file of the same recipe is kept, unless force is set; raises BadInput for one of another
-    recipe, and as `search`.
+    Args:
+        datasets: Registered names, or prefixes of them, as `find_tasks` takes them.
+        systems: The systems to run.
+        out: The folder of the result files.
+        engine: The engine of BM25.
+        k: The hits per query.
+        retriever: The name of the first stage in the files; only for a single system.
+        reranker: The name of the other stages in the files; only for a single system.
+        force: Replace files that are there; else a file of the same recipe is reused.
+        budget_chars: The characters that all runs into out may send to endpoints.
+        progress: Is told what is being done.
+
+    Yields:
+        Each file as it is written or reused.
+
+    Raises:
+        BadInput: A file of another recipe is there, a name cannot be one of a folder, or as `search`.
+        UnknownName: AIR-Bench has no such dataset.
+
+    Example:
+        >>> list(write_results(["air-bench/24.05/qa/wiki/ru"], ["bm25"], out="search_results"))  # doctest: +SKIP
     """
     tasks = find_tasks(datasets)
-    specs = [check_names(one) if isinstance(one, (str, Spec)) else one for one in systems]
+    specs = [check_names(system) if isinstance(system, (str, Spec)) else system for system in systems]
     if (retriever or reranker) and len(specs) != 1:
         raise BadInput(f"{option('retriever')} and {option('reranker')} name the parts of one system; give one.")
-    for given in filter(None, (retriever, reranker)):
-        if not _NAME.fullmatch(given):
-            raise BadInput(f"{given!r} cannot name a folder of result files; use letters, digits and . + - _")
+    for name in filter(None, (retriever, reranker)):
+        if not _NAME.fullmatch(name):
+            raise BadInput(f"{name!r} cannot name a folder of result files; use letters, digits and . + - _")
     for task in tasks:
         dataset, resolved = resolve_on(task.name, specs, k, engine, None, None, progress, judged=False)
         for system in resolved:
@@ -171,8 +188,8 @@ def write_results(
             names = retriever or first, reranker or second
             path = Path(out).joinpath(*names, task.file)
             signature = f"{system.signature}|k:{k}"
-            run = None if force else _read_kept(path, task, signature)
-            kept = run is not None
+            run = None if force else _read_reusable(path, task, signature)
+            reused = run is not None
             if run is None:
                 check_available(system)
                 run = search(dataset, system, k=k, out=out, budget_chars=budget_chars, progress=progress)
@@ -183,19 +200,20 @@ def write_results(
                     "%s: %d of %d queries of %s have no results; they score 0.",
                     system.name, n_zero_hit, len(run), task.name,
                 )  # fmt: skip
-            yield Written(task.name, system.name, path, len(run), n_zero_hit, kept)
+            yield Written(task.name, system.name, path, len(run), n_zero_hit, reused)
 
 
-def _read_kept(path: Path, task: AirTask, signature: str) -> Run | None:
+def _read_reusable(path: Path, task: AirTask, signature: str) -> Run | None:
+    """The run of a file of the same recipe; None if there is no file."""
     if not path.is_file():
         return None
-    there = read_result(path)
-    if (there.task, there.signature) != (task, signature):
+    result = read_result(path)
+    if (result.task, result.signature) != (task, signature):
         raise BadInput(
             f"{path} holds results of another recipe or version. Choose another folder with {option('out')}, another "
             f"name with {option('retriever')}, or replace it with {option('force', True)}."
         )
-    return there.run
+    return result.run
 
 
 def _write(path: Path, result: ResultFile) -> None:
@@ -217,33 +235,43 @@ def _write(path: Path, result: ResultFile) -> None:
 
 
 def read_result(path: Path) -> ResultFile:
-    """The result file at that path. Raises BadInput for other files, and for datasets that AIR-Bench does not have."""
-    found = read_json(path, _RESULT, "Name a result file of AIR-Bench, or write it again.")
-    version = found["benchmark_version"].removeprefix(_VERSION)
-    dataset_name = found.get("dataset_name", found.get("task_name"))
-    split = found.get("split", "test")
-    wanted = (version, found["task_type"], found["domain"], found["language"], dataset_name, split)
+    """Read a result file. Raises BadInput for other files, and for datasets that AIR-Bench does not have."""
+    document = read_json(path, _RESULT, "Name a result file of AIR-Bench, or write it again.")
+    version = document["benchmark_version"].removeprefix(_VERSION)
+    dataset_name = document.get("dataset_name", document.get("task_name"))
+    split = document.get("split", "test")
+    names = (version, document["task_type"], document["domain"], document["language"], dataset_name, split)
     for task in list_tasks().values():
-        if wanted == (task.version, task.task_type, task.domain, task.language, task.dataset_name, task.split):
-            names = found["model_name"], found["reranker_name"]
-            return ResultFile(task, *names, found.get("signature", ""), found["search_results"])
-    raise BadInput(f"{path}: AIR-Bench has no dataset {' '.join(map(str, wanted))}.")
+        if names == (task.version, task.task_type, task.domain, task.language, task.dataset_name, task.split):
+            parts = document["model_name"], document["reranker_name"]
+            return ResultFile(task, *parts, document.get("signature", ""), document["search_results"])
+    raise BadInput(f"{path}: AIR-Bench has no dataset {' '.join(map(str, names))}.")
 
 
 def list_results(folder: Path) -> list[Path]:
-    """The result files below a folder, in the order of their names. Raises BadInput if there are none."""
-    found = sorted(path for path in folder.rglob("*.json") if not path.name.startswith("."))
-    if not found:
+    """List the result files below a folder in the order of their names. Raises BadInput if there are none."""
+    files = sorted(path for path in folder.rglob("*.json") if not path.name.startswith("."))
+    if not files:
         raise BadInput(f"{folder} has no result files. `rusbeir airbench run --out` writes them.")
-    return found
+    return files
 
 
 def pack_results(folder: str | Path, out: str | Path | None = None, *, progress: Progress = silent) -> Packed:
     """Zip the result files of one retriever and one reranker, without those of dev, as <retriever>_<reranker>.zip.
 
-    folder is <out>/<retriever>/<reranker>; the zip is put into the folder out, or next to the retriever's. The same
-    files give the same bytes. Raises BadInput for a file that is not where its content belongs, for files of two
-    versions, and if there is none of test.
+    Args:
+        folder: <out>/<retriever>/<reranker>, as `write_results` made it.
+        out: The folder of the zip; by default that of the retriever's folder.
+        progress: Is told how many files were read.
+
+    Returns:
+        The zip, and which datasets it holds. The same files give the same bytes.
+
+    Raises:
+        BadInput: A file is not where its content belongs, files are of two versions, or none is of test.
+
+    Example:
+        >>> pack_results("search_results/bm25/NoReranker").missing  # doctest: +SKIP
     """
     folder = Path(folder).resolve()
     files = list_results(folder)
@@ -252,15 +280,17 @@ def pack_results(folder: str | Path, out: str | Path | None = None, *, progress:
     for n, path in enumerate(files):
         progress("reading result files", n, len(files))
         result = read_result(path)
-        place = Path(result.retriever, result.reranker, result.task.file)
-        if path != folder.parent.parent / place:
-            raise BadInput(f"{path}: its content belongs to {place} below the folder of all results. Write it again.")
+        expected = Path(result.retriever, result.reranker, result.task.file)
+        if path != folder.parent.parent / expected:
+            raise BadInput(
+                f"{path}: its content belongs to {expected} below the folder of all results. Write it again."
+            )
         if result.task.split != "dev":
             packed[result.task.name] = path
             versions.add(result.task.version)
     if len(versions) != 1:
-        found = f"files of the versions {' and '.join(sorted(versions))}" if versions else "only files of dev"
-        raise BadInput(f"{folder} has {found}. A submission has the files of test of one version.")
+        content = f"files of the versions {' and '.join(sorted(versions))}" if versions else "only files of dev"
+        raise BadInput(f"{folder} has {content}. A submission has the files of test of one version.")
     (version,) = versions
     target = Path(out or folder.parent.parent) / f"{folder.parent.name}_{folder.name}.zip"
     with atomic_file(target) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -269,5 +299,5 @@ def pack_results(folder: str | Path, out: str | Path | None = None, *, progress:
             member.compress_type, member.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
             with path.open("rb") as source, archive.open(member, "w") as packing:
                 shutil.copyfileobj(source, packing)
-    wanted = [name for name, task in list_tasks().items() if (task.version, task.split) == (version, "test")]
-    return Packed(target, version, tuple(packed), tuple(name for name in wanted if name not in packed))
+    complete = [name for name, task in list_tasks().items() if (task.version, task.split) == (version, "test")]
+    return Packed(target, version, tuple(packed), tuple(name for name in complete if name not in packed))
