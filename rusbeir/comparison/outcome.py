@@ -146,7 +146,7 @@ class Comparison:
         Example:
             >>> comparison.to_pandas()[["dataset", "system", "mean"]]  # doctest: +SKIP
         """
-        pandas = require("pandas", "to_pandas", "report")
+        pandas = require("pandas", "to_pandas", "pandas")
         rows = [
             {
                 "dataset": compared.dataset,

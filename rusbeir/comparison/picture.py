@@ -24,7 +24,7 @@ def draw(comparison: Comparison, path: str | Path) -> None:
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
         raise BadInput(f"{path}: a picture ends in one of {', '.join(FORMATS)}.")
-    figure = require("matplotlib.figure", "A picture", "report")
+    figure = require("matplotlib.figure", "A picture", "plot")
     count = len(comparison.datasets)
     height = sum(0.3 * len(compared.systems) + 0.9 for compared in comparison.datasets)
     drawn: Any = figure.Figure(figsize=(8, height), layout="constrained")
