@@ -47,7 +47,7 @@ class BackendError(RusbeirError, RuntimeError):
 
 
 def unknown(
-    kind: str, name: str, known: Iterable[str], *, of: str = "", listing: str = "", n_listed: int = 0
+    kind: str, name: str, known: Iterable[str], *, owner: str = "", listing: str = "", n_listed: int = 0
 ) -> UnknownName:
     """An UnknownName that says what was asked, what exists and what was probably meant.
 
@@ -57,9 +57,9 @@ def unknown(
     "No language 'kz'. Did you mean 'kk'? Available: en, kk, ru."
     """
     names = sorted(set(known))
-    by_lower = {one.lower(): one for one in names}
-    near = [by_lower[one] for one in difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)]
-    parts = [f"No {kind} {name!r}{f' of {of}' if of else ''}."]
+    by_lower = {known_name.lower(): known_name for known_name in names}
+    near = [by_lower[known_name] for known_name in difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)]
+    parts = [f"No {kind} {name!r}{f' of {owner}' if owner else ''}."]
     if near:
         parts.append("Did you mean " + " or ".join(repr(n) for n in near) + "?")
     if len(names) <= 16:

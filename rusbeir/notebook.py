@@ -45,11 +45,11 @@ class BrowsableCorpus(ABC):
         Raises KeyError for an id and IndexError for a place that the corpus does not have.
         """
 
-    def __contains__(self, wanted: object) -> bool:
+    def __contains__(self, doc_or_id: object) -> bool:
         """Whether there is a document of that id, or that document."""
-        doc_id = wanted[0] if isinstance(wanted, tuple) and wanted else wanted
+        doc_id = doc_or_id[0] if isinstance(doc_or_id, tuple) and doc_or_id else doc_or_id
         try:
-            return isinstance(doc_id, str) and wanted in (doc_id, self[doc_id])
+            return isinstance(doc_id, str) and doc_or_id in (doc_id, self[doc_id])
         except KeyError:
             return False
 
@@ -64,10 +64,10 @@ def place_in(n: int, key: object) -> int:
     """The place from 0 of a document of n that was asked for as corpus[key]. Raises IndexError, and TypeError."""
     if not isinstance(key, SupportsIndex):
         raise TypeError(f"A corpus is asked for a document id, a place or a slice, not for a {type(key).__name__}.")
-    place = key.__index__()
-    if not -n <= place < n:
-        raise IndexError(f"The corpus has {n:,} documents, and none at place {place:,}.")
-    return place % n
+    index = key.__index__()
+    if not -n <= index < n:
+        raise IndexError(f"The corpus has {n:,} documents, and none at place {index:,}.")
+    return index % n
 
 
 def describe_dataset(dataset: Dataset) -> str:
@@ -83,7 +83,9 @@ def dataset_html(dataset: Dataset) -> str:
     """A dataset for a notebook: the line, its source and licence, and its first queries with what is judged."""
     card = dataset.card
     facts = " · ".join(shorten(fact) for fact in (card.licence, card.source) if fact)
-    queries = ((one, text, str(len(dataset.qrels[one]))) for one, text in islice(dataset.queries.items(), SHOWN))
+    queries = (
+        (query_id, text, str(len(dataset.qrels[query_id]))) for query_id, text in islice(dataset.queries.items(), SHOWN)
+    )
     return (
         _caption(describe_dataset(dataset), facts)
         + _table(("query_id", "text", "judged"), queries, len(dataset.queries))
@@ -154,9 +156,9 @@ def _show_bar(stage: str, done: int, total: int | None) -> None:
     finished = total is not None and done >= total
     if handle is not None and before <= done and not finished and now - shown_at < SECONDS_BETWEEN_UPDATES:
         return
-    of = "" if total is None else f" of {total:,}"
+    total_text = "" if total is None else f" of {total:,}"
     bar = "" if total is None else f'<progress value="{done}" max="{total}"></progress> '
-    shown = ipython.HTML(f"{bar}{_inert(stage)}: {done:,}{of}")
+    shown = ipython.HTML(f"{bar}{_inert(stage)}: {done:,}{total_text}")
     # A stage that begins again, as in another cell, gets a new bar.
     if handle is None or done < before:
         handle = ipython.display(shown, display_id=True)

@@ -99,19 +99,19 @@ def data_folder(name: str) -> Path:
 
 def cache_folder() -> Path:
     """RUSBEIR_CACHE, else XDG_CACHE_HOME/rusbeir, else ~/.cache/rusbeir. Not created here."""
-    if own := os.environ.get("RUSBEIR_CACHE"):
-        return Path(own)
+    if folder := os.environ.get("RUSBEIR_CACHE"):
+        return Path(folder)
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "rusbeir"
 
 
 @contextlib.contextmanager
-def temporary_cache(*kept: str) -> Iterator[Path]:
+def temporary_cache(*shared: str) -> Iterator[Path]:
     """An empty cache for the block, on the disk of the cache; of that one it shares the folders that are kept."""
     cache, before = cache_folder(), os.environ.get("RUSBEIR_CACHE")
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache, prefix=".temporary.") as name:
-        for part in kept:
+        for part in shared:
             (cache / part).mkdir(exist_ok=True)
             (Path(name) / part).symlink_to(cache / part)
         os.environ["RUSBEIR_CACHE"] = name
@@ -220,7 +220,7 @@ def _move_entries(folder: Path, to: Path) -> None:
 
 def check_writable(folder: Path) -> None:
     """Raise BackendError where no file can be made in the folder, or the folder itself cannot be."""
-    there = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+    there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     try:
         tempfile.TemporaryFile(dir=there).close()
     except OSError as error:

@@ -214,9 +214,9 @@ class Dataset:
         >>> cats.fingerprint[:8]
         '1e6e9463'
         """
-        for what, given in (("queries", queries), ("qrels", qrels)):
-            if not isinstance(given, Mapping):
-                raise BadInput(f"The {what} are a {type(given).__name__}; expected a mapping with query ids as keys.")
+        for what, value in (("queries", queries), ("qrels", qrels)):
+            if not isinstance(value, Mapping):
+                raise BadInput(f"The {what} are a {type(value).__name__}; expected a mapping with query ids as keys.")
         if not isinstance(corpus, HashedCorpus):
             corpus = MemoryCorpus(corpus)
         judged = _read_qrels(qrels)
@@ -265,12 +265,12 @@ class Dataset:
 
         There are none where the card says that such hits are left out.
         """
-        own = []
+        self_queries = []
         for query_id, text in self.queries.items() if not self.card.self_suffixes else ():
             with contextlib.suppress(KeyError):
                 if self.corpus[query_id].repeats(text):
-                    own.append(query_id)
-        return own
+                    self_queries.append(query_id)
+        return self_queries
 
     @property
     def fingerprint(self) -> str:

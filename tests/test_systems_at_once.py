@@ -65,7 +65,7 @@ def test_what_is_missing_is_found_before_anything_is_computed(system, error, mes
 @pytest.mark.parametrize("verb", [rusbeir.bench, rusbeir.search, lambda *given: rusbeir.bench(given[0], [given[1]])])
 def test_a_missing_key_is_said_before_a_download(monkeypatch, verb, dataset):
     asked: list[object] = []
-    monkeypatch.setattr("rusbeir.datasets.loading.fetch_entry", lambda *given, **options: asked.append(given))
+    monkeypatch.setattr("rusbeir.datasets.opening.fetch_entry", lambda *given, **options: asked.append(given))
     with pytest.raises(BadInput, match="OPENAI_BASE_URL is not set"):
         verb(dataset, "dense(toy,runtime=openai)")
     assert asked == []

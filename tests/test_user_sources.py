@@ -12,7 +12,7 @@ import pytest
 import rusbeir
 from rusbeir.analysis import recipes
 from rusbeir.datasets.formats import reader
-from rusbeir.datasets.loading import find_splits
+from rusbeir.datasets.opening import find_splits
 from rusbeir.errors import BackendError, RusbeirError
 from rusbeir.retrieval.lexical import engines
 from rusbeir.translation.backends import registry

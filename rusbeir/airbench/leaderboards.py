@@ -139,7 +139,7 @@ def rank_systems(
     ):
         for name in names:
             if name not in known:
-                raise unknown(kind, name, known, of="AIR-Bench")
+                raise unknown(kind, name, known, owner="AIR-Bench")
     boards = []
     for task_type, measure in MEASURES.items():
         datasets = tuple(

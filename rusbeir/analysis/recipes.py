@@ -249,7 +249,7 @@ def read_recipe(language: str, profile: str) -> Recipe:
         return replace(_make_recipe(path, profile, _read_toml(path)["profiles"], _NO_NAMES), language=language)
     profiles = read_language(language).profiles
     if profile not in profiles:
-        raise unknown("profile", profile, profiles, of=f"language {language!r}", listing="rusbeir languages")
+        raise unknown("profile", profile, profiles, owner=f"language {language!r}", listing="rusbeir languages")
     return profiles[profile]
 
 

@@ -145,9 +145,13 @@ def validate(
     from rusbeir.datasets import validate as find_problems
 
     findings = find_problems(dataset, language=lang, split=split)
-    errors, warnings = (sum(one.n for one in findings if one.level == level) for level in ("error", "warning"))
+    errors, warnings = (
+        sum(finding.n for finding in findings if finding.level == level) for level in ("error", "warning")
+    )
     if as_json:
-        output.print_json({"dataset": dataset, "errors": errors, "findings": [one._asdict() for one in findings]})
+        output.print_json(
+            {"dataset": dataset, "errors": errors, "findings": [finding._asdict() for finding in findings]}
+        )
     else:
         for finding in findings:
             output.echo(finding)

@@ -45,8 +45,8 @@ def evaluate(
         results.append(score(judged, run, names))
     if as_json:
         documents = [_describe(path, result, per_query) for path, result in zip(runs, results, strict=True)]
-        one = len(documents) == 1
-        output.print_json({"qrels": qrels} | (documents[0] if one else {"runs": documents}))
+        only = len(documents) == 1
+        output.print_json({"qrels": qrels} | (documents[0] if only else {"runs": documents}))
         return
     if len(runs) == 1:
         _print_measures(results[0])

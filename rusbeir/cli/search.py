@@ -39,10 +39,10 @@ def search(
         settings = RunSettings(progress=progress, budget=CharBudget(out, budget_chars) if budget_chars else None)
         loaded, (resolved,) = resolve_on(dataset, [system], k, engine, lang, split, progress, judged=False)
         ready = resolved.prepare(loaded.corpus, loaded.fingerprint, settings)
-    found = ready.retriever.search({"q": query}, k)["q"]
+    scores = ready.retriever.search({"q": query}, k)["q"]
     hits = [
         {"rank": rank, "score": score, **loaded.corpus[doc_id]._asdict()}
-        for rank, (doc_id, score) in enumerate(found.items(), start=1)
+        for rank, (doc_id, score) in enumerate(scores.items(), start=1)
     ]
     if as_json:
         output.print_json({"query": query, "signature": resolved.signature, "hits": hits})

@@ -58,7 +58,7 @@ def parse_filter(text: str) -> tuple[Condition, ...]:
         field, sign, raw = matched.groups()
         fields = (*RESULT_FIELDS, *QUERY_FIELDS, *PORT_FIELDS)
         if field not in fields:
-            raise unknown("field", field, fields, of=option("where"))
+            raise unknown("field", field, fields, owner=option("where"))
         if field in RESULT_FIELDS:
             if sign not in ("==", "!="):
                 raise BadInput(f"{option('where', repr(text))}: {field} is text; compare it with == or !=.")

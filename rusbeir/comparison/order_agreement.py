@@ -163,7 +163,7 @@ def _count_needed(scores: Floats, units: Units, seed: int) -> int | None:
 def _pick_dataset(name: str, rows: Sequence[Result]) -> list[Result]:
     group = [result for result in rows if result.dataset == name]
     if not group:
-        raise unknown("dataset", name, {result.dataset for result in rows}, of="these results")
+        raise unknown("dataset", name, {result.dataset for result in rows}, owner="these results")
     return group
 
 

@@ -247,5 +247,5 @@ def pick(label: str, results: Sequence[Result]) -> str:
     """Return the label if a result has it. Raises UnknownName with the labels there are."""
     labels = {result.label for result in results}
     if label not in labels:
-        raise unknown("system", label, labels, of="these results")
+        raise unknown("system", label, labels, owner="these results")
     return label

@@ -99,7 +99,7 @@ def find_task(name: str, scores: Scores) -> TaskScores:
         return tasks[0]
     if name in scores.without:
         raise BadInput(f"{name}: none of its {scores.without[name]:,} result files has {scores.measure}.")
-    raise unknown("task", name, {task.task for task in scores.tasks} | scores.others, of="these scores")
+    raise unknown("task", name, {task.task for task in scores.tasks} | scores.others, owner="these scores")
 
 
 def _task(

@@ -8,7 +8,8 @@ from typing import Any
 
 from rusbeir.datasets.formats.beir import read_card
 from rusbeir.datasets.formats.records import read_json
-from rusbeir.datasets.loading import ALL_SPLITS, LoadedSplits, load_splits
+from rusbeir.datasets.loading import LoadedSplits, load_splits
+from rusbeir.datasets.opening import ALL_SPLITS
 from rusbeir.text import write_command
 from rusbeir.types import Progress, silent
 
@@ -35,8 +36,8 @@ def is_published(folder: Path) -> bool:
 def load_audited(folder: Path, *, language: str | None = None, progress: Progress = silent) -> LoadedSplits:
     """The dataset that an audit of the folder is about: all its splits and queries; of a rewriting, the rewritten."""
     views: dict[str, str] = read_card(folder).get("provenance", {}).get("views", {})
-    place = folder / views["port"] if views else folder
-    return load_splits(place, language=language, split=ALL_SPLITS, all_queries=True, progress=progress)
+    path = folder / views["port"] if views else folder
+    return load_splits(path, language=language, split=ALL_SPLITS, all_queries=True, progress=progress)
 
 
 def read_audit(folder: Path, *, language: str | None = None, progress: Progress = silent) -> dict[str, Any] | None:

@@ -66,10 +66,10 @@ class JsonlCorpus(BrowsableCorpus):
 
     def __getitem__(self, key: str | SupportsIndex | slice) -> Doc | list[Doc]:
         if isinstance(key, slice):
-            return [self[place] for place in range(len(self))[key]]
+            return [self[row] for row in range(len(self))[key]]
         if isinstance(key, str):
-            wanted = np.uint64(hash_id(key))
-            first, last = (int(np.searchsorted(self._hashes, wanted, side)) for side in ("left", "right"))
+            id_hash = np.uint64(hash_id(key))
+            first, last = (int(np.searchsorted(self._hashes, id_hash, side)) for side in ("left", "right"))
             # Nearly always one row or none.
             rows = self._rows[first:last].tolist()
         else:
@@ -147,8 +147,8 @@ def open_corpus(
 
 def _line_of(path: Path, row: int) -> Place:
     with open_file(path) as file:
-        place, *_ = next(islice(read_documents(file, str(path), refuse), row, None))
-    return place
+        location, *_ = next(islice(read_documents(file, str(path), refuse), row, None))
+    return location
 
 
 def _reopen(path: Path, index_folder: Path, ignore_titles: bool) -> JsonlCorpus:
@@ -218,5 +218,5 @@ def _refuse_repeats(
                 file.seek(starts[n])
                 ids.append(str(parse_record(file.read(starts[n + 1] - starts[n]))["_id"]))
         if ids[0] == ids[1]:
-            place, first = locate(row), locate(earlier)
-            refuse("repeat", place, f"the id {ids[0]!r} is used already at {first}; ids must be unique")
+            location, first = locate(row), locate(earlier)
+            refuse("repeat", location, f"the id {ids[0]!r} is used already at {first}; ids must be unique")

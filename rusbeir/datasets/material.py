@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rusbeir.datasets import JsonlCorpus
-from rusbeir.datasets.loading import ALL_SPLITS, load_splits
+from rusbeir.datasets.corpus import JsonlCorpus
+from rusbeir.datasets.loading import load_splits
+from rusbeir.datasets.opening import ALL_SPLITS
 from rusbeir.errors import BadInput, option
 from rusbeir.types import Corpus, Dataset, Doc, Progress, Qrels, silent
 
@@ -84,11 +85,11 @@ def load_material(
 
     split None means all of them; `also` names others that are wanted as far as the dataset has them.
     """
-    asked = [name.strip() for name in fields if name.strip()]
+    names = [name.strip() for name in fields if name.strip()]
     choices = f"choose from {', '.join(FIELDS)}, separated by commas."
-    if wrong := [name for name in asked if name not in FIELDS]:
+    if wrong := [name for name in names if name not in FIELDS]:
         raise BadInput(f"{option('fields', ','.join(fields))}: no field {wrong[0]!r}; {choices}")
-    if not asked:
+    if not names:
         raise BadInput(f"{option('fields', repr(','.join(fields)))} names no field; {choices}")
     metadata: Mapping[str, Mapping[str, Any]] = {}
     if isinstance(dataset, Dataset):
@@ -104,7 +105,7 @@ def load_material(
         )
     # As bench does: better now than when all is translated.
     dataset.refuse_spaced_ids()
-    chosen = tuple(name for name in FIELDS if name in asked)
+    chosen = tuple(name for name in FIELDS if name in names)
     return Material(dataset=dataset, splits=splits, fields=chosen, query_metadata=metadata)
 
 
@@ -122,8 +123,8 @@ def sample_documents(dataset: Dataset, n: int, seed: int) -> Dataset:
     """
     if n < 1:
         raise BadInput(f"{option('sample', n)}: take at least 1 document.")
-    kept = draw_documents(dataset.corpus, dataset.qrels, n, seed)
-    sample = take_documents(dataset, kept)
+    doc_ids = draw_documents(dataset.corpus, dataset.qrels, n, seed)
+    sample = take_documents(dataset, doc_ids)
     if not sample.qrels:
         raise BadInput(f"{option('sample', n)} leaves no query with a relevant document; take more documents.")
     return sample
@@ -139,21 +140,21 @@ def draw_documents(docs: Iterable[Doc], qrels: Qrels, n: int, seed: int) -> froz
     return frozenset(doc_id for _, doc_id in heapq.nsmallest(n, ((draw(doc), doc.doc_id) for doc in docs)))
 
 
-def take_documents(dataset: Dataset, kept: frozenset[str]) -> Dataset:
+def take_documents(dataset: Dataset, doc_ids: frozenset[str]) -> Dataset:
     """The dataset with the documents of these ids, in corpus order.
 
     Judgements of documents left out go, and with them the queries that keep no relevant document; queries without any
     judgement stay.
     """
     left = {
-        query_id: {doc_id: grade for doc_id, grade in grades.items() if doc_id in kept}
+        query_id: {doc_id: grade for doc_id, grade in grades.items() if doc_id in doc_ids}
         for query_id, grades in dataset.qrels.items()
     }
     qrels = {query_id: grades for query_id, grades in left.items() if any(grade > 0 for grade in grades.values())}
     queries = {
         query_id: text for query_id, text in dataset.queries.items() if query_id in qrels or query_id not in left
     }
-    return replace(dataset, corpus=Sample(dataset.corpus, kept), queries=queries, qrels=qrels)
+    return replace(dataset, corpus=Sample(dataset.corpus, doc_ids), queries=queries, qrels=qrels)
 
 
 @dataclass(frozen=True)
@@ -161,19 +162,19 @@ class Sample:
     """Some documents of a corpus, in its order."""
 
     corpus: Corpus
-    kept: frozenset[str]
+    doc_ids: frozenset[str]
 
     def __iter__(self) -> Iterator[Doc]:
-        return (doc for doc in self.corpus if doc.doc_id in self.kept)
+        return (doc for doc in self.corpus if doc.doc_id in self.doc_ids)
 
     def __len__(self) -> int:
-        return len(self.kept)
+        return len(self.doc_ids)
 
     def __getitem__(self, doc_id: str) -> Doc:
-        if doc_id not in self.kept:
+        if doc_id not in self.doc_ids:
             raise KeyError(doc_id)
         return self.corpus[doc_id]
 
     def whole(self) -> Iterator[Whole]:
         """The documents, each with the further keys of its record."""
-        return (pair for pair in whole_documents(self.corpus) if pair[0].doc_id in self.kept)
+        return (pair for pair in whole_documents(self.corpus) if pair[0].doc_id in self.doc_ids)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from rusbeir.datasets.formats.records import collect, refuse
-from rusbeir.datasets.loading import find_splits, open_reader, split_view
+from rusbeir.datasets.opening import find_splits, open_reader, split_view
 from rusbeir.datasets.registry import find_entry, read_registry
 from rusbeir.errors import BadInput, option, unknown
 from rusbeir.languages import read_language_tag
@@ -19,20 +19,20 @@ ALL_LANGUAGES = "all"
 """The query language that stands for those of all datasets of a call."""
 
 
-def expand_languages(wanted: Sequence[str], cards: Sequence[Card]) -> list[str]:
+def expand_languages(languages: Sequence[str], cards: Sequence[Card]) -> list[str]:
     """The query languages that are wanted, each once, with those of the cards for "all"."""
-    if ALL_LANGUAGES not in wanted:
-        return list(dict.fromkeys(wanted))
-    languages = list(dict.fromkeys(card.asked_in for card in cards))
-    if len(languages) < 2:
+    if ALL_LANGUAGES not in languages:
+        return list(dict.fromkeys(languages))
+    spoken = list(dict.fromkeys(card.asked_in for card in cards))
+    if len(spoken) < 2:
         raise BadInput(
             f"{option('query_language', ALL_LANGUAGES)} means the languages of all datasets of the call, which have "
-            f"only {languages[0]!r}: name datasets in other languages, or name a language."
+            f"only {spoken[0]!r}: name datasets in other languages, or name a language."
         )
-    return languages
+    return spoken
 
 
-def find_parallel(card: Card, wanted: str, known: Mapping[str, str] | None = None) -> str | None:
+def find_parallel(card: Card, language_or_place: str, known: Mapping[str, str] | None = None) -> str | None:
     """The name or path of the dataset that has this one's queries in a wanted language; None for its own language.
 
     It is looked for among the registered datasets of this one's family, and among the known ones: language -> name or
@@ -42,18 +42,18 @@ def find_parallel(card: Card, wanted: str, known: Mapping[str, str] | None = Non
     >>> find_parallel(load("mini/ru").card, "en")
     'mini/en'
     """
-    language = read_language_tag(wanted)
+    language = read_language_tag(language_or_place)
     if language == card.asked_in:
         return None
     family = name_family(card.name, card.language)
     entries = read_registry().values()
-    places = {**(known or {}), **{e.language: e.name for e in entries if name_family(e.name, e.language) == family}}
-    if language in places:
-        return places[language]
-    if "/" in wanted or split_view(wanted)[0]:
-        return wanted
-    if others := sorted(places.keys() - {card.language}):
-        raise unknown("language", wanted, others, of=f"datasets parallel to {card.name}")
+    names = {**(known or {}), **{e.language: e.name for e in entries if name_family(e.name, e.language) == family}}
+    if language in names:
+        return names[language]
+    if "/" in language_or_place or split_view(language_or_place)[0]:
+        return language_or_place
+    if others := sorted(names.keys() - {card.language}):
+        raise unknown("language", language_or_place, others, owner=f"datasets parallel to {card.name}")
     raise BadInput(
         f"No registered dataset has the queries of {card.name} in another language: name one that has, or its folder, "
         f"as in {option('query_language', 'mini/en')}."
@@ -82,15 +82,16 @@ def label_dataset(name: str, language: str, query_language: str) -> str:
 
 
 def take_queries(
-    dataset: Dataset, place: str, *, download: bool = True, progress: Progress = silent
+    dataset: Dataset, name_or_path: str, *, download: bool = True, progress: Progress = silent
 ) -> tuple[Dataset, str]:
-    """The dataset with the texts that the one at that place has for its queries, and the language of these texts.
+    """The dataset with the texts that a parallel one has for its queries, and the language of these texts.
 
     The documents of the other dataset are not read. Raises BadInput where ids or judgements show that it is not
     parallel: fewer than half of the common queries have a judged document in common.
     """
     card = dataset.card
-    (name, split), *_ = ([] if find_entry(place) else find_splits(place, card.split, ())) or [(place, None)]
+    sources = [] if find_entry(name_or_path) else find_splits(name_or_path, card.split, ())
+    name, split = sources[0] if sources else (name_or_path, None)
     reader, other, _ = open_reader(name, language=None, split=split, download=download, progress=progress)
     if other.asked_in == card.asked_in:
         raise BadInput(f"{other.name} is in {card.asked_in!r}, as {card.name}: omit {option('query_language')}.")

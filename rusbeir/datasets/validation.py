@@ -13,7 +13,7 @@ import numpy as np
 from rusbeir.datasets.corpus import Array, hash_id
 from rusbeir.datasets.formats.reader import DatasetReader, GivesSpans
 from rusbeir.datasets.formats.records import Place
-from rusbeir.datasets.loading import COUNTS, Expected, open_reader
+from rusbeir.datasets.opening import COUNTS, Expected, open_reader
 from rusbeir.errors import BadInput
 from rusbeir.text import make_line
 from rusbeir.types import MAX_QUERY_CHARS, SELF_RETRIEVAL_REMEDY, Card, Progress, canonical_line, fingerprint, silent
@@ -37,8 +37,8 @@ class Finding(NamedTuple):
     n: int = 1
 
     def __str__(self) -> str:
-        place = self.file if self.line is None else f"{self.file}:{self.line}"
-        return make_line(f"{self.level}: {place}: {self.message}")
+        location = self.file if self.line is None else f"{self.file}:{self.line}"
+        return make_line(f"{self.level}: {location}: {self.message}")
 
 
 def validate(
@@ -67,11 +67,11 @@ class _Notes:
         self._found: list[Finding] = []
         self._n: Counter[tuple[Level, str, str]] = Counter()
 
-    def error(self, kind: str, place: Place, message: str) -> None:
-        self._add("error", kind, place, message)
+    def error(self, kind: str, location: Place, message: str) -> None:
+        self._add("error", kind, location, message)
 
-    def warning(self, kind: str, place: Place, message: str) -> None:
-        self._add("warning", kind, place, message)
+    def warning(self, kind: str, location: Place, message: str) -> None:
+        self._add("warning", kind, location, message)
 
     def error_uncounted(self, kind: str, file: str, n: int) -> None:
         """Count n errors of a kind that has reached its limit."""
@@ -89,11 +89,11 @@ class _Notes:
         ]
         return self._found + more
 
-    def _add(self, level: Level, kind: str, place: Place, message: str) -> None:
-        self._n[level, place.file, kind] += 1
-        if self._n[level, place.file, kind] <= SHOWN_PER_KIND:
-            message = f"{place.within}: {message}" if place.within else message
-            self._found.append(Finding(level, place.file, place.line, make_line(message)))
+    def _add(self, level: Level, kind: str, location: Place, message: str) -> None:
+        self._n[level, location.file, kind] += 1
+        if self._n[level, location.file, kind] <= SHOWN_PER_KIND:
+            message = f"{location.within}: {message}" if location.within else message
+            self._found.append(Finding(level, location.file, location.line, make_line(message)))
 
 
 class _Validation:
@@ -132,13 +132,13 @@ class _Validation:
     def _read_documents(self) -> None:
         hashes = array("Q")
         digest = hashlib.sha256()
-        for n, (place, doc, _) in enumerate(self._reader.documents(self._notes.error), 1):
+        for n, (location, doc, _) in enumerate(self._reader.documents(self._notes.error), 1):
             hashes.append(hash_id(doc.doc_id))
             title = "" if self._card.ignore_titles else doc.title
             digest.update(canonical_line(doc.doc_id, title, doc.text))
-            self._note_space("document", doc.doc_id, place)
+            self._note_space("document", doc.doc_id, location)
             if not doc.text.strip():
-                self._notes.warning("blank text", place, f"document {doc.doc_id!r} has no text")
+                self._notes.warning("blank text", location, f"document {doc.doc_id!r} has no text")
             if n % _REPORT_EVERY == 0:
                 self._progress("validating documents", n, None)
         if not hashes:
@@ -157,31 +157,31 @@ class _Validation:
         firsts = order[np.searchsorted(ordered, ordered[later])]
         pairs = sorted(zip(order[later].tolist(), firsts.tolist(), strict=True))
         shown = dict(pairs[:SHOWN_PER_KIND])
-        wanted = {*shown, *shown.values()}
-        places = {
-            row: (place, doc.doc_id)
-            for row, (place, doc, _) in enumerate(self._reader.documents(lambda *_: None))
-            if row in wanted
+        rows_shown = {*shown, *shown.values()}
+        locations = {
+            row: (location, doc.doc_id)
+            for row, (location, doc, _) in enumerate(self._reader.documents(lambda *_: None))
+            if row in rows_shown
         }
         for row, first in shown.items():
-            place, doc_id = places[row]
-            message = f"the document id {doc_id!r} is used already at {places[first][0]}"
-            self._notes.error("repeated id", place, message)
-        file = places[min(shown)][0].file
+            location, doc_id = locations[row]
+            message = f"the document id {doc_id!r} is used already at {locations[first][0]}"
+            self._notes.error("repeated id", location, message)
+        file = locations[min(shown)][0].file
         self._notes.error_uncounted("repeated id", file, len(pairs) - len(shown))
 
     def _read_queries(self) -> None:
-        for place, (query_id, text), _ in self._reader.queries(self._notes.error):
-            self._note_space("query", query_id, place)
+        for location, (query_id, text), _ in self._reader.queries(self._notes.error):
+            self._note_space("query", query_id, location)
             if query_id in self._queries:
-                self._notes.error("repeated id", place, f"the query id {query_id!r} is repeated")
+                self._notes.error("repeated id", location, f"the query id {query_id!r} is repeated")
             if not text.strip():
-                self._notes.error("blank text", place, f"query {query_id!r} has no text")
+                self._notes.error("blank text", location, f"query {query_id!r} has no text")
             if len(text) > MAX_QUERY_CHARS:
                 message = (
                     f"query {query_id!r} has {len(text):,} characters; at most {MAX_QUERY_CHARS:,} are searched for"
                 )
-                self._notes.error("long query", place, message)
+                self._notes.error("long query", location, message)
             self._queries[query_id] = text
 
     def _note_self_queries(self) -> None:
@@ -191,31 +191,32 @@ class _Validation:
         same = {query_id for query_id in self._queries if self._has_document(query_id)}
         if not same or self._card.self_suffixes:
             return
-        own = [
+        self_queries = [
             doc.doc_id
             for _, doc, _ in self._reader.documents(lambda *_: None)
             if doc.doc_id in same and doc.repeats(self._queries[doc.doc_id])
         ]
-        if own:
-            message = f"{len(own):,} queries are documents of the corpus, such as {own[0]!r}. {SELF_RETRIEVAL_REMEDY}"
+        if self_queries:
+            n, first = len(self_queries), self_queries[0]
+            message = f"{n:,} queries are documents of the corpus, such as {first!r}. {SELF_RETRIEVAL_REMEDY}"
             self._notes.warning("self-retrieval", Place(str(self._reader.corpus_files[0])), message)
 
     def _read_judgements(self) -> None:
-        place = Place(str(self._reader.corpus_files[0]))
-        for place, (query_id, doc_id, grade) in self._reader.judgements(self._notes.error):
+        location = Place(str(self._reader.corpus_files[0]))
+        for location, (query_id, doc_id, grade) in self._reader.judgements(self._notes.error):
             docs = self._qrels.setdefault(query_id, {})
             if doc_id in docs:
                 message = f"query {query_id!r} and document {doc_id!r} are paired a second time"
-                self._notes.error("repeated pair", place, message)
+                self._notes.error("repeated pair", location, message)
             if not docs and query_id not in self._queries:
-                self._notes.error("query without text", place, f"query {query_id!r} is judged but has no text")
+                self._notes.error("query without text", location, f"query {query_id!r} is judged but has no text")
             if not self._has_document(doc_id):
                 message = f"document {doc_id!r}, judged for query {query_id!r}, is not in the corpus"
-                self._notes.error("missing document", place, message)
+                self._notes.error("missing document", location, message)
             if grade < 0:
-                self._notes.warning("negative grade", place, f"the grade {grade} counts as not relevant")
+                self._notes.warning("negative grade", location, f"the grade {grade} counts as not relevant")
             docs[doc_id] = grade
-        file = Place(place.file)
+        file = Place(location.file)
         if self._judged and not self._qrels.keys() & self._queries.keys():
             self._notes.error("none judged", file, f"no query is judged in the split {self._reader.split!r}")
         for query_id, docs in self._qrels.items():
@@ -225,27 +226,27 @@ class _Validation:
     def _has_document(self, doc_id: str) -> bool:
         if self._doc_hashes is None:
             return True
-        wanted = np.uint64(hash_id(doc_id))
-        row = int(np.searchsorted(self._doc_hashes, wanted))
-        return row < len(self._doc_hashes) and bool(self._doc_hashes[row] == wanted)
+        id_hash = np.uint64(hash_id(doc_id))
+        row = int(np.searchsorted(self._doc_hashes, id_hash))
+        return row < len(self._doc_hashes) and bool(self._doc_hashes[row] == id_hash)
 
-    def _note_space(self, what: str, record_id: str, place: Place) -> None:
+    def _note_space(self, what: str, record_id: str, location: Place) -> None:
         if record_id.split() != [record_id]:
             message = f"the {what} id {record_id!r} has white space, which TREC's formats cannot hold"
-            self._notes.error("white space in id", place, message)
+            self._notes.error("white space in id", location, message)
 
     def _compare_with_expected(self) -> None:
         expected = self._expected
-        asked = self._qrels if self._judged else self._queries
-        judged = {query_id: self._queries[query_id] for query_id in asked if query_id in self._queries}
+        query_ids = self._qrels if self._judged else self._queries
+        judged = {query_id: self._queries[query_id] for query_id in query_ids if query_id in self._queries}
         n_docs = 0 if self._doc_hashes is None else len(self._doc_hashes)
         counts = dict(zip(COUNTS, (n_docs, len(judged), sum(map(len, self._qrels.values()))), strict=True))
-        place = Place(self._card.name)
-        for key, found in counts.items():
-            if key in expected and expected[key] != found:
-                self._notes.error("count", place, f"{key} is {found:,}, expected {expected[key]:,}")
+        location = Place(self._card.name)
+        for key, n in counts.items():
+            if key in expected and expected[key] != n:
+                self._notes.error("count", location, f"{key} is {n:,}, expected {expected[key]:,}")
         if "fingerprint" in expected and not self._notes.has_error:
             content = fingerprint(self._corpus_sha256, judged, self._qrels)
             if content != expected["fingerprint"]:
                 message = f"the fingerprint is {content}, but the card says {expected['fingerprint']}"
-                self._notes.error("fingerprint", place, message)
+                self._notes.error("fingerprint", location, message)

@@ -1,88 +1,22 @@
-"""Write files completely or not at all: a dataset as a BEIR folder, qrels and runs as TREC, tsv or JSON."""
+"""Write qrels and runs as TREC, tsv or JSON, completely or not at all."""
 
 from __future__ import annotations
 
 import gzip
-import hashlib
 import math
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO
 
 import orjson
 
-from rusbeir.datasets.formats.beir import CARD, UNFINISHED, card_bytes, read_last_card
-from rusbeir.datasets.formats.records import document_line, query_line
 from rusbeir.errors import BadInput
-from rusbeir.storage import atomic_file, atomic_folder
+from rusbeir.storage import atomic_file
 from rusbeir.text import shorten
-from rusbeir.types import Dataset, Qrels, Run, canonical_line, fingerprint
+from rusbeir.types import Qrels, Run
 
 _HEADER = b"query-id\tcorpus-id\tscore\n"
 _NO_CELL = frozenset("\t\r\n")
 _NO_FILE_NAME = frozenset("/\\:")
-
-
-def write_beir(dataset: Dataset, folder: str | Path) -> None:
-    """Write corpus.jsonl, queries.jsonl, qrels/<split>.tsv and card.json; the folder appears when it is complete.
-
-    Raises BadInput if the folder exists and is not empty, and for ids that a tsv cannot hold.
-
-    >>> write_beir(load("xquad/ru"), "xquad-ru")  # doctest: +SKIP
-    """
-    folder = Path(folder)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadInput(f"{folder} exists already. Remove it or choose another folder.")
-    qrels_file = name_qrels_file(dataset.card.split)
-    with atomic_folder(folder) as new:
-        digest = hashlib.sha256()
-        with (new / "corpus.jsonl").open("wb") as file:
-            for doc in dataset.corpus:
-                digest.update(canonical_line(doc.doc_id, doc.title, doc.text))
-                file.write(document_line(doc))
-        with (new / "queries.jsonl").open("wb") as file:
-            for query_id, text in dataset.queries.items():
-                file.write(query_line(query_id, text))
-        (new / "qrels").mkdir()
-        with (new / qrels_file).open("wb") as file:
-            file.writelines(qrels_lines(dataset.qrels))
-        content = fingerprint(digest.hexdigest(), dataset.queries, dataset.qrels)
-        n_qrels = sum(map(len, dataset.qrels.values()))
-        counts = {"n_docs": len(dataset.corpus), "n_queries": len(dataset.queries), "n_qrels": n_qrels}
-        (new / CARD).write_bytes(card_bytes(dataset.card, content, **counts))
-
-
-@contextmanager
-def replace_files(folder: Path, command: str) -> Iterator[Callable[[str], IO[bytes]]]:
-    """Write files of a dataset's folder, by names in it; they appear once all are complete, and `write_card` follows.
-
-    Killed at any moment, the folder is what it was, or has no card but a note of the command, and is refused by `load`
-    until the command has run again.
-    """
-    with ExitStack() as stack:
-        files: list[IO[bytes]] = []
-
-        def open_new(name: str) -> IO[bytes]:
-            files.append(stack.enter_context(atomic_file(folder / name)))
-            return files[-1]
-
-        yield open_new
-        # A disk that is full has to be noticed before anything is replaced.
-        for file in files:
-            file.flush()
-            os.fsync(file.fileno())
-        with atomic_file(folder / UNFINISHED) as note:
-            note.write(orjson.dumps({"command": command, "card": read_last_card(folder)}))
-        (folder / CARD).unlink(missing_ok=True)
-
-
-def write_card(folder: Path, card: bytes) -> None:
-    """Write the card of a folder whose files were replaced, which is whole from then on."""
-    with atomic_file(folder / CARD) as file:
-        file.write(card)
-    (folder / UNFINISHED).unlink(missing_ok=True)
 
 
 def name_qrels_file(split: str) -> str:
@@ -99,7 +33,19 @@ def name_qrels_file(split: str) -> str:
 
 
 def write_qrels(path: str | Path, qrels: Qrels) -> None:
-    """Write TREC qrels, or BEIR's tsv if the name ends in .tsv, JSON if in .json; .gz may follow."""
+    """Write judgements to a file whose name decides the format.
+
+    Args:
+        path: A name that ends in .tsv gives BEIR's tsv, one in .json JSON, any other TREC's qrels; .gz may follow.
+        qrels: query_id -> {doc_id: grade}.
+
+    Raises:
+        BadInput: An id cannot be written in that format.
+        BackendError: The file cannot be written; it is then as it was.
+
+    Example:
+        >>> write_qrels("qrels/test.tsv", {"q1": {"d1": 2}})  # doctest: +SKIP
+    """
     path = Path(path)
     name = path.name.removesuffix(".gz")
     if name.endswith(".json"):
@@ -109,11 +55,22 @@ def write_qrels(path: str | Path, qrels: Qrels) -> None:
 
 
 def write_run(path: str | Path, run: Run, tag: str) -> None:
-    """Write a TREC run, or BEIR's JSON if the name ends in .json; .gz may follow. Scores keep every bit.
+    """Write a run to a file whose name decides the format; scores keep every bit.
 
-    Hits are ranked as trec_eval ranks them: by falling score, equal scores by falling document id. TREC has
-    no line for a query without hits; JSON keeps it. Raises BadInput for a score that is not finite and for an
-    id with white space.
+    Hits are ranked as trec_eval ranks them: by falling score, equal scores by falling document id.
+
+    Args:
+        path: A name that ends in .json gives BEIR's JSON, any other TREC's format, which has no line for a query
+            without hits; .gz may follow.
+        run: query_id -> {doc_id: score}.
+        tag: The name of the system, one word, in each line of TREC's format.
+
+    Raises:
+        BadInput: A score is not finite, the tag is not one word, or an id has white space.
+        BackendError: The file cannot be written; it is then as it was.
+
+    Example:
+        >>> write_run("bm25.run.gz", {"q1": {"d1": 12.5}}, tag="bm25")  # doctest: +SKIP
     """
     if not tag or tag.split() != [tag]:
         raise BadInput(f"The tag of a run must be one word, not {tag!r}.")
@@ -157,6 +114,11 @@ def _trec_qrels(qrels: Qrels) -> Iterator[bytes]:
 def qrels_lines(qrels: Qrels) -> Iterator[bytes]:
     """The lines of BEIR's tsv, header first. Raises BadInput for an id that a tsv cannot hold."""
     yield _HEADER
+    yield from judgement_lines(qrels)
+
+
+def judgement_lines(qrels: Qrels) -> Iterator[bytes]:
+    """The lines of BEIR's tsv without its header."""
     for query_id, docs in qrels.items():
         for doc_id, grade in docs.items():
             yield f"{_cell(query_id)}\t{_cell(doc_id)}\t{grade}\n".encode()

@@ -226,7 +226,7 @@ class Options:
             # A commit such as 0012345 or 5617e91 was read as a number, which no longer prints as it was written.
             raise self._wrong(name, f'a word; put a number in double quotes, {name}="…"', value)
         if among and str(value) not in among:
-            raise unknown(name, str(value), among, of=self._stage)
+            raise unknown(name, str(value), among, owner=self._stage)
         return str(value)
 
     def weights(self, name: str, count: int) -> tuple[float, ...] | None:

@@ -67,7 +67,7 @@ def test_a_language_without_an_analyzer_is_said_before_a_download(rusbeir, monke
     (tmp_path / "analyzers" / "tr.toml").unlink()
     monkeypatch.setattr("rusbeir.analysis.recipes.data_folder", lambda _: tmp_path / "analyzers")
     asked = []
-    monkeypatch.setattr("rusbeir.datasets.loading.fetch_entry", lambda *given, **options: asked.append(given))
+    monkeypatch.setattr("rusbeir.datasets.opening.fetch_entry", lambda *given, **options: asked.append(given))
     done = rusbeir(arguments[0], "xquad/tr", *arguments[1:])
     assert (done.code, done.out, asked) == (2, "", [])
     assert "No language 'tr'" in done.err

@@ -201,6 +201,6 @@ def register_air_bench(monkeypatch: pytest.MonkeyPatch, data: Path) -> None:
                 name=name, format="hub", language="ru", split=split, hub=hub, judged=split == "dev",
                 options={"version": f"AIR-Bench_{version}", "view": view}, n_docs=n_docs, n_queries=n_queries,
             )  # fmt: skip
-    for module in ("datasets.registry", "datasets.loading"):
+    for module in ("datasets.registry", "datasets.opening"):
         monkeypatch.setattr(f"rusbeir.{module}.read_registry", lambda: entries)
     monkeypatch.setenv("RUSBEIR_DATA", str(data))

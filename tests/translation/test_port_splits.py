@@ -120,7 +120,7 @@ def test_registered_splits_are_ported_by_the_name_that_they_share(source, tmp_pa
         '{name = "own/small/train", split = "train", n_queries = 2}]\n'
     )
     entries = registry.read_registry(tmp_path / "r.toml")
-    for module in (registry, __import__("rusbeir.datasets.loading", fromlist=["loading"])):
+    for module in (registry, __import__("rusbeir.datasets.opening", fromlist=["opening"])):
         monkeypatch.setattr(module, "read_registry", lambda: entries)
     monkeypatch.setenv("RUSBEIR_DATA", str(tmp_path))
     report = port("own/small", to="ru", translator=Fake(), out=tmp_path / "out")

@@ -167,7 +167,7 @@ def align(
     ported = _load(port, language, "language", progress)
     shared = [name for name in original.qrels if name in ported.qrels]
     if split is not None and split not in shared:
-        raise unknown("split", split, shared, of=f"both {source} and {port}")
+        raise unknown("split", split, shared, owner=f"both {source} and {port}")
     names = [split] if split is not None else shared
     # Where no split of one is called as one of the other, all are compared.
     first = _take_splits(original, names or list(original.qrels), ())

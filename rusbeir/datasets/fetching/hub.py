@@ -121,9 +121,9 @@ def _fetch(
         readme = Path(hub.hf_hub_download(repository.name, _README, **where))
         root, configs = readme.parent, read_configs(readme.read_bytes())
     files = Layout(names=names, configs=configs).parts(roles, entry.split, entry.options)
-    wanted = sorted({file for part in files.values() for file in part})
+    needed_files = sorted({file for part in files.values() for file in part})
     bar = _make_bar(f"downloading {repository.name}", progress)
-    for file in wanted:
+    for file in needed_files:
         path = Path(hub.hf_hub_download(repository.name, file, tqdm_class=bar, **where))
         root = path.parents[file.count("/")]
     if root is None:

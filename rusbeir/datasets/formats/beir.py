@@ -133,8 +133,8 @@ class BeirReader:
     def documents(self, complain: Complain) -> Iterator[tuple[Place, Doc, Extra]]:
         for suffix, file in self.corpora.items():
             with self.bundle.open(file) as lines:
-                for place, doc, extra in read_documents(lines, f"{self.bundle.label}{file}", complain):
-                    yield place, doc._replace(doc_id=doc.doc_id + suffix) if suffix else doc, extra
+                for location, doc, extra in read_documents(lines, f"{self.bundle.label}{file}", complain):
+                    yield location, doc._replace(doc_id=doc.doc_id + suffix) if suffix else doc, extra
 
     def queries(self, complain: Complain) -> Iterator[tuple[Place, Query, Extra]]:
         name = _find_file(self.bundle, "queries.jsonl")
@@ -145,9 +145,9 @@ class BeirReader:
 
     def judgements(self, complain: Complain) -> Iterator[tuple[Place, Judgement]]:
         with self.bundle.open(self.qrels) as lines:
-            for place, judgement in read_judgements(lines, f"{self.bundle.label}{self.qrels}", complain):
+            for location, judgement in read_judgements(lines, f"{self.bundle.label}{self.qrels}", complain):
                 for suffix in self.id_suffixes:
-                    yield place, judgement._replace(doc_id=judgement.doc_id + suffix) if suffix else judgement
+                    yield location, judgement._replace(doc_id=judgement.doc_id + suffix) if suffix else judgement
 
     def open_split(self, split: str) -> BeirReader:
         return dataclasses.replace(self, split=split, qrels=self.splits[split])
@@ -198,7 +198,7 @@ def open_bundle(path: Path, within: str = "") -> Bundle | None:
 
 def _find_file(bundle: Bundle, name: str) -> str | None:
     """The name, plain or with .gz, that the bundle has; None if it has neither."""
-    return next((found for found in (name, f"{name}.gz") if found in bundle.names), None)
+    return next((candidate for candidate in (name, f"{name}.gz") if candidate in bundle.names), None)
 
 
 def _cocktail_corpora(bundle: Bundle) -> dict[str, str]:

@@ -112,8 +112,8 @@ class Zip:
             if file in {"", ".gz"} and (not folder or folder.endswith("/"))
         ]
         if self.within:
-            wanted = [folder for folder in holders if f"/{folder}".endswith(f"/{self.within}/")]
-            return min(wanted, key=len, default=f"{self.within}/")
+            matching = [folder for folder in holders if f"/{folder}".endswith(f"/{self.within}/")]
+            return min(matching, key=len, default=f"{self.within}/")
         return min(holders, key=len, default="")
 
     def _member(self, name: str) -> IO[bytes]:
@@ -211,9 +211,9 @@ class _Plain(io.FileIO, _LineBound):
         return size
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        place = super().seek(offset, whence)
-        self.line_start = self.seen = place
-        return place
+        position = super().seek(offset, whence)
+        self.line_start = self.seen = position
+        return position
 
 
 class _Unpacked(io.RawIOBase, _LineBound):
@@ -287,13 +287,13 @@ def compute_checksum(path: Path, algorithm: str) -> str:
 def checksum_of(path: Path, algorithm: str = "sha256") -> str:
     """The sha256 or md5 (hex) of the file's bytes; kept in the cache until the file changes."""
     known = cache_folder() / "checksums" / f"{file_key(path)}.{algorithm}"
-    if known.is_file() and _CHECKSUM.fullmatch(kept := known.read_bytes()):
-        return kept.decode()
-    found = compute_checksum(path, algorithm)
+    if known.is_file() and _CHECKSUM.fullmatch(cached := known.read_bytes()):
+        return cached.decode()
+    computed = compute_checksum(path, algorithm)
     # A cache that cannot be written serves to read.
     with contextlib.suppress(BackendError), atomic_file(known) as out:
-        out.write(found.encode("ascii"))
-    return found
+        out.write(computed.encode("ascii"))
+    return computed
 
 
 def verify_file(
@@ -312,19 +312,19 @@ def verify_file(
     if sha256 or md5:
         kind, expected = ("sha256", sha256) if sha256 else ("md5", md5)
         # Of two that differ, the kept one may be damaged.
-        if checksum(file, kind) != expected and (found := compute_checksum(file, kind)) != expected:
+        if checksum(file, kind) != expected and (computed := compute_checksum(file, kind)) != expected:
             raise BadInput(
-                f"{file} is not the file that {dataset} is made of: expected {kind} {expected}, found {found}. "
+                f"{file} is not the file that {dataset} is made of: expected {kind} {expected}, found {computed}. "
                 "Remove it or replace it."
             )
         return
-    found = checksum(file, "sha256")
+    computed = checksum(file, "sha256")
     record = cache_folder() / "recorded" / digest(name)
     if not record.is_file():
         with atomic_file(record) as out:
-            out.write(found.encode("ascii"))
-    elif (expected := record.read_text(encoding="ascii")) != found:
+            out.write(computed.encode("ascii"))
+    elif (expected := record.read_text(encoding="ascii")) != computed:
         raise BadInput(
-            f"{file} has changed since {dataset} was first used: then sha256 {expected}, now {found}. "
+            f"{file} has changed since {dataset} was first used: then sha256 {expected}, now {computed}. "
             f"Restore the first file, or remove {record} to accept the new one."
         )

@@ -54,9 +54,11 @@ def open_hub(request: ReadRequest) -> HubReader:
         if role not in parts:
             where = ", ".join(map(str, roots))
             if role == "qrels" and (splits := _name_splits(layouts, request.view)):
-                raise unknown("split", split, splits, of=where)
-            of = f" of {request.view!r}" if request.view else ""
-            raise BadInput(f"{where}: the files of the {role}{of} are missing; see the layouts of the hub in the docs.")
+                raise unknown("split", split, splits, owner=where)
+            of_view = f" of {request.view!r}" if request.view else ""
+            raise BadInput(
+                f"{where}: the files of the {role}{of_view} are missing; see the layouts of the hub in the docs."
+            )
     corpus, *more = parts["corpus"]
     return HubReader(
         split=split,
@@ -80,10 +82,10 @@ class HubReader:
     id_suffixes: tuple[str, ...] = ("",)
 
     def documents(self, complain: Complain) -> Iterator[tuple[Place, Doc, Extra]]:
-        return ((place, doc, {}) for place, doc in tables.read_documents(self.corpus_files, complain))
+        return ((location, doc, {}) for location, doc in tables.read_documents(self.corpus_files, complain))
 
     def queries(self, complain: Complain) -> Iterator[tuple[Place, Query, Extra]]:
-        return ((place, query, {}) for place, query in tables.read_queries(self.queries_files, complain))
+        return ((location, query, {}) for location, query in tables.read_queries(self.queries_files, complain))
 
     def judgements(self, complain: Complain) -> Iterator[tuple[Place, Judgement]]:
         return tables.read_judgements(self.qrels_files, complain)
@@ -98,8 +100,8 @@ def list_splits(path: Path, view: str | None) -> list[str]:
 
 
 def _name_splits(layouts: Mapping[Path, Layout], view: str | None) -> list[str]:
-    found = (layout.by_split("qrels", view) for layout in layouts.values())
-    return next((sorted(by_split) for by_split in found if by_split), [])
+    splits_by_root = (layout.by_split("qrels", view) for layout in layouts.values())
+    return next((sorted(by_split) for by_split in splits_by_root if by_split), [])
 
 
 def _find_judgements(folder: Path, split: str | None) -> tuple[Path, ...]:

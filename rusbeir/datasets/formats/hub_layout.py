@@ -62,7 +62,7 @@ class Layout:
     def parts(self, roles: Iterable[str], split: str | None, options: Mapping[str, Any]) -> dict[str, list[str]]:
         """role -> its files, by the pattern that the options give for it, else by the layout; without missing roles."""
         view, version = options.get("view"), options.get("version")
-        found = {
+        files_by_role = {
             role: self.match([options[role]])
             if role in options
             else self._of_version(version, role, split, view)
@@ -70,13 +70,13 @@ class Layout:
             else self.files(role, split, view)
             for role in roles
         }
-        return {role: files for role, files in found.items() if files}
+        return {role: files for role, files in files_by_role.items() if files}
 
     def match(self, patterns: Iterable[str]) -> list[str]:
         """The readable files that match one of the patterns, 2 before 10."""
-        wanted = [pattern.removeprefix("./") for pattern in patterns]
-        found = [name for name in self.names if any(fnmatchcase(name, pattern) for pattern in wanted)]
-        return sorted((name for name in found if name.endswith(READABLE)), key=_natural)
+        globs = [pattern.removeprefix("./") for pattern in patterns]
+        matching = [name for name in self.names if any(fnmatchcase(name, pattern) for pattern in globs)]
+        return sorted((name for name in matching if name.endswith(READABLE)), key=_natural)
 
     def files(self, role: str, split: str | None, view: str | None) -> list[str]:
         """The files of that role; [] if there are none. split None means the only one."""
@@ -99,27 +99,31 @@ class Layout:
 
     def _configured(self, role: str, view: str | None) -> dict[str, list[str]]:
         names = [name.format(view=view) for name in (_CONFIGS_OF_VIEW if view else _CONFIGS)[role]]
-        found = next((self.configs[name] for name in names if name in self.configs), None)
-        if found is None:
+        patterns_by_split = next((self.configs[name] for name in names if name in self.configs), None)
+        if patterns_by_split is None:
             # AIR-Bench: a configuration for each version, of which a folder without a registered name gives the newest.
             prefix = f"{role}_{view}" if view else f"{role}_"
             versions = (self.configs[name] for name in sorted(self.configs, reverse=True))
-            named = ({key: one for key, one in splits.items() if key.startswith(prefix)} for splits in versions)
-            found = {key.rpartition("_")[2]: patterns for key, patterns in next(filter(None, named), {}).items()}
-        matched = {split: self.match(patterns) for split, patterns in found.items()}
+            named = (
+                {key: patterns for key, patterns in splits.items() if key.startswith(prefix)} for splits in versions
+            )
+            patterns_by_split = {
+                key.rpartition("_")[2]: patterns for key, patterns in next(filter(None, named), {}).items()
+            }
+        matched = {split: self.match(patterns) for split, patterns in patterns_by_split.items()}
         return {split: files for split, files in matched.items() if files}
 
     def _conventional(self, role: str, view: str | None) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        files_by_split: dict[str, list[str]] = {}
         folder = f"(?:.*/)?{re.escape(view)}/" if view else "(?:data/)?"
         for template in _FILES[role]:
             pattern = template.format(folder=folder, view=re.escape(view or role), split=_SPLIT, ending=_ENDING)
             for name in sorted(self.names, key=_natural):
                 if match := re.fullmatch(pattern, name):
-                    found.setdefault(match.groupdict().get("split") or role, []).append(name)
-            if found:
+                    files_by_split.setdefault(match.groupdict().get("split") or role, []).append(name)
+            if files_by_split:
                 break
-        return found
+        return files_by_split
 
 
 def read_layout(folder: Path) -> Layout:
@@ -157,12 +161,15 @@ def refuse_missing_shards(folder: Path, files: Iterable[str]) -> None:
 
 
 def _data_files(value: Any) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
+    patterns_by_split: dict[str, tuple[str, ...]] = {}
     for entry in value if isinstance(value, list) else [value]:
         split, paths = (entry["split"], entry["path"]) if isinstance(entry, dict) else ("train", entry)
         if paths:
-            found[str(split)] = (*found.get(str(split), ()), *([paths] if isinstance(paths, str) else paths))
-    return found
+            patterns_by_split[str(split)] = (
+                *patterns_by_split.get(str(split), ()),
+                *([paths] if isinstance(paths, str) else paths),
+            )
+    return patterns_by_split
 
 
 def _natural(name: str) -> list[tuple[int, int | str]]:

@@ -49,32 +49,32 @@ class PairsReader:
 
     def documents(self, complain: Complain) -> Iterator[tuple[Place, Doc, Extra]]:
         seen: set[str] = set()
-        for place, _, passage in self._pairs(complain):
+        for location, _, passage in self._pairs(complain):
             if passage not in seen:
-                yield place, Doc(f"C{len(seen)}", passage), {}
+                yield location, Doc(f"C{len(seen)}", passage), {}
                 seen.add(passage)
 
     def queries(self, complain: Complain) -> Iterator[tuple[Place, Query, Extra]]:
         seen: set[str] = set()
-        for place, question, _ in self._pairs(complain):
+        for location, question, _ in self._pairs(complain):
             if question not in seen:
-                yield place, Query(f"Q{len(seen)}", question), {}
+                yield location, Query(f"Q{len(seen)}", question), {}
                 seen.add(question)
 
     def judgements(self, complain: Complain) -> Iterator[tuple[Place, Judgement]]:
         questions: dict[str, int] = {}
         passages: dict[str, int] = {}
         seen: set[tuple[int, int]] = set()
-        for place, question, passage in self._pairs(complain):
+        for location, question, passage in self._pairs(complain):
             pair = questions.setdefault(question, len(questions)), passages.setdefault(passage, len(passages))
             if pair not in seen:
-                yield place, Judgement(f"Q{pair[0]}", f"C{pair[1]}", 1)
+                yield location, Judgement(f"Q{pair[0]}", f"C{pair[1]}", 1)
                 seen.add(pair)
 
     def _pairs(self, complain: Complain) -> Iterator[tuple[Place, str, str]]:
         columns = (Column("question", (self.question,)), Column("passage", (self.passage,)))
-        for place, record in read_records(self.corpus_files, columns, complain):
+        for location, record in read_records(self.corpus_files, columns, complain):
             question, passage = record.get(self.question), record.get(self.passage)
             # PublicHealthQA has rows with half a pair; MTEB leaves them out, too.
             if isinstance(question, str) and isinstance(passage, str):
-                yield place, question, passage
+                yield location, question, passage

@@ -86,9 +86,9 @@ def count_tokens(text: str) -> int:
     return sum(1 for _ in _TOKEN.finditer(text))
 
 
-def refuse(kind: str, place: Place, message: str) -> None:
+def refuse(kind: str, location: Place, message: str) -> None:
     """Raise the problem as BadInput: the Complain of loading."""
-    raise BadInput(f"{place}: {message}.")
+    raise BadInput(f"{location}: {message}.")
 
 
 _KEYS = ("_id", "title", "text")
@@ -96,30 +96,30 @@ _KEYS = ("_id", "title", "text")
 
 def read_documents(lines: Iterable[bytes], file: str, complain: Complain) -> Iterator[tuple[Place, Doc, Extra]]:
     """The documents of a corpus.jsonl (_id, text, title), each with the other keys of its record, in file order."""
-    for place, record in read_objects(lines, file, _KEYS, complain):
-        doc_id = _take_id(record, place, complain)
+    for location, record in read_objects(lines, file, _KEYS, complain):
+        doc_id = _take_id(record, location, complain)
         text = record.pop("text", None)
         title = record.pop("title", None)
         if doc_id is None:
             continue
         if not isinstance(text, str) or not isinstance(title, str | None):
             key = "text" if not isinstance(text, str) else "title"
-            complain("field", place, f'document {doc_id!r} has no "{key}" that is a string')
+            complain("field", location, f'document {doc_id!r} has no "{key}" that is a string')
             continue
-        yield place, Doc(doc_id, text, title or ""), record
+        yield location, Doc(doc_id, text, title or ""), record
 
 
 def read_queries(lines: Iterable[bytes], file: str, complain: Complain) -> Iterator[tuple[Place, Query, Extra]]:
     """The queries of a queries.jsonl (_id, text), each with the other keys of its record, in file order."""
-    for place, record in read_objects(lines, file, _KEYS, complain):
-        query_id = _take_id(record, place, complain)
+    for location, record in read_objects(lines, file, _KEYS, complain):
+        query_id = _take_id(record, location, complain)
         text = record.pop("text", None)
         if query_id is None:
             continue
         if not isinstance(text, str):
-            complain("field", place, f'query {query_id!r} has no "text" that is a string')
+            complain("field", location, f'query {query_id!r} has no "text" that is a string')
             continue
-        yield place, Query(query_id, text), record
+        yield location, Query(query_id, text), record
 
 
 def read_objects(
@@ -129,35 +129,35 @@ def read_objects(
     for number, line in enumerate(lines, 1):
         if line.isspace():
             continue
-        place = Place(file, number)
+        location = Place(file, number)
         try:
             record = parse_record(line, keys)
         except orjson.JSONDecodeError as error:
-            complain(*_not_json(place, line, error))
+            complain(*_not_json(location, line, error))
             continue
         except UnicodeError as error:
-            complain("surrogate", place, str(error))
+            complain("surrogate", location, str(error))
             continue
         if isinstance(record, dict):
-            yield place, record
+            yield location, record
         else:
-            complain("json", place, 'the line is JSON but not an object; expected {"_id": …, "text": …}')
+            complain("json", location, 'the line is JSON but not an object; expected {"_id": …, "text": …}')
 
 
 def collect(judgements: Iterable[tuple[Place, Judgement]]) -> dict[str, dict[str, int]]:
     """The qrels of a stream of judgements, in their order. Raises BadInput for a repeated pair."""
     qrels: dict[str, dict[str, int]] = {}
-    for place, (query_id, doc_id, grade) in judgements:
+    for location, (query_id, doc_id, grade) in judgements:
         docs = qrels.setdefault(query_id, {})
         if doc_id in docs:
-            raise repeated(place, query_id, doc_id)
+            raise repeated(location, query_id, doc_id)
         docs[doc_id] = grade
     return qrels
 
 
-def repeated(place: Place, query_id: str, doc_id: str) -> BadInput:
+def repeated(location: Place, query_id: str, doc_id: str) -> BadInput:
     """Say that a judgement is there already."""
-    return BadInput(f"{place}: query {query_id!r} and document {doc_id!r} are paired a second time.")
+    return BadInput(f"{location}: query {query_id!r} and document {doc_id!r} are paired a second time.")
 
 
 def parse_record(data: bytes, keys: Collection[str] = ()) -> Any:
@@ -205,16 +205,16 @@ def query_line(query_id: str, text: str, extra: Extra = MappingProxyType({})) ->
     return orjson.dumps({"_id": query_id, "text": text, **extra}) + b"\n"
 
 
-def _take_id(record: dict[str, Any], place: Place, complain: Complain) -> str | None:
+def _take_id(record: dict[str, Any], location: Place, complain: Complain) -> str | None:
     if "_id" not in record:
-        complain("id", place, 'the line has no "_id"; every record needs one')
+        complain("id", location, 'the line has no "_id"; every record needs one')
         return None
     value = record.pop("_id")
     if isinstance(value, str) and value.strip() and not has_control(value):
         return value
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    complain("id", place, f'"_id" is {shorten(repr(value))}; it must be a string that is {ID_RULE}')
+    complain("id", location, f'"_id" is {shorten(repr(value))}; it must be a string that is {ID_RULE}')
     return None
 
 
@@ -223,32 +223,32 @@ def _parse_int(digits: str) -> int | float:
     return int(digits) if len(digits) <= 20 and -(2**63) <= int(digits) < 2**64 else float(digits)
 
 
-def _not_json(place: Place, line: bytes, error: orjson.JSONDecodeError) -> tuple[str, Place, str]:
-    if problem := not_utf8(place, line):
+def _not_json(location: Place, line: bytes, error: orjson.JSONDecodeError) -> tuple[str, Place, str]:
+    if problem := not_utf8(location, line):
         return problem
     if not line.endswith(b"\n"):
-        return "json", place, "the file ends in the middle of this line; copy or download it again"
+        return "json", location, "the file ends in the middle of this line; copy or download it again"
     reason = str(error).split(": line ")[0]
-    return "json", place, f"not JSON ({reason}); every line must be one complete JSON object"
+    return "json", location, f"not JSON ({reason}); every line must be one complete JSON object"
 
 
 def read_tsv(path: Path) -> Iterator[tuple[Place, list[str]]]:
     """The cells of each line of a tab-separated file, with its place. Raises BadInput for a line that is not UTF-8."""
     with open_file(path) as file:
         for number, line in enumerate(file, 1):
-            place = Place(str(path), number)
-            if problem := not_utf8(place, line):
-                raise BadInput(f"{place}: {problem[2]}.")
-            yield place, line.decode().rstrip("\r\n").split("\t")
+            location = Place(str(path), number)
+            if problem := not_utf8(location, line):
+                raise BadInput(f"{location}: {problem[2]}.")
+            yield location, line.decode().rstrip("\r\n").split("\t")
 
 
-def not_utf8(place: Place, line: bytes) -> tuple[str, Place, str] | None:
+def not_utf8(location: Place, line: bytes) -> tuple[str, Place, str] | None:
     """The complaint about a line in another encoding; None if it is UTF-8."""
     try:
         line.decode()
     except UnicodeDecodeError as error:
         byte = f"byte 0x{line[error.start]:02x} at {error.start + 1}"
-        return "utf-8", place, f"the line is not UTF-8 ({byte}); convert the file to UTF-8"
+        return "utf-8", location, f"the line is not UTF-8 ({byte}); convert the file to UTF-8"
     return None
 
 
@@ -273,33 +273,35 @@ def find_misfit(value: Any, shape: Shape, name: str = "the value") -> str:
     """
     inside = "" if name == "the value" else f"{name}."
     if isinstance(shape, tuple):
-        misfits = [find_misfit(value, one, name) for one in shape]
+        misfits = [find_misfit(value, alternative, name) for alternative in shape]
         return "" if "" in misfits else misfits[0]
     if isinstance(shape, list) and isinstance(value, list):
-        found = (find_misfit(one, shape[0], f"{inside}{place}") for place, one in enumerate(value))
-        return next(filter(None, found), "")
+        return _find_first(find_misfit(item, shape[0], f"{inside}{index}") for index, item in enumerate(value))
     if isinstance(shape, dict) and isinstance(value, dict):
         if str in shape:
-            found = (find_misfit(one, shape[str], f"{inside}{key}") for key, one in value.items())
-            return next(filter(None, found), "")
-        for key, one in shape.items():
+            return _find_first(find_misfit(item, shape[str], f"{inside}{key}") for key, item in value.items())
+        for key, shape_inside in shape.items():
             known = key.removesuffix("?")
             if known in value:
-                if misfit := find_misfit(value[known], one, f"{inside}{known}"):
+                if misfit := find_misfit(value[known], shape_inside, f"{inside}{known}"):
                     return misfit
             elif known == key:
                 return f"{inside}{known} is missing"
         return ""
     if isinstance(shape, set):
         fits = isinstance(value, (str, int)) and not isinstance(value, bool) and value in shape
-        wanted = f"one of {', '.join(sorted(map(str, shape)))}"
+        expected = f"one of {', '.join(sorted(map(str, shape)))}"
     else:
         kind = shape if isinstance(shape, type) else type(shape)
         fits = isinstance(value, (int, float) if kind is float else kind)
         # In Python, true is an integer.
         fits = fits and (kind is bool or not isinstance(value, bool))
-        wanted = _KINDS[kind]
-    return "" if fits else f"{name} is {shorten(repr(value), 60)}, not {wanted}"
+        expected = _KINDS[kind]
+    return "" if fits else f"{name} is {shorten(repr(value), 60)}, not {expected}"
+
+
+def _find_first(misfits: Iterable[str]) -> str:
+    return next(filter(None, misfits), "")
 
 
 def read_json(path: Path, shape: Shape, remedy: str) -> Any:

@@ -50,12 +50,12 @@ def open_squad(request: ReadRequest) -> SquadReader:
     )
 
 
-def _ignore(kind: str, place: Place, message: str) -> None:
+def _ignore(kind: str, location: Place, message: str) -> None:
     """The Complain of a stream whose problems another stream reports already."""
 
 
 class _Paragraph(NamedTuple):
-    place: Place
+    location: Place
     prefix: str
     text: str
     questions: list[Any]
@@ -77,43 +77,43 @@ class SquadReader:
     def documents(self, complain: Complain) -> Iterator[tuple[Place, Doc, Extra]]:
         for paragraph in self._paragraphs(complain):
             if not self.sentences_per_doc:
-                yield paragraph.place, Doc(paragraph.prefix, paragraph.text), {}
+                yield paragraph.location, Doc(paragraph.prefix, paragraph.text), {}
                 continue
             spans = sentence_spans(paragraph.text, self.language)
             for first in _find_window_starts(len(spans), self.sentences_per_doc):
                 start, end = spans[first][0], spans[first : first + self.sentences_per_doc][-1][1]
-                yield paragraph.place, Doc(f"{paragraph.prefix}-{first}", paragraph.text[start:end]), {}
+                yield paragraph.location, Doc(f"{paragraph.prefix}-{first}", paragraph.text[start:end]), {}
 
     def queries(self, complain: Complain) -> Iterator[tuple[Place, Query, Extra]]:
         for paragraph in self._paragraphs(_ignore):
-            for place, question in _read_questions(paragraph, complain):
-                yield place, Query(question["id"], question["question"]), {}
+            for location, question in _read_questions(paragraph, complain):
+                yield location, Query(question["id"], question["question"]), {}
 
     def judgements(self, complain: Complain) -> Iterator[tuple[Place, Judgement]]:
         for paragraph in self._paragraphs(_ignore):
             spans = sentence_spans(paragraph.text, self.language) if self.sentences_per_doc else []
-            for place, question in _read_questions(paragraph, _ignore):
+            for location, question in _read_questions(paragraph, _ignore):
                 if not self.sentences_per_doc:
-                    yield place, Judgement(question["id"], paragraph.prefix, 1)
+                    yield location, Judgement(question["id"], paragraph.prefix, 1)
                     continue
                 # An answer that starts between two sentences belongs to the second.
                 start = question["answers"][0]["answer_start"]
                 sentence = min(bisect_right(spans, start, key=lambda span: span[1]), len(spans) - 1)
                 for first in _find_window_starts(len(spans), self.sentences_per_doc):
                     if first <= sentence < first + self.sentences_per_doc:
-                        yield place, Judgement(question["id"], f"{paragraph.prefix}-{first}", 1)
+                        yield location, Judgement(question["id"], f"{paragraph.prefix}-{first}", 1)
 
     def spans(self, complain: Complain) -> Iterator[tuple[Place, Span]]:
         """The first answers in their paragraphs; none where documents are parts of paragraphs."""
         for paragraph in () if self.sentences_per_doc else self._paragraphs(_ignore):
             chars, tokens = len(paragraph.text), count_tokens(paragraph.text)
-            for place, question in _read_questions(paragraph, _ignore):
+            for location, question in _read_questions(paragraph, _ignore):
                 answer = question["answers"][0]
                 start, text = answer["answer_start"], answer.get("text")
                 if isinstance(text, str) and start + len(text) <= chars:
-                    yield place, Span(question["id"], start, start + len(text), chars, tokens, paragraph.prefix)
+                    yield location, Span(question["id"], start, start + len(text), chars, tokens, paragraph.prefix)
                 else:
-                    complain("span", place, f"its answer {shorten(repr(text), 60)} does not end in the paragraph")
+                    complain("span", location, f"its answer {shorten(repr(text), 60)} does not end in the paragraph")
 
     def _paragraphs(self, complain: Complain) -> Iterator[_Paragraph]:
         for a, article in enumerate(self._articles):
@@ -122,13 +122,13 @@ class SquadReader:
                 complain("article", Place(str(self.path), within=f"article {a}"), 'it has no list "paragraphs"')
                 continue
             for p, paragraph in enumerate(paragraphs):
-                place = Place(str(self.path), within=f"article {a}, paragraph {p}")
+                location = Place(str(self.path), within=f"article {a}, paragraph {p}")
                 if not isinstance(paragraph, dict) or not isinstance(paragraph.get("context"), str):
-                    complain("paragraph", place, 'it has no string "context"')
+                    complain("paragraph", location, 'it has no string "context"')
                 elif not isinstance(paragraph.get("qas"), list):
-                    complain("paragraph", place, 'it has no list "qas"')
+                    complain("paragraph", location, 'it has no list "qas"')
                 else:
-                    yield _Paragraph(place, f"{a}-{p}", paragraph["context"], paragraph["qas"])
+                    yield _Paragraph(location, f"{a}-{p}", paragraph["context"], paragraph["qas"])
 
     @cached_property
     def _articles(self) -> list[Any]:
@@ -147,11 +147,11 @@ def _find_window_starts(n_sentences: int, size: int) -> range:
 
 def _read_questions(paragraph: _Paragraph, complain: Complain) -> Iterator[tuple[Place, dict[str, Any]]]:
     for number, question in enumerate(paragraph.questions):
-        place = paragraph.place._replace(within=f"{paragraph.place.within}, question {number}")
+        location = paragraph.location._replace(within=f"{paragraph.location.within}, question {number}")
         if problem := _problem_of(question, len(paragraph.text)):
-            complain("question", place, problem)
+            complain("question", location, problem)
         else:
-            yield place, question
+            yield location, question
 
 
 def _problem_of(question: Any, length: int) -> str | None:

@@ -57,25 +57,29 @@ SPAN = (
 
 def read_documents(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Place, Doc]]:
     """The documents of the tables, in the order of the files. Raises BadInput if a column is missing."""
-    for place, (doc_id, text, title) in _values(files, DOCUMENT, complain):
+    for location, (doc_id, text, title) in _values(files, DOCUMENT, complain):
         if (known := _identifier(doc_id)) is None:
-            complain("id", place, f"the document id is {shorten(repr(doc_id))}; it must be a string that is {ID_RULE}")
+            complain(
+                "id", location, f"the document id is {shorten(repr(doc_id))}; it must be a string that is {ID_RULE}"
+            )
         elif not isinstance(text, str) or not isinstance(title, str | None):
             key = "text" if not isinstance(text, str) else "title"
-            complain("field", place, f"document {known!r} has no {key} that is a string")
+            complain("field", location, f"document {known!r} has no {key} that is a string")
         else:
-            yield place, Doc(known, text, title or "")
+            yield location, Doc(known, text, title or "")
 
 
 def read_queries(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Place, Query]]:
     """The queries of the tables; as read_documents."""
-    for place, (query_id, text) in _values(files, QUERY, complain):
+    for location, (query_id, text) in _values(files, QUERY, complain):
         if (known := _identifier(query_id)) is None:
-            complain("id", place, f"the query id is {shorten(repr(query_id))}; it must be a string that is {ID_RULE}")
+            complain(
+                "id", location, f"the query id is {shorten(repr(query_id))}; it must be a string that is {ID_RULE}"
+            )
         elif not isinstance(text, str):
-            complain("field", place, f"query {known!r} has no text that is a string")
+            complain("field", location, f"query {known!r} has no text that is a string")
         else:
-            yield place, Query(known, text)
+            yield location, Query(known, text)
 
 
 def read_judgements(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Place, Judgement]]:
@@ -85,28 +89,28 @@ def read_judgements(files: Iterable[Path], complain: Complain) -> Iterator[tuple
             with open_file(file) as lines:
                 yield from trec.read_judgements(lines, str(file), complain)
             continue
-        for place, (query_id, doc_id, grade) in _values([file], JUDGEMENT, complain):
+        for location, (query_id, doc_id, grade) in _values([file], JUDGEMENT, complain):
             ids = _identifier(query_id), _identifier(doc_id)
             if ids[0] is None or ids[1] is None:
-                complain("id", place, "the query id or the document id is empty or has a control character")
+                complain("id", location, "the query id or the document id is empty or has a control character")
             elif (value := _grade(grade)) is None:
-                complain("grade", place, f"the grade {shorten(repr(grade), 40)} is not {trec.GRADE_BOUNDS}")
+                complain("grade", location, f"the grade {shorten(repr(grade), 40)} is not {trec.GRADE_BOUNDS}")
             else:
-                yield place, Judgement(ids[0], ids[1], value)
+                yield location, Judgement(ids[0], ids[1], value)
 
 
 def read_spans(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Place, Span]]:
     """The spans in the columns of PosIR's queries; none where the tables lack these columns."""
-    for place, (query_id, span, chars, tokens) in _values(files, SPAN, complain):
+    for location, (query_id, span, chars, tokens) in _values(files, SPAN, complain):
         known, ends = _identifier(query_id), span if isinstance(span, list) else []
         if span is None and chars is None:
             continue
         if known is None or len(ends) != 2 or not all(map(_is_number, (*ends, chars, tokens))):
-            complain("span", place, "the query has no span [start, end] with a length in characters and in tokens")
+            complain("span", location, "the query has no span [start, end] with a length in characters and in tokens")
         elif not 0 <= ends[0] <= ends[1] <= chars:
-            complain("span", place, f"query {known!r}: the span {ends} is not in a text of {chars:,} characters")
+            complain("span", location, f"query {known!r}: the span {ends} is not in a text of {chars:,} characters")
         else:
-            yield place, Span(known, ends[0], ends[1], int(chars), int(tokens))
+            yield location, Span(known, ends[0], ends[1], int(chars), int(tokens))
 
 
 def read_records(
@@ -114,25 +118,25 @@ def read_records(
 ) -> Iterator[tuple[Place, Record]]:
     """Rows of the tables as column -> value, each table having the columns asked for."""
     for file in files:
-        for place, _, record in _checked_rows(file, columns, complain):
-            yield place, record
+        for location, _, record in _checked_rows(file, columns, complain):
+            yield location, record
 
 
 def _values(
     files: Iterable[Path], columns: tuple[Column, ...], complain: Complain
 ) -> Iterator[tuple[Place, list[Any]]]:
     for file in files:
-        for place, names, record in _checked_rows(file, columns, complain):
-            yield place, [record.get(name) if name else None for name in names]
+        for location, names, record in _checked_rows(file, columns, complain):
+            yield location, [record.get(name) if name else None for name in names]
 
 
 def _checked_rows(
     file: Path, columns: tuple[Column, ...], complain: Complain
 ) -> Iterator[tuple[Place, list[str | None], Record]]:
     names: list[str | None] = []
-    for place, record in _rows(file, columns, complain):
+    for location, record in _rows(file, columns, complain):
         names = names or _names(file, columns, record)
-        yield place, names, record
+        yield location, names, record
 
 
 def _names(file: Path, columns: tuple[Column, ...], present: Iterable[str]) -> list[str | None]:
@@ -182,17 +186,17 @@ def _tsv_rows(file: Path, columns: tuple[Column, ...], complain: Complain) -> It
     header = [column.names[0] for column in columns if not column.optional]
     with open_file(file) as lines:
         for number, line in enumerate(lines, 1):
-            place = Place(str(file), number)
-            if problem := not_utf8(place, line):
+            location = Place(str(file), number)
+            if problem := not_utf8(location, line):
                 complain(*problem)
                 continue
             fields = line.decode().rstrip("\r\n").split("\t")
             if number == 1 and {*fields} <= known:
                 header = fields
             elif len(fields) != len(header):
-                complain("columns", place, f"{len(fields)} columns; expected {len(header)} ({', '.join(header)})")
+                complain("columns", location, f"{len(fields)} columns; expected {len(header)} ({', '.join(header)})")
             else:
-                yield place, dict(zip(header, fields, strict=True))
+                yield location, dict(zip(header, fields, strict=True))
 
 
 def _csv_rows(file: Path, complain: Complain) -> Iterator[tuple[Place, Record]]:
@@ -201,11 +205,11 @@ def _csv_rows(file: Path, complain: Complain) -> Iterator[tuple[Place, Record]]:
         try:
             header = next(rows, [])
             for row in filter(None, rows):
-                place = Place(str(file), rows.line_num)
+                location = Place(str(file), rows.line_num)
                 if len(row) == len(header):
-                    yield place, dict(zip(header, row, strict=True))
+                    yield location, dict(zip(header, row, strict=True))
                 else:
-                    complain("columns", place, f"the line does not have {len(header)} columns")
+                    complain("columns", location, f"the line does not have {len(header)} columns")
         except (csv.Error, UnicodeDecodeError) as error:
             raise BadInput(f"{file}:{rows.line_num}: not CSV in UTF-8 ({error}).") from error
 

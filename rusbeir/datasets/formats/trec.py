@@ -74,11 +74,11 @@ def read_judgements(lines: Iterable[bytes], file: str, complain: Complain) -> It
     for number, line in enumerate(lines, 1):
         if line.isspace() or (line.startswith(b"#") and _is_comment(line, separator, columns)):
             continue
-        place = Place(file, number)
+        location = Place(file, number)
         fields = line.strip(b"\r\n").split(separator)
         if is_first := not columns:
             # A tab if that gives three or four columns, else any white space.
-            shapes = ((one, len(line.strip(b"\r\n").split(one))) for one in (b"\t", None))
+            shapes = ((delimiter, len(line.strip(b"\r\n").split(delimiter))) for delimiter in (b"\t", None))
             separator, columns = next((shape for shape in shapes if shape[1] in (3, 4)), (None, 0))
             fields = line.strip(b"\r\n").split(separator)
         if separator and columns == 3 and b'"' in line:
@@ -89,21 +89,21 @@ def read_judgements(lines: Iterable[bytes], file: str, complain: Complain) -> It
         if is_first and columns and grade is None and fields[0].strip().lower().translate(None, b"-_ ") in _HEADER:
             continue
         if len(fields) != columns:
-            complain("columns", place, _wrong_columns(len(fields), columns))
+            complain("columns", location, _wrong_columns(len(fields), columns))
         elif grade is None:
-            complain("grade", place, f"the grade {_quote(fields[-1])} is not {GRADE_BOUNDS}")
+            complain("grade", location, f"the grade {_quote(fields[-1])} is not {GRADE_BOUNDS}")
         elif not fields[0] or not fields[-2]:
-            complain("id", place, "the query id or the document id is empty")
+            complain("id", location, "the query id or the document id is empty")
         else:
             try:
                 judgement = Judgement(fields[0].decode(), fields[-2].decode(), grade)
             except UnicodeDecodeError:
-                complain(*(not_utf8(place, line) or ("utf-8", place, "the line is not UTF-8")))
+                complain(*(not_utf8(location, line) or ("utf-8", location, "the line is not UTF-8")))
                 continue
             if problem := _control_problem(*judgement[:2]):
-                complain("id", place, problem)
+                complain("id", location, problem)
             else:
-                yield place, judgement
+                yield location, judgement
 
 
 def _is_comment(line: bytes, separator: bytes | None, columns: int) -> bool:
@@ -121,10 +121,10 @@ def _unquote(cell: bytes) -> bytes:
     return cell[1:-1].replace(b'""', b'"') if quoted else cell
 
 
-def _wrong_columns(found: int, columns: int) -> str:
+def _wrong_columns(n_columns: int, columns: int) -> str:
     if columns:
-        return f"{found} columns, but the file's first line has {columns}"
-    return f"{found} columns; qrels have four (query 0 document grade) or three (query document grade)"
+        return f"{n_columns} columns, but the file's first line has {columns}"
+    return f"{n_columns} columns; qrels have four (query 0 document grade) or three (query document grade)"
 
 
 def _read_trec_run(lines: Iterable[bytes], file: str) -> dict[str, dict[str, float]]:
@@ -155,18 +155,18 @@ def _read_trec_run(lines: Iterable[bytes], file: str) -> dict[str, dict[str, flo
     return run
 
 
-def _bad_run_line(place: Place, line: bytes) -> BadInput:
+def _bad_run_line(location: Place, line: bytes) -> BadInput:
     fields = line.split()
-    if problem := not_utf8(place, line):
-        return BadInput(f"{place}: {problem[2]}.")
+    if problem := not_utf8(location, line):
+        return BadInput(f"{location}: {problem[2]}.")
     if len(fields) != 6:
-        return BadInput(f"{place}: {len(fields)} columns; a run has six (query Q0 document rank score tag).")
-    return BadInput(f"{place}: the score {_quote(fields[4])} is not a finite number.")
+        return BadInput(f"{location}: {len(fields)} columns; a run has six (query Q0 document rank score tag).")
+    return BadInput(f"{location}: the score {_quote(fields[4])} is not a finite number.")
 
 
 def _control_problem(*ids: str) -> str:
     """What is wrong with the first of the ids that has a control character; "" if none has."""
-    bad = next((one for one in ids if has_control(one)), None)
+    bad = next((record_id for record_id in ids if has_control(record_id)), None)
     return "" if bad is None else f"the id {shorten(repr(bad))} has a control character"
 
 

@@ -195,7 +195,7 @@ def drop(server: Server, *names: str) -> None:
     for name in dict.fromkeys(name.removesuffix("-1") for name in names):
         held = find(server, name) if name in known else None
         if held is None:
-            raise unknown("index of rusbeir's", name, known, of=server.address, listing="rusbeir es list")
+            raise unknown("index of rusbeir's", name, known, owner=server.address, listing="rusbeir es list")
         indexes.append(held.index)
     for index in indexes:
         server.ask("DELETE", f"/{index}")

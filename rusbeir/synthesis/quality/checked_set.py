@@ -5,25 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import orjson
 
 from rusbeir import __version__
 from rusbeir.datasets import (
     SPANS,
+    Content,
+    FolderWriter,
     Material,
     describe_source,
-    document_line,
-    name_qrels_file,
-    qrels_lines,
-    query_line,
-    replace_files,
+    replace_dataset,
     whole_documents,
+    write_card,
 )
 from rusbeir.errors import BadInput
 from rusbeir.storage import atomic_file
-from rusbeir.synthesis.cards import finish_folder
 from rusbeir.synthesis.quality.decisions import (
     DECISIONS,
     REMOVED,
@@ -36,7 +34,6 @@ from rusbeir.synthesis.quality.decisions import (
 from rusbeir.synthesis.quality.splits import split_dev_test
 from rusbeir.synthesis.queries.generated import without
 from rusbeir.synthesis.queries.writing import GENERATED, SPLIT, span_line
-from rusbeir.text import write_command
 from rusbeir.types import Dataset, Progress, Qrels, silent
 
 
@@ -74,23 +71,23 @@ class CheckedSet:
             )
         gone = next(iter(outcomes.values())).documents
         queries = [query_id for query_id in source.queries if any(query_id in qrels for qrels in left.values())]
-        with replace_files(self.out, f"`{write_command('synth', 'qc', '…', '--out', self.out)}`") as open_new:
-            removed = open_new(f"qa/{REMOVED}")
-            self._write_corpus(open_new("corpus.jsonl"), removed, gone)
-            self._write_queries(open_new("queries.jsonl"), removed, frozenset(queries))
+        with replace_dataset(self.out, "synth", "qc") as writer:
+            self._write_corpus(writer, gone)
+            self._write_queries(writer, frozenset(queries))
             for split, qrels in left.items():
-                open_new(name_qrels_file(split)).writelines(qrels_lines(qrels))
+                writer.add_judgements(split, qrels)
             if self.generated:
                 rows = without(self.generated, queries, gone)
                 if any(row["span"] for row in rows):
-                    open_new(SPANS).writelines(span_line(row) for row in rows if row["span"])
-                open_new(GENERATED).writelines(orjson.dumps(row) + b"\n" for row in rows)
-            open_new(f"qa/{DECISIONS}").writelines(decision_lines(decisions))
-            open_new(f"qa/{UNDONE}").write("".join(f"{one}\n" for one in sorted(undone)).encode())
+                    writer.open(SPANS).writelines(span_line(row) for row in rows if row["span"])
+                writer.open(GENERATED).writelines(orjson.dumps(row) + b"\n" for row in rows)
+            writer.open(f"qa/{DECISIONS}").writelines(decision_lines(decisions))
+            writer.open(f"qa/{UNDONE}").writelines(f"{decision_id}\n".encode() for decision_id in sorted(undone))
         for path in (self.out / "qrels").glob("*.tsv"):
             if path.stem not in left:
                 path.unlink()
-        return self._write_card(left, rules, decisions)
+        split = "test" if "test" in left else next(iter(left))
+        return self._write_card(left, writer.content(split), split, rules, decisions)
 
     def _divide(self, splits: Mapping[str, Qrels]) -> Mapping[str, Qrels]:
         """The splits: dev and test of a made set of short documents, as AIR-Bench has them; else the source's."""
@@ -102,27 +99,32 @@ class CheckedSet:
             split: {query_id: qrels[query_id] for query_id in ids} for split, ids in split_dev_test([*qrels]).items()
         }
 
-    def _write_corpus(self, kept: IO[bytes], removed: IO[bytes], gone: frozenset[str]) -> None:
-        corpus = self.material.dataset.corpus
+    def _write_corpus(self, writer: FolderWriter, gone: frozenset[str]) -> None:
+        corpus, removed = self.material.dataset.corpus, writer.open(f"qa/{REMOVED}")
         for n, (doc, extra) in enumerate(whole_documents(corpus), 1):
             if doc.doc_id in gone:
                 removed.write(orjson.dumps({"doc_id": doc.doc_id, "title": doc.title, "text": doc.text}) + b"\n")
             else:
-                kept.write(document_line(doc, extra))
+                writer.add_document(doc, extra)
             self.progress("write documents", n, len(corpus))
 
-    def _write_queries(self, kept: IO[bytes], removed: IO[bytes], left: frozenset[str]) -> None:
+    def _write_queries(self, writer: FolderWriter, left: frozenset[str]) -> None:
+        removed = writer.open(f"qa/{REMOVED}")
         for query_id, text in self.material.dataset.queries.items():
             if query_id in left:
-                kept.write(query_line(query_id, text, self.material.query_metadata.get(query_id, {})))
+                writer.add_query(query_id, text, self.material.query_metadata.get(query_id, {}))
             else:
                 removed.write(orjson.dumps({"query_id": query_id, "text": text}) + b"\n")
 
     def _write_card(
-        self, splits: Mapping[str, Qrels], rules: Mapping[str, Any], decisions: Sequence[Decision]
+        self,
+        splits: Mapping[str, Qrels],
+        content: Content,
+        split: str,
+        rules: Mapping[str, Any],
+        decisions: Sequence[Decision],
     ) -> dict[str, Any]:
         source = self.material.dataset
-        split = "test" if "test" in splits else next(iter(splits))
         counts: dict[str, dict[str, int]] = {
             "queries": {"before": len(source.queries), "after": sum(map(len, splits.values()))},
             "judgements": {
@@ -142,11 +144,11 @@ class CheckedSet:
                 "counts": {"decisions": count_decisions(one.to_dict() for one in decisions), **counts},
             },
         )
-        dataset, _ = finish_folder(card, self.out, self.progress)
+        write_card(self.out, card, content)
         return {
             "name": card.name,
-            "fingerprint": dataset.fingerprint,
-            "documents": {"before": len(source.corpus), "after": len(dataset.corpus)},
+            "fingerprint": content.fingerprint,
+            "documents": {"before": len(source.corpus), "after": content.n_docs},
             **counts,
             "splits": {name: len(qrels) for name, qrels in splits.items()},
         }

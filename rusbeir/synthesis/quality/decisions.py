@@ -89,7 +89,7 @@ def read_undone(out: Path, more: Sequence[str]) -> frozenset[str]:
         actions = {row["id"]: row["action"] for row in read_decisions(out)}
         for one in more:
             if one not in actions:
-                raise unknown("decision", one, actions, of=str(out / "qa" / DECISIONS))
+                raise unknown("decision", one, actions, owner=str(out / "qa" / DECISIONS))
             if actions[one] == "keep":
                 raise BadInput(f"{option('undo', one)}: this decision changed nothing, so there is nothing to undo.")
     return frozenset(known | set(more))

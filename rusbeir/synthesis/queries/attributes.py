@@ -92,7 +92,7 @@ def read_attributes(kind: str, file: str | Path | None = None) -> Attributes:
     Raises UnknownName for another kind, and BadInput, naming file and key, for what is not a table of shares.
     """
     if kind not in KINDS:
-        raise unknown("kind", kind, KINDS, of=option("kind"))
+        raise unknown("kind", kind, KINDS, owner=option("kind"))
     tables = _read(data_folder("translation") / "queries.toml")[kind]
     if file is not None:
         tables = tables | _read(Path(file)).get(kind, {})

@@ -100,8 +100,8 @@ def make_queries(
                 queue.reset([result.task.key for result in queue.results("failed")])
         run_to_end(_ask(drafts, asker, list_missing_prices(options), tell))
         made = MadeSet(drafts=drafts, model=llm, out=out, progress=progress)
-        dropped = made.write()
-        card = made.write_card(settings, worker, dropped.total())
+        dropped, content = made.write()
+        card = made.finish(content, settings, worker, dropped.total())
         n_answers, n_invalid = count_answers(journal, worker)
         report = {
             "version": __version__,

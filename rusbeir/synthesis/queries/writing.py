@@ -12,23 +12,12 @@ from typing import Any
 import orjson
 
 from rusbeir import __version__
-from rusbeir.datasets import (
-    SPANS,
-    describe_source,
-    document_line,
-    name_qrels_file,
-    qrels_lines,
-    query_line,
-    replace_files,
-    whole_documents,
-)
+from rusbeir.datasets import SPANS, Content, describe_source, replace_dataset, whole_documents, write_card
 from rusbeir.errors import BackendError, BadInput, option
 from rusbeir.jobs import damage
-from rusbeir.synthesis.cards import finish_folder
 from rusbeir.synthesis.queries.draft_journal import Drafts
 from rusbeir.synthesis.queries.drafts import Draft
 from rusbeir.synthesis.queries.questions import normalise
-from rusbeir.text import write_command
 from rusbeir.types import Card, Doc, Progress
 
 GENERATED, DROPPED = "qa/generated.jsonl", "qa/dropped.jsonl"
@@ -61,22 +50,21 @@ class MadeSet:
     out: Path
     progress: Progress
 
-    def write(self) -> Counter[tuple[str, str]]:
-        """Write documents, queries, judgements and records; (step, reason) -> dropped drafts.
+    def write(self) -> tuple[Counter[tuple[str, str]], Content]:
+        """Write documents, queries, judgements and records.
 
+        Returns (step, reason) -> dropped drafts, and what the card says of the content.
         All files appear once all are complete. Raises BackendError where every draft was dropped.
         """
         dropped: Counter[tuple[str, str]] = Counter()
         seen: set[bytes] = set()
         n_made = 0
-        with replace_files(self.out, f"`{write_command('synth', 'queries', '…', '--out', self.out)}`") as open_new:
-            corpus, queries, qrels = map(open_new, ("corpus.jsonl", "queries.jsonl", name_qrels_file(SPLIT)))
-            generated, lost = open_new(GENERATED), open_new(DROPPED)
-            spans = open_new(SPANS) if self.drafts.order.kind == "position" else None
+        with replace_dataset(self.out, "synth", "queries") as writer:
+            generated, lost = writer.open(GENERATED), writer.open(DROPPED)
+            spans = writer.open(SPANS) if self.drafts.order.kind == "position" else None
             for n, (doc, extra) in enumerate(whole_documents(self.drafts.order.source.corpus), 1):
-                corpus.write(document_line(doc, extra))
+                writer.add_document(doc, extra)
                 self.progress("write documents", n, None)
-            qrels.writelines(qrels_lines({}))
             for page in self.drafts.pages():
                 for draft in page:
                     if draft.waiting:
@@ -96,12 +84,11 @@ class MadeSet:
                     n_made += 1
                     record = self._describe(draft)
                     generated.write(orjson.dumps(record) + b"\n")
-                    queries.write(query_line(draft.query_id, draft.text))
+                    writer.add_query(draft.query_id, draft.text)
                     grades = {draft.doc_id: 1, **dict.fromkeys(record["negatives"], 0)}
-                    _, *lines = qrels_lines({draft.query_id: grades})
-                    qrels.writelines(lines)
+                    writer.add_judgements(SPLIT, {draft.query_id: grades})
                     for doc_id, text in zip(record["negatives"], draft.made.get("negatives", ()), strict=True):
-                        corpus.write(document_line(Doc(doc_id, text)))
+                        writer.add_document(Doc(doc_id, text))
                     if spans is not None:
                         spans.write(span_line(record))
             if not n_made:
@@ -110,7 +97,7 @@ class MadeSet:
                     f"None of {order.n:,} queries of {order.source.card.name} was made ({describe(dropped)}), so "
                     f"nothing was written. Ask again with {option('retry_failed', True)}, or ask another model."
                 )
-        return dropped
+        return dropped, writer.content(SPLIT)
 
     def _describe(self, draft: Draft) -> dict[str, Any]:
         """The line of a query in GENERATED."""
@@ -129,8 +116,8 @@ class MadeSet:
             "model": self.model,
         }
 
-    def write_card(self, settings: dict[str, str], signature: str, dropped: int) -> dict[str, Any]:
-        """Write the card, which says how many queries were dropped; its name, fingerprint and counts."""
+    def finish(self, content: Content, settings: dict[str, str], signature: str, dropped: int) -> dict[str, Any]:
+        """Write the card, which says how many queries were dropped, and return its name, fingerprint and counts."""
         source = self.drafts.order.source.card
         card = Card(
             name=f"{source.name}@made-{self.drafts.order.kind}",
@@ -150,5 +137,5 @@ class MadeSet:
                 },
             },
         )
-        dataset, counts = finish_folder(card, self.out, self.progress)
-        return {"name": card.name, "fingerprint": dataset.fingerprint, "licence": card.licence, **counts}
+        write_card(self.out, card, content)
+        return {"name": card.name, "fingerprint": content.fingerprint, "licence": card.licence, **content.counts}

@@ -9,20 +9,21 @@ from typing import Any
 
 from rusbeir import __version__
 from rusbeir.datasets import (
+    ReadRequest,
+    describe_content,
     describe_source,
     document_line,
-    name_qrels_file,
-    qrels_lines,
-    query_line,
+    open_cocktail,
+    read_dataset,
     read_last_card,
-    replace_files,
+    replace_dataset,
     whole_documents,
+    write_card,
 )
 from rusbeir.errors import BadInput
 from rusbeir.jobs import Journal
-from rusbeir.synthesis.cards import finish_folder
 from rusbeir.synthesis.selection import Selection
-from rusbeir.text import batched, write_command
+from rusbeir.text import batched
 from rusbeir.translation import PAGE_DOCS, Plan
 from rusbeir.types import Doc, Progress
 
@@ -64,18 +65,17 @@ class Rewriting:
         """
         material = self.selection.material
         n = n_kept = 0
-        with replace_files(self.out, f"`{write_command('synth', 'rewrite', '…', '--out', self.out)}`") as open_new:
-            human, model = open_new(f"corpus/{HUMAN}.jsonl"), open_new(f"corpus/{self.corpus}.jsonl")
+        with replace_dataset(self.out, "synth", "rewrite") as writer:
+            human, model = writer.open(f"corpus/{HUMAN}.jsonl"), writer.open(f"corpus/{self.corpus}.jsonl")
             for n, (doc, extra, text) in enumerate(self.documents(), 1):
                 human.write(document_line(doc, extra))
                 model.write(document_line(doc if text is None else doc._replace(text=text), extra))
                 n_kept += text is None
                 self.progress("write documents", n, len(material.dataset.corpus))
-            queries = open_new("queries.jsonl")
             for query_id, query in material.dataset.queries.items():
-                queries.write(query_line(query_id, query, material.query_metadata.get(query_id, {})))
+                writer.add_query(query_id, query, material.query_metadata.get(query_id, {}))
             for split, qrels in self.selection.judgements().items():
-                open_new(name_qrels_file(split)).writelines(qrels_lines(qrels))
+                writer.add_judgements(split, qrels)
         return {"rewritten": n - n_kept, "kept_human": n_kept}
 
     def write_card(self, made: list[dict[str, Any]]) -> dict[str, Any]:
@@ -99,9 +99,12 @@ class Rewriting:
                 "views": {"source": HUMAN, "port": self.corpus},
             },
         )
-        dataset, counts = finish_folder(card, self.out, self.progress)
-        found = {"name": card.name, "fingerprint": dataset.fingerprint, "licence": card.licence}
-        return {**found, "sources": self._sources(), "splits": splits, **counts}
+        # Corpora of other models, which were written before, are part of the dataset: only the folder has all of it.
+        request = ReadRequest(path=self.out, language=card.language, split=split)
+        content = describe_content(read_dataset(open_cocktail(request), card, self.progress))
+        write_card(self.out, card, content)
+        described = {"name": card.name, "fingerprint": content.fingerprint, "licence": card.licence}
+        return {**described, "sources": self._sources(), "splits": splits, **content.counts}
 
     def _sources(self) -> list[str]:
         return sorted(path.stem for path in (self.out / "corpus").glob("[!.]*.jsonl"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,23 +12,12 @@ from typing import Any
 import orjson
 
 from rusbeir import __version__
-from rusbeir.datasets import (
-    Material,
-    card_bytes,
-    describe_source,
-    document_line,
-    name_qrels_file,
-    qrels_lines,
-    query_line,
-    replace_files,
-    whole_documents,
-    write_card,
-)
+from rusbeir.datasets import Material, describe_source, replace_dataset, whole_documents, write_card
 from rusbeir.jobs import Journal, TaskResult
 from rusbeir.storage import atomic_file
-from rusbeir.text import batched, write_command
+from rusbeir.text import batched
 from rusbeir.translation.porting.plan import RETRIED, Plan, TranslatorEntry
-from rusbeir.types import Card, Progress, canonical_line, fingerprint
+from rusbeir.types import Card, Progress
 
 PAGE_DOCS = 500
 UNTRANSLATED = "untranslated"
@@ -54,17 +42,13 @@ def publish(out: Path, material: Material, translate: Translate, card: Card, pro
             if judged := {doc_id: grade for doc_id, grade in grades.items() if doc_id in left}:
                 splits.setdefault(split, {})[query_id] = judged
     described = "test" if "test" in splits else next(iter(splits))
-    with replace_files(out, f"`{write_command('port', '…', '--out', out)}`") as open_new:
-        corpus_file, queries_file = open_new("corpus.jsonl"), open_new("queries.jsonl")
-        digest = hashlib.sha256()
+    with replace_dataset(out, "port") as writer:
         total = len(dataset.corpus)
         n_docs = 0
         for page in batched(whole_documents(dataset.corpus), PAGE_DOCS):
             translations = iter(translate("document", [text for doc, _ in page for text in material.texts_of(doc)]))
-            docs = [material.with_texts(doc, translations) for doc, _ in page]
-            for doc in docs:
-                digest.update(canonical_line(doc.doc_id, doc.title, doc.text))
-            corpus_file.writelines(document_line(doc, keys) for doc, (_, keys) in zip(docs, page, strict=True))
+            for doc, keys in page:
+                writer.add_document(material.with_texts(doc, translations), keys)
             n_docs += len(page)
             progress("write documents", n_docs, total)
         queries = dict(dataset.queries)
@@ -72,14 +56,12 @@ def publish(out: Path, material: Material, translate: Translate, card: Card, pro
             ids = [query_id for query_id, text in queries.items() if text]
             queries.update(zip(ids, translate("query", material.query_texts()), strict=True))
         for query_id, text in queries.items():
-            queries_file.write(query_line(query_id, text, material.query_metadata.get(query_id, {})))
+            writer.add_query(query_id, text, material.query_metadata.get(query_id, {}))
         for split, qrels in splits.items():
-            open_new(name_qrels_file(split)).writelines(qrels_lines(qrels))
-    qrels = splits[described]
-    content = fingerprint(digest.hexdigest(), {query_id: queries[query_id] for query_id in qrels}, qrels)
-    counts = {"n_docs": n_docs, "n_queries": len(qrels), "n_qrels": sum(map(len, qrels.values()))}
-    write_card(out, card_bytes(replace(card, split=described), content, **counts))
-    return content
+            writer.add_judgements(split, qrels)
+    content = writer.content(described)
+    write_card(out, replace(card, split=described), content)
+    return content.fingerprint
 
 
 def summary(journal: Journal, plan: Plan, *, keep_untranslated: bool, rounds: Sequence[Plan] = ()) -> dict[str, Any]:

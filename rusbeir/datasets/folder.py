@@ -1,0 +1,154 @@
+"""Write a dataset's folder in BEIR's layout, so that a reader finds the old dataset, the new one, or a refusal."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import IO, NamedTuple
+
+import orjson
+
+from rusbeir.datasets.formats.beir import CARD, UNFINISHED, card_bytes, read_last_card
+from rusbeir.datasets.formats.records import Extra, document_line, query_line
+from rusbeir.datasets.writing import judgement_lines, name_qrels_file, qrels_lines
+from rusbeir.errors import BadInput
+from rusbeir.storage import atomic_file, atomic_folder
+from rusbeir.text import write_command
+from rusbeir.types import Card, Dataset, Doc, Qrels, canonical_line, fingerprint
+
+_NOTHING: Extra = MappingProxyType({})
+
+
+class Content(NamedTuple):
+    """What a card says of the content of a dataset."""
+
+    fingerprint: str
+    n_docs: int
+    n_queries: int
+    n_qrels: int
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The counts under the names that card.json has for them."""
+        return {"n_docs": self.n_docs, "n_queries": self.n_queries, "n_qrels": self.n_qrels}
+
+
+def describe_content(dataset: Dataset) -> Content:
+    """What a card says of the content of this dataset."""
+    n_qrels = sum(map(len, dataset.qrels.values()))
+    return Content(dataset.fingerprint, len(dataset.corpus), len(dataset.queries), n_qrels)
+
+
+class FolderWriter:
+    """The files of a dataset's folder while they are written; their content is hashed and counted meanwhile."""
+
+    def __init__(self, create: Callable[[str], IO[bytes]]) -> None:
+        self._create = create
+        self._files: dict[str, IO[bytes]] = {}
+        self._digest = hashlib.sha256()
+        self._n_docs = 0
+        self._queries: dict[str, str] = {}
+        self._qrels: dict[str, dict[str, dict[str, int]]] = {}
+
+    def open(self, name: str) -> IO[bytes]:
+        """Open the file of that name in the folder, which is new when it is first opened."""
+        if name not in self._files:
+            self._files[name] = self._create(name)
+        return self._files[name]
+
+    def add_document(self, doc: Doc, extra: Extra = _NOTHING) -> None:
+        """Write a document, with further keys of its record."""
+        self._digest.update(canonical_line(doc.doc_id, doc.title, doc.text))
+        self._n_docs += 1
+        self.open("corpus.jsonl").write(document_line(doc, extra))
+
+    def add_query(self, query_id: str, text: str, extra: Extra = _NOTHING) -> None:
+        """Write a query, with further keys of its record."""
+        self._queries[query_id] = text
+        self.open("queries.jsonl").write(query_line(query_id, text, extra))
+
+    def add_judgements(self, split: str, qrels: Qrels) -> None:
+        """Write judgements of a split. Raises BadInput for an id that a tsv cannot hold."""
+        lines = judgement_lines(qrels) if split in self._qrels else qrels_lines(qrels)
+        judged = self._qrels.setdefault(split, {})
+        judged.update({query_id: dict(grades) for query_id, grades in qrels.items()})
+        self.open(name_qrels_file(split)).writelines(lines)
+
+    def content(self, split: str) -> Content:
+        """What the card of this split says of what was written; of all queries where nothing is judged."""
+        qrels = self._qrels.get(split, {})
+        queries = {query_id: self._queries[query_id] for query_id in qrels} if self._qrels else self._queries
+        sha256 = fingerprint(self._digest.hexdigest(), queries, qrels)
+        return Content(sha256, self._n_docs, len(queries), sum(map(len, qrels.values())))
+
+
+def write_beir(dataset: Dataset, folder: str | Path) -> None:
+    """Write a dataset as a new folder in BEIR's layout, which appears when it is complete.
+
+    Args:
+        dataset: The dataset to write.
+        folder: Where corpus.jsonl, queries.jsonl, qrels/<split>.tsv and card.json go.
+
+    Raises:
+        BadInput: The folder exists and is not empty, or an id cannot be written to a tsv.
+        BackendError: The folder cannot be written.
+
+    Example:
+        >>> write_beir(load("xquad/ru"), "xquad-ru")  # doctest: +SKIP
+    """
+    folder = Path(folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BadInput(f"{folder} exists already. Remove it or choose another folder.")
+    split = dataset.card.split
+    name_qrels_file(split)
+    with atomic_folder(folder) as new, ExitStack() as files:
+
+        def create(name: str) -> IO[bytes]:
+            (new / name).parent.mkdir(exist_ok=True)
+            return files.enter_context((new / name).open("wb"))
+
+        writer = FolderWriter(create)
+        for doc in dataset.corpus:
+            writer.add_document(doc)
+        for query_id, text in dataset.queries.items():
+            writer.add_query(query_id, text)
+        if dataset.qrels:
+            writer.add_judgements(split, dataset.qrels)
+        content = writer.content(split)
+        writer.open(CARD).write(card_bytes(dataset.card, content.fingerprint, **content.counts))
+
+
+@contextmanager
+def replace_dataset(folder: Path, *verbs: str) -> Iterator[FolderWriter]:
+    """Write the files of a dataset's folder; they appear once all are complete, and `write_card` follows.
+
+    Killed at any moment, the folder is what it was, or has no card but a note of the command that these verbs name, and
+    is refused by `load` until the command has run again.
+    """
+    command = f"`{write_command(*verbs, '…', '--out', folder)}`"
+    with ExitStack() as stack:
+        files: list[IO[bytes]] = []
+
+        def create(name: str) -> IO[bytes]:
+            files.append(stack.enter_context(atomic_file(folder / name)))
+            return files[-1]
+
+        yield FolderWriter(create)
+        # A disk that is full has to be noticed before anything is replaced.
+        for file in files:
+            file.flush()
+            os.fsync(file.fileno())
+        with atomic_file(folder / UNFINISHED) as note:
+            note.write(orjson.dumps({"command": command, "card": read_last_card(folder)}))
+        (folder / CARD).unlink(missing_ok=True)
+
+
+def write_card(folder: Path, card: Card, content: Content) -> None:
+    """Write the card of a folder whose files were replaced, which is whole from then on."""
+    with atomic_file(folder / CARD) as file:
+        file.write(card_bytes(card, content.fingerprint, **content.counts))
+    (folder / UNFINISHED).unlink(missing_ok=True)
