@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from rusbeir.analysis import Analyzer
-from rusbeir.analysis.recipes import read_recipe
+from rusbeir.analysis.language_registry import read_recipe
 
 FORMS = 600_000
 DOC_WORDS = 50

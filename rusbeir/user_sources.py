@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import inspect
 import sys
+from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
@@ -79,3 +81,27 @@ def _find_source(module: ModuleType) -> Path | None:
     except TypeError:
         return None
     return Path(file) if file else None
+
+
+def import_function(name: str, prefix: str, folder: Path) -> tuple[Callable[..., Any], ModuleType]:
+    """Import a function that is written prefix + module.function, such as python:mykk.stem, and its module.
+
+    It is looked for where Python looks, in the current folder and in the folder. Raises BadInput where it is not
+    there, and BackendError where its module fails.
+    """
+    module_name, _, attribute = name.removeprefix(prefix).rpartition(".")
+    if not module_name or not all(part.isidentifier() for part in (*module_name.split("."), attribute)):
+        raise BadInput(f"{name} does not name a function. Write {prefix}module.function.")
+    current = find_in_current_folder()
+    if str(folder.resolve()) not in sys.path:
+        sys.path.append(str(folder.resolve()))
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise BadInput(f"{name} cannot be imported: {error}. It is neither in {current}, nor in {folder}.") from error
+    except (Exception, SystemExit) as error:
+        raise BackendError(f"{name} fails when it is imported: {type(error).__name__}: {error}.") from error
+    function = getattr(module, attribute, None)
+    if not callable(function):
+        raise BadInput(f"{name}: {module_name} has no function {attribute!r}.")
+    return function, module

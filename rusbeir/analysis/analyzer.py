@@ -1,14 +1,16 @@
-"""Analyzer: turns texts into terms by a profile of a language."""
+"""Analyzer, which turns texts into terms by a profile of a language."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Literal
 
 from rusbeir.analysis.chain import Token, load_chain
-from rusbeir.analysis.recipes import Recipe, read_recipe
+from rusbeir.analysis.language_registry import read_recipe
+from rusbeir.analysis.recipes import Recipe, extend_recipe
 from rusbeir.text import batched
 
 MAX_BATCH_CHARS = 1 << 19
@@ -20,57 +22,96 @@ TOLERATED_DOCUMENTS = 0.01
 
 @dataclass(frozen=True)
 class Analyzer:
-    """Turns texts of one language into terms. Lexicons are loaded with the first text.
+    """Turn texts of one language into terms. Lexicons are loaded with the first text.
 
-    Raises UnknownName where the language has no language file, or the file no such profile, and BadInput where the
-    file is wrong.
+    Args:
+        language: A BCP 47 tag, such as ru or zh-Hans, of a language that has a language file.
+        profile: A profile of the language; `rusbeir languages ru` lists them.
+        stop: A file of stop words that are added to those of the profile: a word a line, in lower case.
+        synonyms: A file of lines such as `car, automobile`, whose words become one term, and `tv => television`.
 
-    >>> Analyzer("ru").analyze("Всё о старых замках")
-    ['стар', 'замок']
+    Raises:
+        UnknownName: The language has no language file, or the file no such profile.
+        BadInput: A file is wrong; the message names file and line.
+
+    Example:
+        >>> Analyzer("ru").analyze("Всё о старых замках")
+        ['стар', 'замок']
     """
 
     language: str
     profile: str = "default"
+    stop: str | Path = field(default="", kw_only=True)
+    synonyms: str | Path = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
         _ = self.recipe
 
     @cached_property
     def recipe(self) -> Recipe:
-        """Every setting."""
-        return read_recipe(self.language, self.profile)
+        """Every setting of the profile, with the stop words and synonyms of the analyzer's own files."""
+        return extend_recipe(read_recipe(self.language, self.profile), stop=self.stop, synonyms=self.synonyms)
 
     @property
     def signature(self) -> str:
-        """The settings and library versions that decide the terms; without white space."""
+        """The settings, the library versions and the digests of files that decide the terms; without white space."""
         return self.recipe.signature
 
     def analyze(self, text: str) -> list[str]:
-        """The terms of the text in order; [] where nothing is left."""
+        """Make the terms of a text.
+
+        Returns:
+            The terms in the order of the text; [] where nothing is left.
+
+        Example:
+            >>> Analyzer("en").analyze("The dogs bark")
+            ['dog', 'bark']
+        """
         return load_chain(self.recipe).terms(text)
 
     def analyze_lines(self, texts: Iterable[str], *, processes: int | None = None) -> Iterator[str]:
-        """The terms of each text joined by single spaces, in order; holds a few batches of texts at a time.
+        """Make the terms of many texts, as lines.
 
-        processes: how many worker processes learn new words while this one reads and looks up; with 1, this process
-        does all, and with None, until workers pay. The terms do not depend on it.
+        Args:
+            texts: Texts of any length, which are read as they are needed; a few batches are in memory at a time.
+            processes: The number of worker processes that learn new words while this one reads and looks up. 1: this
+                process does all. None: it does all until workers pay. The terms do not depend on it.
+
+        Yields:
+            The terms of each text joined by single spaces, in the order of the texts.
+
+        Example:
+            >>> list(Analyzer("en").analyze_lines(["The dogs", "bark"]))
+            ['dog', 'bark']
         """
         batches = batched(texts, MAX_BATCH_TEXTS, chars=len, max_chars=MAX_BATCH_CHARS)
         return load_chain(self.recipe).stream(batches, processes)
 
     def analyze_many(self, texts: Iterable[str], *, processes: int | None = None) -> Iterator[list[str]]:
-        """The terms of each text, in order, streamed; processes as in analyze_lines.
+        """Make the terms of many texts, as lists.
 
-        >>> list(Analyzer("en").analyze_many(["The dogs", "bark"]))
-        [['dog'], ['bark']]
+        Args:
+            texts: Texts of any length, which are read as they are needed.
+            processes: The number of worker processes, as in analyze_lines.
+
+        Yields:
+            The terms of each text, in the order of the texts.
+
+        Example:
+            >>> list(Analyzer("en").analyze_many(["The dogs", "bark"]))
+            [['dog'], ['bark']]
         """
         return (line.split() for line in self.analyze_lines(texts, processes=processes))
 
     def explain(self, text: str) -> list[Token]:
-        """Each token at every step from the text to its term, or why it is dropped.
+        """Show each token at every step from the text to its term, or why it is dropped.
 
-        >>> [(token.surface, token.lemma, token.dropped) for token in Analyzer("ru").explain("На столе")]
-        [('На', 'на', 'stop word'), ('столе', 'стол', None)]
+        Returns:
+            The tokens in the order of the text, those that are dropped included.
+
+        Example:
+            >>> [(token.surface, token.lemma, token.dropped) for token in Analyzer("ru").explain("На столе")]
+            [('На', 'на', 'stop word'), ('столе', 'стол', None)]
         """
         return load_chain(self.recipe).explain(text)
 

@@ -1,4 +1,4 @@
-"""A recipe at work: text to terms, with a memory of each piece of text between white space."""
+"""The steps of a recipe, from text to terms, with a memory of each piece of text between white space."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from threading import RLock
 from typing import NamedTuple
 
@@ -13,8 +14,10 @@ import regex
 
 from rusbeir.analysis import folding, stemmers, tokenisers
 from rusbeir.analysis.lemmas import find_lemmas, split_compound
-from rusbeir.analysis.pieces import Found, Pieces
-from rusbeir.analysis.recipes import NO_STOP_WORDS, Recipe
+from rusbeir.analysis.pieces import LookUp, Pieces
+from rusbeir.analysis.recipes import NO_STOP_WORDS, Recipe, split_names
+from rusbeir.analysis.user_rules import LemmaList, SuffixRules, SynonymLine, Synonyms, UserFunction
+from rusbeir.errors import BadInput
 from rusbeir.processes import in_order
 
 MAX_SHORT_CHARS = 4_096
@@ -54,9 +57,12 @@ class Chain:
         self.recipe = recipe
         self._fold = folding.make_fold(recipe.normalise, recipe.case, recipe.fold)
         self._tokenise = tokenisers.RULES.get(recipe.tokens) or tokenisers.load_segmenter(recipe.tokens)
-        if recipe.elision or recipe.apostrophe != "split":
+        if recipe.apostrophe == "hebrew":
+            self._tokenise = tokenisers.with_geresh(self._tokenise)
+        if recipe.elision or recipe.apostrophe in ("cut", "keep"):
             self._tokenise = tokenisers.around_apostrophes(self._tokenise, recipe.elision, recipe.apostrophe)
-        self._stem = stemmers.load_stemmer(recipe.stemmer)
+        self._look_ups = [self._load_look_up(name) for name in split_names(recipe.lemmas) if name != "none"]
+        self._stem = self._load_stemmer()
         self._fold_term = folding.make_fold("none", "none", recipe.term_fold) if recipe.term_fold else None
         stop_words = frozenset(self._fold_all([*recipe.stop.words, *recipe.stop_extra]))
         if self._fold_term:  # stop words written without their accents, too
@@ -71,6 +77,7 @@ class Chain:
         self._pieces = Pieces()
         self._known: dict[str, str] = {}
         self._lock = RLock()
+        self._synonyms = self._load_synonyms()
 
     def __reduce__(self) -> tuple[Callable[[Recipe], Chain], tuple[Recipe]]:
         # Another process has its own lexicons, and what it remembers.
@@ -97,7 +104,7 @@ class Chain:
 
     def stream(self, batches: Iterable[Sequence[str]], processes: int | None) -> Iterator[str]:
         """Yield a line for each text of batches that are not empty; a Crew of that many processes learns new pieces."""
-        waiting: deque[tuple[Sequence[str], Found]] = deque()
+        waiting: deque[tuple[Sequence[str], LookUp]] = deque()
 
         def new_pieces() -> Iterator[list[str]]:
             for texts in batches:
@@ -105,13 +112,13 @@ class Chain:
                 yield waiting[-1][1].new
 
         for learned in in_order(self.learn, new_pieces(), processes):
-            texts, found = waiting.popleft()
-            lines = self._pieces.lines(found, learned)
-            empty = [place for place, line in enumerate(lines) if not line and texts[place]]
+            texts, look_up = waiting.popleft()
+            lines = self._pieces.lines(look_up, learned)
+            empty = [row for row, line in enumerate(lines) if not line and texts[row]]
             if empty and self._with_stop_words:
-                kept = self._with_stop_words.lines([texts[place] for place in empty])
-                for place, line in zip(empty, kept, strict=True):
-                    lines[place] = line
+                lines_with_stop_words = self._with_stop_words.lines([texts[row] for row in empty])
+                for row, line in zip(empty, lines_with_stop_words, strict=True):
+                    lines[row] = line
             yield from lines
 
     def explain(self, text: str) -> list[Token]:
@@ -147,37 +154,42 @@ class Chain:
         return [[_without_possessive(token) for token in piece] for piece in tokens]
 
     def _surfaces(self, piece: str, words: list[str]) -> list[str]:
-        """The tokens of the piece as in the text, unless folding has moved their borders."""
+        """The tokens of the piece as in the text, unless folding has moved their borders; with endings that are cut."""
         for text in (piece, folding.NORMALISATIONS[self.recipe.normalise](piece)):
             if len(surfaces := self._tokenise(text)) == len(words):
-                return surfaces
+                return tokenisers.find_in_text(surfaces, text, self.recipe.apostrophe)
         return words
 
     def _terms_of(self, words: Collection[str], lemmas: Mapping[str, str]) -> dict[str, str]:
         """What is indexed for each of the words, separated by spaces; empty where it is dropped."""
         recipe = self.recipe
-        found = dict.fromkeys(words, "")
-        kept = [word for word in found if not self._reason(word, lemmas[word])]
+        terms = dict.fromkeys(words, "")
+        content_words = [word for word in terms if not self._reason(word, lemmas[word])]
         if recipe.terms != "grams":
-            parts = {word: [lemmas[word] if recipe.stem == "lemma" else word] for word in kept}
-            if recipe.compounds != "none":
-                for word in kept:
-                    parts[word] += split_compound(recipe.language, parts[word][0])
-            inputs = list({part for several in parts.values() for part in several})
-            stems = dict(zip(inputs, self._stem(inputs), strict=True))
-            for part, stem in stems.items():
-                if len(stem) < recipe.stem_min_chars:
-                    stems[part] = stem = part
-                stems[part] = (self._fold_term(stem) if self._fold_term else stem) or part
-            for word, several in parts.items():
-                found[word] = " ".join([stems[part] for part in several])
+            terms |= self._word_terms(content_words, lemmas)
         if recipe.terms != "words":
-            for word in kept:
+            for word in content_words:
                 padded = f"{_PAD}{self._fold_term(word) if self._fold_term else word}{_PAD}"
                 last = max(1, len(padded) - recipe.gram_chars + 1)
                 grams = [GRAM + padded[start : start + recipe.gram_chars] for start in range(last)]
-                found[word] = " ".join([found[word], *grams] if found[word] else grams)
-        return found
+                terms[word] = " ".join([terms[word], *grams] if terms[word] else grams)
+        return terms
+
+    def _word_terms(self, words: Sequence[str], lemmas: Mapping[str, str]) -> dict[str, str]:
+        """The stem of each of the words, and those of the parts of compounds, separated by spaces."""
+        recipe = self.recipe
+        parts = {word: [lemmas[word] if recipe.stem == "lemma" else word] for word in words}
+        if recipe.compounds != "none":
+            for word in words:
+                parts[word] += split_compound(recipe.language, parts[word][0])
+        inputs = list({part for several in parts.values() for part in several})
+        stems = dict(zip(inputs, self._stem(inputs), strict=True))
+        for part, stem in stems.items():
+            if len(stem) < recipe.stem_min_chars:
+                stems[part] = stem = part
+            term = (self._fold_term(stem) if self._fold_term else stem) or part
+            stems[part] = self._synonyms.get(term, term)
+        return {word: " ".join([stems[part] for part in several]) for word, several in parts.items()}
 
     def _reason(self, word: str, lemma: str) -> str | None:
         """Why the word is dropped; None where it is kept."""
@@ -192,13 +204,54 @@ class Chain:
         return None
 
     def _lemmas(self, words: Collection[str]) -> dict[str, str]:
-        if self.recipe.lemmas == "none":
+        """The lemma of each of the words by the first source that knows it; else the word."""
+        if not self._look_ups:
             return {word: word for word in words}
-        shortest = self.recipe.lemma_min_chars
-        found = find_lemmas(self.recipe.lemmas, self.recipe.language, [word for word in words if len(word) >= shortest])
-        distinct = list(set(found.values()))
+        lemmas: dict[str, str] = {}
+        for look_up in self._look_ups:
+            lemmas |= look_up([word for word in words if word not in lemmas])
+        distinct = list(set(lemmas.values()))
         folded = dict(zip(distinct, self._fold_all(distinct), strict=True))
-        return {word: folded[found[word]] or word if word in found else word for word in words}
+        return {word: folded[lemmas[word]] or word if word in lemmas else word for word in words}
+
+    def _load_look_up(self, name: str) -> Callable[[Collection[str]], dict[str, str]]:
+        """The look-up of the lemmas that a lexicon, a file or a function has for some of the words."""
+        rules = self.recipe.find_rules(name)
+        if isinstance(rules, LemmaList):
+            return rules.prepare(self._fold_all)
+        if isinstance(rules, UserFunction):
+            lemmatise = rules.prepare()
+            return lambda words: {word: lemma for word in words if (lemma := lemmatise(word))}
+        language, least = self.recipe.language, self.recipe.lemma_min_chars
+        return lambda words: find_lemmas(name, language, [word for word in words if len(word) >= least])
+
+    def _load_stemmer(self) -> stemmers.Stem:
+        rules = self.recipe.find_rules(self.recipe.stemmer)
+        if isinstance(rules, SuffixRules):
+            return rules.prepare(self._fold_all)
+        if isinstance(rules, UserFunction):
+            stem = rules.prepare()
+            return lambda words: [stem(word) or word for word in words]
+        return stemmers.load_stemmer(self.recipe.stemmer)
+
+    def _load_synonyms(self) -> dict[str, str]:
+        """Term -> the terms that replace it. Raises BadInput, with the line, for words that have no term or two."""
+        synonyms: dict[str, str] = {}
+        names = split_names(self.recipe.synonyms)
+        files = [rules for name in names if isinstance(rules := self.recipe.find_rules(name), Synonyms)]
+        if not files or self.recipe.terms == "grams":
+            return synonyms
+        words_alone = replace(self.recipe, synonyms="none", terms="words", keep_only_stop_words=False)
+        analyse = Chain(words_alone).terms
+        for file in files:
+            for line in file.lines:
+                for term, replacement in _analyse_line(line, file.path, analyse):
+                    if synonyms.setdefault(term, replacement) != replacement:
+                        raise BadInput(
+                            f"{file.path}:{line.number}: the term {term!r} is replaced by {synonyms[term]!r} already. "
+                            "Write all its synonyms in one line."
+                        )
+        return synonyms
 
     def _fold_all(self, pieces: Collection[str]) -> list[str]:
         # One long text is folded much faster than many short ones, and no fold adds or removes line breaks.
@@ -209,6 +262,22 @@ class Chain:
 def load_chain(recipe: Recipe) -> Chain:
     """The chain of that recipe, one per process; only the last four keep what they remember."""
     return Chain(recipe)
+
+
+def _analyse_line(line: SynonymLine, path: Path, analyse: Callable[[str], list[str]]) -> Iterator[tuple[str, str]]:
+    """The term of each of the words, with the terms that replace it."""
+    terms = {word: analyse(word) for word in (*line.words, line.replacement)}
+    for word, made in terms.items():
+        if not made:
+            raise BadInput(
+                f"{path}:{line.number}: {word!r} has no term after analysis; it may be a stop word. Remove it here, or "
+                "from the stop words."
+            )
+    replacement = terms[line.replacement]
+    # A compound is followed by its parts, which would be added to every synonym.
+    joined = replacement[0] if line.replacement in line.words else " ".join(replacement)
+    for word in line.words:
+        yield terms[word][0], joined
 
 
 def _without_possessive(token: str) -> str:

@@ -53,8 +53,8 @@ _LATIN_OF_SERBIAN = (
 _SERBIAN = {ord(pair[0]): pair[1:] for pair in _LATIN_OF_SERBIAN.split()}
 
 
-def _move_tone(found: regex.Match[str]) -> str:
-    first, second = found[0]
+def _move_tone(match: regex.Match[str]) -> str:
+    first, second = match[0]
     second, tone = tuple(unicodedata.normalize("NFD", second))
     return unicodedata.normalize("NFC", first + tone + second)
 
@@ -70,7 +70,7 @@ FOLDS: Mapping[str, Fold] = {
     ),
     "yo": lambda text: text.replace("ё", "е").replace("Ё", "Е"),
     "accents": _fold_accents,
-    "digits": lambda text: str(_DIGIT.sub(lambda found: str(unicodedata.digit(found[0], found[0])), text)),
+    "digits": lambda text: str(_DIGIT.sub(lambda match: str(unicodedata.digit(match[0], match[0])), text)),
     "arabic": lambda text: _ARABIC_MARKS.sub("", text).translate(_ARABIC),
     "arabic-endings": lambda text: text.translate(_ARABIC_ENDINGS),
     "apostrophes": lambda text: text.replace("’", "'").replace("＇", "'"),

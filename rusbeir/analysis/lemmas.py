@@ -22,14 +22,14 @@ from rusbeir.storage import cache_folder, connect_shared
 logger = logging.getLogger(__name__)
 
 MAX_LEMMAS_PER_STEP = 2_000
-"""Lemmas worked out between two look-ups of what other processes have found meanwhile."""
+"""Lemmas computed between two look-ups of what other processes have added to the cache."""
 
 MAX_MEMORY_WORDS = 400_000
 """Lemmas kept in memory where the file cannot be used."""
 
 
 def find_lemmas(lexicon: str, language: str, words: Collection[str]) -> dict[str, str]:
-    """word -> lemma for each of the words; answers of a slow lexicon are cached on disk."""
+    """The lemma of each of the words; answers of a slow lexicon are cached on disk."""
     lemmatise = load_lemmatiser(lexicon, language)
     if not LEXICONS[lexicon].slow:
         # A few entries of simplemma's are phrases, but words are indexed.
@@ -39,10 +39,10 @@ def find_lemmas(lexicon: str, language: str, words: Collection[str]) -> dict[str
     missing = sorted(word for word in words if word not in lemmas)
     for start in range(0, len(missing), MAX_LEMMAS_PER_STEP):
         step = missing[start : start + MAX_LEMMAS_PER_STEP]
-        found = cache.find(step) if start else {}
-        new = {word: lemmatise(word) for word in step if word not in found}
+        by_others = cache.find(step) if start else {}
+        new = {word: lemmatise(word) for word in step if word not in by_others}
         cache.add(new)
-        lemmas |= found
+        lemmas |= by_others
         lemmas |= new
     return lemmas
 
@@ -128,11 +128,11 @@ class Lexicon:
     """A lemmatiser that a recipe can name."""
 
     load: Callable[[str], Lemmatise]
-    """Takes a language code; returns a function from a lower-cased word to its likeliest lemma, or a phrase."""
+    """Makes a function from a lower-cased word to its likeliest lemma, which may be a phrase, for a language code."""
     packages: tuple[str, ...]
-    """What decides its answers, as PyPI names them; {} is replaced by the language code."""
+    """The packages that decide its answers, as PyPI names them; {} is replaced by the language code."""
     slow: bool
-    """Whether looking an answer up on disk is faster than working it out."""
+    """Whether looking an answer up on disk is faster than computing it."""
 
 
 def _pymorphy3(language: str, *, guess_verbs: bool = True) -> Lemmatise:
@@ -145,7 +145,7 @@ def _pymorphy3(language: str, *, guess_verbs: bool = True) -> Lemmatise:
         except ValueError:  # a letter without a Unicode name, such as Tangut's, for which pymorphy3 asks
             return word
         if not guess_verbs and type(parses[0][4][-1][0]).__name__ in ("KnownSuffixAnalyzer", "UnknownPrefixAnalyzer"):
-            parses = [found for found in parses if found[1].POS not in ("VERB", "INFN", "GRND")] or parses
+            parses = [reading for reading in parses if reading[1].POS not in ("VERB", "INFN", "GRND")] or parses
         return str(parses[0][2])
 
     return lemmatise
@@ -181,7 +181,7 @@ LEXICONS: Mapping[str, Lexicon] = {
 
 @cache
 def describe_lexicon(name: str, language: str) -> str:
-    """The name with the versions of every package that decides the lemmas; none for none.
+    """The name of a lexicon with the versions of every package that decides the lemmas; none for none.
 
     Raises MissingExtra where a package is not installed.
 
@@ -213,8 +213,8 @@ MIN_PART_CHARS = 4
 def split_compound(language: str, word: str) -> list[str]:
     """The lemmas of the words that a compound consists of; [] for other words.
 
-    The parts get the lemmas that they have as single words, which then find them. Of the places where both parts are in
-    simplemma's dictionary the one nearest to the middle is taken.
+    The parts get the lemmas that they have as single words, which then find them. Where several borders leave both
+    parts in simplemma's dictionary, the one nearest to the middle is taken.
 
     >>> split_compound("de", "bundesregierungschef")
     ['bund', 'regierung', 'chef']
@@ -225,10 +225,13 @@ def split_compound(language: str, word: str) -> list[str]:
     known, lemmatise = _simplemma_dictionary(code), load_lemmatiser("simplemma", language)
     write = str.capitalize if language in _CAPITAL_NOUNS else str
     middle = len(word) / 2
-    for place in sorted(range(MIN_PART_CHARS, len(word) - MIN_PART_CHARS + 1), key=lambda place: abs(place - middle)):
-        parts = word[:place], word[place:]
+    for border in sorted(
+        range(MIN_PART_CHARS, len(word) - MIN_PART_CHARS + 1), key=lambda border: abs(border - middle)
+    ):
+        parts = word[:border], word[border:]
         if parts[1] not in _SUFFIXES and all(write(part) in known for part in parts):
-            return [one for part in parts for one in split_compound(language, part) or [lemmatise(part).casefold()]]
+            split = (split_compound(language, part) or [lemmatise(part).casefold()] for part in parts)
+            return [lemma for lemmas in split for lemma in lemmas]
     return []
 
 

@@ -1,52 +1,30 @@
-"""Languages and their recipes, read from language files (<code>.toml, stop lists in stopwords/) on use."""
+"""Recipes: every setting that decides which terms a text has, and the signature of them all."""
 
 from __future__ import annotations
 
 import hashlib
-import logging
-import os
-import re
-import tomllib
 import unicodedata
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.metadata import entry_points, version
-from importlib.util import find_spec
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from rusbeir.analysis import folding, lemmas, stemmers, tokenisers
-from rusbeir.errors import BadInput, UnknownName, option, unknown
-from rusbeir.languages import MACROLANGUAGES, read_language_tag
-from rusbeir.storage import data_folder
+from rusbeir.analysis import lemmas, tokenisers
+from rusbeir.analysis.stemmers import SNOWBALL
+from rusbeir.analysis.user_rules import FILE, Rules, describe_rules, read_synonyms
+from rusbeir.errors import BadInput
 from rusbeir.text import slug
-
-logger = logging.getLogger(__name__)
-
-FOLDERS_VARIABLE = "RUSBEIR_ANALYZERS"
-"""The environment variable that names folders of language files; a path list."""
-
-ENTRY_POINTS = "rusbeir.analyzers"
-"""The group of entry points by which an installed package names a package of its own that holds language files."""
-
-BASE = "base"
-"""analyzers/base.toml: the profiles that every language starts from, those of other folders included."""
 
 STOP_MATCHES = ("surface", "lemma", "both")
 STEM_INPUTS = ("lemma", "surface")
 NUMBERS = ("keep", "drop")
 TERMS = ("words", "grams", "both")
-APOSTROPHES = ("split", "cut", "keep")
-FILELESS = ("raw", "unicode")
-"""The profiles that take nothing from a language file, so that every language has them."""
-
-LANGUAGE_KEYS = ("name", "why", "stopwords", "snowball", "lemmas")
-"""What a language file says in addition to its profiles, all of it text. The last three replace {key} in profiles."""
+APOSTROPHES = ("split", "cut", "keep", "hebrew")
 
 
 class StopList(NamedTuple):
-    """The words of stopwords/<name>.txt as the file has them: one a line, below a header of # lines."""
+    """A stop list as its file has it: a word a line, below a header of # lines."""
 
     name: str
     words: frozenset[str]
@@ -73,7 +51,8 @@ class Recipe:
     """What is removed before an apostrophe at the start of a word: l, dell."""
     apostrophe: str = "split"
     """split: a word ends at an apostrophe. cut: the apostrophe and what follows are removed (a suffix of a name in
-    Turkish). keep: it is a letter (in Ukrainian)."""
+    Turkish). keep: it is a letter (in Ukrainian). hebrew: inside words of Hebrew letters it is a geresh, a quotation
+    mark is a gershayim, and both are letters."""
     tokens: str = "words"
     """A name of rusbeir.analysis.tokenisers.TOKENISERS; segmenters need an extra."""
     possessive: bool = False
@@ -82,11 +61,12 @@ class Recipe:
     min_chars: int = 1
     """Folded tokens with fewer characters are dropped."""
     lemmas: str = "none"
-    """A name of rusbeir.analysis.lemmas.LEXICONS, or none."""
+    """none, a name of rusbeir.analysis.lemmas.LEXICONS, file:PATH or python:module.function; several are joined by +,
+    and the first that knows a word answers."""
     lemma_min_chars: int = 1
-    """Shorter words are their own lemmas; lexicons take single letters for abbreviations (т for так)."""
+    """Lexicons are not asked for shorter words; they take single letters for abbreviations (т for так)."""
     stop: StopList = NO_STOP_WORDS
-    """A language file gives the name; the words come along, so that worker processes open no file."""
+    """A language file gives the name; the words are kept here, so that worker processes open no file."""
     stop_extra: tuple[str, ...] = ()
     stop_match: str = "surface"
     """Whether stop words are looked for among folded tokens (surface), lemmas, or both."""
@@ -95,7 +75,7 @@ class Recipe:
     compounds: str = "none"
     """simplemma: the words that a compound consists of are indexed in addition to it."""
     stemmer: str = "none"
-    """snowball:<algorithm>, porter (Lucene's) or none."""
+    """none, snowball:<algorithm>, porter (Lucene's), suffixes:PATH or python:module.function."""
     stem: str = "lemma"
     """What the stemmer is given; without a lexicon the lemma is the folded token."""
     stem_min_chars: int = 1
@@ -106,6 +86,38 @@ class Recipe:
     """words, grams (the characters of words that are no stop words, in overlapping runs), or both."""
     gram_chars: int = 4
     """The length of a gram."""
+    synonyms: str = "none"
+    """none or file:PATH, several joined by +. Terms of words are replaced last, those of grams are not."""
+    rules: tuple[Rules, ...] = ()
+    """What the files and functions say that lemmas, stemmer and synonyms name. Language files do not set it."""
+
+    def find_rules(self, name: str) -> Rules | None:
+        """The rules of that name; None for names of rusbeir's own."""
+        return next((rules for rules in self.rules if rules.name == name), None)
+
+    @property
+    def steps(self) -> dict[str, str]:
+        """Step -> its value, for the steps that the recipe takes, in their order."""
+        stop_words = self.stop.words | set(self.stop_extra)
+        steps = {
+            "normalise": self.normalise,
+            "case": self.case,
+            **{f"fold {name}": name for name in self.fold},
+            "elision": ", ".join(self.elision) or "none",
+            "apostrophe": self.apostrophe if self.apostrophe != "split" else "none",
+            "tokens": self.tokens,
+            "possessive": "'s" if self.possessive else "none",
+            "numbers": self.numbers if self.numbers == "drop" else "none",
+            "min_chars": str(self.min_chars) if self.min_chars > 1 else "none",
+            "lemmas": self.lemmas,
+            "stop words": f"{self.stop.name}, {len(stop_words)} words" if stop_words else "none",
+            "compounds": self.compounds,
+            "stemmer": self.stemmer,
+            **{f"term_fold {name}": name for name in self.term_fold},
+            "synonyms": self.synonyms,
+            "terms": f"{self.terms} of {self.gram_chars} characters" if self.terms != "words" else "none",
+        }
+        return {step: value for step, value in steps.items() if value != "none"}
 
     @cached_property
     def signature(self) -> str:
@@ -119,7 +131,6 @@ class Recipe:
             stop = f"{slug(self.stop.name.split('-')[0])}{len(self.stop.words)}"
             stop += f"+{len(self.stop_extra)}" if self.stop_extra else ""
             stop += "." + hashlib.sha256("\n".join(sorted(stop_words)).encode()).hexdigest()[:6]
-        stemmer = self.stemmer.replace(":", "-") + (f"-{version('PyStemmer')}" if ":" in self.stemmer else "")
         tokens = "" if self.tokens == "python-word" else f"-regex-{version('regex')}"
         if self.tokens in tokenisers.SEGMENTERS:
             tokens = f"-{tokenisers.describe_segmenter(self.tokens)}"
@@ -134,10 +145,9 @@ class Recipe:
             "possessive" if self.possessive else "",
             "numbers:drop" if self.numbers == "drop" else "",
             f"min:{self.min_chars}" if self.min_chars > 1 else "",
-            f"lem:{lemmas.describe_lexicon(self.lemmas, self.language)}"
-            + (f"@{self.lemma_min_chars}" if self.lemma_min_chars > 1 else ""),
+            f"lem:{self._describe(self.lemmas)}" + (f"@{self.lemma_min_chars}" if self.lemma_min_chars > 1 else ""),
             f"compounds:{lemmas.describe_lexicon(self.compounds, self.language)}" if self.compounds != "none" else "",
-            f"stem:{stemmer}"
+            f"stem:{self._describe(self.stemmer)}"
             + ("@surface" if self.stem == "surface" else "")
             + (f"@{self.stem_min_chars}" if self.stem_min_chars > 1 else ""),
             f"termfold:{'+'.join(self.term_fold)}" if self.term_fold else "",
@@ -145,210 +155,61 @@ class Recipe:
             + ("" if self.stop_match == "surface" else f"@{self.stop_match}")
             + ("@keep" if self.keep_only_stop_words else ""),
             f"terms:{self.terms}{self.gram_chars}" if self.terms != "words" else "",
+            f"syn:{self._describe(self.synonyms)}" if self.synonyms != "none" else "",
         ]
         return "|".join(part for part in parts if part)
 
-
-@dataclass(frozen=True, kw_only=True)
-class Language:
-    """A language that texts can be analysed in."""
-
-    code: str
-    """BCP 47."""
-    name: str
-    why: str
-    """Why its recipe is what it is, in one line."""
-    path: Path
-    """The language file."""
-    profiles: Mapping[str, Recipe]
+    def _describe(self, names: str) -> str:
+        """The names with the versions of the packages and the digests of the rules that carry them out."""
+        parts = []
+        for name in split_names(names):
+            if rules := self.find_rules(name):
+                parts.append(describe_rules(rules))
+            elif name.startswith(SNOWBALL):
+                parts.append(f"{name.replace(':', '-')}-{version('PyStemmer')}")
+            else:
+                parts.append(lemmas.describe_lexicon(name, self.language) if name in lemmas.LEXICONS else name)
+        return "+".join(parts)
 
 
-def language_files() -> Mapping[str, Path]:
-    """Code -> language file, in the order of the codes; the files are not opened.
+def split_names(names: str) -> list[str]:
+    """The names that + joins in one setting, such as file:mine.tsv+simplemma."""
+    return names.split("+")
 
-    Of two files for one language the first counts: folders of RUSBEIR_ANALYZERS in their order, then rusbeir's own,
-    then those of installed packages (entry points rusbeir.analyzers). So what a user names replaces a shipped
-    language, and an installed package only adds languages.
 
-    >>> language_files()["ru"].name
-    'ru.toml'
+def extend_recipe(recipe: Recipe, *, stop: str | Path = "", synonyms: str | Path = "") -> Recipe:
+    """Extend a recipe by a user's own stop words and synonyms.
+
+    Args:
+        recipe: The recipe of a profile; it is not changed.
+        stop: A stop list: a word a line, in lower case, below a header of # lines. Its words are added to those of the
+            recipe. Nothing is added if empty.
+        synonyms: A file of lines such as `car, automobile` (the words become one term, in documents and queries) and
+            `tv => television set` (the word is replaced). Nothing is replaced if empty.
+
+    Returns:
+        The recipe with the words. Its signature has a digest of them, which does not depend on names of files.
+
+    Raises:
+        BadInput: A file cannot be read, or a line is wrong; the message names both.
+
+    Example:
+        >>> extend_recipe(Recipe(language="ru")) == Recipe(language="ru")
+        True
     """
-    found: dict[str, Path] = {}
-    for path in _find_files():
-        found.setdefault(path.stem, path)
-    return dict(sorted(found.items()))
-
-
-def find_language(text: str) -> str:
-    """The tag that is meant, as read_language_tag reads it; without a region that has no language file of its own.
-
-    Bokmål (nb) and Nynorsk (nn), without files of their own, are Norwegian.
-
-    >>> [find_language(text) for text in ("RU", "Russian", "ru-RU", "zh-Hans", "kk", "nb-NO")]
-    ['ru', 'ru', 'ru', 'zh-Hans', 'kk', 'no']
-    """
-    tag, files = read_language_tag(text), language_files()
-    primary, _, region = tag.partition("-")
-    if tag in files or len(region) not in (0, 2):
-        return tag
-    return next((code for code in (primary, MACROLANGUAGES.get(primary, tag)) if code in files), tag)
-
-
-def read_language(code: str) -> Language:
-    """The language of that code, from its file alone.
-
-    Raises UnknownName where it has no file, and BadInput, with file and line or key, where the file is wrong.
-
-    >>> sorted(read_language("ru").profiles)
-    ['blend', 'default', 'grams', 'lemmas', 'raw', 'rusbeir-paper', 'snowball', 'stems', 'unicode']
-    """
-    path = next((path for path in _find_files() if path.stem == code), None)
-    if path is None and (meant := find_language(code)) != code:
-        return read_language(meant)
-    if path is None:
-        known = unknown("language", code, language_files(), listing="rusbeir languages")
-        raise UnknownName(
-            f"{known} Any language can be searched by bm25(profile=unicode) and by dense systems, such as "
-            "dense(multilingual-e5-small). A language file of your own is found in the folder that "
-            f"{option('analyzers', python=FOLDERS_VARIABLE)} names; `rusbeir languages new {code}` starts one: "
-            "docs/add-a-language.md."
+    if stop:
+        extra = read_stop_words(Path(stop)) - recipe.stop.words - set(recipe.stop_extra)
+        recipe = replace(recipe, stop_extra=(*recipe.stop_extra, *sorted(extra)))
+    if synonyms:
+        # The path is absolute, so that it differs from the names in language files; + separates names.
+        name = f"{FILE}{Path(synonyms).resolve()}".replace("+", "_")
+        names = [name for name in split_names(recipe.synonyms) if name != "none"]
+        recipe = replace(
+            recipe,
+            synonyms="+".join([*names, name]),
+            rules=(*recipe.rules, read_synonyms(name, Path(synonyms))),
         )
-    if not re.fullmatch("[a-z]{2,3}(-[A-Za-z0-9]{1,8})*", code):
-        raise BadInput(f"{path}: a language file is named after the BCP 47 code of its language, as kk.toml.")
-    for other in sorted(path.parent.glob("*.toml")):
-        if other != path and other.stem.lower().replace("_", "-") == code.lower():
-            raise BadInput(f"{path} and {other.name} are both for the language {code!r}. Remove one of them.")
-    table = _read_toml(path)
-    own = table.pop("profiles", {})
-    if "name" not in table:
-        raise BadInput(f'{path}: name is missing. Add a line such as: name = "…".')
-    for key, value in table.items():
-        if key not in LANGUAGE_KEYS:
-            raise BadInput(f"{_place(path, key)}: unknown key {key!r}. Keys: {', '.join(LANGUAGE_KEYS)}, profiles.")
-        if not isinstance(value, str):
-            raise BadInput(f'{_place(path, key)}: {key} cannot be {value!r}. An example: {key} = "…".')
-    if not (isinstance(own, dict) and all(isinstance(settings, dict) for settings in own.values())):
-        raise BadInput(f"{path}: profiles are tables, such as [profiles.default].")
-    base = _read_toml(data_folder("analyzers") / f"{BASE}.toml")["profiles"]
-    settings = {profile: {**base.get(profile, {}), **own.get(profile, {})} for profile in dict.fromkeys([*base, *own])}
-    profiles = {profile: _make_recipe(path, profile, settings, {**_NO_NAMES, **table}) for profile in settings}
-    return Language(code=code, name=table["name"], why=table.get("why", ""), path=path, profiles=profiles)
-
-
-_NO_NAMES = dict.fromkeys(("stopwords", "snowball", "lemmas"), "none")
-
-
-def read_recipe(language: str, profile: str) -> Recipe:
-    """The recipe of that profile. Raises UnknownName where the language has no such profile, and as read_language.
-
-    >>> read_recipe("xx", "unicode").language
-    'xx'
-    """
-    if profile in FILELESS and (language := find_language(language)) not in language_files():
-        path = data_folder("analyzers") / f"{BASE}.toml"
-        return replace(_make_recipe(path, profile, _read_toml(path)["profiles"], _NO_NAMES), language=language)
-    profiles = read_language(language).profiles
-    if profile not in profiles:
-        raise unknown("profile", profile, profiles, owner=f"language {language!r}", listing="rusbeir languages")
-    return profiles[profile]
-
-
-def _place(path: Path, key: str, profile: str = "") -> str:
-    """The file with the line of that key, for messages; where the line is not in the file, the profile."""
-    inside = not profile
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if line.strip().startswith("["):
-            inside = line.strip("[] ").partition("]")[0] == f"profiles.{profile}"
-        elif inside and line.partition("=")[0].strip() == key:
-            return f"{path}:{number}" + (f", profile {profile!r}" if profile else "")
-    return f"{path}, profile {profile!r}"
-
-
-def _find_files() -> Iterator[Path]:
-    """Every language file, in the order in which folders count."""
-    folders = [Path(given).expanduser() for given in os.environ.get(FOLDERS_VARIABLE, "").split(os.pathsep) if given]
-    for folder in folders:
-        if not folder.is_dir():
-            raise BadInput(f"No folder {str(folder)!r}, which {option('analyzers', python=FOLDERS_VARIABLE)} names.")
-    folders.append(data_folder("analyzers"))
-    for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
-        try:
-            spec = find_spec(entry.value)
-            if spec is None or not spec.submodule_search_locations:
-                raise ModuleNotFoundError(f"{entry.value} is not a package")
-            folders += map(Path, spec.submodule_search_locations)
-        except (Exception, SystemExit) as error:  # whatever somebody's package raises when it is imported
-            logger.warning("The entry point %s = %s in %s is ignored: %s", entry.name, entry.value, ENTRY_POINTS, error)
-    for folder in folders:
-        yield from sorted(path for path in folder.glob("*.toml") if path.stem != BASE)
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, RecursionError, ValueError) as error:
-        raise BadInput(f"{path}: {error}. A language file is TOML in UTF-8.") from error
-
-
-def _make_recipe(path: Path, profile: str, profiles: Mapping[str, dict[str, Any]], names: Mapping[str, str]) -> Recipe:
-    settings = dict(profiles[profile])
-    line = [profile]
-    while parent := settings.pop("inherits", ""):
-        if parent not in profiles or parent in line:
-            others = ", ".join(sorted(profiles.keys() - set(line)))
-            raise BadInput(f"{_place(path, 'inherits', line[-1])}: inherits cannot be {parent!r}. Values: {others}.")
-        settings = {**profiles[parent], **settings}
-        line.append(parent)
-    default = Recipe(language=path.stem)
-    known = {field.name: getattr(default, field.name) for field in fields(Recipe) if field.name != "language"}
-    known["stop"] = default.stop.name
-    for key, value in settings.items():
-        if key not in known:
-            raise BadInput(f"{_place(path, key, profile)}: unknown key {key!r}. Keys: inherits, {', '.join(known)}.")
-        given = tuple(value) if isinstance(value, list) else value
-        words = given if isinstance(given, tuple) else ()
-        if type(given) is not type(known[key]) or not all(isinstance(word, str) for word in words):
-            raise BadInput(
-                f"{_place(path, key, profile)}: {key} cannot be {value!r}. An example: {key} = {known[key]!r}."
-            )
-        if isinstance(given, str):
-            for name in _NO_NAMES:
-                given = given.replace(f"{{{name}}}", names[name])
-            given = given.replace("snowball:none", "none")
-        known[key] = given
-    folders = (data_folder("analyzers"), path.parent)
-    stop_files = {file.stem: file for folder in folders for file in sorted(folder.glob("stopwords/*.txt"))}
-    allowed = {
-        "tokens": tokenisers.TOKENISERS,
-        "normalise": folding.NORMALISATIONS,
-        "case": folding.CASES,
-        "fold": folding.FOLDS,
-        "apostrophe": APOSTROPHES,
-        "numbers": NUMBERS,
-        "lemmas": ("none", *lemmas.LEXICONS),
-        "stop": (NO_STOP_WORDS.name, *stop_files),
-        "stop_match": STOP_MATCHES,
-        "compounds": ("none", "simplemma"),
-        "stemmer": ("none", *stemmers.STEMMERS),
-        "stem": STEM_INPUTS,
-        "term_fold": folding.FOLDS,
-        "terms": TERMS,
-    }
-    template = {"lemmas": "lemmas", "stop": "stopwords", "stemmer": "snowball"}
-    for key, values in allowed.items():
-        for value in known[key] if isinstance(known[key], tuple) else (known[key],):
-            if value not in values:
-                place = _place(path, key, profile)
-                if ":" not in place and key in template:
-                    place = _place(path, template[key])
-                raise BadInput(f"{place}: {key} cannot be {value!r}. Values: {', '.join(sorted(values))}.")
-    if known["gram_chars"] < 1:
-        raise BadInput(f"{_place(path, 'gram_chars', profile)}: gram_chars cannot be {known['gram_chars']}.")
-    if (name := known["stop"]) == NO_STOP_WORDS.name:
-        known["stop"] = NO_STOP_WORDS
-    else:
-        known["stop"] = StopList(name, read_stop_words(stop_files[name]))
-    return replace(default, **known)
+    return recipe
 
 
 def read_stop_words(path: Path) -> frozenset[str]:

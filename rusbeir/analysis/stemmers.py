@@ -55,8 +55,8 @@ def stem_porter(word: str) -> str:
         word = word[:-1] + "i"
     word = _replace_suffix(word, _DOUBLE_SUFFIXES)
     word = _replace_suffix(word, _FULL_SUFFIXES)
-    if (found := _LAST_SUFFIXES.search(word)) and _measure(word[: found.start()]) > 1:
-        word = word[: found.start()]
+    if (suffix := _LAST_SUFFIXES.search(word)) and _measure(word[: suffix.start()]) > 1:
+        word = word[: suffix.start()]
     return _final_e_and_l(word)
 
 

@@ -6,7 +6,7 @@ Segmenters are tokenisers of optional packages, for languages that are written w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -70,9 +70,9 @@ def unicode(text: str) -> list[str]:
         if word.isascii():
             tokens.append(word)
             continue
-        for found in _UNSPACED.finditer(word):
-            size = 2 if found["cjk"] else 3 if found["asian"] else len(found[0])
-            tokens += (found[0][start : start + size] for start in range(max(1, len(found[0]) - size + 1)))
+        for run in _UNSPACED.finditer(word):
+            size = 2 if run["cjk"] else 3 if run["asian"] else len(run[0])
+            tokens += (run[0][start : start + size] for start in range(max(1, len(run[0]) - size + 1)))
     return tokens
 
 
@@ -99,8 +99,8 @@ def _fugashi(extra: str) -> Tokenise:
     dropped = {"助詞", "助動詞", "補助記号", "空白"}
 
     def segment(text: str) -> list[str]:
-        found = ((str(node.surface), node.feature) for node in tag(text))
-        return [feature.orthBase or surface for surface, feature in found if feature.pos1 not in dropped]
+        nodes = ((str(node.surface), node.feature) for node in tag(text))
+        return [feature.orthBase or surface for surface, feature in nodes if feature.pos1 not in dropped]
 
     return segment
 
@@ -108,12 +108,14 @@ def _fugashi(extra: str) -> Tokenise:
 def _kiwi(extra: str) -> Tokenise:
     """Stems of nouns, verbs and adverbs, foreign words and numbers. Particles, endings and affixes are dropped."""
     tokenize = require("kiwipiepy", "Korean analysis", extra).Kiwi(num_workers=1).tokenize
-    kept = ("N", "V", "M", "XR", "SL", "SH", "SN", "W", "U")
+    content_tags = ("N", "V", "M", "XR", "SL", "SH", "SN", "W", "U")
 
     def segment(text: str) -> list[str]:
-        found = tokenize(text)
-        forms = [token.form for token in found if token.tag.startswith(kept) and token.tag not in ("VCP", "VX")]
-        return forms or [token.form for token in found]
+        tokens = tokenize(text)
+        forms = [
+            token.form for token in tokens if token.tag.startswith(content_tags) and token.tag not in ("VCP", "VX")
+        ]
+        return forms or [token.form for token in tokens]
 
     return segment
 
@@ -164,6 +166,26 @@ def describe_segmenter(name: str) -> str:
 
 
 APOSTROPHES = "'’ʼ＇"
+_GERESH = regex.compile(rf"(?<=\p{{Hebrew}}\p{{M}}*)[{APOSTROPHES}‘׳](?=\p{{Hebrew}})")
+_GERSHAYIM = regex.compile(r"""(?<=\p{Hebrew}\p{M}*)["“”„״＂](?=\p{Hebrew})""")
+_LETTERS = {"ʼ": "׳", "ˮ": "״"}
+"""Modifier letters, which tokenisers take for letters, in place of geresh and gershayim, which they do not."""
+
+
+def with_geresh(tokenise: Tokenise) -> Tokenise:
+    """The tokeniser, for which geresh and gershayim inside a word, however they are typed, are letters.
+
+    >>> with_geresh(words)('צה"ל ג’ירפה "שלום"')
+    ['צה״ל', 'ג׳ירפה', 'שלום']
+    """
+
+    def tokens(text: str) -> list[str]:
+        if text.isascii():
+            return tokenise(text)
+        joined = tokenise(_GERSHAYIM.sub("ˮ", _GERESH.sub("ʼ", text)))
+        return [token.replace("ʼ", _LETTERS["ʼ"]).replace("ˮ", _LETTERS["ˮ"]) for token in joined]
+
+    return tokens
 
 
 def around_apostrophes(tokenise: Tokenise, elision: tuple[str, ...], how: str) -> Tokenise:
@@ -196,6 +218,30 @@ def around_apostrophes(tokenise: Tokenise, elision: tuple[str, ...], how: str) -
         return [token for token in joined if token]
 
     return tokens
+
+
+_SIGNS = str.maketrans({**dict.fromkeys(f"{APOSTROPHES}‘׳", "'"), **dict.fromkeys("“”„״＂ˮ", '"')})
+_ENDING = regex.compile(r"'[\p{L}\p{M}]+")
+
+
+def find_in_text(tokens: Sequence[str], text: str, apostrophe: str) -> list[str]:
+    """The tokens as they are typed in the text, with their own apostrophes; with the endings that cut removes.
+
+    >>> find_in_text(["м'ясо"], "м’ясо", "keep"), find_in_text(["Ankara"], "Ankara'da", "cut")
+    (['м’ясо'], ["Ankara'da"])
+    """
+    typed, plain = [], text.translate(_SIGNS)
+    end = 0
+    for token in tokens:
+        start = plain.find(token.translate(_SIGNS), end)
+        if start < 0:
+            typed.append(token)
+            continue
+        end = start + len(token)
+        if apostrophe == "cut" and (ending := _ENDING.match(plain, end)):
+            end = ending.end()
+        typed.append(text[start:end])
+    return typed
 
 
 def _cut(tokens: Iterable[str]) -> list[str]:

@@ -19,7 +19,7 @@ MIN_SHARE = 0.05
 
 
 class Trap(NamedTuple):
-    """One trap, and whom it concerns."""
+    """A trap, and the languages and scripts that it concerns."""
 
     name: str
     where: str
@@ -129,6 +129,10 @@ TRAPS: Sequence[Trap] = (
     Trap("apostrophe inside", "uk be", Line("whole", "п’ять", "", "a letter, not a border")),
     Trap("three apostrophes", "uk be", Line("same", "п’ять", "пʼять", "' and ’ and ʼ are the same letter")),
     Trap("apostrophe of ng'", "sw", Line("whole", "ng'ombe", "", "a letter, not a border")),
+    Trap("gershayim", "Hebrew", Line("whole", 'צה"ל', "", "the sign of an abbreviation, not a quotation mark")),
+    Trap("two gershayim", "Hebrew", Line("same", 'צה"ל', "צה״ל", "typed as a quotation mark, or as itself")),
+    Trap("geresh", "Hebrew", Line("whole", "ג'ירפה", "", "it changes the sound of a letter, and is not a border")),
+    Trap("two gereshes", "Hebrew", Line("same", "ג'ירפה", "ג׳ירפה", "typed as an apostrophe, or as itself")),
     Trap("marks inside a word", "hy", Line("same", "ի՞նչ", "ինչ", "questions are marked on the vowel")),
     Trap("և", "hy", Line("same", "Երևան", "ԵՐԵՎԱՆ", "its capitals are ԵՎ")),
 )
@@ -172,12 +176,12 @@ def check_traps(language: str, lines: Sequence[Line]) -> dict[str, dict[str, str
     analyzer = Analyzer(language)
     traps: dict[str, dict[str, str] | None] = {}
     for name, line in _traps_of(analyzer, lines):
-        if traps.setdefault(name, None) is None and (found := line.failure(analyzer)) is not None:
+        if traps.setdefault(name, None) is None and (failure := line.failure(analyzer)) is not None:
             expected = _EXPECTED[line.kind]
             if line.expected:
                 expected += f" {line.expected}: {' '.join(analyzer.analyze(line.expected)) or 'nothing'}"
             traps[name] = {
-                "check": name, "text": line.text, "expected": expected, "found": found, "reason": line.note
+                "check": name, "text": line.text, "expected": expected, "found": failure, "reason": line.note
             }  # fmt: skip
     return traps
 
@@ -187,9 +191,9 @@ def _traps_of(analyzer: Analyzer, lines: Sequence[Line]) -> Iterator[tuple[str, 
     stop_words = sorted({*analyzer.recipe.stop.words, *analyzer.recipe.stop_extra})
     texts = [*(line.text for line in lines), *stop_words]
     language = analyzer.recipe.language
-    own = {language.partition("-")[0], *find_scripts(language, texts)}
+    codes_and_scripts = {language.partition("-")[0], *find_scripts(language, texts)}
     for trap in TRAPS:
-        if not own.isdisjoint(trap.where.split()):
+        if not codes_and_scripts.isdisjoint(trap.where.split()):
             yield trap.name, trap.line
 
     for word in sorted(set(_MARKED_WORD.findall(unicodedata.normalize("NFC", " ".join(texts))))):
@@ -200,7 +204,7 @@ def _traps_of(analyzer: Analyzer, lines: Sequence[Line]) -> Iterator[tuple[str, 
         query = " ".join(dropped[:3])
         yield "only stop words", Line("same", query, query, "a query of stop words alone must keep them")
 
-    respellings = RESPELLINGS if own.isdisjoint({"tr", "az"}) else {**RESPELLINGS, **_TURKISH_RESPELLINGS}
+    respellings = RESPELLINGS if codes_and_scripts.isdisjoint({"tr", "az"}) else {**RESPELLINGS, **_TURKISH_RESPELLINGS}
     for name, (reason, respell) in respellings.items():
         for word in dropped:
             if (other := respell(word)) != word:

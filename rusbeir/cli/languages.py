@@ -2,24 +2,51 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from rusbeir.cli import options, output
-from rusbeir.text import write_command
+from rusbeir.text import shorten, write_command
+
+if TYPE_CHECKING:
+    from rusbeir.analysis import Description
+
+WIDTH = 110
+"""Columns of what a person reads about a language."""
+
+
+class _Languages(TyperGroup):
+    """The verb, for which `rusbeir languages kk` is `rusbeir languages show kk`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in self.commands and _is_language(args[0]):
+            args = ["show", *args]
+        return super().resolve_command(ctx, args)
+
+
+def _is_language(text: str) -> bool:
+    """Whether the text is written as a tag, such as kk or zh-Hans, or is a name of a language."""
+    from rusbeir.languages import read_language_tag
+
+    return re.fullmatch("[A-Za-z]{2,3}([-_][A-Za-z0-9]+)*", read_language_tag(text)) is not None
+
 
 app = typer.Typer(
+    cls=_Languages,
     invoke_without_command=True,
-    help="List the languages with their profiles, or print an Elasticsearch mapping.\n\nExample: rusbeir languages",
+    help="List the languages, show one (rusbeir languages kk), start or check one.\n\nExample: rusbeir languages kk",
 )
 
 
 @app.callback()
 def languages(context: typer.Context, analyzers: options.Analyzers = None, as_json: options.Json = False) -> None:
-    """List the languages with their profiles, and what the default profile takes words to.
+    """List the languages, and what the default profile takes words to; show one: rusbeir languages kk.
 
     Example: rusbeir languages
     """
@@ -30,24 +57,82 @@ def languages(context: typer.Context, analyzers: options.Analyzers = None, as_js
 
     rows: list[dict[str, Any]] = []
     table: list[list[str]] = []
+    profiles: dict[str, list[str]] = {}
     for code, path in language_files().items():
-        row: dict[str, Any] = {"language": code, "name": "", "profiles": {}, "path": str(path), "error": None}
+        row: dict[str, Any] = {
+            "language": code, "name": "", "why": "", "profiles": {}, "path": str(path), "error": None
+        }  # fmt: skip
         try:
             language = read_language(code)
             signatures = {name: recipe.signature for name, recipe in language.profiles.items()}
-            row |= {"name": language.name, "profiles": signatures}
+            row |= {"name": language.name, "why": language.why, "profiles": signatures}
+            profiles[code] = list(signatures)
             recipe = language.profiles["default"]
-            table.append([code, language.name, ", ".join(signatures), recipe.lemmas, recipe.stemmer, recipe.stop.name])
+            table.append([code, language.name, recipe.lemmas, recipe.stemmer, recipe.stop.name])
         except RusbeirError as error:
             row["error"] = str(error)
         rows.append(row)
     if as_json:
         output.print_json(rows)
         return
-    output.print_table(["language", "name", "profiles", "lemmas", "stemmer", "stop words"], table)
+    common = [name for name in next(iter(profiles.values()), []) if all(name in names for names in profiles.values())]
+    special = [", ".join(name for name in profiles[cells[0]] if name not in common) for cells in table]
+    output.print_table(
+        ["code", "name", "lemmas", "stemmer", "stop words", "more profiles"],
+        [[*cells, names] for cells, names in zip(table, special, strict=True)],
+    )
+    output.note(f"Each has the profiles {', '.join(common)}. Show one: {write_command('languages', 'ru')}")
     for row in rows:
         if row["error"]:
             output.note(f"{row['language']} cannot be used: {row['error']}")
+
+
+@app.command()
+def show(
+    code: Annotated[
+        str,
+        typer.Argument(metavar="CODE", callback=options.read_language_tag, autocompletion=options.complete_languages),
+    ],
+    analyzers: options.Analyzers = None,
+    as_json: options.Json = False,
+) -> None:
+    """Show a language: its steps with examples, why they are these, its profiles, and what it costs.
+
+    Example: rusbeir languages kk
+    """
+    from rusbeir.analysis import describe_language
+
+    language = describe_language(code)
+    if as_json:
+        output.print_json(language)
+        return
+    output.echo(f"{language['name']} ({language['language']})")
+    for line in textwrap.wrap(language["why"], WIDTH):
+        output.echo(line)
+    extended = f", which extends rusbeir's {language['extends']}" if language["extends"] else ""
+    output.echo(f"File: {language['path']}{extended}\n")
+    output.print_table(["step", "value", "text", "terms without the step", "terms"], _step_cells(language))
+    output.echo(f"\nProfiles: {', '.join(language['profiles'])}")
+    output.echo(f"Cost, measured now: {_write_cost(language)}")
+    output.note(f"What it gains on a dataset: {write_command('languages', 'compare', code, 'DATASET')}")
+
+
+def _step_cells(language: Description) -> list[list[str]]:
+    cells = []
+    for step in language["steps"]:
+        name, value = step["step"], step["value"]
+        texts = [_show_invisible(step["text"]), _show_invisible(step["without"]), step["terms"]]
+        cells.append([name, "" if value in name else shorten(value, 26), *(shorten(text, 24) for text in texts)])
+    return cells
+
+
+def _write_cost(language: Description) -> str:
+    cost = language["cost"]
+    packages = [f"{row['name']} {row['version']} ({row['megabytes']} MB)" for row in cost["packages"]]
+    return (
+        f"{cost['load_seconds']} s to load, {cost['new_words_per_second']:,} new words/s; "
+        f"packages: {', '.join(packages) or 'none'}"
+    )
 
 
 @app.command()
@@ -86,6 +171,8 @@ def new(
 ) -> None:
     """Start a language: write its language file, test lines and, from --corpus, candidates for a stop list.
 
+    If rusbeir has the language, its files are copied, stop list included.
+
     Example: rusbeir languages new eo
     """
     from rusbeir.analysis import write_skeleton
@@ -103,7 +190,8 @@ def new(
 def check(
     code: Annotated[str, typer.Argument(metavar="CODE", autocompletion=options.complete_languages)],
     lines: Annotated[
-        Path | None, typer.Option("--lines", help="Test lines; <code>.tsv next to the language file if not given.")
+        Path | None,
+        typer.Option("--lines", help="Test lines; by default <code>.tsv next to the language file, else rusbeir's."),
     ] = None,
     analyzers: options.Analyzers = None,
     as_json: options.Json = False,
@@ -115,18 +203,18 @@ def check(
 
     Example: rusbeir languages check eo --analyzers my-languages
     """
-    from rusbeir.analysis import check_lines, check_traps, read_language, read_lines
+    from rusbeir.analysis import check_lines, check_traps, find_lines, read_lines
 
-    path = lines or read_language(code).path.with_suffix(".tsv")
-    read = read_lines(path) if lines or path.exists() else []
+    path = lines or find_lines(code)
+    read = read_lines(path) if path else []
     traps = check_traps(code, read)
     failures = check_lines(code, read) + [failure for failure in traps.values() if failure]
     if as_json:
         output.print_json({"language": code, "lines": len(read), "traps": list(traps), "failures": failures})
     else:
         for failure in failures:
-            text, expected, found = (_show_invisible(failure[key]) for key in ("text", "expected", "found"))
-            typer.echo(f"{failure['check']}: {text} -> {found}; expected {expected} ({failure['reason']})")
+            text, expected, actual = (_show_invisible(failure[key]) for key in ("text", "expected", "found"))
+            typer.echo(f"{failure['check']}: {text} -> {actual}; expected {expected} ({failure['reason']})")
         known = f"{len(read)} lines of {path}" if read else "no test lines"
         typer.echo(f"{known}, {len(traps)} traps: {len(failures)} failures")
     if failures:
@@ -172,14 +260,14 @@ def drift(
         analyses.append(terms.ask_server(connect(es_url or ""), code, words))
     if save:
         terms.save_terms(save, analyses[0])
-    found = list(terms.compare_terms(words, analyses))
+    changes = list(terms.compare_terms(words, analyses))
     if as_json:
-        signatures = {one.name: one.signature for one in analyses}
-        output.print_json({"language": code, "signatures": signatures, "drift": [asdict(one) for one in found]})
+        signatures = {analysis.name: analysis.signature for analysis in analyses}
+        output.print_json({"language": code, "signatures": signatures, "drift": [asdict(pair) for pair in changes]})
         return
-    for one in analyses:
-        output.echo(f"{one.name}: {one.signature}")
-    for pair in found:
+    for analysis in analyses:
+        output.echo(f"{analysis.name}: {analysis.signature}")
+    for pair in changes:
         more = f"; {pair.n_unknown:,} more tokens are not in one of them" if pair.n_unknown else ""
         output.echo(
             f"\n{pair.first} and {pair.second}, of {pair.n_tokens:,} tokens: {100 * pair.differ:.2f} % have other "
@@ -217,7 +305,7 @@ def compare(
     """
     from rusbeir.language_trials import recipes
 
-    codes = [options.read_language_tag(one) or one for one in code.split(",")]
+    codes = [options.read_language_tag(tag) or tag for tag in code.split(",")]
     with output.progress() as progress:
         comparison = recipes.compare_recipes(
             codes, datasets, profile or (), measure=measure, engine=engine, out=out, split=split, progress=progress
@@ -227,8 +315,9 @@ def compare(
     elif markdown:
         typer.echo(recipes.to_markdown(comparison), nl=False)
     else:
-        for one in comparison.datasets:
-            output.echo(f"{one.dataset}: {one.n_queries:,} queries, {one.n_clusters:,} independent; {measure} ×100")
-            header, rows = recipes.recipe_table(one, comparison.measure)
+        for dataset in comparison.datasets:
+            counts = f"{dataset.n_queries:,} queries, {dataset.n_clusters:,} independent"
+            output.echo(f"{dataset.dataset}: {counts}; {measure} ×100")
+            header, rows = recipes.recipe_table(dataset, comparison.measure)
             output.print_table(header, rows, right=header[1:])
         output.note("Change: to the default profile. Intervals: 95 %, bootstrap; p: sign flips, MaxT over the changes.")

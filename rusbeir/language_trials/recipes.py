@@ -36,8 +36,8 @@ def compare_recipes(
     """
     (measure,) = check_measures([measure])
     results = []
-    for one in datasets:
-        dataset = _load(one, languages, split, progress)
+    for name in datasets:
+        dataset = _load(name, languages, split, progress)
         for profile in dict.fromkeys(["default", *(profiles or distinct_recipes(dataset.card.language))]):
             row = bench(dataset, _system(profile), engine=engine, measures=[measure], out=out, progress=progress)
             results.append(read_result(Path(out), row, measure))
@@ -47,11 +47,11 @@ def compare_recipes(
 def _load(name: str, languages: Sequence[str], split: str | None, progress: Progress) -> Dataset:
     entry = find_entry(name)
     if entry is None:
-        language = languages[0] if len(languages) == 1 else None
-        dataset = load(name, language=language, split=split, progress=progress)
-    # Before it is fetched.
-    if (found := entry.language if entry else dataset.card.language) not in languages:
-        raise BadInput(f"{name} is in {found!r}, not in {' or '.join(map(repr, languages))}. Name its language.")
+        only = languages[0] if len(languages) == 1 else None
+        dataset = load(name, language=only, split=split, progress=progress)
+    # A dataset of the registry is refused before it is fetched.
+    if (language := entry.language if entry else dataset.card.language) not in languages:
+        raise BadInput(f"{name} is in {language!r}, not in {' or '.join(map(repr, languages))}. Name its language.")
     return load(name, split=split, progress=progress) if entry else dataset
 
 
@@ -66,10 +66,10 @@ def distinct_recipes(language: str) -> list[str]:
     return [profile for profile in RECIPES if joins or profile not in ("stems", "lemmas")]
 
 
-def recipe_table(one: DatasetComparison, measure: str) -> tuple[list[str], list[list[str]]]:
-    """Header and cells of one dataset, the profiles in the order of RECIPES; change: to the default. Measures x100."""
-    profiles = {_profile(score.system): score for score in one.systems}
-    pairs = {_profile(pair.first): pair for pair in one.pairs}
+def recipe_table(comparison: DatasetComparison, measure: str) -> tuple[list[str], list[list[str]]]:
+    """The header and cells of one dataset, in percent: the profiles in the order of RECIPES, and their changes."""
+    profiles = {_profile(score.system): score for score in comparison.systems}
+    pairs = {_profile(pair.first): pair for pair in comparison.pairs}
     rows = []
     for profile in sorted(profiles, key=[*RECIPES, *profiles].index):
         score, pair = profiles[profile], pairs.get(profile)
@@ -83,7 +83,7 @@ def recipe_table(one: DatasetComparison, measure: str) -> tuple[list[str], list[
 
 def to_markdown(comparison: Comparison) -> str:
     """A Markdown table with a row for each dataset: the mean of each profile, and its difference to the default."""
-    tables = {one.dataset: {row[0]: row for row in recipe_table(one, "")[1]} for one in comparison.datasets}
+    tables = {dataset.dataset: {row[0]: row for row in recipe_table(dataset, "")[1]} for dataset in comparison.datasets}
     profiles = list(dict.fromkeys(profile for table in tables.values() for profile in table))
     others = [profile for profile in profiles if profile != "default"]
     lines = [["", *(f"`{name}`" for name in profiles), *(f"`{name}` − `default`" for name in others)]]

@@ -1,4 +1,4 @@
-"""How much the terms of given words differ: rusbeir's, those of Elasticsearch's analyzer, those of an older version."""
+"""How far the terms of rusbeir, of Elasticsearch's analyzer and of an older version of rusbeir differ."""
 
 from __future__ import annotations
 
@@ -86,21 +86,21 @@ def ask_server(server: Server, language: str, words: Iterable[str]) -> Terms:
     request: dict[str, object] = {"analyzer": name}
     if definition:  # An analyzer cannot be defined in a request, but what it consists of can.
         custom, filters = definition["analyzer"][name], definition["filter"]
-        request = {"tokenizer": custom["tokenizer"], "filter": [filters.get(one, one) for one in custom["filter"]]}
+        request = {"tokenizer": custom["tokenizer"], "filter": [filters.get(step, step) for step in custom["filter"]]}
     of_word: dict[str, str] = {}
     for batch in batched(words, WORDS_PER_REQUEST):
         # Offsets count UTF-16 code units; each word is followed by a line feed.
         starts = [0, *accumulate(len(word.encode("utf-16-le")) // 2 + 1 for word in batch)]
-        found: list[list[str]] = [[] for _ in batch]
+        terms: list[list[str]] = [[] for _ in batch]
         tokens = server.ask(
             "POST",
             "/_analyze",
             {**request, "text": "\n".join(batch)},
-            read=lambda answer: [(int(one["start_offset"]), str(one["token"])) for one in answer["tokens"]],
+            read=lambda answer: [(int(token["start_offset"]), str(token["token"])) for token in answer["tokens"]],
         )
         for start, term in tokens:
-            found[bisect_right(starts, start) - 1].append(term)
-        of_word.update(zip(batch, map(" ".join, found), strict=True))
+            terms[bisect_right(starts, start) - 1].append(term)
+        of_word.update(zip(batch, map(" ".join, terms), strict=True))
     signature = f"{server.release}|{ServerAnalyzer(language).signature}"
     return Terms(name=server.address, signature=signature, of_word=of_word)
 
@@ -140,7 +140,7 @@ def compare_terms(words: Mapping[str, int], analyses: Sequence[Terms]) -> Iterat
         known = [word for word in words if word in first.of_word and word in second.of_word]
         total = sum(words[word] for word in known)
         differing = [word for word in known if first.of_word[word] != second.of_word[word]]
-        joined = [_join(known, one.of_word) for one in (first, second)]
+        joined = [_join(known, terms.of_word) for terms in (first, second)]
         apart = [word for word in known if joined[0][word] != joined[1][word]]
         commonest = sorted(differing, key=lambda word: -words[word])[:N_EXAMPLES]
         yield Drift(

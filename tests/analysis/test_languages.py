@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from rusbeir.analysis import Analyzer, language_files, read_language
-from rusbeir.analysis.lines import HEADER, Line, check_lines, read_lines, write_skeleton
+from rusbeir.analysis.lines import HEADER, Line, check_lines, read_lines
+from rusbeir.analysis.skeletons import write_skeleton
 from rusbeir.analysis.tokenisers import TOKENISERS
 from rusbeir.errors import BadInput, MissingExtra
 
@@ -101,6 +102,19 @@ def test_a_skeleton_is_a_language(tmp_path, monkeypatch):
     assert read_lines(tmp_path / "mine" / "eo.tsv") == []
     with pytest.raises(BadInput, match=r"eo\.toml exists already"):
         write_skeleton("eo", tmp_path / "mine")
+
+
+def test_a_skeleton_of_a_shipped_language_is_a_copy(tmp_path, monkeypatch):
+    """A stub of Turkish had no case, no apostrophe and no stop words, and failed five of nine traps."""
+    shipped = Analyzer("tr").signature
+    written = write_skeleton("tr", tmp_path / "mine")
+    assert [path.name for path in written] == ["tr.toml", "tr.tsv", "nltk-turkish.txt"]
+    monkeypatch.setenv("RUSBEIR_ANALYZERS", str(tmp_path / "mine"))
+    assert read_language("tr").path == tmp_path / "mine" / "tr.toml"
+    assert Analyzer("tr").signature == shipped
+    assert read_lines(tmp_path / "mine" / "tr.tsv") == FILES["tr"]
+    (tmp_path / "mine" / "stopwords" / "nltk-turkish.txt").write_text("ve\n", encoding="utf-8")
+    assert Analyzer("tr").recipe.stop.words == {"ve"}
 
 
 def test_the_page_names_the_tokens():

@@ -285,7 +285,7 @@ def test_unknown_names(language, profile, says):
 def test_a_wrong_file_says_what_is_wrong(toml, says, tmp_path, monkeypatch):
     shutil.copytree(data_folder("analyzers"), tmp_path, dirs_exist_ok=True)
     (tmp_path / "xx.toml").write_text(toml, encoding="utf-8")
-    monkeypatch.setattr("rusbeir.analysis.recipes.data_folder", lambda _: tmp_path)
+    monkeypatch.setattr("rusbeir.analysis.language_registry.data_folder", lambda _: tmp_path)
     with pytest.raises(BadInput) as error:
         Analyzer("xx")
     assert says in str(error.value)

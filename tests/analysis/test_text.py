@@ -136,7 +136,7 @@ def test_what_is_remembered_is_bounded(monkeypatch):
 )
 def test_blocks_of_any_shape(texts, window, monkeypatch):
     monkeypatch.setattr("rusbeir.analysis.pieces.MAX_WINDOW_CHARS", window)
-    monkeypatch.setattr("rusbeir.analysis.pieces.MAX_PLACES", window)
+    monkeypatch.setattr("rusbeir.analysis.pieces.MAX_SPANS", window)
     chain = Chain(Recipe(language="en", tokens="python-word"))
     assert chain.lines(texts) == [" ".join(re.findall(r"\w+", text)) for text in texts]
 

@@ -16,7 +16,7 @@ def test_a_broken_file_stops_nobody_else(tmp_path, monkeypatch, rusbeir):
     shutil.copytree(data_folder("analyzers"), tmp_path / "analyzers")
     broken = tmp_path / "analyzers" / "it.toml"
     broken.write_text('name = "Italian"\nstopwords = "nltk-klingon"\nsnowball = "italian"\n', encoding="utf-8")
-    monkeypatch.setattr("rusbeir.analysis.recipes.data_folder", lambda _: tmp_path / "analyzers")
+    monkeypatch.setattr("rusbeir.analysis.language_registry.data_folder", lambda _: tmp_path / "analyzers")
     assert rusbeir("bench", "mini/ru").code == 0
     assert rusbeir("analyze", "--lang", "it", "ciao").code == 2
     table = rusbeir("languages")
@@ -65,7 +65,7 @@ def test_a_language_without_an_analyzer_is_said_before_a_download(rusbeir, monke
     """xquad/tr was fetched first, and then only other languages were suggested."""
     shutil.copytree(data_folder("analyzers"), tmp_path / "analyzers")
     (tmp_path / "analyzers" / "tr.toml").unlink()
-    monkeypatch.setattr("rusbeir.analysis.recipes.data_folder", lambda _: tmp_path / "analyzers")
+    monkeypatch.setattr("rusbeir.analysis.language_registry.data_folder", lambda _: tmp_path / "analyzers")
     asked = []
     monkeypatch.setattr("rusbeir.datasets.opening.fetch_entry", lambda *given, **options: asked.append(given))
     done = rusbeir(arguments[0], "xquad/tr", *arguments[1:])
