@@ -52,15 +52,15 @@ def source_bias(
     """
     from rusbeir.diagnostics import CUTOFFS, average_source_bias, diagnose_source_bias, load_collection, save_diagnosis
 
-    found, paths = [], []
+    diagnoses, paths = [], []
     with output.progress() as progress:
-        collections = [load_collection(one, language=lang, split=split, progress=progress) for one in datasets]
-        for one in system or ["bm25"]:
+        collections = [load_collection(name, language=lang, split=split, progress=progress) for name in datasets]
+        for spec in system or ["bm25"]:
             of_system = []
             for collection in collections:
                 of_system.append(
                     diagnose_source_bias(
-                        collection, one, engine=options.engine_at(engine, es_url), k=k, cutoffs=cutoff or CUTOFFS,
+                        collection, spec, engine=options.engine_at(engine, es_url), k=k, cutoffs=cutoff or CUTOFFS,
                         alone=alone, samples=samples, seed=seed, out=out, force=force, budget_chars=budget_chars,
                         progress=progress,
                     )
@@ -69,11 +69,11 @@ def source_bias(
             if len(of_system) > 1:
                 of_system.append(average_source_bias(of_system))
                 paths.append(save_diagnosis(of_system[-1].to_dict(), out))
-            found += of_system
+            diagnoses += of_system
     if as_json:
-        output.print_json({"diagnoses": [one.to_dict() for one in found]})
+        output.print_json({"diagnoses": [diagnosis.to_dict() for diagnosis in diagnoses]})
         return
-    for diagnosis in found:
+    for diagnosis in diagnoses:
         output.echo(f"{diagnosis.dataset}, {diagnosis.system}")
         for query_set in diagnosis.query_sets:
             _print_scores(query_set)
@@ -132,24 +132,24 @@ def saliency(
     from rusbeir.diagnostics import NAMES, diagnose_saliency, save_diagnosis
 
     with output.progress() as progress:
-        found = diagnose_saliency(
+        diagnosis = diagnose_saliency(
             dataset, model, language=lang, split=split, pairs=pairs, min_tokens=min_tokens, positions=positions,
             spans=spans, special_tokens=special_tokens, scale=scale, batch_tokens=batch_tokens, seed=seed,
             progress=progress,
         )  # fmt: skip
-    document = found.to_dict()
+    document = diagnosis.to_dict()
     path = save_diagnosis(document, out)
     if as_json:
         output.print_json({"diagnoses": [document]})
         return
-    output.echo(f"{found.dataset}, {found.system}")
+    output.echo(f"{diagnosis.dataset}, {diagnosis.system}")
     columns = ["share", "interval"]
     rows = [
         [name, f"{100 * third.mean:.1f}", f"{100 * third.low:.1f} to {100 * third.high:.1f}"]
-        for name, third in zip(NAMES, found.thirds, strict=True)
+        for name, third in zip(NAMES, diagnosis.thirds, strict=True)
     ]
     output.print_table(["third, %", *columns], rows, right=columns)
-    for line in found.sentences:
+    for line in diagnosis.sentences:
         output.echo(line)
     output.note(f"Diagnosis: {path}")
 
@@ -211,24 +211,24 @@ def position(
     from rusbeir.diagnostics import diagnose_position, save_diagnosis
 
     with output.progress() as progress:
-        found = [
+        diagnoses = [
             diagnose_position(
-                datasets, one, engine=options.engine_at(engine, es_url), language=lang, split=split,
+                datasets, spec, engine=options.engine_at(engine, es_url), language=lang, split=split,
                 query_language=query_language, spans=spans, min_count=min_count, k=k, samples=samples,
                 permutations=permutations, seed=seed, out=out, force=force, budget_chars=budget_chars,
                 progress=progress,
             )
-            for one in system or ["bm25"]
+            for spec in system or ["bm25"]
         ]  # fmt: skip
-    documents = [one.to_dict() for one in found]
+    documents = [diagnosis.to_dict() for diagnosis in diagnoses]
     paths = [save_diagnosis(document, out) for document in documents]
     if as_json:
         output.print_json({"diagnoses": documents})
         return
-    for diagnosis in found:
+    for diagnosis in diagnoses:
         output.echo(f"{diagnosis.dataset}, {diagnosis.system}")
         _print_curves(diagnosis)
-    output.note(f"Lengths in tokens: {found[0].tokens}.")
+    output.note(f"Lengths in tokens: {diagnoses[0].tokens}.")
     output.note(f"Diagnoses: {', '.join(map(str, paths))}")
 
 

@@ -62,8 +62,8 @@ def nano(
         return
     agreement = report["agreement"]
     rows = [
-        [one["system"], one["kind"], f"{100 * one['full']:.2f}", f"{100 * one['nano']:.2f}"]
-        for one in sorted(agreement["systems"], key=lambda one: -one["full"])
+        [row["system"], row["kind"], f"{100 * row['full']:.2f}", f"{100 * row['nano']:.2f}"]
+        for row in sorted(agreement["systems"], key=lambda row: -row["full"])
     ]
     output.print_table(["held-out system", "kind", "whole", "nano"], rows, right=["whole", "nano"])
     for line in agreement["conclusion"]:

@@ -57,16 +57,16 @@ def rewrite(
     from rusbeir.synthesis import estimate_rewrite
     from rusbeir.synthesis import rewrite as rewrite_one
 
-    given = options.translator_options(option, llm=llm)
-    if taken := given.keys() & inspect.signature(rewrite_one).parameters.keys():
+    model_options = options.translator_options(option, llm=llm)
+    if taken := model_options.keys() & inspect.signature(rewrite_one).parameters.keys():
         raise BadInput(f"--option {min(taken)}: this is not an option of the translator llm.")
     order = {
-        "language": lang, "split": split, "sample": sample, "seed": seed, "temperature": temperature, **given
+        "language": lang, "split": split, "sample": sample, "seed": seed, "temperature": temperature, **model_options
     }  # fmt: skip
     if dry_run:
         with output.progress() as progress:
-            found = estimate_rewrite(dataset, progress=progress, **order)
-        row = {"dataset": dataset, **dataclasses.asdict(found), "volume": found.volume._asdict()}
+            estimate = estimate_rewrite(dataset, progress=progress, **order)
+        row = {"dataset": dataset, **dataclasses.asdict(estimate), "volume": estimate.volume._asdict()}
         print_estimates([row], as_json=as_json)
         return
     if out is None:
@@ -97,7 +97,7 @@ def _print_report(report: dict[str, Any]) -> None:
     shown = ["mean", "p5", "p50", "p95"]
     output.print_table(
         ["figure", *shown],
-        [[name, *(format(row[one], form) for one in shown)] for name, row, form in figures if row],
+        [[name, *(format(row[column], form) for column in shown)] for name, row, form in figures if row],
         right=shown,
     )
     counts = report["documents"]

@@ -77,10 +77,10 @@ def qc(
     from rusbeir.synthesis import Rules, control_quality, estimate_quality, read_decisions, read_options
 
     if show is not None:
-        found = [row for row in read_decisions(dataset) if row["query_id"] == show]
-        if not found:
+        rows = [row for row in read_decisions(dataset) if row["query_id"] == show]
+        if not rows:
             raise BadInput(f"--show {show}: there is no decision about this query in {dataset}.")
-        _print_decisions(found, as_json=as_json)
+        _print_decisions(rows, as_json=as_json)
         return
     if grade != "label" and not grade.isdecimal():
         raise BadInput(f"--grade {grade}: give a whole number above 0, or label.")
@@ -90,11 +90,13 @@ def qc(
         grade=None if grade == "label" else int(grade), span_rankers=tuple(span_ranker or ()),
         false_negatives=tuple(false_negatives or ()),
     )  # fmt: skip
-    given = options.translator_options(option)
-    read_options(given)  # Before they could be taken for arguments of Python.
+    model_options = options.translator_options(option)
+    read_options(model_options)  # Before they could be taken for arguments of Python.
     if dry_run:
         with output.progress() as progress:
-            estimate = estimate_quality(dataset, rules=rules, language=lang, split=split, progress=progress, **given)
+            estimate = estimate_quality(
+                dataset, rules=rules, language=lang, split=split, progress=progress, **model_options
+            )
         _print_estimate(estimate, as_json=as_json)
         return
     if llm is None or out is None:
@@ -103,7 +105,7 @@ def qc(
         report = control_quality(
             dataset, out=out, llm=llm, rules=rules, language=lang, split=split, undo=undo or (), seed=seed,
             budget_chars=budget_chars, budget_cost=budget_cost, retry_failed=retry_failed,
-            progress=progress, tell=output.note, **given,
+            progress=progress, tell=output.note, **model_options,
         )  # fmt: skip
     if as_json:
         output.print_json(report)
@@ -125,8 +127,8 @@ def _print_report(report: dict[str, Any]) -> None:
             )
         else:
             output.note(f"{step}: {stage['decisions']:,} decisions; {stage['seconds']:.1f} s")
-    for one in report["families"]:
-        output.note(f"One family, {one['family']}, so not independent: {'; '.join(one['members'])}.")
+    for shared in report["families"]:
+        output.note(f"One family, {shared['family']}, so not independent: {'; '.join(shared['members'])}.")
     counts = ", ".join(
         f"{report[what]['before']:,} {what} before and {report[what]['after']:,} after"
         for what in ("documents", "queries", "judgements")
@@ -135,16 +137,16 @@ def _print_report(report: dict[str, Any]) -> None:
     output.note(f"Each decision with its evidence: {report['out']}/qa/decisions.jsonl; removed: qa/removed.jsonl")
 
 
-def _print_decisions(found: list[dict[str, Any]], *, as_json: bool) -> None:
+def _print_decisions(decisions: list[dict[str, Any]], *, as_json: bool) -> None:
     if as_json:
-        output.print_json({"decisions": found})
+        output.print_json({"decisions": decisions})
         return
     rows = []
-    for row in found:
+    for row in decisions:
         ranks = "; ".join(f"{name} {rank or '-'}" for name, rank in (row["ranks"] or {}).items())
         scores = "; ".join(
-            f"{name} " + ", ".join(f"{what} {score:.4g}" for what, score in of.items())
-            for name, of in (row["scores"] or {}).items()
+            f"{name} " + ", ".join(f"{what} {score:.4g}" for what, score in by_text.items())
+            for name, by_text in (row["scores"] or {}).items()
         )
         label = "-" if row["label"] is None else str(row["label"])
         action = f"{row['action']}{' (undone)' if row['undone'] else ''}"

@@ -53,19 +53,19 @@ def queries(
     order: dict[str, Any] = {
         "kind": kind, "n": n, "sample": sample, "language": lang, "seed": seed, "attributes": attributes
     }  # fmt: skip
-    given = options.translator_options(option)
-    read_options(given)  # Before they could be taken for arguments of Python.
+    model_options = options.translator_options(option)
+    read_options(model_options)  # Before they could be taken for arguments of Python.
     if dry_run:
         with output.progress() as progress:
-            found = estimate_queries(corpus, progress=progress, **order, **given)
-        _print_estimate(dataclasses.asdict(found), as_json=as_json)
+            estimate = estimate_queries(corpus, progress=progress, **order, **model_options)
+        _print_estimate(dataclasses.asdict(estimate), as_json=as_json)
         return
     if out is None:
         raise BadInput("Name a folder for the new dataset with --out.")
     with output.progress() as progress:
         report = make_queries(
             corpus, llm=llm, out=out, budget_chars=budget_chars, budget_cost=budget_cost, retry_failed=retry_failed,
-            progress=progress, tell=output.note, **order, **given,
+            progress=progress, tell=output.note, **order, **model_options,
         )  # fmt: skip
     if as_json:
         output.print_json(report)

@@ -25,8 +25,8 @@ class SourceCollection:
     """Human first, where it is one of them."""
     qrels: Mapping[str, Qrels]
     """split -> its judgements of all copies."""
-    place: str
-    """The name or path before the view."""
+    name: str
+    """The name or path, without the view."""
     language: str
     split: str | None
 
@@ -36,9 +36,9 @@ class SourceCollection:
 
     def load_alone(self, source: str, progress: Progress) -> Dataset:
         """The collection of one source alone; its ids have no ending."""
-        name = f"{self.place}/{source}"
-        if find_entry(f"{self.place}/{_MIXED}"):
-            return load(name if find_entry(name) else f"{self.place}/{_OTHER}", progress=progress)
+        name = f"{self.name}/{source}"
+        if find_entry(f"{self.name}/{_MIXED}"):
+            return load(name if find_entry(name) else f"{self.name}/{_OTHER}", progress=progress)
         return load(name, language=self.language, split=self.split, progress=progress)
 
 
@@ -60,16 +60,17 @@ def load_collection(
     suffixes = loaded.id_suffixes
     if len(suffixes) < 2:
         raise _not_mixed(name)
-    for one in suffixes:
-        if others := [other for other in suffixes if other != one and other.endswith(one)]:
+    for suffix in suffixes:
+        if others := [other for other in suffixes if other != suffix and other.endswith(suffix)]:
             raise BadInput(
-                f"{name}: ids that end in {others[0]!r} end in {one!r}, too. Rename the file corpus/{one[1:]}.jsonl."
+                f"{name}: ids that end in {others[0]!r} end in {suffix!r}, too. Rename the file "
+                f"corpus/{suffix[1:]}.jsonl."
             )
     collection = SourceCollection(
         mixed=loaded.dataset,
-        sources=tuple(one.removeprefix("-") for one in suffixes),
+        sources=tuple(suffix.removeprefix("-") for suffix in suffixes),
         qrels=loaded.qrels,
-        place=name.removesuffix(f"/{_MIXED}") if entry or path is None else str(path),
+        name=name.removesuffix(f"/{_MIXED}") if entry or path is None else str(path),
         language=loaded.dataset.card.language,
         split=split,
     )
@@ -102,17 +103,17 @@ def _refuse_missing(collection: SourceCollection, progress: Progress) -> None:
         return
     missing: dict[tuple[str, str], tuple[str, int]] = {}
     for doc in corpus:
-        own = sources[collection.number_of(doc.doc_id)]
-        doc_id = doc.doc_id.removesuffix(f"-{own}")
+        source_name = sources[collection.number_of(doc.doc_id)]
+        doc_id = doc.doc_id.removesuffix(f"-{source_name}")
         for other in sources:
             try:
                 corpus[f"{doc_id}-{other}"]
             except KeyError:
-                example, count = missing.get((own, other), (doc_id, 0))
-                missing[own, other] = example, count + 1
+                example, count = missing.get((source_name, other), (doc_id, 0))
+                missing[source_name, other] = example, count + 1
     parts = [
-        f"{other} lacks {n:,} of the documents of {own}, such as {doc_id!r}"
-        for (own, other), (doc_id, n) in missing.items()
+        f"{other} lacks {n:,} of the documents of {source_name}, such as {doc_id!r}"
+        for (source_name, other), (doc_id, n) in missing.items()
     ]
     raise BadInput(
         f"{collection.mixed.card.name}: {'; '.join(parts)}. Each source must have a copy of every document: add them, "

@@ -35,8 +35,8 @@ class GradientModel:
     @property
     def max_tokens(self) -> int | None:
         """How many tokens of a document the model reads, special tokens and prefix included; None for all."""
-        found: int | None = self.encoder.transformer.max_seq_length
-        return found
+        limit: int | None = self.encoder.transformer.max_seq_length
+        return limit
 
     def count_tokens(self, documents: Sequence[str]) -> list[int]:
         """The tokens of each document, special tokens and prefix included, without a limit on their number."""
@@ -55,9 +55,9 @@ class GradientModel:
         vectors = encoder.encode_queries(queries)
         if encoder.model.adapters:
             transformer.set_adapter(list(encoder.model.adapters[1:]))
-        asked = {"text": {"return_special_tokens_mask": True}}
+        processing = {"text": {"return_special_tokens_mask": True}}
         features = transformer.preprocess(
-            list(documents), prompt=encoder.prompted.document_prefix, processing_kwargs=asked
+            list(documents), prompt=encoder.prompted.document_prefix, processing_kwargs=processing
         )
         special, token_ids = features.pop(_SPECIAL).bool().numpy(), features["input_ids"].numpy()
         read = features["attention_mask"].bool().numpy()
@@ -85,12 +85,12 @@ class GradientModel:
             raise BackendError(f"{encoder.model.name} has a gradient that is NaN or infinite for the text {text!r}.")
         # Shared first tokens, not their number: a space at the end of a prefix may be a token, or part of the text's.
         prefix = np.array(transformer.tokenizer(encoder.prompted.document_prefix)["input_ids"], dtype=np.int64)
-        found = []
+        norms_by_document = []
         for row, added, ids, mask in zip(norms, special, token_ids, read, strict=True):
             is_text, n = ~added[mask], min(len(prefix), int(mask.sum()))
             is_text[:n] &= np.cumsum(ids[mask][:n] != prefix[:n]) > 0
-            found.append(TokenNorms(row[mask], is_text))
-        return found, cosines.tolist()
+            norms_by_document.append(TokenNorms(row[mask], is_text))
+        return norms_by_document, cosines.tolist()
 
 
 def open_gradient_model(name: str, encoder: Encoder) -> GradientModel:

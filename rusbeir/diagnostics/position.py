@@ -102,17 +102,15 @@ def diagnose_position(
 
     >>> diagnose_position("xquad/ru", "bm25").curves[0].psi  # doctest: +SKIP
     """
-    places = [datasets] if isinstance(datasets, (str, Path, Dataset)) else list(datasets)
-    if spans and len(places) > 1:
-        raise BadInput(f"{option('spans')} is the list of one dataset, not of {len(places)}.")
+    names = [datasets] if isinstance(datasets, (str, Path, Dataset)) else list(datasets)
+    if spans and len(names) > 1:
+        raise BadInput(f"{option('spans')} is the list of one dataset, not of {len(names)}.")
     rows: list[ResultRow] = []
-    found: list[_Answer] = []
-    for number, place in enumerate(places):
-        dataset = (
-            place if isinstance(place, Dataset) else load(place, language=language, split=split, progress=progress)
-        )
-        known = load_spans(
-            place, dataset, Path(spans) if spans else None, language=language, split=split, progress=progress
+    answers: list[_Answer] = []
+    for number, name in enumerate(names):
+        dataset = name if isinstance(name, Dataset) else load(name, language=language, split=split, progress=progress)
+        spans_by_query = load_spans(
+            name, dataset, Path(spans) if spans else None, language=language, split=split, progress=progress
         )
         row = bench(
             dataset, system, engine=engine, k=k, measures=[MEASURE], out=out, force=force, budget_chars=budget_chars,
@@ -120,14 +118,14 @@ def diagnose_position(
         )  # fmt: skip
         rows.append(row)
         scores = read_json(Path(row["per_query"]), {str: {str: float}}, f"Repeat it with {option('force', True)}.")
-        for query_id, span in known.items():
+        for query_id, span in spans_by_query.items():
             if query_id in scores and span.chars:
                 relevant = dataset.qrels[query_id]
                 document = span.doc_id or max(relevant, key=relevant.__getitem__)
-                found.append(_Answer(number, document, scores[query_id][MEASURE], span))
-    if not found:
+                answers.append(_Answer(number, document, scores[query_id][MEASURE], span))
+    if not answers:
         raise BadInput(f"{rows[0]['dataset']}: no query has a span in a document with a text.")
-    return _describe(rows, found, min_count=min_count, samples=samples, permutations=permutations, seed=seed)
+    return _describe(rows, answers, min_count=min_count, samples=samples, permutations=permutations, seed=seed)
 
 
 class _Answer(NamedTuple):
@@ -141,23 +139,23 @@ class _Answer(NamedTuple):
 
 def _describe(
     rows: Sequence[ResultRow],
-    found: Sequence[_Answer],
+    answers: Sequence[_Answer],
     *,
     min_count: int,
     samples: int,
     permutations: int,
     seed: int,
 ) -> PositionBias:
-    domain = np.array([one.domain for one in found])
-    scores = np.array([one.score for one in found])
+    domain_numbers = np.array([answer.domain for answer in answers])
+    scores = np.array([answer.score for answer in answers])
     # As pandas' cut makes them: bins hold their right ends, the first also its left one.
-    relative = np.array([(one.span.start + one.span.end) / 2 / one.span.chars for one in found])
+    relative = np.array([(answer.span.start + answer.span.end) / 2 / answer.span.chars for answer in answers])
     bins = np.clip(np.searchsorted(np.linspace(0, 1, BINS + 1), relative) - 1, 0, BINS - 1)
-    buckets = np.searchsorted(_BUCKET_ENDS, np.array([one.span.tokens for one in found]))
+    buckets = np.searchsorted(_BUCKET_ENDS, np.array([answer.span.tokens for answer in answers]))
     numbers: dict[tuple[int, str], int] = {}
-    documents = np.array([numbers.setdefault((one.domain, one.document), len(numbers)) for one in found])
-    strata = domain * len(BUCKETS) + buckets
-    chosen = {ALL: np.ones(len(found), dtype=bool), **{name: buckets == i for i, name in enumerate(BUCKETS)}}
+    documents = np.array([numbers.setdefault((answer.domain, answer.document), len(numbers)) for answer in answers])
+    strata = domain_numbers * len(BUCKETS) + buckets
+    chosen = {ALL: np.ones(len(answers), dtype=bool), **{name: buckets == i for i, name in enumerate(BUCKETS)}}
     curves = [
         make_curve(
             name,
@@ -173,7 +171,7 @@ def _describe(
         for name, mask in chosen.items()
         if mask.any()
     ]
-    labels = [label_dataset(one["dataset"], one["language"], one["query_language"]) for one in rows]
+    labels = [label_dataset(row["dataset"], row["language"], row["query_language"]) for row in rows]
     domains = [
         PositionDomain(
             dataset=label,
@@ -181,10 +179,10 @@ def _describe(
             ndcg=float(scores[mask].mean()),
             psi=compute_psi(_mean_by_bin(scores[mask], bins[mask])),
         )
-        for label, mask in ((label, domain == i) for i, label in enumerate(labels))
+        for label, mask in ((label, domain_numbers == i) for i, label in enumerate(labels))
         if len(labels) > 1 and mask.any()
     ]
-    psis = [one.psi for one in domains if one.psi is not None]
+    psis = [domain.psi for domain in domains if domain.psi is not None]
     first = rows[0]
     return PositionBias(
         dataset=labels[0] if len(labels) == 1 else f"{labels[0]} and {len(labels) - 1} more",
@@ -193,11 +191,11 @@ def _describe(
         system=first["system"],
         engine=first["engine"],
         signature=first["signature"],
-        fingerprint=first["fingerprint"] if len(rows) == 1 else digest(*(one["fingerprint"] for one in rows)),
-        tokens=TOKENS if any(one.span.doc_id for one in found) else "as the dataset counts them",
+        fingerprint=first["fingerprint"] if len(rows) == 1 else digest(*(row["fingerprint"] for row in rows)),
+        tokens=TOKENS if any(answer.span.doc_id for answer in answers) else "as the dataset counts them",
         curves=tuple(curves),
         domains=tuple(domains),
-        macro_ndcg=float(np.mean([one.ndcg for one in domains])) if domains else None,
+        macro_ndcg=float(np.mean([domain.ndcg for domain in domains])) if domains else None,
         macro_psi=float(np.mean(psis)) if psis else None,
         min_count=min_count,
         samples=samples,

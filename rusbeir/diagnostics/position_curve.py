@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -116,22 +117,22 @@ def make_curve(
     means = np.divide(np.bincount(bins, weights=scores, minlength=BINS), counts, out=np.zeros(BINS), where=counts > 0)
     spread, interval, permuted, psi = np.zeros(n_counted), None, None, None
     if n_counted:
-        places = (np.cumsum(counted) - 1)[bins[inside]]
+        bin_numbers = (np.cumsum(counted) - 1)[bins[inside]]
         _, clusters = np.unique(documents[inside], return_inverse=True)
-        covariance = covariance_of_means(scores[inside], places, clusters)
+        covariance = covariance_of_means(scores[inside], bin_numbers, clusters)
         spread = np.sqrt(np.diag(covariance))
         psi = compute_psi(means[counted])
         if psi is not None:
             least = int(independent[counted].min())
             interval = psi_interval(means[counted], covariance, least, samples=samples, seed=seed)
             permuted = permute_positions(
-                scores[inside], places, clusters, strata[inside], permutations=permutations, seed=seed
+                scores[inside], bin_numbers, clusters, strata[inside], permutations=permutations, seed=seed
             )
     errors = dict(zip(np.flatnonzero(counted).tolist(), spread.tolist(), strict=True))
     seen = counts > 0
     low, high = interval or (None, None)
     n_clusters = len(np.unique(documents))
-    told = interval is not None and interval[1] - interval[0] <= MAX_WIDTH
+    is_narrow = interval is not None and interval[1] - interval[0] <= MAX_WIDTH
     return PositionCurve(
         bucket=bucket,
         n_queries=len(scores),
@@ -142,30 +143,34 @@ def make_curve(
         n_counted=n_counted,
         low=low,
         high=high,
-        told=told,
+        told=is_narrow,
         p=permuted and permuted.p,
         chance=permuted and permuted.mean,
         chance_high=permuted and permuted.high,
         trend=_find_trend(_CENTRES[seen], means[seen]) if seen.sum() > 2 else None,
-        sentence=_tell(n_counted, min_count, interval, told, permuted, (len(scores), n_clusters)),
-        bins=tuple(
-            PositionBin(
-                centre=float(centre),
-                n_queries=int(n),
-                ndcg=float(mean) if n else None,
-                low=max(0.0, float(mean) - _Z * errors[place]) if place in errors else None,
-                high=min(1.0, float(mean) + _Z * errors[place]) if place in errors else None,
-            )
-            for place, (centre, n, mean) in enumerate(zip(_CENTRES, counts, means, strict=True))
-        ),
+        sentence=_tell(n_counted, min_count, interval, is_narrow, permuted, (len(scores), n_clusters)),
+        bins=tuple(_make_bins(counts, means, errors)),
     )
+
+
+def _make_bins(counts: Places, means: Floats, errors: Mapping[int, float]) -> Iterator[PositionBin]:
+    """The bins from the first to the last; errors are the standard errors of those that count, by their numbers."""
+    for number, (centre, n, mean) in enumerate(zip(_CENTRES, counts, map(float, means), strict=True)):
+        margin = _Z * errors[number] if number in errors else None
+        yield PositionBin(
+            centre=float(centre),
+            n_queries=int(n),
+            ndcg=mean if n else None,
+            low=None if margin is None else max(0.0, mean - margin),
+            high=None if margin is None else min(1.0, mean + margin),
+        )
 
 
 def _tell(
     n_counted: int,
     min_count: int,
     interval: tuple[float, float] | None,
-    told: bool,
+    is_narrow: bool,
     permuted: Permuted | None,
     sizes: tuple[int, int],
 ) -> str:
@@ -180,7 +185,7 @@ def _tell(
         return f"PSI cannot be told at this size: {few}."
     queries = f"; {describe_queries(*sizes)}" if dependent else ""
     between = f"between {interval[0]:.2f} and {interval[1]:.2f} (95 % interval{queries})"
-    size = f"PSI is {between}" if told else f"PSI cannot be told at this size: it is {between}"
+    size = f"PSI is {between}" if is_narrow else f"PSI cannot be told at this size: it is {between}"
     if permuted.p > ALPHA:
         return f"{size}. Shuffled positions give as much with p = {permuted.p:.2g}: no sign that positions matter."
     return f"{size}. Positions matter: shuffled ones give as much with p = {permuted.p:.2g} only."

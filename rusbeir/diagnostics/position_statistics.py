@@ -109,11 +109,11 @@ def psi_interval(
 
     if not rejects(0.0):
         return 0.0, upper
-    kept, refused = 0.0, psi
+    accepted, refused = 0.0, psi
     for _ in range(_STEPS):
-        middle = (kept + refused) / 2
-        kept, refused = (middle, refused) if rejects(middle) else (kept, middle)
-    return kept, upper
+        middle = (accepted + refused) / 2
+        accepted, refused = (middle, refused) if rejects(middle) else (accepted, middle)
+    return accepted, upper
 
 
 def permute_positions(
@@ -150,12 +150,12 @@ def permute_positions(
         drawn = group[random.permuted(np.broadcast_to(np.arange(len(group)), (n, len(group))), axis=1)]
         return (within.permuted(drawn, axis=2) if group.shape[1] > 1 else drawn).reshape(n, -1)
 
-    found = []
+    blocks_of_psi = []
     for start in range(0, permutations, size):
         n = min(size, permutations - start)
         shuffled = np.concatenate([shuffle(group, n) for group in groups], axis=1)
         means = np.add.reduceat(shuffled[:, by_bin], starts, axis=1) / counts
-        found.append(1 - means.min(axis=1) / means.max(axis=1))
-    values = np.concatenate(found)
+        blocks_of_psi.append(1 - means.min(axis=1) / means.max(axis=1))
+    values = np.concatenate(blocks_of_psi)
     reached = int((values >= psi - 1e-12).sum())
     return Permuted((reached + 1) / (permutations + 1), float(values.mean()), float(np.quantile(values, 0.95)))

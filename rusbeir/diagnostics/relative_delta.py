@@ -73,8 +73,8 @@ def measure_delta(
     points = relative_delta(first.mean(axis=1), second.mean(axis=1))
     bounds = relative_delta(first[[LOWEST, HIGHEST]].mean(axis=1), second[[HIGHEST, LOWEST]].mean(axis=1))
     intervals = [
-        _interval(drawn[place], float(points[order]), *units.merge(np.array([first[order], second[order]])))
-        for place, order in enumerate((TREC_EVAL, EXPECTED))
+        _interval(drawn[row], float(points[order]), *units.merge(np.array([first[order], second[order]])))
+        for row, order in enumerate((TREC_EVAL, EXPECTED))
     ]
     return _conclude(
         names, [*points[[TREC_EVAL, REVERSED, EXPECTED]], *bounds], intervals, units.n_queries, units.n_clusters
@@ -88,15 +88,15 @@ def average_deltas(sets: Sequence[tuple[Sequence[RelativeDelta], Draws]]) -> tup
     """
     if len(sets) == 1:
         return tuple(sets[0][0]), sets[0][1]
-    by_names = [{(one.k, one.source, one.against): one for one in deltas} for deltas, _ in sets]
-    shared = [names for names in by_names[0] if all(names in one for one in by_names)]
+    by_names = [{(delta.k, delta.source, delta.against): delta for delta in deltas} for deltas, _ in sets]
+    shared = [names for names in by_names[0] if all(names in deltas for deltas in by_names)]
     means, draws = [], {}
     random = np.random.default_rng(0)
     for names in shared:
-        # Sets of one size have drawn the same places.
+        # Sets of one size have drawn the same rows.
         draws[names] = np.mean([random.permutation(drawn[names], axis=1) for _, drawn in sets], axis=0)
         points = [
-            float(np.mean([_number(getattr(one[names], key)) for one in by_names]))
+            float(np.mean([_number(getattr(deltas[names], key)) for deltas in by_names]))
             for key in ("published", "reversed", "expected", "lowest", "highest")
         ]
         intervals = [
@@ -105,7 +105,7 @@ def average_deltas(sets: Sequence[tuple[Sequence[RelativeDelta], Draws]]) -> tup
             for row in draws[names]
         ]  # fmt: skip
         n_queries, n_clusters = (
-            sum(getattr(one[names], key) for one in by_names) for key in ("n_queries", "n_clusters")
+            sum(getattr(deltas[names], key) for deltas in by_names) for key in ("n_queries", "n_clusters")
         )
         means.append(_conclude(names, points, intervals, n_queries, n_clusters))
     return tuple(means), draws
@@ -116,8 +116,8 @@ def _interval(drawn: Floats, observed: float, first: Floats, second: Floats) -> 
     defined = np.sort(drawn[~np.isnan(drawn)])
     if math.isnan(observed) or not len(defined):
         return math.nan, math.nan
-    one, other = first.mean(), second.mean()
-    influence = 400 * (other * first - one * second) / (one + other) ** 2
+    mean, other_mean = first.mean(), second.mean()
+    influence = 400 * (other_mean * first - mean * second) / (mean + other_mean) ** 2
     return bca_interval(defined, observed, observed + influence)
 
 

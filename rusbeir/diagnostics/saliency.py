@@ -81,8 +81,8 @@ class Saliency:
     def sentences(self) -> list[str]:
         """What the numbers say, and what they leave out, in words."""
         verdict = "Saliency is spread evenly over documents, as far as the intervals tell."
-        if any(one.low > 1 / THIRDS or one.high < 1 / THIRDS for one in self.thirds):
-            most = max(range(THIRDS), key=lambda place: self.thirds[place].mean)
+        if any(third.low > 1 / THIRDS or third.high < 1 / THIRDS for third in self.thirds):
+            most = max(range(THIRDS), key=lambda number: self.thirds[number].mean)
             share = f"{100 * self.thirds[most].mean:.1f} %"
             verdict = f"Saliency is not spread evenly: the {NAMES[most]} third has {share} of it, not 33.3."
         pairs = (
@@ -90,15 +90,15 @@ class Saliency:
         )
         if self.positions:
             pairs += f", answered from {self.positions[0]} to {self.positions[1]} of their length"
-        found = [verdict, f"{pairs}."]
+        lines = [verdict, f"{pairs}."]
         if self.n_truncated:
-            found.append(
+            lines.append(
                 f"In {self.n_truncated:,} pairs the document is cut at {self.max_tokens:,} tokens: "
                 f"{100 * self.tokens_cut:.1f} % of all tokens are not in the curve."
             )
         if self.n_without:
-            found.append(f"{self.n_without:,} pairs were left out: no token, or no gradient.")
-        return found
+            lines.append(f"{self.n_without:,} pairs were left out: no token, or no gradient.")
+        return lines
 
     def to_dict(self) -> dict[str, Any]:
         """The document that `rusbeir diagnose` prints and `rusbeir report` reads."""
@@ -132,13 +132,13 @@ def diagnose_saliency(
 
     >>> diagnose_saliency("xquad/en", "all-MiniLM-L6-v2").thirds  # doctest: +SKIP
     """
-    if scale not in SCALES:
-        raise BadInput(f"{option('scale')} is {scale!r}; it must be {' or '.join(SCALES)}.")
+    settings = _Settings(
+        pairs=pairs, min_tokens=min_tokens, positions=positions, special_tokens=special_tokens, scale=scale,
+        batch_tokens=batch_tokens, seed=seed,
+    )  # fmt: skip
     if spans and not positions:
         raise BadInput(f"{option('spans')} has no use without {option('positions')}.")
-    if positions and not 0 <= positions[0] <= positions[1] <= 1:
-        raise BadInput(f"{option('positions')} is from {positions[0]} to {positions[1]}; give two numbers from 0 to 1.")
-    place = dataset
+    source = dataset
     if not isinstance(dataset, Dataset):
         dataset = load(dataset, language=language, split=split, progress=progress)
     card = dataset.card
@@ -150,46 +150,94 @@ def diagnose_saliency(
     ]
     if positions:
         file = Path(spans) if spans else None
-        known = load_spans(place, dataset, file, language=language, split=split, progress=progress)
+        known = load_spans(source, dataset, file, language=language, split=split, progress=progress)
         judged = [pair for pair in judged if _is_between(known.get(pair[0]), pair[1], positions)]
     judged.sort()
     gradients = open_gradient_model(system.name, system.encoder)
-    sums = CurveSums()
-    drawn = _draw_pairs(dataset, judged, system, gradients, pairs, min_tokens, seed, progress)
-    for block in batched(drawn, _BLOCK_PAIRS):
-        for batch in _batch_by_length(block, gradients.max_tokens, batch_tokens):
-            found, cosines = gradients.differentiate([one.query for one in batch], [one.text for one in batch])
-            for pair, tokens, cosine in zip(batch, found, cosines, strict=True):
-                norms = tokens.norms if special_tokens else tokens.norms[tokens.is_text]
-                sums.add(pair.doc_id, scale_norms(norms, scale), cosine, pair.n_tokens, gradients.max_tokens)
-            progress("saliency", sums.n_seen, min(pairs, len(judged)))
+    sums = _sum_curves(dataset, judged, system, gradients, settings, progress)
     if not sums.doc_ids:
-        wanted = f" of at least {min_tokens:,} tokens" if min_tokens else ""
-        wanted += f", answered from {positions[0]} to {positions[1]} of its length," if positions else ""
-        raise BadInput(f"{card.name} has no query with a relevant document{wanted} whose saliency could be computed.")
+        which = f" of at least {min_tokens:,} tokens" if min_tokens else ""
+        which += f", answered from {positions[0]} to {positions[1]} of its length," if positions else ""
+        raise BadInput(f"{card.name} has no query with a relevant document{which} whose saliency could be computed.")
+    return _describe(dataset, system, gradients.max_tokens, settings, sums)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Settings:
+    """Which pairs are drawn, and how their gradients become a curve. Raises BadInput for what cannot be right."""
+
+    pairs: int
+    min_tokens: int
+    positions: tuple[float, float] | None
+    special_tokens: bool
+    scale: str
+    batch_tokens: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.scale not in SCALES:
+            raise BadInput(f"{option('scale')} is {self.scale!r}; it must be {' or '.join(SCALES)}.")
+        if self.positions and not 0 <= self.positions[0] <= self.positions[1] <= 1:
+            raise BadInput(
+                f"{option('positions')} is from {self.positions[0]} to {self.positions[1]}; give two numbers from 0 "
+                "to 1."
+            )
+
+    @property
+    def recipe(self) -> str:
+        """What decides a curve besides the model, for the signature."""
+        recipe = f"tokens:{'all' if self.special_tokens else 'text'}|scale:{self.scale}|points:{POINTS}"
+        recipe += f"|min:{self.min_tokens}"
+        return recipe + (f"|positions:{self.positions[0]}-{self.positions[1]}" if self.positions else "")
+
+
+def _sum_curves(
+    dataset: Dataset,
+    judged: Sequence[tuple[str, str]],
+    system: DenseSystem,
+    gradients: GradientModel,
+    settings: _Settings,
+    progress: Progress,
+) -> CurveSums:
+    """The sums of the curves of the pairs that are drawn."""
+    sums = CurveSums()
+    drawn = _draw_pairs(dataset, judged, system, gradients, settings, progress)
+    for block in batched(drawn, _BLOCK_PAIRS):
+        for batch in _batch_by_length(block, gradients.max_tokens, settings.batch_tokens):
+            gradient_norms, cosines = gradients.differentiate(
+                [pair.query for pair in batch], [pair.text for pair in batch]
+            )
+            for pair, tokens, cosine in zip(batch, gradient_norms, cosines, strict=True):
+                norms = tokens.norms if settings.special_tokens else tokens.norms[tokens.is_text]
+                sums.add(pair.doc_id, scale_norms(norms, settings.scale), cosine, pair.n_tokens, gradients.max_tokens)
+            progress("saliency", sums.n_seen, min(settings.pairs, len(judged)))
+    return sums
+
+
+def _describe(
+    dataset: Dataset, system: DenseSystem, max_tokens: int | None, settings: _Settings, sums: CurveSums
+) -> Saliency:
     n = len(sums.doc_ids)
     mean = sums.curve / n
     thirds = np.array(sums.thirds).T
-    intervals = bootstrap_intervals(cluster_scores(thirds, sums.doc_ids), seed=seed)
-    recipe = f"tokens:{'all' if special_tokens else 'text'}|scale:{scale}|points:{POINTS}|min:{min_tokens}"
-    if positions:
-        recipe += f"|positions:{positions[0]}-{positions[1]}"
+    intervals = bootstrap_intervals(cluster_scores(thirds, sums.doc_ids), seed=settings.seed)
+    encoder = f"{system.encoder.signature}|sep:{escape(system.model.separator)}"
     return Saliency(
-        dataset=card.name,
-        language=card.language,
+        dataset=dataset.card.name,
+        language=dataset.card.language,
         system=system.name,
-        signature=f"saliency|{system.encoder.signature}|sep:{escape(system.model.separator)}|{recipe}|v:{__version__}",
+        signature=f"saliency|{encoder}|{settings.recipe}|v:{__version__}",
         fingerprint=dataset.fingerprint,
-        seed=seed,
-        scale=scale,
-        special_tokens=special_tokens,
-        min_tokens=min_tokens,
-        positions=positions,
+        seed=settings.seed,
+        scale=settings.scale,
+        special_tokens=settings.special_tokens,
+        min_tokens=settings.min_tokens,
+        positions=settings.positions,
         n_pairs=n,
         n_documents=len(set(sums.doc_ids)),
         n_without=sums.n_seen - n,
         n_truncated=sums.n_truncated,
-        max_tokens=gradients.max_tokens,
+        max_tokens=max_tokens,
         tokens_cut=sums.tokens_cut / max(1, sum(sums.lengths)),
         median_tokens=float(np.median(sums.lengths)),
         cosine=sums.cosine / n,
@@ -222,27 +270,25 @@ def _draw_pairs(
     judged: Sequence[tuple[str, str]],
     system: DenseSystem,
     gradients: GradientModel,
-    n: int,
-    min_tokens: int,
-    seed: int,
+    settings: _Settings,
     progress: Progress,
 ) -> Iterator[_Pair]:
-    """Draw n pairs or fewer in a random order; the texts are read as they are asked for."""
-    order = np.random.default_rng(seed).permutation(len(judged)).tolist()
+    """Draw pairs in a random order, as many as are wanted or fewer; texts are read when they are asked for."""
+    order = np.random.default_rng(settings.seed).permutation(len(judged)).tolist()
     drawn = 0
-    for number, places in enumerate(batched(order, _BLOCK_PAIRS)):
-        found = []
-        for query_id, doc_id in (judged[place] for place in places):
+    for number, rows in enumerate(batched(order, _BLOCK_PAIRS)):
+        texts = []
+        for query_id, doc_id in (judged[row] for row in rows):
             with contextlib.suppress(KeyError):
                 doc = dataset.corpus[doc_id]
-                found.append((dataset.queries[query_id], doc_id, system.model.join(doc.title, doc.text)))
-        for one, n_tokens in zip(found, gradients.count_tokens([text for *_, text in found]), strict=True):
-            if n_tokens >= min_tokens:
-                yield _Pair(*one, n_tokens)
+                texts.append((dataset.queries[query_id], doc_id, system.model.join(doc.title, doc.text)))
+        for text, n_tokens in zip(texts, gradients.count_tokens([text for *_, text in texts]), strict=True):
+            if n_tokens >= settings.min_tokens:
+                yield _Pair(*text, n_tokens)
                 drawn += 1
-                if drawn == n:
+                if drawn == settings.pairs:
                     return
-        if min_tokens:
+        if settings.min_tokens:
             progress("choosing pairs", min((number + 1) * _BLOCK_PAIRS, len(order)), len(order))
 
 

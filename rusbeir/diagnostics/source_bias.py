@@ -136,37 +136,37 @@ def diagnose_source_bias(
     runs_alone = {}
     for source in dataset.sources if alone else ():
         runs_alone[source] = bench_run(dataset.load_alone(source, progress), system, request)[1]
-    found = [
+    query_sets = [
         _diagnose_queries(dataset, name, run, runs_alone, cutoffs, row["depth"], samples, seed)
         for name in dataset.qrels
     ]
     card = dataset.mixed.card
-    deltas, draws = average_deltas([(query_set.deltas, drawn) for query_set, drawn in found])
+    deltas, draws = average_deltas([(query_set.deltas, drawn) for query_set, drawn in query_sets])
     return SourceBias(
         dataset=card.name, language=card.language, system=row["system"], engine=row["engine"],
         signature=row["signature"], fingerprint=row["fingerprint"], depth=row["depth"], seed=seed, samples=samples,
-        sources=dataset.sources, query_sets=tuple(query_set for query_set, _ in found), deltas=deltas, draws=draws,
+        sources=dataset.sources, query_sets=tuple(query_set for query_set, _ in query_sets), deltas=deltas, draws=draws,
     )  # fmt: skip
 
 
-def average_source_bias(found: Sequence[SourceBias]) -> SourceBias:
+def average_source_bias(diagnoses: Sequence[SourceBias]) -> SourceBias:
     """The unweighted mean of Relative Delta over the datasets on which one system was diagnosed.
 
     Only pairs of sources and cut-offs that all have are in it. Intervals speak of other queries of these datasets.
     """
-    deltas, draws = average_deltas([(one.deltas, one.draws) for one in found])
-    names = [one.dataset for one in found]
+    deltas, draws = average_deltas([(diagnosis.deltas, diagnosis.draws) for diagnosis in diagnoses])
+    names = [diagnosis.dataset for diagnosis in diagnoses]
     return SourceBias(
-        dataset=f"mean over {len(found)} datasets: {', '.join(names)}",
-        language="+".join(dict.fromkeys(one.language for one in found)),
-        system=found[0].system,
-        engine="+".join(dict.fromkeys(one.engine for one in found)),
-        signature=digest(*(one.signature for one in found)),
-        fingerprint=digest(*(one.fingerprint for one in found)),
-        depth=min(one.depth for one in found),
-        seed=found[0].seed,
-        samples=found[0].samples,
-        sources=tuple(dict.fromkeys(name for one in deltas for name in (one.source, one.against))),
+        dataset=f"mean over {len(diagnoses)} datasets: {', '.join(names)}",
+        language="+".join(dict.fromkeys(diagnosis.language for diagnosis in diagnoses)),
+        system=diagnoses[0].system,
+        engine="+".join(dict.fromkeys(diagnosis.engine for diagnosis in diagnoses)),
+        signature=digest(*(diagnosis.signature for diagnosis in diagnoses)),
+        fingerprint=digest(*(diagnosis.fingerprint for diagnosis in diagnoses)),
+        depth=min(diagnosis.depth for diagnosis in diagnoses),
+        seed=diagnoses[0].seed,
+        samples=diagnoses[0].samples,
+        sources=tuple(dict.fromkeys(name for delta in deltas for name in (delta.source, delta.against))),
         query_sets=(),
         deltas=deltas,
         draws=draws,
@@ -190,12 +190,12 @@ def _diagnose_queries(
     shares = np.zeros((len(sources), len(cutoffs), len(qrels)))
     n_cut = 0
     for n, (query_id, grades) in enumerate(qrels.items()):
-        one = score_tie_orders(
+        scored = score_tie_orders(
             run.get(query_id, {}), [*by_source[query_id], grades], cutoffs,
             group_of=collection.number_of, n_groups=len(sources), depth=depth,
         )  # fmt: skip
-        ndcg[..., n], shares[..., n] = one.ndcg, one.shares[EXPECTED]
-        n_cut += one.is_cut
+        ndcg[..., n], shares[..., n] = scored.ndcg, scored.shares[EXPECTED]
+        n_cut += scored.is_cut
     if n_cut:
         logger.warning(
             "%s: for %d queries, hits that tie with the last of the top %d may be missing from the run of %d hits. "
@@ -232,7 +232,7 @@ def _diagnose_queries(
     n_tied = int((ndcg[LOWEST] != ndcg[HIGHEST]).any(axis=(0, 1)).sum())
     return QuerySet(
         split=split, n_queries=len(qrels), n_answered=n_answered, n_tied=n_tied,
-        scores=tuple(sorted(scores, key=lambda one: one.k)), deltas=tuple(deltas),
+        scores=tuple(sorted(scores, key=lambda score: score.k)), deltas=tuple(deltas),
     ), draws  # fmt: skip
 
 

@@ -17,7 +17,7 @@ _COLUMNS = tuple(Column(name.replace("_", " "), (name,)) for name in ("query_id"
 
 
 def load_spans(
-    place: str | Path | Dataset,
+    source: str | Path | Dataset,
     dataset: Dataset,
     file: Path | None,
     *,
@@ -25,54 +25,54 @@ def load_spans(
     split: str | None,
     progress: Progress,
 ) -> dict[str, Span]:
-    """query id -> the span that answers it, for the queries of the dataset; place is what it was loaded from.
+    """query id -> the span that answers it, for the queries of the dataset; source is what it was loaded from.
 
     Of a file, the columns are query_id, doc_id, start and end, in characters of the document's text; a header is
     optional; a made test set has such a file. Raises BadInput for a dataset without spans, and for spans outside of
     their texts.
     """
     name = dataset.card.name
-    found: dict[str, Span] = {}
-    if file is None and not isinstance(place, Dataset) and (own := Path(place) / SPANS).is_file():
-        file = own
+    spans_by_query: dict[str, Span] = {}
+    if file is None and not isinstance(source, Dataset) and (list_of_dataset := Path(source) / SPANS).is_file():
+        file = list_of_dataset
     if file is not None:
         spans = _read_file(file, dataset)
     else:
-        reader = None if isinstance(place, Dataset) else open_reader(
-            place, language=language, split=split, progress=progress
+        reader = None if isinstance(source, Dataset) else open_reader(
+            source, language=language, split=split, progress=progress
         )[0]  # fmt: skip
         spans = reader.spans(refuse) if isinstance(reader, GivesSpans) else iter(())
     for where, span in spans:
-        if span.query_id in found:
+        if span.query_id in spans_by_query:
             refuse("repeat", where, f"query {span.query_id!r} has a second span; keep one")
         if span.query_id in dataset.queries:
-            found[span.query_id] = span
-    if not found and file is not None:
+            spans_by_query[span.query_id] = span
+    if not spans_by_query and file is not None:
         raise BadInput(f"{file}: none of its queries is judged in {name}.")
-    if not found:
+    if not spans_by_query:
         raise BadInput(
             f"{name} does not say where its documents answer its queries. Sets of paragraphs in SQuAD's format do "
             f"(xquad/ru), and PosIR's (posir/ru/aerospace). For others, list the spans: {option('spans', 'FILE')}."
         )
-    if missing := len(dataset.queries) - len(found):
+    if missing := len(dataset.queries) - len(spans_by_query):
         logger.warning("%s: %s of %s queries have no span.", name, f"{missing:,}", f"{len(dataset.queries):,}")
-    return found
+    return spans_by_query
 
 
 def _read_file(file: Path, dataset: Dataset) -> Iterator[tuple[Place, Span]]:
-    for place, record in read_records((file,), _COLUMNS, refuse):
+    for where, record in read_records((file,), _COLUMNS, refuse):
         query_id, doc_id, *ends = (str(record.get(column.names[0], "")).strip() for column in _COLUMNS)
         try:
             text = dataset.corpus[doc_id].text
         except KeyError:
-            refuse("document", place, f"document {shorten(repr(doc_id))} is not in the corpus of {dataset.card.name}")
-        if not all(one.isdecimal() and len(one) < 19 for one in ends):
-            refuse("span", place, f"the span {shorten(repr(ends))} is not two whole numbers of characters")
+            refuse("document", where, f"document {shorten(repr(doc_id))} is not in the corpus of {dataset.card.name}")
+        if not all(end_text.isdecimal() and len(end_text) < 19 for end_text in ends):
+            refuse("span", where, f"the span {shorten(repr(ends))} is not two whole numbers of characters")
         start, end = map(int, ends)
         if not start <= end <= len(text):
             refuse(
                 "span",
-                place,
+                where,
                 f"the span {start:,} to {end:,} is not in document {doc_id!r} of {len(text):,} characters",
             )
-        yield place, Span(query_id, start, end, len(text), count_tokens(text), doc_id)
+        yield where, Span(query_id, start, end, len(text), count_tokens(text), doc_id)

@@ -52,27 +52,27 @@ def score_tie_orders(
         scores = np.fromiter(hits.values(), dtype=np.float32, count=len(hits))
     # As trec_eval: by falling score, equal scores by falling id.
     values = scores.tolist()
-    ranked = sorted(range(len(doc_ids)), key=lambda place: (values[place], doc_ids[place]), reverse=True)
+    ranked = sorted(range(len(doc_ids)), key=lambda row: (values[row], doc_ids[row]), reverse=True)
     ordered = scores[ranked]
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ranked)])
     end = next((int(start) for start in starts if start >= deepest), len(ranked))
-    top = [doc_ids[place] for place in ranked[:end]]
+    top = [doc_ids[row] for row in ranked[:end]]
     starts = starts[starts < end]
     sizes = np.diff(starts, append=end)
     discounts = 1 / np.log2(np.arange(2, deepest + 2))
-    gains = np.array([[max(grades.get(one, 0), 0) for one in top] for grades in judgements], dtype=np.float64)
+    gains = np.array([[max(grades.get(doc_id, 0), 0) for doc_id in top] for grades in judgements], dtype=np.float64)
     ideal = np.zeros((len(judgements), deepest))
-    for place, grades in enumerate(judgements):
+    for row, grades in enumerate(judgements):
         best = sorted((grade for grade in grades.values() if grade > 0), reverse=True)[:deepest]
-        ideal[place, : len(best)] = best
+        ideal[row, : len(best)] = best
     members = np.zeros((n_groups, end))
-    members[[group_of(one) for one in top], np.arange(end)] = 1
+    members[[group_of(doc_id) for doc_id in top], np.arange(end)] = 1
 
-    at = np.array(cutoffs) - 1
-    found = _cumulate(gains.reshape(len(judgements), end), starts, sizes, discounts)[..., at]
-    reachable = np.cumsum(ideal * discounts, axis=1)[:, at]
-    ndcg = np.divide(found, reachable, out=np.zeros_like(found), where=reachable > 0)
-    shares = _cumulate(members, starts, sizes, np.ones(deepest))[..., at]
+    ranks = np.array(cutoffs) - 1
+    reached = _cumulate(gains.reshape(len(judgements), end), starts, sizes, discounts)[..., ranks]
+    reachable = np.cumsum(ideal * discounts, axis=1)[:, ranks]
+    ndcg = np.divide(reached, reachable, out=np.zeros_like(reached), where=reachable > 0)
+    shares = _cumulate(members, starts, sizes, np.ones(deepest))[..., ranks]
     shares /= np.maximum(np.minimum(np.array(cutoffs), len(hits)), 1)
     return OrderScores(ndcg=ndcg, shares=shares, is_cut=0 < end == len(hits) >= depth)
 
@@ -90,9 +90,9 @@ def _cumulate(gains: Floats, starts: Places, sizes: Places, discounts: Floats) -
     ordered[REVERSED] = gains[:, np.repeat(2 * starts + sizes - 1, sizes) - np.arange(n_hits)]
     # In a random order, each rank of a group has the mean gain of the group.
     ordered[EXPECTED] = np.repeat(np.add.reduceat(gains, starts, axis=1) / sizes, sizes, axis=1)
-    for place, row in enumerate(gains):
-        ordered[LOWEST, place] = row[np.lexsort((row, group))]
-        ordered[HIGHEST, place] = row[np.lexsort((-row, group))]
+    for number, row in enumerate(gains):
+        ordered[LOWEST, number] = row[np.lexsort((row, group))]
+        ordered[HIGHEST, number] = row[np.lexsort((-row, group))]
     n = min(n_hits, len(discounts))
     sums[..., :n] = ordered[..., :n] * discounts[:n]
     total: Floats = np.cumsum(sums, axis=-1)

@@ -35,11 +35,11 @@ def find_relevant(dataset: Dataset) -> Qrels:
                 known[doc_id] = False
         return known[doc_id]
 
-    found = {
+    qrels = {
         query_id: {doc_id: grade for doc_id, grade in grades.items() if is_known(doc_id)}
         for query_id, grades in dataset.qrels.items()
     }
-    return {query_id: grades for query_id, grades in found.items() if any(grade > 0 for grade in grades.values())}
+    return {query_id: grades for query_id, grades in qrels.items() if any(grade > 0 for grade in grades.values())}
 
 
 def choose_queries(variables: Floats, n: int, seed: int) -> list[int]:
@@ -62,26 +62,26 @@ def choose_queries(variables: Floats, n: int, seed: int) -> list[int]:
         return sorted(taken.tolist())
     off = scaled[:, taken].sum(axis=1)
     best = float(off @ off)
-    for one, other in zip(
+    for inner, outer in zip(
         random.integers(n, size=EXCHANGES).tolist(), random.integers(total - n, size=EXCHANGES).tolist(), strict=True
     ):
-        moved = off - scaled[:, taken[one]] + scaled[:, left[other]]
+        moved = off - scaled[:, taken[inner]] + scaled[:, left[outer]]
         distance = float(moved @ moved)
         if distance < best:
             best, off = distance, moved
-            taken[one], left[other] = left[other], taken[one]
+            taken[inner], left[outer] = left[outer], taken[inner]
     return sorted(taken.tolist())
 
 
 def keep_queries(
-    whole: Dataset, kept: Sequence[str], runs: Sequence[Run], *, depth: int, others: int, seed: int
+    whole: Dataset, query_ids: Sequence[str], runs: Sequence[Run], *, depth: int, others: int, seed: int
 ) -> Dataset:
     """The dataset with these queries: their judged documents, the first `depth` hits of each run, others at random."""
-    qrels = {query_id: whole.qrels[query_id] for query_id in kept}
+    qrels = {query_id: whole.qrels[query_id] for query_id in query_ids}
     needed = {doc_id for grades in qrels.values() for doc_id in grades}
     for run in runs:
-        needed.update(doc_id for query_id in kept for doc_id in list(run[query_id])[:depth])
-    wanted: Qrels = {"": dict.fromkeys(needed, 1)}
-    doc_ids = draw_documents(whole.corpus, wanted, len(needed) + others, seed)
-    queries = {query_id: whole.queries[query_id] for query_id in kept}
+        needed.update(doc_id for query_id in query_ids for doc_id in list(run[query_id])[:depth])
+    first_drawn: Qrels = {"": dict.fromkeys(needed, 1)}
+    doc_ids = draw_documents(whole.corpus, first_drawn, len(needed) + others, seed)
+    queries = {query_id: whole.queries[query_id] for query_id in query_ids}
     return take_documents(replace(whole, queries=queries, qrels=qrels), doc_ids)

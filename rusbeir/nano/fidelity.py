@@ -118,7 +118,7 @@ def find_kind(system: str) -> str:
 def list_parts(spec: Spec) -> set[str]:
     """The systems that a composition is made of; the system itself where it searches alone."""
     first, *rest = spec.stages
-    inner = [one for arg in first.args for one in list_parts(as_spec(arg))] if first.name in FUSIONS else [str(first)]
+    inner = [part for arg in first.args for part in list_parts(as_spec(arg))] if first.name in FUSIONS else [str(first)]
     return {*inner, *map(str, rest)}
 
 
@@ -138,12 +138,12 @@ def measure_agreement(
     systems = list(full)
     queries = list(full[systems[0]])
     chosen = list(nano[systems[0]])
-    place = {query_id: number for number, query_id in enumerate(queries)}
+    index = {query_id: number for number, query_id in enumerate(queries)}
     there = np.array([[full[name][query_id] for query_id in queries] for name in systems])
     here = np.array([[nano[name][query_id] for query_id in chosen] for name in systems])
     means_there, means_here = there.mean(axis=1), here.mean(axis=1)
     units, units_here = Units.from_clusters(queries, clusters), Units.from_clusters(chosen, clusters)
-    drawn_there, drawn_here = _resample(there, here, [place[query_id] for query_id in chosen], units, seed)
+    drawn_there, drawn_here = _resample(there, here, [index[query_id] for query_id in chosen], units, seed)
     order = compare_orders(
         (means_there, means_here),
         queries=(drawn_there, drawn_here),
@@ -156,17 +156,17 @@ def measure_agreement(
         units_here.merge(here[first] - here[second]),
     )
     apart = sign_flip_tests(differences, seed=seed).p_maxt <= ALPHA
-    kept = (means_there[first] - means_there[second]) * (means_here[first] - means_here[second]) > 0
+    same_order = (means_there[first] - means_there[second]) * (means_here[first] - means_here[second]) > 0
     kinds = [find_kind(name) for name in systems]
     return Agreement(
         measure=measure,
         systems=tuple(
-            HeldOut(system=name, kind=kind, full=float(one), nano=float(other))
-            for name, kind, one, other in zip(systems, kinds, means_there, means_here, strict=True)
+            HeldOut(system=name, kind=kind, full=float(full_mean), nano=float(nano_mean))
+            for name, kind, full_mean, nano_mean in zip(systems, kinds, means_there, means_here, strict=True)
         ),
         kendall=order["kendall"],
         told_apart=int(apart.sum()),
-        reversed=int((apart & ~kept).sum()),
+        reversed=int((apart & ~same_order).sum()),
         gap=_measure_gap(kinds, (means_there, means_here), (drawn_there, drawn_here)),
         level=float((means_here - means_there).mean()),
         detectable_full=_find_detectable(differences),
@@ -183,11 +183,11 @@ def _find_detectable(differences: Floats) -> float:
     return float(np.median(known)) if len(known) else float("inf")
 
 
-def _resample(there: Floats, here: Floats, places: Sequence[int], units: Units, seed: int) -> tuple[Floats, Floats]:
+def _resample(there: Floats, here: Floats, columns: Sequence[int], units: Units, seed: int) -> tuple[Floats, Floats]:
     """The means of both sides over the same resampled queries, each [samples, systems]."""
     n_systems, n_queries = there.shape
     spread = np.zeros((n_systems + 1, n_queries))
-    spread[:-1, places], spread[-1, places] = here, 1
+    spread[:-1, columns], spread[-1, columns] = here, 1
     drawn = units.resample(np.concatenate([there, spread]), samples=FEW_SAMPLES, seed=seed)
     # A resample without any query of the small version says nothing of it.
     drawn = drawn[drawn[:, -1] > 0]
@@ -195,7 +195,9 @@ def _resample(there: Floats, here: Floats, places: Sequence[int], units: Units, 
 
 
 def _measure_gap(kinds: Sequence[str], means: tuple[Floats, Floats], drawn: tuple[Floats, Floats]) -> Gap | None:
-    dense, lexical = ([place for place, one in enumerate(kinds) if one == kind] for kind in (DENSE, LEXICAL))
+    dense, lexical = (
+        [row for row, system_kind in enumerate(kinds) if system_kind == kind] for kind in (DENSE, LEXICAL)
+    )
     if not dense or not lexical:
         return None
 

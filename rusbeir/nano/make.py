@@ -31,9 +31,9 @@ HELD_OUT = (
 )
 QUERIES, DEPTH, OTHERS = 200, 20, 500
 MIN_QUERIES = 2
-"""One query alone cannot be resampled."""
+"""A single query cannot be resampled."""
 MIN_SYSTEMS = 4
-"""That an order needs."""
+"""The fewest systems whose order means anything."""
 TWIN = 0.9
 """From this share of the first ten hits in common on, a system is a twin of one that chose."""
 _FIRST = 10
@@ -58,8 +58,8 @@ class Bench:
 
     def score(self, run: Run) -> dict[str, float]:
         """query id -> value of the measure."""
-        found = evaluate(self.dataset.qrels, run, self.measure).per_query
-        return {query_id: row[self.measure] for query_id, row in found.items()}
+        per_query = evaluate(self.dataset.qrels, run, self.measure).per_query
+        return {query_id: row[self.measure] for query_id, row in per_query.items()}
 
 
 def make_nano(
@@ -98,34 +98,27 @@ def make_nano(
     for name, value, least in (("queries", queries, MIN_QUERIES), ("depth", depth, 1), ("others", others, 0)):
         if value < least:
             raise BadInput(f"{option(name, value)}: give at least {least}.")
-    (name,) = check_measures([measure])
+    (compared,) = check_measures([measure])
     pool, held = _read_systems(systems, held_out)
-    deep = max(depth, deepest([name]) or UNCUT_DEPTH, _LEAST_DEPTH)
+    deep = max(depth, deepest([compared]) or UNCUT_DEPTH, _LEAST_DEPTH)
     source, resolved = resolve_on(dataset, [*pool, *held], deep, engine, language, split, progress)
     source.refuse_spaced_ids()
     whole = _keep_relevant(source, queries)
     for system in resolved:
         check_available(system)
     budget = CharBudget(Path(out), budget_chars) if budget_chars is not None else None
-    full = Bench(dataset=whole, measure=name, settings=RunSettings(progress=progress, budget=budget))
+    full = Bench(dataset=whole, measure=compared, settings=RunSettings(progress=progress, budget=budget))
     runs = {system.name: full.search(system, deep) for system in resolved}
     scores = {system: full.score(run) for system, run in runs.items()}
-    chose, judges = ([system.name for system in part] for part in (resolved[: len(pool)], resolved[len(pool) :]))
-
-    twins = dict(_find_twins(judges, chose, runs))
-    left = [system for system in resolved[len(pool) :] if system.name not in twins]
-    if len(left) < MIN_SYSTEMS:
-        raise BadInput(
-            f"{len(left)} held-out systems are left, and an order needs {MIN_SYSTEMS}. Name others with "
-            f"{option('held_out')}" + (f"; twins of systems that chose: {', '.join(twins)}." if twins else ".")
-        )
+    chose = [system.name for system in resolved[: len(pool)]]
+    left, twins = _leave_out_twins(resolved[len(pool) :], chose, runs)
+    query_ids = _choose(whole, [scores[name] for name in chose], queries, seed)
     small = keep_queries(
-        whole, _choose(whole, [scores[one] for one in chose], queries, seed), [runs[one] for one in chose],
-        depth=depth, others=others, seed=seed,
+        whole, query_ids, [runs[name] for name in chose], depth=depth, others=others, seed=seed
     )  # fmt: skip
-    nano = Bench(dataset=small, measure=name, settings=full.settings)
+    nano = replace(full, dataset=small)
     agreement = measure_agreement(
-        name,
+        compared,
         {system.name: scores[system.name] for system in left},
         {system.name: nano.score(nano.search(system, deep)) for system in left},
         clusters=cluster_queries(whole),
@@ -135,16 +128,33 @@ def make_nano(
     return _write(small, source, to, recipe, agreement, twins)
 
 
+def _leave_out_twins(
+    held: Sequence[System], chose: Sequence[str], runs: Mapping[str, Run]
+) -> tuple[list[System], dict[str, str]]:
+    """The held-out systems that are not twins, and the twins with the systems whose twins they are.
+
+    Raises BadInput where too few are left.
+    """
+    twins = dict(_find_twins([system.name for system in held], chose, runs))
+    left = [system for system in held if system.name not in twins]
+    if len(left) < MIN_SYSTEMS:
+        raise BadInput(
+            f"{len(left)} held-out systems are left, and an order needs {MIN_SYSTEMS}. Name others with "
+            f"{option('held_out')}" + (f"; twins of systems that chose: {', '.join(twins)}." if twins else ".")
+        )
+    return left, twins
+
+
 def _read_systems(systems: Sequence[str], held_out: Sequence[str]) -> tuple[list[Any], list[Any]]:
     """The specs of both. Raises BadInput for no system, one given twice, and one held out that chose."""
     if not systems:
         raise BadInput(f"No system chooses: name one with {option('system')}.")
     pool, held = (list(map(check_names, part)) for part in (systems, held_out))
-    names = [str(one) for one in (*pool, *held)]
-    if twice := next((one for one in names if names.count(one) > 1), None):
+    names = [str(spec) for spec in (*pool, *held)]
+    if twice := next((spec for spec in names if names.count(spec) > 1), None):
         raise BadInput(f"{twice} is given twice; a system chooses or is held out, once.")
-    chose = {part for one in pool for part in list_parts(one)}
-    if mixed := next((one for one in held if list_parts(one) <= chose), None):
+    chose = {part for spec in pool for part in list_parts(spec)}
+    if mixed := next((spec for spec in held if list_parts(spec) <= chose), None):
         raise BadInput(f"{mixed} is made of systems that choose, so it cannot be held out.")
     return pool, held
 
@@ -166,25 +176,27 @@ def _choose(whole: Dataset, scores: Sequence[Mapping[str, float]], n: int, seed:
     """The ids of n queries that are like all in their scores by each system and in how many documents are judged."""
     sizes = [np.log(len(grades)) for grades in whole.qrels.values()]
     query_ids = list(whole.qrels)
-    variables = np.array([*([one[query_id] for query_id in query_ids] for one in scores), sizes])
-    return [query_ids[place] for place in choose_queries(variables, n, seed)]
+    variables = np.array([*([by_query[query_id] for query_id in query_ids] for by_query in scores), sizes])
+    return [query_ids[row] for row in choose_queries(variables, n, seed)]
 
 
 def _find_twins(judges: Sequence[str], chose: Sequence[str], runs: Mapping[str, Run]) -> Iterator[tuple[str, str]]:
     """Held-out systems, each with one that chose and shares TWIN or more of its first ten hits."""
     first = {name: {query_id: set(list(hits)[:_FIRST]) for query_id, hits in run.items()} for name, run in runs.items()}
     for judge in judges:
-        for one in chose:
-            shares = [len(hits & first[one][query_id]) / len(hits) for query_id, hits in first[judge].items() if hits]
+        for chosen in chose:
+            shares = [
+                len(hits & first[chosen][query_id]) / len(hits) for query_id, hits in first[judge].items() if hits
+            ]
             if shares and sum(shares) / len(shares) >= TWIN:
-                yield judge, one
+                yield judge, chosen
                 break
 
 
 def _write(
     small: Dataset, source: Dataset, to: Path, recipe: dict[str, Any], agreement: Agreement, twins: dict[str, str]
 ) -> dict[str, Any]:
-    found = {**agreement.to_dict(), "twins": twins}
+    measured = {**agreement.to_dict(), "twins": twins}
     card = replace(
         source.card,
         name=f"{source.card.name}@nano",
@@ -193,7 +205,7 @@ def _write(
             "made_by": f"rusbeir {__version__}, nano",
             "source": describe_source(source.card, source.fingerprint),
             "recipe": recipe,
-            "agreement": found,
+            "agreement": measured,
         },
     )
     small = replace(small, card=card)
@@ -207,6 +219,6 @@ def _write(
         "queries": {"full": len(source.queries), "nano": len(small.queries)},
         "judgements": {"full": sum(map(len, source.qrels.values())), "nano": sum(map(len, small.qrels.values()))},
         **recipe,
-        "agreement": found,
+        "agreement": measured,
         "to": str(to),
     }

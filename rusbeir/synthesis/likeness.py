@@ -111,6 +111,6 @@ def _describe(values: Sequence[float] | npt.NDArray[Any]) -> dict[str, float] | 
     """The mean and percentiles; None of nothing."""
     if not len(values):
         return None
-    found = np.asarray(values, dtype=np.float64)
-    shown = zip(_PERCENTILES, np.percentile(found, _PERCENTILES), strict=True)
-    return {"mean": float(found.mean()), **{f"p{part}": float(value) for part, value in shown}}
+    numbers = np.asarray(values, dtype=np.float64)
+    shown = zip(_PERCENTILES, np.percentile(numbers, _PERCENTILES), strict=True)
+    return {"mean": float(numbers.mean()), **{f"p{part}": float(value) for part, value in shown}}

@@ -79,8 +79,8 @@ def select_documents(
                 left_out["short" if words < MIN_WORDS else "long"] += 1
             progress("count words", n, total)
 
-    kept = draw_documents(find_fitting(), source.qrels, n_drawn or total, seed)
-    chosen = take_documents(source, kept)
+    doc_ids = draw_documents(find_fitting(), source.qrels, n_drawn or total, seed)
+    chosen = take_documents(source, doc_ids)
     if not chosen.qrels:
         raise BadInput(
             f"{source.card.name}: no query has a relevant document of {MIN_WORDS} to {MAX_WORDS:,} words"
@@ -90,5 +90,5 @@ def select_documents(
         source=source,
         material=replace(material, dataset=chosen),
         drawn="all" if n_drawn is None else f"{n_drawn} (seed {seed})",
-        left_out={**left_out, "not_drawn": total - left_out.total() - len(kept)},
+        left_out={**left_out, "not_drawn": total - left_out.total() - len(doc_ids)},
     )

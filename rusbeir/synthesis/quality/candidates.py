@@ -51,15 +51,15 @@ class Pool:
 
         A ranker that searches by itself ranks the candidates by its own hits; `rerank(MODEL)` reranks the retriever's.
         """
-        if repeated := next((one for one in rankers if rankers.count(one) > 1), None):
+        if repeated := next((ranker for ranker in rankers if rankers.count(ranker) > 1), None):
             raise BadInput(f"{option('ranker', repeated)} is given twice, and would have two votes.")
         first = parse(retriever)
-        specs = [first, *(_complete(parse(one), first, depth) for one in rankers)]
+        specs = [first, *(_complete(parse(ranker), first, depth) for ranker in rankers)]
         _, systems = resolve_on(dataset, specs, depth, engine, None, None, silent)
         for system in systems:
             check_available(system)
         suffixes = dataset.card.self_suffixes
-        source, *others = [CachedSystem(system=one, self_suffixes=suffixes) for one in systems]
+        source, *others = [CachedSystem(system=system, self_suffixes=suffixes) for system in systems]
         return cls(dataset=dataset, retriever=source, rankers=dict(zip(rankers, others, strict=True)), depth=depth)
 
     def search(self, queries: Queries, settings: RunSettings) -> Iterator[tuple[Queries, Run, dict[str, Run]]]:
@@ -91,10 +91,10 @@ def find_candidates(
     for texts, run, runs in pool.search(queries, settings):
         for query_id in texts:
             hits = list(run[query_id])
-            rankings = {name: rank_hits(of[query_id], hits) for name, of in runs.items()}
+            rankings = {name: rank_hits(ranking[query_id], hits) for name, ranking in runs.items()}
             thresholds = dict.fromkeys(hits, threshold)
             thresholds |= dict.fromkeys(set(negatives.get(query_id, ())) & thresholds.keys(), negative_threshold)
-            yield from (Candidate(query_id, *found) for found in vote(rankings, thresholds))
+            yield from (Candidate(query_id, *hit) for hit in vote(rankings, thresholds))
 
 
 def vote(
@@ -107,7 +107,7 @@ def vote(
     """
     ranks = {name: {doc_id: rank for rank, doc_id in enumerate(docs, 1)} for name, docs in rankings.items()}
     for doc_id, threshold in thresholds.items():
-        of_doc = {name: places.get(doc_id) for name, places in ranks.items()}
+        of_doc = {name: ranking.get(doc_id) for name, ranking in ranks.items()}
         votes = sum(rank is not None and rank <= threshold for rank in of_doc.values())
         if 2 * votes > len(of_doc):
             yield doc_id, of_doc, threshold
@@ -139,5 +139,5 @@ def rank_hits(hits: Mapping[str, float], documents: Collection[str]) -> list[str
     >>> rank_hits({"d1": 1.0, "d2": 2.0, "d3": 1.0}, ["d3", "d1"])
     ['d1', 'd3']
     """
-    wanted = set(documents)
-    return [doc_id for doc_id in sorted(hits, key=lambda doc_id: -hits[doc_id]) if doc_id in wanted]
+    pool = set(documents)
+    return [doc_id for doc_id in sorted(hits, key=lambda doc_id: -hits[doc_id]) if doc_id in pool]

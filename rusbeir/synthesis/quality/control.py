@@ -134,7 +134,7 @@ def control_quality(
         "dataset": source.card.name,
         "labeller": labeller.signature,
         "rules": recipe,
-        "decisions": count_decisions(one.to_dict() for one in decisions),
+        "decisions": count_decisions(decision.to_dict() for decision in decisions),
         "stages": control.stages,
         "families": find_common_families(llm, rules, generated),
         "undone": sorted(undone),
@@ -167,9 +167,12 @@ def estimate_quality(
         bounds[task_key(make_payload(query, document))] = bound(query, document)
     n = 0
     if rules.rankers:
-        negatives = (len(generated[one]["negatives"]) if one in generated else 0 for one in source.queries)
+        negatives = (
+            len(generated[query_id]["negatives"]) if query_id in generated else 0 for query_id in source.queries
+        )
         n = sum(
-            bound_candidates(len(rules.rankers), own, rules.threshold, rules.negative_threshold) for own in negatives
+            bound_candidates(len(rules.rankers), n_negatives, rules.threshold, rules.negative_threshold)
+            for n_negatives in negatives
         )
     query = max(source.queries.values(), key=_count_bytes)
     longest = bound(query, max(source.corpus, key=lambda doc: _count_bytes(doc.full_text)))
@@ -199,12 +202,12 @@ def find_common_families(llm: str, rules: Rules, generated: Mapping[str, Mapping
     members.append(("labeller", llm))
     members += [("system", name) for name in dict.fromkeys((rules.retriever, *rules.rankers))]
     members += [("system", name) for name in (*rules.span_rankers, *rules.false_negatives)]
-    found: dict[str, list[str]] = {}
+    members_of: dict[str, list[str]] = {}
     for role, name in members:
         for family in find_families(name):
-            found.setdefault(family, []).append(f"{role} {name}")
+            members_of.setdefault(family, []).append(f"{role} {name}")
     return [
         {"family": family, "members": names}
-        for family, names in sorted(found.items())
+        for family, names in sorted(members_of.items())
         if len({name.partition(" ")[0] for name in names}) > 1
     ]

@@ -87,17 +87,19 @@ def read_undone(out: Path, more: Sequence[str]) -> frozenset[str]:
     known = set(path.read_text(encoding="utf-8", errors="replace").split()) if path.is_file() else set[str]()
     if more:
         actions = {row["id"]: row["action"] for row in read_decisions(out)}
-        for one in more:
-            if one not in actions:
-                raise unknown("decision", one, actions, owner=str(out / "qa" / DECISIONS))
-            if actions[one] == "keep":
-                raise BadInput(f"{option('undo', one)}: this decision changed nothing, so there is nothing to undo.")
+        for decision_id in more:
+            if decision_id not in actions:
+                raise unknown("decision", decision_id, actions, owner=str(out / "qa" / DECISIONS))
+            if actions[decision_id] == KEEP:
+                raise BadInput(
+                    f"{option('undo', decision_id)}: this decision changed nothing, so there is nothing to undo."
+                )
     return frozenset(known | set(more))
 
 
 def mark_undone(decisions: Iterable[Decision], undone: frozenset[str]) -> list[Decision]:
     """The decisions, those with the ids as undone."""
-    return [replace(one, undone=True) if one.id in undone else one for one in decisions]
+    return [replace(decision, undone=True) if decision.id in undone else decision for decision in decisions]
 
 
 class Outcome(NamedTuple):
@@ -115,28 +117,28 @@ def apply_decisions(qrels: Qrels, decisions: Iterable[Decision], grade: int | No
     """
     left = {query_id: dict(grades) for query_id, grades in qrels.items()}
     gone: set[str] = set()
-    for one in decisions:
-        grades = left.get(one.query_id, {})
-        if one.undone or one.action == "keep":
+    for decision in decisions:
+        grades = left.get(decision.query_id, {})
+        if decision.undone or decision.action == "keep":
             continue
-        if one.action in ("drop-document", "drop-query-and-document"):
-            gone.add(one.doc_id)
-        if one.action == "drop-query-and-document":
+        if decision.action in ("drop-document", "drop-query-and-document"):
+            gone.add(decision.doc_id)
+        if decision.action == "drop-query-and-document":
             for grades in left.values():
-                if grades.get(one.doc_id, 0) > 0:
+                if grades.get(decision.doc_id, 0) > 0:
                     grades.clear()
-        elif one.action == "add-judgement" and grades:
-            grades[one.doc_id] = grade if grade is not None else one.label or 1
-        elif one.step == "span":
+        elif decision.action == "add-judgement" and grades:
+            grades[decision.doc_id] = grade if grade is not None else decision.label or 1
+        elif decision.step == "span":
             grades.clear()
         else:
-            grades.pop(one.doc_id, None)
-    kept = {
+            grades.pop(decision.doc_id, None)
+    remaining = {
         query_id: {doc_id: grade for doc_id, grade in grades.items() if doc_id not in gone}
         for query_id, grades in left.items()
     }
     return Outcome(
-        {query_id: grades for query_id, grades in kept.items() if any(grade > 0 for grade in grades.values())},
+        {query_id: grades for query_id, grades in remaining.items() if any(grade > 0 for grade in grades.values())},
         frozenset(gone),
     )
 
@@ -148,7 +150,7 @@ def count_decisions(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for row in rows:
         counts[row["step"], row["action"]] += 1
         undone[row["step"], row["action"]] += row["undone"]
-    order = {step: place for place, step in enumerate(get_args(Step))}
+    order = {step: number for number, step in enumerate(get_args(Step))}
     return [
         {"step": step, "action": action, "decisions": counts[step, action], "undone": undone[step, action]}
         for step, action in sorted(counts, key=lambda key: (order[key[0]], key[1]))
@@ -157,4 +159,4 @@ def count_decisions(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def decision_lines(decisions: Iterable[Decision]) -> Iterable[bytes]:
     """The lines of decisions.jsonl."""
-    return (orjson.dumps(one.to_dict()) + b"\n" for one in decisions)
+    return (orjson.dumps(decision.to_dict()) + b"\n" for decision in decisions)

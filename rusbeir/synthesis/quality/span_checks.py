@@ -39,9 +39,9 @@ class Scorer:
 
 def open_scorers(parameter: str, names: Sequence[str], language: str, settings: RunSettings) -> list[Scorer]:
     """The rerankers of those names; the parameter is the one that names them."""
-    if repeated := next((one for one in names if names.count(one) > 1), None):
+    if repeated := next((name for name in names if names.count(name) > 1), None):
         raise BadInput(f"{option(parameter, repeated)} is given twice.")
-    return [Scorer.open(one, language, settings) for one in names]
+    return [Scorer.open(name, language, settings) for name in names]
 
 
 def score_span(
@@ -51,8 +51,10 @@ def score_span(
     start, end = span
     without = document._replace(text=document.text[:start] + document.text[end:])
     return {
-        one.name: dict(zip(("with", "without"), one.score(query, [document.full_text, without.full_text]), strict=True))
-        for one in scorers
+        scorer.name: dict(
+            zip(("with", "without"), scorer.score(query, [document.full_text, without.full_text]), strict=True)
+        )
+        for scorer in scorers
     }
 
 
@@ -70,9 +72,9 @@ def find_outscoring(
 ) -> Iterator[tuple[str, dict[str, dict[str, float]]]]:
     """The ids of the other documents that some reranker scores above the best of the positives, with all scores."""
     texts = [doc.full_text for doc in (*positives, *others)]
-    scored = {one.name: one.score(query, texts) for one in scorers}
+    scored = {scorer.name: scorer.score(query, texts) for scorer in scorers}
     best = {name: max(scores[: len(positives)], default=math.inf) for name, scores in scored.items()}
-    for place, doc in enumerate(others, len(positives)):
-        scores = {name: {"document": of[place], "positive": best[name]} for name, of in scored.items()}
-        if any(one["document"] > one["positive"] for one in scores.values()):
+    for row, doc in enumerate(others, len(positives)):
+        scores = {name: {"document": by_text[row], "positive": best[name]} for name, by_text in scored.items()}
+        if any(score["document"] > score["positive"] for score in scores.values()):
             yield doc.doc_id, scores

@@ -24,5 +24,5 @@ def split_dev_test(ids: Collection[str], *, seed: int = 0) -> dict[str, list[str
     if len(ids) < 2:
         raise BadInput(f"A test set of {len(ids)} cannot be divided into dev and test; it needs at least 2.")
     n_dev = max(1, len(ids) // DEV_SHARE)
-    drawn = set(sorted(ids, key=lambda one: digest(str(seed), one))[:n_dev])
-    return {"dev": [one for one in ids if one in drawn], "test": [one for one in ids if one not in drawn]}
+    drawn = set(sorted(ids, key=lambda name: digest(str(seed), name))[:n_dev])
+    return {"dev": [name for name in ids if name in drawn], "test": [name for name in ids if name not in drawn]}

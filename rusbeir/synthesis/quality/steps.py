@@ -88,18 +88,18 @@ class Control:
             self._keep("false-negative", self.check_false_negatives(pool, others))
         if pool.rankers:
             started = time.perf_counter()
-            found = self.find_candidates(pool)
+            hits = self.find_candidates(pool)
             ranked = time.perf_counter() - started
-            labelling = labeller.label([(one.query_id, one.doc_id) for one in found])
-            self._keep("candidate", self.check_candidates(found, labelling), labelling)
+            labelling = labeller.label([(candidate.query_id, candidate.doc_id) for candidate in hits])
+            self._keep("candidate", self.check_candidates(hits, labelling), labelling)
             self.stages["candidate"]["seconds"] += ranked
 
     def _keep(self, step: str, decisions: Iterable[Decision], labelling: Labelling | None = None) -> None:
         started = time.perf_counter()
-        found = list(decisions)
-        self.decisions += found
+        made = list(decisions)
+        self.decisions += made
         self.stages[step] = {
-            "decisions": len(found),
+            "decisions": len(made),
             **(labelling.to_dict() if labelling else {}),
             "seconds": time.perf_counter() - started + (labelling.seconds if labelling else 0.0),
         }
@@ -116,13 +116,13 @@ class Control:
     def check_sources(self, labelling: Labelling) -> Iterator[Decision]:
         """Judgements below the least positive label go, and the queries that have no other."""
         pairs = self.positives
-        lost = {pair for pair, one in labelling.labels.items() if one.label < self.rules.positive}
+        lost = {pair for pair, label in labelling.labels.items() if label.label < self.rules.positive}
         left = {query_id for query_id, doc_id in pairs if (query_id, doc_id) not in lost}
         for pair in pairs:
-            found = labelling.labels.get(pair)
+            label = labelling.labels.get(pair)
             decision = Decision(step="source", query_id=pair[0], doc_id=pair[1], kind="positive")
-            if found:
-                decision = replace(decision, label=found.label, reason=found.reason)
+            if label:
+                decision = replace(decision, label=label.label, reason=label.reason)
             if pair in lost:
                 decision = replace(decision, action="drop-judgement" if pair[0] in left else "drop-query")
             yield decision
@@ -153,7 +153,7 @@ class Control:
             for query_id, text in texts.items():
                 judged = [doc_id for doc_id in left[query_id] if (query_id, doc_id) in positives]
                 others = [corpus[doc_id] for doc_id in run[query_id] if doc_id not in judged]
-                outscoring = span_checks.find_outscoring(scorers, text, [corpus[one] for one in judged], others)
+                outscoring = span_checks.find_outscoring(scorers, text, [corpus[doc_id] for doc_id in judged], others)
                 for doc_id, scores in outscoring:
                     yield Decision(
                         step="false-negative",
@@ -166,9 +166,9 @@ class Control:
 
     def find_candidates(self, pool: candidates.Pool) -> list[candidates.Candidate]:
         """Those that are neither judged positive nor were labelled or removed by an earlier step."""
-        settled = {(one.query_id, one.doc_id) for one in self.decisions} | set(self.positives)
-        gone = {one.doc_id for one in self.decisions if one.action == "drop-query-and-document"}
-        found = candidates.find_candidates(
+        settled = {(decision.query_id, decision.doc_id) for decision in self.decisions} | set(self.positives)
+        gone = {decision.doc_id for decision in self.decisions if decision.action == "drop-query-and-document"}
+        hits = candidates.find_candidates(
             pool,
             self.queries_left(),
             list_negatives(self.generated),
@@ -176,21 +176,25 @@ class Control:
             negative_threshold=self.rules.negative_threshold,
             settings=self.settings,
         )
-        return [one for one in found if (one.query_id, one.doc_id) not in settled and one.doc_id not in gone]
+        return [
+            candidate
+            for candidate in hits
+            if (candidate.query_id, candidate.doc_id) not in settled and candidate.doc_id not in gone
+        ]
 
-    def check_candidates(self, found: Sequence[candidates.Candidate], labelling: Labelling) -> Iterator[Decision]:
+    def check_candidates(self, hits: Sequence[candidates.Candidate], labelling: Labelling) -> Iterator[Decision]:
         """Hard negatives that are judged positive go; other documents that are get a judgement."""
-        for one in found:
-            kind = self.kind_of(one.query_id, one.doc_id)
+        for candidate in hits:
+            kind = self.kind_of(candidate.query_id, candidate.doc_id)
             decision = Decision(
                 step="candidate",
-                query_id=one.query_id,
-                doc_id=one.doc_id,
+                query_id=candidate.query_id,
+                doc_id=candidate.doc_id,
                 kind=kind,
-                ranks=one.ranks,
-                threshold=one.threshold,
+                ranks=candidate.ranks,
+                threshold=candidate.threshold,
             )
-            label = labelling.labels.get((one.query_id, one.doc_id))
+            label = labelling.labels.get((candidate.query_id, candidate.doc_id))
             if label:
                 decision = replace(decision, label=label.label, reason=label.reason)
                 if label.label >= self.rules.positive:
@@ -208,10 +212,10 @@ class Control:
 
 def list_positives(dataset: Dataset) -> list[Pair]:
     """The pairs that are judged relevant, in the order of the queries, without documents that the corpus lacks."""
-    found = []
+    pairs = []
     for query_id in dataset.queries:
         for doc_id, grade in dataset.qrels[query_id].items():
             with contextlib.suppress(KeyError):
                 if grade > 0 and dataset.corpus[doc_id]:
-                    found.append((query_id, doc_id))
-    return found
+                    pairs.append((query_id, doc_id))
+    return pairs

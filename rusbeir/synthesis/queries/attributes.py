@@ -79,8 +79,8 @@ def read_length(name: str) -> tuple[int, int | None]:
     >>> read_length("1-9"), read_length("20-")
     ((1, 9), (20, None))
     """
-    found = _LENGTH.fullmatch(name)
-    low, high = (int(found[1]), int(found[2]) if found[2] else None) if found else (1, 0)
+    match = _LENGTH.fullmatch(name)
+    low, high = (int(match[1]), int(match[2]) if match[2] else None) if match else (1, 0)
     if high is not None and high < low:
         raise ValueError(name)
     return low, high
@@ -108,7 +108,7 @@ def _read(path: Path) -> dict[str, dict[str, dict[str, float]]]:
                 f"{path} is not a file of shares: it has more than {_MAX_CHARS:,} characters, or a line of more than "
                 f"{_MAX_LINE_CHARS:,}; {_REMEDY}."
             )
-        found = tomllib.loads(text)
+        tables_by_kind = tomllib.loads(text)
     except BadInput:
         raise
     except OSError as error:
@@ -117,7 +117,7 @@ def _read(path: Path) -> dict[str, dict[str, dict[str, float]]]:
         raise BadInput(f"{path} is not TOML ({error}); {_REMEDY}.") from error
     return {
         kind: {name: _read_shares(path, kind, name, shares) for name, shares in _table(path, kind, tables).items()}
-        for kind, tables in found.items()
+        for kind, tables in tables_by_kind.items()
     }
 
 
@@ -152,7 +152,7 @@ def _read_shares(path: Path, kind: str, name: str, shares: Any) -> dict[str, flo
             raise BadInput(f"{where} {value!r}: a third is one of {', '.join(THIRDS)}.")
         elif name == "negatives" and value not in map(str, range(1, MAX_NEGATIVES + 1)):
             raise BadInput(f"{where} {value!r}: a query has 1 to {MAX_NEGATIVES} hard negatives.")
-    kept = {value: float(share) for value, share in shares.items() if share}
-    if not kept:
+    positive = {value: float(share) for value, share in shares.items() if share}
+    if not positive:
         raise BadInput(f"{where} has no share above 0; {_REMEDY}.")
-    return kept
+    return positive

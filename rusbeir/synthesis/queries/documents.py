@@ -31,24 +31,24 @@ class Source:
     """The fingerprint of the source's documents."""
 
 
-def open_source(place: str | Path | Dataset, kind: str, *, language: str | None, progress: Progress) -> Source:
+def open_source(source: str | Path | Dataset, kind: str, *, language: str | None, progress: Progress) -> Source:
     """The documents of a dataset, of a folder with a corpus.jsonl alone, or of a .jsonl file.
 
     Raises what `load` raises, and BadInput without a language.
     """
-    path = None if isinstance(place, Dataset) else Path(place).expanduser()
+    path = None if isinstance(source, Dataset) else Path(source).expanduser()
     bare = path / "corpus.jsonl" if path and path.is_dir() else path
-    if isinstance(place, Dataset):
-        dataset = place
+    if isinstance(source, Dataset):
+        dataset = source
     elif bare and bare.suffix == ".jsonl" and bare.is_file() and not bare.with_name("queries.jsonl").is_file():
         if not language:
-            raise BadInput(f"{place} does not name its language. Name it with {option('language', 'ru')}.")
+            raise BadInput(f"{source} does not name its language. Name it with {option('language', 'ru')}.")
         # A folder is called by its own name, a file by the file's.
         name = (path or bare).resolve().name.removesuffix(".jsonl")
         card = Card(name=name, language=read_language_tag(language), split="test")
         dataset = Dataset(corpus=open_corpus(bare, progress=progress), queries={}, qrels={}, card=card)
     else:
-        dataset = load(place, language=language, split=ALL_SPLITS, progress=progress)
+        dataset = load(source, language=language, split=ALL_SPLITS, progress=progress)
     dataset.refuse_spaced_ids()
     documents = replace(dataset, queries={}, qrels={})
     corpus = ChunkedCorpus(dataset.corpus, dataset.card.language) if kind == "long-doc" else dataset.corpus

@@ -65,8 +65,8 @@ class Draft:
 
     def payload(self, step: str) -> str:
         """What is asked at a step, as JSON; the steps before it are made."""
-        asked = {"doc": self.doc_id, **_PAYLOADS[step](self)}
-        return orjson.dumps(asked).decode()
+        values = {"doc": self.doc_id, **_PAYLOADS[step](self)}
+        return orjson.dumps(values).decode()
 
 
 _PAYLOADS: Mapping[str, Any] = {

@@ -52,9 +52,9 @@ def without(
     generated: Mapping[str, Mapping[str, Any]], queries: Iterable[str], documents: Iterable[str]
 ) -> list[dict[str, Any]]:
     """The lines of these queries, without these documents among their hard negatives."""
-    kept, gone = set(queries), set(documents)
+    remaining, gone = set(queries), set(documents)
     return [
-        {**row, "negatives": [one for one in row["negatives"] if one not in gone]}
+        {**row, "negatives": [doc_id for doc_id in row["negatives"] if doc_id not in gone]}
         for query_id, row in generated.items()
-        if query_id in kept
+        if query_id in remaining
     ]

@@ -42,15 +42,15 @@ def take_third(text: str, third: str) -> str:
     >>> take_third("one two three four five six", "middle")
     'three'
     """
-    place = THIRDS.index(third)
-    low, high = (_word_start(text, len(text) * n // 3) for n in (place, place + 1))
+    number = THIRDS.index(third)
+    low, high = (_word_start(text, len(text) * n // 3) for n in (number, number + 1))
     return text[low:high].strip()
 
 
-def _word_start(text: str, place: int) -> int:
+def _word_start(text: str, offset: int) -> int:
     """The beginning of the word at a place of a text; the place itself in a text without spaces near."""
-    start = text.rfind(" ", max(place - 40, 0), place) + 1
-    return start if start and place < len(text) else place
+    start = text.rfind(" ", max(offset - 40, 0), offset) + 1
+    return start if start and offset < len(text) else offset
 
 
 def cut_chunks(text: str, language: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 
@@ -22,16 +22,6 @@ TEMPERATURE = 0.7
 """The temperature of all answers: at 0, the queries of a document would be much the same."""
 NEGATIVE_WORDS = 150
 """The most words of a hard negative; that of a shorter document is as long as the document."""
-MAX_TOKENS: Mapping[str, int] = {
-    "characters": 512,
-    "scenarios": 1024,
-    "query": 512,
-    "rewrites": 1024,
-    "negatives": 4096,
-    "question": 1024,
-    "span": 1024,
-}
-"""step -> tokens of an answer at most; every step that there is."""
 _COPIED_WORDS = 6
 """A query of so many words that all follow each other in the document is a copy of it."""
 _EDGES = string.punctuation + "«»“”„‘’…–—。？！ \n\t"
@@ -39,7 +29,7 @@ _EDGES = string.punctuation + "«»“”„‘’…–—。？！ \n\t"
 BROKEN = "\ufffd"
 """What is written for half a character."""
 
-Payload = dict[str, Any]
+Payload: TypeAlias = dict[str, Any]
 
 
 def normalise(text: str) -> str:
@@ -51,6 +41,24 @@ def normalise(text: str) -> str:
     return " ".join(text.casefold().split()).strip(_EDGES)
 
 
+Fill: TypeAlias = Callable[["Writer", Payload, Doc], dict[str, Any]]
+Read: TypeAlias = Callable[["Writer", Payload, dict[str, Any]], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One question on the way to a query."""
+
+    fill: Fill
+    """Gives what the prompt names, in addition to the document."""
+    properties: Mapping[str, Any]
+    """The answer's properties as a JSON schema has them; all are required."""
+    read: Read
+    """Gives what is valid of the answer. Raises Unfit where nothing is."""
+    max_tokens: int
+    """The most tokens of an answer."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Writer:
     """Asks about the documents of one corpus in one language."""
@@ -60,19 +68,18 @@ class Writer:
 
     def question(self, step: str) -> Question:
         """The Question of a step, whose payloads are JSON objects with at least "doc"."""
-        write, properties, read = _STEPS[step]
-        keep: Callable[[Writer, Payload, dict[str, Any]], Any] = read
+        described = _STEPS[step]
         return Question(
             kind=step,
-            write=lambda payload: self._write(step, orjson.loads(payload), write),
-            read=lambda payload, found: self._read(orjson.loads(payload), found, keep),
+            write=lambda payload: self._write(step, orjson.loads(payload)),
+            read=lambda payload, answer: self._read(step, orjson.loads(payload), answer),
             schema={
                 "type": "object",
-                "properties": properties,
-                "required": [*properties],
+                "properties": described.properties,
+                "required": [*described.properties],
                 "additionalProperties": False,
             },
-            max_tokens=MAX_TOKENS[step],
+            max_tokens=described.max_tokens,
             temperature=TEMPERATURE,
         )
 
@@ -118,72 +125,67 @@ class Writer:
         if 2 * n < low or (high is not None and n > 2 * high + 2):
             raise Unfit("length")
 
-    def _read(
-        self, payload: Payload, found: dict[str, Any], keep: Callable[[Writer, Payload, dict[str, Any]], Any]
-    ) -> Any:
-        """What is kept of an answer. Raises Unfit for control characters that its document lacks."""
-        kept = keep(self, payload, found)
-        values = kept.values() if isinstance(kept, dict) else kept if isinstance(kept, list) else [kept]
-        written = "\n".join(value for value in values if isinstance(value, str))
+    def _read(self, step: str, payload: Payload, answer: dict[str, Any]) -> Any:
+        """What is valid of an answer. Raises Unfit for control characters that its document lacks."""
+        value = _STEPS[step].read(self, payload, answer)
+        parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
+        written = "\n".join(part for part in parts if isinstance(part, str))
         text = self.document_of(payload).full_text
         if control(Segment(text, written, "en", self.language)) or (BROKEN in written and BROKEN not in text):
             raise Unfit("control")
-        return kept
+        return value
 
     def _prompts(self) -> Mapping[str, Any]:
         prompts: Mapping[str, Any] = read_prompts(PROMPTS)[find_prompt_language(PROMPTS, self.language)]
         return prompts
 
-    def _write(
-        self, step: str, payload: Payload, fill: Callable[[Writer, Payload, Doc], dict[str, Any]]
-    ) -> Sequence[Mapping[str, str]]:
+    def _write(self, step: str, payload: Payload) -> Sequence[Mapping[str, str]]:
         table = self._prompts()
         doc = self.document_of(payload)
-        document = join_title(doc.title, doc.text, "\n\n")
-        filled = {"document": document, **fill(self, payload, doc)}
+        filled = {"document": join_title(doc.title, doc.text, "\n\n"), **_STEPS[step].fill(self, payload, doc)}
         return [
             {"role": "system", "content": table["system"].strip().format(language=english_name(self.language))},
             {"role": "user", "content": table[step].strip().format(**filled)},
         ]
 
 
-def _read_strings(found: dict[str, Any], name: str) -> list[str]:
-    values = found.get(name)
+def _read_strings(answer: dict[str, Any], name: str) -> list[str]:
+    values = answer.get(name)
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise Unfit("form")
     return list(dict.fromkeys(value for text in values if (value := " ".join(text.split()))))
 
 
-def _read_string(found: dict[str, Any], name: str) -> str:
-    value = found.get(name)
+def _read_string(answer: dict[str, Any], name: str) -> str:
+    value = answer.get(name)
     if not isinstance(value, str):
         raise Unfit("form")
     return " ".join(value.split())
 
 
-def _read_people(name: str) -> Callable[[Writer, Payload, dict[str, Any]], list[str]]:
+def _read_people(name: str) -> Read:
     """What reads a list of characters or scenarios, of at least one."""
 
-    def read(writer: Writer, payload: Payload, found: dict[str, Any]) -> list[str]:
-        if not (values := _read_strings(found, name)):
+    def read(writer: Writer, payload: Payload, answer: dict[str, Any]) -> list[str]:
+        if not (values := _read_strings(answer, name)):
             raise Unfit("empty")
         return values
 
     return read
 
 
-def _read_query(writer: Writer, payload: Payload, found: dict[str, Any]) -> str:
-    query = _read_string(found, "query")
+def _read_query(writer: Writer, payload: Payload, answer: dict[str, Any]) -> str:
+    query = _read_string(answer, "query")
     writer.refuse_misfit(query, writer.document_of(payload))
     writer.refuse_length(query, payload["length"])
     return query
 
 
-def _read_rewrites(writer: Writer, payload: Payload, found: dict[str, Any]) -> list[str]:
+def _read_rewrites(writer: Writer, payload: Payload, answer: dict[str, Any]) -> list[str]:
     doc = writer.document_of(payload)
     fit = []
     fault = Unfit("empty")
-    for rewrite in _read_strings(found, "rewrites"):
+    for rewrite in _read_strings(answer, "rewrites"):
         try:
             writer.refuse_misfit(rewrite, doc)
         except Unfit as unfit:
@@ -195,45 +197,45 @@ def _read_rewrites(writer: Writer, payload: Payload, found: dict[str, Any]) -> l
     return fit
 
 
-def _read_negatives(writer: Writer, payload: Payload, found: dict[str, Any]) -> list[str]:
+def _read_negatives(writer: Writer, payload: Payload, answer: dict[str, Any]) -> list[str]:
     text = writer.document_of(payload).text
-    negatives = _read_strings(found, "negatives")
+    negatives = _read_strings(answer, "negatives")
     plain = {normalise(negative) for negative in negatives}
-    if len(plain) < len(found["negatives"]) or normalise(text) in plain or "" in plain:
+    if len(plain) < len(answer["negatives"]) or normalise(text) in plain or "" in plain:
         raise Unfit("repeated")
     if len(negatives) < payload["count"]:
         raise Unfit("few")
-    kept = negatives[: payload["count"]]
-    for negative in kept:
+    negatives = negatives[: payload["count"]]
+    for negative in negatives:
         writer.refuse_language(negative, text)
-    return kept
+    return negatives
 
 
-def _read_question(writer: Writer, payload: Payload, found: dict[str, Any]) -> dict[str, str] | bool:
+def _read_question(writer: Writer, payload: Payload, answer: dict[str, Any]) -> dict[str, str] | bool:
     """The question and its answer; False where the document does not suffice."""
-    if found.get("sufficient") is False:
+    if answer.get("sufficient") is False:
         return False
-    question, answer = _read_string(found, "question"), _read_string(found, "answer")
+    question, solution = _read_string(answer, "question"), _read_string(answer, "answer")
     writer.refuse_misfit(question, writer.document_of(payload))
-    if not answer:
+    if not solution:
         raise Unfit("empty")
-    return {"question": question, "answer": answer}
+    return {"question": question, "answer": solution}
 
 
-def _read_span(writer: Writer, payload: Payload, found: dict[str, Any]) -> list[int]:
+def _read_span(writer: Writer, payload: Payload, answer: dict[str, Any]) -> list[int]:
     """[start, end] of the one passage, which occurs once and lies where the question was aimed at."""
-    spans = found.get("spans")
+    spans = answer.get("spans")
     if not isinstance(spans, list) or not all(isinstance(span, str) for span in spans):
         raise Unfit("form")
     if len(spans) != 1:
         raise Unfit("several" if spans else "empty")
     text = writer.document_of(payload).text
-    place = locate(text, spans[0].strip())
-    if place is None:
+    span = locate(text, spans[0].strip())
+    if span is None:
         raise Unfit("repeated" if spans[0].strip() and spans[0].strip() in text else "absent")
-    if find_third(*place, len(text)) != payload["third"]:
+    if find_third(*span, len(text)) != payload["third"]:
         raise Unfit("elsewhere")
-    return list(place)
+    return list(span)
 
 
 def _fill_query(writer: Writer, payload: Payload, doc: Doc) -> dict[str, Any]:
@@ -251,34 +253,43 @@ def _fill_question(writer: Writer, payload: Payload, doc: Doc) -> dict[str, Any]
     return {"part": part, **{name: writer.describe(name, payload[name]) for name in ("third", "type", "style")}}
 
 
+def _fill_rewrites(writer: Writer, payload: Payload, doc: Doc) -> dict[str, Any]:
+    return {"query": payload["query"], "style": writer.describe("style", payload["style"])}
+
+
+def _fill_from(*names: str) -> Fill:
+    """What fills a prompt with these keys of the payload."""
+    return lambda writer, payload, doc: {name: payload[name] for name in names}
+
+
 _TEXT = {"type": "string"}
 _TEXTS = {"type": "array", "items": _TEXT}
-_STEPS: Mapping[str, tuple[Any, Mapping[str, Any], Any]] = {
-    "characters": (lambda writer, payload, doc: {}, {"characters": _TEXTS}, _read_people("characters")),
-    "scenarios": (
-        lambda writer, payload, doc: {"character": payload["character"]},
-        {"scenarios": _TEXTS},
-        _read_people("scenarios"),
+_STEPS: Mapping[str, Step] = {
+    "characters": Step(
+        fill=_fill_from(),
+        properties={"characters": _TEXTS},
+        read=_read_people("characters"),
+        max_tokens=512,
     ),
-    "query": (_fill_query, {"query": _TEXT}, _read_query),
-    "rewrites": (
-        lambda writer, payload, doc: {
-            "query": payload["query"],
-            "style": writer.describe("style", payload["style"]),
-        },
-        {"rewrites": _TEXTS},
-        _read_rewrites,
+    "scenarios": Step(
+        fill=_fill_from("character"),
+        properties={"scenarios": _TEXTS},
+        read=_read_people("scenarios"),
+        max_tokens=1024,
     ),
-    "negatives": (_fill_negatives, {"negatives": _TEXTS}, _read_negatives),
-    "question": (
-        _fill_question,
-        {"sufficient": {"type": "boolean"}, "question": _TEXT, "answer": _TEXT},
-        _read_question,
+    "query": Step(fill=_fill_query, properties={"query": _TEXT}, read=_read_query, max_tokens=512),
+    "rewrites": Step(fill=_fill_rewrites, properties={"rewrites": _TEXTS}, read=_read_rewrites, max_tokens=1024),
+    "negatives": Step(fill=_fill_negatives, properties={"negatives": _TEXTS}, read=_read_negatives, max_tokens=4096),
+    "question": Step(
+        fill=_fill_question,
+        properties={"sufficient": {"type": "boolean"}, "question": _TEXT, "answer": _TEXT},
+        read=_read_question,
+        max_tokens=1024,
     ),
-    "span": (
-        lambda writer, payload, doc: {"question": payload["question"], "answer": payload["answer"]},
-        {"spans": _TEXTS},
-        _read_span,
+    "span": Step(
+        fill=_fill_from("question", "answer"),
+        properties={"spans": _TEXTS},
+        read=_read_span,
+        max_tokens=1024,
     ),
 }
-"""step -> what fills its prompt, the properties of its answer, and what reads the answer."""

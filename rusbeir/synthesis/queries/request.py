@@ -28,8 +28,8 @@ class Order:
 
     def begin(self) -> Iterator[Draft]:
         """The drafts: one of each document, then a second one of each, and so on."""
-        for place in range(self.n):
-            number, row = divmod(place, len(self.drawn.doc_ids))
+        for ordinal in range(self.n):
+            number, row = divmod(ordinal, len(self.drawn.doc_ids))
             doc_id = self.drawn.doc_ids[row]
             attributes = self.attributes.draw(self.seed, doc_id, number)
             yield Draft(doc_id=doc_id, number=number, attributes=attributes, seed=self.seed)

@@ -20,7 +20,7 @@ from rusbeir.storage import atomic_file
 from rusbeir.synthesis.likeness import compare_texts, open_encoder
 from rusbeir.synthesis.rewriting.corpora import Rewriting, read_other_corpora
 from rusbeir.synthesis.rewriting.translator import PROMPTS, TEMPERATURE, Rewriter
-from rusbeir.synthesis.selection import MAX_WORDS, MIN_WORDS, select_documents
+from rusbeir.synthesis.selection import MAX_WORDS, MIN_WORDS, Selection, select_documents
 from rusbeir.text import slug
 from rusbeir.translation import (
     Estimate,
@@ -92,24 +92,13 @@ def rewrite(
     rewriter = Rewriter.make(temperature=temperature, **options)
     refuse_unpriced(budget_cost, rewriter.llm, TranslatorEntry.of(rewriter).price_remedy)
     selection = select_documents(dataset, language=language, split=split, sample=sample, seed=seed, progress=progress)
-    source = selection.source.card
-    tag = source.language
+    tag = selection.source.card.language
     rewriter.check(tag, tag)
     system = open_encoder(encoder, tag) if encoder else None
     corpus = f"{slug(rewriter.llm) or 'model'}-tmp{temperature:g}"
     others = read_other_corpora(out, corpus, rewriter.signature)
     tell_prompt_language(PROMPTS, tag, rewriter.llm, tell)
-    meta = {
-        "source": source.name,
-        CORPUS: replace(selection.source, queries={}, qrels={}).fingerprint,
-        "from": tag,
-        "to": tag,
-        "words": f"{MIN_WORDS} to {MAX_WORDS}",
-        "sample": selection.drawn,
-        # Which documents are drawn depends on the judgements.
-        **({} if selection.drawn == "all" else {"splits": ",".join(selection.material.splits)}),
-    }
-    with open_port_folder(out, meta, [TranslatorEntry.of(rewriter)], more=False) as (journal, chain):
+    with open_port_folder(out, _identify(selection), [TranslatorEntry.of(rewriter)], more=False) as (journal, chain):
         plan = Plan(language=tag, glossary=None, entries=chain)
         if retry_failed:
             plan.reset_missing(journal)
@@ -120,9 +109,9 @@ def rewrite(
         requests = run_to_end(
             translate_pending(plan, journal, source=tag, target=tag, budget=budget, progress=progress, tell=tell)
         )
-        found = summary(journal, plan, keep_untranslated=False)
-        write_quality(out, journal, plan, found)
-        _refuse_incomplete(found, source.name, out)
+        outcome = summary(journal, plan, keep_untranslated=False)
+        write_quality(out, journal, plan, outcome)
+        _refuse_incomplete(outcome, selection.source.card.name, out)
         rewriting = Rewriting(
             selection=selection, plan=plan, journal=journal, out=out, corpus=corpus, progress=progress
         )
@@ -132,13 +121,13 @@ def rewrite(
         pairs = ((doc.text, text) for doc, _, text in rewriting.documents() if text is not None)
         quality = {
             "version": __version__,
-            "dataset": source.name,
+            "dataset": selection.source.card.name,
             "language": tag,
             "corpus": corpus,
             "rewriter": rewriter.signature,
             "documents": {**counts, **selection.left_out},
-            "reasons": found["passes"][0]["reasons"],
-            "flags": found["passes"][0]["flags"],
+            "reasons": outcome["passes"][0]["reasons"],
+            "flags": outcome["passes"][0]["flags"],
             "likeness": compare_texts(pairs, language=tag, encoder=system, seed=seed, progress=progress),
         }
     with atomic_file(out / "qa" / f"rewrite-{corpus}.json") as file:
@@ -153,13 +142,28 @@ def rewrite(
     }
 
 
-def _refuse_incomplete(found: Mapping[str, Any], name: str, out: Path) -> None:
+def _identify(selection: Selection) -> dict[str, str]:
+    """What the journal must have been made for, to be resumed."""
+    source = selection.source
+    return {
+        "source": source.card.name,
+        CORPUS: replace(source, queries={}, qrels={}).fingerprint,
+        "from": source.card.language,
+        "to": source.card.language,
+        "words": f"{MIN_WORDS} to {MAX_WORDS}",
+        "sample": selection.drawn,
+        # Which documents are drawn depends on the judgements.
+        **({} if selection.drawn == "all" else {"splits": ",".join(selection.material.splits)}),
+    }
+
+
+def _refuse_incomplete(outcome: Mapping[str, Any], name: str, out: Path) -> None:
     """Raise BackendError where the service gave no answer to some texts, or the model rewrote none of them."""
-    reasons = found["passes"][0]["reasons"]
+    reasons = outcome["passes"][0]["reasons"]
     again = f"so no corpus was written; see {out / 'qa'}. Ask again with {option('retry_failed', True)}."
     if unanswered := {reason: n for reason, n in reasons.items() if reason in UNANSWERED}:
         which = ", ".join(f"{n:,} {reason}" for reason, n in unanswered.items())
         raise BackendError(f"{sum(unanswered.values()):,} documents of {name} have no answer ({which}), {again}")
-    if not found["translated"]:
+    if not outcome["translated"]:
         which = ", ".join(f"{n:,} {reason}" for reason, n in reasons.items())
-        raise BackendError(f"The model rewrote none of {found['segments']:,} documents of {name} ({which}), {again}")
+        raise BackendError(f"The model rewrote none of {outcome['segments']:,} documents of {name} ({which}), {again}")
