@@ -5,11 +5,15 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rusbeir.errors import BadInput, MissingExtra, UnknownName, unknown
+from rusbeir.evaluation.trec_measures import NAMES as COMMON_MEASURES
+from rusbeir.evaluation.trec_measures import TrecMeasure, compute_measures, make_measure
 from rusbeir.text import shorten
 from rusbeir.types import MAX_GRADE, Qrels, Run
 
@@ -18,6 +22,8 @@ COUNTS = ("NumQ", "NumRel", "NumRet")
 """The first letters of the names of counts, whose sum over queries trec_eval prints."""
 MAX_CUTOFF = 1_000_000
 _MAX_NAME_CHARS = 400
+_NOT_A_MEASURE = (NameError, ValueError, KeyError, SyntaxError, TypeError, RecursionError, MemoryError)
+"""What a text that is not the name of a measure raises when it is parsed."""
 
 _TREC_EVAL_NAMES = {
     "map": "AP",
@@ -70,6 +76,9 @@ def per_query(qrels: Qrels, run: Run, names: Sequence[str]) -> Iterator[tuple[st
 
     Ties are broken by falling document id, as trec_eval does, in the measures of other providers too.
     """
+    if not _has_ir_measures():
+        yield from compute_measures(qrels, run, [_parse(name) for name in names])
+        return
     by_trec_eval: list[_TrecEvalMeasure] = []
     others = []
     for name in names:
@@ -169,15 +178,19 @@ def _parse(name: str) -> Any:
     Raises UnknownName for another name, BadInput for parameters that trec_eval's code cannot take (it ends the whole
     process at a cut-off of 0, and keeps a count for every grade up to the highest), and MissingExtra as check_measures.
     """
+    if not _has_ir_measures():
+        return _parse_common(name)
     import ir_measures
 
     try:
         measure = _build(name)
+    except _NOT_A_MEASURE:
+        raise _make_unknown(name) from None
+    _refuse_missing_parameters(name, measure)
+    try:
         measure.validate_params()
-    except (NameError, ValueError, KeyError, SyntaxError, TypeError, AssertionError, RecursionError, MemoryError):
-        registered = ir_measures.measures.registry.items()
-        known = [f"{other}@10" if "cutoff" in kind.SUPPORTED_PARAMS else other for other, kind in registered]
-        raise unknown("measure", shorten(name), known, listing="https://ir-measur.es/en/latest/measures.html") from None
+    except (AssertionError, TypeError, ValueError):
+        raise _make_unknown(name) from None
     _check_bounds(name, measure.params)
     providers = ir_measures.DefaultPipeline.providers
     able = [provider for provider in providers if provider.supports(measure)]
@@ -194,10 +207,56 @@ def _parse(name: str) -> Any:
     raise MissingExtra(f"The measure {name!r} needs {remedies}, which is not installed.")
 
 
+@cache
+def _has_ir_measures() -> bool:
+    """Tell whether ir-measures is installed; it depends on trec_eval, which has no wheel for Linux on ARM."""
+    return find_spec("ir_measures") is not None
+
+
+def _parse_common(name: str) -> TrecMeasure:
+    """Build one of the measures that are computed where ir-measures is not installed."""
+    try:
+        measure = make_measure(*_split_name(name))
+    except _NOT_A_MEASURE:
+        measure = None
+    if measure is None:
+        raise UnknownName(
+            f"{unknown('measure', shorten(name), COMMON_MEASURES)} The package ir-measures knows more; pip builds "
+            "trec_eval for it, which needs a compiler and a network."
+        )
+    _check_bounds(name, dict(measure.params))
+    return measure
+
+
+def _make_unknown(name: str) -> UnknownName:
+    """Make the error for a text that is not the name of a measure."""
+    import ir_measures
+
+    registered = ir_measures.measures.registry.items()
+    known = [f"{other}@10" if "cutoff" in kind.SUPPORTED_PARAMS else other for other, kind in registered]
+    return unknown("measure", shorten(name), known, listing="https://ir-measur.es/en/latest/measures.html")
+
+
+def _refuse_missing_parameters(name: str, measure: Any) -> None:
+    """Raise BadInput for a measure without a parameter that it must have, such as the highest grade."""
+    missing = [key for key, about in measure.SUPPORTED_PARAMS.items() if about.required and key not in measure.params]
+    if missing:
+        params = ", ".join(f"{key}=1" for key in missing if key != "cutoff")
+        example = measure.NAME + (f"({params})" if params else "") + "@10"
+        raise BadInput(f"The measure {shorten(name)!r} needs {' and '.join(missing)}, as in {example}.")
+
+
 def _build(name: str) -> Any:
-    """Build a measure from trec_eval's or ir-measures' notation; ir-measures' parser fails on Python 3.14's ast."""
+    """Build the measure of ir-measures from a name in its own notation or in trec_eval's."""
     from ir_measures.measures import registry
 
+    base, params, cutoff = _split_name(name)
+    measure = registry[base]
+    return measure(**params if cutoff is None else {**params, measure.AT_PARAM: cutoff})
+
+
+def _split_name(name: str) -> tuple[str, dict[str, Any], Any]:
+    """Split a name such as AP(rel=2)@100 or ndcg_cut_10; ir-measures' own parser fails on Python 3.14's ast."""
     if matched := _TREC_EVAL_CUTOFF.fullmatch(name):
         cutoff_text = float(matched["cutoff"]) if matched["name"] == "iprec_at_recall" else matched["cutoff"]
         known = _TREC_EVAL_NAMES.get(matched["name"])
@@ -218,10 +277,7 @@ def _build(name: str) -> Any:
         node = node.func
     if not isinstance(node, ast.Name):
         raise ValueError("not the name of a measure")
-    measure = registry[node.id]
-    if cutoff is not None:
-        params[measure.AT_PARAM] = ast.literal_eval(cutoff)
-    return measure(**params)
+    return node.id, params, None if cutoff is None else ast.literal_eval(cutoff)
 
 
 def _check_bounds(name: str, params: dict[str, Any]) -> None:

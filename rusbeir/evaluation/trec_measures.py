@@ -5,7 +5,6 @@ Their values are those of trec_eval to the last digits of a double; tests compar
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from rusbeir.types import Qrels, Run
 
-_NAME = re.compile(r"(?P<name>[A-Za-z]+)(?:\(rel=(?P<rel>\d+)\))?(?:@(?P<cutoff>\d+))?")
+_ALIASES = {"MAP": "AP", "NDCG": "nDCG", "MRR": "RR", "Recall": "R", "Precision": "P"}
 
 
 @dataclass(frozen=True)
@@ -95,16 +94,15 @@ NAMES = tuple(f"{name}@10" if needs_cutoff or name in ("nDCG", "AP", "RR") else 
 """Every measure, for messages."""
 
 
-def parse_measure(name: str) -> TrecMeasure | None:
-    """The measure of a name such as nDCG@10 or AP(rel=2)@100; None for one that is not computed here."""
-    matched = _NAME.fullmatch(name)
-    if matched is None or matched["name"] not in _COMPUTE:
+def make_measure(name: str, params: Mapping[str, Any], cutoff: Any = None) -> TrecMeasure | None:
+    """Make a measure of its name and parameters; None for one that is not computed here."""
+    name = _ALIASES.get(name, name)
+    if name not in _COMPUTE or set(params) - ({"rel"} if name != "nDCG" else set()):
         return None
-    needs_cutoff, _ = _COMPUTE[matched["name"]]
-    if (needs_cutoff and not matched["cutoff"]) or (matched["rel"] and matched["name"] == "nDCG"):
-        return None
-    params = {key: int(matched[key]) for key in ("rel", "cutoff") if matched[key]}
-    return TrecMeasure(matched["name"], params)
+    needs_cutoff, _ = _COMPUTE[name]
+    if cutoff is None:
+        return None if needs_cutoff else TrecMeasure(name, params)
+    return TrecMeasure(name, {**params, "cutoff": cutoff})
 
 
 def compute_measures(qrels: Qrels, run: Run, measures: Sequence[TrecMeasure]) -> Iterator[tuple[str, str, float]]:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import subprocess
 import sys
 
 import ir_measures
 import pytest
 import pytrec_eval
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rusbeir.errors import BadInput, MissingExtra, UnknownName
 from rusbeir.evaluation import DEFAULT_MEASURES, check_measures, evaluate
+from rusbeir.evaluation import measures as measures_module
 
 LOG3 = math.log2(3)
 ROWS = [
@@ -383,3 +387,52 @@ def test_scores_beyond_single_precision_tie_without_a_warning():
     """trec_eval reads them as infinite."""
     run = {"q1": {"d1": 2e40, "d2": 3e40}}
     assert evaluate({"q1": {"d1": 1, "d2": 0}}, run, ["nDCG@1", "Judged@1"]).n_tied == 1
+
+
+SMALL_FLOATS = st.sampled_from([0.0, 0.25, 0.5, 1.0]) | st.floats(-10, 10, width=32)
+RUNS = st.dictionaries(st.sampled_from("abcdefgh"), SMALL_FLOATS, max_size=8)
+GRADES = st.dictionaries(st.sampled_from("abcdefghij"), st.integers(-2, 3), min_size=1, max_size=10)
+COMMON = [
+    "nDCG@3",
+    "nDCG",
+    "AP@2",
+    "AP",
+    "AP(rel=2)@5",
+    "MAP",
+    "R@3",
+    "P@5",
+    "RR",
+    "MRR@2",
+    "Success@1",
+    "SetP",
+    "SetR",
+]
+COMMON += ["NumRet", "NumRel", "NumQ"]
+
+
+@given(grades=GRADES, hits=RUNS)
+def test_without_trec_eval(grades, hits):
+    """Where trec_eval has no wheel, its common measures are computed by NumPy: the same values."""
+    qrels, run = {"q1": grades, "q2": {"a": 1}}, {"q1": hits}
+    expected = evaluate(qrels, run, COMMON)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measures_module, "_has_ir_measures", lambda: False)
+        actual = evaluate(qrels, run, COMMON)
+    assert actual.per_query.keys() == expected.per_query.keys()
+    for query_id, values in expected.per_query.items():
+        assert actual.per_query[query_id] == pytest.approx(dict(values), abs=1e-12)
+    assert actual.n_tied == expected.n_tied
+
+
+def test_an_uncommon_measure_without_trec_eval(monkeypatch):
+    monkeypatch.setattr(measures_module, "_has_ir_measures", lambda: False)
+    with pytest.raises(UnknownName, match=r"No measure 'Bpref'.*The package ir-measures"):
+        check_measures("Bpref")
+
+
+@pytest.mark.parametrize(
+    ("name", "missing"), [("SDCG@10", "max_rel, as in SDCG(max_rel=1)@10"), ("P", "cutoff, as in P@10")]
+)
+def test_a_measure_without_a_parameter_that_it_needs(name, missing):
+    with pytest.raises(BadInput, match=f"needs {re.escape(missing)}"):
+        check_measures(name)
