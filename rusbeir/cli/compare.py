@@ -12,7 +12,17 @@ from rusbeir.cli import options, output
 from rusbeir.errors import BadInput, option
 from rusbeir.evaluation import PERMUTATIONS
 
-Results = Annotated[list[Path], typer.Argument(metavar="RESULTS...", help="Folders that `rusbeir bench --out` wrote.")]
+Results = Annotated[
+    list[Path],
+    typer.Argument(metavar="RESULTS...", help="Folders that `rusbeir bench --out` wrote; with --qrels also run files."),
+]
+Judgements = Annotated[
+    str | None,
+    typer.Option("--qrels", help="Judgements of the run files: TREC, tsv or JSON, or a dataset's name or folder."),
+]
+Corpus = Annotated[
+    str | None, typer.Option("--corpus", help="Dataset whose texts a file of judgements is about: a name or folder.")
+]
 Measure = Annotated[str, typer.Option("--measure", "-m", help="The measure to compare by.")]
 Data = Annotated[list[Path] | None, typer.Option("--data", help="Folder of a dataset that has no registered name.")]
 AgainstPaper = Annotated[str | None, typer.Option(help="Print a paper's values next to ours: rusbeir.")]
@@ -20,6 +30,8 @@ AgainstPaper = Annotated[str | None, typer.Option(help="Print a paper's values n
 
 def compare(
     results: Results,
+    qrels: Judgements = None,
+    corpus: Corpus = None,
     measure: Measure = "nDCG@10",
     baseline: Annotated[str | None, typer.Option(help="Test only the differences to this system.")] = None,
     where: Annotated[
@@ -44,11 +56,14 @@ def compare(
     """Compare the systems of result rows: means with intervals, tests of the differences, cost.
 
     Example: rusbeir compare results --baseline bm25
+
+    Example: rusbeir compare --qrels qrels.tsv ours.run theirs.run
     """
     if rankings is not None:
         others = {
-            "baseline": baseline, "where": where, "data": data, "against_paper": against_paper, "pairs": pairs,
-            "csv": csv, "latex": latex, "markdown": markdown, "plot": plot,
+            "qrels": qrels, "corpus": corpus, "baseline": baseline, "where": where, "data": data,
+            "against_paper": against_paper, "pairs": pairs, "csv": csv,
+            "latex": latex, "markdown": markdown, "plot": plot,
         }  # fmt: skip
         if conflicting := [option(name) for name, value in others.items() if value]:
             raise BadInput(f"{option('rankings')} does not go with {', '.join(conflicting)}.")
@@ -59,8 +74,8 @@ def compare(
     from rusbeir.datasets import label_dataset
 
     comparison = run(
-        results, measure=measure, baseline=baseline, where=where, data=data or (), against_paper=against_paper,
-        permutations=permutations,
+        results, qrels=qrels, corpus=corpus, measure=measure, baseline=baseline, where=where, data=data or (),
+        against_paper=against_paper, permutations=permutations,
     )  # fmt: skip
     if plot is not None:
         from rusbeir.comparison import draw

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import csv as csv_module
+import io
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,43 +14,48 @@ import typer
 from rusbeir.cli import options, output
 
 if TYPE_CHECKING:
-    from rusbeir.datasets import Judgements
     from rusbeir.evaluation import Evaluation
-    from rusbeir.types import Qrels, Run
 
 
 def evaluate(
     qrels: Annotated[
         str, typer.Argument(help="TREC qrels, BEIR tsv or JSON (.gz too), or a dataset's name, folder or zip.")
     ],
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="TREC runs or BEIR JSON; .gz too.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="TREC runs, BEIR JSON or CSV; .gz too.")],
     measure: options.Measures = None,
     lang: options.Lang = None,
     split: options.Split = None,
     per_query: Annotated[bool, typer.Option("--per-query", help="Also the values of each query.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print the values of each query as CSV, unrounded.")] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Also write rows to this folder, next to those of `rusbeir bench`.")
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Evaluate runs. Every judged query counts; one without hits scores 0.
 
     Example: rusbeir eval qrels/test.tsv my.run -m nDCG@10 -m RR@10
     """
-    from rusbeir.datasets import read_run
+    from rusbeir.comparison import open_judged, score_runs
     from rusbeir.evaluation import DEFAULT_MEASURES, check_measures, format_measure
-    from rusbeir.evaluation import evaluate as score
-    from rusbeir.retrieval import drop_self_hits
+    from rusbeir.ledger import Ledger
 
     names = check_measures(measure or DEFAULT_MEASURES)
-    judged, suffixes = _read_judgements(qrels, lang, split)
-    results = []
-    for path in runs:
-        # Hits that are the query itself, as `bench` drops them on this dataset.
-        run = drop_self_hits(read_run(path), suffixes)
-        _compare_ids(qrels, judged, path, run)
-        results.append(score(judged, run, names))
+    with output.progress() as progress:
+        judged = open_judged(qrels, language=lang, split=split, texts=out is not None, progress=progress)
+    scored = score_runs(runs, judged, names)
+    results = [run.evaluation for run in scored]
+    if out is not None:
+        ledger = Ledger(out, reuse=False)
+        for run in scored:
+            run.write(out, ledger)
+        output.note(f"{len(runs)} {'row' if len(runs) == 1 else 'rows'} written to {out}: rusbeir compare {out}")
+    if csv:
+        sys.stdout.write(_to_csv(runs, results, names))
+        return
     if as_json:
         documents = [_describe(path, result, per_query) for path, result in zip(runs, results, strict=True)]
-        only = len(documents) == 1
-        output.print_json({"qrels": qrels} | (documents[0] if only else {"runs": documents}))
+        output.print_json({"qrels": qrels} | (documents[0] if len(documents) == 1 else {"runs": documents}))
         return
     if len(runs) == 1:
         _print_measures(results[0])
@@ -78,26 +87,14 @@ def evaluate(
         )
 
 
-def _read_judgements(qrels: str, lang: str | None, split: str | None) -> Judgements:
-    """The judgements of a registered dataset, of a folder or zip that holds one, or of a file."""
-    from rusbeir.datasets import Judgements, find_entry, load_judgements, read_qrels
-
-    path = Path(qrels)
-    if (not path.is_file() and (path.is_dir() or find_entry(qrels))) or path.suffix == ".zip":
-        with output.progress() as progress:
-            return load_judgements(qrels, language=lang, split=split, progress=progress)
-    return Judgements(read_qrels(path))
-
-
-def _compare_ids(qrels: str, judged: Qrels, path: Path, run: Run) -> None:
-    """Refuse a run that shares no query with the qrels, and warn of one that shares no document."""
-    from rusbeir.errors import BadInput
-
-    if not judged.keys() & run.keys():
-        raise BadInput(f"{path} and {qrels} have no query in common. Are they of the same split?")
-    documents = {doc_id for grades in judged.values() for doc_id in grades}
-    if all(documents.isdisjoint(hits) for hits in run.values()):
-        output.note(f"rusbeir: warning: {path} and {qrels} have no document in common. Are they of the same corpus?")
+def _to_csv(runs: Sequence[Path], results: Sequence[Evaluation], names: Sequence[str]) -> str:
+    """A line for each run and query, numbers unrounded."""
+    text = io.StringIO()
+    writer = csv_module.writer(text, lineterminator="\n")
+    writer.writerow(["run", "query", *names])
+    for path, result in zip(runs, results, strict=True):
+        writer.writerows([path, query_id, *(v[name] for name in names)] for query_id, v in result.per_query.items())
+    return text.getvalue()
 
 
 def _format_value(name: str, value: float) -> str:

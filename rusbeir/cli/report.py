@@ -8,12 +8,14 @@ from typing import Annotated
 import typer
 
 from rusbeir.cli import options, output
-from rusbeir.cli.compare import AgainstPaper, Data, Measure, Results
+from rusbeir.cli.compare import AgainstPaper, Corpus, Data, Judgements, Measure, Results
 
 
 def report(
     results: Results,
     out: Annotated[Path, typer.Option("--out", help="Folder of the site; new, or one that holds a report.")],
+    qrels: Judgements = None,
+    corpus: Corpus = None,
     measure: Measure = "nDCG@10",
     baseline: Annotated[str | None, typer.Option(help="Test only the differences to this system.")] = None,
     data: Data = None,
@@ -28,8 +30,8 @@ def report(
 
     with output.progress() as progress:
         comparison = write_site(
-            results, out, measure=measure, baseline=baseline, data=data or (), against_paper=against_paper,
-            progress=progress,
+            results, out, qrels=qrels, corpus=corpus, measure=measure, baseline=baseline, data=data or (),
+            against_paper=against_paper, progress=progress,
         )  # fmt: skip
     if as_json:
         output.print_json({"index": str(out / "index.html"), **comparison.to_dict()})

@@ -1,4 +1,9 @@
 from . import tables as tables
+from .judged_runs import QrelsLike as QrelsLike
+from .judged_runs import RunLike as RunLike
+from .judged_runs import ScoredRun as ScoredRun
+from .judged_runs import open_judged as open_judged
+from .judged_runs import score_runs as score_runs
 from .label_judges import judge_labels as judge_labels
 from .matrix import LanguageMatrix as LanguageMatrix
 from .matrix import describe_averages as describe_averages
@@ -18,6 +23,7 @@ from .results import read_run_of as read_run_of
 from .systems import Plan as Plan
 from .systems import compare as compare
 from .systems import compare_results as compare_results
+from .systems import gather_results as gather_results
 from .tables import describe_blank_costs as describe_blank_costs
 from .tables import describe_marks as describe_marks
 from .tables import format_cost as format_cost

@@ -38,6 +38,10 @@ class Result:
     """query_id -> value of the measure, in the order of the qrels."""
     clusters: Mapping[str, int] | None = None
     """query_id -> number of its cluster (evaluation.cluster_queries); None where all queries are independent."""
+    run: Run | None = None
+    """The run, where it is not in a file next to the row."""
+    source: Dataset | None = None
+    """The dataset, where it was loaded already."""
 
     @property
     def dataset(self) -> str:
@@ -55,7 +59,7 @@ class Result:
 
     @property
     def depth(self) -> int:
-        """The number of hits per query that were asked for."""
+        """The number of hits per query that were asked for; 0 for a run of another program."""
         matched = _DEPTH.search(str(self.row["signature"]))
         return int(matched[1]) if matched else 0
 
@@ -80,7 +84,12 @@ def read_results(folders: Iterable[str | Path], measure: str) -> list[Result]:
             if key in rows:
                 _refuse_two_recipes(*rows[key], folder, row)
             rows[key] = folder, row
-    labelled = _label_engines([read_result(folder, row, measure) for folder, row in rows.values()])
+    return check_results([read_result(folder, row, measure) for folder, row in rows.values()])
+
+
+def check_results(results: Sequence[Result]) -> list[Result]:
+    """Tell systems of one name apart by their engines. Raises BadInput for results that cannot be compared."""
+    labelled = _label_engines(results)
     by_dataset: dict[str, list[Result]] = {}
     for result in labelled:
         by_dataset.setdefault(result.dataset, []).append(result)
@@ -169,6 +178,8 @@ def load_dataset_of(
 
     Raises BadInput if its content is not what was measured, and as `load` does with download=False.
     """
+    if result.source is not None:
+        return result.source
     name, folders = str(result.row["dataset"]), {dataset.card.name: (dataset, folder) for dataset, folder in datasets}
     dataset = folders[name][0] if name in folders else load(name, download=False, progress=progress)
     known = {loaded.card.language: str(folder) for loaded, folder in folders.values()}
@@ -181,6 +192,8 @@ def load_dataset_of(
 
 def read_run_of(result: Result) -> Run:
     """Read the run of a result. Raises BadInput if its file is gone or cannot be read."""
+    if result.run is not None:
+        return result.run
     name = Path(str(result.row["run"]))
     try:
         path = next(p for p in (result.folder / "runs" / name.name, name) if p.is_file())
@@ -214,7 +227,8 @@ def _refuse_unlike(group: Sequence[Result]) -> None:
             ("split", first.row["split"], result.row["split"], "Compare results of one split."),
             ("depth", first.depth, result.depth, "Measure both with the same -k."),
         ):
-            if ours != theirs:
+            # A run of another program has no depth that is known.
+            if ours != theirs and not (what == "depth" and 0 in (ours, theirs)):
                 raise BadInput(
                     f"{first.label} and {result.label} on {result.dataset} cannot be compared: their {what} differs "
                     f"({str(ours)[:12]} and {str(theirs)[:12]}). {remedy}"

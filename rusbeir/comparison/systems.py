@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from rusbeir.comparison.filters import filter_results
+from rusbeir.comparison.judged_runs import QrelsLike, RunLike, open_judged, score_runs
 from rusbeir.comparison.matrix import Interval, build_matrices
 from rusbeir.comparison.outcome import (
     Comparison,
@@ -20,8 +21,8 @@ from rusbeir.comparison.outcome import (
     conclude,
 )
 from rusbeir.comparison.paper_values import published_value
-from rusbeir.comparison.results import Result, pick, read_results
-from rusbeir.errors import BadInput
+from rusbeir.comparison.results import Result, check_results, pick, read_results
+from rusbeir.errors import BadInput, option
 from rusbeir.evaluation import (
     ALPHA,
     PERMUTATIONS,
@@ -51,8 +52,10 @@ class Plan:
 
 
 def compare(
-    results: str | Path | Iterable[str | Path],
+    results: str | Path | Iterable[str | Path] | Mapping[str, RunLike],
     *,
+    qrels: QrelsLike | None = None,
+    corpus: str | Path | None = None,
     measure: str = "nDCG@10",
     baseline: str | None = None,
     where: str | None = None,
@@ -62,10 +65,13 @@ def compare(
     samples: int = SAMPLES,
     seed: int = 0,
 ) -> Comparison:
-    """Compare all systems of these result folders, dataset by dataset and on average per language.
+    """Compare all systems of result folders, or runs of any program, dataset by dataset and on average per language.
 
     Args:
-        results: One or several folders that `bench` wrote into.
+        results: One or several folders that `bench` wrote into. With qrels also runs: files in TREC's format, JSON or
+            CSV, or a mapping of the names of systems to such files or to runs (query_id -> {doc_id: score}).
+        qrels: The judgements of the runs: a file, a mapping, or a dataset, its name or its folder.
+        corpus: The dataset whose texts the judgements in a file are about, for a filter on queries.
         measure: The measure to compare by, as ir-measures names it.
         baseline: Test only the differences to this system: a smaller family, and so more power.
         where: Keep only the queries for which a filter holds, such as "query.words<=4 and language==ru".
@@ -84,9 +90,10 @@ def compare(
 
     Example:
         >>> compare("results", baseline="bm25").conclusion  # doctest: +SKIP
+        >>> compare({"ours": "ours.run", "theirs": run}, qrels="qrels.tsv").conclusion  # doctest: +SKIP
     """
     (measure,) = check_measures([measure])
-    rows = read_results([results] if isinstance(results, str | Path) else list(results), measure)
+    rows = gather_results(results, measure, qrels=qrels, corpus=corpus)
     if where is not None:
         rows = filter_results(rows, where, [Path(folder) for folder in data])
     plan = Plan(
@@ -94,6 +101,29 @@ def compare(
         seed=seed,
     )  # fmt: skip
     return compare_results(rows, plan)
+
+
+def gather_results(
+    results: str | Path | Iterable[str | Path] | Mapping[str, RunLike],
+    measure: str,
+    *,
+    qrels: QrelsLike | None = None,
+    corpus: str | Path | None = None,
+) -> list[Result]:
+    """Read result folders and, with qrels, score the runs among them."""
+    if isinstance(results, str | Path):
+        results = [results]
+    if qrels is None:
+        if isinstance(results, Mapping):
+            raise BadInput(f"Runs need the judgements that score them: {option('qrels')}.")
+        return read_results(results, measure)
+    judged = open_judged(qrels, corpus=corpus)
+    if isinstance(results, Mapping):
+        return check_results([scored.to_result(measure) for scored in score_runs(results, judged, [measure])])
+    paths = [Path(path) for path in results]
+    scored = score_runs([path for path in paths if not path.is_dir()], judged, [measure])
+    rows = read_results([path for path in paths if path.is_dir()], measure)
+    return check_results([*rows, *(run.to_result(measure) for run in scored)])
 
 
 def compare_results(results: Sequence[Result], plan: Plan, *, allow_single: bool = False) -> Comparison:

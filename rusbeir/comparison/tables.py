@@ -155,7 +155,9 @@ def score_table(systems: Sequence[SystemScore]) -> tuple[list[str], list[list[st
 
 def describe_blank_costs(comparison: Comparison) -> str:
     """Say why the query seconds of some system are blank; empty where none are."""
-    if all("search" in score.seconds for compared in comparison.datasets for score in compared.systems):
+    # A run of another program has no costs at all.
+    seconds = [score.seconds for compared in comparison.datasets for score in compared.systems]
+    if all("search" in costs or "index" not in costs for costs in seconds):
         return ""
     return (
         "Blank query seconds: measured by an older version, or with cached parts of one: costs are left out. "

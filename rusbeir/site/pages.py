@@ -30,7 +30,8 @@ from rusbeir.comparison import (
     format_p,
     list_notes,
     load_dataset_of,
-    read_results,
+    QrelsLike,
+    gather_results,
 )
 from rusbeir.datasets import load, read_audit
 from rusbeir.diagnostics import PAGES, read_diagnoses
@@ -50,6 +51,8 @@ def write_site(
     results: Sequence[str | Path],
     out: str | Path,
     *,
+    qrels: QrelsLike | None = None,
+    corpus: str | Path | None = None,
     measure: str = "nDCG@10",
     baseline: str | None = None,
     data: Sequence[str | Path] = (),
@@ -66,9 +69,10 @@ def write_site(
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / _MARK).exists())):
         raise BadInput(f"{out} holds something other than a report; choose a new folder with {option('out')}.")
     refuse_links(out)
-    diagnoses = read_diagnoses(results)
+    diagnoses = read_diagnoses([path for path in results if not Path(path).is_file()])
     # A diagnosis of one system has a page, though there is nothing to compare; some need no rows.
-    rows = read_results([folder for folder in results if not diagnoses or (Path(folder) / ROWS).exists()], measure)
+    measured = [path for path in results if not diagnoses or (Path(path) / ROWS).exists() or Path(path).is_file()]
+    rows = gather_results(measured, measure, qrels=qrels, corpus=corpus)
     plan = Plan(measure=measure, baseline=baseline, against_paper=against_paper)
     comparison = compare_results(rows, plan, allow_single=bool(diagnoses))
     folders = {dataset.fingerprint: (dataset, Path(folder)) for folder in data for dataset in [load(folder)]}

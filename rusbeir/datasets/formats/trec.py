@@ -6,12 +6,14 @@ begin an id, and a cell may be in quotes.
 
 from __future__ import annotations
 
+import codecs
+import csv
 import io
 import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,6 +26,12 @@ from rusbeir.types import MAX_GRADE
 _V = TypeVar("_V", int, float)
 
 _HEADER = {b"queryid", b"qid", b"query", b"topic", b"topicid"}
+_CSV_COLUMNS = (
+    {"query", "query_id", "query-id", "qid", "topic"},
+    {"document", "doc", "doc_id", "docid", "docno", "corpus-id", "document_id"},
+    {"score", "sim", "similarity"},
+)
+"""What the columns of a run in CSV may be called: query, document, score."""
 _MAX_DIGITS = 20
 _CONTROL_BYTES = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]|\xc2[\x80-\x9f]")
 GRADES = range(-MAX_GRADE, MAX_GRADE + 1)
@@ -53,9 +61,9 @@ def read_qrels(path: str | Path) -> dict[str, dict[str, int]]:
 def read_run(path: str | Path) -> dict[str, dict[str, float]]:
     """query_id -> {doc_id: score}, in file order; queries that the file leaves out are left out.
 
-    TREC (query, Q0, document, rank, score, tag; ranks are ignored, as trec_eval does), BEIR's JSON or a result file
-    of AIR-Bench. Raises BadInput, with file and line, for another number of columns, a score that is not a finite
-    number, and a repeated pair.
+    TREC (query, Q0, document, rank, score, tag; ranks are ignored, as trec_eval does), BEIR's JSON, a result file of
+    AIR-Bench, or CSV with the columns query, document and score, under their names or in this order. Raises BadInput,
+    with file and line, for another number of columns, a score that is not a finite number, and a repeated pair.
 
     >>> read_run("bm25.run.gz")["1"]  # doctest: +SKIP
     {'31715818': 12.25, '10786948': 7.5}
@@ -63,6 +71,8 @@ def read_run(path: str | Path) -> dict[str, dict[str, float]]:
     with open_file(Path(path)) as file:
         if _holds_json(file):
             return _read_json(file.read(), str(path), _json_score)
+        if Path(path).name.removesuffix(".gz").endswith(".csv"):
+            return _read_csv_run(file, str(path))
         return _read_trec_run(file, str(path))
 
 
@@ -153,6 +163,45 @@ def _read_trec_run(lines: Iterable[bytes], file: str) -> dict[str, dict[str, flo
             raise repeated(Place(file, number), query.decode(), doc_id)
         docs[doc_id] = score
     return run
+
+
+def _read_csv_run(file: io.BufferedReader, name: str) -> dict[str, dict[str, float]]:
+    """Read a run from CSV, whose first line may name the columns in any order and have others besides."""
+    run: dict[str, dict[str, float]] = {}
+    columns = [0, 1, 2]
+    try:
+        lines = codecs.iterdecode(file, "utf-8-sig")
+        for number, cells in enumerate(csv.reader(lines, strict=True), 1):
+            where = Place(name, number)
+            if number == 1 and (named := _find_columns(cells)):
+                columns = named
+                continue
+            if not cells:
+                continue
+            if len(cells) <= max(columns):
+                raise BadInput(f"{where}: {len(cells)} columns; a run has three (query, document, score).")
+            query_id, doc_id, text = (cells[column] for column in columns)
+            try:
+                score = float(text)
+            except ValueError:
+                score = math.nan
+            if not math.isfinite(score):
+                raise BadInput(f"{where}: the score {shorten(repr(text))} is not a finite number.")
+            if problem := _control_problem(query_id, doc_id):
+                refuse("id", where, problem)
+            if doc_id in run.setdefault(query_id, {}):
+                raise repeated(where, query_id, doc_id)
+            run[query_id][doc_id] = score
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise BadInput(f"{name} is not CSV in UTF-8: {error}.") from error
+    return run
+
+
+def _find_columns(cells: Sequence[str]) -> list[int] | None:
+    """The indexes of query, document and score in a line of column names; None for a line of values."""
+    names = [cell.strip().lower() for cell in cells]
+    indexes = [index for known in _CSV_COLUMNS for index, name in enumerate(names) if name in known]
+    return indexes if len(indexes) == len(_CSV_COLUMNS) else None
 
 
 def _bad_run_line(location: Place, line: bytes) -> BadInput:
