@@ -152,9 +152,9 @@ def _measured(name: str, stream: Path) -> dict[str, Any]:
 
 def _peaks() -> list[int]:
     """The largest resident size of this process and of each of its children that still runs, in bytes."""
-    own = Path("/proc/self")
-    children = [pid for task in (own / "task").iterdir() for pid in (task / "children").read_text().split()]
-    statuses = [(process / "status").read_text() for process in [own, *map(Path("/proc").joinpath, children)]]
+    this_process = Path("/proc/self")
+    children = [pid for task in (this_process / "task").iterdir() for pid in (task / "children").read_text().split()]
+    statuses = [(process / "status").read_text() for process in [this_process, *map(Path("/proc").joinpath, children)]]
     return [1024 * int(kilobytes) for status in statuses for kilobytes in re.findall(r"VmHWM:\s+(\d+)", status)]
 
 

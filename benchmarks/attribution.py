@@ -61,7 +61,7 @@ def mistake(text: str, others: list[str], draw: random.Random) -> str:
     """Half of its words from other texts."""
     words = text.split()
     taken = draw.sample(range(len(words)), (len(words) + 1) // 2)
-    return " ".join(draw.choice(others) if place in taken else word for place, word in enumerate(words))
+    return " ".join(draw.choice(others) if index in taken else word for index, word in enumerate(words))
 
 
 DAMAGES: dict[str, Callable[[str, list[str], random.Random], str]] = {"cut": cut, "garble": garble, "mistake": mistake}
@@ -87,7 +87,10 @@ def damage_all(dataset: Dataset) -> dict[str, Texts]:
     draw = random.Random(0)
     texts = read_texts(dataset)
     words = [word for text in texts.values() for word in text.split()]
-    return {name: {one: damage(text, words, draw) for one, text in texts.items()} for name, damage in DAMAGES.items()}
+    return {
+        name: {text_id: damage(text, words, draw) for text_id, text in texts.items()}
+        for name, damage in DAMAGES.items()
+    }
 
 
 def with_texts(dataset: Dataset, texts: Texts) -> Dataset:
@@ -104,9 +107,9 @@ def plant(material: Material, side: str, seed: int) -> Texts:
     ids = list(good.queries) if side == QUERIES else [doc.doc_id for doc in good.corpus]
     clean = read_texts(good)
     damaged = {}
-    for one in draw.sample(ids, round(SHARE * len(ids))):
+    for text_id in draw.sample(ids, round(SHARE * len(ids))):
         kind = draw.choice([OTHER, *material.variants])
-        damaged[one] = clean[draw.choice(ids)] if kind == OTHER else material.variants[kind][one]
+        damaged[text_id] = clean[draw.choice(ids)] if kind == OTHER else material.variants[kind][text_id]
     return damaged
 
 
@@ -126,10 +129,10 @@ def draw_all(material: Material, what: str, draws: int) -> list[dict[str, Any]]:
         for seed in range(draws):
             damaged = plant(material, side, seed)
             port = with_texts(good, damaged)
-            found, repairs = attribute(material.original, port, system, measure=MEASURE)
-            right += found.verdict == side
+            report, repairs = attribute(material.original, port, system, measure=MEASURE)
+            right += report.verdict == side
             named = {*repairs.queries, *repairs.documents}
-            repaired = with_texts(port, {one: clean[one] for one in named})
+            repaired = with_texts(port, {text_id: clean[text_id] for text_id in named})
             worse = measure_level(port, system)
             restored.append((measure_level(repaired, system) - worse) / (level - worse))
             precision.append(len(named & damaged.keys()) / max(len(named), 1))
@@ -153,7 +156,9 @@ def lexical(draws: int = DRAWS) -> list[dict[str, Any]]:
         with translating as (plan, journal):
             answers = plan.translated(journal, texts, keep=True)
         back = {text: answer or "" for text, answer in zip(texts, answers, strict=True)}
-        variants = {name: {one: back[text] for one, text in version.items()} for name, version in versions.items()}
+        variants = {
+            name: {text_id: back[text] for text_id, text in version.items()} for name, version in versions.items()
+        }
         good = with_texts(replace(spanish, card=replace(spanish.card, language="en", name="back")), variants.pop(""))
         return draw_all(Material("bm25", original, good, variants), "bm25, Spanish translated back", draws)
 
@@ -173,16 +178,16 @@ def folder() -> list[dict[str, Any]]:
     clean = read_texts(spanish)
     for side in (QUERIES, DOCUMENTS):
         with temporary_cache(), tempfile.TemporaryDirectory() as name:
-            place = Path(name)
+            home = Path(name)
             damaged = plant(material, side, 0)
             for memory, texts in (("good", clean), ("bad", {**clean, **damaged})):
-                pairs = [{"source": sources[one], "target": text} for one, text in texts.items()]
+                pairs = [{"source": sources[text_id], "target": text} for text_id, text in texts.items()]
                 lines = [json.dumps(pair) + "\n" for pair in pairs]
-                (place / f"{memory}.jsonl").write_text("".join(lines), encoding="utf-8")
-            out = place / "port"
+                (home / f"{memory}.jsonl").write_text("".join(lines), encoding="utf-8")
+            out = home / "port"
 
-            def translate(memory: str, place: Path = place, out: Path = out, **options: Any) -> float:
-                path = place / f"{memory}.jsonl"
+            def translate(memory: str, home: Path = home, out: Path = out, **options: Any) -> float:
+                path = home / f"{memory}.jsonl"
                 port("xquad/en", to="es", translator="memory", memory=path, out=out, **options)
                 return measure_level(load(out), "bm25")
 
@@ -190,11 +195,16 @@ def folder() -> list[dict[str, Any]]:
             audit_port(out, back_translator="apertium", processes=1)
             report = attribute_port("xquad/en", str(out), ["bm25"])
             better = translate("good", retry_segments=report["file"])
-            (found,) = report["attributions"]
+            (attribution,) = report["attributions"]
             level = measure_level(spanish, "bm25")
             known = {"what": f"a port's folder, damage in 10 % of the {side}, one draw"}
             rows += [
-                {**known, "measure": "attributed to it", "value": float(found["verdict"] == side), "at_least": 1.0},
+                {
+                    **known,
+                    "measure": "attributed to it",
+                    "value": float(attribution["verdict"] == side),
+                    "at_least": 1.0,
+                },
                 {
                     **known,
                     "measure": "restored by --retry-segments",

@@ -24,17 +24,17 @@ def damage(n: int = 2000, each: int = 50) -> list[dict[str, Any]]:
 
     planted = plant(xquad_pairs(DATA, n), each)
     checking = _Checking.of([(row.source, row.translation) for row in planted])
-    found: Counter[str] = Counter()
+    output: Counter[str] = Counter()
     alarms: Counter[str] = Counter()
     clean = sum(not row.damage for row in planted)
     for row, flags in zip(planted, checking.find([(row.source, row.translation) for row in planted]), strict=True):
         if row.damage:
-            found[row.damage] += bool(flags & COUNTS_AS.get(row.damage, {row.damage}))
+            output[row.damage] += bool(flags & COUNTS_AS.get(row.damage, {row.damage}))
         else:
             alarms.update(flags)
             alarms["any"] += bool(flags)
     rows = [
-        {"check": name, "recall": found[name] / each, "false_alarms": alarms[name] / clean, "planted": each}
+        {"check": name, "recall": output[name] / each, "false_alarms": alarms[name] / clean, "planted": each}
         for name in DAMAGES
     ]
     rows.append({"check": "wrong-script", "false_alarms": alarms["wrong-script"] / clean})
@@ -71,22 +71,22 @@ def speed(n: int = 100_000) -> dict[str, Any]:
     def theirs() -> list[float]:
         return [sacrebleu.sentence_score(h, [r]).score for h, r in zip(hypotheses, references, strict=True)]
 
-    one, two = [], []
+    in_one_process, in_two_processes = [], []
     for _ in range(3):
         started = time.perf_counter()
         expected = theirs()
         base = time.perf_counter() - started
         started = time.perf_counter()
         scored = scores.chrf(scores.count_chrf(hypotheses, references)).tolist()
-        one.append(base / (time.perf_counter() - started))
+        in_one_process.append(base / (time.perf_counter() - started))
         assert max(abs(a - b) for a, b in zip(expected, scored, strict=True)) < 1e-9
         # As many texts for each of two processes, so that starting them weighs little.
         batches = [(hypotheses, references)] * 8
         list(in_order(_chrf, batches[:2], 2))
         started = time.perf_counter()
         list(in_order(_chrf, batches, 2))
-        two.append(8 * base / (time.perf_counter() - started))
-    ratios = {"one_core": sorted(one)[1], "two_cores": sorted(two)[1]}
+        in_two_processes.append(8 * base / (time.perf_counter() - started))
+    ratios = {"one_core": sorted(in_one_process)[1], "two_cores": sorted(in_two_processes)[1]}
     return {
         "segments": n_done,
         "segments_per_second": n_done / seconds,
@@ -176,8 +176,8 @@ def nfcorpus() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    asked = sys.argv[1:] or ["damage", "speed", "wmt", "nfcorpus"]
-    for name in asked:
-        found = globals()[name]()
-        for row in found if isinstance(found, list) else [found]:
+    names = sys.argv[1:] or ["damage", "speed", "wmt", "nfcorpus"]
+    for name in names:
+        output = globals()[name]()
+        for row in output if isinstance(output, list) else [output]:
             print(json.dumps(row))

@@ -106,8 +106,8 @@ def children(pid: int) -> list[int]:
     """The processes below that one."""
     listed = subprocess.run(["ps", "-e", "-o", "pid=,ppid="], stdout=subprocess.PIPE, check=True, text=True).stdout
     parents = [tuple(map(int, line.split())) for line in listed.splitlines()]
-    own = [child for child, parent in parents if parent == pid]
-    return [*own, *(below for child in own for below in children(child))]
+    pids = [child for child, parent in parents if parent == pid]
+    return [*pids, *(below for child in pids for below in children(child))]
 
 
 @contextlib.contextmanager

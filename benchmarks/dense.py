@@ -30,8 +30,8 @@ def write_vectors(path: Path, n: int, dtype: str) -> None:
 
 def queries(n: int) -> Any:
     """Random queries of length 1, [n, DIM]."""
-    found = np.random.default_rng(1).standard_normal((n, DIM), dtype=np.float32)
-    return found / np.linalg.norm(found, axis=1, keepdims=True)
+    vectors = np.random.default_rng(1).standard_normal((n, DIM), dtype=np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def ours(path: Path, n: int, n_queries: int, dtype: str) -> dict[str, float]:
@@ -40,7 +40,7 @@ def ours(path: Path, n: int, n_queries: int, dtype: str) -> dict[str, float]:
 
     from rusbeir.retrieval.dense import vector_search
 
-    asked = queries(n_queries)
+    query_vectors = queries(n_queries)
     vector_search.load_faiss()
     with path.open("rb") as file:
         mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -48,7 +48,7 @@ def ours(path: Path, n: int, n_queries: int, dtype: str) -> dict[str, float]:
     rows = np.arange(n, dtype=np.uint32)
     before = memory.peak_bytes()
     started = time.perf_counter()
-    vector_search.search_exactly(asked, vectors, rows, K, mapping=mapping)
+    vector_search.search_exactly(query_vectors, vectors, rows, K, mapping=mapping)
     seconds = time.perf_counter() - started
     peak = memory.peak_bytes()
     return {"seconds": seconds, "peak_bytes": peak, "above_bytes": peak - before}
@@ -61,9 +61,9 @@ def flat(path: Path, n: int, n_queries: int, dtype: str) -> dict[str, float]:
     index = faiss.IndexFlatIP(DIM)
     vectors = np.fromfile(path, dtype).reshape(n, DIM)
     index.add(vectors.astype(np.float32, copy=False))
-    asked = queries(n_queries)
+    query_vectors = queries(n_queries)
     started = time.perf_counter()
-    index.search(asked, K)
+    index.search(query_vectors, K)
     return {"seconds": time.perf_counter() - started}
 
 
@@ -72,22 +72,22 @@ def measure(n: int, n_queries: int = 1_000, rounds: int = 3) -> dict[str, float]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "vectors"
         write_vectors(path, n, "float32")
-        found: dict[str, list[dict[str, float]]] = {"ours": [], "flat": []}
+        timings: dict[str, list[dict[str, float]]] = {"ours": [], "flat": []}
         for _ in range(rounds):
-            for name in found:
+            for name in timings:
                 command = [sys.executable, "-m", "benchmarks.dense", name, str(path), str(n), str(n_queries)]
                 done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-                found[name].append(dict(zip(*[iter(_numbers(done.stdout))] * 2, strict=True)))
-    seconds = {name: min(run["seconds"] for run in runs) for name, runs in found.items()}
+                timings[name].append(dict(zip(*[iter(_numbers(done.stdout))] * 2, strict=True)))
+    seconds = {name: min(run["seconds"] for run in runs) for name, runs in timings.items()}
     return {
         "queries_per_second": n_queries / seconds["ours"],
         "ratio": seconds["flat"] / seconds["ours"],
-        "peak_bytes": max(run["peak_bytes"] for run in found["ours"]),
+        "peak_bytes": max(run["peak_bytes"] for run in timings["ours"]),
     }
 
 
 def _numbers(text: str) -> list[Any]:
-    return [word if place % 2 == 0 else float(word) for place, word in enumerate(text.split())]
+    return [word if index % 2 == 0 else float(word) for index, word in enumerate(text.split())]
 
 
 if __name__ == "__main__":

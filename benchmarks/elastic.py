@@ -64,9 +64,9 @@ def measure(engine: str, folder: Path, docs: int, queries: int) -> dict[str, flo
     retriever, _ = index.open_index(folder, made, Words(), loaded, bm25)
     indexed = memory.peak_bytes() / 2**20
     random_ = random.Random(2)
-    asked = {str(n): " ".join(random_.choices(WORDS[50:], k=6)) for n in range(queries)}
+    texts = {str(n): " ".join(random_.choices(WORDS[50:], k=6)) for n in range(queries)}
     started = time.perf_counter()
-    retriever.search(asked, 100)
+    retriever.search(texts, 100)
     searched = time.perf_counter() - started
     return {"docs/s": docs / built, "queries/s": queries / searched, "peak MB": indexed}
 
@@ -98,23 +98,23 @@ def speed(folder: Path, docs: int, queries: int) -> dict[str, dict[str, float]]:
     )
     node.start()
     try:
-        found = {
-            name: alone(functools.partial(measure, name + at, folder / name, docs, queries))
-            for name, at in (("tantivy", ""), ("bm25s", ""), ("elasticsearch", f"@{node.url}"))
+        speeds = {
+            name: alone(functools.partial(measure, name + address, folder / name, docs, queries))
+            for name, address in (("tantivy", ""), ("bm25s", ""), ("elasticsearch", f"@{node.url}"))
         }
-        found["as BEIR loads"] = alone(functools.partial(measure_beir, node.url))
+        speeds["as BEIR loads"] = alone(functools.partial(measure_beir, node.url))
     finally:
         node.stop()
-    return found
+    return speeds
 
 
-def print_speed(found: dict[str, dict[str, float]], docs: int, queries: int) -> None:
+def print_speed(speeds: dict[str, dict[str, float]], docs: int, queries: int) -> None:
     print(f"{docs:,} documents of 50 words, {queries:,} queries of 6 words, k=100")
-    for name, figures in found.items():
+    for name, figures in speeds.items():
         print(f"{name:15}", "  ".join(f"{value:10,.0f} {unit}" for unit, value in figures.items()))
-    ratio = found["elasticsearch"]["docs/s"] / found["as BEIR loads"]["docs/s"]
+    ratio = speeds["elasticsearch"]["docs/s"] / speeds["as BEIR loads"]["docs/s"]
     print(f"loading is {ratio:.1f} times as fast as BEIR's way (at least 3), "
-          f"with {found['elasticsearch']['peak MB']:,.0f} MB (at most 400)")  # fmt: skip
+          f"with {speeds['elasticsearch']['peak MB']:,.0f} MB (at most 400)")  # fmt: skip
 
 
 def cluster(folder: Path, docs: int, queries: int, release: str) -> dict[str, int]:
@@ -126,13 +126,13 @@ def cluster(folder: Path, docs: int, queries: int, release: str) -> dict[str, in
         server = connection.connect(engine.partition("@")[2])
         print(f"three nodes of {server.release}", file=sys.stderr)
         held = server.ask("GET", f"/{retriever.searcher.index}/_count")["count"]
-        found = {f"documents there of {docs:,}, a node killed while they load": held}
+        figures = {f"documents there of {docs:,}, a node killed while they load": held}
         print(f"a node killed during the load: {held:,} of {docs:,} documents, {seconds:.0f} s", file=sys.stderr)
         nodes[1].wait("green")
-        asked = drills.queries(queries)
-        whole = retriever.search(asked, 10)
-        run, seconds = drills.disturbed(retriever, asked, nodes[2].kill)
-        found[f"whole answers to {queries:,} queries, a node killed"] = len(run) - drills.differing(run, whole)
+        texts = drills.queries(queries)
+        whole = retriever.search(texts, 10)
+        run, seconds = drills.disturbed(retriever, texts, nodes[2].kill)
+        figures[f"whole answers to {queries:,} queries, a node killed"] = len(run) - drills.differing(run, whole)
         print(f"a node killed: {len(run):,} queries, {seconds:.0f} s", file=sys.stderr)
         nodes[2].start()
         nodes[2].wait("green")
@@ -141,14 +141,14 @@ def cluster(folder: Path, docs: int, queries: int, release: str) -> dict[str, in
             nodes[0].freeze()
             threading.Timer(FREEZE_SECONDS, nodes[0].thaw).start()
 
-        run, seconds = drills.disturbed(retriever, asked, freeze)
+        run, seconds = drills.disturbed(retriever, texts, freeze)
         what = f"whole answers to {queries:,} queries, a node frozen for {FREEZE_SECONDS} s"
-        found[what] = len(run) - drills.differing(run, whole)
+        figures[what] = len(run) - drills.differing(run, whole)
         print(f"a node frozen: {len(run):,} queries, {seconds:.0f} s", file=sys.stderr)
     finally:
         for node in nodes:
             node.stop()
-    return found
+    return figures
 
 
 def main() -> None:
@@ -157,14 +157,14 @@ def main() -> None:
     parser.add_argument("--docs", type=int, default=None)
     parser.add_argument("--queries", type=int, default=10_000)
     parser.add_argument("--release", choices=["8", "9"], default="8", help="of the cluster's nodes")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        if given.what == "speed":
-            docs = given.docs or 1_000_000
-            print_speed(speed(Path(folder), docs, given.queries), docs, given.queries)
+        if arguments.what == "speed":
+            docs = arguments.docs or 1_000_000
+            print_speed(speed(Path(folder), docs, arguments.queries), docs, arguments.queries)
         else:
-            found = cluster(Path(folder), given.docs or 200_000, given.queries, given.release)
-            print("\n".join(f"{count:,}: {what}" for what, count in found.items()))
+            figures = cluster(Path(folder), arguments.docs or 200_000, arguments.queries, arguments.release)
+            print("\n".join(f"{count:,}: {what}" for what, count in figures.items()))
 
 
 if __name__ == "__main__":

@@ -30,12 +30,12 @@ def passages(n: int) -> list[str]:
 
     texts = [doc.text for name in ("cocktail/nfcorpus/human", "xquad/en") for doc in load(name).corpus]
     order = np.random.default_rng(0).permutation(n)
-    found = []
-    for place in order.tolist():
-        words = texts[place % len(texts)].split()
-        turn = place // len(texts)
-        found.append(" ".join(words[turn:] + words[:turn]) + f" {turn}" * (turn > 0))
-    return found
+    varied = []
+    for row in order.tolist():
+        words = texts[row % len(texts)].split()
+        turn = row // len(texts)
+        varied.append(" ".join(words[turn:] + words[:turn]) + f" {turn}" * (turn > 0))
+    return varied
 
 
 def encode(encoder: Any, texts: list[str]) -> Any:
@@ -46,10 +46,10 @@ def encode(encoder: Any, texts: list[str]) -> Any:
 
     with tempfile.TemporaryDirectory() as folder:
         store = EmbeddingStore(Path(folder) / "store", "float32")
-        docs: Any = [Doc(str(place), text) for place, text in enumerate(texts)]
-        place = Path(folder) / "corpus"
-        encoded_corpus.encode(place, docs, store, encoder, lambda doc: [doc.text], silent, name="benchmark")
-        return store.read(encoded_corpus.open_folder(place, store).rows)
+        docs: Any = [Doc(str(row), text) for row, text in enumerate(texts)]
+        target = Path(folder) / "corpus"
+        encoded_corpus.encode(target, docs, store, encoder, lambda doc: [doc.text], silent, name="benchmark")
+        return store.read(encoded_corpus.open_folder(target, store).rows)
 
 
 @contextlib.contextmanager
@@ -80,22 +80,25 @@ def measure(n: int, parts: int = 10) -> dict[str, float]:
         "ours": lambda some: encode(encoder, some),
         "plain": lambda some: transformer.encode(some, normalize_embeddings=True, show_progress_bar=False),
         "blocks": lambda some: np.concatenate(
-            [transformer.encode(some[at : at + 64], normalize_embeddings=True) for at in range(0, len(some), 64)]
+            [
+                transformer.encode(some[start : start + 64], normalize_embeddings=True)
+                for start in range(0, len(some), 64)
+            ]
         ),
     }
     encode(encoder, passages(64))
     seconds = dict.fromkeys(calls, 0.0)
     model_seconds = difference = 0.0
     for part in range(parts):
-        found = {}
+        rates = {}
         some = texts[part * n // parts : (part + 1) * n // parts]
         for name in list(calls)[part % 3 :] + list(calls)[: part % 3]:
             with timed_model(transformer) as in_model:
                 started = time.perf_counter()
-                found[name] = calls[name](some)
+                rates[name] = calls[name](some)
                 seconds[name] += time.perf_counter() - started
             model_seconds += sum(in_model) if name == "ours" else 0.0
-        difference = max(difference, float(np.abs(found["ours"] - found["plain"]).max()))
+        difference = max(difference, float(np.abs(rates["ours"] - rates["plain"]).max()))
     return {
         "passages_per_second": n / seconds["ours"],
         "of_plain": seconds["plain"] / seconds["ours"],
@@ -110,8 +113,8 @@ def _count_padded(texts: list[str], lengths: npt.NDArray[np.int64], call: int = 
     """The tokens, padding included, that calls of so many texts compute: each sorts its texts by their characters."""
     count = 0
     for start in range(0, len(texts), call):
-        order = sorted(range(start, min(start + call, len(texts))), key=lambda place: -len(texts[place]))
-        parts = [lengths[order[at : at + batch]] for at in range(0, len(order), batch)]
+        order = sorted(range(start, min(start + call, len(texts))), key=lambda row: -len(texts[row]))
+        parts = [lengths[order[first : first + batch]] for first in range(0, len(order), batch)]
         count += sum(len(part) * int(part.max()) for part in parts)
     return count
 
@@ -152,12 +155,12 @@ def peak_flops(device: str, precision: str, size: int) -> float:
     """Floating-point operations a second of one large product of matrices."""
     import torch
 
-    one = torch.ones((size, size), dtype=getattr(torch, precision), device=device)
+    matrix = torch.ones((size, size), dtype=getattr(torch, precision), device=device)
     best = float("inf")
     for _ in range(5):
         started = time.perf_counter()
         for _ in range(10):
-            product = one @ one
+            product = matrix @ matrix
         product.sum().item()
         best = min(best, time.perf_counter() - started)
     return 10 * 2 * size**3 / best
@@ -213,9 +216,9 @@ if __name__ == "__main__":
     parser.add_argument("what", nargs="?", choices=["corpus", "card"], default="corpus")
     parser.add_argument("--passages", type=int, default=20_000)
     parser.add_argument("--tiny", action="store_true", help="a tiny model, on any machine")
-    given = parser.parse_args()
-    if given.what == "corpus":
-        print(measure(given.passages))
+    arguments = parser.parse_args()
+    if arguments.what == "corpus":
+        print(measure(arguments.passages))
     else:
-        for row in measure_card(given.passages, tiny=given.tiny):
+        for row in measure_card(arguments.passages, tiny=arguments.tiny):
             print(row)

@@ -63,13 +63,13 @@ def at(document: Any, path: str) -> float:
     return float(document)
 
 
-def verdict(value: float, wanted: dict[str, Any]) -> tuple[str, bool]:
+def verdict(value: float, claim: dict[str, Any]) -> tuple[str, bool]:
     """What was expected, in words, and whether the value is so."""
-    if "at_least" in wanted:
-        return f">= {wanted['at_least']}", value >= wanted["at_least"]
-    if "at_most" in wanted:
-        return f"<= {wanted['at_most']}", value <= wanted["at_most"]
-    expected, within = wanted["expected"], wanted["within"]
+    if "at_least" in claim:
+        return f">= {claim['at_least']}", value >= claim["at_least"]
+    if "at_most" in claim:
+        return f"<= {claim['at_most']}", value <= claim["at_most"]
+    expected, within = claim["expected"], claim["within"]
     return f"{expected} ± {within}" if within else str(expected), abs(value - expected) <= within + 1e-9
 
 
@@ -86,16 +86,16 @@ def figures(out: str, *, quick: bool) -> Iterator[tuple[str, str, str, str, bool
             if "--engine elasticsearch" in figure["command"] and not os.environ.get("RUSBEIR_ES_URL"):
                 os.environ["RUSBEIR_ES_URL"] = stack.enter_context(node())
             document = measured(figure["command"], out)
-            for wanted in figure["values"]:
-                value = at(document, wanted["path"]) * wanted.get("scale", 1)
-                expected, holds = verdict(value, wanted)
-                what = wanted["path"].removeprefix("rows.0.")
+            for claim in figure["values"]:
+                value = at(document, claim["path"]) * claim.get("scale", 1)
+                expected, holds = verdict(value, claim)
+                what = claim["path"].removeprefix("rows.0.")
                 yield f"rusbeir {figure['command']}", what, expected, f"{value:.6g}", holds
 
 
 def published(out: str, *, quick: bool) -> list[tuple[str, str, str, str, bool]]:
     """The same for what `rusbeir reproduce` claims, of the data that are at hand; quick: lexical systems alone."""
-    chosen = [one for one in published_figures() if not quick or one.system.startswith("bm25")]
+    chosen = [figure for figure in published_figures() if not quick or figure.system.startswith("bm25")]
     return [
         (
             f"rusbeir reproduce {row.dataset} ({row.system})",
@@ -128,9 +128,9 @@ def node(heap: str = "512m") -> Iterator[str]:
 def measured_rows(name: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """The modules of a group of GROUPS, each with its rows."""
     if name == "speed":
-        found = run.rows()
-        run.write(found)
-        yield "run", found
+        rows = run.rows()
+        run.write(rows)
+        yield "run", rows
         yield "source_bias", source_bias.rows()
     else:
         for module in GROUPS[name]:
@@ -139,16 +139,16 @@ def measured_rows(name: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 def _bounded(name: str, all_measured: dict[tuple[str, str], float]) -> Iterator[tuple[str, str, str, str, bool]]:
     """Rows of the figures that have a bound; all_measured gets those without one, too."""
-    for module, found in measured_rows(name):
-        for row in found:
+    for module, rows in measured_rows(name):
+        for row in rows:
             all_measured[row["what"], row["measure"]] = float(row["value"])
             if {"at_least", "at_most", "within"} & row.keys():
                 what = f"python -m benchmarks.{module} ({row['what']})"
                 yield what, row["measure"], *_words(row["value"], row)
 
 
-def _words(value: float, wanted: dict[str, Any]) -> tuple[str, str, bool]:
-    expected, holds = verdict(value, wanted)
+def _words(value: float, claim: dict[str, Any]) -> tuple[str, str, bool]:
+    expected, holds = verdict(value, claim)
     return expected, f"{value:.4g}" if isinstance(value, float) else str(value), holds
 
 
@@ -156,16 +156,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="leave out speed, structure and what is slow")
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"default: all of {', '.join((*GROUPS, *ROWS))}")
-    given = parser.parse_args()
-    known = QUICK if given.quick else (*GROUPS, *ROWS)
-    if unknown := set(given.groups) - set(known):
+    arguments = parser.parse_args()
+    known = QUICK if arguments.quick else (*GROUPS, *ROWS)
+    if unknown := set(arguments.groups) - set(known):
         parser.error(f"no group {', '.join(sorted(unknown))} among {', '.join(known)}")
     run.find_data()
     count = differing = 0
     all_measured: dict[tuple[str, str], float] = {}
     with tempfile.TemporaryDirectory() as out:
-        for group in given.groups or known:
-            rows = ROWS[group](out, given.quick) if group in ROWS else _bounded(group, all_measured)
+        for group in arguments.groups or known:
+            rows = ROWS[group](out, arguments.quick) if group in ROWS else _bounded(group, all_measured)
             for command, what, expected, value, holds in rows:
                 all_measured[command, what] = float(value)
                 print(
@@ -176,7 +176,7 @@ def main() -> None:
                 count += 1
                 differing += not holds
     print(f"{count} figures, {differing} differ")
-    if not given.quick and (changed := quotes.write_pages(all_measured)):
+    if not arguments.quick and (changed := quotes.write_pages(all_measured)):
         print(f"written: {', '.join(changed)}")
     sys.exit(1 if differing else 0)
 

@@ -16,14 +16,14 @@ LANGUAGES = ("ru", "en", "es", "de")
 
 def rows() -> list[dict[str, Any]]:
     """what, measure, value, expected and within: MTEB's score, and that of bench to five digits, as MTEB rounds."""
-    found = []
+    figures = []
     with tempfile.TemporaryDirectory() as out:
         for language in LANGUAGES:
             name = f"xquad/{language}"
             expected = bench(name, k=1000, measures="nDCG@10", out=out)["measures"]["nDCG@10"]
             task = make_task(name, f"{iso639_3(language)}-Zyyy")
             score = score_task(rusbeir.mteb.model("bm25"), task)["ndcg_at_10"]
-            found.append(
+            figures.append(
                 {
                     "what": f"{name} through MTEB",
                     "measure": "nDCG@10",
@@ -32,7 +32,7 @@ def rows() -> list[dict[str, Any]]:
                     "within": 1e-6,
                 }
             )
-    return found
+    return figures
 
 
 def main() -> None:

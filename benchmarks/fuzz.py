@@ -29,7 +29,7 @@ def fuzz_one(name: str, n: int, seed: int) -> Outcome:
     """What becomes of n inputs of the reader of that name."""
     logging.getLogger("rusbeir").setLevel(logging.CRITICAL)
     warnings.simplefilter("ignore")
-    parser = next(one for one in PARSERS if one.name == name)
+    parser = next(candidate for candidate in PARSERS if candidate.name == name)
     with tempfile.TemporaryDirectory(dir=_FAST if _FAST.is_dir() else None) as folder, own_cache(Path(folder)):
         work = Path(folder) / "work"
         work.mkdir()
@@ -41,7 +41,7 @@ def run(n_inputs: int, *, seed: int = 0, only: str = "", processes: int = 1) -> 
     """Reader -> outcome, of that many inputs in all."""
     chosen = [parser for parser in PARSERS if only in parser.name]
     total = sum(parser.share for parser in chosen)
-    found: dict[str, Outcome] = {}
+    outcomes: dict[str, Outcome] = {}
     # A new process for each: its peak of memory is its own.
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
         futures = {
@@ -49,9 +49,9 @@ def run(n_inputs: int, *, seed: int = 0, only: str = "", processes: int = 1) -> 
             for parser in chosen
         }
         for name, future in futures.items():
-            found[name] = future.result()
-            print(describe(name, found[name]), flush=True)
-    return found
+            outcomes[name] = future.result()
+            print(describe(name, outcomes[name]), flush=True)
+    return outcomes
 
 
 def describe(name: str, outcome: Outcome) -> str:
@@ -67,11 +67,11 @@ def describe(name: str, outcome: Outcome) -> str:
 
 def rows(n_inputs: int = QUICK_INPUTS) -> list[dict[str, Any]]:
     """what, measure, value, and at_most where the figure is claimed."""
-    found = run(n_inputs).values()
-    what = f"{sum(outcome.inputs for outcome in found):,} mutated inputs"
+    outcomes = run(n_inputs).values()
+    what = f"{sum(outcome.inputs for outcome in outcomes):,} mutated inputs"
     measures = {
-        "tracebacks and unreadable messages": sum(outcome.wrong.total() for outcome in found),
-        "over 5 s": sum(outcome.slow for outcome in found),
+        "tracebacks and unreadable messages": sum(outcome.wrong.total() for outcome in outcomes),
+        "over 5 s": sum(outcome.slow for outcome in outcomes),
     }
     return [{"what": what, "measure": name, "value": value, "at_most": 0} for name, value in measures.items()]
 
@@ -82,13 +82,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="readers whose name contains this")
     parser.add_argument("--processes", type=int, default=1)
-    given = parser.parse_args()
-    found = run(given.inputs, seed=given.seed, only=given.only, processes=given.processes).values()
-    wrong, slow = sum(outcome.wrong.total() for outcome in found), sum(outcome.slow for outcome in found)
+    arguments = parser.parse_args()
+    outcomes = run(arguments.inputs, seed=arguments.seed, only=arguments.only, processes=arguments.processes).values()
+    wrong, slow = sum(outcome.wrong.total() for outcome in outcomes), sum(outcome.slow for outcome in outcomes)
     print(
-        f"{sum(outcome.inputs for outcome in found):,} inputs, {wrong} wrong, {slow} over 5 s, longest message "
-        f"{max(outcome.longest_message for outcome in found):,} characters, peak "
-        f"{max(outcome.peak_mb for outcome in found):,.0f} MB"
+        f"{sum(outcome.inputs for outcome in outcomes):,} inputs, {wrong} wrong, {slow} over 5 s, longest message "
+        f"{max(outcome.longest_message for outcome in outcomes):,} characters, peak "
+        f"{max(outcome.peak_mb for outcome in outcomes):,.0f} MB"
     )
     sys.exit(1 if wrong or slow else 0)
 

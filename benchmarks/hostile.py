@@ -35,7 +35,7 @@ async def _never_end(writer: asyncio.StreamWriter, response: servers.Response) -
 
 def rows() -> list[dict[str, Any]]:
     """what, measure, value (above what importing takes), at_most, and said, how the request ended; by translator."""
-    found = []
+    figures = []
     with servers.TranslationServer() as server:
         server.send = _never_end
         environment = {**os.environ, **KEYS, "OPENAI_BASE_URL": f"{server.url}/v1"}
@@ -43,8 +43,8 @@ def rows() -> list[dict[str, Any]]:
             command = [sys.executable, "-m", "benchmarks.hostile", name, server.url]
             done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE)
             what = {"what": f"{name} and an answer without end", "measure": "peak MB", "at_most": MAX_MEGABYTES}
-            found.append({**what, **json.loads(done.stdout)})
-    return found
+            figures.append({**what, **json.loads(done.stdout)})
+    return figures
 
 
 def _ask(name: str, url: str) -> dict[str, Any]:
@@ -65,8 +65,8 @@ def _ask(name: str, url: str) -> dict[str, Any]:
             await close(translator)
         raise AssertionError("an answer without end was read")
 
-    said = asyncio.run(ask())
-    return {"value": (memory.peak_bytes() - before) / 2**20, "said": said}
+    answer = asyncio.run(ask())
+    return {"value": (memory.peak_bytes() - before) / 2**20, "said": answer}
 
 
 def main() -> None:

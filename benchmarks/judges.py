@@ -50,7 +50,7 @@ def count_covered(people: Qrels, judge: Qrels, *, n: int, draws: int = DRAWS, th
     covered = 0
     for _ in range(draws):
         drawn = np.concatenate([random.choice(some, n // len(members), replace=False) for some in members])
-        low, high = estimate_mean({int(place): float(known[place]) for place in drawn}, guessed, strata).interval
+        low, high = estimate_mean({int(row): float(known[row]) for row in drawn}, guessed, strata).interval
         covered += bool(low <= known.mean() <= high)
     return covered / draws
 
@@ -75,13 +75,13 @@ def rows(draws: int = DRAWS) -> list[dict[str, Any]]:
     if not LLMJUDGE.is_dir():
         return []
     people, judge = read_labels()
-    found: list[dict[str, Any]] = [
+    figures: list[dict[str, Any]] = [
         {
             "what": f"LLMJudge, 400 labels, {draws:,} draws", "measure": "coverage of people's mean",
             "value": count_covered(people, judge, n=400, draws=draws), "expected": 0.95, "within": 0.01,
         }
     ]  # fmt: skip
-    found += [
+    figures += [
         {
             "what": f"LLMJudge, 100 labels from each of the judge's, {draws:,} draws",
             "measure": f"coverage of the share of labels >= {threshold}",
@@ -91,12 +91,12 @@ def rows(draws: int = DRAWS) -> list[dict[str, Any]]:
         for threshold in (1, 2, 3)
     ]  # fmt: skip
     compared = judge_labels(people, judge, runs=rank_by_judge(people, judge), judge="gpt-4o")
-    own = next(one for one in compared.systems if one.system == RERANKED)
+    reranked = next(system for system in compared.systems if system.system == RERANKED)
     what = "LLMJudge, a system that ranks by the judge among seven others"
-    gain = {"measure": "nDCG@10 by the judge's labels, minus by people's", "value": own.judge - own.people}
+    gain = {"measure": "nDCG@10 by the judge's labels, minus by people's", "value": reranked.judge - reranked.people}
     ordered = compared.order.n_systems if compared.order else 0
     return [
-        *found,
+        *figures,
         {"what": what, **gain, "at_least": 0.1},
         {"what": what, "measure": "systems in the order", "value": ordered, "expected": 7, "within": 0},
     ]

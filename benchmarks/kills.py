@@ -108,13 +108,13 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--docs", type=int, default=600)
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     from benchmarks import port_data
 
     with tempfile.TemporaryDirectory() as folder:
-        source = port_data.write_corpus(Path(folder) / "source", given.docs)
+        source = port_data.write_corpus(Path(folder) / "source", arguments.docs)
         options = ["--to", "ru", "--translator", "python:benchmarks.port_data.slow"]
-        outcome = kill_and_go_on(source, Path(folder), options, kills=given.kills, seed=given.seed)
+        outcome = kill_and_go_on(source, Path(folder), options, kills=arguments.kills, seed=arguments.seed)
     print(f"{outcome.kills} kills, {outcome.finished} ports finished, {outcome.differing} differ")
     sys.exit(1 if outcome.differing else 0)
 

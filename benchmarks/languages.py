@@ -101,14 +101,14 @@ def forms(code: str) -> np.ndarray[Any, Any]:
     except RusbeirError:
         pass
     analyzer = Analyzer(code, "default" if code in SPACELESS else "unicode")
-    found = {token.surface: None for text in texts for token in analyzer.explain(text)}
-    words, random = [word for word in found if any(map(str.isalpha, word))], np.random.default_rng(SEED)
+    surfaces = {token.surface: None for text in texts for token in analyzer.explain(text)}
+    words, random = [word for word in surfaces if any(map(str.isalpha, word))], np.random.default_rng(SEED)
     for _ in range(0 if code in SPACELESS else 3 * FORMS):  # short words have few halves
         if len(words) >= FORMS:
             break
-        first, second = (words[place] for place in random.integers(len(words), size=2))
-        if (made := first[: (len(first) + 1) // 2] + second[len(second) // 2 :]) not in found:
-            found[made] = None
+        first, second = (words[index] for index in random.integers(len(words), size=2))
+        if (made := first[: (len(first) + 1) // 2] + second[len(second) // 2 :]) not in surfaces:
+            surfaces[made] = None
             words.append(made)
     chosen = np.array(words, dtype=object)
     random.shuffle(chosen)
@@ -151,7 +151,7 @@ def blend(n_docs: int) -> Iterator[dict[str, Any]]:
 
 
 def _costs(dataset: Dataset) -> dict[str, dict[str, float]]:
-    found = {}
+    costs = {}
     language = dataset.card.language
     for profile, system in (("default", "bm25"), ("blend", "bm25(profile=blend)")):
         texts = (f"{doc.title} {doc.text}" for doc in dataset.corpus)
@@ -162,12 +162,12 @@ def _costs(dataset: Dataset) -> dict[str, dict[str, float]]:
             started = time.perf_counter()
             ready.retriever.search(dataset.queries, DEPTH)
             seconds.append(time.perf_counter() - started)
-        found[profile] = {
+        costs[profile] = {
             "terms": n_terms / len(dataset.corpus),
             "index_bytes": ready.index_bytes,
             "queries_per_second": len(dataset.queries) / min(seconds),
         }
-    return found
+    return costs
 
 
 def _print_speed(rows: Iterator[dict[str, Any]]) -> None:
@@ -190,9 +190,9 @@ def _print_blend(rows: Iterator[dict[str, Any]]) -> None:
     for row in rows:
         ours, theirs = row["default"], row["blend"]
         cells = [row["dataset"], f"{row['n_docs']:,}"]
-        cells += [f"{one['terms']:.0f}" for one in (ours, theirs)]
-        cells += [f"{one['index_bytes'] / 1e6:.1f}" for one in (ours, theirs)]
-        cells += [f"{one['queries_per_second']:,.0f}" for one in (ours, theirs)]
+        cells += [f"{cost['terms']:.0f}" for cost in (ours, theirs)]
+        cells += [f"{cost['index_bytes'] / 1e6:.1f}" for cost in (ours, theirs)]
+        cells += [f"{cost['queries_per_second']:,.0f}" for cost in (ours, theirs)]
         print(f"| {' | '.join(cells)} |", flush=True)
 
 

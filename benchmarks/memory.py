@@ -16,10 +16,10 @@ PAUSE_SECONDS = 0.02
 def peak_bytes(pid: int | str = "self") -> int:
     """The largest resident size so far; 0 of a process that has ended."""
     try:
-        found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+        matched = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     except ProcessLookupError:
         return 0
-    return 1024 * int(found[1]) if found else 0
+    return 1024 * int(matched[1]) if matched else 0
 
 
 def peak_until_end(process: subprocess.Popen[bytes]) -> int:

@@ -55,24 +55,24 @@ class Words(NamedTuple):
     """How often each document has each word."""
 
     doc_ids: list[str]
-    places: dict[str, int]
+    word_columns: dict[str, int]
     counts: sparse.csr_matrix
     """[documents, words]."""
 
     @classmethod
     def count(cls, corpus: Corpus) -> Words:
-        doc_ids, places, triples = [], {}, []
+        doc_ids, word_columns, triples = [], {}, []
         for row, doc in enumerate(corpus):
             doc_ids.append(doc.doc_id)
             for word, n in Counter(_WORD.findall(doc.full_text.lower())).items():
-                triples.append((n, row, places.setdefault(word, len(places))))
+                triples.append((n, row, word_columns.setdefault(word, len(word_columns))))
         values, rows, columns = np.array(triples).T
-        counts = sparse.csr_matrix((values.astype(float), (rows, columns)), shape=(len(doc_ids), len(places)))
-        return cls(doc_ids, places, counts)
+        counts = sparse.csr_matrix((values.astype(float), (rows, columns)), shape=(len(doc_ids), len(word_columns)))
+        return cls(doc_ids, word_columns, counts)
 
     @property
     def rarity(self) -> np.ndarray:
-        return np.log(len(self.doc_ids) / np.bincount(self.counts.indices, minlength=len(self.places)))
+        return np.log(len(self.doc_ids) / np.bincount(self.counts.indices, minlength=len(self.word_columns)))
 
     def weigh(self) -> sparse.csr_matrix:
         """Logarithms of the counts times rarity, rows of length 1."""
@@ -91,23 +91,23 @@ class Scorer(NamedTuple):
     signature: str = "words"
 
     def search(self, queries: Queries, k: int) -> Run:
-        found = {}
+        run = {}
         for query_id, text in queries.items():
-            asked = np.zeros(len(self.words.places))
+            counts = np.zeros(len(self.words.word_columns))
             for word in _WORD.findall(text.lower()):
-                if word in self.words.places:
-                    asked[self.words.places[word]] += 1
-            scores = self.score(asked)
+                if word in self.words.word_columns:
+                    counts[self.words.word_columns[word]] += 1
+            scores = self.score(counts)
             best = np.argsort(-scores, kind="stable")[:k]
-            found[query_id] = {self.words.doc_ids[place]: float(scores[place]) for place in best}
-        return found
+            run[query_id] = {self.words.doc_ids[row]: float(scores[row]) for row in best}
+        return run
 
 
 def cosine(corpus: Corpus) -> Scorer:
     """The cosine of tf-idf vectors."""
     words = Words.count(corpus)
     weights, rarity = words.weigh(), words.rarity
-    return Scorer(words, lambda asked: weights @ (asked * rarity))
+    return Scorer(words, lambda counts: weights @ (counts * rarity))
 
 
 def lsa(corpus: Corpus, dim: int = 200) -> Scorer:
@@ -117,7 +117,7 @@ def lsa(corpus: Corpus, dim: int = 200) -> Scorer:
     left, spread, right = svds(words.weigh(), k=min(dim, min(words.counts.shape) - 1), rng=0)
     vectors = left * spread
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
-    return Scorer(words, lambda asked: vectors @ (right @ (asked * rarity)))
+    return Scorer(words, lambda counts: vectors @ (right @ (counts * rarity)))
 
 
 def likelihood(corpus: Corpus, mu: float = 1000) -> Scorer:
@@ -126,10 +126,10 @@ def likelihood(corpus: Corpus, mu: float = 1000) -> Scorer:
     lengths, columns = words.counts.sum(axis=1).A1, words.counts.tocsc()
     shares = words.counts.sum(axis=0).A1 / words.counts.sum()
 
-    def score(asked: np.ndarray) -> np.ndarray:
-        there = np.flatnonzero(asked)
+    def score(query_counts: np.ndarray) -> np.ndarray:
+        there = np.flatnonzero(query_counts)
         seen = columns[:, there].toarray()
-        return np.log((seen + mu * shares[there]) / (lengths[:, None] + mu)) @ asked[there]
+        return np.log((seen + mu * shares[there]) / (lengths[:, None] + mu)) @ query_counts[there]
 
     return Scorer(words, score)
 
@@ -138,14 +138,14 @@ def overlap(corpus: Corpus) -> Scorer:
     """The words of the query that the document has, of equals the shorter one first."""
     words = Words.count(corpus)
     has, lengths = words.counts.sign(), words.counts.sum(axis=1).A1
-    return Scorer(words, lambda asked: has @ np.sign(asked) - 1e-6 * lengths)
+    return Scorer(words, lambda counts: has @ np.sign(counts) - 1e-6 * lengths)
 
 
 def rare_overlap(corpus: Corpus) -> Scorer:
     """The same with each word weighed by its rarity."""
     words = Words.count(corpus)
     has, lengths, rarity = words.counts.sign(), words.counts.sum(axis=1).A1, words.rarity
-    return Scorer(words, lambda asked: has @ (np.sign(asked) * rarity) - 1e-6 * lengths)
+    return Scorer(words, lambda counts: has @ (np.sign(counts) * rarity) - 1e-6 * lengths)
 
 
 def measure(dataset: str, queries: int, seed: int) -> dict[str, Any]:
@@ -179,10 +179,10 @@ def rows(*names: str) -> Iterator[dict[str, Any]]:
         dataset, queries = SIZES[name]
         what = f"{dataset}, {queries} queries, mean of {len(SEEDS)} seeds"
         reports = [measure(dataset, queries, seed) for seed in SEEDS]
-        found = [report["agreement"] for report in reports]
-        first = found[0]
-        taus = [one["kendall"]["value"] for one in found]
-        moved = [100 * one["gap"]["distortion"]["value"] for one in found]
+        agreements = [report["agreement"] for report in reports]
+        first = agreements[0]
+        taus = [agreement["kendall"]["value"] for agreement in agreements]
+        moved = [100 * agreement["gap"]["distortion"]["value"] for agreement in agreements]
         yield {
             "what": what, "measure": "held-out tau", "value": float(np.mean(taus)), "at_least": 0.95, "of": taus,
             "interval": first["kendall"]["interval"], "documents": reports[0]["documents"],

@@ -20,8 +20,8 @@ LEFT, SCALE, BAR, GAP = 170, 4.6, 20, 18
 def draw(scores: dict[str, list[float]]) -> str:
     """The picture: a group of bars a dataset, nDCG@10 ×100."""
     parts, y = [], 46
-    for place, (label, colour) in enumerate(SYSTEMS.values()):
-        x = LEFT + place * 165
+    for row, (label, colour) in enumerate(SYSTEMS.values()):
+        x = LEFT + row * 165
         parts.append(f'<rect x="{x}" y="14" width="12" height="12" fill="{colour}"/>')
         parts.append(f'<text x="{x + 18}" y="24">{label}</text>')
     for dataset, values in scores.items():

@@ -37,8 +37,8 @@ IMPATIENT = {
 
 def rows(n_docs: int = 1_000_000) -> list[Row]:
     """what, measure, value, and at_least, at_most or exactly where the figure is claimed."""
-    found = [*_faults(), *_instant(), *_memory(n_docs)]
-    return [*_apertium(), *found] if shutil.which("apertium") else found
+    figures = [*_faults(), *_instant(), *_memory(n_docs)]
+    return [*_apertium(), *figures] if shutil.which("apertium") else figures
 
 
 def _apertium() -> list[Row]:
@@ -70,7 +70,7 @@ def _faults(n_segments: int = 10_000) -> list[Row]:
     from rusbeir.translation.porting.api import port
     from tests.support import translation_servers as servers
 
-    found: list[Row] = []
+    figures: list[Row] = []
     backends: list[tuple[str, dict[str, Any]]] = [
         ("google", {"timeout_seconds": 0.6}),
         ("llm", {"timeout_seconds": 3.0, "llm": servers.MODEL}),
@@ -89,13 +89,13 @@ def _faults(n_segments: int = 10_000) -> list[Row]:
             wrong = sum(port_data.translated(original) != text for original, text in lines)
             faults = sum(server.served[kind] for kind in servers.FAULTS)
         what = f"{n_segments:,} segments from a faulty server like {name}"
-        found += [
+        figures += [
             _row(what, "faults served", faults),
             _row(what, "retries", report["retries"], at_least=1),
             _row(what, "segments without a translation", report["missing"], at_most=0),
             _row(what, "wrong translations", wrong, at_most=0),
         ]
-    return found
+    return figures
 
 
 def _texts(folder: Path) -> list[str]:
@@ -111,14 +111,14 @@ def _instant(n_docs: int = 50_000, times: int = 3) -> list[Row]:
     what = f"port of {n_docs:,} documents, translator of no latency"
     with tempfile.TemporaryDirectory() as folder:
         source = port_data.write_corpus(Path(folder) / "source", n_docs)
-        found = []
+        figures = []
         for number in range(times):
             before = os.times()
             seconds = kills.finish(kills.command(source, Path(folder) / f"out{number}", *INSTANT))
             after = os.times()
             worked = after.children_user + after.children_system - before.children_user - before.children_system
-            found.append((seconds, worked))
-    seconds, worked = min(found)
+            figures.append((seconds, worked))
+    seconds, worked = min(figures)
     return [
         _row(what, f"segments/s, the best of {times}", n_docs / seconds, at_least=10_000),
         _row(what, "microseconds of work a segment", 1e6 * worked / n_docs),
@@ -127,12 +127,14 @@ def _instant(n_docs: int = 50_000, times: int = 3) -> list[Row]:
 
 def _memory(n_docs: int) -> list[Row]:
     """The peak of a port of that many documents, and how long it takes until the last of them would be sent again."""
-    found = []
+    figures = []
     for size in (n_docs // 10, n_docs):
         what = f"port of {size:,} documents, translator of no latency"
         with tempfile.TemporaryDirectory() as folder:
             source, out = port_data.write_corpus(Path(folder) / "source", size), Path(folder) / "out"
-            found.append(_row(what, "peak MB", _peak_bytes(kills.command(source, out, *INSTANT)) / 2**20, at_most=400))
+            figures.append(
+                _row(what, "peak MB", _peak_bytes(kills.command(source, out, *INSTANT)) / 2**20, at_most=400)
+            )
             if size < n_docs:
                 continue
             with sqlite3.connect(out / "work" / "journal.sqlite") as journal:
@@ -143,8 +145,8 @@ def _memory(n_docs: int) -> list[Row]:
             _, error = process.communicate()
             if process.returncode != 1 or b"--budget-chars" not in error:
                 raise SystemExit(f"A spent budget was not refused: {error.decode()}")
-            found.append(_row(what, "seconds from restart to the request", time.monotonic() - started, at_most=20))
-    return found
+            figures.append(_row(what, "seconds from restart to the request", time.monotonic() - started, at_most=20))
+    return figures
 
 
 def _peak_bytes(command: list[str]) -> int:
@@ -177,13 +179,13 @@ def main() -> None:
     parser.add_argument("--docs", type=int, default=1_000_000, help="of the corpus that memory is measured with")
     parser.add_argument("--throughput", action="store_true", help="only what the pipeline itself costs")
     parser.add_argument("--profile", type=int, metavar="DOCS", help="print where the time of a port of so many goes")
-    given = parser.parse_args()
-    if given.profile:
-        _profile(given.profile)
+    arguments = parser.parse_args()
+    if arguments.profile:
+        _profile(arguments.profile)
         return
     from benchmarks import run
 
-    print(run.table(_instant() if given.throughput else rows(given.docs)))
+    print(run.table(_instant() if arguments.throughput else rows(arguments.docs)))
 
 
 if __name__ == "__main__":

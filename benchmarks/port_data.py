@@ -34,8 +34,8 @@ def pairs() -> dict[str, str]:
 def translated(text: str) -> str:
     """The translation of numbered sentences, parted by spaces; of any others nothing."""
     known = pairs()
-    found = ((known.get(f"{sentence}."), number) for sentence, number in _NUMBERED.findall(text))
-    return " ".join([f"{russian[:-1]} {number}." for russian, number in found if russian])
+    numbered = ((known.get(f"{sentence}."), number) for sentence, number in _NUMBERED.findall(text))
+    return " ".join([f"{russian[:-1]} {number}." for russian, number in numbered if russian])
 
 
 def instant(texts: list[str], source: str, target: str) -> list[str]:
@@ -47,7 +47,10 @@ def forgetful(texts: list[str], source: str, target: str) -> list[str]:
     """The texts in Cyrillic letters, with their masks where there is no 3 in them."""
     cyrillic = str.maketrans("abcdefghijklmnopqrstuvwxyz", "абцдефгхийклмнопярстуввхыз")
     parts = ([part for n, part in enumerate(_MASK.split(text)) if n % 2 == 0 or "3" not in text] for text in texts)
-    return ["".join([part if _MASK.match(part) else part.lower().translate(cyrillic) for part in one]) for one in parts]
+    return [
+        "".join([part if _MASK.match(part) else part.lower().translate(cyrillic) for part in pieces])
+        for pieces in parts
+    ]
 
 
 def in_workers(texts: list[str], source: str, target: str) -> list[str]:

@@ -34,10 +34,10 @@ _VALUES = 1 / np.log2(np.arange(10) + 2)
 
 def draw_scores(means: NDArray[np.float64], n: int, random: np.random.Generator) -> NDArray[np.float64]:
     """nDCG@10 of n queries a position, float64 [positions * n], whose expectations are these means."""
-    found = means * _RANKS.sum() / (_RANKS @ _VALUES)
+    scores = means * _RANKS.sum() / (_RANKS @ _VALUES)
     shape = (len(means), n)
     ranks = np.searchsorted(np.cumsum(_RANKS) / _RANKS.sum(), random.random(shape))
-    return np.where(random.random(shape) < found[:, None], _VALUES[np.minimum(ranks, 9)], 0.0).ravel()
+    return np.where(random.random(shape) < scores[:, None], _VALUES[np.minimum(ranks, 9)], 0.0).ravel()
 
 
 def measure_coverage(n: int, repetitions: int = REPETITIONS) -> tuple[float, float]:
@@ -69,17 +69,17 @@ def measure_rejections(n: int, repetitions: int = REPETITIONS) -> float:
 
 def rows(repetitions: int = REPETITIONS) -> list[dict[str, Any]]:
     """what, measure, value, and at_least, or expected and within, where the figure is claimed."""
-    found: list[dict[str, Any]] = []
+    figures: list[dict[str, Any]] = []
     for n in SIZES:
         what = f"PSI 0.286, {n} queries at each of {BINS} positions, {repetitions:,} repetitions"
         covered, width = measure_coverage(n, repetitions)
-        found += [
+        figures += [
             {"what": what, "measure": "coverage of the 95 % interval", "value": covered, "at_least": 0.9},
             {"what": what, "measure": "mean width of the interval", "value": width},
         ]
     what = f"no decay, 60 queries at each of {BINS} positions, {repetitions:,} repetitions"
     share = measure_rejections(60, repetitions)
-    return [*found, {"what": what, "measure": "rejected at 0.05", "value": share, "expected": 0.05, "within": 0.02}]
+    return [*figures, {"what": what, "measure": "rejected at 0.05", "value": share, "expected": 0.05, "within": 0.02}]
 
 
 def main() -> None:

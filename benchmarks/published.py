@@ -89,17 +89,17 @@ def plant(source: Dataset, port: Dataset, seed: int) -> Planted:
     lost = draw.sample(sorted(spared), max(round(SHARE * len(port.queries)), LEAST))
     fewest = min(port.qrels, key=lambda query_id: (len(port.qrels[query_id]), query_id))
     removed = {("document", doc_id) for doc_id in port.qrels[fewest]}
-    kept = {key: text for key, text in texts.items() if key not in removed and key not in lost}
-    qrels = {query_id: grades for query_id, grades in port.qrels.items() if ("query", query_id) in kept}
+    texts_left = {key: text for key, text in texts.items() if key not in removed and key not in lost}
+    qrels = {query_id: grades for query_id, grades in port.qrels.items() if ("query", query_id) in texts_left}
     where["dropped"] = {*lost} | {
         ("query", query_id)
         for query_id, grades in qrels.items()
-        if not any(grade > 0 and ("document", doc_id) in kept for doc_id, grade in grades.items())
+        if not any(grade > 0 and ("document", doc_id) in texts_left for doc_id, grade in grades.items())
     }
-    corpus = MemoryCorpus(Doc(key[1], text, title) for key, (title, text) in kept.items() if key[0] == "document")
-    queries = {key[1]: text for key, (_, text) in kept.items() if key[0] == "query"}
+    corpus = MemoryCorpus(Doc(key[1], text, title) for key, (title, text) in texts_left.items() if key[0] == "document")
+    queries = {key[1]: text for key, (_, text) in texts_left.items() if key[0] == "query"}
     damaged = replace(port, corpus=corpus, queries=queries, qrels=qrels)
-    return Planted(damaged, {fault: found - removed for fault, found in where.items()}, twins - removed)
+    return Planted(damaged, {fault: damaged_keys - removed for fault, damaged_keys in where.items()}, twins - removed)
 
 
 def _read_texts(dataset: Dataset) -> dict[Key, Text]:
@@ -124,14 +124,14 @@ def _draw_cycles(keys: list[Key], n: int, draw: random.Random) -> list[list[Key]
 def find_faults(source: str, port: str | Path, out: Path) -> tuple[dict[str, set[Key]], dict[str, Any]]:
     """fault -> the records that the audit flags for it; and its report."""
     report = check_published(source, port, out=out)
-    found: dict[str, set[Key]] = {fault: set() for fault in FAULTS}
+    flagged: dict[str, set[Key]] = {fault: set() for fault in FAULTS}
     for row in _rows(out / TEXTS):
         for flag in row["flags"]:
-            found.setdefault(flag, set()).add((row["kind"], row["id"]))
-    found["collapse"] = {(row["kind"], record_id) for row in _rows(out / COLLAPSE) for record_id in row["ids"]}
-    found["drift"] = {(row["kind"], row["record_id"]) for row in _rows(out / DRIFT)}
-    found["dropped"] = {("query", row["query"]) for row in _rows(out / DROPPED)}
-    return found, report
+            flagged.setdefault(flag, set()).add((row["kind"], row["id"]))
+    flagged["collapse"] = {(row["kind"], record_id) for row in _rows(out / COLLAPSE) for record_id in row["ids"]}
+    flagged["drift"] = {(row["kind"], row["record_id"]) for row in _rows(out / DRIFT)}
+    flagged["dropped"] = {("query", row["query"]) for row in _rows(out / DROPPED)}
+    return flagged, report
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
@@ -149,13 +149,13 @@ def measure(name: str, source: str, port: str | Path, folder: Path, draws: int) 
     for seed in range(draws):
         damaged = plant(original, good, seed)
         write_beir(damaged.port, folder / f"port-{seed}")
-        found, _ = find_faults(source, folder / f"port-{seed}", folder / f"audit-{seed}")
+        flagged, _ = find_faults(source, folder / f"port-{seed}", folder / f"audit-{seed}")
         for fault in FAULTS:
             there = damaged.where[fault]
             planted[fault] += len(there)
-            right[fault] += len(there & found[fault])
+            right[fault] += len(there & flagged[fault])
             ignored = clean[fault] | (damaged.twins if fault == "collapse" else set())
-            alarms[fault] += len(found[fault] - there - ignored)
+            alarms[fault] += len(flagged[fault] - there - ignored)
     what = f"{name}, {draws} draws"
     rows: list[dict[str, Any]] = []
     for fault in FAULTS:
@@ -191,11 +191,11 @@ DATASETS = {"xquad": xquad, "nfcorpus": nfcorpus}
 
 def rows(*names: str) -> list[dict[str, Any]]:
     """what, measure, value, and at_least or at_most where the figure is claimed."""
-    found = []
+    figures = []
     for name in names or DATASETS:
         with tempfile.TemporaryDirectory() as folder:
-            found += DATASETS[name](Path(folder))
-    return found
+            figures += DATASETS[name](Path(folder))
+    return figures
 
 
 if __name__ == "__main__":

@@ -70,10 +70,12 @@ def find_reach(dataset: Dataset, removed: Collection[Pair], threshold: int) -> t
     any_one = most = 0
     for texts, run, runs in pool.search(dataset.queries, RunSettings()):
         for query_id in texts:
-            wanted = {doc_id for one, doc_id in removed if one == query_id}
-            rankings = {name: rank_hits(of[query_id], run[query_id]) for name, of in runs.items()}
-            any_one += len(wanted & {doc_id for docs in rankings.values() for doc_id in docs[:threshold]})
-            most += sum(1 for _ in vote(rankings, dict.fromkeys(wanted, threshold)))
+            doc_ids = {doc_id for other_id, doc_id in removed if other_id == query_id}
+            rankings = {
+                name: rank_hits(dataset_queries[query_id], run[query_id]) for name, dataset_queries in runs.items()
+            }
+            any_one += len(doc_ids & {doc_id for docs in rankings.values() for doc_id in docs[:threshold]})
+            most += sum(1 for _ in vote(rankings, dict.fromkeys(doc_ids, threshold)))
     return any_one / len(removed), most / len(removed)
 
 
@@ -84,18 +86,18 @@ def measure_repair() -> list[dict[str, Any]]:
 
     def by_text(qrels: Qrels) -> dict[Pair, int]:
         """(query, document) -> grade by their texts, as the labeller sees them: some are there twice."""
-        found: dict[Pair, int] = {}
+        grade_of: dict[Pair, int] = {}
         for query_id, grades in qrels.items():
             for doc_id, grade in grades.items():
                 pair = gold.queries[query_id], texts[doc_id]
-                found[pair] = max(found.get(pair, 0), grade)
-        return found
+                grade_of[pair] = max(grade_of.get(pair, 0), grade)
+        return grade_of
 
     true = by_text(gold.qrels)
     spoiled, removed = spoil(gold)
     before = by_text(spoiled.qrels).keys()
     lost, false = true.keys() - before, before - true.keys()
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     # The grades of NFCorpus are 1 and 2.
     model = LabellingModel(lambda *pair: 1 + true.get(pair, -1))
     with tempfile.TemporaryDirectory() as folder, serve(model):
@@ -113,13 +115,17 @@ def measure_repair() -> list[dict[str, Any]]:
                 ("recall of removed judgements", len(lost & after) / len(lost), {"expected": recall, "within": 0.005}),
                 ("removed judgements that some ranker has", any_one, {}),
                 ("removed judgements that most rankers have", most, {}),
-                ("candidates", sum(one["decisions"] for one in report["decisions"] if one["step"] == "candidate"), {}),
+                (
+                    "candidates",
+                    sum(decision["decisions"] for decision in report["decisions"] if decision["step"] == "candidate"),
+                    {},
+                ),
                 ("labels asked for", sum(stage["asked"] for stage in report["stages"].values()), {}),
                 ("seconds", sum(stage["seconds"] for stage in report["stages"].values()), {}),
             ]
             what = f"NFCorpus, {len(lost):,} judgements removed, {len(false):,} planted, threshold {threshold}"
-            found += [{"what": what, "measure": name, "value": value, **wanted} for name, value, wanted in figures]
-    return found
+            rows += [{"what": what, "measure": name, "value": value, **bounds} for name, value, bounds in figures]
+    return rows
 
 
 def measure_chain(n: int = PARAGRAPHS) -> list[dict[str, Any]]:
@@ -158,16 +164,16 @@ def measure_chain(n: int = PARAGRAPHS) -> list[dict[str, Any]]:
                 if texts[doc_id] in model.planted["answering"]
             },
         }
-        found: list[dict[str, Any]] = [
+        rows: list[dict[str, Any]] = [
             {"measure": "queries made", "value": n_made, "at_least": n},
             {"measure": "requests that failed", "value": sum(model.failed.values())},
         ]
         for (flaw, step), pairs in flaws.items():
             gone = sum(done[pair][0] == step and done[pair][1].startswith("drop") for pair in pairs)
-            found.append({"measure": f"{flaw} ({len(pairs)}) that remain", "value": len(pairs) - gone, "at_most": 0})
+            rows.append({"measure": f"{flaw} ({len(pairs)}) that remain", "value": len(pairs) - gone, "at_most": 0})
         remain = sum(not answers(texts[doc_id], left.queries[query_id]) for query_id, doc_id in positives(left))
-        found.append({"measure": "judgements that are wrong at the end", "value": remain, "at_most": 0})
-        found += [
+        rows.append({"measure": "judgements that are wrong at the end", "value": remain, "at_most": 0})
+        rows += [
             {"measure": f"decisions: {row['step']}, {row['action']}", "value": row["decisions"]}
             for row in count_decisions(decisions)
         ]
@@ -184,12 +190,12 @@ def measure_chain(n: int = PARAGRAPHS) -> list[dict[str, Any]]:
     true = {pair for pair in positives(source) if answers(texts[pair[1]], source.queries[pair[0]])}
     lost, false = true - positives(mended), positives(mended) & positives(source) - true
     n_wrong = len(model.planted["wrong-label"])
-    found += [
+    rows += [
         {"measure": f"wrong labels ({n_wrong}): decisions that a person undoes", "value": len(mistaken)},
         {"measure": "then, true judgements that are gone", "value": len(lost), "at_most": 0},
         {"measure": "then, false judgements that a wrong label keeps", "value": len(false)},
     ]
-    return [{"what": f"{n} XQuAD-ru paragraphs", **row} for row in found]
+    return [{"what": f"{n} XQuAD-ru paragraphs", **row} for row in rows]
 
 
 def positives(dataset: Dataset) -> set[Pair]:

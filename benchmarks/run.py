@@ -40,9 +40,9 @@ PACKAGES = [
 def find_data() -> None:
     """Make the folders of RUSBEIR_DATA absolute; if it names none, take the one next to the project."""
     neighbour = HERE.parent.parent / "shared" / "data"
-    given = os.environ.get("RUSBEIR_DATA") or (str(neighbour) if neighbour.is_dir() else "")
+    named = os.environ.get("RUSBEIR_DATA") or (str(neighbour) if neighbour.is_dir() else "")
     # Commands run in folders of their own.
-    folders = [str(Path(folder).resolve()) for folder in given.split(os.pathsep) if folder]
+    folders = [str(Path(folder).resolve()) for folder in named.split(os.pathsep) if folder]
     os.environ["RUSBEIR_DATA"] = os.pathsep.join(folders)
 
 
@@ -84,11 +84,11 @@ def _best(command: list[str], rounds: int = 5) -> float:
 def _evaluation() -> list[dict[str, Any]]:
     from benchmarks import evaluation
 
-    found = evaluation.measure()
+    timing = evaluation.measure()
     what = "evaluate 10,000 queries × 1,000 hits"
     return [
-        _row(what, "seconds", found["seconds"]),
-        _row(what, "time, as a multiple of calling pytrec_eval", found["ratio"], at_most=1.3),
+        _row(what, "seconds", timing["seconds"]),
+        _row(what, "time, as a multiple of calling pytrec_eval", timing["ratio"], at_most=1.3),
     ]
 
 
@@ -96,19 +96,19 @@ def _audit() -> list[dict[str, Any]]:
     from benchmarks import audit
 
     rows = []
-    for found in audit.damage():
-        what = f"audit, 50 of each damage in 2,000 XQuAD segments: {found['check']}"
-        if "recall" in found:
-            rows.append(_row(what, "recall", found["recall"], at_least=0.95))
-        if found["check"] != "any":
-            rows.append(_row(what, "false alarms", found["false_alarms"], at_most=0.01))
-    found = audit.speed()
-    times = found["chrf_times_sacrebleu"]
+    for row in audit.damage():
+        what = f"audit, 50 of each damage in 2,000 XQuAD segments: {row['check']}"
+        if "recall" in row:
+            rows.append(_row(what, "recall", row["recall"], at_least=0.95))
+        if row["check"] != "any":
+            rows.append(_row(what, "false alarms", row["false_alarms"], at_most=0.01))
+    row = audit.speed()
+    times = row["chrf_times_sacrebleu"]
     what = "audit, 100,000 segments through all checks"
     return [
         *rows,
-        _row(what, "segments/s", found["segments_per_second"]),
-        _row(what, "MB more at the end than after a fifth", found["rise_mb"], at_most=50),
+        _row(what, "segments/s", row["segments_per_second"]),
+        _row(what, "MB more at the end than after a fifth", row["rise_mb"], at_most=50),
         _row("chrF, as a multiple of sacrebleu on one core", "one core", times["one_core"], at_least=3.5),
         _row("chrF, as a multiple of sacrebleu on one core", "two cores", times["two_cores"], at_least=7),
     ]
@@ -120,14 +120,14 @@ def _analysis(n_docs: int) -> list[dict[str, Any]]:
     bounds = {"rusbeir, cold": 60, "rusbeir, warm": 150}
     return [
         row
-        for found in analysis.measure(n_docs)
+        for timing in analysis.measure(n_docs)
         for row in (
-            _row(f"Russian analysis: {found['what']}", "words/s", found["words_per_second"]),
+            _row(f"Russian analysis: {timing['what']}", "words/s", timing["words_per_second"]),
             _row(
-                f"Russian analysis: {found['what']}",
+                f"Russian analysis: {timing['what']}",
                 "speed, as a multiple of the paper's recipe",
-                found["ratio"],
-                **({"at_least": bounds[found["what"]]} if found["what"] in bounds else {}),
+                timing["ratio"],
+                **({"at_least": bounds[timing["what"]]} if timing["what"] in bounds else {}),
             ),
         )
     ]
@@ -137,21 +137,21 @@ def _search(n_docs: int) -> list[dict[str, Any]]:
     from benchmarks import search
 
     result = []
-    for found in search.measure(n_docs):
-        what = f"{found['what']}, {found['n_docs']:,} documents"
-        if "peak_bytes" in found:
-            result.append(_row(what, "peak MB of all processes", found["peak_bytes"] / 2**20, at_most=1000))
-            result.append(_row(what, "of which the stream's own MB", found["stream_bytes"] / 2**20))
+    for row in search.measure(n_docs):
+        what = f"{row['what']}, {row['n_docs']:,} documents"
+        if "peak_bytes" in row:
+            result.append(_row(what, "peak MB of all processes", row["peak_bytes"] / 2**20, at_most=1000))
+            result.append(_row(what, "of which the stream's own MB", row["stream_bytes"] / 2**20))
             continue
-        ours = found["what"].startswith("rusbeir")
-        result.append(_row(what, "seconds to index", found["index_seconds"]))
-        result += [_row(what, f"queries/s, {_words(k)}", speed) for k, speed in found["queries_per_second"].items()]
+        ours = row["what"].startswith("rusbeir")
+        result.append(_row(what, "seconds to index", row["index_seconds"]))
+        result += [_row(what, f"queries/s, {_words(k)}", speed) for k, speed in row["queries_per_second"].items()]
         if not ours:
-            bound = {"at_least": 5} if found["what"].startswith("bm25s") else {}
-            result.append(_row(what, "our index is built so many times as fast", found["index_ratio"], **bound))
+            bound = {"at_least": 5} if row["what"].startswith("bm25s") else {}
+            result.append(_row(what, "our index is built so many times as fast", row["index_ratio"], **bound))
             result += [
                 _row(what, f"our search is so many times as fast, {_words(k)}", ratio, **_ahead(k))
-                for k, ratio in found["search_ratio"].items()
+                for k, ratio in row["search_ratio"].items()
             ]
     return result
 
@@ -159,29 +159,29 @@ def _search(n_docs: int) -> list[dict[str, Any]]:
 def _dense(n_docs: int) -> list[dict[str, Any]]:
     from benchmarks import dense
 
-    found = dense.measure(n_docs)
+    row = dense.measure(n_docs)
     what = f"exact search, {n_docs:,} × {dense.DIM} vectors on disk"
     return [
-        _row(what, "queries/s, k=100", found["queries_per_second"]),
-        _row(what, "speed, as a multiple of one FAISS flat index in memory", found["ratio"], at_least=0.9),
+        _row(what, "queries/s, k=100", row["queries_per_second"]),
+        _row(what, "speed, as a multiple of one FAISS flat index in memory", row["ratio"], at_least=0.9),
         # A block of 128 MB and 300 MB more.
-        _row(what, "peak MB", found["peak_bytes"] / 2**20, at_most=428),
+        _row(what, "peak MB", row["peak_bytes"] / 2**20, at_most=428),
     ]
 
 
 def _encoding(n: int = 1_500) -> list[dict[str, Any]]:
     from benchmarks import encoding
 
-    found = encoding.measure(n, parts=1)
+    row = encoding.measure(n, parts=1)
     what = f"encoding {n:,} passages of NFCorpus's and XQuAD's lengths, all-MiniLM-L6-v2"
     return [
-        _row(what, "passages/s", found["passages_per_second"]),
-        _row(what, "speed, as a multiple of plain calls over all texts", found["of_plain"], at_least=1),
-        _row(what, "speed, as a multiple of calls of 64 texts", found["of_blocks"], at_least=1.5),
+        _row(what, "passages/s", row["passages_per_second"]),
+        _row(what, "speed, as a multiple of plain calls over all texts", row["of_plain"], at_least=1),
+        _row(what, "speed, as a multiple of calls of 64 texts", row["of_blocks"], at_least=1.5),
         # What such calls can lose to padding: that is all there is to gain by sorting.
-        _row(what, "tokens computed in calls of 64 texts, as a multiple of those needed", found["tokens_in_blocks"]),
-        _row(what, "share of time outside the model", found["outside_model"], at_most=0.05),
-        _row(what, "largest difference from the plain call", found["difference"], at_most=1e-6),
+        _row(what, "tokens computed in calls of 64 texts, as a multiple of those needed", row["tokens_in_blocks"]),
+        _row(what, "share of time outside the model", row["outside_model"], at_most=0.05),
+        _row(what, "largest difference from the plain call", row["difference"], at_most=1e-6),
     ]
 
 
@@ -206,15 +206,15 @@ def _elastic(n_docs: int, n_queries: int = 10_000) -> list[dict[str, Any]]:
     from benchmarks import elastic
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        found = elastic.speed(Path(folder) / "speed", n_docs, n_queries)
+        speeds = elastic.speed(Path(folder) / "speed", n_docs, n_queries)
         drilled = elastic.cluster(Path(folder) / "cluster", n_docs // 5, n_queries, "8")
     rows = []
-    for engine, figures in found.items():
+    for engine, figures in speeds.items():
         what = f"load {n_docs:,} documents, {n_queries:,} queries at k=100: {engine}"
         for measure, value in figures.items():
             bound = {"at_most": 400} if (engine, measure) == ("elasticsearch", "peak MB") else {}
             rows.append(_row(what, measure, value, **bound))
-    ratio = found["elasticsearch"]["docs/s"] / found["as BEIR loads"]["docs/s"]
+    ratio = speeds["elasticsearch"]["docs/s"] / speeds["as BEIR loads"]["docs/s"]
     rows.append(_row("Elasticsearch loads", "speed, as a multiple of BEIR's way", ratio, at_least=3))
     for what, count in drilled.items():
         whole = n_docs // 5 if "documents" in what else n_queries
@@ -254,8 +254,8 @@ def _comparison() -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         for system in ("bm25", "bm25(profile=snowball)", "bm25(profile=raw)"):
             rusbeir.bench("xquad/ru", system, out=folder)
-        found = compare.measure(golden, Path(folder))
-    return [_row(what, measure, value, **bounds[measure]) for what, measure, value in found]
+        figures = compare.measure(golden, Path(folder))
+    return [_row(what, measure, value, **bounds[measure]) for what, measure, value in figures]
 
 
 def _report() -> list[dict[str, Any]]:
@@ -270,10 +270,10 @@ def _row(what: str, measure: str, value: float, **bound: float) -> dict[str, Any
     return {"what": what, "measure": measure, "value": value, **bound}
 
 
-def table(found: list[dict[str, Any]]) -> str:
+def table(rows: list[dict[str, Any]]) -> str:
     """The rows in Markdown."""
     lines = ["| what | measure | value | claimed |", "|---|---|---|---|"]
-    for row in found:
+    for row in rows:
         bound = f"≥ {row['at_least']:g}" if "at_least" in row else f"≤ {row['at_most']:g}" if "at_most" in row else ""
         bound = f"{row['expected']:g} ± {row['within']:g}" if "within" in row else bound
         lines.append(f"| {row['what']} | {row['measure']} | {_number(row['value'])} | {bound} |")
@@ -284,7 +284,7 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def write(found: list[dict[str, Any]]) -> None:
+def write(rows: list[dict[str, Any]]) -> None:
     """Write the rows to docs/results.md, with the machine and the versions; what scale.py wrote there stays."""
     _, heading, scale = RESULTS.read_text(encoding="utf-8").partition(SCALE_HEADING)
     machine = f"{len(os.sched_getaffinity(0))} cores ({platform.machine()}), Python {platform.python_version()}"
@@ -296,7 +296,7 @@ def write(found: list[dict[str, Any]]) -> None:
         "have six words; ids are included. Content words leave out the 150 commonest, which take the\n"
         "place of the stop words that analyzers drop; any words include them. The machine is\n"
         "shared: ratios of one run say more than seconds.\n\n"
-        f"{table(found)}\n" + (f"\n{heading}{scale}" if heading else ""),
+        f"{table(rows)}\n" + (f"\n{heading}{scale}" if heading else ""),
         encoding="utf-8",
     )
 
@@ -306,10 +306,10 @@ def main() -> None:
     parser.add_argument("--docs", type=int, default=1_000_000)
     docs = parser.parse_args().docs
     find_data()
-    found = rows(docs)
-    print(table(found))
-    write(found)
-    quotes.write_pages({(row["what"], row["measure"]): float(row["value"]) for row in found})
+    figures = rows(docs)
+    print(table(figures))
+    write(figures)
+    quotes.write_pages({(row["what"], row["measure"]): float(row["value"]) for row in figures})
 
 
 if __name__ == "__main__":

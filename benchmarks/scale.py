@@ -63,10 +63,10 @@ class Step(NamedTuple):
     @property
     def claimed(self) -> str:
         """What the step is held to, and whether it differs."""
-        found = {"seconds": self.seconds, "GB": self.peak_bytes / 1e9, **self.parts}
+        figures = {"seconds": self.seconds, "GB": self.peak_bytes / 1e9, **self.parts}
         bounds = BOUNDS.get(self.what, {})
         return "; ".join(
-            f"{name} ≤ {most:g}" + (" (differs)" if found[name] > most else "") for name, most in bounds.items()
+            f"{name} ≤ {most:g}" + (" (differs)" if figures[name] > most else "") for name, most in bounds.items()
         )
 
     @property
@@ -97,7 +97,9 @@ def make_data(folder: Path, n_docs: int, n_queries: int) -> None:
     weights[:STOP_WORDS] = 0
     ranks = random.choice(len(words), (n_queries, QUERY_WORDS), p=weights / weights.sum())
     with (folder / "queries.jsonl").open("w", encoding="utf-8") as file:
-        file.writelines(f'{{"_id":"q{row}","text":"{" ".join(words[one])}"}}\n' for row, one in enumerate(ranks))
+        file.writelines(
+            f'{{"_id":"q{row}","text":"{" ".join(words[indexes])}"}}\n' for row, indexes in enumerate(ranks)
+        )
     (folder / "qrels").mkdir()
     with (folder / "qrels" / "test.tsv").open("w", encoding="utf-8") as file:
         file.write("query-id\tcorpus-id\tscore\n")
@@ -140,11 +142,11 @@ class Walk:
             if process.returncode:
                 raise SystemExit(f"python -m {' '.join(command)}: exit code {process.returncode}")
             answer.seek(0)
-            found = json.loads(answer.read())
+            answers = json.loads(answer.read())
         seconds = time.perf_counter() - started
-        row = found.get("rows", [found])[0]
-        told = {name: row["seconds"][name] for name in parts}
-        self.steps.append(Step(what, seconds, peak, self._disk() - before, told))
+        row = answers.get("rows", [answers])[0]
+        stage_seconds = {name: row["seconds"][name] for name in parts}
+        self.steps.append(Step(what, seconds, peak, self._disk() - before, stage_seconds))
         print(self.steps[-1].line, flush=True)
 
     def lexical(self) -> None:

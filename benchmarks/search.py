@@ -107,9 +107,9 @@ def _bm25s(folder: Path) -> dict[str, Any]:
     queries = {kind: _queries(folder, kind) for kind in KINDS}
 
     def search(kind: str, k: int) -> Any:
-        found, scores = retriever.retrieve(queries[kind], corpus=ids, k=k, n_threads=CORES, show_progress=False)
-        rows = zip(found.tolist(), scores.tolist(), strict=True)
-        return {str(place): dict(zip(*row, strict=True)) for place, row in enumerate(rows)}
+        hits, scores = retriever.retrieve(queries[kind], corpus=ids, k=k, n_threads=CORES, show_progress=False)
+        rows = zip(hits.tolist(), scores.tolist(), strict=True)
+        return {str(query_row): dict(zip(*row, strict=True)) for query_row, row in enumerate(rows)}
 
     return _row(seconds, path, len(queries["any"]), search)
 
@@ -124,8 +124,8 @@ def _pisa(folder: Path) -> dict[str, Any]:
             file.write(f"d{row} {' '.join(terms)}\n")
     queries = {
         kind: [
-            (place, dict.fromkeys((numbers[term] for term in terms if term in numbers), 1.0))
-            for place, terms in enumerate(_queries(folder, kind))
+            (query_number, dict.fromkeys((numbers[term] for term in terms if term in numbers), 1.0))
+            for query_number, terms in enumerate(_queries(folder, kind))
         ]
         for kind in KINDS
     }
@@ -139,7 +139,7 @@ def _pisa(folder: Path) -> dict[str, Any]:
 
     def search(kind: str, k: int) -> Any:
         size = len(queries[kind]) * k
-        places, ids = np.empty(size, dtype=np.int32), np.empty(size, dtype=object)
+        row_numbers, ids = np.empty(size, dtype=np.int32), np.empty(size, dtype=object)
         scores = np.empty(size, dtype=np.float32)
         count = pisa.retrieve(
             context,
@@ -149,14 +149,14 @@ def _pisa(folder: Path) -> dict[str, Any]:
             threads=CORES,
             query_weighted=0,
             pretokenised=True,
-            result_qidxs=places,
+            result_qidxs=row_numbers,
             result_docnos=ids,
             result_ranks=np.empty(size, dtype=np.int32),
             result_scores=scores,
         )
-        starts = np.flatnonzero(np.diff(places[:count], prepend=-1)).tolist()
+        starts = np.flatnonzero(np.diff(row_numbers[:count], prepend=-1)).tolist()
         return {
-            str(places[start]): dict(zip(ids[start:end].tolist(), scores[start:end].tolist(), strict=True))
+            str(row_numbers[start]): dict(zip(ids[start:end].tolist(), scores[start:end].tolist(), strict=True))
             for start, end in zip(starts, [*starts[1:], count], strict=True)
         }
 
@@ -283,13 +283,13 @@ def _build_memory(n_docs: int) -> dict[str, Any]:
         answer = process.stdout.read()
         if process.returncode:
             raise SystemExit(f"The build of {n_docs:,} documents failed with code {process.returncode}.")
-        told = json.loads(answer)
+        report = json.loads(answer)
     return {
         "what": "whole build",
         "n_docs": n_docs,
         "peak_bytes": peak,
         "stream_bytes": before,
-        **told,
+        **report,
     }
 
 

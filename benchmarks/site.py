@@ -33,7 +33,7 @@ _CLICK = """number => {
 
 def rows() -> list[dict[str, Any]]:
     """what, measure, value, and at_most where it is claimed; a first view ends when the browser has drawn it."""
-    found = []
+    figures = []
     explorer = f"explorer, {SYSTEMS} systems x 1,190 queries"
     with tempfile.TemporaryDirectory() as name, browser.launched() as chromium:
         page = chromium.new_page()
@@ -46,7 +46,7 @@ def rows() -> list[dict[str, Any]]:
             total = first + sum(_size(path) / 1e6 for path in (site / "datasets").iterdir())
             page.goto((site / "index.html").as_uri())
             seconds = page.evaluate("performance.getEntriesByType('paint').at(-1).startTime") / 1e3
-            found += [
+            figures += [
                 {"what": what, "measure": "MB of the first page", "value": first, "at_most": 5},
                 {"what": what, "measure": "MB of all pages without per-query data", "value": total, **most},
                 {"what": what, "measure": "seconds to the first view", "value": seconds, "at_most": 2},
@@ -56,7 +56,7 @@ def rows() -> list[dict[str, Any]]:
         (path,) = Path(name, "explorer", "datasets").iterdir()
         page.goto(path.as_uri())
         slowest = max(page.evaluate(_CLICK, number) for number in CLICKS)
-    return [*found, {"what": explorer, "measure": "ms of the slowest of 30 clicks", "value": slowest, "at_most": 200}]
+    return [*figures, {"what": explorer, "measure": "ms of the slowest of 30 clicks", "value": slowest, "at_most": 200}]
 
 
 def _make_rows(folder: Path, n_datasets: int) -> None:

@@ -140,19 +140,19 @@ def main() -> None:
     parser.add_argument("--real", type=int, metavar="N", help="N queries of each kind by SmolLM2 instead")
     parser.add_argument("--queries", type=int, default=QUERIES)
     parser.add_argument("--make", nargs=2, metavar=("CORPUS", "OUT"), help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     find_data()
-    if given.make:
-        corpus, out = given.make
+    if arguments.make:
+        corpus, out = arguments.make
         make_queries(corpus, out=out, language="en", llm="scripted", n=KILLED_QUERIES, concurrency=4, **_WAITS)
-    elif given.real:
+    elif arguments.real:
         for kind in ("qa", "position"):
             try:
-                print(json.dumps(measure_real(kind, given.real), indent=2, ensure_ascii=False))
+                print(json.dumps(measure_real(kind, arguments.real), indent=2, ensure_ascii=False))
             except BackendError as error:
                 print(f"{kind}: {error}")
     else:
-        for row in (*measure_faults(given.queries), *measure_kills()):
+        for row in (*measure_faults(arguments.queries), *measure_kills()):
             print(f"{row['what']}: {row['measure']} {row['value']:g}")
 
 

@@ -64,7 +64,7 @@ print(json.dumps(sorted(called)))
 
 def walk() -> dict[str, dict[str, list[str]]]:
     """Of each walk: file -> the names of its functions that were called, in the order of the file."""
-    found: dict[str, dict[str, list[str]]] = {}
+    walks: dict[str, dict[str, list[str]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         pairs = (line.split("\t") for line in MEMORY.read_text(encoding="utf-8").splitlines())
         back = "".join(f"{russian}\t{english}\n" for english, russian in pairs)
@@ -73,25 +73,25 @@ def walk() -> dict[str, dict[str, list[str]]]:
         for name, call in WALKS.items():
             command = [sys.executable, "-c", TRACER.format(call=call)]
             done = subprocess.run(command, cwd=folder, env=environment, check=True, stdout=subprocess.PIPE)
-            found[name] = defaultdict(list)
+            walks[name] = defaultdict(list)
             for file, _, function in json.loads(done.stdout.splitlines()[-1]):
-                found[name][str(Path(file).relative_to(PACKAGE))].append(function)
-    return found
+                walks[name][str(Path(file).relative_to(PACKAGE))].append(function)
+    return walks
 
 
 def rows() -> list[dict[str, Any]]:
     """what, measure, value, before, and at_most where the figure is claimed."""
-    found = []
+    figures = []
     for name, files in walk().items():
         counts = (sum(map(len, files.values())), len(files))
         for measure, value, before in zip(("functions", "files"), counts, BEFORE[name], strict=True):
-            found.append(_row(f"a first {name}", measure, value, before, before * 3 // 4))
+            figures.append(_row(f"a first {name}", measure, value, before, before * 3 // 4))
     later = tuple(str(PACKAGE / name) for name in LATER)
     modules = [path for path in sorted(PACKAGE.rglob("*.py")) if not str(path).startswith(later)]
     lines = sum(len(path.read_bytes().splitlines()) for path in modules)
     named = [path for path in modules if path.name != "__init__.py"]
     return [
-        *found,
+        *figures,
         {"what": "rusbeir/", "measure": "lines of Python", "value": lines, "before": LINES},
         _row("rusbeir/", "modules", len(named), MODULES, 160),
     ]
