@@ -20,6 +20,7 @@ from .notebook import show_progress as show_progress
 from .retrieval import Encoder as Encoder
 from .retrieval import Reranker as Reranker
 from .retrieval import SparseEncoder as SparseEncoder
+from .retrieval import compose as compose
 from .translation import Translator as Translator
 from .translation import port as port
 from .tuning import tune as tune

@@ -8,7 +8,7 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,18 +34,20 @@ from rusbeir.jobs import CharBudget, Llm
 from rusbeir.ledger import ROWS, Ledger, ResultRow
 from rusbeir.retrieval import (
     ChecksAvailability,
+    Encoder,
     LimitsDepth,
+    Reranker,
     RunSettings,
     Spec,
     System,
     check_available,
-    check_names,
+    read_system,
     resolve,
     search_without_self,
 )
 from rusbeir.storage import atomic_file, check_writable
 from rusbeir.text import digest, slug
-from rusbeir.types import SELF_RETRIEVAL_REMEDY, Dataset, Progress, Queries, Run, silent
+from rusbeir.types import SELF_RETRIEVAL_REMEDY, Dataset, Progress, Queries, Retriever, Run, silent
 
 if TYPE_CHECKING:
     from rusbeir.cluster import On, Workers
@@ -58,7 +60,8 @@ UNCUT_DEPTH = 1000
 """The hits per query that a measure without a cut-off (AP, Bpref, RBP) needs, as runs submitted to TREC have them."""
 
 
-SystemLike: TypeAlias = str | Spec | System
+SystemLike: TypeAlias = str | Spec | System | Retriever | Encoder | Reranker | Callable[..., Any]
+"""A system, or an object of the caller's that is one: see `compose`."""
 
 
 class Failed(NamedTuple):
@@ -103,6 +106,8 @@ class _Measurement:
     """The dataset with the queries that are asked."""
     query_language: str
     system: System
+    short_name: str
+    """The system's, for tables; empty where it has none."""
     request: Request
 
     @property
@@ -117,7 +122,12 @@ class _Measurement:
         return f"{self.system.signature}{left_out}|k:{self.request.k}"
 
     def find_row(self, ledger: Ledger, measures: Sequence[str]) -> ResultRow | None:
-        return ledger.find(self.dataset, self.query_language, self.system.name, self.signature, measures)
+        row = ledger.find(self.dataset, self.query_language, self.system.name, self.signature, measures)
+        if row and self.short_name and row.get("label") != self.short_name:
+            # Rows are never changed; the newest one counts.
+            row = row | {"label": self.short_name}
+            ledger.add(row)
+        return row
 
 
 @overload
@@ -143,7 +153,7 @@ def bench(
 @overload
 def bench(
     dataset: str | Path | Dataset,
-    system: list[SystemLike] | list[str],
+    system: list[SystemLike] | list[str] | Mapping[str, SystemLike],
     *,
     engine: str = "auto",
     language: str | None = None,
@@ -162,7 +172,7 @@ def bench(
 
 def bench(
     dataset: str | Path | Dataset,
-    system: SystemLike | Sequence[SystemLike] = "bm25",
+    system: SystemLike | Sequence[SystemLike] | Mapping[str, SystemLike] = "bm25",
     *,
     engine: str = "auto",
     language: str | None = None,
@@ -196,6 +206,8 @@ def bench(
         force=force, accept_difference=accept_difference, budget_chars=budget_chars,
         query_languages=[query_language] if query_language else [], on=on, progress=progress,
     )  # fmt: skip
+    if isinstance(system, Mapping):
+        system = [read_system(value, label) for label, value in system.items()]
     if isinstance(system, str) or not isinstance(system, Sequence):
         rows, failed = bench_all([dataset], [system], request)
         if failed:
@@ -265,7 +277,8 @@ def _plan(
     datasets: Sequence[str | Path | Dataset], systems: Sequence[SystemLike], request: Request, ledger: Ledger
 ) -> list[_Measurement]:
     """List what is to be measured: every system on every dataset in every query language."""
-    specs = [check_names(system) if isinstance(system, (str, Spec)) else system for system in systems]
+    specs = [read_system(system) for system in systems]
+    short_names = [spec.label if isinstance(spec, Spec) else "" for spec in specs]
     loaded = [
         resolve_on(
             dataset, specs, request.k, request.engine, request.language, request.split, request.progress,
@@ -288,9 +301,14 @@ def _plan(
                 dataset, asked_in = take_queries(documents, source, progress=request.progress)
             planned += [
                 _Measurement(
-                    documents=documents, dataset=dataset, query_language=asked_in, system=system, request=request
+                    documents=documents,
+                    dataset=dataset,
+                    query_language=asked_in,
+                    system=system,
+                    short_name=short_name,
+                    request=request,
                 )
-                for system in resolved
+                for system, short_name in zip(resolved, short_names, strict=True)
             ]
     if across := [entry.system for entry in planned if entry.query_language != entry.documents.card.language]:
         _warn_of_words(across)
@@ -335,6 +353,7 @@ def _measure(measurement: _Measurement, ledger: Ledger, workers: Workers | None)
         "query_language": measurement.query_language,
         "split": card.split,
         "system": system.name,
+        **({"label": measurement.short_name} if measurement.short_name else {}),
         "engine": system.engine,
         "signature": measurement.signature,
         "fingerprint": dataset.fingerprint,
@@ -418,18 +437,23 @@ def resolve_on(
     A system alone that lacks an extra, a key or a model is refused before a registered dataset is fetched, unless its
     name is in measured: a row that is there needs nothing. judged=False takes datasets without judgements, too.
     """
-    if k < 1:
-        raise BadInput(f"k is {k}; ask for at least 1 hit per query.")
+    if not isinstance(k, int) or k < 1:
+        raise BadInput(f"k is {k!r}; ask for at least 1 hit per query.")
+    if not isinstance(dataset, (str, Path, Dataset)):
+        raise BadInput(
+            f"A dataset is a name, a path or a rusbeir.Dataset, which {type(dataset).__name__!r} is not. "
+            "rusbeir.Dataset.of makes one of your documents."
+        )
+    specs = [read_system(system) for system in systems]
     entry = find_entry(dataset) if isinstance(dataset, str) else None
     if entry:
         # Before it is fetched: its language may have no analyzer, and a key or an extra may be missing.
         early = [
-            resolve(one, language=entry.language, engine=engine) if isinstance(one, (str, Spec)) else one
-            for one in systems
+            resolve(spec, language=entry.language, engine=engine) if isinstance(spec, Spec) else spec for spec in specs
         ]
         if len(early) == 1 and isinstance(early[0], ChecksAvailability) and early[0].name not in measured:
             early[0].check_available()
-        systems = systems if entry.self_retrieval else early
+        specs = specs if entry.self_retrieval else [*early]
     if not isinstance(dataset, Dataset):
         dataset = load(
             dataset, language=language, split=split, judged=judged, accept_difference=accept_difference,
@@ -437,10 +461,10 @@ def resolve_on(
         )  # fmt: skip
     card = dataset.card
     return dataset, [
-        resolve(one, language=card.language, engine=engine, self_suffixes=card.self_suffixes)
-        if isinstance(one, (str, Spec))
-        else one
-        for one in systems
+        resolve(spec, language=card.language, engine=engine, self_suffixes=card.self_suffixes)
+        if isinstance(spec, Spec)
+        else spec
+        for spec in specs
     ]
 
 
@@ -515,7 +539,7 @@ def _warn_of_cut(system: str, depth: int, names: Sequence[str], documents: int) 
 def search(
     dataset: str | Path | Dataset,
     system: SystemLike = "bm25",
-    queries: str | Queries | None = None,
+    queries: str | Iterable[str] | Queries | None = None,
     *,
     engine: str = "auto",
     language: str | None = None,
@@ -533,7 +557,14 @@ def search(
     >>> search("mini/ru", "bm25", "Кто открыл радий?", k=1)  # doctest: +SKIP
     """
     if isinstance(queries, str):
-        queries = {queries: queries}
+        queries = [queries]
+    if queries is not None and not isinstance(queries, Mapping):
+        texts = list(queries)
+        if wrong := [text for text in texts if not isinstance(text, str)]:
+            raise BadInput(
+                f"A query is a text, which {type(wrong[0]).__name__!r} is not: write texts, or {{query_id: text}}."
+            )
+        queries = {text: text for text in texts}
     dataset, (resolved,) = resolve_on(dataset, [system], k, engine, language, split, progress, judged=False)
     budget = CharBudget(Path(out), budget_chars) if budget_chars is not None else None
     settings = RunSettings(progress=progress, budget=budget)

@@ -23,7 +23,7 @@ ROWS = "rows.jsonl"
 _WORDS = ("dataset", "language", "split", "system", "engine", "signature", "fingerprint", "run", "per_query")
 _ROW = {
     **dict.fromkeys(_WORDS, str), "measures": {str: float}, "n_zero_hit": int, "n_tied": int,
-    "seconds": {str: float}, "bytes": {str: int}, "costs?": int, "cost?": float,
+    "seconds": {str: float}, "bytes": {str: int}, "costs?": int, "cost?": float, "label?": str,
 }  # fmt: skip
 """rusbeir reads these members of a result row."""
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import importlib
 import inspect
+import os
+import pickle
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +18,8 @@ from typing import Any
 from rusbeir.errors import BackendError, BadInput
 
 _INSTALLED = "site-packages"
+_MOST_ITEMS = 1_000
+"""Longer lists and dicts are digested whole, also where they hold functions."""
 
 
 def find_in_current_folder() -> Path:
@@ -67,6 +72,77 @@ def digest_sources(module: ModuleType) -> str:
     return hashlib.sha256(b"\0".join(sources[path] for path in sorted(sources))).hexdigest()[:12]
 
 
+def digest_object(thing: object) -> str:
+    """Digest what an object of the user's does: its source, that of what it uses, and its state.
+
+    Code without a file, such as a notebook's, is read as compiled: comments change nothing. An object's own `signature`
+    stands for its state. A state that cannot be pickled has a digest that never comes again.
+    """
+    digest = hashlib.sha256()
+    waiting: list[object] = [thing]
+    # As long as they are here, no other object has their id.
+    seen: dict[int, object] = {}
+    while waiting:
+        current = waiting.pop()
+        if id(current) in seen:
+            continue
+        seen[id(current)] = current
+        if isinstance(current, partial):
+            waiting += [current.func, current.args, current.keywords]
+        elif inspect.ismethod(current):
+            waiting += [current.__func__, current.__self__]
+        elif inspect.isfunction(current) or inspect.isclass(current):
+            waiting += _digest_code(current, digest, is_root=current is thing)
+        elif isinstance(current, (tuple, list)) and len(current) <= _MOST_ITEMS:
+            digest.update(f"{type(current).__name__}{len(current)}".encode())
+            waiting += current
+        elif isinstance(current, dict) and len(current) <= _MOST_ITEMS:
+            digest.update(repr(list(current)).encode())
+            waiting += current.values()
+        elif inspect.ismodule(current) or inspect.isbuiltin(current):
+            digest.update(current.__name__.encode())
+        else:
+            if type(current).__module__ != "builtins":
+                waiting.append(type(current))
+            digest.update(_digest_state(current))
+    return digest.hexdigest()[:12]
+
+
+def _digest_code(thing: Any, digest: Any, *, is_root: bool) -> list[object]:
+    """Add a function or a class to the digest, and list what its code uses, where that has no file."""
+    digest.update(f"{thing.__module__}.{thing.__qualname__}".encode())
+    module = sys.modules.get(thing.__module__)
+    path = _find_source(module) if module else None
+    if thing.__module__.partition(".")[0] in {*sys.stdlib_module_names} - {"__main__"}:
+        return []
+    closure = [] if inspect.isclass(thing) else [cell.cell_contents for cell in thing.__closure__ or ()]
+    if module and path:
+        if is_root or _INSTALLED not in path.parts:
+            digest.update(digest_sources(module).encode())
+        return closure
+    if inspect.isclass(thing):
+        members = [getattr(value, "__func__", value) for value in vars(thing).values()]
+        return [*filter(inspect.isfunction, members), *thing.__bases__]
+    used = [thing.__defaults__, thing.__kwdefaults__, *closure]
+    codes = [thing.__code__]
+    for code in codes:
+        codes += filter(inspect.iscode, code.co_consts)
+        constants = [constant for constant in code.co_consts if not inspect.iscode(constant)]
+        digest.update(repr((code.co_code, constants, code.co_names, code.co_varnames)).encode())
+        used += [thing.__globals__[name] for name in code.co_names if name in thing.__globals__]
+    return used
+
+
+def _digest_state(thing: Any) -> bytes:
+    if isinstance(signature := getattr(thing, "signature", None), str):
+        return signature.encode()
+    try:
+        return hashlib.sha256(pickle.dumps(vars(thing) if hasattr(thing, "__dict__") else thing)).digest()
+    except Exception:
+        # Such as a connection. Whatever was computed with it must not be taken for the result of another one.
+        return os.urandom(16)
+
+
 def _is_users(home: Path, module: ModuleType) -> bool:
     """Whether the module is below home, but neither in an environment there nor part of rusbeir."""
     path = _find_source(module)
@@ -80,7 +156,8 @@ def _find_source(module: ModuleType) -> Path | None:
         file = inspect.getsourcefile(module)
     except TypeError:
         return None
-    return Path(file) if file else None
+    # The file of a program on standard input is called <stdin>.
+    return Path(file) if file and Path(file).is_file() else None
 
 
 def import_function(name: str, prefix: str, folder: Path) -> tuple[Callable[..., Any], ModuleType]:

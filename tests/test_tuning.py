@@ -7,6 +7,7 @@ from statistics import fmean
 
 import pytest
 
+from rusbeir import tuning
 from rusbeir.datasets import load
 from rusbeir.errors import BadInput
 from rusbeir.evaluation import evaluate
@@ -71,7 +72,12 @@ def test_weights_and_the_held_out_mean(dev):
     ("change", "system", "folds", "part"),
     [
         ({"split": "test"}, SYSTEM, 5, "is a 'test' split: weights are tuned only on dev, train, validation"),
-        ({}, "bm25", 5, "bm25 is not a fusion"),
+        (
+            {},
+            "bm25 >> rerank(bge-reranker-v2-m3)",
+            5,
+            "bge-reranker-v2-m3.* has nothing to tune: rrf, minmax and zscore",
+        ),
         ({}, SYSTEM, 1000, "82 queries cannot be split into 1000 folds"),
     ],
 )
@@ -79,3 +85,34 @@ def test_refused(dev, change, system, folds, part):
     card = Card(name="mini/ru", language="ru", **{"split": "dev", **change})
     with pytest.raises(BadInput, match=part):
         tune(Dataset(corpus=dev.corpus, queries=dev.queries, qrels=dev.qrels, card=card), system, folds=folds)
+
+
+BM25 = [
+    # system, the options that are chosen, why
+    ("bm25(profile=raw)", {"k1", "b"}, "one field: k1 and b"),
+    ("bm25(profile=raw,k1=0.9,b=0.4,fields=sum)", {"k1", "b", "weights"}, "two fields: their weights, too"),
+]
+
+
+@pytest.mark.parametrize(("system", "names", "why"), BM25, ids=[row[2] for row in BM25])
+def test_k1_b_and_weights_of_fields(dev, system, names, why, monkeypatch, tmp_path):
+    """A smaller grid, gone through by hand: options are chosen without a fold's queries, and indexes do not stay."""
+    monkeypatch.setenv("RUSBEIR_CACHE", str(tmp_path))
+    monkeypatch.setattr(tuning, "K1", (0.1, 3.0))
+    monkeypatch.setattr(tuning, "B", (0.0, 0.75))
+    monkeypatch.setattr(tuning, "FIELD_WEIGHTS", ("1:4", "9:1"))
+    tuned = tune(dev, system, folds=2)
+    assert set(tuned.options) <= names, why
+    assert resolve(tuned.system, language="ru").name == tuned.system
+    assert not (tmp_path / "indexes").exists()
+    means = {}
+    for k1, b in [(0.1, 0.0), (0.1, 0.75), (3.0, 0.0), (3.0, 0.75)]:
+        spec = parse(system).stages[0]
+        options = dict(spec.options) | {"k1": k1, "b": b}
+        text = f"bm25({','.join(f'{name}={value}' for name, value in options.items())})"
+        run = resolve(text, language="ru").prepare(dev.corpus, "t").retriever.search(dev.queries, 10)
+        means[k1, b] = evaluate(dev.qrels, run, ["nDCG@10"]).measures["nDCG@10"]
+    best = max(means, key=means.__getitem__)
+    if means[best] > tuned.equal:
+        assert (tuned.options["k1"], tuned.options["b"]) == best
+    assert len(tuned.fold_options) == 2

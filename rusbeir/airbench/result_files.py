@@ -20,7 +20,7 @@ import orjson
 from rusbeir.datasets import finite_scores, read_json, registry
 from rusbeir.errors import BadInput, option, unknown
 from rusbeir.experiment import SystemLike, resolve_on, search
-from rusbeir.retrieval import Spec, check_available, check_names, parse
+from rusbeir.retrieval import Spec, check_available, parse, read_system
 from rusbeir.storage import atomic_file
 from rusbeir.text import slug
 from rusbeir.types import Progress, Run, silent
@@ -173,7 +173,7 @@ def write_results(
         >>> list(write_results(["air-bench/24.05/qa/wiki/ru"], ["bm25"], out="search_results"))  # doctest: +SKIP
     """
     tasks = find_tasks(datasets)
-    specs = [check_names(system) if isinstance(system, (str, Spec)) else system for system in systems]
+    specs = [read_system(system) for system in systems]
     if (retriever or reranker) and len(specs) != 1:
         raise BadInput(f"{option('retriever')} and {option('reranker')} name the parts of one system; give one.")
     for name in filter(None, (retriever, reranker)):

@@ -159,7 +159,7 @@ def _print_rows(rows: list[dict[str, Any]], names: Sequence[str]) -> None:
         [
             [
                 row["dataset"],
-                row["system"],
+                row.get("label") or row["system"],
                 row["engine"],
                 *(mark(number, name) for name in names),
                 *(f"{row[key]:,}" for key in counts.values()),

@@ -19,6 +19,7 @@ from .lexical.bm25 import Bm25 as Bm25
 from .lexical.bm25 import profiles as profiles
 from .lexical.engines import ENGINES as ENGINES
 from .lexical.engines import IndexKey as IndexKey
+from .lexical.system import Bm25System as Bm25System
 from .models.settings import escape as escape
 from .rerank.reranker import Reranker as Reranker
 from .rerank.reranker import SortsWindows as SortsWindows
@@ -28,6 +29,7 @@ from .run_cache import CachedSystem as CachedSystem
 from .run_cache import drop_self_hits as drop_self_hits
 from .run_cache import search_without_self as search_without_self
 from .sparse.encoder import SparseEncoder as SparseEncoder
+from .spec import NamedObject as NamedObject
 from .spec import Spec as Spec
 from .spec import Stage as Stage
 from .spec import Value as Value
@@ -36,6 +38,8 @@ from .spec import parse as parse
 from .stages import FUSIONS as FUSIONS
 from .stages import RERANKERS as RERANKERS
 from .stages import check_names as check_names
+from .stages import compose as compose
+from .stages import read_system as read_system
 from .stages import resolve as resolve
 from .system import ChecksAvailability as ChecksAvailability
 from .system import LimitsDepth as LimitsDepth

@@ -17,11 +17,29 @@ Value: TypeAlias = "str | int | float | Spec"
 A word with white space or marks in it is written in double quotes, as JSON writes a string: `query_prefix="query: "`.
 """
 
+_LABEL = re.compile(r"\s*([^\s(),=<>'\":]+)\s*=\s*")
+"""`hybrid=` before a system."""
 _WORD = re.compile(r"[^\s(),=<>'\"]+")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _MAX_DEPTH = 16
+
+
+class NamedObject(str):
+    """A word in a spec that stands for an object of the caller's, which a notebook may have made: `python:mine`."""
+
+    __slots__ = ("thing",)
+    thing: object
+
+    def __new__(cls, name: str, thing: object) -> NamedObject:
+        """Take the word under which messages, names and signatures show the object."""
+        word = super().__new__(cls, name)
+        word.thing = thing
+        return word
+
+    def __getnewargs__(self) -> tuple[str, object]:  # type: ignore[override]
+        return str(self), self.thing
 
 
 @dataclass(frozen=True)
@@ -43,6 +61,8 @@ class Spec:
     """A system: the stage that searches, then those that work on its hits."""
 
     stages: tuple[Stage, ...]
+    label: str = ""
+    """A short name for tables, as in `hybrid=minmax(bm25,dense(bge-m3))`; it is not printed with the system."""
 
     def __str__(self) -> str:
         return " >> ".join(map(str, self.stages))
@@ -52,7 +72,8 @@ def parse(text: str) -> Spec:
     """Parse the text of a system; str() of the spec parses back to an equal value.
 
     Args:
-        text: Stages with `>>` between them, such as `bm25(k1=0.9) >> rerank(bge-reranker-v2-m3)`.
+        text: Stages with `>>` between them, such as `bm25(k1=0.9) >> rerank(bge-reranker-v2-m3)`, perhaps after a
+            short name for tables: `reranked=bm25 >> rerank(bge-reranker-v2-m3)`.
 
     Raises:
         BadInput: The text is not a system; the message names the column.
@@ -61,17 +82,20 @@ def parse(text: str) -> Spec:
         >>> str(parse("bm25( k1=.9, b=0.4 )>>rerank(bge-reranker-v2-m3,depth=100)"))
         'bm25(k1=0.9,b=0.4) >> rerank(bge-reranker-v2-m3,depth=100)'
     """
-    reader = _Reader(text)
+    label = _LABEL.match(text)
+    reader = _Reader(text, label.end() if label else 0)
     stages = [reader.stage(0)]
     while reader.take(">>"):
         stages.append(reader.stage(0))
     if reader.skip_space() < len(text):
         reader.fail("'>>' or the end")
-    return Spec(tuple(stages))
+    return Spec(tuple(stages), label[1] if label else "")
 
 
 def as_spec(value: Value) -> Spec:
     """Parse a text or a word, such as 'bm25' in `rrf(bm25,…)`; a spec is returned as it is."""
+    if isinstance(value, NamedObject):
+        return Spec((Stage(value),))
     return value if isinstance(value, Spec) else parse(str(value))
 
 
@@ -225,12 +249,12 @@ class Options:
         if not isinstance(value, str):
             # A commit such as 0012345 or 5617e91 was read as a number, which no longer prints as it was written.
             raise self._wrong(name, f'a word; put a number in double quotes, {name}="…"', value)
-        if among and str(value) not in among:
-            raise unknown(name, str(value), among, owner=self._stage)
-        return str(value)
+        if among and value not in among:
+            raise unknown(name, value, among, owner=self._stage)
+        return value
 
-    def weights(self, name: str, count: int) -> tuple[float, ...] | None:
-        """Read `0.3:0.7`, a number from 0 up for each of `count` systems; None where the option is missing."""
+    def weights(self, name: str, count: int, parts: str = "each system") -> tuple[float, ...] | None:
+        """Read `0.3:0.7`, a number from 0 up for each of `count` parts; None where the option is missing."""
         if name not in self._values:
             return None
         value = str(self._values[name])
@@ -240,7 +264,7 @@ class Options:
             numbers = ()
         if len(numbers) != count or not all(0 <= n < math.inf for n in numbers) or not sum(numbers):
             raise self._wrong(
-                name, f"{count} numbers from 0 up, one for each system, such as {':'.join(['1'] * count)}", value
+                name, f"{count} numbers from 0 up, one for {parts}, such as {':'.join(['1'] * count)}", value
             )
         return numbers
 
@@ -252,4 +276,5 @@ def only_argument(stage: Stage, what: str, example: str) -> str:
     """Read the only word in a stage's brackets that is not an option."""
     if len(stage.args) != 1 or isinstance(stage.args[0], Spec):
         raise BadInput(f"{stage.name} takes one {what}, as in '{stage.name}({example})', not '{stage}'.")
-    return str(stage.args[0])
+    argument = stage.args[0]
+    return argument if isinstance(argument, str) else str(argument)

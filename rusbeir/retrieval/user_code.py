@@ -1,8 +1,9 @@
 """The user's own retrievers, encoders and rerankers, made by a function that a spec names.
 
 `python:package.module.factory` is imported from where Python looks and from the current folder; a name without a
-prefix is an entry point of an installed package. The source is part of the signature, so that nothing computed by an
-earlier version is taken for this one's.
+prefix is an entry point of an installed package; an object that Python code hands over is called by the name that it
+has in the spec. The source is part of the signature, so that nothing computed by an earlier version is taken for this
+one's.
 """
 
 from __future__ import annotations
@@ -10,22 +11,23 @@ from __future__ import annotations
 import importlib
 import inspect
 import math
-from collections.abc import Callable, Mapping
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from rusbeir.errors import BackendError, BadInput, RusbeirError
 from rusbeir.retrieval.encoding.encoder import Encoder
 from rusbeir.retrieval.rerank.reranker import Reranker
-from rusbeir.retrieval.spec import Spec, Stage, Value
-from rusbeir.retrieval.stages import ENTRY_POINTS, PYTHON
+from rusbeir.retrieval.spec import NamedObject, Spec, Stage, Value
+from rusbeir.retrieval.stages import ENTRY_POINTS, PYTHON, SEARCHERS, is_system
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
-from rusbeir.types import Corpus, Queries, Retriever, Run
-from rusbeir.user_sources import digest_sources, find_in_current_folder
+from rusbeir.types import Corpus, Queries, Retriever, Run, TextAnalyzer
+from rusbeir.user_sources import digest_object, digest_sources, find_in_current_folder
 
 _READ: Mapping[str, Callable[[Any], Any]] = {
     "truncation": str,
@@ -56,12 +58,44 @@ def load_reranker(name: str, options: Mapping[str, Value]) -> Reranker:
 
 
 def from_stage(stage: Stage, language: str, engine: str) -> System:
-    """Make the system of a first stage, whose factory is called with the corpus; language and engine are not used."""
+    """Make the system of a first stage: of a search function, or of a factory that is called with the corpus."""
     if stage.args:
         raise BadInput(f"{stage.name} takes options only, such as depth=50, not {stage.args[0]!s}.")
+    thing = stage.name.thing if isinstance(stage.name, NamedObject) else None
+    if is_system(thing):
+        return cast(System, thing)
+    if hasattr(thing, "encode_queries") and not isinstance(thing, type):
+        make_dense: Callable[[Stage, str, str], System] = pkgutil.resolve_name(SEARCHERS["dense"])
+        return make_dense(Stage("dense", (stage.name,), stage.options), language, engine)
     factory = _Factory.find(stage.name, dict(stage.options))
-    factory.bind("the corpus")
-    return UserSystem(name=str(stage), factory=factory)
+    return UserSystem(name=str(stage), factory=factory, searches=factory.is_search())
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserAnalyzer:
+    """A user's TextAnalyzer, or a function from a text to its terms, that also streams."""
+
+    name: str
+    signature: str
+    analyze: Callable[[str], list[str]]
+
+    def analyze_lines(self, texts: Iterable[str], *, processes: int | None = None) -> Iterator[str]:
+        """Join the terms of each text by spaces, in this process. Raises BackendError for a term with white space."""
+        for text in texts:
+            terms = _guard(self.name, "analyses a text", list, self.analyze, text)
+            if wrong := [term for term in terms if not isinstance(term, str) or term.split() != [term]]:
+                raise BackendError(f"{self.name} made the term {wrong[0]!r}: terms are strings without white space.")
+            yield " ".join(terms)
+
+
+def load_analyzer(name: str) -> UserAnalyzer:
+    """Make the analyzer: an object, or what a factory without arguments makes; a function of a text is one itself."""
+    factory = _Factory.find(name, {})
+    call = factory.call
+    if factory.takes("text") and not factory.takes():
+        return UserAnalyzer(name=name, signature=factory.signature, analyze=call)
+    made: TextAnalyzer = factory.make("an analyzer", ("signature", "analyze"))
+    return UserAnalyzer(name=name, signature=factory.sign(made), analyze=made.analyze)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,10 +107,22 @@ class _Factory:
     options: Mapping[str, Value]
     signature: str
     """The name, a digest of the sources, and the options."""
+    is_object: bool = False
+    """Whether the caller handed it over, and it is not named by a module."""
 
     @classmethod
     def find(cls, name: str, options: Mapping[str, Value]) -> _Factory:
         """Find a factory by its name. Raises BadInput where there is none, and BackendError where importing fails."""
+        given = [f"{key}:{value}" for key, value in options.items()]
+        if isinstance(name, NamedObject):
+            thing: Any = name.thing
+            parts = ("search", "score", "encode_queries", "analyze")
+            is_made = not isinstance(thing, type) and (
+                not callable(thing) or any(hasattr(thing, part) for part in parts)
+            )
+            signature = "|".join([name, f"source:{digest_object(thing)}", *given])
+            call = (lambda *_: thing) if is_made else thing
+            return cls(name=str(name), call=call, options=options, signature=signature, is_object=True)
         path = name.removeprefix(PYTHON)
         for entry in entry_points(group=ENTRY_POINTS, name=name):
             path = f"{entry.module}.{entry.attr}"
@@ -93,8 +139,7 @@ class _Factory:
         call = getattr(module, attribute, None)
         if not callable(call):
             raise BadInput(f"{name}: {module_name} has no function {attribute!r}.")
-        pairs = [f"{key}:{value}" for key, value in options.items()]
-        signature = "|".join([name, f"source:{digest_sources(module)}", *pairs])
+        signature = "|".join([name, f"source:{digest_sources(module)}", *given])
         return cls(name=name, call=call, options=options, signature=signature)
 
     def bind(self, *args: Any) -> Callable[[], Any]:
@@ -102,13 +147,45 @@ class _Factory:
         options = {name: str(value) if isinstance(value, Spec) else value for name, value in self.options.items()}
         try:
             inspect.signature(self.call).bind(*args, **options)
-        except TypeError as error:
-            raise BadInput(f"{self.name} cannot be called: {error}.") from error
+        except (TypeError, ValueError) as error:
+            raise BadInput(
+                f"{self.name} cannot be called: {error}. A retriever is a function (queries, k), or one of the corpus "
+                "that makes an object with search(queries, k); other factories take options by name."
+            ) from error
         return partial(self.call, *args, **options)
+
+    def takes(self, *args: Any) -> bool:
+        """Say whether the function can be called with these arguments and the options."""
+        try:
+            inspect.signature(self.call).bind(*args, **self.options)
+        except (TypeError, ValueError):
+            return False
+        return True
+
+    def is_search(self) -> bool:
+        """Say whether the function itself searches, called with queries and k, or makes a retriever from the corpus.
+
+        Raises BadInput where it can do neither.
+        """
+        two = self.takes("queries", "k")
+        if two and list(inspect.signature(self.call).parameters)[1:2] == ["k"]:
+            return True
+        if self.takes("corpus"):
+            return False
+        if two:
+            return True
+        self.bind("corpus")
+        raise BadInput(f"{self.name} cannot be called with (queries, k), nor with the corpus.")
+
+    def sign(self, made: Any) -> str:
+        """Sign what the function made: the signature of the function, and that of the object where it has one."""
+        return f"{self.signature}|{made.signature}" if hasattr(made, "signature") else self.signature
 
     def make(self, role: str, needed: tuple[str, ...], *args: Any) -> Any:
         """Make the user's object. Raises BadInput where it lacks an attribute that its role needs."""
         call = self.bind(*args)
+        if self.is_object:
+            needed = tuple(part for part in needed if part != "signature")
 
         def read(made: Any) -> tuple[Any, list[str]]:
             # A property is the user's code, too.
@@ -122,10 +199,12 @@ class _Factory:
 
 @dataclass(frozen=True, kw_only=True)
 class UserSystem:
-    """A retriever that a factory makes from the corpus."""
+    """A retriever that a factory makes from the corpus, or a function that searches itself."""
 
     name: str
     factory: _Factory
+    searches: bool = False
+    """Whether the function is called with queries and k."""
     engine: str = "python"
 
     @property
@@ -134,7 +213,11 @@ class UserSystem:
 
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
         """Make the retriever of that corpus; the factory decides where an index of it is kept."""
-        made = self.factory.make("a retriever", ("search",), corpus)
+        made: Any
+        if self.searches:
+            made = SimpleNamespace(search=partial(self.factory.call, **self.factory.options))
+        else:
+            made = self.factory.make("a retriever", ("search",), corpus)
         retriever = UserRetriever(made=made, name=self.name, signature=self.signature, corpus=corpus)
         return Prepared(retriever=retriever, path=Path.cwd())
 
@@ -210,7 +293,7 @@ def _guard_all(made: Any, factory: _Factory, names: tuple[str, ...], again: Call
 
     A failure in one of its methods is a BackendError of one line.
     """
-    stand_in = _StandIn(signature=f"{factory.signature}|{made.signature}", again=again)
+    stand_in = _StandIn(signature=factory.sign(made), again=again)
     for name in names:
         if hasattr(made, name):
             value, read = getattr(made, name), _READ.get(name)

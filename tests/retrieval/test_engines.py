@@ -68,8 +68,9 @@ def test_from_stage(text, language, value, why):
     assert bm25.from_stage(parse(text).stages[0], language=language) == value, why
 
 
+AVAILABLE = "profile, analyzer, stop, synonyms, k1, b, fields, weights, tie_breaker, gram_weight, lengths."
 REFUSED = [
-    ("bm25(k3=1)", "bm25 has no option 'k3'. Available: profile, k1, b, fields, tie_breaker, gram_weight, lengths."),
+    ("bm25(k3=1)", "bm25 has no option 'k3'. Available: " + AVAILABLE),
     ("bm25(0.9)", "bm25 takes options only, such as k1=0.9, not 0.9."),
     ("bm25(k1=-1)", "bm25 needs k1 to be a number from 0 up, not -1."),
     ("bm25(k1=high)", "bm25 needs k1 to be a number from 0 up, not high."),
@@ -78,6 +79,15 @@ REFUSED = [
     ("bm25(fields=both)", "bm25 has no fields=both. Available: flat, best_fields, sum."),
     ("bm25(lengths=short)", "bm25 has no lengths=short. Available: lucene, exact."),
     ("bm25(fields=1)", "bm25 has no fields=1. Available: flat, best_fields, sum."),
+    ("bm25(weights=2:1)", "bm25 has one field with fields=flat: add fields=best_fields or fields=sum to weights."),
+    (
+        "bm25(fields=sum,weights=2)",
+        "bm25 needs weights to be 2 numbers from 0 up, one for title and one for text, such as 1:1, not 2.",
+    ),
+    (
+        "bm25(fields=sum,weights=0:1)",
+        "bm25 needs weights above 0: without title or text a field has nothing to search.",
+    ),
 ]
 
 

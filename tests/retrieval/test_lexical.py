@@ -68,6 +68,8 @@ class Exact:
                 for field in fields
             ]
             if others:
+                title, text = self._bm25.weights or (1.0, 1.0)
+                scores, others = [title * score for score in scores], [[text * score for score in others[0]]]
                 scores = exact_bm25.combine(self._bm25.fields, self._bm25.tie_breaker, scores, *others)
             total = [sum_ + weight * score for sum_, score in zip(total, scores, strict=True)]
         return total
@@ -101,6 +103,8 @@ RECIPES = [
     Bm25(k1=0.0, b=1.0),
     Bm25(gram_weight=0.2),
     Bm25(gram_weight=0.2, fields="best_fields", tie_breaker=0.5),
+    Bm25(fields="sum", weights=(2.0, 0.5)),
+    Bm25(k1=0.9, b=0.4, fields="best_fields", weights=(3.0, 1.0), gram_weight=0.2),
 ]
 
 

@@ -138,7 +138,7 @@ class ElasticSearcher:
                 for part in parts:
                     for rows, scores in self._fetch_all(name, part):
                         for row, score in zip(rows, scores, strict=True):
-                            by_row[row][number] += score
+                            by_row[row][number] += self.bm25.weigh(name) * score
             for row, scored in by_row.items():
                 total[row] += weight * (max(scored) + tie * (sum(scored) - max(scored)))
         best = heapq.nsmallest(k, total.items(), key=lambda hit: (-hit[1], hit[0]))
@@ -163,7 +163,8 @@ class ElasticSearcher:
         query: dict[str, Any] = {"query": line, **({} if weight == 1 else {"boost": weight})}
         if self.bm25.fields == "flat":
             return {"match": {names[0]: query}}
-        query |= {"fields": list(names), "type": _TYPES[self.bm25.fields]}
+        fields = [f"{name}^{self.bm25.weigh(name):g}" if self.bm25.weights else name for name in names]
+        query |= {"fields": fields, "type": _TYPES[self.bm25.fields]}
         if self.bm25.fields == "best_fields":
             query["tie_breaker"] = self.bm25.tie_breaker
         return {"multi_match": query}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from rusbeir.errors import BadInput
-from rusbeir.retrieval.spec import Stage, Value
+from rusbeir.retrieval.spec import Options, Stage, Value
 
 Fields = Literal["flat", "best_fields", "sum"]
 Lengths = Literal["lucene", "exact"]
@@ -18,7 +18,9 @@ Lengths = Literal["lucene", "exact"]
 _CHOICES: dict[str, tuple[str, ...]] = {"fields": get_args(Fields), "lengths": get_args(Lengths)}
 SERVER = "server"
 """The analysis of profiles that leave it to Elasticsearch."""
-_OPTIONS = ("profile", "k1", "b", "fields", "tie_breaker", "gram_weight", "lengths")
+ANALYSIS_OPTIONS = ("analyzer", "stop", "synonyms")
+"""Options that say how texts are analysed: an analyzer, and files of stop words and of synonyms."""
+_OPTIONS = ("profile", *ANALYSIS_OPTIONS, "k1", "b", "fields", "weights", "tie_breaker", "gram_weight", "lengths")
 GRAM_FIELD = "_grams"
 """Ends the name of the field that holds the grams of another."""
 DEFAULT_GRAM_WEIGHT = 0.2
@@ -30,12 +32,14 @@ class Bm25:
 
     With best_fields a document scores as its better field does, plus tie_breaker times the score of the other; with sum
     both are added. Where an analysis makes grams as well as words, the grams have fields of their own, and their score
-    is multiplied by gram_weight.
+    is multiplied by gram_weight. The score of each field is multiplied by its weight before that.
     """
 
     k1: float = 1.2
     b: float = 0.75
     fields: Fields = "flat"
+    weights: tuple[float, ...] = ()
+    """The factors of title and text; () where both are 1."""
     tie_breaker: float = 0.5
     gram_weight: float = 0.0
     """0 where there are no grams."""
@@ -57,6 +61,10 @@ class Bm25:
         grams = tuple(name + GRAM_FIELD for name in words)
         return ((words, 1.0), (grams, self.gram_weight)) if self.gram_weight else ((words, 1.0),)
 
+    def weigh(self, name: str) -> float:
+        """The factor of a field's score, without the weight of grams."""
+        return self.weights[name.startswith("text")] if self.weights else 1.0
+
     @property
     def field_names(self) -> tuple[str, ...]:
         return tuple(name for names, _ in self.parts for name in names)
@@ -66,8 +74,9 @@ class Bm25:
         fields: str = self.fields
         if fields == "best_fields":
             fields = f"best_fields:{self.tie_breaker}"
+        weights = f"|weights:{':'.join(f'{weight:g}' for weight in self.weights)}" if self.weights else ""
         grams = f"|grams:{self.gram_weight}" if self.gram_weight else ""
-        return f"bm25|k1:{self.k1}|b:{self.b}|fields:{fields}{grams}"
+        return f"bm25|k1:{self.k1}|b:{self.b}|fields:{fields}{weights}{grams}"
 
 
 @cache
@@ -86,11 +95,10 @@ def from_stage(stage: Stage, *, language: str) -> Bm25:
     """
     if stage.args:
         raise BadInput(f"{stage.name} takes options only, such as k1=0.9, not {stage.args[0]!s}.")
-    options = dict(stage.options)
-    for name in options:
-        if name not in _OPTIONS:
-            raise BadInput(f"{stage.name} has no option {name!r}. Available: {', '.join(_OPTIONS)}.")
+    known = Options(stage, _OPTIONS)
+    options = {name: value for name, value in stage.options if name not in ANALYSIS_OPTIONS}
     profile = str(options.pop("profile", "default"))
+    options.pop("weights", None)
     settings = dict(profiles().get(profile, {}))
     analysis = settings.pop("analysis", profile)
     if isinstance(analysis, dict):
@@ -98,7 +106,13 @@ def from_stage(stage: Stage, *, language: str) -> Bm25:
     if analysis == SERVER:
         analysis = f"{SERVER}:{language}"
     values = {name: _read_option(stage.name, name, value) for name, value in options.items()}
-    return Bm25(analysis=analysis, **{**settings, **values})
+    bm25 = Bm25(analysis=analysis, **{**settings, **values})
+    if bm25.fields == "flat" and "weights" in known:
+        raise BadInput(f"{stage.name} has one field with fields=flat: add fields=best_fields or fields=sum to weights.")
+    weights = known.weights("weights", 2, "title and one for text") or ()
+    if 0.0 in weights:
+        raise BadInput(f"{stage.name} needs weights above 0: without title or text a field has nothing to search.")
+    return replace(bm25, weights=() if set(weights) == {1.0} else weights)
 
 
 def _read_option(stage: str, name: str, value: Value) -> float | str:

@@ -7,11 +7,13 @@ import shutil
 from dataclasses import dataclass, replace
 
 from rusbeir import __version__
-from rusbeir.analysis import Analyzer, empty_warning, read_language
+from rusbeir.analysis import Analyzer, empty_warning, language_files, read_language
 from rusbeir.errors import UnknownName, unknown
+from rusbeir.retrieval import spec
 from rusbeir.retrieval.lexical import bm25, engines, index
 from rusbeir.retrieval.lexical.index import LineAnalyzer
 from rusbeir.retrieval.spec import Stage
+from rusbeir.retrieval.stages import PYTHON
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings
 from rusbeir.storage import cache_folder
 from rusbeir.types import Corpus
@@ -68,21 +70,40 @@ class Bm25System:
 def from_stage(stage: Stage, language: str, engine: str) -> Bm25System:
     """The BM25 system of a stage."""
     settings = bm25.from_stage(stage, language=language)
-    analyzer: LineAnalyzer
-    if settings.server_language:
-        from rusbeir.retrieval.elasticsearch.mappings import ServerAnalyzer
-
-        analyzer = ServerAnalyzer(settings.server_language)
-    else:
-        try:
-            analyzer = Analyzer(language, settings.analysis)
-        except UnknownName:
-            known = read_language(language).profiles
-            names = [name for name in (*bm25.profiles(), *known) if name != settings.analysis]
-            raise unknown("profile", settings.analysis, names) from None
-        if analyzer.recipe.terms != "both":
-            settings = replace(settings, gram_weight=0.0)
-        elif "gram_weight" not in dict(stage.options):
-            settings = replace(settings, gram_weight=bm25.DEFAULT_GRAM_WEIGHT)
+    analyzer = _make_analyzer(stage, settings, language)
+    if not isinstance(analyzer, Analyzer) or analyzer.recipe.terms != "both":
+        settings = replace(settings, gram_weight=0.0)
+    elif "gram_weight" not in dict(stage.options):
+        settings = replace(settings, gram_weight=bm25.DEFAULT_GRAM_WEIGHT)
     chosen, note = engines.choose(engine, settings)
     return Bm25System(name=str(stage), bm25=settings, analyzer=analyzer, chosen=chosen, note=note)
+
+
+def _make_analyzer(stage: Stage, settings: bm25.Bm25, language: str) -> LineAnalyzer:
+    """Make the analyzer that a stage asks for: a profile's, the server's, or one of the user's own."""
+    options = spec.Options(stage, [name for name, _ in stage.options])
+    name = options.word("analyzer", "")
+    files = {key: options.word(key, "") for key in ("stop", "synonyms") if key in options}
+    if settings.server_language:
+        options.refuse(bm25.ANALYSIS_OPTIONS, "with profile=server, where the server analyses")
+        from rusbeir.retrieval.elasticsearch.mappings import ServerAnalyzer
+
+        return ServerAnalyzer(settings.server_language)
+    if name.startswith(PYTHON):
+        options.refuse(("profile", "stop", "synonyms", "gram_weight"), f"with analyzer={name}, which makes all terms")
+        from rusbeir.retrieval.user_code import load_analyzer
+
+        return load_analyzer(name)
+    profile = settings.analysis
+    if name:
+        options.refuse(("profile",), "with analyzer=")
+        tag, colon, rest = name.partition(":")
+        # analyzer=snowball is a profile of the language, analyzer=en and analyzer=en:snowball are another's.
+        language, profile = (tag, rest or "default") if colon or tag in language_files() else (language, name)
+    try:
+        return Analyzer(language, profile, **files)
+    except UnknownName:
+        known = read_language(language).profiles
+        if profile in known:
+            raise
+        raise unknown("profile", profile, [*({*bm25.profiles(), *known} - {profile})]) from None

@@ -253,7 +253,11 @@ class TantivySearcher:
         del counts[FILLER]
         documents = dict(zip(self.bm25.field_names, self.documents, strict=True))
         parts = [
-            [self._clauses(name, documents[name], counts, weight) for name in names if documents[name]]
+            [
+                self._clauses(name, documents[name], counts, weight * self.bm25.weigh(name))
+                for name in names
+                if documents[name]
+            ]
             for names, weight in self.bm25.parts
         ]
         if self.first_rows is not None:
