@@ -81,7 +81,7 @@ def figures(out: str, *, quick: bool) -> Iterator[tuple[str, str, str, str, bool
             if quick and figure.get("slow"):
                 continue
             if "before" in figure:
-                environment = {**os.environ, "PYTHON": sys.executable}
+                environment = {**os.environ, "PYTHON": sys.executable, "PYTHONPATH": str(HERE.parent)}
                 subprocess.run(["bash", "-euc", figure["before"]], cwd=out, check=True, env=environment)
             if "--engine elasticsearch" in figure["command"] and not os.environ.get("RUSBEIR_ES_URL"):
                 os.environ["RUSBEIR_ES_URL"] = stack.enter_context(node())

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from rusbeir.analysis import Analyzer, language_files, read_language
+from rusbeir.analysis.folding import CASES, FOLDS, NORMALISATIONS
+from rusbeir.analysis.lemmas import LEXICONS
 from rusbeir.analysis.lines import HEADER, Line, check_lines, read_lines
+from rusbeir.analysis.recipes import APOSTROPHES, NUMBERS, STEM_INPUTS, STOP_MATCHES, TERMS, Recipe
 from rusbeir.analysis.skeletons import write_skeleton
 from rusbeir.analysis.tokenisers import TOKENISERS
 from rusbeir.errors import BadInput, MissingExtra
@@ -117,11 +120,16 @@ def test_a_skeleton_of_a_shipped_language_is_a_copy(tmp_path, monkeypatch):
     assert Analyzer("tr").recipe.stop.words == {"ve"}
 
 
-def test_the_page_names_the_tokens():
-    page = Path(__file__).parents[2] / "docs" / "add-a-language.md"
-    assert set(TOKENISERS) - {"words", "uax29", "python-word"} <= set(
-        re.findall(r"`([\w-]+)`", page.read_text("utf-8"))
-    )
+def test_the_page_names_every_setting_and_value():
+    """It sent its readers to a class in the source."""
+    page = (Path(__file__).parents[2] / "docs" / "add-a-language.md").read_text(encoding="utf-8")
+    section = page.partition("### Every setting")[2].partition("### Rules of your own")[0]
+    named = set(re.findall(r"`([\w-]+)`", section))
+    settings = set(Recipe.__dataclass_fields__) - {"language", "rules"} | {"inherits"}
+    assert settings - named == set()
+    for values in (TOKENISERS, NORMALISATIONS, CASES, FOLDS, APOSTROPHES, NUMBERS, STOP_MATCHES, STEM_INPUTS, TERMS):
+        assert set(values) - named == set()
+    assert set(LEXICONS) - named == set()
 
 
 def test_a_skeleton_of_a_language_that_no_package_knows(tmp_path, monkeypatch):

@@ -88,6 +88,7 @@ def test_signatures_tell_recipes_apart():
         ("term_fold", ("accents",)),
         ("terms", "both"),
         ("gram_chars", 3),
+        ("synonyms", "file:mine.txt"),
     ],
 )
 def test_each_setting_shows_in_the_signature(setting, value):
@@ -97,7 +98,8 @@ def test_each_setting_shows_in_the_signature(setting, value):
 
 def test_every_setting_is_covered_by_the_row_above():
     rows = next(mark for mark in test_each_setting_shows_in_the_signature.pytestmark if mark.name == "parametrize")
-    assert {row[0] for row in rows.args[1]} | {"language"} == set(Recipe.__dataclass_fields__)
+    # What rules say shows in place of the names of their files: tests/analysis/test_user_rules.py.
+    assert {row[0] for row in rows.args[1]} | {"language", "rules"} == set(Recipe.__dataclass_fields__)
 
 
 @pytest.fixture(scope="module")

@@ -74,6 +74,18 @@ def test_explain_shows_the_way():
     assert Analyzer("en", "lucene-english").explain("Dog's") == [Token("Dog's", "dog", "dog", "dog", None)]
 
 
+@pytest.mark.parametrize(
+    ("code", "text", "surfaces", "reason"),
+    [
+        ("tr", "İstanbul'da kaldı", ["İstanbul'da", "kaldı"], "an ending that is cut belongs to what was typed"),
+        ("uk", "м’ясо мʼясо м'ясо", ["м’ясо", "мʼясо", "м'ясо"], "the apostrophe that was typed"),
+        ("fr", "l’homme aujourd’hui", ["homme", "aujourd’hui"], "an elided article is another word"),
+    ],
+)
+def test_surfaces_are_as_typed(code, text, surfaces, reason):
+    assert [token.surface for token in Analyzer(code).explain(text)] == surfaces, reason
+
+
 def test_stemmer_on_the_surface():
     recipe = Recipe(language="ru", lemmas="pymorphy3", stemmer="snowball:russian", stem="surface")
     assert Chain(recipe).explain("стали")[0] == Token("стали", "стали", "стать", "стал", None)

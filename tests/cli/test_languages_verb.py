@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 
 import pytest
@@ -97,6 +98,71 @@ def test_a_check_runs_lines_and_traps(rusbeir, tmp_path, monkeypatch):
     report = json.loads(rusbeir("languages", "check", "az", "--analyzers", "mine", "--json").out)
     assert (report["language"], report["lines"], report["failures"]) == ("az", 0, [])
     assert (len(report["traps"]), "ı is not i" in report["traps"]) == (9, True)
+
+
+def test_the_list_is_narrow_and_says_why(rusbeir):
+    """It took 160 columns, most of them for the same eight profiles in every row."""
+    listed = rusbeir("languages")
+    assert max(map(len, listed.out.splitlines())) < 120
+    assert "rusbeir-paper" in next(line for line in listed.out.splitlines() if " ru " in line)
+    assert "Each has the profiles raw, unicode, snowball, default" in listed.err
+    whys = {row["language"]: row["why"] for row in json.loads(rusbeir("languages", "--json").out)}
+    assert "prefer blend" in whys["kk"]
+
+
+@pytest.mark.parametrize("words", [["kk"], ["show", "kk"], ["Kazakh"]], ids=" ".join)
+def test_a_language_is_shown(rusbeir, words):
+    shown = rusbeir("languages", *words)
+    assert shown.code == 0, shown.err
+    assert max(map(len, shown.out.splitlines())) < 120
+    for text in (
+        "Kazakh (kk)",
+        "prefer blend",
+        "ҚАЗАҚ",
+        "nltk-kazakh, 161 words",
+        "Profiles: raw, unicode",
+        "new words/s",
+    ):
+        assert text in shown.out, text
+    assert "rusbeir languages compare kk DATASET" in shown.err
+
+
+def test_a_shown_language_as_json(rusbeir, tmp_path, monkeypatch):
+    """Each step has an example, from rusbeir's test lines where the folder has none."""
+    monkeypatch.setenv("RUSBEIR_ANALYZERS", "")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "kk.toml").write_text('stemmer = "suffixes:kk.txt"\n', encoding="utf-8")
+    (tmp_path / "mine" / "kk.txt").write_text("қ\n", encoding="utf-8")
+    language = json.loads(rusbeir("languages", "kk", "--analyzers", "mine", "--json").out)
+    assert (language["language"], language["extends"]) == ("kk", "kk")
+    assert language["path"].endswith("mine/kk.toml")
+    steps = {step["step"]: step for step in language["steps"]}
+    assert list(steps) == ["normalise", "case", "fold invisible", "tokens", "stop words", "stemmer"]
+    assert (steps["stemmer"]["without"], steps["stemmer"]["terms"]) == ("қазақ", "қаза")
+    assert set(language["cost"]) == {"load_seconds", "new_words_per_second", "packages"}
+    assert set(language["profiles"]) >= {"default", "blend"}
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("chek", "No such command 'chek'. Did you mean 'check'?"),
+        ("kz", "No language 'kz'."),
+        ("klingonese", "No such command 'klingonese'."),
+    ],
+)
+def test_what_is_neither_a_command_nor_a_language(rusbeir, word, message):
+    done = rusbeir("languages", word)
+    assert (done.code, message in done.err) == (2, True), done.err
+
+
+def test_a_shipped_language_is_checked_by_its_lines(rusbeir):
+    """An installed rusbeir had no test lines."""
+    held = rusbeir("languages", "check", "kk")
+    assert (held.code, "no test lines" in held.out) == (0, False)
+    assert re.match(r"\d+ lines of .*kk\.tsv, 6 traps: 0 failures", held.out)
+    wheel = (data_folder("analyzers").parent / "pyproject.toml").read_text(encoding="utf-8")
+    assert '"tests/languages" = "rusbeir/_data/tests/languages"' in wheel
 
 
 def test_drift(rusbeir, tmp_path, monkeypatch):
