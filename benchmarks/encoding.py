@@ -42,13 +42,15 @@ def encode(encoder: Any, texts: list[str]) -> Any:
     """The vectors that rusbeir stores, in the order of the texts."""
     from rusbeir.retrieval.encoding import encoded_corpus
     from rusbeir.retrieval.encoding.embedding_store import EmbeddingStore
-    from rusbeir.types import Doc, silent
+    from rusbeir.retrieval.encoding.pools import Encoding
+    from rusbeir.types import Doc
 
     with tempfile.TemporaryDirectory() as folder:
         store = EmbeddingStore(Path(folder) / "store", "float32")
         docs: Any = [Doc(str(row), text) for row, text in enumerate(texts)]
         target = Path(folder) / "corpus"
-        encoded_corpus.encode(target, docs, store, encoder, lambda doc: [doc.text], silent, name="benchmark")
+        encoding = Encoding(store=store, encoder=encoder, name="benchmark")
+        encoded_corpus.encode(target, docs, encoding, lambda doc: [doc.text])
         return store.read(encoded_corpus.open_folder(target, store).rows)
 
 

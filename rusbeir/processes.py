@@ -1,4 +1,4 @@
-"""Do the same work in several processes: results in order, few batches in memory, no worker outliving its parent."""
+"""Do the same work in several processes: results in order, few batches in memory, no worker outlives its parent."""
 
 from __future__ import annotations
 
@@ -20,50 +20,50 @@ logger = logging.getLogger(__name__)
 
 IDLE_SECONDS = 20
 START_SECONDS = 0.1
-"""Work that takes no longer is done without workers: starting one takes a fifth of a second of another processor."""
+"""Work that takes no longer is done without workers: to start one takes a fifth of a second of another processor."""
 STARTED_SECONDS = 0.05
-"""START_SECONDS where workers of earlier work are still there."""
+"""The value of START_SECONDS while workers of earlier work are still there."""
 BUSY_SHARE = 0.25
-"""The share of the time that work must take for workers to pay: below it, something else is slow, as a service is."""
+"""The share of the time that work must take for workers to pay: below it, something else is slow, such as a service."""
 MAX_WORKERS = 4
-"""More would wait for the process that hands out the work and takes in the results."""
+"""The most workers: more would wait for the process that hands out the work and takes in the results."""
 AHEAD = 4
-"""Batches that wait for each worker: this process may be busy with one of its own when a worker needs the next."""
+"""The batches that wait for each worker: this process may be computing when a worker needs the next batch."""
 _last_used = float("-inf")
-"""When workers were last given a batch, by time.perf_counter."""
+"""When workers last got a batch, by time.perf_counter."""
 
 
 def cpu_count() -> int:
-    """How many processors this process may use, with the limits of its container."""
+    """Count the processors that this process may use, within the limits of its container."""
     import loky
 
     return int(loky.cpu_count())
 
 
 class Crew:
-    """Does batches of work in that many worker processes; 1 is this one. With None, in this one until others pay.
+    """Does batches of work in that many worker processes; with 1 in this process, with None here until workers pay.
 
-    Worker processes pay when this process has worked for START_SECONDS, which is BUSY_SHARE of the time or more. It
-    works on until they are there, and later where enough waits for them. If a worker dies, this process does the rest.
+    Workers pay once this process has worked for START_SECONDS, and for BUSY_SHARE of the time or more. It works until
+    they have started, and later while enough batches wait for them. If a worker dies, this process does the rest.
     """
 
     def __init__(self, processes: int | None = None) -> None:
         self.ahead = 0
         """How many batches must be under way for no worker to be idle."""
-        # Asked for as one process, it is this one alone: 0 workers.
+        # One process is this process, without workers.
         self._workers = 0 if processes == 1 else processes
         self._at_once = processes is not None
         self._executor: Any = None
         self._ready: Future[None] | None = None
-        self._given: deque[Future[Any]] = deque()
-        """Batches with the workers, and perhaps some that are done."""
+        self._submitted: deque[Future[Any]] = deque()
+        """The batches that workers have, and perhaps some that are done."""
         self._began = time.perf_counter()
         self._busy = 0.0
 
     def submit(self, work: Callable[[A], B], batch: A) -> Future[B]:
-        """The result of work(batch) to come; it has come already where this process did it. work must be importable.
+        """Start work(batch), and return its future, which is done where this process did the work.
 
-        This process does it where there are no workers, and where it shares the work with them and enough waits.
+        This process works where there are no workers, or where enough batches wait for them. work must be importable.
         """
         global _last_used
         started = time.perf_counter()
@@ -87,12 +87,12 @@ class Crew:
                     self._ready = None if self._at_once else self._executor.submit(_import, work)
                 if self._ready is None or self._ready.done():
                     self.ahead = AHEAD * self._workers
-                    while self._given and self._given[0].done():
-                        self._given.popleft()
-                    if self._at_once or len(self._given) < self.ahead:
+                    while self._submitted and self._submitted[0].done():
+                        self._submitted.popleft()
+                    if self._at_once or len(self._submitted) < self.ahead:
                         _last_used = started
                         coming: Future[B] = self._executor.submit(work, batch)
-                        self._given.append(coming)
+                        self._submitted.append(coming)
                         return coming
             except BrokenProcessPool as error:
                 self._give_up(error)
@@ -102,7 +102,7 @@ class Crew:
         return done
 
     def result(self, work: Callable[[A], B], batch: A, future: Future[B]) -> B:
-        """The result that submit promised, when it has come."""
+        """Return the result of a future of submit when it is done."""
         try:
             return future.result()
         except BrokenProcessPool as error:
@@ -110,11 +110,11 @@ class Crew:
             return work(batch)
 
     async def run(self, work: Callable[[A], B], batch: A) -> B:
-        """The result of work(batch), during which other tasks of the event loop run; also where it is cancelled.
+        """Return the result of work(batch) while other tasks of the event loop run, also to a cancelled caller.
 
-        What is in the batch may have been paid for: the caller gets the result, and is cancelled when it next waits.
+        The batch may have been paid for: the caller gets the result, and is cancelled when it next waits.
         """
-        # Imported here, as workers, which import this module too, need none.
+        # Workers, which import this module, too, do without asyncio.
         import asyncio
 
         future = self.submit(work, batch)
@@ -136,7 +136,7 @@ class Crew:
 
 
 def in_order(work: Callable[[A], B], batches: Iterable[A], processes: int | None = None) -> Iterator[B]:
-    """The results of work(batch), in the order of the batches, by a Crew of that many processes.
+    """Yield the results of work(batch), in the order of the batches, by a Crew of that many processes.
 
     work must be importable.
     """
@@ -157,11 +157,11 @@ def in_order(work: Callable[[A], B], batches: Iterable[A], processes: int | None
 
 
 def _import(work: object) -> None:
-    """Nothing: a worker that receives the work has imported what it needs."""
+    """Do nothing: a worker that receives the work has imported what it needs."""
 
 
 def _end_with(parent: int) -> None:
-    """End this worker when its parent is gone: the workers of a killed job would otherwise wait for ever."""
+    """End this worker when its parent has ended: the workers of a killed job would otherwise wait for ever."""
 
     def watch() -> None:
         while os.getppid() == parent:

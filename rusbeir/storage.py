@@ -13,15 +13,17 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from rusbeir.errors import BackendError, BadInput
+from rusbeir.text import batched
 
 logger = logging.getLogger(__name__)
 
+_MAX_KEYS_PER_QUERY = 500
 _UMASK = os.umask(0o022)
 os.umask(_UMASK)
 
@@ -280,6 +282,12 @@ def connect_shared(path: Path) -> sqlite3.Connection:
                 db.close()
                 raise
             time.sleep(_POLL_SECONDS)
+
+
+def select_by_keys(db: sqlite3.Connection, query: str, keys: Collection[bytes]) -> Iterator[Any]:
+    """Yield the rows of a query that ends in IN, for any number of keys; SQLite takes a limited number at once."""
+    for part in batched(keys, _MAX_KEYS_PER_QUERY):
+        yield from db.execute(f"{query} ({','.join('?' * len(part))})", part)
 
 
 @contextlib.contextmanager

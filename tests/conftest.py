@@ -126,15 +126,17 @@ def smollm() -> Any:
 # Before pytest-xdist reads the marks.
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
-    """With pytest -n, one process runs what needs an Elasticsearch node, and the tests of a file share a process.
+    """With pytest -n, one process runs what needs an Elasticsearch node, and one what needs torch.
 
-    Pages of the documentation have nothing in common, and are the longest tests.
+    The tests of any other file share a process; pages of the documentation, the longest tests, have nothing in common.
     """
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         on_node = bool(fixtures & {"elasticsearch", "elasticsearch_9", "node_jars"}) or "elasticsearch" in item.name
-        own = item.name if item.path.name == "test_docs.py" else item.path.name
-        item.add_marker(pytest.mark.xdist_group("elasticsearch" if on_node else own))
+        group = item.name if item.path.name == "test_docs.py" else item.path.name
+        if item.path.name.startswith("test_torch_"):
+            group = "torch"
+        item.add_marker(pytest.mark.xdist_group("elasticsearch" if on_node else group))
     yield
     if getattr(config.option, "loadgroup", False):
         # pytest-xdist 3.8 groups by the end of an id, which it cannot write in pytest 9.2, and does not say so.

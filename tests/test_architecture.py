@@ -15,8 +15,8 @@ PACKAGE = Path(__file__).parent.parent / "rusbeir"
 # A room imports from itself and from the floors below, never from its own floor's other rooms or from above.
 FLOORS = [
     {"types", "errors", "text", "notebook"},
-    {"storage", "user_sources", "sentences", "costs"},
-    {"processes", "cluster", "languages"},
+    {"storage", "user_sources", "sentences"},
+    {"processes", "cluster", "languages", "costs"},
     {"analysis", "datasets", "jobs"},
     {"translation", "retrieval", "evaluation", "ledger"},
     {"experiment", "tuning"},

@@ -117,7 +117,7 @@ def test_hits_of_all_queries_are_in_memory(fresh_cache, monkeypatch):
 def test_an_index_that_is_built_at_the_first_search_is_on_the_disk(fresh_cache, monkeypatch, caplog, index):
     monkeypatch.setattr(forecasting, "ENOUGH_SECONDS", math.inf)
     exact, approximate = forecast(made(4_000), [toy_system(), toy_system(index)])
-    size = approximate_index.KINDS[index].bytes_of(4_000, DIM)
+    size = approximate_index.KINDS[index].count_bytes(4_000, DIM)
     assert approximate.disk_bytes - exact.disk_bytes == pytest.approx(size, abs=1 << 16)
     assert "recall@" not in caplog.text, "that of a sample"
 

@@ -46,9 +46,9 @@ MISSING = [
     ("bm25 >> rerank(toy,runtime=llm-list)", BadInput, "OPENAI_BASE_URL is not set", "the listwise one"),
     ("minmax(bm25,dense(toy,runtime=openai))", BadInput, "OPENAI_BASE_URL is not set", "a part of a fusion"),
     ("rrf(bm25,bm25(profile=raw)) >> rerank(toy,runtime=llm)", BadInput, "OPENAI_BASE_URL", "behind a fusion"),
-    ("dense(./absent)", BackendError, "No folder ./absent", "a model's folder"),
-    ("dense(./absent,runtime=flagembedding)", BackendError, "No folder ./absent", "in another runtime"),
-    ("bm25 >> rerank(./absent)", BackendError, "No folder ./absent", "a reranker's folder"),
+    ("dense(./absent)", BackendError, "There is no folder ./absent", "a model's folder"),
+    ("dense(./absent,runtime=flagembedding)", BackendError, "There is no folder ./absent", "in another runtime"),
+    ("bm25 >> rerank(./absent)", BackendError, "There is no folder ./absent", "a reranker's folder"),
     ("dense(owner/absent)", BackendError, "owner/absent (ConnectionError: HF_HUB_OFFLINE is set", "a model of the hub"),
     ("bm25 >> rerank(bge-reranker-v2-m3)", BackendError, "Cannot load the model bge-reranker", "one of models.toml"),
 ]

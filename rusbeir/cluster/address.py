@@ -1,4 +1,4 @@
-"""Where Ray is, as a user writes it."""
+"""Read the address of a Ray cluster as a user writes it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ CONNECT_SECONDS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Address:
-    """Where Ray is, and what one worker takes of it.
+    """The address of a Ray cluster, and what one worker takes of it.
 
     >>> Address.parse("ray://10.0.0.1:10001?workers=4")
     Address(host='10.0.0.1', port=10001, workers=4, cpus=None, gpus=None)
     """
 
     host: str = ""
-    """"" is the Ray of RAY_ADDRESS or of this machine; where there is none, one is started for the work."""
+    """The host of the cluster; "" is the Ray of RAY_ADDRESS or of this machine, which is started if needed."""
     port: int = 0
     workers: int | None = None
     cpus: float | None = None
@@ -37,11 +37,11 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Read ray, or ray://HOST:PORT, and ?workers=4&cpus=2&gpus=0.5 behind it. Raises BadInput."""
+        """Read ray or ray://HOST:PORT, perhaps with ?workers=4&cpus=2&gpus=0.5. Raises BadInput."""
         match = _WHERE.fullmatch(text)
         if match is None or int(match["port"] or 1) not in range(1, 1 << 16):
             raise BadInput(f"{option('on')} is {text!r}: write ray, or ray://HOST:PORT.")
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for name, value in parse_qsl(match["options"] or "", keep_blank_values=True):
             if name not in _OPTIONS:
                 raise BadInput(f"{option('on')} has no option {name!r}. Its options are: {', '.join(_OPTIONS)}.")
@@ -51,14 +51,14 @@ class Address:
                 number = -1
             if not 0 <= number < math.inf or (number == 0 and name != "gpus"):
                 raise BadInput(f"{option('on')}: {name} is {value!r}; it must be a number above 0.")
-            found[name] = number
-        return cls(host=(match["host"] or "").strip("[]"), port=int(match["port"] or 0), **found)
+            values[name] = number
+        return cls(host=(match["host"] or "").strip("[]"), port=int(match["port"] or 0), **values)
 
     def check(self) -> None:
         """Raise BackendError where nothing answers at the address."""
-        host, port, asked = self.host, self.port, os.environ.get("RAY_ADDRESS", "")
-        if not host and ":" in asked:
-            host, _, digits = asked.removeprefix("ray://").rpartition(":")
+        host, port, default = self.host, self.port, os.environ.get("RAY_ADDRESS", "")
+        if not host and ":" in default:
+            host, _, digits = default.removeprefix("ray://").rpartition(":")
             port = int(digits) if digits.isdecimal() else 0
         try:
             if host:

@@ -1,4 +1,4 @@
-"""What runs in a process of the cluster."""
+"""The actor that runs in a process of the cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NEEDED_BY = "Work on a cluster", "ray"
 
 
 class Met(NamedTuple):
-    """Which worker was met, and what it is."""
+    """A worker's answer to the first call: its node, and its version of rusbeir."""
 
     node: str
     version: str
@@ -33,7 +33,7 @@ class Worker:
         return Met(self._node, __version__)
 
     async def ask(self, key: str, made_by: list[Any], signature: str, method: str, args: tuple[Any, ...]) -> Any:
-        """(True, what the method returns, or the attribute) or (False, an error): Ray would wrap one that is raised.
+        """Return (True, what the method returns, or the attribute) or (False, an error), as Ray wraps raised errors.
 
         Without a method, only make the object.
         """
@@ -53,7 +53,7 @@ class Worker:
         return str(require("ray", *NEEDED_BY).util.get_node_ip_address())
 
     async def _make(self, made_by: list[Any], signature: str) -> None:
-        # The memory of the last one is free before the next is made.
+        # The memory of the last object is free before the next is made.
         self._key, self._thing = "", None
         thing = pickle.loads(await made_by[0])()
         if signature and thing.signature != signature:
@@ -65,7 +65,7 @@ class Worker:
         self._thing = thing
 
     def _portable(self, error: Exception) -> Exception:
-        """The error as it can be sent: those of rusbeir as they are, with the node in their message."""
+        """Return the error as it can be sent: rusbeir's own errors with the node in their message."""
         kind = type(error)
         if kind in (BackendError, BadInput, MissingExtra, UnknownName):
             return kind(f"The worker on {self._node}: {error}")

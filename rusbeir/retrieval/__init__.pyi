@@ -12,6 +12,7 @@ from .elasticsearch.mappings import analyzer_of as analyzer_of
 from .elasticsearch.mappings import for_people as for_people
 from .encoding.encoder import Encoder as Encoder
 from .encoding.encoder import ReportsTruncation as ReportsTruncation
+from .encoding.encoder import SparseEncoder as SparseEncoder
 from .encoding.encoder import check_vectors as check_vectors
 from .fusion import FusedSystem as FusedSystem
 from .fusion import fuse as fuse
@@ -28,7 +29,6 @@ from .rerank.system import RerankSystem as RerankSystem
 from .run_cache import CachedSystem as CachedSystem
 from .run_cache import drop_self_hits as drop_self_hits
 from .run_cache import search_without_self as search_without_self
-from .sparse.encoder import SparseEncoder as SparseEncoder
 from .spec import NamedObject as NamedObject
 from .spec import Spec as Spec
 from .spec import Stage as Stage

@@ -1,4 +1,4 @@
-"""BGE-M3 in its authors' package FlagEmbedding: dense vectors, term weights, and scores of pairs, from one model."""
+"""Run BGE-M3 by its authors' package FlagEmbedding: one model gives dense vectors, term weights and pairs' scores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scipy import sparse
 
 from rusbeir.errors import BadInput, require, require_version
 from rusbeir.retrieval.dense.sentence_transformers import MODELS_IN_MEMORY, load_transformer
-from rusbeir.retrieval.encoding.encoder import Vectors, collect, gather
+from rusbeir.retrieval.encoding.encoder import Weights, collect, gather
 from rusbeir.retrieval.models import files as model_files
 from rusbeir.retrieval.models.batches import (
     Devices,
@@ -27,7 +27,6 @@ from rusbeir.retrieval.models.batches import (
 )
 from rusbeir.retrieval.models.settings import Model
 from rusbeir.retrieval.rerank.reranker import PairTokens, score_alone
-from rusbeir.retrieval.sparse.encoder import Weights
 
 MAX_TOKENS = 8192
 """The package's default, for a model without max_tokens in models.toml."""
@@ -38,7 +37,7 @@ NEEDED_BY = "The runtime flagembedding", "flagembedding"
 
 @dataclass(frozen=True, kw_only=True)
 class BgeM3:
-    """What the encoders and the reranker of one model share; they also share the loaded model."""
+    """Shared by the encoders and the reranker of one model, which also share the loaded model."""
 
     model: Model
 
@@ -58,12 +57,12 @@ class BgeM3:
         return f"cut at {self.max_tokens} tokens"
 
     def count_truncated(self, texts: Sequence[str]) -> int:
-        """How many documents are longer, with their prefix, than the model reads."""
+        """Count the documents that are longer, with their prefix, than the model reads."""
         prefixed = [self._prompted.document_prefix + text for text in texts]
         return sum(model_files.are_truncated(self._m3.tokenizer, self.max_tokens, prefixed))
 
     def tokenize(self, texts: Iterable[str], *, queries: bool) -> Tokens:
-        """What the model reads of each text, its prefix included."""
+        """Return what the model reads of each text, its prefix included."""
         prefix = self._prompted.query_prefix if queries else self._prompted.document_prefix
         return self._read((prefix + text for text in texts), queries=queries)
 
@@ -88,7 +87,7 @@ class BgeM3:
     def _m3(self) -> M3:
         """The model with its three heads.
 
-        Raises BadInput where a head's file is missing: the package would answer from an untrained one.
+        Raises BadInput where a head's file is missing: the package would use an untrained head instead.
         """
         require("FlagEmbedding", *NEEDED_BY)
         folder = model_files.fetch(self.model)
@@ -101,73 +100,63 @@ class BgeM3:
             devices = find_devices(self.model.device, self.model.precision)
             return _load(folder, *model_files.locate(self.model), self.model.precision, devices)
 
-    def _weigh(self, tokens: Tokens, places: Sequence[int], weights: Any) -> Weights:
-        """csr_array [n, vocabulary]: each token's greatest weight in a text, from those of its tokens [n, longest]."""
-        found, values, ends = [], [], [0]
-        for line, place in zip(weights, places, strict=True):
-            ids = tokens.features["input_ids"][place]
+    def _weigh(self, tokens: Tokens, indices: Sequence[int], weights: Any) -> Weights:
+        """Return each term's greatest weight in a text, from the weights of the tokens [n, longest]."""
+        columns, values, ends = [], [], [0]
+        for line, index in zip(weights, indices, strict=True):
+            ids = tokens.features["input_ids"][index]
             terms, term_of = np.unique(ids, return_inverse=True)
             greatest = np.zeros(len(terms), np.float32)
             np.maximum.at(greatest, term_of, line[-len(ids) :] if tokens.left else line[: len(ids)])
             weighed = (greatest > 0) & ~np.isin(terms, self._m3.unused)
-            found.append(terms[weighed])
+            columns.append(terms[weighed])
             values.append(greatest[weighed])
             ends.append(ends[-1] + int(weighed.sum()))
-        shape = len(places), len(self._m3.tokenizer)
-        return sparse.csr_array((np.concatenate(values), np.concatenate(found), ends), shape=shape)
+        shape = len(indices), len(self._m3.tokenizer)
+        return sparse.csr_array((np.concatenate(values), np.concatenate(columns), ends), shape=shape)
 
-    def _weights_of(self, tokens: Tokens, done: Set[int], keep: Callable[[Any, Weights], None]) -> None:
+    def _compute_weights(self, tokens: Tokens, done: Set[int], keep: Callable[[Any, Weights], None]) -> None:
         self._m3.devices.run(
             tokens,
             done,
             lambda device, _, features: self._m3.compute(device, features, "sparse").squeeze(-1),
-            lambda places, weights: keep(places, self._weigh(tokens, places.tolist(), weights)),
+            lambda indices, weights: keep(indices, self._weigh(tokens, indices.tolist(), weights)),
         )
 
 
 class BgeM3Encoder(BgeM3):
-    """The model's dense vectors."""
+    """Encodes texts as the model's dense vectors."""
 
-    def encode_queries(self, texts: Sequence[str]) -> Vectors:
-        """float32 [n, dim], rows L2-normalised."""
-        vectors: Vectors = collect(self, self.tokenize(texts, queries=True))
-        return vectors
+    def encode_queries(self, texts: Sequence[str]) -> Any:
+        """Return float32 [n, dim], rows L2-normalised."""
+        return collect(self, self.tokenize(texts, queries=True))
 
-    def encode_documents(self, texts: Sequence[str]) -> Vectors:
-        """float32 [n, dim], rows L2-normalised."""
-        vectors: Vectors = collect(self, self.tokenize(texts, queries=False))
-        return vectors
+    def encode_documents(self, texts: Sequence[str]) -> Any:
+        """Return float32 [n, dim], rows L2-normalised."""
+        return collect(self, self.tokenize(texts, queries=False))
 
     def encode_tokens(self, tokens: Tokens, done: Set[int], keep: Keep) -> None:
-        """Call keep(places, vectors) for each batch that is not done."""
+        """Call keep(indices, vectors) for each batch that is not done."""
         self._m3.devices.run(
             tokens, done, lambda device, _, features: self._m3.compute(device, features, "dense"), keep
         )
 
 
-class BgeM3SparseEncoder(BgeM3):
-    """The model's term weights: a token has the greatest of its weights in a text, special tokens have none."""
+class BgeM3SparseEncoder(BgeM3Encoder):
+    """Encodes texts as csr_array, float32 [n, vocabulary]: each token's greatest weight, none for special tokens."""
 
     @property
     def signature(self) -> str:
         return f"{super().signature}|part:lexical_weights"
 
-    def encode_queries(self, texts: Sequence[str]) -> Weights:
-        """csr_array, float32 [n, vocabulary]."""
-        return collect(self, self.tokenize(texts, queries=True))
-
-    def encode_documents(self, texts: Sequence[str]) -> Weights:
-        """csr_array, float32 [n, vocabulary]."""
-        return collect(self, self.tokenize(texts, queries=False))
-
     def encode_tokens(self, tokens: Tokens, done: Set[int], keep: Callable[[Any, Weights], None]) -> None:
-        """Call keep(places, weights) for each batch that is not done."""
-        self._weights_of(tokens, done, keep)
+        """Call keep(indices, weights) for each batch that is not done."""
+        self._compute_weights(tokens, done, keep)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BgeM3Reranker(BgeM3):
-    """The model's scores of a pair by term weights ("sparse") or by vectors of tokens ("colbert")."""
+    """Scores pairs by the model's term weights ("sparse") or its vectors of tokens ("colbert")."""
 
     mode: Literal["sparse", "colbert"]
     pointwise: bool = True
@@ -177,71 +166,73 @@ class BgeM3Reranker(BgeM3):
         return f"{model_files.sign(self.model)}|runtime:bge-m3-{self.mode}-{find_version()}{self._precision}"
 
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
-        """One score per document."""
+        """Return one score per document."""
         return score_alone(self, query, documents)
 
     def tokenize_pairs(self, pairs: Iterable[tuple[str, str]]) -> PairTokens:
-        """What the model reads of each document and, once, of each query."""
+        """Return what the model reads of each document and, once, of each query."""
         number: dict[str, int] = {}
         query_of: list[int] = []
 
-        def documents() -> Iterator[str]:
+        def read_documents() -> Iterator[str]:
             for query, document in pairs:
                 query_of.append(number.setdefault(query, len(number)))
                 yield document
 
-        of_documents = self._read(documents(), queries=False)
-        of_queries = self._read(number, queries=True)
-        return PairTokens(queries=of_queries, documents=of_documents, query_of=np.array(query_of, np.int64))
+        documents = self._read(read_documents(), queries=False)
+        queries = self._read(number, queries=True)
+        return PairTokens(queries=queries, documents=documents, query_of=np.array(query_of, np.int64))
 
     def score_tokens(self, tokens: PairTokens, keep: Keep) -> None:
-        """Call keep(places, scores) for each batch of pairs."""
-        of_queries, of_documents, query_of = tokens.queries, tokens.documents, tokens.query_of
+        """Call keep(indices, scores) for each batch of pairs."""
         if self.mode == "sparse":
-            weights = gather(partial(self._weights_of, of_queries, frozenset()))
-            self._weights_of(
-                of_documents,
-                frozenset(),
-                lambda places, found: keep(places, (found * weights[query_of[places]]).sum(axis=1)),
-            )
-            return
+            self._score_weights(tokens, keep)
+        else:
+            self._score_vectors(tokens, keep)
+
+    def _score_weights(self, tokens: PairTokens, keep: Keep) -> None:
+        queries = gather(partial(self._compute_weights, tokens.queries, frozenset()))
+        self._compute_weights(
+            tokens.documents,
+            frozenset(),
+            lambda indices, weights: keep(indices, (weights * queries[tokens.query_of[indices]]).sum(axis=1)),
+        )
+
+    def _score_vectors(self, tokens: PairTokens, keep: Keep) -> None:
         vectors: dict[int, Any] = {}
 
-        def keep_vectors(places: Any, rows: Any) -> None:
-            # The first token has no vector of its own.
-            vectors.update(
-                (at, row[: len(of_queries.features["input_ids"][at]) - 1]) for at, row in zip(places, rows, strict=True)
-            )
+        def keep_query(indices: Any, rows: Any) -> None:
+            for index, row in zip(indices, rows, strict=True):
+                # The first token has no vector of its own.
+                vectors[index] = row[: len(tokens.queries.features["input_ids"][index]) - 1]
 
-        def compute(device: str, places: Any, features: Mapping[str, Any]) -> Any:
+        def compute(device: str, indices: Any, features: Mapping[str, Any]) -> Any:
             torch = load_torch()
-            found = self._m3.compute(device, features, "colbert")
-            scores = torch.empty(len(places), device=device)
-            for query in set(query_of[places].tolist()):
-                mine = torch.from_numpy(query_of[places] == query).to(device)
-                likeness = (torch.from_numpy(vectors[query]).to(found) @ found[mine].mT).float()
+            documents = self._m3.compute(device, features, "colbert")
+            query_of = tokens.query_of[indices]
+            scores = torch.empty(len(indices), device=device)
+            for query in set(query_of.tolist()):
+                mine = torch.from_numpy(query_of == query).to(device)
+                likeness = (torch.from_numpy(vectors[query]).to(documents) @ documents[mine].mT).float()
                 # The package lets padding compete with tokens, at a likeness of 0, so its scores depend on the batch.
                 padding = features["attention_mask"][mine][:, None, 1:] == 0
                 scores[mine] = likeness.masked_fill(padding, -torch.inf).amax(dim=2).mean(dim=1)
             return scores
 
-        self._m3.devices.run(
-            of_queries,
-            frozenset(),
-            lambda device, _, features: self._m3.compute(device, features, "colbert"),
-            keep_vectors,
-        )
-        self._m3.devices.run(of_documents, frozenset(), compute, keep)
+        run = self._m3.devices.run
+        run(tokens.queries, frozenset(), lambda device, _, features: self._m3.compute(device, features, "colbert"),
+            keep_query)  # fmt: skip
+        run(tokens.documents, frozenset(), compute, keep)
 
     @property
     def truncation(self) -> str:
         return f"query and document are cut at {self.max_tokens} tokens each"
 
     def are_truncated(self, query: str, documents: Sequence[str]) -> list[bool]:
-        """Which pairs have a side of more tokens than the model reads."""
+        """Return for each pair whether one of its sides has more tokens than the model reads."""
         texts = [query, *documents]
-        of_query, *of_documents = model_files.are_truncated(self._m3.tokenizer, self.max_tokens, texts)
-        return [of_query or longer for longer in of_documents]
+        query_cut, *documents_cut = model_files.are_truncated(self._m3.tokenizer, self.max_tokens, texts)
+        return [query_cut or document_cut for document_cut in documents_cut]
 
 
 make_sparse_reranker = partial(BgeM3Reranker, mode="sparse")
@@ -250,7 +241,7 @@ make_multivector_reranker = partial(BgeM3Reranker, mode="colbert")
 
 @dataclass(frozen=True, kw_only=True)
 class M3:
-    """A loaded model: a copy on each device, with its three heads."""
+    """A loaded model: a copy with its three heads on each device."""
 
     tokenizer: Any
     devices: Devices
@@ -259,25 +250,25 @@ class M3:
     """Special tokens, which get no weight."""
 
     def compute(self, device: str, features: Mapping[str, Any], part: Literal["dense", "sparse", "colbert"]) -> Any:
-        """Vectors of texts, or weights or vectors of their tokens."""
-        found = self.copies[device](
+        """Return vectors of texts, or weights or vectors of their tokens."""
+        outputs = self.copies[device](
             dict(features),
             return_dense=part == "dense",
             return_sparse=part == "sparse",
             return_colbert_vecs=part == "colbert",
         )
-        (rows,) = found.values()
+        (rows,) = outputs.values()
         return load_torch().nn.functional.normalize(rows.float(), dim=-1) if part == "dense" else rows
 
 
 def find_version() -> str:
-    """The installed version of FlagEmbedding. Raises MissingExtra."""
+    """Return the installed version of FlagEmbedding. Raises MissingExtra where it is not installed."""
     return require_version("FlagEmbedding", *NEEDED_BY)
 
 
 @lru_cache(maxsize=MODELS_IN_MEMORY)
 def _load(folder: str, where: str, revision: str | None, precision: str, devices: tuple[str, ...]) -> M3:
-    """The model of that place, with the heads in the folder; `dense(MODEL)` shares its weights."""
+    """Load the model with the heads in the folder; `dense(MODEL)` shares its weights."""
     torch = load_torch()
     package = "FlagEmbedding.finetune.embedder.encoder_only.m3.modeling"
     make = require(package, *NEEDED_BY).EncoderOnlyEmbedderM3ModelForInference

@@ -1,4 +1,4 @@
-"""Encoders and rerankers on the workers of a cluster, for systems whose stores and caches stay with this process."""
+"""Let encoders and rerankers compute on the workers of a cluster, while stores and caches stay with this process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rusbeir.cluster import Placed, Workers
+from rusbeir.cluster import Deployed, Workers
 from rusbeir.retrieval.encoding.encoder import Encoder, EncodesPools, Vectors, collect, gather
 from rusbeir.retrieval.models.batches import CHUNK_TEXTS
 from rusbeir.retrieval.rerank.reranker import Pointwise, Reranker, ScoresPools, score_alone
@@ -26,101 +26,101 @@ from rusbeir.text import batched
 T = TypeVar("T")
 
 LEAST_TEXTS = 8
-"""Fewer are not worth a call of their own."""
+"""Fewer texts are not worth a call of their own."""
 MOST_TEXTS = 1024
-"""The most texts of one call: what a worker that dies has computed in vain."""
+"""The most texts of one call; a worker that dies has computed a call in vain."""
 PIECE_SECONDS = 2.0
-"""The time that the batches of a pool should take which go to a worker in one call."""
+"""The time that a worker should take for one call's batches of a pool."""
 CALLS_AT_ONCE = 2
-"""Pieces of a pool that a worker has: one that it computes, and one that waits there."""
+"""The pieces of a pool that a worker has: one that it computes, and one that waits there."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RemoteEncoder:
-    """An encoder whose blocks of texts go to workers whole, so that they answer what this process would compute."""
+    """Sends whole blocks of texts to workers, so that they compute what this process would."""
 
     signature: str
-    placed: Placed
+    deployed: Deployed
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
-        """float32 [n, dim], rows L2-normalised, in the order of the texts."""
-        vectors: Vectors = self.placed.submit("encode_queries", texts).result()
+        """Return float32 [n, dim], rows L2-normalised, in the order of the texts."""
+        vectors: Vectors = self.deployed.submit("encode_queries", texts).result()
         return vectors
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
-        """float32 [n, dim], rows L2-normalised, in the order of the texts."""
-        vectors: Vectors = self.placed.submit("encode_documents", texts).result()
+        """Return float32 [n, dim], rows L2-normalised, in the order of the texts."""
+        vectors: Vectors = self.deployed.submit("encode_documents", texts).result()
         return vectors
 
     def encode_blocks(self, blocks: Iterable[Sequence[str]], *, queries: bool) -> Iterator[Any]:
-        """What they return for each block, in their order."""
-        return self.placed.in_order("encode_queries" if queries else "encode_documents", blocks)
+        """Yield what encode_queries or encode_documents returns for each block, in their order."""
+        return self.deployed.in_order("encode_queries" if queries else "encode_documents", blocks)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TruncatingEncoder(RemoteEncoder):
-    """One that reports texts which are not read whole."""
+    """Reports, in addition, texts that are not read whole."""
 
     @property
     def truncation(self) -> str:
-        return str(self.placed.submit("truncation").result())
+        return str(self.deployed.submit("truncation").result())
 
     def count_truncated(self, texts: Sequence[str]) -> int:
-        """How many of the documents are longer than the model reads at once."""
-        return sum(_share(self.placed, "count_truncated", texts))
+        """Count the documents that are longer than the model reads at once."""
+        return sum(_share(self.deployed, "count_truncated", texts))
 
 
 @dataclass(frozen=True, kw_only=True)
 class RemoteReranker:
-    """A reranker whose documents are shared out among workers, or lists where a score depends on all of a list."""
+    """Shares documents out among workers, or whole lists where a score depends on all of a list."""
 
     signature: str
     pointwise: bool
-    placed: Placed
+    deployed: Deployed
 
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
-        """One number per document, in their order."""
+        """Return one number per document, in their order."""
         if not self.pointwise:
-            return list(self.placed.submit("score", query, documents).result())
-        return [score for part in _share(self.placed, "score", documents, query) for score in part]
+            return list(self.deployed.submit("score", query, documents).result())
+        return [score for part in _share(self.deployed, "score", documents, query) for score in part]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TruncatingReranker(RemoteReranker):
-    """One that reports pairs which are not read whole."""
+    """Reports, in addition, pairs that are not read whole."""
 
     @property
     def truncation(self) -> str:
-        return str(self.placed.submit("truncation").result())
+        return str(self.deployed.submit("truncation").result())
 
     def are_truncated(self, query: str, documents: Sequence[str]) -> list[bool]:
-        """For each document, whether it and the query are longer than the model reads at once."""
-        return [cut for part in _share(self.placed, "are_truncated", documents, query) for cut in part]
+        """Return for each document whether it and the query are longer than the model reads at once."""
+        return [cut for part in _share(self.deployed, "are_truncated", documents, query) for cut in part]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RemotePools:
-    """What encoders and rerankers of pools share: workers tokenise texts, and get tokens back in whole batches.
+    """Lets workers tokenise texts, and sends them the tokens in whole batches.
 
-    So they compute the batches that this process would, and no vector depends on who computed it.
+    So they compute the batches that this process would, and no vector depends on the worker that computed it.
     """
 
     signature: str
-    placed: Placed
+    deployed: Deployed
 
     @property
     def truncation(self) -> str:
-        return str(self.placed.submit("truncation").result())
+        return str(self.deployed.submit("truncation").result())
 
     def read(self, items: Iterable[Any], method: str) -> Any:
-        """The tokens of all texts, or pairs, by that method of a worker."""
-        parts = list(self.placed.in_order(method, batched(items, CHUNK_TEXTS)))
+        """Tokenise all texts, or pairs, by that method of a worker."""
+        parts = list(self.deployed.in_order(method, batched(items, CHUNK_TEXTS)))
         return type(parts[0]).join(parts)
 
     def compute(self, tokens: Any, done: Set[int], keep: Callable[[Any, Any], None]) -> None:
-        """Call keep(places, rows) for batches that are not done, as many at a time as take about PIECE_SECONDS."""
+        """Call keep(indices, rows) for batches that are not done, as many at a time as take about PIECE_SECONDS."""
         batches = deque(batch for batch in tokens.batches() if not done >= set(batch.tolist()))
-        most = CALLS_AT_ONCE * len(self.placed.workers)
+        most = CALLS_AT_ONCE * len(self.deployed.workers)
         flying: dict[Future[Any], Any] = {}
         size = 1
         try:
@@ -129,7 +129,7 @@ class RemotePools:
                     # The last pieces are small, so that no worker waits long for another.
                     n_batches = min(size, max(1, len(batches) // most))
                     piece = np.concatenate([batches.popleft() for _ in range(n_batches)])
-                    flying[self.placed.submit("compute", tokens.take(piece), n_batches)] = piece
+                    flying[self.deployed.submit("compute", tokens.take(piece), n_batches)] = piece
                 for future in wait(flying, return_when=FIRST_COMPLETED).done:
                     piece = flying.pop(future)
                     rows, batch_seconds = future.result()
@@ -142,54 +142,54 @@ class RemotePools:
 
 @dataclass(frozen=True, kw_only=True)
 class PoolEncoder(RemotePools):
-    """An encoder of pools."""
+    """Encodes pools of texts on workers."""
 
     def tokenize(self, texts: Iterable[str], *, queries: bool) -> Any:
-        """What the model reads of each text."""
+        """Return what the model reads of each text."""
         return self.read(texts, "tokenize_queries" if queries else "tokenize_documents")
 
     def encode_tokens(self, tokens: Any, done: Set[int], keep: Callable[[Any, Any], None]) -> None:
-        """Call keep(places, rows) for batches that are not done."""
+        """Call keep(indices, rows) for batches that are not done."""
         self.compute(tokens, done, keep)
 
     def encode_queries(self, texts: Sequence[str]) -> Any:
-        """A row for each text."""
+        """Return a row for each text."""
         return collect(self, self.tokenize(texts, queries=True))
 
     def encode_documents(self, texts: Sequence[str]) -> Any:
-        """A row for each text."""
+        """Return a row for each text."""
         return collect(self, self.tokenize(texts, queries=False))
 
     def count_truncated(self, texts: Sequence[str]) -> int:
-        """How many of the documents are longer than the model reads at once."""
-        return sum(_share(self.placed, "count_truncated", texts))
+        """Count the documents that are longer than the model reads at once."""
+        return sum(_share(self.deployed, "count_truncated", texts))
 
 
 @dataclass(frozen=True, kw_only=True)
 class PoolReranker(RemotePools):
-    """A reranker of pools."""
+    """Scores pools of pairs on workers."""
 
     pointwise: bool = True
 
     def tokenize_pairs(self, pairs: Iterable[tuple[str, str]]) -> Any:
-        """What the model reads of each pair."""
+        """Return what the model reads of each pair."""
         return self.read(pairs, "tokenize_pairs")
 
     def score_tokens(self, tokens: Any, keep: Callable[[Any, Any], None]) -> None:
-        """Call keep(places, scores) for all batches."""
+        """Call keep(indices, scores) for all batches."""
         self.compute(tokens, frozenset(), keep)
 
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
-        """One number per document, in their order."""
+        """Return one number per document, in their order."""
         return score_alone(self, query, documents)
 
     def are_truncated(self, query: str, documents: Sequence[str]) -> list[bool]:
-        """For each document, whether it and the query are longer than the model reads at once."""
-        return list(self.placed.submit("are_truncated", query, documents).result())
+        """Return for each document whether it and the query are longer than the model reads at once."""
+        return list(self.deployed.submit("are_truncated", query, documents).result())
 
 
 class PoolServer:
-    """A model of pools on a worker: one thread tokenises while another computes, as in one process."""
+    """Serves a model of pools on a worker: one thread tokenises while another computes, as in one process."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
@@ -217,7 +217,7 @@ class PoolServer:
         return self._read(partial(self._model.are_truncated, query, documents))
 
     async def compute(self, tokens: Any, n_batches: int) -> tuple[Any, float]:
-        """The rows of the tokens, in their order, and the seconds of a batch."""
+        """Return the rows of the tokens, in their order, and the seconds that a batch took."""
         if self._loaded is None:
             # Both threads would load the model.
             self._loaded = self._tokenizing.submit(self._load)
@@ -242,30 +242,30 @@ class PoolServer:
         return rows, (time.perf_counter() - began) / n_batches
 
 
-def place_encoder(workers: Workers, encoder: Encoder) -> Encoder:
-    """The encoder on the workers, each of which makes it and finds its model before anything is encoded."""
+def deploy_encoder(workers: Workers, encoder: Encoder) -> Encoder:
+    """Put the encoder on the workers, each of which makes it and finds its model before anything is encoded."""
     if isinstance(encoder, EncodesPools):
-        return PoolEncoder(signature=encoder.signature, placed=_place(workers, encoder, pools=True))
+        return PoolEncoder(signature=encoder.signature, deployed=_deploy(workers, encoder, pools=True))
     kind = TruncatingEncoder if _reports(encoder) else RemoteEncoder
-    return kind(signature=encoder.signature, placed=_place(workers, encoder))
+    return kind(signature=encoder.signature, deployed=_deploy(workers, encoder))
 
 
-def place_reranker(workers: Workers, reranker: Reranker) -> Reranker:
-    """Place a reranker on the workers."""
+def deploy_reranker(workers: Workers, reranker: Reranker) -> Reranker:
+    """Put the reranker on the workers, as `deploy_encoder` does."""
     if isinstance(reranker, ScoresPools):
-        return PoolReranker(signature=reranker.signature, placed=_place(workers, reranker, pools=True))
+        return PoolReranker(signature=reranker.signature, deployed=_deploy(workers, reranker, pools=True))
     kind = TruncatingReranker if _reports(reranker) else RemoteReranker
     pointwise = isinstance(reranker, Pointwise) and reranker.pointwise
-    return kind(signature=reranker.signature, pointwise=pointwise, placed=_place(workers, reranker))
+    return kind(signature=reranker.signature, pointwise=pointwise, deployed=_deploy(workers, reranker))
 
 
 def _reports(model: object) -> bool:
-    """Whether it reports what it does not read whole. Before Python 3.12 isinstance would load the model here."""
+    """Return whether it reports what it does not read whole. Before Python 3.12 isinstance would load the model."""
     return inspect.getattr_static(model, "truncation", None) is not None
 
 
 def share(texts: Sequence[str], workers: int) -> list[Sequence[str]]:
-    """The texts in parts of about the same size for so many workers, of LEAST_TEXTS at least and MOST_TEXTS at most.
+    """Cut texts into parts of about the same size for so many workers, each of LEAST_TEXTS to MOST_TEXTS.
 
     >>> [len(part) for part in share(["text"] * 64, 3)]
     [22, 21, 21]
@@ -275,21 +275,21 @@ def share(texts: Sequence[str], workers: int) -> list[Sequence[str]]:
     return [texts[start:end] for start, end in pairwise(ends)]
 
 
-def _share(placed: Placed, method: str, texts: Sequence[str], *before: Any) -> list[Any]:
-    """What the method returns for parts of the texts, in their order."""
-    futures = [placed.submit(method, *before, part) for part in share(texts, len(placed.workers))]
+def _share(deployed: Deployed, method: str, texts: Sequence[str], *before: Any) -> list[Any]:
+    """Return what the method returns for parts of the texts, in their order."""
+    futures = [deployed.submit(method, *before, part) for part in share(texts, len(deployed.workers))]
     return [future.result() for future in futures]
 
 
-def _place(workers: Workers, model: Any, *, pools: bool = False) -> Placed:
-    # Without a model that this process has loaded. What a user's module makes, workers make again.
+def _deploy(workers: Workers, model: Any, *, pools: bool = False) -> Deployed:
+    # The copy lacks the model that this process may have loaded. What a user's module makes, workers make again.
     bare = replace(model) if is_dataclass(model) and not isinstance(model, type) else model
     # With pools, one call tokenises while another computes.
     at_once = CALLS_AT_ONCE if pools else 1
-    return workers.place(partial(_find, bare, pools), signature=model.signature, at_once=at_once)
+    return workers.deploy(partial(_find, bare, pools), signature=model.signature, at_once=at_once)
 
 
 def _find(model: Any, pools: bool) -> Any:
-    """The encoder or reranker on a worker, if its model is there."""
+    """Return the encoder or reranker on a worker. Raises BackendError where its model is missing there."""
     check_available(model)
     return PoolServer(model) if pools else model

@@ -91,17 +91,17 @@ class RunSettings:
         """Bind an encoder to the budget, and to the workers where it has a model of its own."""
         if self.workers is None or isinstance(encoder, Metered):
             return self.metered(encoder)
-        from rusbeir.retrieval.remote import place_encoder
+        from rusbeir.retrieval.remote import deploy_encoder
 
-        return place_encoder(self.workers, encoder)
+        return deploy_encoder(self.workers, encoder)
 
     def bind_reranker(self, reranker: Reranker) -> Reranker:
         """Bind a reranker to the budget and the workers."""
         if self.workers is None or isinstance(reranker, Metered):
             return self.metered(reranker)
-        from rusbeir.retrieval.remote import place_reranker
+        from rusbeir.retrieval.remote import deploy_reranker
 
-        return place_reranker(self.workers, reranker)
+        return deploy_reranker(self.workers, reranker)
 
 
 DEFAULTS = RunSettings()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from rusbeir.cluster import MODEL_CPUS, On, Placed, Workers, open_workers
+from rusbeir.cluster import MODEL_CPUS, Deployed, On, Workers, open_workers
 from rusbeir.errors import BadInput, option
 from rusbeir.jobs import Limits
 from rusbeir.translation.backends.registry import TranslatorOptions, make, select_options
@@ -23,12 +23,12 @@ class RemoteTranslator:
     signature: str
     capacity: Capacity
     limits: Limits
-    placed: Placed
+    deployed: Deployed
 
     async def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[Outcome]:
         """One outcome a text, from one request to one worker."""
         outcomes: Sequence[Outcome] = await asyncio.wrap_future(
-            self.placed.submit("translate", list(texts), source, target)
+            self.deployed.submit("translate", list(texts), source, target)
         )
         return outcomes
 
@@ -41,7 +41,7 @@ def place_entries(
 
     Memories stay here, and so do translators that send texts to somebody, count their cost or judge their answers.
     by_name says that the workers make them by their names and these options; else they get the objects. Raises what
-    open_workers and Workers.place raise, and BadInput where a cluster would be joined for nothing.
+    open_workers and Workers.deploy raise, and BadInput where a cluster would be joined for nothing.
     """
     if isinstance(on, str) and not any(map(_can_move, entries)):
         raise BadInput(
@@ -72,7 +72,7 @@ def _place(workers: Workers, translator: Translator, signature: str, make_it: Ca
         capacity=translator.capacity,
         # One more waits at each worker, so that no worker waits for this process.
         limits=replace(limits, concurrency=(limits.concurrency + 1) * len(workers)),
-        placed=workers.place(make_it, signature=signature, at_once=limits.concurrency),
+        deployed=workers.deploy(make_it, signature=signature, at_once=limits.concurrency),
     )
 
 

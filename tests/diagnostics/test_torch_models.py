@@ -1,6 +1,6 @@
 """Saliency on random models of a real architecture: gradients equal finite differences of a forward pass written here.
 
-In the same process as tests/retrieval/test_torch_models.py, so that torch is imported once.
+In the same process as tests/retrieval/test_torch_*.py, so that torch is imported once.
 """
 
 from __future__ import annotations

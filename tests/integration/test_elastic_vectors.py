@@ -40,7 +40,7 @@ def build(kind: vectors.Kind, url: str, blocks: list[vectors.Array] | None = Non
 def test_recall(request, capfd, node, kind, least):
     url = request.getfixturevalue(node).url
     hits = build(kind, url).vectors.search(QUERIES, K, candidates=100)
-    recall = vector_search.recall([rows for rows, _ in hits], [np.argsort(-scores)[:K] for scores in SCORES])
+    recall = vector_search.compute_recall([rows for rows, _ in hits], [np.argsort(-scores)[:K] for scores in SCORES])
     for query, (rows, scores) in enumerate(hits):
         assert len(rows) == K
         assert scores == sorted(scores, reverse=True)

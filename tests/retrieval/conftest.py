@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import warnings
+
 import pytest
+
+from tests.support import tiny_encoders
 
 
 @pytest.fixture
@@ -10,3 +14,43 @@ def engine(request: pytest.FixtureRequest) -> str:
     if name == "elasticsearch":
         request.getfixturevalue("elasticsearch")
     return name
+
+
+@pytest.fixture(scope="session")
+def tiny_models(tmp_path_factory):
+    """Folders of models with random weights, by their names."""
+    folder = tmp_path_factory.mktemp("models")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {
+            "cls": tiny_encoders.sentence_encoder(folder / "cls", "cls"),
+            "prompted": tiny_encoders.sentence_encoder(
+                folder / "prompted", "mean", prompts={"query": "рыба в реке ", "document": "дом "}
+            ),
+            "m3": tiny_encoders.encoder(folder / "m3", heads=True),
+            "headless": tiny_encoders.encoder(folder / "headless"),
+            "cross": tiny_encoders.cross_encoder(folder / "cross"),
+            "half": tiny_encoders.cross_encoder(folder / "half", dtype="bfloat16"),
+            "gemma": tiny_encoders.language_model(folder / "gemma"),
+            "jina": tiny_encoders.adapted_encoder(folder / "jina"),
+            "gte": tiny_encoders.gte_encoder(folder / "gte"),
+            "arctic": tiny_encoders.gte_encoder(folder / "arctic", **tiny_encoders.ARCTIC),
+            "three": tiny_encoders.cross_encoder(folder / "three", labels=3),
+        }
+
+
+@pytest.fixture(scope="module")
+def models(offline_hub, tiny_models):
+    """The same, while the hub cannot be reached."""
+    return tiny_models
+
+
+@pytest.fixture(scope="module")
+def offline_hub():
+    # The variable is read when the hub's library is first imported.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        import huggingface_hub.constants
+
+        patch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+        yield

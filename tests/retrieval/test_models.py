@@ -14,7 +14,7 @@ from rusbeir.retrieval import resolve
 from rusbeir.retrieval.models import settings as models
 from rusbeir.retrieval.models.settings import Model
 
-ROWS = [(kind, name) for kind in ("dense", "rerank") for name in models.models(kind)]
+ROWS = [(kind, name) for kind in ("dense", "rerank") for name in models.read_models(kind)]
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +26,7 @@ def _warnings(caplog):
 
 @pytest.mark.parametrize(("kind", "name"), ROWS, ids=[f"{kind}-{name}" for kind, name in ROWS])
 def test_a_row_has_a_revision_and_a_licence_or_says_that_they_are_unverified(kind, name):
-    model = models.models(kind)[name]
+    model = models.read_models(kind)[name]
     missing = {field for field in ("revision", "licence") if not getattr(model, field)}
     assert missing <= set(model.unverified)
     assert set(model.unverified) <= {field.name for field in dataclasses.fields(Model)}

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from rusbeir.retrieval.models.batches import plan
-from rusbeir.types import Doc, silent
+from rusbeir.retrieval.models.batches import plan_batches
+from rusbeir.types import Doc
 
 
 class Toy:
@@ -60,9 +60,9 @@ class ToyPools(Toy):
 
     def encode_tokens(self, tokens, done, keep) -> None:
         lengths = np.array([len(text.split()) for text in tokens.texts], np.int64)
-        for places in plan(lengths, self._batch_words):
-            if not done >= set(places.tolist()):
-                keep(places, self._encode([tokens.texts[place] for place in places]))
+        for indices in plan_batches(lengths, self._batch_words):
+            if not done >= set(indices.tolist()):
+                keep(indices, self._encode([tokens.texts[index] for index in indices]))
 
 
 def word_vector(word: str, dim: int):
@@ -104,18 +104,20 @@ def build(cache: Path, n: int, toy: Toy, dtype: str = "float32"):
     """The store of a corpus of n documents, which is encoded in a folder next to it."""
     from rusbeir.retrieval.encoding import encoded_corpus
     from rusbeir.retrieval.encoding.embedding_store import EmbeddingStore
+    from rusbeir.retrieval.encoding.pools import Encoding
 
     store = EmbeddingStore(cache / "store", dtype)
     docs = uneven(n) if isinstance(toy, ToyPools) else documents(n)
-    encoded_corpus.encode(
-        cache / "corpus", docs, store, toy, lambda doc: [f"{doc.title} {doc.text}"], silent, name="toy"
-    )
+    encoding = Encoding(store=store, encoder=toy, name="toy")
+    encoded_corpus.encode(cache / "corpus", docs, encoding, lambda doc: [f"{doc.title} {doc.text}"])
     return store
 
 
 if __name__ == "__main__":
-    if "pools" in sys.argv:
-        from rusbeir.retrieval.encoding import pools
+    from rusbeir.retrieval.encoding import pools
 
-        pools.POOL_TEXTS, pools.KEEP_SECONDS = 300, 0.0
+    # Every block is written at once, however slow the disk is.
+    pools.KEEP_SECONDS = 0.0
+    if "pools" in sys.argv:
+        pools.POOL_TEXTS = 300
     build(Path(sys.argv[1]), int(sys.argv[2]), (ToyPools if "pools" in sys.argv else Toy)(seconds=0.02))

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from rusbeir.types import Doc, silent
+from rusbeir.types import Doc
 
 TERMS = 5000
 
@@ -60,20 +60,24 @@ def documents(n: int) -> list[Doc]:
 
 def distinct(docs: list[Doc]) -> list[Doc]:
     """The documents, each with one distinct word."""
-    return [doc._replace(text=f"{doc.text} own{place}") for place, doc in enumerate(docs)]
+    return [doc._replace(text=f"{doc.text} own{number}") for number, doc in enumerate(docs)]
 
 
 def build(cache: Path, docs: list[Doc], toy: ToyWeights, corpus: str = "corpus"):
     """The store and the collection of a corpus."""
     from rusbeir.retrieval.encoding import encoded_corpus
+    from rusbeir.retrieval.encoding.pools import Encoding
     from rusbeir.retrieval.sparse.weight_store import WeightStore
 
     store = WeightStore(cache / "store")
-    found, _ = encoded_corpus.open_or_encode(
-        cache / corpus, docs, store, toy, lambda doc: [doc.text], silent, name="toy", model="toy"
-    )
-    return store, found
+    encoding = Encoding(store=store, encoder=toy, name="toy")
+    encoded, _ = encoded_corpus.open_or_encode(cache / corpus, docs, encoding, lambda doc: [doc.text], model="toy")
+    return store, encoded
 
 
 if __name__ == "__main__":
+    from rusbeir.retrieval.encoding import pools
+
+    # Every block is written at once, however slow the disk is.
+    pools.KEEP_SECONDS = 0.0
     build(Path(sys.argv[1]), distinct(documents(int(sys.argv[2]))), ToyWeights(seconds=0.02))

@@ -93,7 +93,7 @@ def measure(
     done = 0
     tasks = (back.add_to(batch) if back else [Task(record, None) for record in batch] for batch in records.batches())
     if workers is not None:
-        batches = workers.place(partial(_same, measurer)).in_order("__call__", tasks)
+        batches = workers.deploy(partial(_same, measurer)).in_order("__call__", tasks)
     else:
         batches = in_order(measurer, tasks, cpu_count() if processes is None else processes)
     for batch in batches:

@@ -1,7 +1,7 @@
-"""Approximate search among vectors with FAISS, where exact search of every query takes too long: a graph or lists.
+"""Approximate search among vectors with FAISS, for corpora that exact search takes too long for: a graph or lists.
 
-Both indexes are built at the first search, saved, and held in memory while they are searched. How much they miss is
-measured by the one who searches (`DenseRetriever`).
+Both indexes are built at the first search, saved, and held in memory while they are searched. `DenseRetriever`, which
+searches them, measures how much they miss.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ NEIGHBOURS = 32
 EF_CONSTRUCTION = 200
 EF_SEARCH = 128
 LISTS_PER_ROOT = 4
-"""Lists of an inverted file for each unit of the square root of the number of vectors, as FAISS's guide advises."""
+"""The lists of an inverted file for each unit of the square root of the number of vectors, as FAISS's guide says."""
 TRAINING_PER_LIST = 40
-"""Vectors that the centre of a list is learned from; FAISS warns of fewer than 39."""
+"""The vectors that the centre of a list is learned from; FAISS warns of fewer than 39."""
 PROBES_PER_ROOT = 4
-"""Lists that are searched for each unit of the square root of their number; of few lists, a larger share."""
+"""The lists that are searched for each unit of the square root of their number; a larger share where they are few."""
 SEARCHED_PER_HIT = 50
-"""Vectors that a query is compared with for each hit, at least."""
+"""The vectors that a query is compared with for each hit, at least."""
 _ROWS_PER_ADD = 10_000
 _SEED = 7
 
 
 class Kind(NamedTuple):
-    """A kind of index: what decides its hits, its size in bytes for n vectors, and an empty one to fill."""
+    """A kind of index: what decides its hits, how large it is, and how it is made and searched."""
 
     signature: str
-    bytes_of: Callable[[int, int], int]
-    """n vectors of dim numbers -> bytes in memory and on disk."""
+    count_bytes: Callable[[int, int], int]
+    """Called with the number of vectors and their dimensions; returns the bytes in memory, which are those on disk."""
     make: Callable[[npt.NDArray[Any], npt.NDArray[np.uint32]], Any]
-    """All vectors and the rows that are searched -> a FAISS index without vectors."""
+    """Called with all vectors and the rows that are searched; returns a FAISS index without vectors."""
     prepare_search: Callable[[Any, int], None]
-    """Sets how far a search for k hits goes."""
+    """Called with the index and k; sets how far a search for k hits goes."""
 
 
 def _make_graph(vectors: npt.NDArray[Any], rows: npt.NDArray[np.uint32]) -> Any:
@@ -64,13 +64,13 @@ def _search_graph(index: Any, k: int) -> None:
     index.hnsw.efSearch = max(EF_SEARCH, k)
 
 
-def _graph_bytes(n: int, dim: int) -> int:
-    """float32 vectors, twice as many links at the lowest level, and some 5 % for levels and offsets."""
+def _count_graph_bytes(n: int, dim: int) -> int:
+    """Count float32 vectors, twice as many links at the lowest level, and some 5 % for levels and offsets."""
     return n * (4 * dim + 4 * 2 * NEIGHBOURS + 16)
 
 
 def count_lists(n: int) -> int:
-    """Lists for n vectors, each with enough vectors to learn its centre from."""
+    """Return how many lists n vectors fill with enough vectors each to learn a centre from."""
     return max(1, min(round(LISTS_PER_ROOT * math.sqrt(n)), n // TRAINING_PER_LIST))
 
 
@@ -81,7 +81,8 @@ def _make_lists(vectors: npt.NDArray[Any], rows: npt.NDArray[np.uint32]) -> Any:
     index = faiss.IndexIVFScalarQuantizer(
         quantizer, dim, n_lists, faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT
     )
-    # Centres of unit length, as the vectors have: else lists of alike vectors would draw queries by their length.
+    # The centres get unit length, as the vectors have. A centre's length says how similar its vectors are, and would
+    # draw queries to its list.
     index.cp.spherical = True
     n_training = min(len(rows), n_lists * TRAINING_PER_LIST)
     chosen = np.sort(np.random.default_rng(_SEED).choice(len(rows), n_training, replace=False))
@@ -94,16 +95,16 @@ def _search_lists(index: Any, k: int) -> None:
     index.nprobe = min(index.nlist, math.ceil(max(PROBES_PER_ROOT * math.sqrt(index.nlist), enough)))
 
 
-def _lists_bytes(n: int, dim: int) -> int:
-    """float16 vectors with their places, and float32 centres."""
+def _count_lists_bytes(n: int, dim: int) -> int:
+    """Count float16 vectors with their row numbers, and float32 centres."""
     return n * (2 * dim + 8) + count_lists(n) * 4 * dim
 
 
 KINDS = {
-    "hnsw": Kind(f"hnsw:{NEIGHBOURS}/{EF_CONSTRUCTION}/{EF_SEARCH}", _graph_bytes, _make_graph, _search_graph),
+    "hnsw": Kind(f"hnsw:{NEIGHBOURS}/{EF_CONSTRUCTION}/{EF_SEARCH}", _count_graph_bytes, _make_graph, _search_graph),
     "ivf": Kind(
         f"ivf:{LISTS_PER_ROOT}sqrt/spherical/{TRAINING_PER_LIST}/{PROBES_PER_ROOT}sqrt/{SEARCHED_PER_HIT}/fp16",
-        _lists_bytes,
+        _count_lists_bytes,
         _make_lists,
         _search_lists,
     ),
@@ -113,7 +114,7 @@ KINDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class FaissIndex:
-    """An index of FAISS's over some rows of vectors, in a folder; it is built at the first search."""
+    """Searches some rows of vectors by an index of FAISS in a folder, which is built at the first search."""
 
     kind: str
     """A name of KINDS."""
@@ -122,7 +123,7 @@ class FaissIndex:
     rows: npt.NDArray[np.uint32]
     progress: Progress
     name: str
-    """The system's, for messages."""
+    """The name of the system in messages."""
 
     @property
     def max_hits(self) -> int:
@@ -130,13 +131,14 @@ class FaissIndex:
 
     @property
     def size_bytes(self) -> int:
-        """The size in memory, which is also that on disk."""
-        return KINDS[self.kind].bytes_of(len(self.rows), self.vectors.shape[1])
+        """The bytes in memory, which are also those on disk."""
+        return KINDS[self.kind].count_bytes(len(self.rows), self.vectors.shape[1])
 
     def search(self, queries: Vectors, k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
-        """Inner products [n, k] and places [n, k], by falling score and then by place; -1 where it reaches fewer.
+        """Return inner products [n, k] and passages [n, k], by falling score; equal scores by passage.
 
-        Raises BackendError where the file is damaged.
+        A passage is an index into rows, or -1 where the search reaches fewer than k. Raises BackendError where the
+        file is damaged.
         """
         KINDS[self.kind].prepare_search(self._index, k)
         return break_ties(*self._index.search(queries, k))

@@ -1,4 +1,4 @@
-"""Any endpoint with OpenAI's embeddings API, set by OPENAI_BASE_URL and OPENAI_API_KEY."""
+"""Encode texts at any endpoint with OpenAI's embeddings API, set by OPENAI_BASE_URL and OPENAI_API_KEY."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ logger = logging.getLogger(__name__)
 
 LIMITS = Limits(concurrency=1, timeout_seconds=120)
 MAX_ANSWER_BYTES = 64 << 20
-"""The longest answer that is read: 64 texts (BLOCK_TEXTS) by 16,384 dimensions by 64 characters a number."""
+"""The longest answer that is read: 64 texts (BLOCK_TEXTS) of 16,384 dimensions of 64 characters."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointEncoder:
-    """A model, by its name at the endpoint."""
+    """Encodes texts with one model, by its name at the endpoint."""
 
     model: Model
     budget: CharBudget | None = None
     clients: list[Llm] = field(default_factory=list, repr=False, compare=False)
 
     def with_meter(self, budget: CharBudget | None, clients: list[Llm]) -> EndpointEncoder:
-        """The encoder, which reserves each request in the budget before it sends it."""
+        """Return a copy of the encoder that reserves each request in the budget before it sends it."""
         return replace(self, budget=budget, clients=clients)
 
     def check_available(self) -> None:
@@ -42,18 +42,18 @@ class EndpointEncoder:
 
     @property
     def signature(self) -> str:
-        """Without the endpoint's address: the same model may move."""
+        """Everything that decides the vectors; not the endpoint's address, as the same model may move."""
         revision = self.model.revision
         # The model's signature has its first eight letters: enough for a commit, too few for "default-qwen3-8b".
         whole = "" if len(revision) <= 8 or re.fullmatch("[0-9a-f]{40}", revision) else f"|revision:{escape(revision)}"
         return f"{self.model.signature}|runtime:openai{whole}"
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
-        """float32 [n, dim], rows L2-normalised."""
+        """Return float32 [n, dim], rows L2-normalised."""
         return self._encode([self.model.query_prefix + text for text in texts])
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
-        """float32 [n, dim], rows L2-normalised."""
+        """Return float32 [n, dim], rows L2-normalised."""
         return self._encode([self.model.document_prefix + text for text in texts])
 
     @property
@@ -61,7 +61,7 @@ class EndpointEncoder:
         return f"it cuts or refuses them (estimated, at {CHARS_PER_TOKEN} characters a token)"
 
     def count_truncated(self, texts: Sequence[str]) -> int:
-        """How many documents seem longer than max_tokens of models.toml or of the stage."""
+        """Estimate how many documents are longer than max_tokens of models.toml or of the stage."""
         if self.model.max_tokens is None:
             return 0
         max_chars = CHARS_PER_TOKEN * self.model.max_tokens

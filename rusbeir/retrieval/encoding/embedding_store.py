@@ -1,4 +1,4 @@
-"""Embeddings of one encoder, kept by the content of their texts: added to a file, each computed once.
+"""Embeddings of one encoder, kept in a file by the content of their texts, so that each is computed once.
 
 Vectors are on disk before SQLite learns of them, and each is written where the last known one ends. So a kill loses
 none that was added, and the file ends with the same bytes as without the kill.
@@ -20,19 +20,17 @@ import numpy.typing as npt
 from rusbeir.costs import SecondsTable
 from rusbeir.errors import BackendError
 from rusbeir.retrieval.encoding.encoder import Vectors, check_vectors
-from rusbeir.storage import cannot_write, connect_shared, hold_when_free, reporting_sqlite
-from rusbeir.text import batched
+from rusbeir.storage import cannot_write, connect_shared, hold_when_free, reporting_sqlite, select_by_keys
 
 BLOCK_TEXTS = 64
-"""Texts encoded at once, where an encoder does not batch them itself."""
+"""The texts that are encoded at once, where an encoder does not batch them itself."""
 
-MAX_KEYS_PER_QUERY = 500
 _VECTORS = "vectors"
 _ROWS = "rows.sqlite"
 
 
 class EmbeddingStore:
-    """Vectors in a folder: float32 or float16 [n, dim], rows in the order of adding; a row never changes."""
+    """Holds vectors in a folder: float32 or float16 [n, dim], rows in the order of adding; a row never changes."""
 
     def __init__(self, folder: Path, dtype: str) -> None:
         self.folder = folder
@@ -56,45 +54,45 @@ class EmbeddingStore:
         return self._meta("count") or 0
 
     def check(self, answer: Any, texts: Sequence[str], encoder: str) -> Vectors:
-        """The encoder's answer as rows to add; encoder is its name in messages. Raises as check_vectors does."""
+        """Return the encoder's answer as rows to add; encoder is its name in messages. Raises as check_vectors does."""
         return check_vectors(answer, texts, self.dim, encoder)
 
     def find_or_add(self, texts: Sequence[str], make: Callable[[Sequence[str]], Iterable[Any]]) -> list[int]:
-        """The row of each text; make returns the rows [n, dim] of missing texts, in one process at a time.
+        """Return the row of each text; make returns the rows [n, dim] of missing texts, in one process at a time.
 
         It may return them in parts, in order: each is on disk before the next is asked for. Raises BackendError where
         the disk fails.
         """
         keys = [_key(text) for text in texts]
-        found = self._find(keys)
-        if len(found) < len(set(keys)):
+        row_of = self._find(keys)
+        if len(row_of) < len(set(keys)):
             with hold_when_free(self.folder / "lock", self.folder):
                 # Another process may have added some meanwhile.
-                found = self._find(keys)
-                missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+                row_of = self._find(keys)
+                missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in row_of}
                 new = list(missing)
                 for rows in make(list(missing.values())) if missing else ():
-                    found |= self._add(new[: len(rows)], rows)
+                    row_of |= self._add(new[: len(rows)], rows)
                     del new[: len(rows)]
-        return [found[key] for key in keys]
+        return [row_of[key] for key in keys]
 
     def find(self, texts: Sequence[str]) -> list[int | None]:
-        """The row of each text, None where the store does not hold it."""
-        found = self._find(keys := [_key(text) for text in texts])
-        return [found.get(key) for key in keys]
+        """Return the row of each text, None where the store does not hold it."""
+        row_of = self._find(keys := [_key(text) for text in texts])
+        return [row_of.get(key) for key in keys]
 
     def sum_seconds(self, texts: Sequence[str]) -> float | None:
-        """What encoding those texts took; None where that of any is not known."""
+        """Return the seconds that encoding those texts took; None where those of any text are not known."""
         with reporting_sqlite(self.folder, "embeddings"):
             return self._seconds.sum([_key(text) for text in texts])
 
     def keep_seconds(self, texts: Sequence[str], seconds: float) -> None:
-        """Keep what encoding those texts took in total."""
+        """Keep the seconds that encoding those texts took in total."""
         with reporting_sqlite(self.folder, "embeddings"):
             self._seconds.keep([_key(text) for text in texts], seconds)
 
     def open_pool(self, name: str) -> EmbeddingStore:
-        """A store of the same kind, for the rows of a pool that is not whole yet."""
+        """Open a store of the same kind, for the rows of a pool that is not whole yet."""
         return EmbeddingStore(self.folder / name, self.dtype.name)
 
     def remove(self) -> None:
@@ -111,13 +109,13 @@ class EmbeddingStore:
             self._db.execute("COMMIT")
 
     def map_vectors(self) -> tuple[npt.NDArray[Any], mmap.mmap | None]:
-        """All vectors as [n, dim] on disk, and the mapping behind them; nothing is read before it is used."""
+        """Return all vectors as [n, dim] on disk, and the mapping behind them; nothing is read before it is used."""
         count, dim = len(self), self.dim or 0
         numbers, mapping = map_file(self.folder / _VECTORS, self.dtype, count * dim)
         return numbers.reshape(count, dim), mapping
 
     def read(self, rows: Sequence[int]) -> Vectors:
-        """The vectors of those rows, in their order."""
+        """Return the vectors of those rows, in their order."""
         vectors, _ = self.map_vectors()
         return np.ascontiguousarray(vectors[np.asarray(rows, dtype=np.int64)], dtype=np.float32)
 
@@ -125,17 +123,13 @@ class EmbeddingStore:
         self._db.close()
 
     def _find(self, keys: Sequence[bytes]) -> dict[bytes, int]:
-        found: dict[bytes, int] = {}
         with reporting_sqlite(self.folder, "embeddings"):
-            for part in batched(set(keys), MAX_KEYS_PER_QUERY):
-                marks = ",".join("?" * len(part))
-                found.update(self._db.execute(f"SELECT key, row FROM row WHERE key IN ({marks})", part))
-        return found
+            return dict(select_by_keys(self._db, "SELECT key, row FROM row WHERE key IN", set(keys)))
 
     def _add(self, keys: Sequence[bytes], vectors: npt.NDArray[Any]) -> dict[bytes, int]:
         count, dim = len(self), vectors.shape[1]
         write_at(self.folder / _VECTORS, count * dim, vectors.astype(self.dtype))
-        rows = {key: count + place for place, key in enumerate(keys)}
+        rows = dict(zip(keys, range(count, count + len(keys)), strict=True))
         with reporting_sqlite(self.folder, "embeddings"):
             self._db.execute("BEGIN IMMEDIATE")
             self._db.executemany("INSERT INTO row VALUES (?, ?)", rows.items())
@@ -155,7 +149,7 @@ def _key(text: str) -> bytes:
 
 
 def write_at(path: Path, start: int, items: npt.NDArray[Any]) -> None:
-    """Write the items, synced, after the first `start` ones of the file."""
+    """Write the items, synced, after the first `start` items of the file."""
     try:
         path.touch()
         with path.open("r+b") as file:
@@ -168,7 +162,7 @@ def write_at(path: Path, start: int, items: npt.NDArray[Any]) -> None:
 
 
 def map_file(path: Path, dtype: np.dtype[Any], count: int) -> tuple[npt.NDArray[Any], mmap.mmap | None]:
-    """The first `count` items of the file, on disk, and the mapping behind them (None for no items)."""
+    """Return the first `count` items of the file, on disk, and the mapping behind them (None for no items)."""
     if not count:
         return np.empty(0, dtype), None
     try:

@@ -1,4 +1,4 @@
-"""An encoded corpus: which row of a store belongs to which document."""
+"""Encode a corpus or queries, and remember which row of a store belongs to which document."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ import orjson
 from rusbeir.costs import CarriedSeconds
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.retrieval.doc_ids import DocIds, DocIdWriter
-from rusbeir.retrieval.encoding.encoder import AnyEncoder, ReportsTruncation
-from rusbeir.retrieval.encoding.pools import TextStore, encode_in_order
-from rusbeir.storage import atomic_folder
-from rusbeir.text import digest
-from rusbeir.types import Corpus, Doc, Progress, Queries
+from rusbeir.retrieval.encoding.encoder import ReportsTruncation
+from rusbeir.retrieval.encoding.pools import Encoding, TextStore, encode_in_order
+from rusbeir.storage import atomic_folder, cache_folder
+from rusbeir.text import digest, slug
+from rusbeir.types import Corpus, Doc, Queries
 
 logger = logging.getLogger(__name__)
 
@@ -39,80 +39,62 @@ class EncodedCorpus:
     owners: npt.NDArray[np.uint32] | None
     """Passage -> document; None where each document is one passage."""
     truncated: int
-    """Passages longer than the model reads at once."""
+    """How many passages are longer than the model reads at once."""
     seconds: float
-    """The time of the run that finished the encoding; embeddings that the store held already took none."""
+    """The time of the run that finished the encoding; texts that the store held already took none."""
+
+
+def find_folder(model: str, signature: str) -> Path:
+    """Return the folder in rusbeir's cache for what the encoder of that signature makes of texts."""
+    return cache_folder() / "embeddings" / f"{slug(model)}-{digest(signature, chars=12)}"
 
 
 def open_or_encode(
-    folder: Path,
-    corpus: Corpus,
-    store: TextStore,
-    encoder: AnyEncoder,
-    passages: Callable[[Doc], list[str]],
-    progress: Progress,
-    *,
-    name: str,
-    model: str,
+    folder: Path, corpus: Corpus, encoding: Encoding, passages: Callable[[Doc], list[str]], *, model: str
 ) -> tuple[EncodedCorpus, bool]:
-    """The encoded corpus in that folder, and whether it was there already; warns of texts that the model truncates.
+    """Return the encoded corpus in that folder, and whether it was there already.
 
-    passages returns a document's texts, at least one. Raises as encode_in_order does.
+    passages returns a document's texts, at least one; model is named in the warning of texts that it truncates. Raises
+    as encode_in_order does.
     """
     reused = folder.exists()
     if not reused:
-        encode(folder, corpus, store, encoder, passages, progress, name=name)
-    encoded = open_folder(folder, store)
-    if encoded.truncated and isinstance(encoder, ReportsTruncation):
+        encode(folder, corpus, encoding, passages)
+    encoded = open_folder(folder, encoding.store)
+    if encoded.truncated and isinstance(encoding.encoder, ReportsTruncation):
         count, total = encoded.truncated, len(encoded.rows)
         logger.warning(
             "%d of %d texts (%.2f %%) are longer than %s reads at once: %s.",
-            count, total, 100 * count / total, model, encoder.truncation,
+            count, total, 100 * count / total, model, encoding.encoder.truncation,
         )  # fmt: skip
     return encoded, reused
 
 
-def encode_queries(
-    store: TextStore,
-    queries: Queries,
-    encoder: AnyEncoder,
-    progress: Progress,
-    *,
-    name: str,
-    carried: CarriedSeconds | None = None,
-) -> list[int]:
-    """The row of each query; those that the store does not hold are encoded first.
+def encode_queries(queries: Queries, encoding: Encoding, carried: CarriedSeconds) -> list[int]:
+    """Return the row of each query; those that the store does not hold are encoded first.
 
-    What encoding them takes is kept in the store; carried is charged with that of those that it held.
+    The store keeps the seconds that encoding them takes; carried is charged with those of the queries that it held.
     """
     rows: list[int] = []
+    store = encoding.store
     texts = list(dict.fromkeys(queries.values()))
     missing = [text for text, row in zip(texts, store.find(texts), strict=True) if row is None]
-    if carried is not None and len(missing) < len(texts):
+    if len(missing) < len(texts):
         new = set(missing)
         carried.add(store.sum_seconds([text for text in texts if text not in new]))
     started = time.perf_counter()
     encoded = encode_in_order(
-        enumerate(queries.values()), store, encoder, lambda n: progress("encode queries", n, len(queries)),
-        name=name, waiting=f"pool-{digest(*queries.values(), chars=12)}", queries=True,
+        enumerate(queries.values()), encoding, lambda n: encoding.progress("encode queries", n, len(queries)),
+        waiting=f"pool-{digest(*queries.values(), chars=12)}", queries=True,
     )  # fmt: skip
-    for _, found, _ in encoded:
-        rows += found
+    for _, part, _ in encoded:
+        rows += part
     if missing:
         store.keep_seconds(missing, time.perf_counter() - started)
     return rows
 
 
-def encode(
-    folder: Path,
-    corpus: Corpus,
-    store: TextStore,
-    encoder: AnyEncoder,
-    passages: Callable[[Doc], list[str]],
-    progress: Progress,
-    *,
-    name: str,
-) -> None:
+def encode(folder: Path, corpus: Corpus, encoding: Encoding, passages: Callable[[Doc], list[str]]) -> None:
     """Encode the texts that the store does not hold; the folder appears at the end."""
     if not len(corpus):
         raise BadInput("The corpus is empty: there is nothing to encode.")
@@ -126,8 +108,8 @@ def encode(
         (temporary / _OWNERS).open("wb") as owner_file,
         contextlib.closing(
             encode_in_order(
-                _passages(corpus, ids, passages), store, encoder, lambda n: progress("encode", n, len(corpus)),
-                name=name, waiting=f"pool-{folder.name}",
+                _passages(corpus, ids, passages), encoding, lambda n: encoding.progress("encode", n, len(corpus)),
+                waiting=f"pool-{folder.name}",
             )
         ) as encoded,
     ):  # fmt: skip
@@ -146,7 +128,7 @@ def encode(
 
 
 def open_folder(folder: Path, store: TextStore) -> EncodedCorpus:
-    """The corpus encoded in that folder. Raises BackendError where it is damaged."""
+    """Open the corpus encoded in that folder. Raises BackendError where it is damaged."""
     try:
         record = orjson.loads((folder / _RECORD).read_bytes())
         encoded = EncodedCorpus(

@@ -1,4 +1,4 @@
-"""The Protocol of an encoder, and the check of its vectors."""
+"""The Protocols of dense and sparse encoders, their optional abilities, and the checks of what they return."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from rusbeir.text import shorten
 
 Vectors: TypeAlias = npt.NDArray[np.float32]
 """float32 [n, dim], rows L2-normalised."""
+Weights: TypeAlias = Any
+"""scipy's csr_array, float32 [n, vocabulary]: the weight of each term in each text, none below 0."""
 
 _NORM_TOLERANCE = 1e-2
 """Models that compute in half precision miss the unit length by about 1e-3."""
@@ -24,7 +26,7 @@ class Encoder(Protocol):
     """Turns texts into vectors; the score of a query and a document is the inner product of their vectors.
 
     A class of yours with these three members is searched as `dense(python:package.module.factory)`. Each distinct text
-    is encoded once; its vector is kept in the cache under the signature. ReportsTruncation is optional.
+    is encoded once, and its vector is kept in the cache under the signature. ReportsTruncation is optional.
 
     >>> class Lengths:
     ...     signature = "lengths-1"
@@ -46,12 +48,33 @@ class Encoder(Protocol):
         ...
 
 
-class AnyEncoder(Protocol):
-    """A dense or a sparse encoder."""
+class SparseEncoder(Protocol):
+    """Gives each term of a text a weight; the score of a query and a document is the inner product of their weights.
 
-    def encode_queries(self, texts: Sequence[str]) -> Any: ...
+    A class that has ReportsTruncation's members, too, is asked which texts it does not read whole.
 
-    def encode_documents(self, texts: Sequence[str]) -> Any: ...
+    >>> class Letters:
+    ...     signature = "letters-1"
+    ...     def encode_queries(self, texts):
+    ...         return sparse.csr_array([np.bincount([ord(c) % 99 for c in text], minlength=99) for text in texts])
+    ...     encode_documents = encode_queries
+    """
+
+    @property
+    def signature(self) -> str:
+        """Everything that decides the weights: model and revision, runtime and precision, prefixes, lengths."""
+        ...
+
+    def encode_queries(self, texts: Sequence[str]) -> Weights:
+        """csr_array, float32 [n, vocabulary], rows in the order of the texts."""
+        ...
+
+    def encode_documents(self, texts: Sequence[str]) -> Weights:
+        """csr_array, float32 [n, vocabulary], rows in the order of the texts; each text is a title and its document."""
+        ...
+
+
+AnyEncoder: TypeAlias = Encoder | SparseEncoder
 
 
 @runtime_checkable
@@ -73,7 +96,7 @@ class EncodesBlocks(Protocol):
     """An optional ability of a dense or sparse encoder: to work on several blocks of texts at a time."""
 
     def encode_blocks(self, blocks: Iterable[Sequence[str]], *, queries: bool) -> Iterator[Any]:
-        """What encode_queries or encode_documents returns for each block, in their order."""
+        """Yield what encode_queries or encode_documents returns for each block, in their order."""
         ...
 
 
@@ -82,11 +105,11 @@ class EncodesPools(Protocol):
     """An optional ability of a dense or sparse encoder: to take tens of thousands of texts and batch them by length."""
 
     def tokenize(self, texts: Iterable[str], *, queries: bool) -> Any:
-        """The texts as the model reads them, with what Tokens have; runs in another thread."""
+        """Return the texts as the model reads them, with the members of Tokens; runs in another thread."""
         ...
 
     def encode_tokens(self, tokens: Any, done: Set[int], keep: Callable[[Any, Any], None]) -> None:
-        """Call keep(places, rows) for each batch of texts, in any order, except for those of which all are done.
+        """Call keep(indices, rows) for each batch of texts, in any order, unless all of its texts are done.
 
         The batches depend on the tokens only, so a resumed run computes the same ones.
         """
@@ -94,27 +117,41 @@ class EncodesPools(Protocol):
 
 
 def collect(encoder: EncodesPools, tokens: Any) -> Any:
-    """The vectors, or weights, of all texts in their order."""
+    """Return the vectors, or weights, of all texts in their order."""
     return gather(partial(encoder.encode_tokens, tokens, frozenset()))
 
 
 def gather(compute: Callable[[Callable[[Any, Any], None]], None]) -> Any:
-    """The rows that compute(keep) hands to keep(places, rows), in the order of the places."""
-    found: list[tuple[Any, Any]] = []
-    compute(lambda places, rows: found.append((places, rows)))
-    return stack([rows for _, rows in found])[np.argsort(np.concatenate([places for places, _ in found]))]
+    """Return the rows that compute(keep) hands to keep(indices, rows), in the order of the indices."""
+    batches: list[tuple[Any, Any]] = []
+    compute(lambda indices, rows: batches.append((indices, rows)))
+    return stack([rows for _, rows in batches])[np.argsort(np.concatenate([indices for indices, _ in batches]))]
 
 
 def stack(parts: Sequence[Any]) -> Any:
-    """Vectors, or weights in scipy's arrays, of several batches as one."""
+    """Join the vectors of several batches, or their weights in scipy's arrays."""
     return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else sparse.vstack(parts, format="csr")
 
 
 def check_vectors(answer: Any, texts: Sequence[str], dim: int | None, encoder: str) -> Vectors:
-    """The encoder's answer as float32 [n, dim], if it is what the Protocol promises.
+    """Convert an encoder's answer to float32 [n, dim], once it is what the Protocol promises.
 
-    Raises BadInput for a wrong dimension or rows that are not normalised, and BackendError for a wrong number of rows,
-    NaN, infinity, or an answer that is not an array of numbers.
+    Args:
+        answer: What encode_queries or encode_documents returned.
+        texts: The texts that the encoder was given.
+        dim: The dimensions of vectors that are kept already; None where there are none.
+        encoder: The name of the encoder in messages.
+
+    Returns:
+        float32 [n, dim], a row for each text.
+
+    Raises:
+        BadInput: The vectors have other dimensions than the kept ones, or are not L2-normalised.
+        BackendError: There is not one row for each text, or the rows are not finite numbers.
+
+    Example:
+        >>> check_vectors([[0.6, 0.8]], ["a text"], None, "mine").shape
+        (1, 2)
     """
     try:
         vectors = np.ascontiguousarray(answer, dtype=np.float32)
@@ -144,3 +181,19 @@ def check_vectors(answer: Any, texts: Sequence[str], dim: int | None, encoder: s
             "Rows must be L2-normalised: divide each by its length."
         )
     return vectors
+
+
+def check_weights(answer: Weights, texts: Sequence[str], encoder: str) -> Weights:
+    """Convert a sparse encoder's answer to weights without zeros, the terms of a text in order.
+
+    Raises BackendError where it breaks the Protocol's promise.
+    """
+    weights = sparse.csr_array(answer, dtype=np.float32, copy=True)
+    if weights.shape[0] != len(texts):
+        raise BackendError(f"{encoder} returned {weights.shape[0]} rows of weights for {len(texts)} texts.")
+    # NaN is not above 0 either.
+    if not (np.isfinite(weights.data) & (weights.data >= 0)).all():
+        raise BackendError(f"{encoder} returned weights that are negative, infinite or NaN. Nothing was kept.")
+    weights.eliminate_zeros()
+    weights.sort_indices()
+    return weights

@@ -19,6 +19,7 @@ from typing import Any, Protocol, Self, TypeAlias, TypeVar
 from rusbeir.retrieval.encoding.embedding_store import BLOCK_TEXTS
 from rusbeir.retrieval.encoding.encoder import AnyEncoder, EncodesBlocks, EncodesPools, ReportsTruncation, stack
 from rusbeir.text import batched
+from rusbeir.types import Progress, silent
 
 POOL_TEXTS = 16_384
 POOL_CHARS = 32 << 20
@@ -33,22 +34,22 @@ WhileWanted: TypeAlias = Callable[[Iterable[Any]], Iterator[Any]]
 
 
 class TextStore(Protocol):
-    """What an EmbeddingStore and a WeightStore have in common."""
+    """Has rows by the content of their texts, as an EmbeddingStore and a WeightStore do."""
 
     def __len__(self) -> int: ...
 
     def check(self, answer: Any, texts: Sequence[str], encoder: str) -> Any:
-        """The encoder's answer as rows to add."""
+        """Return the encoder's answer as rows to add."""
         ...
 
     def find_or_add(self, texts: Sequence[str], make: Callable[[Sequence[str]], Iterable[Any]]) -> list[int]:
-        """The row of each text; those of missing ones are made first, in parts."""
+        """Return the row of each text; those of missing texts are made first, in parts."""
         ...
 
     def find(self, texts: Sequence[str]) -> list[int | None]: ...
 
     def sum_seconds(self, texts: Sequence[str]) -> float | None:
-        """What encoding those texts took; None where that of any is not known."""
+        """Return the seconds that encoding those texts took; None where those of any text are not known."""
         ...
 
     def keep_seconds(self, texts: Sequence[str], seconds: float) -> None: ...
@@ -63,6 +64,17 @@ class TextStore(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Encoding:
+    """An encoder, and the store that keeps its rows."""
+
+    store: TextStore
+    encoder: AnyEncoder
+    name: str
+    """The name of the system in messages."""
+    progress: Progress = silent
+
+
+@dataclass(frozen=True, kw_only=True)
 class Pool:
     """The texts of a pool."""
 
@@ -70,20 +82,18 @@ class Pool:
     """The number of each text's document or query."""
     texts: list[str]
     missing: list[str]
-    """Those that were neither in the store nor in the pool before, each once."""
+    """The texts that are neither in the store nor in the pool before, each once."""
     tokens: Any
-    """The tokens of the missing ones."""
+    """The tokens of the missing texts."""
     over_length: int
     """How many of all texts are longer than the model reads; 0 for queries."""
 
 
 def encode_in_order(
     items: Iterable[tuple[int, str]],
-    store: TextStore,
-    encoder: AnyEncoder,
+    encoding: Encoding,
     report: Callable[[int], None],
     *,
-    name: str,
     waiting: str,
     queries: bool = False,
 ) -> Generator[tuple[list[int], list[int], int], None, None]:
@@ -92,8 +102,8 @@ def encode_in_order(
     items are numbers, of documents or queries, with their texts; report is called with how many numbers are done.
     waiting names the folder for the rows of unfinished pools. Raises as check and find_or_add do.
     """
-    if isinstance(encoder, EncodesPools):
-        pools = Pools(store, encoder, name, waiting=waiting, queries=queries)
+    if isinstance(encoding.encoder, EncodesPools):
+        pools = Pools(encoding, encoding.encoder, waiting=waiting, queries=queries)
         blocks = batched(items, POOL_TEXTS, chars=lambda item: len(item[1]), max_chars=POOL_CHARS)
         with contextlib.closing(read_ahead(partial(pools.read, blocks))) as ahead:
             for pool in ahead:
@@ -101,19 +111,14 @@ def encode_in_order(
                 report(pool.owners[-1] + 1)
         pools.remove_waiting()
     else:
-        yield from _encode_blocks(items, store, encoder, report, name=name, queries=queries)
+        yield from _encode_blocks(items, encoding, report, queries=queries)
 
 
 def _encode_blocks(
-    items: Iterable[tuple[int, str]],
-    store: TextStore,
-    encoder: AnyEncoder,
-    report: Callable[[int], None],
-    *,
-    name: str,
-    queries: bool,
+    items: Iterable[tuple[int, str]], encoding: Encoding, report: Callable[[int], None], *, queries: bool
 ) -> Iterator[tuple[list[int], list[int], int]]:
     """Encode with an encoder that gets blocks of texts; they start at the same texts in every run."""
+    store, encoder = encoding.store, encoding.encoder
     run: Callable[[Iterable[Sequence[str]]], Iterator[Any]]
     if isinstance(encoder, EncodesBlocks):
         run = partial(encoder.encode_blocks, queries=queries)
@@ -124,15 +129,15 @@ def _encode_blocks(
     for group in batched(blocks, n_blocks, chars=lambda block: sum(map(len, block[1])), max_chars=POOL_CHARS):
 
         def make(new: Sequence[str], group: list[tuple[list[int], list[str]]] = group) -> Iterator[Any]:
-            left = set(new)
+            missing = set(new)
             parts = []
             for owners, texts in group:
-                if part := [text for text in dict.fromkeys(texts) if text in left]:
+                if part := [text for text in dict.fromkeys(texts) if text in missing]:
                     parts.append((owners[-1] + 1, part))
-                    left.difference_update(part)
+                    missing.difference_update(part)
             answers = run(part for _, part in parts)
             for (done, part), answer in zip(parts, answers, strict=True):
-                yield store.check(answer, part, name)
+                yield store.check(answer, part, encoding.name)
                 report(done)
 
         rows = store.find_or_add([text for _, texts in group for text in texts], lambda new: join_for_disk(make(new)))
@@ -145,7 +150,7 @@ def _encode_blocks(
 
 
 def join_for_disk(parts: Iterator[Any]) -> Iterator[Any]:
-    """Rows of several parts as one, as many as come while writing takes WRITE_SHARE of the time, or KEEP_SECONDS.
+    """Join the parts that come within KEEP_SECONDS, or sooner where writing takes less than WRITE_SHARE of the time.
 
     Where the next part fails, those before it are returned first.
     """
@@ -161,19 +166,19 @@ def join_for_disk(parts: Iterator[Any]) -> Iterator[Any]:
         if part is not None:
             fresh.append(part)
         if fresh and (part is None or time.monotonic() - written >= pause):
-            asked = time.monotonic()
+            started = time.monotonic()
             yield stack(fresh)
             fresh.clear()
             written = time.monotonic()
-            pause = min(KEEP_SECONDS, (written - asked) / WRITE_SHARE)
+            pause = min(KEEP_SECONDS, (written - started) / WRITE_SHARE)
         if part is None:
             return
 
 
 def read_ahead(read: Callable[[WhileWanted], Iterator[T]]) -> Generator[T, None, None]:
-    """What read(while_wanted) yields; the next is read in a thread while the caller works on one.
+    """Yield what read(while_wanted) yields; a thread reads the next while the caller works on the last.
 
-    Items that come through while_wanted end where the caller stops: Ctrl-C is not to wait for the rest of a pool.
+    Items that come through while_wanted end when the caller stops: Ctrl-C must not wait for the rest of a pool.
     """
     stopped = threading.Event()
 
@@ -195,19 +200,19 @@ def read_ahead(read: Callable[[WhileWanted], Iterator[T]]) -> Generator[T, None,
 
 
 class Pools:
-    """Pools of texts on their way into a store; name is that of the system in messages."""
+    """Encodes pools of texts into a store."""
 
-    def __init__(self, store: TextStore, encoder: EncodesPools, name: str, *, waiting: str, queries: bool) -> None:
-        self._store = store
+    def __init__(self, encoding: Encoding, encoder: EncodesPools, *, waiting: str, queries: bool) -> None:
+        self._store = encoding.store
         self._encoder = encoder
-        self._name = name
+        self._name = encoding.name
         self._waiting = waiting
         self._queries = queries
         # A tokenizer serves one thread at a time.
         self._lock = threading.Lock()
 
     def read(self, blocks: Iterable[list[tuple[int, str]]], while_wanted: WhileWanted) -> Iterator[Pool]:
-        """A pool for each block, for read_ahead: the last one is encoded while the next is read."""
+        """Yield a pool for each block, for read_ahead: one is encoded while the next is read."""
         encoded_now: frozenset[str] = frozenset()
         for block in blocks:
             pool = self._read(block, encoded_now, while_wanted)
@@ -234,42 +239,42 @@ class Pools:
         return Pool(owners=owners, texts=texts, missing=missing, tokens=tokens, over_length=over_length)
 
     def find_or_encode(self, pool: Pool, report: Callable[[int], None]) -> list[int]:
-        """The row of each text of the pool; missing ones are encoded first."""
+        """Return the row of each text of the pool; missing texts are encoded first."""
         return self._store.find_or_add(pool.texts, lambda new: [self._encode(pool, new, report)])
 
     def _encode(self, pool: Pool, texts: Sequence[str], report: Callable[[int], None]) -> Any:
-        """The rows of those texts, computed or waiting since a kill; the store is locked meanwhile."""
+        """Return the rows of those texts, which are computed or wait since a kill, while the store is locked."""
         tokens = pool.tokens
         if texts != pool.missing:
             # Another process has added some of them.
             with self._lock:
                 tokens = self._encoder.tokenize(texts, queries=self._queries)
         waiting = self._open_waiting
-        done = {place for place, row in enumerate(waiting.find(texts)) if row is not None}
+        done = {index for index, row in enumerate(waiting.find(texts)) if row is not None}
         if not done:
             waiting.clear()
         n_done = 0
         fresh: list[tuple[list[str], Any]] = []
-        kept = time.monotonic()
+        written = time.monotonic()
 
         def write() -> None:
-            nonlocal kept
+            nonlocal written
             if fresh:
-                found = [text for part, _ in fresh for text in part]
+                fresh_texts = [text for part, _ in fresh for text in part]
                 rows = stack([rows for _, rows in fresh])
-                at = {text: row for row, text in enumerate(found)}
-                waiting.find_or_add(found, lambda new: [rows[[at[text] for text in new]]])
+                row_of = {text: row for row, text in enumerate(fresh_texts)}
+                waiting.find_or_add(fresh_texts, lambda new: [rows[[row_of[text] for text in new]]])
                 fresh.clear()
-            kept = time.monotonic()
+            written = time.monotonic()
 
-        def keep(places: Any, rows: Any) -> None:
+        def keep(indices: Any, rows: Any) -> None:
             nonlocal n_done
-            found = [texts[place] for place in places]
-            fresh.append((found, self._store.check(rows, found, self._name)))
-            n_done += len(places)
+            batch = [texts[index] for index in indices]
+            fresh.append((batch, self._store.check(rows, batch, self._name)))
+            n_done += len(indices)
             # The longest texts come first, so this is the share of the texts, not of their order.
             report(pool.owners[min(len(pool.texts) - 1, (len(done) + n_done) * len(pool.texts) // len(texts))])
-            if time.monotonic() - kept > KEEP_SECONDS:
+            if time.monotonic() - written > KEEP_SECONDS:
                 write()
 
         try:

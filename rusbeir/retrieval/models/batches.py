@@ -1,4 +1,4 @@
-"""Texts as tokens, in batches of similar length, on one device or several: what runs models shares this."""
+"""Turn texts into tokens, and compute them in batches of similar length on one device or several."""
 
 from __future__ import annotations
 
@@ -22,72 +22,72 @@ from rusbeir.text import batched, shorten
 
 logger = logging.getLogger(__name__)
 
-Places: TypeAlias = npt.NDArray[np.int64]
-"""The places of texts in a pool."""
-Keep: TypeAlias = Callable[[Places, npt.NDArray[Any]], None]
-"""Takes the places of some texts and a row for each."""
-Compute: TypeAlias = Callable[[str, Places, Mapping[str, Any]], Any]
-"""From a device, the places of a batch and its tensors there to one tensor, a row for each text."""
+Indices: TypeAlias = npt.NDArray[np.int64]
+"""The indices of some texts in a pool."""
+Keep: TypeAlias = Callable[[Indices, npt.NDArray[Any]], None]
+"""Called with the indices of some texts and a row for each."""
+Compute: TypeAlias = Callable[[str, Indices, Mapping[str, Any]], Any]
+"""Called with a device, the indices of a batch and its tensors there; returns one tensor, a row for each text."""
 
 BATCH_TOKENS = {"cpu": 2_048, "mps": 8_192, "cuda": 32_768}
-"""Tokens of a batch, padding included. With more a processor waits for memory; a kill loses no more than a batch."""
+"""Device -> the tokens of a batch, padding included. A processor waits for memory with more of them."""
 CHUNK_TEXTS = 512
-"""Texts tokenised at once."""
+"""The texts that are tokenised at once."""
 UNPADDED = {"common": {"return_tensors": None}, "text": {"padding": False}}
-"""What sentence-transformers is told to return lists, cut but not padded."""
+"""Options with which sentence-transformers returns lists, cut but not padded."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tokens:
-    """Texts (or pairs) as a model reads them, cut at its length."""
+    """Texts, or pairs of texts, as a model reads them, cut at its length."""
 
     features: Mapping[str, Sequence[npt.NDArray[np.int32]]]
     """Name, such as input_ids -> an array for each text."""
     padding: Mapping[str, int]
-    """Name -> what fills shorter texts."""
+    """Name -> the number that fills shorter texts."""
     left: bool
-    """Whether they are filled in front."""
+    """Whether shorter texts are filled in front."""
     over_length: Sequence[bool]
-    """Which texts were cut."""
+    """Whether each text was cut."""
     batch_tokens: int
     """The tokens of a batch on the model's device, padding included."""
     shared: Mapping[str, Any] = field(default_factory=dict)
-    """What the model is told once for the whole batch."""
+    """Inputs of the model that are the same for the whole batch."""
     queries: bool = False
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
         return np.fromiter(map(len, self.features["input_ids"]), np.int64)
 
-    def batches(self) -> Iterator[Places]:
-        """The places of each batch."""
-        return plan(self.lengths, self.batch_tokens)
+    def batches(self) -> Iterator[Indices]:
+        """Yield the indices of each batch."""
+        return plan_batches(self.lengths, self.batch_tokens)
 
-    def take(self, places: Places) -> Self:
-        """Those texts alone. Whole batches of them, in their order, are the same batches again."""
-        features = {name: [rows[place] for place in places] for name, rows in self.features.items()}
-        return replace(self, features=features, over_length=[self.over_length[place] for place in places])
+    def take(self, indices: Indices) -> Self:
+        """Return those texts alone. Whole batches of texts, in their order, become the same batches again."""
+        features = {name: [rows[index] for index in indices] for name, rows in self.features.items()}
+        return replace(self, features=features, over_length=[self.over_length[index] for index in indices])
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
-        """The texts of several parts as one, in memory of their own."""
+        """Join the texts of several parts, in new memory."""
         features = {name: [row.copy() for part in parts for row in part.features[name]] for name in parts[0].features}
         shared = {name: value for part in parts for name, value in part.shared.items()}
         over_length = [cut for part in parts for cut in part.over_length]
         return replace(parts[0], features=features, shared=shared, over_length=over_length)
 
-    def pad(self, places: Places) -> dict[str, npt.NDArray[np.int64]]:
-        """Those texts as arrays [n, longest], with an attention_mask."""
-        found = {}
-        lengths = [len(self.features["input_ids"][place]) for place in places]
+    def pad(self, indices: Indices) -> dict[str, npt.NDArray[np.int64]]:
+        """Return those texts as arrays [n, longest], with an attention_mask."""
+        arrays = {}
+        lengths = [len(self.features["input_ids"][index]) for index in indices]
         longest = max(lengths)
         for name, rows in self.features.items():
-            found[name] = np.full((len(places), longest), self.padding.get(name, 0), np.int64)
-            for line, place, length in zip(found[name], places, lengths, strict=True):
-                line[longest - length if self.left else 0 :][:length] = rows[place]
-        at, ends = np.arange(longest), np.array(lengths)[:, None]
-        found["attention_mask"] = (at >= longest - ends if self.left else at < ends).astype(np.int64)
-        return found
+            arrays[name] = np.full((len(indices), longest), self.padding.get(name, 0), np.int64)
+            for line, index, length in zip(arrays[name], indices, lengths, strict=True):
+                line[longest - length if self.left else 0 :][:length] = rows[index]
+        columns, ends = np.arange(longest), np.array(lengths)[:, None]
+        arrays["attention_mask"] = (columns >= longest - ends if self.left else columns < ends).astype(np.int64)
+        return arrays
 
 
 def tokenize(
@@ -99,18 +99,18 @@ def tokenize(
     batch_tokens: int,
     queries: bool = False,
 ) -> Tokens:
-    """The tokens of all texts, or pairs; read turns some of them into lists, cut but not padded."""
+    """Tokenise all texts, or pairs; read turns some of them into lists, cut but not padded."""
     features: dict[str, list[npt.NDArray[np.int32]]] = {}
     shared: dict[str, Any] = {}
     over_length: list[bool] = []
     for chunk in batched(texts, CHUNK_TEXTS):
-        found = read(chunk)
-        for name, rows in found.items():
+        encoding = read(chunk)
+        for name, rows in encoding.items():
             if not isinstance(rows, list):
                 shared[name] = rows
             elif name != "attention_mask":
                 features.setdefault(name, []).extend(np.array(row, np.int32) for row in rows)
-        over_length += _find_cut(found, chunk, tokenizer, max_tokens)
+        over_length += _find_cut(encoding, chunk, tokenizer, max_tokens)
     return Tokens(
         features=features or {"input_ids": []},
         padding={"input_ids": tokenizer.pad_token_id or 0, "token_type_ids": tokenizer.pad_token_type_id},
@@ -122,24 +122,26 @@ def tokenize(
     )
 
 
-def _find_cut(found: Any, chunk: Sequence[Any], tokenizer: Any, max_tokens: int | None) -> list[bool]:
+def _find_cut(encoding: Any, chunk: Sequence[Any], tokenizer: Any, max_tokens: int | None) -> list[bool]:
+    """Return for each text, or pair, whether it was cut."""
     if max_tokens is None:
         return [False] * len(chunk)
-    full = [len(row) >= max_tokens for row in found["input_ids"]]
+    full = [len(row) >= max_tokens for row in encoding["input_ids"]]
     # Fast tokenizers keep what they cut off; slow ones must read the full texts again.
-    encodings = getattr(found, "encodings", None)
-    if encodings:
-        return [whole and bool(one.overflowing) for whole, one in zip(full, encodings, strict=True)]
+    parts = getattr(encoding, "encodings", None)
+    if parts:
+        return [is_full and bool(part.overflowing) for is_full, part in zip(full, parts, strict=True)]
     return [
-        whole and len(tokenizer(*(one if isinstance(one, tuple) else (one,)), verbose=False)["input_ids"]) > max_tokens
-        for whole, one in zip(full, chunk, strict=True)
+        is_full
+        and len(tokenizer(*(text if isinstance(text, tuple) else (text,)), verbose=False)["input_ids"]) > max_tokens
+        for is_full, text in zip(full, chunk, strict=True)
     ]
 
 
-def plan(lengths: npt.NDArray[np.int64], max_tokens: int) -> Iterator[Places]:
-    """The places of texts in batches of similar length, the longest first, each of at most max_tokens or one text.
+def plan_batches(lengths: npt.NDArray[np.int64], max_tokens: int) -> Iterator[Indices]:
+    """Yield the indices of texts in batches of similar length, the longest first, of at most max_tokens or one text.
 
-    >>> [batch.tolist() for batch in plan(np.array([3, 9, 4, 2]), 10)]
+    >>> [batch.tolist() for batch in plan_batches(np.array([3, 9, 4, 2]), 10)]
     [[1], [2, 0], [3]]
     """
     order = np.argsort(-lengths, kind="stable")
@@ -152,13 +154,13 @@ def plan(lengths: npt.NDArray[np.int64], max_tokens: int) -> Iterator[Places]:
 
 @dataclass(kw_only=True)
 class Devices:
-    """Where one model runs: a copy of it on each device. Remembers which batches were too large."""
+    """Runs one model, of which each device has a copy, and remembers which batches were too large."""
 
     names: tuple[str, ...]
     model: str
-    """Its name in messages."""
+    """The name of the model in messages."""
     max_tokens: int = 0
-    """The tokens of a batch that fits; 0 while all did."""
+    """The tokens of a batch that fits; 0 while every batch has fitted."""
     lock: Any = field(default_factory=threading.Lock, repr=False)
 
     @property
@@ -166,43 +168,43 @@ class Devices:
         return BATCH_TOKENS[self.names[0].partition(":")[0]]
 
     def run(self, tokens: Tokens, done: Set[int], compute: Compute, keep: Keep) -> None:
-        """Call keep(places, rows) for every batch that is not done; batches depend on the tokens only."""
+        """Call keep(indices, rows) for every batch that is not done; batches depend on the tokens only."""
         batches = (batch for batch in tokens.batches() if not done >= set(batch.tolist()))
         if len(self.names) > 1:
             self._run_all(batches, tokens, compute, keep)
             return
-        # The next batch is on its way before the rows of the last are fetched, so a card never waits.
-        behind: list[tuple[Places, Any]] = []
+        # The next batch has been started before the rows of the last are fetched, so a card never waits.
+        behind: list[tuple[Indices, Any]] = []
         for batch in batches:
             ahead = self._compute(batch, tokens, compute, self.names[0])
-            for places, rows in behind:
-                keep(places, _fetch(rows))
+            for indices, rows in behind:
+                keep(indices, _fetch(rows))
             behind = ahead
-        for places, rows in behind:
-            keep(places, _fetch(rows))
+        for indices, rows in behind:
+            keep(indices, _fetch(rows))
 
-    def _run_all(self, batches: Iterator[Places], tokens: Tokens, compute: Compute, keep: Keep) -> None:
+    def _run_all(self, batches: Iterator[Indices], tokens: Tokens, compute: Compute, keep: Keep) -> None:
         free: queue.SimpleQueue[str] = queue.SimpleQueue()
         for name in self.names:
             free.put(name)
 
-        def run(batch: Places) -> list[tuple[Places, npt.NDArray[Any]]]:
+        def run(batch: Indices) -> list[tuple[Indices, npt.NDArray[Any]]]:
             device = free.get()
             try:
-                return [(places, _fetch(rows)) for places, rows in self._compute(batch, tokens, compute, device)]
+                return [(indices, _fetch(rows)) for indices, rows in self._compute(batch, tokens, compute, device)]
             finally:
                 free.put(device)
 
         pool = ThreadPoolExecutor(len(self.names))
         try:
-            for found in pool.map(run, batches):
-                for places, rows in found:
-                    keep(places, rows)
+            for parts in pool.map(run, batches):
+                for indices, rows in parts:
+                    keep(indices, rows)
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _compute(self, batch: Places, tokens: Tokens, compute: Compute, device: str) -> list[tuple[Places, Any]]:
-        """Parts of the batch with their rows: one part if it fits."""
+    def _compute(self, batch: Indices, tokens: Tokens, compute: Compute, device: str) -> list[tuple[Indices, Any]]:
+        """Compute the batch, and return its parts with their rows: one part if it fits."""
         torch = load_torch()
         padded = tokens.pad(batch)
         size = padded["input_ids"].size
@@ -222,10 +224,11 @@ class Devices:
                         f"{device} has too little memory for {self.model} and one text of {size:,} tokens "
                         f"({shorten(str(error), 80)}). Set a smaller max_tokens=, precision=bfloat16 or device=cpu."
                     ) from error
-            # Not within the except clause, where the error still holds on to the tensors.
+            # This comes after the except clause, in which the error still refers to the tensors.
             self._shrink(size // 2, device)
         half = len(batch) // 2
-        return [part for some in (batch[:half], batch[half:]) for part in self._compute(some, tokens, compute, device)]
+        halves = batch[:half], batch[half:]
+        return [part for smaller in halves for part in self._compute(smaller, tokens, compute, device)]
 
     def _shrink(self, max_tokens: int, device: str) -> None:
         with self.lock:
@@ -237,64 +240,64 @@ class Devices:
 
 
 def _fetch(rows: Any) -> npt.NDArray[Any]:
-    """A tensor on the processor; NumPy has no bfloat16."""
+    """Copy a tensor to the processor; NumPy has no bfloat16."""
     return np.asarray((rows.float() if rows.dtype.itemsize < 4 else rows).cpu().numpy())
 
 
 def load_torch() -> Any:
-    """The module torch. Raises MissingExtra."""
+    """Import the module torch. Raises MissingExtra where it is not installed."""
     return require("torch", "A model's device", "sentence-transformers")
 
 
 def copy_to(model: Any, devices: Sequence[str]) -> Mapping[str, Any]:
-    """Device -> the model there; it is on the first already."""
+    """Copy the model, which is on the first device, to the others; return device -> the model there."""
     first, *others = devices
-    found = {first: model}
+    copies = {first: model}
     for name in others:
-        if name in found:
+        if name in copies:
             continue
         try:
-            found[name] = copy.deepcopy(model).to(name)
+            copies[name] = copy.deepcopy(model).to(name)
         except RuntimeError as error:
             raise BackendError(f"The model cannot be copied to {name} ({shorten(str(error), 160)}).") from error
-    return found
+    return copies
 
 
 def check_runnable(model: Model) -> None:
-    """Raise BackendError where a model is not there, BadInput where no device computes as it asks."""
+    """Raise BackendError where a model is missing, and BadInput where no device computes as its settings say."""
     check_present(model)
     if model.device or model.precision != "float32":
         find_devices(model.device, model.precision)
 
 
 def find_devices(names: str, precision: str) -> tuple[str, ...]:
-    """The devices of device=, or else the best of this machine.
+    """Return the devices that device= names, or else the best device of this machine.
 
-    Raises BadInput for one that is not there, or that does not compute in that precision.
+    Raises BadInput for a device that is not on this machine, or does not compute in that precision.
     """
     torch = load_torch()
     here = ["cpu"]
     if torch.backends.mps.is_available():
         here.insert(0, "mps")
     here[:0] = [f"cuda:{number}" for number in range(torch.cuda.device_count() if torch.cuda.is_available() else 0)]
-    found = tuple("cuda:0" if name == "cuda" else name for name in names.split("+")) if names else (here[0],)
-    for name in found:
+    devices = tuple("cuda:0" if name == "cuda" else name for name in names.split("+")) if names else (here[0],)
+    for name in devices:
         if name not in here:
             raise BadInput(f"device={names}: {name} is not on this machine. Available: {', '.join(here)}.")
         # Older cards imitate bfloat16, many times slower.
         imitated = name.startswith("cuda") and precision == "bfloat16" and not torch.cuda.is_bf16_supported(False)
         if imitated or not _computes(name, precision):
             raise BadInput(f"{name} does not compute in {precision}. Set precision=float32, or another device=.")
-    return found
+    return devices
 
 
 def _computes(device: str, precision: str) -> bool:
-    """Whether the operations of every encoder work there."""
+    """Try whether the operations of every encoder work there."""
     torch = load_torch()
     try:
         ones = torch.ones((2, 4, 8, 16), dtype=getattr(torch, precision), device=device)
-        found = torch.nn.functional.scaled_dot_product_attention(ones, ones, ones) @ ones.mT
-        torch.nn.functional.gelu(torch.nn.functional.layer_norm(found, (8,))).float().cpu()
+        products = torch.nn.functional.scaled_dot_product_attention(ones, ones, ones) @ ones.mT
+        torch.nn.functional.gelu(torch.nn.functional.layer_norm(products, (8,))).float().cpu()
     except RuntimeError:
         return False
     return True

@@ -21,7 +21,7 @@ from rusbeir.text import shorten
 
 PROMPTS_FILE = "config_sentence_transformers.json"
 PROMPTS = {"query_prefix": ("query",), "document_prefix": ("document", "passage", "corpus")}
-"""Prefix -> the prompts that sentence-transformers uses for it: the first of them that a model has."""
+"""Prefix -> names of prompts, of which sentence-transformers uses the first that a model has."""
 _OTHER_FRAMEWORKS = ["flax_model.msgpack", "onnx/*", "rust_model.ot", "tf_model.h5"]
 _MAX_SPECIAL_TOKENS = 4
 HUB_SECONDS = 20
@@ -29,25 +29,25 @@ HUB_SECONDS = 20
 
 
 def locate(model: Model) -> tuple[str, str | None]:
-    """A folder that holds the model and None, otherwise its name on the hub and its revision there.
+    """Return a folder that holds the model and None, or else the model's name on the hub and its revision there.
 
-    Looks at the model's own folder, hub/<owner>/<name> in the folders of RUSBEIR_DATA, and its Python package's.
+    The folder is the model's own, hub/<owner>/<name> in a folder of RUSBEIR_DATA, or that of its Python package.
     """
     if is_folder(model):
         return str(Path(model.hub).expanduser()), None
     for folder in os.environ.get("RUSBEIR_DATA", "").split(os.pathsep):
         if folder and (path := Path(folder).expanduser() / "hub" / model.hub).is_dir():
             return str(path), None
-    found = importlib.util.find_spec(model.package) if model.package else None
-    if found and found.origin and (path := Path(found.origin).parent / "model").is_dir():
+    package = importlib.util.find_spec(model.package) if model.package else None
+    if package and package.origin and (path := Path(package.origin).parent / "model").is_dir():
         return str(path), None
     return model.hub, model.revision or None
 
 
 def fetch(model: Model) -> str:
-    """A folder that holds the model, downloaded from the hub if needed: for packages that take no revision.
+    """Return a folder that holds the model, which is downloaded if needed, for packages that take no revision.
 
-    Raises as explain_failure says.
+    Raises as explain_failure does.
     """
     where, revision = locate(model)
     if Path(where).is_dir():
@@ -65,19 +65,19 @@ def is_out_of_memory(error: Exception) -> bool:
 
 
 def check_present(model: Model) -> None:
-    """Raise BackendError where the model is neither on this machine nor on the hub, which is asked for its name."""
+    """Raise BackendError where the model is neither on this machine nor on the hub, which this asks."""
     where, revision = locate(model)
     if Path(where).is_dir():
         return
     if where.startswith((".", "/", "~")):
-        raise BackendError(f"No folder {where}: it is to hold the model.")
+        raise BackendError(f"There is no folder {where}, which is to hold the model.")
     hub = require("huggingface_hub", f"The model {model.name}", "sentence-transformers")
     if isinstance(hub.try_to_load_from_cache(where, "config.json", revision=revision), str):
         return
     with explain_failure(model):
         constants = importlib.import_module("huggingface_hub.constants")
         if constants.HF_HUB_OFFLINE:
-            raise ConnectionError("HF_HUB_OFFLINE is set, and its cache does not have the model")
+            raise ConnectionError("HF_HUB_OFFLINE is set, and the hub's cache does not have the model")
         require_connection(constants.ENDPOINT)
         hub.HfApi().model_info(where, revision=revision, timeout=HUB_SECONDS)
 
@@ -88,39 +88,39 @@ def is_folder(model: Model) -> bool:
 
 
 def sign(model: Model) -> str:
-    """The model's signature; for a folder with a digest of its files, which no revision tells from others."""
+    """Return the model's signature; for a folder, which has no revision, with a digest of its files."""
     model = add_own_prompts(model)
     return model.signature + (f"|files:{_digest_files(Path(model.hub).expanduser())}" if is_folder(model) else "")
 
 
 @cache
 def add_own_prompts(model: Model) -> Model:
-    """The model with the prompts of its own files as prefixes, where neither models.toml nor an option sets them.
+    """Set the prefixes that neither models.toml nor an option sets to the prompts in the model's own files.
 
     A repository's file is downloaded from the hub if needed. Raises BadInput for a file that cannot be read.
     """
     if not model.own_prompts:
         return model
     prompts = _read_prompts(model)
-    found: dict[str, Any] = {
+    prefixes: dict[str, Any] = {
         prefix: next((prompts[name] for name in PROMPTS[prefix] if name in prompts), "") for prefix in model.own_prompts
     }
-    if any(found.values()):
-        shown = " and ".join(f"{prefix}={json.dumps(text, ensure_ascii=False)}" for prefix, text in found.items())
+    if any(prefixes.values()):
+        shown = " and ".join(f"{prefix}={json.dumps(text, ensure_ascii=False)}" for prefix, text in prefixes.items())
         warn_once(f"{model.name} is not in models.toml: {shown}, as its {PROMPTS_FILE} says.")
     else:
         warn_once(
             f"{model.name} is not in models.toml and has no prompts in its own files: its texts get no prefix. If it "
             "needs one, set like=MODEL, or query_prefix and document_prefix."
         )
-    return replace(model, own_prompts=(), **found)
+    return replace(model, own_prompts=(), **prefixes)
 
 
 @contextlib.contextmanager
 def explain_failure(model: Model) -> Iterator[None]:
     """Turn a library's error for a missing model into a BackendError that says what to download and where to put it.
 
-    Where memory is short, it says that.
+    Where memory is short, the error says so instead.
     """
     try:
         yield
@@ -149,27 +149,27 @@ def silence_transformers() -> None:
 
 
 def are_truncated(tokenizer: Any, max_tokens: int | None, texts: Sequence[str], query: str | None = None) -> list[bool]:
-    """Which texts, each preceded by the query if there is one, have more than max_tokens, special tokens included.
+    """Return for each text, or pair of the query and a text, whether it has more than max_tokens with special tokens.
 
-    None of them where max_tokens is None.
+    With max_tokens=None none is truncated.
     """
-    found = [False] * len(texts)
+    truncated = [False] * len(texts)
     if max_tokens is None:
-        return found
+        return truncated
     # A token has at least one byte, so short texts need no tokenizer.
     limit = max_tokens - _MAX_SPECIAL_TOKENS - len((query or "").encode("utf-8", "surrogatepass"))
-    doubtful = [place for place, text in enumerate(texts) if len(text.encode("utf-8", "surrogatepass")) > limit]
+    doubtful = [index for index, text in enumerate(texts) if len(text.encode("utf-8", "surrogatepass")) > limit]
     if doubtful:
-        chosen = [texts[place] for place in doubtful]
+        chosen = [texts[index] for index in doubtful]
         pairs = (chosen,) if query is None else ([query] * len(chosen), chosen)
         token_ids = tokenizer(*pairs, truncation=False, verbose=False)["input_ids"]
-        for place, tokens in zip(doubtful, token_ids, strict=True):
-            found[place] = len(tokens) > max_tokens
-    return found
+        for index, tokens in zip(doubtful, token_ids, strict=True):
+            truncated[index] = len(tokens) > max_tokens
+    return truncated
 
 
 def _read_prompts(model: Model) -> Mapping[str, str]:
-    """The prompts in the model's own files by their names; none where it has no such file, or it cannot be reached."""
+    """Read the prompts in the model's own files, by their names; none where it has no such file."""
     where, revision = locate(model)
     path = Path(where) / PROMPTS_FILE
     if not Path(where).is_dir():
@@ -186,13 +186,13 @@ def _read_prompts(model: Model) -> Mapping[str, str]:
         return {name: text for name, text in prompts.items() if isinstance(text, str)}
     except (ValueError, AttributeError, RecursionError) as error:
         raise BadInput(
-            f"Cannot read the prompts in {path} ({error}). Mend the file, or set query_prefix and document_prefix."
+            f"Cannot read the prompts in {path} ({error}). Correct the file, or set query_prefix and document_prefix."
         ) from error
 
 
 @cache
 def _digest_files(folder: Path) -> str:
-    """A digest of the names and contents of all files."""
+    """Return a digest of the names and contents of all files."""
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         digest.update(f"{path.relative_to(folder)}\0{checksum_of(path)}\0".encode())

@@ -1,4 +1,4 @@
-"""The settings of encoders and rerankers: from models.toml, changed by a stage's options."""
+"""Read the settings of encoders and rerankers from models.toml, and change them by a stage's options."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class Model:
     query_prefix: str = ""
     document_prefix: str = ""
     own_prompts: tuple[str, ...] = ()
-    """Those of PREFIXES that neither models.toml nor an option sets: prompts in the model's own files are used."""
+    """The names of PREFIXES that neither models.toml nor an option sets: prompts in the model's own files are used."""
     separator: str = "\n"
-    """Between title and text, by default as in RusBEIR; absent where a document has no title."""
+    """Joins title and text, by default as in RusBEIR; left out where a document has no title."""
     runtimes: tuple[str, ...] = ()
     """The runtimes that can run it, the default first."""
     package: str = ""
@@ -70,14 +70,14 @@ class Model:
     precision: str = PRECISIONS[0]
     """One of PRECISIONS."""
     device: str = ""
-    """Devices joined by +, such as cpu, mps, cuda or cuda:0+cuda:1; empty for the best one. Not in a signature."""
+    """Devices joined by +, such as cpu, mps, cuda or cuda:0+cuda:1; empty for the best device. Not in a signature."""
     price: Price = FREE
-    """The price of an endpoint's tokens; FREE also where it is not known."""
+    """The price of an endpoint's tokens; FREE where it is not known."""
     unverified: tuple[str, ...] = ()
-    """Settings, given or missing, that neither mteb nor the model's card confirms."""
+    """Names of settings, set or empty, that neither mteb nor the model's card confirms."""
 
     def join(self, title: str, text: str) -> str:
-        """A document's text as the encoder gets it, without the prefix."""
+        """Return a document's text as the encoder gets it, without the prefix."""
         return join_title(title, text, self.separator)
 
     @property
@@ -93,30 +93,30 @@ DEFAULT_RUNTIMES: Mapping[Kind, tuple[str, ...]] = {"dense": ("sentence-transfor
 
 
 @cache
-def models(kind: Kind) -> Mapping[str, Model]:
-    """Short name -> settings, in the file's order."""
+def read_models(kind: Kind) -> Mapping[str, Model]:
+    """Read short name -> settings, in the file's order."""
     tables = tomllib.loads((Path(__file__).parent / "models.toml").read_text(encoding="utf-8"))
-    found = {}
+    models = {}
     for name, row in tables.get(kind, {}).items():
         settings: dict[str, Any] = {"name": name, "runtimes": DEFAULT_RUNTIMES[kind], **row}
         for key in ("runtimes", "adapters", "unverified"):
             settings[key] = tuple(settings.get(key, ()))
-        found[name] = Model(**settings)
-    return found
+        models[name] = Model(**settings)
+    return models
 
 
 def find(kind: Kind, name: str, options: Options, *, any_name: bool = False) -> Model:
-    """The model of that name with a stage's options applied.
+    """Find the model of that name, with a stage's options applied.
 
     A repository (owner/name) or folder that is not in models.toml takes its settings from the options and its own
-    files, with a warning. any_name allows other names too, for runtimes whose names are those of an endpoint. Raises
-    UnknownName otherwise, and BadInput for impossible settings.
+    files, with a warning. any_name allows other names, too, for runtimes whose models are those of an endpoint. Raises
+    UnknownName for other names, and BadInput for impossible settings.
     """
-    known = models(kind)
+    known = read_models(kind)
     model = known.get(name)
     if model is None:
         if "/" not in name and not any_name:
-            # No file system has longer names, and asking for one is an error.
+            # No file system has longer names, and to look for such a file is an error.
             if len(name.encode(errors="surrogatepass")) < 256 and Path(name).is_dir():
                 raise UnknownName(f"{name} is not in models.toml. For the model in the folder {name}, write ./{name}.")
             raise unknown(f"{kind} model", name, known)
@@ -165,7 +165,7 @@ def warn_once(message: str) -> None:
 
 
 def _warn_of_differences(model: Model, options: Options) -> None:
-    """Say in what a model of models.toml, run as it is there, differs from what MTEB measures under its name."""
+    """Warn where a model, run as models.toml says, differs from what MTEB measures under its name."""
     if model.converted_from:
         warn_once(
             f"{model.name} is read from {model.hub}, a conversion of {model.converted_from}, which MTEB runs: "
@@ -179,6 +179,6 @@ def _warn_of_differences(model: Model, options: Options) -> None:
 
 
 def escape(text: str) -> str:
-    """The text with white space and bars escaped, for a signature."""
+    """Escape white space and bars in a text, for a signature."""
     marks = {" ": "_", "\n": "\\n", "\t": "\\t", "|": "\\x7c"}
     return "".join(marks.get(character, character) for character in text)

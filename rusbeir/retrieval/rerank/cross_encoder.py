@@ -1,4 +1,4 @@
-"""Cross-encoders that sentence-transformers can load."""
+"""Score pairs with cross-encoders that sentence-transformers can load."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NEEDED_BY = "The runtime cross-encoder", "sentence-transformers"
 
 @dataclass(frozen=True, kw_only=True)
 class CrossEncoderReranker:
-    """One model that reads a query and a document together; its scores are logits."""
+    """Scores with one model that reads a query and a document together; its scores are logits."""
 
     model: Model
     pointwise: bool = True
@@ -43,11 +43,11 @@ class CrossEncoderReranker:
         check_runnable(self.model)
 
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
-        """One logit per document."""
+        """Return one logit per document."""
         return score_alone(self, query, documents)
 
     def tokenize_pairs(self, pairs: Iterable[tuple[str, str]]) -> Tokens:
-        """What the model reads of each query with its document."""
+        """Return what the model reads of each query with its document."""
         encoder = self._encoder
         prompt = encoder.prompts.get(encoder.default_prompt_name)
 
@@ -58,7 +58,7 @@ class CrossEncoderReranker:
         return tokenize(read, pairs, *limits, batch_tokens=self._devices.batch_tokens)
 
     def score_tokens(self, tokens: Tokens, keep: Keep) -> None:
-        """Call keep(places, logits) for each batch of pairs of similar length."""
+        """Call keep(indices, logits) for each batch of pairs of similar length."""
         self._devices.run(
             tokens,
             frozenset(),
@@ -71,7 +71,7 @@ class CrossEncoderReranker:
         return f"cut at {self.model.max_tokens} tokens" if self.model.max_tokens else "cut at the model's own maximum"
 
     def are_truncated(self, query: str, documents: Sequence[str]) -> list[bool]:
-        """Which pairs have more tokens than the model reads."""
+        """Return for each pair whether it has more tokens than the model reads."""
         tokenizer, max_tokens = self._encoder.tokenizer, self._encoder.max_seq_length
         return model_files.are_truncated(tokenizer, max_tokens, documents, query)
 

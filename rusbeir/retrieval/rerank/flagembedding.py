@@ -1,4 +1,4 @@
-"""Rerankers of the package FlagEmbedding, in single precision."""
+"""Score pairs with rerankers of the package FlagEmbedding, in single precision."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import numpy as np
 from rusbeir.errors import BadInput, MissingExtra, require, require_version
 from rusbeir.retrieval import bge_m3
 from rusbeir.retrieval.models import files as model_files
-from rusbeir.retrieval.models.batches import CHUNK_TEXTS, Keep, Places
+from rusbeir.retrieval.models.batches import CHUNK_TEXTS, Indices, Keep
 from rusbeir.retrieval.models.settings import Model
 from rusbeir.retrieval.rerank.reranker import score_alone
 from rusbeir.text import batched
 
 BATCH_PAIRS = 32
 CALL_PAIRS = 4 * BATCH_PAIRS
-"""The pairs of one call of the package, which computes its longest batch twice: what a kill loses."""
+"""The pairs of a call of the package, which computes its longest batch twice; a kill loses no more than a call."""
 MAX_TOKENS = 512
 """The package's default, for a model without max_tokens in models.toml."""
 
@@ -33,25 +33,25 @@ DEFAULT_LAYER = 28
 
 @dataclass(frozen=True, kw_only=True)
 class TextPairs:
-    """Pairs as texts."""
+    """Pairs of texts, which the package tokenises itself."""
 
     pairs: Sequence[tuple[str, str]]
     over_length: Sequence[bool]
 
-    def batches(self) -> Iterator[Places]:
-        """The places of the pairs of each call, the longest first."""
+    def batches(self) -> Iterator[Indices]:
+        """Yield the indices of the pairs of each call, the longest first."""
         order = np.argsort([-len(query) - len(document) for query, document in self.pairs], kind="stable")
         return (order[start : start + CALL_PAIRS] for start in range(0, len(order), CALL_PAIRS))
 
-    def take(self, places: Places) -> TextPairs:
-        """Those pairs alone."""
+    def take(self, indices: Indices) -> TextPairs:
+        """Return those pairs alone."""
         return TextPairs(
-            pairs=[self.pairs[place] for place in places], over_length=[self.over_length[place] for place in places]
+            pairs=[self.pairs[index] for index in indices], over_length=[self.over_length[index] for index in indices]
         )
 
     @classmethod
     def join(cls, parts: Sequence[TextPairs]) -> TextPairs:
-        """The pairs of several parts as one."""
+        """Join the pairs of several parts."""
         return cls(
             pairs=[pair for part in parts for pair in part.pairs],
             over_length=[cut for part in parts for cut in part.over_length],
@@ -60,7 +60,7 @@ class TextPairs:
 
 @dataclass(frozen=True, kw_only=True)
 class FlagReranker:
-    """A cross-encoder, or (llm) a language model whose logit of "Yes", or whose head at a layer, is the score."""
+    """Scores with a cross-encoder, or (llm) with a language model's logit of "Yes", or its head at a layer."""
 
     model: Model
     llm: bool = False
@@ -76,46 +76,49 @@ class FlagReranker:
         model_files.check_present(self.model)
 
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
-        """One logit per document."""
+        """Return one logit per document."""
         return score_alone(self, query, documents)
 
     def tokenize_pairs(self, pairs: Iterable[tuple[str, str]]) -> TextPairs:
-        """The pairs as they are, which the package tokenises itself, and which of them it cuts."""
-        found = list(pairs)
-        return TextPairs(pairs=found, over_length=self._find_cut(found))
+        """Return the pairs as they are, and which of them the package will cut."""
+        texts = list(pairs)
+        return TextPairs(pairs=texts, over_length=self._find_cut(texts))
 
     def score_tokens(self, tokens: TextPairs, keep: Keep) -> None:
-        """Call keep(places, logits) for each call of the package, which batches by length."""
+        """Call keep(indices, logits) for each call of the package, which batches by length."""
         layer = {"cutoff_layers": [self.layer]} if self.layer else {}
-        for places in tokens.batches():
+        for indices in tokens.batches():
             # The package shows a progress bar for each call, which no option turns off.
             with contextlib.redirect_stderr(io.StringIO()):
                 logits = self._reranker.compute_score(
-                    [tokens.pairs[place] for place in places],
+                    [tokens.pairs[index] for index in indices],
                     batch_size=BATCH_PAIRS, max_length=self._max_tokens, normalize=False, **layer,
                 )  # fmt: skip
-            keep(places, np.array([float(logit) for logit in logits]))
+            keep(indices, np.array([float(logit) for logit in logits]))
 
     @property
     def truncation(self) -> str:
         return f"cut at {self._max_tokens} tokens, their queries at three quarters of that"
 
     def are_truncated(self, query: str, documents: Sequence[str]) -> list[bool]:
-        """Which pairs the package cuts; for a language model a few too many, as the size of its prompt is unknown."""
+        """Return for each pair whether the package cuts it.
+
+        For a language model a few too many are reported, as the size of its prompt is unknown.
+        """
         return self._find_cut([(query, document) for document in documents])
 
     def _find_cut(self, pairs: Sequence[tuple[str, str]]) -> list[bool]:
         labels = ("A: ", "B: ") if self.llm else ("", "")
         lengths: dict[str, int] = {}
         texts = dict.fromkeys(label + text for pair in pairs for label, text in zip(labels, pair, strict=True))
-        for some in batched(texts, CHUNK_TEXTS):
-            tokens = self._tokenizer(some, truncation=False, verbose=False, add_special_tokens=False)["input_ids"]
-            lengths.update(zip(some, map(len, tokens), strict=True))
-        of_pair = 1 if self.llm else self._tokenizer.num_special_tokens_to_add(pair=True)
+        for chunk in batched(texts, CHUNK_TEXTS):
+            tokens = self._tokenizer(chunk, truncation=False, verbose=False, add_special_tokens=False)["input_ids"]
+            lengths.update(zip(chunk, map(len, tokens), strict=True))
+        special = 1 if self.llm else self._tokenizer.num_special_tokens_to_add(pair=True)
         sides = [[lengths[label + text] for label, text in zip(labels, pair, strict=True)] for pair in pairs]
         return [
-            of_query > self._max_tokens * 3 // 4 or of_query + of_document + of_pair > self._max_tokens
-            for of_query, of_document in sides
+            query > self._max_tokens * 3 // 4 or query + document + special > self._max_tokens
+            for query, document in sides
         ]
 
     @property
@@ -138,15 +141,15 @@ class FlagReranker:
         make = getattr(require("FlagEmbedding", *bge_m3.NEEDED_BY), self._class)
         model_files.silence_transformers()
         with model_files.explain_failure(self.model), warnings.catch_warnings():
-            # The layer-wise one warns that it turns half precision on, which is turned off below.
+            # The layer-wise reranker warns that it turns half precision on, which is turned off below.
             warnings.simplefilter("ignore")
             reranker = make(model_files.fetch(self.model), use_fp16=False)
         reranker.use_fp16 = False
         reranker.model.float()
-        layers = reranker.model.config
-        if self.layer and not layers.start_layer <= self.layer <= layers.num_hidden_layers:
+        config = reranker.model.config
+        if self.layer and not config.start_layer <= self.layer <= config.num_hidden_layers:
             raise BadInput(
-                f"{self.model.name} can be read at layers {layers.start_layer} to {layers.num_hidden_layers}, "
+                f"{self.model.name} can be read at layers {config.start_layer} to {config.num_hidden_layers}, "
                 f"not {self.layer}."
             )
         return reranker
@@ -156,7 +159,10 @@ make_llm = partial(FlagReranker, llm=True)
 
 
 def make_layerwise(*, model: Model) -> FlagReranker:
-    """A language model that is read at an inner layer. Raises MissingExtra under transformers 5, where it fails."""
+    """Make a reranker that reads a language model at an inner layer.
+
+    Raises MissingExtra under transformers 5, with which the package fails.
+    """
     installed = require_version("transformers", *bge_m3.NEEDED_BY)
     if int(installed.partition(".")[0]) >= 5:
         raise MissingExtra(

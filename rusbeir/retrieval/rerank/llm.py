@@ -1,7 +1,7 @@
-"""Language models at an OpenAI-compatible endpoint as rerankers: by the log-odds of yes, or by sorting a list.
+"""Rerank with a language model at an OpenAI-compatible endpoint: by the log-odds of yes, or by sorting a list.
 
-Pointwise: "yes" against "no" as the first token of the answer. Listwise: windows of hits from the last to the first,
-sorted one after the other (Sun et al., EMNLP 2023). Each answer is kept as soon as it arrives.
+Pointwise, a score is that of "yes" against "no" as the first token of the answer. Listwise, windows of hits are sorted
+one after the other, from the last to the first (Sun et al., EMNLP 2023). Each answer is kept as soon as it arrives.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 LIMITS = Limits(concurrency=8, timeout_seconds=120)
 TOP_LOGPROBS = 20
 TOKENS_TO_THINK = 2048
-"""Some models think before they sort. A window, this and the answer fit into a context of 8,192 tokens."""
+"""The tokens for models that think before they sort: with a window and the answer, they fit into 8,192."""
 
 _YES_NO = (
     "You judge whether a document answers a search query. Documents and queries may be in any language. "
@@ -41,16 +41,16 @@ _LIST = (
 
 @dataclass(frozen=True, kw_only=True)
 class _LlmReranker:
-    """What both rerankers share: a model at the endpoint, and the length at which documents are cut."""
+    """Shared by both rerankers: a model at the endpoint, and the length at which documents are cut."""
 
     model: Model
     budget: CharBudget | None = None
     clients: list[Llm] = field(default_factory=list, repr=False, compare=False)
     max_tokens: ClassVar[int]
-    """The tokens of a document that are read, where neither models.toml nor the stage says it."""
+    """The tokens of a document that are read, where neither models.toml nor the stage sets them."""
 
     def with_meter(self, budget: CharBudget | None, clients: list[Llm]) -> Self:
-        """The reranker, which reserves each request in the budget before it sends it."""
+        """Return a copy of the reranker that reserves each request in the budget before it sends it."""
         return replace(self, budget=budget, clients=clients)
 
     def check_available(self) -> None:
@@ -63,7 +63,7 @@ class _LlmReranker:
         return f"cut at {self._chars:,} characters"
 
     def are_truncated(self, query: str, documents: Sequence[str]) -> list[bool]:
-        """Which documents are cut; queries never are."""
+        """Return for each document whether it is cut; queries never are."""
         return [len(text) > self._chars for text in documents]
 
     @property
@@ -99,13 +99,13 @@ class YesNoReranker(_LlmReranker):
         return f"said neither yes nor no of {count} documents: they score 0."
 
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
-        """One difference of log-probabilities per document; 0 where the model says neither."""
+        """Return one difference of log-probabilities per document; 0 where the model says neither."""
         scores = [0.0] * len(documents)
-        self.score_each(query, documents, lambda place, score: scores.__setitem__(place, score or 0.0))
+        self.score_each(query, documents, lambda index, score: scores.__setitem__(index, score or 0.0))
         return scores
 
     def score_each(self, query: str, documents: Sequence[str], keep: Callable[[int, float | None], None]) -> None:
-        """Yield the scores one by one as the answers arrive; None where the model says neither."""
+        """Call keep(index, score) as the answers arrive, with None where the model says neither."""
         prompts = [f"Query: {query}\n\nDocument: {text[: self._chars]}\n\nIs it relevant?" for text in documents]
         asyncio.run(_judge(self._llm, prompts, keep))
 
@@ -129,54 +129,54 @@ class ListReranker(_LlmReranker):
         )
 
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
-        """The number of documents that ended up behind each. Raises Unjudged where the answer does not sort them."""
+        """Return how many documents ended up behind each. Raises Unjudged where the answer does not sort them."""
         lines = [f"[{n}] {' '.join(text[: self._chars].split())}" for n, text in enumerate(documents, start=1)]
         prompt = f"Query: {query}\n\n" + "\n".join(lines)
         answer = asyncio.run(_ask_once(self._llm, _LIST, prompt, TOKENS_TO_THINK + 6 * len(documents)))
-        named = _find_places(answer.text, len(documents))
+        named = _find_indices(answer.text, len(documents))
         if not named or (answer.finish_reason == "length" and len(named) < len(documents)):
             raise Unjudged(f"{self.model.name} did not sort the {len(documents)} documents.")
         scores = [0.0] * len(documents)
-        for rank, place in enumerate(permutation(answer.text, len(documents))):
-            scores[place] = float(len(documents) - 1 - rank)
+        for rank, index in enumerate(read_order(answer.text, len(documents))):
+            scores[index] = float(len(documents) - 1 - rank)
         return scores
 
 
-def permutation(answer: str, n: int) -> list[int]:
-    """The places 0 to n - 1 in the order that the answer names them (from 1); those left out follow in their order.
+def read_order(answer: str, n: int) -> list[int]:
+    """Return 0 to n - 1 in the order in which the answer names them (from 1), and then those that it left out.
 
-    >>> permutation("[2] > [3] > [2] > [9]", 4)
+    >>> read_order("[2] > [3] > [2] > [9]", 4)
     [1, 2, 0, 3]
     """
-    return list(dict.fromkeys([*_find_places(answer, n), *range(n)]))
+    return list(dict.fromkeys([*_find_indices(answer, n), *range(n)]))
 
 
-def _find_places(answer: str, n: int) -> list[int]:
-    """The places 0 to n - 1 that the answer names (from 1), each once; places in its reasoning do not count."""
-    said = re.sub(r"(?s)^.*</think>|<think>.*", "", answer)
-    places = [int(number) - 1 for number in re.findall(r"\d{1,6}", said)]
-    return list(dict.fromkeys(place for place in places if 0 <= place < n))
+def _find_indices(answer: str, n: int) -> list[int]:
+    """Return those of 0 to n - 1 that the answer names (from 1), each once; its reasoning does not count."""
+    verdict = re.sub(r"(?s)^.*</think>|<think>.*", "", answer)
+    indices = [int(number) - 1 for number in re.findall(r"\d{1,6}", verdict)]
+    return list(dict.fromkeys(index for index in indices if 0 <= index < n))
 
 
 def _log_odds(top: Sequence[tuple[str, float]]) -> float | None:
-    """log P(yes) - log P(no); a missing word counts as the least likely token. None where both are missing."""
-    found: dict[str, list[float]] = {"yes": [], "no": []}
+    """Return log P(yes) - log P(no); a missing word counts as the least likely token. None where both are missing."""
+    logprobs: dict[str, list[float]] = {"yes": [], "no": []}
     for token, logprob in top:
-        found.get(token.strip().lower(), []).append(logprob)
-    if not any(found.values()):
+        logprobs.get(token.strip().lower(), []).append(logprob)
+    if not any(logprobs.values()):
         return None
     least = min(logprob for _, logprob in top)
-    return _log_sum(found["yes"] or [least]) - _log_sum(found["no"] or [least])
+    return _log_sum(logprobs["yes"] or [least]) - _log_sum(logprobs["no"] or [least])
 
 
 def _log_sum(logprobs: Sequence[float]) -> float:
-    """The logarithm of the sum of probabilities, which themselves may be too small for a float."""
+    """Return the logarithm of a sum of probabilities that may each be too small for a float."""
     largest = max(logprobs)
     return largest + math.log(sum(math.exp(logprob - largest) for logprob in logprobs))
 
 
 async def _judge(llm: Llm, prompts: Sequence[str], keep: Callable[[int, float | None], None]) -> None:
-    """Call keep with the score of each prompt's document. Raises what stopped it, once all answers are in."""
+    """Call keep with the score of each prompt's document. Raise what stopped a request once all answers are in."""
     throttle = Throttle(LIMITS)
     stopped: list[RusbeirError] = []
 
@@ -185,15 +185,15 @@ async def _judge(llm: Llm, prompts: Sequence[str], keep: Callable[[int, float | 
             raise stopped[0]
         return await _first_tokens(llm, prompt)
 
-    async def judge(place: int, prompt: str) -> None:
+    async def judge(index: int, prompt: str) -> None:
         try:
-            keep(place, _log_odds(await _ask(llm, throttle, partial(ask, prompt))))
+            keep(index, _log_odds(await _ask(llm, throttle, partial(ask, prompt))))
         except RusbeirError as error:
             stopped.append(error)
 
     async with llm:
-        # What is under way has been paid for: wait for it, also when another request failed.
-        await asyncio.gather(*(judge(place, prompt) for place, prompt in enumerate(prompts)))
+        # Requests under way have been paid for: wait for them, also when another request failed.
+        await asyncio.gather(*(judge(index, prompt) for index, prompt in enumerate(prompts)))
     if stopped:
         raise stopped[0]
 
@@ -217,8 +217,8 @@ async def _first_tokens(llm: Llm, prompt: str) -> tuple[tuple[str, float], ...]:
 
 async def _ask_once(llm: Llm, system: str, prompt: str, max_tokens: int) -> Answer:
     async with llm:
-        asked = partial(llm.chat, _messages(system, prompt), max_tokens=max_tokens)
-        return await _ask(llm, Throttle(LIMITS), asked)
+        request = partial(llm.chat, _messages(system, prompt), max_tokens=max_tokens)
+        return await _ask(llm, Throttle(LIMITS), request)
 
 
 def _messages(system: str, prompt: str) -> list[dict[str, str]]:

@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from rusbeir.errors import BackendError
 from rusbeir.retrieval.encoding.encoder import gather
-from rusbeir.retrieval.models.batches import Places, Tokens
+from rusbeir.retrieval.models.batches import Indices, Tokens
 from rusbeir.text import shorten
 
 
 class Reranker(Protocol):
-    """Scores the documents that a first stage found for a query.
+    """Scores the documents that a first stage finds for a query.
 
     A class of yours with these two members is used as `bm25 >> rerank(python:package.module.factory)`. Scores are kept
     in the cache under the signature: of each document with `pointwise = True` (see Pointwise), else of whole lists.
@@ -34,7 +34,7 @@ class Reranker(Protocol):
         ...
 
     def score(self, query: str, documents: Sequence[str]) -> Sequence[float]:
-        """One finite number per document, in their order; higher is better.
+        """Return one finite number per document, in their order; higher is better.
 
         documents come in the first stage's order, best first; each is a title and its text.
         """
@@ -43,7 +43,10 @@ class Reranker(Protocol):
 
 @runtime_checkable
 class Pointwise(Protocol):
-    """An optional ability: a document's score does not depend on the others, so it is reused in every later list."""
+    """An optional ability: with `pointwise = True`, a document's score does not depend on the others in its list.
+
+    The score is then reused in every later list.
+    """
 
     @property
     def pointwise(self) -> bool: ...
@@ -59,16 +62,16 @@ class ReportsTruncation(Protocol):
         ...
 
     def are_truncated(self, query: str, documents: Sequence[str]) -> Sequence[bool]:
-        """For each document, whether it and the query are longer than the model reads at once."""
+        """Return for each document whether it and the query are longer than the model reads at once."""
         ...
 
 
 @runtime_checkable
 class ScoresEach(Pointwise, Protocol):
-    """An optional ability: to hand over each score as soon as it is there, so that a kill loses none."""
+    """An optional ability: to hand over each score as soon as it is known, so that a kill loses none."""
 
     def score_each(self, query: str, documents: Sequence[str], keep: Callable[[int, float | None], None]) -> None:
-        """Call keep(place, score) for each document, in any order; None is no judgement and counts as 0."""
+        """Call keep(index, score) for each document, in any order; None means no judgement and counts as 0."""
         ...
 
 
@@ -77,16 +80,19 @@ class ScoresPools(Pointwise, Protocol):
     """An optional ability: to score the pairs of many queries together, in batches of similar length."""
 
     def tokenize_pairs(self, pairs: Iterable[tuple[str, str]]) -> Any:
-        """Queries with a document each as the model reads them, with what Tokens have; runs in another thread."""
+        """Return pairs of a query and a document as the model reads them, with the members of Tokens.
+
+        This runs in another thread.
+        """
         ...
 
     def score_tokens(self, tokens: Any, keep: Callable[[Any, Any], None]) -> None:
-        """Call keep(places, scores) for each batch of pairs, in any order."""
+        """Call keep(indices, scores) for each batch of pairs, in any order."""
         ...
 
 
 def score_alone(reranker: ScoresPools, query: str, documents: Sequence[str]) -> list[float]:
-    """The scores of one query's documents."""
+    """Score one query's documents without those of other queries."""
     if not documents:
         return []
     tokens = reranker.tokenize_pairs((query, document) for document in documents)
@@ -96,32 +102,32 @@ def score_alone(reranker: ScoresPools, query: str, documents: Sequence[str]) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class PairTokens:
-    """Queries and documents that a model reads apart; a query is read once."""
+    """Queries and documents that a model reads separately, each query once."""
 
     queries: Tokens
     documents: Tokens
     query_of: npt.NDArray[np.int64]
-    """The place of each document's query."""
+    """The index of each document's query."""
 
     @property
     def over_length(self) -> Sequence[bool]:
-        """Which pairs have a side that was cut."""
-        of_queries, of_documents = np.array(self.queries.over_length), np.array(self.documents.over_length)
-        found: list[bool] = (of_documents | of_queries[self.query_of]).tolist()
-        return found
+        """Whether each pair has a side that was cut."""
+        queries, documents = np.array(self.queries.over_length), np.array(self.documents.over_length)
+        over_length: list[bool] = (documents | queries[self.query_of]).tolist()
+        return over_length
 
-    def batches(self) -> Iterator[Places]:
-        """The places of each batch of documents."""
+    def batches(self) -> Iterator[Indices]:
+        """Yield the indices of each batch of documents."""
         return self.documents.batches()
 
-    def take(self, places: Places) -> PairTokens:
-        """Those pairs alone."""
-        queries, query_of = np.unique(self.query_of[places], return_inverse=True)
-        return PairTokens(queries=self.queries.take(queries), documents=self.documents.take(places), query_of=query_of)
+    def take(self, indices: Indices) -> PairTokens:
+        """Return those pairs alone."""
+        queries, query_of = np.unique(self.query_of[indices], return_inverse=True)
+        return PairTokens(queries=self.queries.take(queries), documents=self.documents.take(indices), query_of=query_of)
 
     @classmethod
     def join(cls, parts: Sequence[PairTokens]) -> PairTokens:
-        """The pairs of several parts as one."""
+        """Join the pairs of several parts."""
         before = np.cumsum([0, *(len(part.queries.over_length) for part in parts[:-1])])
         return cls(
             queries=Tokens.join([part.queries for part in parts]),
@@ -136,12 +142,12 @@ class SortsWindows(Reranker, Protocol):
 
     @property
     def window(self) -> int:
-        """Documents in a window."""
+        """The number of documents in a window."""
         ...
 
     @property
     def step(self) -> int:
-        """Documents from the start of one window to that of the next."""
+        """The number of documents from the start of one window to that of the next."""
         ...
 
 
@@ -150,12 +156,12 @@ class ReportsUnjudged(Protocol):
     """An optional ability: to say what becomes of documents, or lists, that the model did not judge."""
 
     def describe_unjudged(self, count: int) -> str:
-        """A phrase about that many of them: "said neither yes nor no of 3 documents: they score 0."."""
+        """Return a phrase about so many of them: "said neither yes nor no of 3 documents: they score 0."."""
         ...
 
 
 class Unjudged(BackendError):
-    """The model answered without judging the list; its answer is not worth keeping."""
+    """A model answered without judging the list; its answer is not worth keeping."""
 
 
 class Scored(NamedTuple):
@@ -164,11 +170,11 @@ class Scored(NamedTuple):
     scores: list[float]
     truncated: int
     unjudged: int = 0
-    """Documents, or lists, of this call only."""
+    """How many documents, or lists, this call left without a judgement."""
 
 
 def check_scores(scores: Any, documents: Sized, reranker: str) -> list[float]:
-    """The scores as floats. Raises BackendError unless there is one finite number per document."""
+    """Convert scores to floats. Raises BackendError unless there is one finite number per document."""
     try:
         if isinstance(scores, Mapping | Set | str | bytes):
             raise TypeError("it has no order of the documents")

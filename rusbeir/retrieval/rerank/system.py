@@ -1,4 +1,4 @@
-"""`… >> rerank(MODEL,depth=100)` as a system: the hits of another system, scored again."""
+"""`… >> rerank(MODEL,depth=100)` as a system: it scores the hits of another system again."""
 
 from __future__ import annotations
 
@@ -45,24 +45,23 @@ ENDPOINTS = ("llm", "llm-list")
 """Runtimes whose model names are those of an endpoint, not of models.toml."""
 
 RUN_POOLS = ("cross-encoder", "bge-m3-sparse", "bge-m3-multivector")
-"""Runtimes that read precision= and device=."""
+"""The runtimes that read precision= and device=."""
 
 MakeReranker: TypeAlias = Callable[..., Reranker]
 
 DEPTH = 100
 POOL_PAIRS = 16_384
-"""Pairs of a query and a document that are sorted by length together."""
+"""The pairs of a query and a document that are sorted by length together."""
 SETTINGS = ("like", "revision", "max_tokens", *models.RUNNING, *models.PRICES)
 """The settings of a model that rerankers read."""
 
-
-Asked: TypeAlias = tuple[str, str, list[str]]
+HitTexts: TypeAlias = tuple[str, str, list[str]]
 """A query's id, its text, and the texts of its hits, as RusBEIR joins title and text for its reranker."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RerankSystem:
-    """The first `depth` hits of a source, scored again by a reranker; later ones are left out."""
+    """Scores the first `depth` hits of a source again with a reranker, and leaves out the others."""
 
     name: str
     model: str
@@ -84,7 +83,7 @@ class RerankSystem:
         return f"rerank|{self.reranker.signature}|depth:{self.depth}|v:{__version__}|of:[{self.source.signature}]"
 
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
-        """The source on that corpus, with this reranker's cached scores."""
+        """Prepare the source on that corpus, and open this reranker's cached scores."""
         # A worker without the model is found before the source is indexed.
         reranker = settings.bind_reranker(self.reranker)
         prepared = self.source.prepare(corpus, fingerprint, settings)
@@ -92,7 +91,7 @@ class RerankSystem:
             system=replace(self, reranker=reranker),
             retriever=prepared.retriever,
             corpus=corpus,
-            scores=ScoreCache.of(self.reranker),
+            scores=ScoreCache.open(self.reranker),
             progress=settings.progress,
             carried=settings.carried,
         )
@@ -117,7 +116,7 @@ class _RerankRetriever:
         run = self.retriever.search(queries, self.system.depth)
         started = time.perf_counter()
         reranker, name = self.system.reranker, self.system.name
-        found: dict[str, dict[str, float]] = {}
+        reranked: dict[str, dict[str, float]] = {}
         pairs = truncated = unjudged = 0
         try:
             with contextlib.closing(self._read_all(queries, run)) as read:
@@ -131,27 +130,27 @@ class _RerankRetriever:
                             truncated += scored.truncated
                             unjudged += scored.unjudged
                         order = sorted(zip(hits, scores, strict=True), key=lambda hit: -hit[1])
-                        found[query_id] = dict(order[:k])
+                        reranked[query_id] = dict(order[:k])
                         pairs += len(hits)
-                    self.progress("rerank", len(found), len(queries))
+                    self.progress("rerank", len(reranked), len(queries))
         finally:
             self.scores.settle(time.perf_counter() - started, self.carried)
             # A run resumed after a stop finds its answers in the cache, and has nothing left to report about them.
             self._report(pairs, truncated, unjudged)
-        return found
+        return reranked
 
-    def _read_all(self, queries: Queries, run: Run) -> Generator[list[Asked], None, None]:
-        """All queries, some at a time; where the reranker can score the pairs of many together, this has been done."""
+    def _read_all(self, queries: Queries, run: Run) -> Generator[list[HitTexts], None, None]:
+        """Yield some queries at a time; a reranker that scores the pairs of many queries together has done so."""
         lists = (
             (query_id, query, [self.corpus[doc_id].full_text for doc_id in run[query_id]])
             for query_id, query in queries.items()
         )
         reranker = self.system.reranker
         if not isinstance(reranker, ScoresPools):
-            yield from ([one] for one in lists)
+            yield from ([hits] for hits in lists)
             return
 
-        def read(while_wanted: WhileWanted) -> Iterator[tuple[list[Asked], PairPool | None]]:
+        def read(while_wanted: WhileWanted) -> Iterator[tuple[list[HitTexts], PairPool | None]]:
             for part in batched(lists, max(1, POOL_PAIRS // self.system.depth)):
                 pairs = ((query, texts) for _, query, texts in part)
                 yield part, self.scores.tokenize(reranker, pairs, while_wanted)
@@ -180,16 +179,16 @@ class _RerankRetriever:
 
 
 def from_stage(stage: Stage, source: System) -> RerankSystem:
-    """The reranking of a stage: `rerank(bge-reranker-v2-m3,depth=100)`, `rerank(python:package.module.factory)`."""
+    """Make a stage's reranking: `rerank(bge-reranker-v2-m3,depth=100)`, `rerank(python:package.module.factory)`."""
     name = only_argument(stage, "model", "bge-reranker-v2-m3")
     if name.startswith(PYTHON):
         options = Options(stage, ("depth",), others=True)
         reranker = user_code.load_reranker(name, options.others)
     else:
         options = Options(stage, ("depth", "runtime", "layer", *SETTINGS))
-        asked = options.word("runtime", "", ("", *RUNTIMES))
-        model = models.find("rerank", name, options, any_name=asked in ENDPOINTS)
-        runtime = asked or model.runtimes[0]
+        runtime = options.word("runtime", "", ("", *RUNTIMES))
+        model = models.find("rerank", name, options, any_name=runtime in ENDPOINTS)
+        runtime = runtime or model.runtimes[0]
         if model.layer and runtime != LAYERWISE:
             raise BadInput(f"layer= is for the runtime {LAYERWISE}; {name} is run by {runtime}.")
         options.refuse(models.RUNNING if runtime not in RUN_POOLS else (), f"with runtime={runtime}")
@@ -201,7 +200,7 @@ def from_stage(stage: Stage, source: System) -> RerankSystem:
 
 
 def from_own_stage(stage: Stage, source: System) -> RerankSystem:
-    """`… >> python:package.module.factory(option=value)`: the options except depth are the factory's."""
+    """Make the reranking of a user's factory, which gets all options but depth."""
     options = Options(stage, ("depth",), others=True)
     if stage.args:
         raise BadInput(f"{stage.name} takes options only, such as depth=50, not {stage.args[0]!s}.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -15,14 +15,14 @@ from rusbeir.costs import CarriedSeconds
 from rusbeir.errors import BadInput
 from rusbeir.retrieval.encoding import encoded_corpus
 from rusbeir.retrieval.encoding.encoded_corpus import EncodedCorpus
+from rusbeir.retrieval.encoding.encoder import SparseEncoder, Weights
+from rusbeir.retrieval.encoding.pools import Encoding
 from rusbeir.retrieval.models import settings as models
-from rusbeir.retrieval.sparse.encoder import SparseEncoder, Weights
 from rusbeir.retrieval.sparse.weight_store import WeightReader, WeightStore
 from rusbeir.retrieval.spec import Options, Spec, Stage, only_argument
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, check_available
-from rusbeir.storage import cache_folder
-from rusbeir.text import digest, slug
-from rusbeir.types import Corpus, Progress, Queries, Run
+from rusbeir.text import digest
+from rusbeir.types import Corpus, Queries, Run
 
 RUNTIMES = {
     "flagembedding": "rusbeir.retrieval.bge_m3:BgeM3SparseEncoder",
@@ -34,18 +34,17 @@ MakeEncoder: TypeAlias = Callable[..., SparseEncoder]
 DEFAULT_MODEL = "bge-m3"
 OPTIONS = ("runtime", *(setting for setting in models.SETTINGS if setting not in ("pooling", *models.PRICES)))
 
-
 BLOCK_NUMBERS = 2 << 20
-"""The most scores of a block, and weights of its documents; some 50 bytes of each are in memory at once."""
+"""The most scores of a block, and the most weights of its documents; each takes some 50 bytes of memory."""
 
 _MIN_TERMS = 64
-"""Fewer than most documents have: with few queries, hardly more documents are read than fit into a block."""
-_MAX_PLACE = np.uint64((1 << 32) - 1)
+"""Fewer terms than most documents have: with few queries, hardly more documents are read than fit into a block."""
+_MAX_DOCUMENT = np.uint64((1 << 32) - 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SparseSystem:
-    """An encoder that weighs terms, and its cached weights."""
+    """Searches by the term weights of one encoder, which are cached."""
 
     name: str
     model: models.Model
@@ -64,32 +63,29 @@ class SparseSystem:
 
     @property
     def _recipe(self) -> str:
-        """Everything that decides the documents' weights."""
+        """Name everything that decides the documents' weights."""
         return f"{self.encoder.signature}|sep:{models.escape(self.model.separator)}"
 
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
-        """The encoded corpus in the cache, encoded first where it is missing."""
-        encoder = settings.bind_encoder(self.encoder)
-        start, end = slug(self.model.name), digest(self.encoder.signature, chars=12)
-        folder = cache_folder() / "embeddings" / f"{start}-{end}"
+        """Open the encoded corpus in the cache; encode it first where it is missing."""
+        folder = encoded_corpus.find_folder(self.model.name, self.encoder.signature)
         store = WeightStore(folder / "documents")
-        place = folder / "documents" / f"corpus-{digest(self._recipe, fingerprint, chars=12)}"
+        encoding = Encoding(
+            store=store, encoder=settings.bind_encoder(self.encoder), name=self.name, progress=settings.progress
+        )
+        path = folder / "documents" / f"corpus-{digest(self._recipe, fingerprint, chars=12)}"
         encoded, reused = encoded_corpus.open_or_encode(
-            place, corpus, store, encoder, lambda doc: [self.model.join(doc.title, doc.text)], settings.progress,
-            name=self.name, model=self.model.name,
-        )  # fmt: skip
+            path, corpus, encoding, lambda doc: [self.model.join(doc.title, doc.text)], model=self.model.name
+        )
         return Prepared(
             retriever=SparseRetriever(
-                name=self.name,
                 signature=self.signature,
-                encoder=encoder,
                 documents=store,
-                queries=WeightStore(folder / "queries"),
+                queries=replace(encoding, store=WeightStore(folder / "queries")),
                 encoded=encoded,
-                progress=settings.progress,
                 carried=settings.carried,
             ),
-            path=place,
+            path=path,
             index_seconds=encoded.seconds,
             index_bytes=store.open_reader().count_bytes(encoded.rows),
             reused=reused,
@@ -100,27 +96,21 @@ class SparseSystem:
 class SparseRetriever:
     """Answers queries by the terms that a document shares with them."""
 
-    name: str
     signature: str
-    encoder: SparseEncoder
     documents: WeightStore
-    queries: WeightStore
+    queries: Encoding
     encoded: EncodedCorpus
-    progress: Progress
     carried: CarriedSeconds
 
     def search(self, queries: Queries, k: int) -> Run:
         """Find at most k hits a query, which share terms with it, by falling score, equal scores in corpus order."""
         if k < 1:
             raise BadInput(f"k is {k}; it must be at least 1.")
-        rows = encoded_corpus.encode_queries(
-            self.queries, queries, self.encoder, self.progress, name=self.name, carried=self.carried
-        )
-        weights = self.queries.open_reader().read(np.array(rows, dtype=np.int64))
-        found = search(weights, self.documents.open_reader(), self.encoded.rows, k)
+        weights = self.queries.store.read(encoded_corpus.encode_queries(queries, self.queries, self.carried))
+        hits = search(weights, self.documents.open_reader(), self.encoded.rows, k)
         return {
-            query_id: dict(zip(self.encoded.doc_ids.read(places.tolist()), scores.tolist(), strict=True))
-            for query_id, (scores, places) in zip(queries, found, strict=True)
+            query_id: dict(zip(self.encoded.doc_ids.read(documents.tolist()), scores.tolist(), strict=True))
+            for query_id, (scores, documents) in zip(queries, hits, strict=True)
         }
 
 
@@ -132,11 +122,14 @@ def search(
     *,
     block_numbers: int = BLOCK_NUMBERS,
 ) -> list[tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]]:
-    """Find for each query at most k scores above 0 and their places in `rows`, by falling score and then by place."""
+    """Find for each query at most k scores above 0 and their documents, by falling score; equal scores by document.
+
+    rows are the rows of the documents in the store; a document is an index into them.
+    """
     n, vocabulary = queries.shape
     if not n:
         return []
-    of_terms = queries.T.tocsr()
+    by_term = queries.T.tocsr()
     step = max(1, block_numbers // max(n, _MIN_TERMS))
     best = np.empty((n, 0), np.uint64)
     start = 0
@@ -145,23 +138,23 @@ def search(
         # Documents may have terms beyond those of the queries, or fewer.
         block.resize(block.shape[0], vocabulary)
         end = start + block.shape[0]
-        scores = (block @ of_terms).toarray()
-        # The bits of non-negative floats sort as the numbers do. With the place after them no two keys are equal, so
+        scores = (block @ by_term).toarray()
+        # The bits of non-negative floats sort as the numbers do. With the document after them no two keys are equal, so
         # the best k do not depend on the blocks.
         keys = scores.view(np.uint32).astype(np.uint64) << np.uint64(32)
-        keys |= _MAX_PLACE - np.arange(start, end, dtype=np.uint64)[:, None]
+        keys |= _MAX_DOCUMENT - np.arange(start, end, dtype=np.uint64)[:, None]
         best = np.concatenate([best, keys.T], axis=1)
         if best.shape[1] > k:
             best = np.partition(best, -k, axis=1)[:, -k:]
         start = end
     best = np.sort(best, axis=1)[:, ::-1]
     scores = (best >> np.uint64(32)).astype(np.uint32).view(np.float32)
-    places = (_MAX_PLACE - (best & _MAX_PLACE)).astype(np.int64)
-    return [(row[row > 0], at[row > 0]) for row, at in zip(scores, places, strict=True)]
+    numbers = (_MAX_DOCUMENT - (best & _MAX_DOCUMENT)).astype(np.int64)
+    return [(row[row > 0], chosen[row > 0]) for row, chosen in zip(scores, numbers, strict=True)]
 
 
 def from_stage(stage: Stage, language: str, engine: str) -> SparseSystem:
-    """The sparse system of a stage, whatever the language and engine."""
+    """Make the sparse system of a stage, whatever the language and engine are."""
     name = only_argument(stage, "model", DEFAULT_MODEL) if stage.args else DEFAULT_MODEL
     options = Options(stage, OPTIONS)
     runtime = options.word("runtime", next(iter(RUNTIMES)), RUNTIMES)

@@ -29,7 +29,7 @@ class Scorer:
         return cls(
             name=name,
             reranker=settings.metered(system.reranker),
-            cache=ScoreCache.of(system.reranker),
+            cache=ScoreCache.open(system.reranker),
         )
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:

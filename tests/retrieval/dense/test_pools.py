@@ -8,10 +8,11 @@ import time
 import numpy as np
 import pytest
 
+from rusbeir.costs import CarriedSeconds
 from rusbeir.errors import BackendError
 from rusbeir.retrieval.encoding import encoded_corpus, pools
 from rusbeir.retrieval.encoding.embedding_store import EmbeddingStore
-from rusbeir.types import silent
+from rusbeir.retrieval.encoding.pools import Encoding
 from tests.support.killing import kill_eight_times
 from tests.support.toy_encoder import Toy, ToyPools, build, uneven
 
@@ -118,9 +119,8 @@ def test_each_text_is_tokenised_once_and_long_ones_are_counted(tmp_path):
     # The same from the cache, where nothing is encoded.
     again = ToyPools()
     docs = uneven(N)
-    encoded_corpus.encode(
-        tmp_path / "again", docs, store, again, lambda doc: [f"{doc.title} {doc.text}"], silent, name="toy"
-    )
+    encoding = Encoding(store=store, encoder=again, name="toy")
+    encoded_corpus.encode(tmp_path / "again", docs, encoding, lambda doc: [f"{doc.title} {doc.text}"])
     assert again.calls == again.pools == [], "not even its tokenizer is loaded for them"
     assert encoded_corpus.open_folder(tmp_path / "again", store).truncated == long
 
@@ -153,9 +153,11 @@ def test_queries_come_in_their_order_and_progress_never_falls(tmp_path, monkeypa
     queries = {doc.doc_id: doc.text for doc in uneven(700)}
     seen = []
     store = EmbeddingStore(tmp_path, "float32")
-    rows = encoded_corpus.encode_queries(
-        store, queries, Noiseless(), lambda what, done, total: seen.append((what, done, total)), name="toy"
-    )
+    encoding = Encoding(
+        store=store, encoder=Noiseless(), name="toy",
+        progress=lambda what, done, total: seen.append((what, done, total)),
+    )  # fmt: skip
+    rows = encoded_corpus.encode_queries(queries, encoding, CarriedSeconds())
     alone = np.concatenate([Toy().encode_queries([text]) for text in queries.values()])
     assert (store.read(rows) == alone).all()
     assert seen == sorted(seen)
@@ -168,8 +170,7 @@ def test_a_wrong_batch_is_refused_and_not_kept(tmp_path):
         def _encode(self, texts):
             return super()._encode(texts) * np.float32("nan")
 
+    encoding = Encoding(store=EmbeddingStore(tmp_path, "float32"), encoder=Wrong(), name="dense(toy)")
     with pytest.raises(BackendError, match=r"dense\(toy\) returned NaN or infinity"):
-        encoded_corpus.encode_queries(
-            EmbeddingStore(tmp_path, "float32"), {"q": "one"}, Wrong(), silent, name="dense(toy)"
-        )
+        encoded_corpus.encode_queries({"q": "one"}, encoding, CarriedSeconds())
     assert len(EmbeddingStore(tmp_path, "float32")) == 0

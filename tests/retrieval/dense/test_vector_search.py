@@ -161,7 +161,7 @@ def test_the_size_told_beforehand_is_that_of_the_file(kind, tmp_path, caplog):
         kind=kind, folder=tmp_path, vectors=vectors, rows=rows, progress=silent, name="dense(toy)"
     )
     _, places = index.search(vectors[:50], 1)
-    told = approximate.KINDS[kind].bytes_of(*vectors.shape)
+    told = approximate.KINDS[kind].count_bytes(*vectors.shape)
     assert next(tmp_path.iterdir()).stat().st_size == pytest.approx(told, rel=0.02)
     assert f"{told / 1e6:,.1f} MB" in caplog.text
     assert (places[:, 0] == rows[:50]).mean() > 0.95, "a vector is its own nearest"
@@ -209,4 +209,4 @@ def test_only_queries_that_lack_documents_are_asked_again(fresh_cache, caplog, m
 
 
 def test_recall_is_the_mean_over_queries():
-    assert vector_search.recall([[1, 2, 3], [4, -1, -1]], [[3, 1, 2], [4, 5, 6]]) == pytest.approx(2 / 3)
+    assert vector_search.compute_recall([[1, 2, 3], [4, -1, -1]], [[3, 1, 2], [4, 5, 6]]) == pytest.approx(2 / 3)

@@ -15,7 +15,7 @@ from rusbeir.errors import BackendError
 from rusbeir.jobs import BudgetReached, CharBudget
 from rusbeir.retrieval import RunSettings, resolve
 from rusbeir.retrieval.models.settings import Model
-from rusbeir.retrieval.rerank.llm import ListReranker, YesNoReranker, _log_odds, permutation
+from rusbeir.retrieval.rerank.llm import ListReranker, YesNoReranker, _log_odds, read_order
 from rusbeir.retrieval.rerank.score_cache import ScoreCache
 from tests.support.openai_server import Endpoint, Reply, completion, refusal
 
@@ -288,8 +288,8 @@ def test_cut_documents_are_reported(judge, mini, caplog):
         ("", 2, [0, 1], "nothing"),
     ],
 )
-def test_permutation(answer, n, order, why):
-    assert permutation(answer, n) == order
+def test_read_order(answer, n, order, why):
+    assert read_order(answer, n) == order
 
 
 @pytest.mark.parametrize("runtime", ["llm", "llm-list"])
