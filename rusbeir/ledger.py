@@ -1,4 +1,4 @@
-"""The result rows of one folder: what was measured there, and where its runs are."""
+"""Read and append the result rows of a folder, and find rows to reuse."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def read_rows(out: str | Path = "results") -> Iterator[ResultRow]:
 
 
 class Ledger:
-    """The rows of a results folder, read once, and those that this process adds.
+    """Holds the rows of a results folder, which are read once, and those that this process adds.
 
-    Without reuse nothing is read, so that even a damaged file is no obstacle, and no row is found.
+    Without reuse nothing is read, not even a damaged file, and no row is reused.
     """
 
     def __init__(self, out: Path, *, reuse: bool = True) -> None:
@@ -65,7 +65,7 @@ class Ledger:
     def find(
         self, dataset: Dataset, query_language: str, system: str, signature: str, measures: Sequence[str]
     ) -> ResultRow | None:
-        """The newest row of the same recipe on the same data that holds all measures and still has its run."""
+        """Find the newest row of the same recipe on the same data that holds all measures and still has its run."""
         card = dataset.card
         recipe = (card.name, card.split, system, signature, dataset.fingerprint, query_language)
         for row in reversed(self._rows):

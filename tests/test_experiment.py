@@ -106,7 +106,7 @@ def test_search_for_a_text_or_for_queries(mini):
 def test_ids_with_white_space_are_refused_before_the_search(doc_id, query_id, shown, tmp_path, monkeypatch):
     """A run in TREC's format cannot hold them, which was found when everything had been searched."""
     searched = []
-    monkeypatch.setattr("rusbeir.experiment.search_without_self", lambda *given: searched.append(given))
+    monkeypatch.setattr("rusbeir.experiment.measuring.search_without_self", lambda *given: searched.append(given))
     dataset = Dataset.of([Doc(doc_id, "x")], {query_id: "x"}, {query_id: {doc_id: 1}}, language="ru")
     with pytest.raises(BadInput, match=f"the id {shown} has white space, which TREC's formats cannot hold"):
         bench(dataset, "bm25(profile=raw)", out=tmp_path)

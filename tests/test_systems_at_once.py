@@ -102,7 +102,7 @@ def test_a_model_in_a_data_folder_is_there(monkeypatch, tmp_path):
 def test_a_system_that_cannot_run_is_said_first_and_costs_its_own_row(mini, tmp_path, monkeypatch, caplog):
     events: list[str] = []
     monkeypatch.setattr(caplog.handler, "emit", lambda record: events.append(record.getMessage()))
-    monkeypatch.setattr("rusbeir.experiment.write_run", lambda path, run, tag: events.append(f"run {tag}"))
+    monkeypatch.setattr("rusbeir.experiment.measuring.write_run", lambda path, run, tag: events.append(f"run {tag}"))
     with caplog.at_level(logging.WARNING), pytest.raises(RusbeirError) as caught:
         rusbeir.bench(mini, ["bm25", "dense(toy,runtime=openai)", RAW], out=tmp_path)
     assert "dense(toy,runtime=openai) on mini/ru cannot run: OPENAI_BASE_URL is not set" in events[0]

@@ -24,13 +24,14 @@ def index(
 
     Example: rusbeir index xquad/ru --system 'bm25(profile=rusbeir-paper)'
     """
-    from rusbeir.experiment import open_models, resolve_on
+    from rusbeir.cluster import MODEL_CPUS, open_workers
+    from rusbeir.experiment import resolve_on
     from rusbeir.jobs import CharBudget
     from rusbeir.retrieval import RunSettings
 
     engine = options.engine_at(engine, es_url)
     budget = CharBudget(out, budget_chars) if budget_chars else None
-    with output.progress() as progress, open_models(on) as workers:
+    with output.progress() as progress, open_workers(on, cpus=MODEL_CPUS) as workers:
         settings = RunSettings(progress=progress, budget=budget, workers=workers)
         loaded, (resolved,) = resolve_on(dataset, [system], 1, engine, lang, split, progress, judged=False)
         ready = resolved.prepare(loaded.corpus, loaded.fingerprint, settings)

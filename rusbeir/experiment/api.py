@@ -1,0 +1,256 @@
+"""`bench` and `search`: measure systems on datasets, or search them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, overload
+
+from rusbeir.cluster import MODEL_CPUS, open_workers
+from rusbeir.datasets import (
+    read_run,
+)
+from rusbeir.errors import BackendError, BadInput, RusbeirError
+from rusbeir.evaluation import DEFAULT_MEASURES, check_measures
+from rusbeir.experiment.measuring import measure
+from rusbeir.experiment.planning import Measurement, Request, SystemLike, plan_measurements, resolve_on
+from rusbeir.jobs import CharBudget
+from rusbeir.ledger import ROWS, Ledger, ResultRow
+from rusbeir.retrieval import (
+    RunSettings,
+    check_available,
+    read_system,
+    search_without_self,
+)
+from rusbeir.types import Dataset, Progress, Queries, Run, silent
+
+if TYPE_CHECKING:
+    from rusbeir.cluster import On
+
+logger = logging.getLogger(__name__)
+
+
+class Failed(NamedTuple):
+    """A system that could not be measured on a dataset, and why."""
+
+    system: str
+    dataset: str
+    error: RusbeirError
+
+
+@overload
+def bench(
+    dataset: str | Path | Dataset,
+    system: SystemLike = "bm25",
+    *,
+    engine: str = "auto",
+    language: str | None = None,
+    split: str | None = None,
+    k: int = 100,
+    measures: str | Sequence[str] = DEFAULT_MEASURES,
+    out: str | Path = "results",
+    force: bool = False,
+    accept_difference: bool = False,
+    budget_chars: int | None = None,
+    query_language: str | None = None,
+    on: On = None,
+    progress: Progress = silent,
+) -> ResultRow: ...
+
+
+@overload
+def bench(
+    dataset: str | Path | Dataset,
+    system: list[SystemLike] | list[str] | Mapping[str, SystemLike],
+    *,
+    engine: str = "auto",
+    language: str | None = None,
+    split: str | None = None,
+    k: int = 100,
+    measures: str | Sequence[str] = DEFAULT_MEASURES,
+    out: str | Path = "results",
+    force: bool = False,
+    accept_difference: bool = False,
+    budget_chars: int | None = None,
+    query_language: str | None = None,
+    on: On = None,
+    progress: Progress = silent,
+) -> list[ResultRow]: ...
+
+
+def bench(
+    dataset: str | Path | Dataset,
+    system: SystemLike | Sequence[SystemLike] | Mapping[str, SystemLike] = "bm25",
+    *,
+    engine: str = "auto",
+    language: str | None = None,
+    split: str | None = None,
+    k: int = 100,
+    measures: str | Sequence[str] = DEFAULT_MEASURES,
+    out: str | Path = "results",
+    force: bool = False,
+    accept_difference: bool = False,
+    budget_chars: int | None = None,
+    query_language: str | None = None,
+    on: On = None,
+    progress: Progress = silent,
+) -> ResultRow | list[ResultRow]:
+    """Measure a system on a dataset, and append the result row to out/rows.jsonl.
+
+    A row with the same signature, fingerprint and measures is returned instead, unless force is set. BM25 analyses all
+    queries as texts in the language of the documents.
+
+    Args:
+        dataset: A registered name, a path, or a Dataset.
+        system: A system, or a list of systems. One that fails costs its own row only: its error is raised once the
+            others are measured.
+        engine: The engine of BM25, such as tantivy, bm25s or elasticsearch.
+        language: The language of a dataset whose card does not name it.
+        split: The queries to use, such as test or dev.
+        k: The depth of the run, which is written to out/runs.
+        measures: Measures by their ir-measures names, such as nDCG@10.
+        out: The folder of results.
+        force: Measure again although there is a row.
+        accept_difference: Measure a registered dataset whose counts differ from the registered ones, as
+            "NAME (differs)", instead of refusing it.
+        budget_chars: The characters that all runs with a budget may send to endpoints for that out.
+        query_language: Ask the queries of a parallel dataset, which has the same ids: the registered one in that
+            language (xquad/en for xquad/ru), or the one of that name or path.
+        on: Where local models compute: "ray" or "ray://HOST:PORT" (docs/scale.md), or workers that are open.
+        progress: Called as progress(stage, done, total).
+
+    Returns:
+        The result row (docs/json.md); for a list of systems, a list of rows.
+
+    Raises:
+        BudgetReached: The budget is used up; answers so far are kept.
+        RusbeirError: The dataset or the system cannot be used; the message says why.
+
+    Example:
+        >>> row = bench("mini/ru", "bm25(profile=raw)", measures="nDCG@10")  # doctest: +SKIP
+    """
+    request = Request(
+        engine=engine, language=language, split=split, k=k, measures=check_measures(measures), out=Path(out),
+        force=force, accept_difference=accept_difference, budget_chars=budget_chars,
+        query_languages=[query_language] if query_language else [], on=on, progress=progress,
+    )  # fmt: skip
+    if isinstance(system, Mapping):
+        system = [read_system(value, label) for label, value in system.items()]
+    if isinstance(system, str) or not isinstance(system, Sequence):
+        rows, failed = bench_all([dataset], [system], request)
+        if failed:
+            raise failed[0].error
+        return rows[0]
+    rows, failed = bench_all([dataset], system, request)
+    if failed:
+        reasons = "; ".join(f"{failure.system}: {failure.error}" for failure in failed)
+        where = f"The rows of the others are in {request.out / ROWS}. " if rows else ""
+        raise BackendError(f"{len(failed)} of {len(system)} systems failed. {where}{reasons}") from failed[0].error
+    return rows
+
+
+def bench_run(dataset: Dataset, system: SystemLike, request: Request) -> tuple[ResultRow, Run]:
+    """Measure a system, and read the run that was written, with the hits of every query that has any.
+
+    A row is reused whatever its measures are.
+    """
+    ledger = Ledger(request.out, reuse=not request.force)
+    (measurement,) = plan_measurements([dataset], [system], request, ledger)
+    row = measurement.find_row(ledger, ())
+    if not row:
+        check_available(measurement.system)
+        with open_workers(request.on, cpus=MODEL_CPUS) as workers:
+            row = measure(measurement, ledger, workers)
+    return row, read_run(row["run"])
+
+
+def bench_all(
+    datasets: Sequence[str | Path | Dataset], systems: Sequence[SystemLike], request: Request
+) -> tuple[list[ResultRow], list[Failed]]:
+    """Measure all systems on all datasets; a system that fails costs its own rows only.
+
+    Extras, keys and models that are missing are found, and warned of, before anything is measured.
+
+    Returns:
+        The rows, in the order of datasets, query languages and systems, and what failed.
+    """
+    ledger = Ledger(request.out, reuse=not request.force)
+    planned = plan_measurements(datasets, systems, request, ledger)
+    failed: list[Failed] = []
+    able: list[tuple[Measurement, ResultRow | None]] = []
+    for measurement in planned:
+        try:
+            row = measurement.find_row(ledger, request.measures)
+            if not row:
+                check_available(measurement.system)
+            able.append((measurement, row))
+        except RusbeirError as error:
+            failed.append(Failed(measurement.system.name, measurement.label, error))
+            if len(planned) > 1:
+                logger.warning("%s on %s cannot run: %s", measurement.system.name, measurement.label, error)
+    rows: list[ResultRow] = []
+    # Rows that are reused need no cluster.
+    with open_workers(None if all(row for _, row in able) else request.on, cpus=MODEL_CPUS) as workers:
+        for measurement, row in able:
+            try:
+                # A system that is named twice has a row by now.
+                row = row or measurement.find_row(ledger, request.measures)
+                rows.append(row or measure(measurement, ledger, workers))
+            except RusbeirError as error:
+                failed.append(Failed(measurement.system.name, measurement.label, error))
+    return rows, failed
+
+
+def search(
+    dataset: str | Path | Dataset,
+    system: SystemLike = "bm25",
+    queries: str | Iterable[str] | Queries | None = None,
+    *,
+    engine: str = "auto",
+    language: str | None = None,
+    split: str | None = None,
+    k: int = 10,
+    out: str | Path = "results",
+    budget_chars: int | None = None,
+    progress: Progress = silent,
+) -> Run:
+    """Search a dataset's corpus with a system.
+
+    Args:
+        dataset: A registered name, a path, or a Dataset, perhaps without judgements.
+        system: A system, such as "bm25".
+        queries: A text or several, each its own id, or query_id -> text; None for the dataset's own queries.
+        engine: The engine of BM25, such as tantivy, bm25s or elasticsearch.
+        language: The language of a dataset whose card does not name it.
+        split: The queries to use, such as test or dev.
+        k: The most hits per query.
+        out: The folder whose budget counts the characters that are sent.
+        budget_chars: The characters that all runs with a budget may send to endpoints for that out.
+        progress: Called as progress(stage, done, total).
+
+    Returns:
+        query_id -> {doc_id: score}, the best k hits by falling score; {} for a query without hits.
+
+    Raises:
+        BudgetReached: The budget is used up; answers so far are kept.
+        RusbeirError: The dataset or the system cannot be used; the message says why.
+
+    Example:
+        >>> search("mini/ru", "bm25", "Кто открыл радий?", k=1)  # doctest: +SKIP
+    """
+    if isinstance(queries, str):
+        queries = [queries]
+    if queries is not None and not isinstance(queries, Mapping):
+        texts = list(queries)
+        if wrong := [text for text in texts if not isinstance(text, str)]:
+            raise BadInput(
+                f"A query is a text, which {type(wrong[0]).__name__!r} is not: write texts, or {{query_id: text}}."
+            )
+        queries = {text: text for text in texts}
+    dataset, (resolved,) = resolve_on(dataset, [system], k, engine, language, split, progress, judged=False)
+    budget = CharBudget(Path(out), budget_chars) if budget_chars is not None else None
+    settings = RunSettings(progress=progress, budget=budget)
+    ready = resolved.prepare(dataset.corpus, dataset.fingerprint, settings)
+    queries = dataset.queries if queries is None else queries
+    return search_without_self(ready.retriever, queries, k, dataset.card.self_suffixes)

@@ -1,0 +1,205 @@
+"""Decide what is to be measured: load datasets, resolve systems for them, and pair them in every query language."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from rusbeir.datasets import (
+    expand_languages,
+    find_entry,
+    find_parallel,
+    label_dataset,
+    load,
+    take_queries,
+)
+from rusbeir.errors import BadInput, option
+from rusbeir.evaluation import DEFAULT_MEASURES
+from rusbeir.ledger import Ledger, ResultRow
+from rusbeir.retrieval import (
+    ChecksAvailability,
+    Encoder,
+    Reranker,
+    Spec,
+    System,
+    read_system,
+    resolve,
+)
+from rusbeir.types import Dataset, Progress, Retriever, silent
+
+if TYPE_CHECKING:
+    from rusbeir.cluster import On
+
+logger = logging.getLogger(__name__)
+
+SystemLike: TypeAlias = str | Spec | System | Retriever | Encoder | Reranker | Callable[..., Any]
+"""A system, or an object of the caller's that is one: see `compose`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """Options of a measurement that do not depend on the system and the dataset; `bench` documents them."""
+
+    engine: str = "auto"
+    language: str | None = None
+    split: str | None = None
+    k: int = 100
+    measures: Sequence[str] = DEFAULT_MEASURES
+    out: Path = Path("results")
+    force: bool = False
+    accept_difference: bool = False
+    budget_chars: int | None = None
+    query_languages: Sequence[str] = ()
+    """Every dataset is asked in each of them; "all" stands for the languages of all datasets."""
+    on: On = None
+    progress: Progress = silent
+
+    def __post_init__(self) -> None:
+        path = str(self.out)
+        if os.fsencode(path).decode("utf-8", "replace") != path:
+            raise BadInput(f"{option('out')} is {path!r}, which is not UTF-8, as paths in rows must be. Rename it.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """One system to be measured on one dataset with queries in one language."""
+
+    documents: Dataset
+    """The dataset with its own queries; queries in other languages share its index."""
+    dataset: Dataset
+    """The dataset with the queries that are asked."""
+    query_language: str
+    system: System
+    short_name: str
+    """The short name of the system in tables; empty where it has none."""
+    request: Request
+
+    @property
+    def label(self) -> str:
+        card = self.documents.card
+        return label_dataset(card.name, card.language, self.query_language)
+
+    @property
+    def signature(self) -> str:
+        """Everything that decides the scores, except for the dataset."""
+        left_out = "|self:left-out" if self.documents.card.self_suffixes else ""
+        return f"{self.system.signature}{left_out}|k:{self.request.k}"
+
+    def find_row(self, ledger: Ledger, measures: Sequence[str]) -> ResultRow | None:
+        row = ledger.find(self.dataset, self.query_language, self.system.name, self.signature, measures)
+        if row and self.short_name and row.get("label") != self.short_name:
+            # Rows are never changed; the newest one counts.
+            row = row | {"label": self.short_name}
+            ledger.add(row)
+        return row
+
+
+def plan_measurements(
+    datasets: Sequence[str | Path | Dataset], systems: Sequence[SystemLike], request: Request, ledger: Ledger
+) -> list[Measurement]:
+    """List what is to be measured: every system on every dataset in every query language."""
+    specs = [read_system(system) for system in systems]
+    short_names = [spec.label if isinstance(spec, Spec) else "" for spec in specs]
+    loaded = [
+        resolve_on(
+            dataset, specs, request.k, request.engine, request.language, request.split, request.progress,
+            request.accept_difference, ledger.systems,
+        )
+        for dataset in datasets
+    ]  # fmt: skip
+    cards = [documents.card for documents, _ in loaded]
+    sources = {
+        card.asked_in: str(dataset)
+        for dataset, card in zip(datasets, cards, strict=True)
+        if not isinstance(dataset, Dataset)
+    }
+    languages = expand_languages(request.query_languages, cards)
+    planned: list[Measurement] = []
+    for documents, resolved in loaded:
+        for source in [find_parallel(documents.card, language, sources) for language in languages] or [None]:
+            dataset, asked_in = documents, documents.card.asked_in
+            if source:
+                dataset, asked_in = take_queries(documents, source, progress=request.progress)
+            planned += [
+                Measurement(
+                    documents=documents,
+                    dataset=dataset,
+                    query_language=asked_in,
+                    system=system,
+                    short_name=short_name,
+                    request=request,
+                )
+                for system, short_name in zip(resolved, short_names, strict=True)
+            ]
+    if across := [entry.system for entry in planned if entry.query_language != entry.documents.card.language]:
+        _warn_of_words(across)
+    elif languages:
+        logger.warning(
+            "%s: these are %s own queries.",
+            "; ".join(f"{card.name} is in {card.asked_in}" for card in cards),
+            "its" if len(cards) == 1 else "their",
+        )
+    return planned
+
+
+def resolve_on(
+    dataset: str | Path | Dataset,
+    systems: Sequence[SystemLike],
+    k: int,
+    engine: str,
+    language: str | None,
+    split: str | None,
+    progress: Progress,
+    accept_difference: bool = False,
+    measured: Collection[str] = (),
+    judged: bool = True,
+) -> tuple[Dataset, list[System]]:
+    """Load the dataset, and resolve the systems for its language; a resolved system stays as it is.
+
+    A single system that lacks an extra, a key or a model is refused before a registered dataset is fetched, unless its
+    name is in measured: a row that can be reused needs nothing. judged=False takes datasets without judgements, too.
+    """
+    if not isinstance(k, int) or k < 1:
+        raise BadInput(f"k is {k!r}; ask for at least 1 hit per query.")
+    if not isinstance(dataset, (str, Path, Dataset)):
+        raise BadInput(
+            f"A dataset is a name, a path or a rusbeir.Dataset, which {type(dataset).__name__!r} is not. "
+            "rusbeir.Dataset.of makes one of your documents."
+        )
+    specs = [read_system(system) for system in systems]
+    entry = find_entry(dataset) if isinstance(dataset, str) else None
+    if entry:
+        # This comes before the download: the language may have no analyzer, and a key or an extra may be missing.
+        early = [
+            resolve(spec, language=entry.language, engine=engine) if isinstance(spec, Spec) else spec for spec in specs
+        ]
+        if len(early) == 1 and isinstance(early[0], ChecksAvailability) and early[0].name not in measured:
+            early[0].check_available()
+        specs = specs if entry.self_retrieval else [*early]
+    if not isinstance(dataset, Dataset):
+        dataset = load(
+            dataset, language=language, split=split, judged=judged, accept_difference=accept_difference,
+            progress=progress,
+        )  # fmt: skip
+    card = dataset.card
+    return dataset, [
+        resolve(spec, language=card.language, engine=engine, self_suffixes=card.self_suffixes)
+        if isinstance(spec, Spec)
+        else spec
+        for spec in specs
+    ]
+
+
+def _warn_of_words(systems: Sequence[System]) -> None:
+    """Warn of systems that compare words, as queries in another language share words with few documents."""
+    names = dict.fromkeys(system.name for system in systems if re.search(r"\bbm25\b", system.name))
+    if names:
+        logger.warning(
+            "%s: BM25 analyses all queries as texts in the language of the documents; of those in another language it "
+            "matches only what both spell alike, such as names and numbers.", ", ".join(names),
+        )  # fmt: skip
