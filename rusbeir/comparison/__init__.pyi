@@ -20,6 +20,7 @@ from .results import load_dataset_of as load_dataset_of
 from .results import read_result as read_result
 from .results import read_results as read_results
 from .results import read_run_of as read_run_of
+from .short_names import shorten_systems as shorten_systems
 from .systems import Plan as Plan
 from .systems import compare as compare
 from .systems import compare_results as compare_results
@@ -29,6 +30,7 @@ from .tables import describe_marks as describe_marks
 from .tables import format_cost as format_cost
 from .tables import format_finite as format_finite
 from .tables import format_p as format_p
+from .tables import grid as grid
 from .tables import list_notes as list_notes
 from .tables import score_table as score_table
 from .validity import measure_validity as measure_validity

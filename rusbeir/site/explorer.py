@@ -74,6 +74,8 @@ def explore(dataset: Dataset, results: Sequence[Result], source: Dataset | None,
         ],
         "documents": documents,
         "hits": hits,
+        "licence": dataset.card.licence,
+        "source": dataset.card.source,
     }
     try:
         analyzer = Analyzer(dataset.card.language)

@@ -7,8 +7,9 @@ data are JSON in which no tag can end, and the script writes them as text.
 from __future__ import annotations
 
 import json
-import math
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,8 @@ from typing import Any
 from rusbeir import __version__
 from rusbeir.comparison import (
     Comparison,
-    DatasetComparison,
-    LanguageMatrix,
     Plan,
     Result,
-    SystemScore,
     compare_results,
     describe_averages,
     describe_blank_costs,
@@ -28,6 +26,8 @@ from rusbeir.comparison import (
     format_cost,
     format_finite,
     format_p,
+    grid,
+    shorten_systems,
     list_notes,
     load_dataset_of,
     QrelsLike,
@@ -37,14 +37,18 @@ from rusbeir.datasets import load, read_audit
 from rusbeir.diagnostics import PAGES, read_diagnoses
 from rusbeir.errors import BadInput, RusbeirError, option, require
 from rusbeir.ledger import ROWS
+from rusbeir.site.charts import chart_costs, scale_heat, scale_intervals
 from rusbeir.site.drawing import draw_curve, locate, scale_curves, scale_deltas
 from rusbeir.site.explorer import Explored, explore
+from rusbeir.site.headlines import list_open_questions, make_headlines, name_language
 from rusbeir.storage import atomic_file, refuse_links
 from rusbeir.text import digest, slug
 from rusbeir.types import Dataset, Progress, silent
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _MARK = ".rusbeir-report"
+_PIECES = re.compile(r"[^,(/=]*[,(/=]|[^,(/=]+")
+"""Runs of letters with the marks that follow them, after which a long name may be broken."""
 
 
 def write_site(
@@ -59,11 +63,29 @@ def write_site(
     against_paper: str | None = None,
     progress: Progress = silent,
 ) -> Comparison:
-    """Write the site of these result folders into out and return the comparison it shows; start at out/index.html.
+    """Write a site about result folders, or about runs of other programs, that works from a file.
 
-    data names folders of datasets that no registered name leads to, such as ports, whose audits are then shown, too.
-    An audit of an earlier version of a dataset is left out, after a warning. Raises BadInput where out holds something
-    other than a report, for the damaged report of an audit, and as `compare` does.
+    Args:
+        results: Folders that `bench` or a diagnosis wrote into; with qrels also run files.
+        out: The folder of the site, new or with an older report; start at its index.html.
+        qrels: The judgements of the run files: a file, a mapping, or a dataset, its name or its folder.
+        corpus: The dataset whose texts a file of judgements is about.
+        measure: The measure to compare by.
+        baseline: Test only the differences to this system.
+        data: Folders of datasets that have no registered name, such as ports, whose audits are then shown, too. An
+            audit of an earlier version of a dataset is left out, after a warning.
+        against_paper: A paper whose values are put next to ours.
+        progress: Is told what is being done.
+
+    Returns:
+        The comparison that the site shows.
+
+    Raises:
+        BadInput: out holds something other than a report, the report of an audit is damaged, or results cannot be
+            compared.
+
+    Example:
+        >>> write_site(["results"], "site").conclusion  # doctest: +SKIP
     """
     out = Path(out)
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / _MARK).exists())):
@@ -79,20 +101,28 @@ def write_site(
     audits = {fingerprint: read_audit(folder) for fingerprint, (_, folder) in folders.items()}
     with atomic_file(out / _MARK) as file:
         file.write(f"{__version__}\n".encode())
-    names = [compared.dataset for compared in comparison.datasets]
-    pages = {name: f"{slug(name)}-{digest(name, chars=6)}.html" for name in names}
+    pages = {
+        compared.dataset: f"{slug(compared.dataset)}-{digest(compared.dataset, chars=6)}.html"
+        for compared in comparison.datasets
+    }
+    names = shorten_systems(dict.fromkeys(result.label for result in rows))
     for n, compared in enumerate(comparison.datasets, 1):
         by_label = {result.label: result for result in rows if result.dataset == compared.dataset}
         group = [by_label[score.system] for score in compared.systems]
-        explored = _explore(group, folders, progress)
+        explored = _explore(group, folders, names, progress)
         audit = audits.get(str(group[0].row["fingerprint"]))
-        page = _render("dataset.html.j2", comparison=comparison, dataset=compared, explored=explored, audit=audit)
+        page = _render(
+            "dataset.html.j2", comparison=comparison, dataset=compared, explored=explored, audit=audit, names=names,
+            row=group[0].row,
+        )  # fmt: skip
         with atomic_file(out / "datasets" / pages[compared.dataset]) as file:
             file.write(page)
         progress("write pages", n, len(comparison.datasets))
     recipes = {result.label: _recipe(str(result.row["signature"])) for result in rows}
     monolingual = [compared for compared in comparison.datasets if compared.query_language == compared.language]
-    values = {"comparison": comparison, "pages": pages, "recipes": recipes, "own": monolingual}
+    values = {"comparison": comparison, "pages": pages, "recipes": recipes, "own": monolingual, "names": names}
+    values |= {"headlines": make_headlines(comparison, names), "grid": grid(comparison)}
+    values["open_questions"] = list(list_open_questions(comparison, names))
     values["diagnoses"] = {kind: PAGES[kind] for kind in diagnoses}
     for name in ("index", *(["matrix"] if comparison.matrices else [])):
         with atomic_file(out / f"{name}.html") as file:
@@ -103,7 +133,9 @@ def write_site(
     return comparison
 
 
-def _explore(group: Sequence[Result], folders: Mapping[str, tuple[Dataset, Path]], progress: Progress) -> Explored:
+def _explore(
+    group: Sequence[Result], folders: Mapping[str, tuple[Dataset, Path]], names: Mapping[str, str], progress: Progress
+) -> Explored:
     """The explorer's data of one dataset, where they can be had."""
     fingerprint = str(group[0].row["fingerprint"])
     try:
@@ -111,7 +143,8 @@ def _explore(group: Sequence[Result], folders: Mapping[str, tuple[Dataset, Path]
             dataset, _ = folders[fingerprint]
         else:
             dataset = load_dataset_of(group[0], folders.values(), progress)
-        return explore(dataset, group, _source_of(dataset), progress)
+        explored = explore(dataset, group, _source_of(dataset), progress)
+        return replace(explored, data={**explored.data, "names": [names[result.label] for result in group]})
     except RusbeirError as error:
         return Explored(data={}, note=str(error))
 
@@ -155,52 +188,14 @@ def _environment() -> Any:
             text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
         )
 
-    made.globals |= {"read": read, "inert": inert, "interval": _interval, "scatter": _scatter, "heat": _heat}
-    made.globals |= {"describe_blank_costs": describe_blank_costs}
+    made.globals |= {"read": read, "inert": inert, "heat": scale_heat, "chart_costs": chart_costs}
+    made.globals |= {"scale_intervals": scale_intervals, "describe_blank_costs": describe_blank_costs}
     made.globals |= {"averages": describe_averages, "scale_deltas": scale_deltas, "locate": locate}
     made.globals |= {"draw_curve": draw_curve, "scale_curves": scale_curves}
     made.globals |= {"describe_marks": describe_marks, "list_notes": list_notes}
     made.filters |= {"points": lambda value: f"{100 * value:.2f}", "count": lambda n: f"{n:,}", "cost": format_cost}
-    made.filters |= {"p": format_p, "finite": format_finite}
+    made.filters |= {"p": format_p, "finite": format_finite, "language": name_language}
+    # A name may be broken after a mark, and nowhere else.
+    made.filters["breakable"] = lambda text: jinja2.utils.markupsafe.Markup("<wbr>").join(_PIECES.findall(text))
+    made.filters["signed"] = lambda value: f"{100 * value:+.2f}".replace("-", "−")
     return made
-
-
-def _interval(score: SystemScore, systems: Sequence[SystemScore], width: int = 120) -> tuple[float, float, float]:
-    """Where the low end, the mean and the high end lie in a drawing of that width, on one scale for all systems."""
-    low = min(other.interval[0] for other in systems)
-    span = max(other.interval[1] for other in systems) - low or 1.0
-    ends = (score.interval[0], score.mean, score.interval[1])
-    return tuple(round(4 + (width - 8) * (end - low) / span, 1) for end in ends)  # type: ignore[return-value]
-
-
-def _heat(mean: float, matrices: Sequence[LanguageMatrix]) -> int:
-    """How strong a cell's colour is, in percent, on one scale for these matrices."""
-    means = [cell.mean for matrix in matrices for row in matrix.cells for cell in row if cell]
-    low, high = min(means), max(means)
-    return round(100 * (mean - low) / ((high - low) or 1.0))
-
-
-def _scatter(
-    dataset: DatasetComparison, money: bool = False, width: int = 420, height: int = 220
-) -> list[tuple[float, float, SystemScore]]:
-    """(x, y, system) of effectiveness against search time per query on a logarithmic scale, or against money.
-
-    Systems whose search time is not known are left out; nothing was paid where no system has a cost.
-    """
-    systems = dataset.systems if money else tuple(score for score in dataset.systems if "search" in score.seconds)
-    if not systems or (money and not any(score.cost for score in systems)):
-        return []
-    cost = [
-        (score.cost or 0.0) if money else math.log10(max(score.seconds["search"], 1e-3) / dataset.n_queries)
-        for score in systems
-    ]
-    means = [score.mean for score in systems]
-    wide, high = max(cost) - min(cost) or 1.0, max(means) - min(means) or 1.0
-    return [
-        (
-            round(30 + (width - 60) * (x - min(cost)) / wide, 1),
-            round(height - 30 - (height - 60) * (y - min(means)) / high, 1),
-            score,
-        )
-        for x, y, score in zip(cost, means, systems, strict=True)
-    ]

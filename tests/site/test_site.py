@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import rusbeir
@@ -213,3 +215,105 @@ def test_a_run_that_is_gone_is_named(tmp_path):
     )
     write_site([tmp_path / "results"], tmp_path / "site")
     assert "is gone" in dataset_page(tmp_path / "site").read_text(encoding="utf-8"), "a name that no file can have"
+
+
+def test_pages_open_at_their_top_and_a_query_only_by_its_address(site, chromium):
+    path = dataset_page(site, "mini-ru")
+    for size in ({"width": 1280, "height": 620}, {"width": 390, "height": 844}):
+        page = open_page(chromium, path, viewport=size)
+        assert page.evaluate("[scrollY, location.hash]") == [0, ""]
+        page.keyboard.press("j")
+        address = page.evaluate("location.href")
+        page.close()
+    named = chromium.new_page()
+    named.goto(address)
+    assert named.evaluate("scrollY") > 0
+    named.close()
+
+
+def test_the_first_view_answers_in_a_heading_with_a_chart(site, chromium):
+    page = open_page(chromium, site / "index.html", viewport={"width": 1280, "height": 900})
+    headings = page.locator("h2").all_inner_texts()
+    assert headings[0] == "For Russian, use bm25: it is better than everything else here."
+    chart = page.locator("table.chart").first
+    assert chart.bounding_box()["y"] < 900
+    ticks = [float(text) for text in chart.locator("svg.axis text").all_text_contents()]
+    assert ticks == sorted(ticks)
+    assert len(ticks) >= 3
+    assert chart.locator("tbody svg.track").count() == 3
+    cells = chart.locator("tbody tr").first.locator("td").all_inner_texts()
+    low, high = map(float, cells[3].split("–"))
+    assert low < float(cells[2]) < high
+    assert page.locator("#grid th").all_inner_texts() == ["system", "mini/ru", "mini/en"]
+    page.close()
+
+
+def test_names_break_at_their_marks_alone(site, chromium):
+    """Each letter of a word is on the line of the letter before it."""
+    page = open_page(chromium, dataset_page(site, "mini-ru"), viewport={"width": 390, "height": 844})
+    broken = page.evaluate(
+        """() => [...document.querySelectorAll("td .name")].flatMap((name) => {
+          const walker = document.createTreeWalker(name, NodeFilter.SHOW_TEXT), words = [];
+          for (let node; (node = walker.nextNode());)
+            for (const word of node.data.matchAll(/\\w+/g)) {
+              const range = document.createRange();
+              range.setStart(node, word.index); range.setEnd(node, word.index + word[0].length);
+              if (range.getClientRects().length > 1) words.push(word[0]);
+            }
+          return words;
+        })"""
+    )
+    assert broken == []
+    page.close()
+
+
+def test_a_search_that_finds_nothing_says_so(site, chromium):
+    page = open_page(chromium, dataset_page(site, "mini-ru"))
+    page.fill("#find", "nothing has these words")
+    assert page.inner_text("#count").startswith("0 of ")
+    assert page.inner_text("#query") == "No query matches."
+    assert page.inner_text("#hits") == ""
+    page.fill("#find", "")
+    assert page.locator("#hits section").count() == 2
+    page.close()
+
+
+def test_the_cost_chart_has_axes_units_and_names(site, chromium):
+    page = open_page(chromium, dataset_page(site, "mini-en"), viewport={"width": 1280, "height": 900})
+    texts = page.locator("svg.costs text").all_text_contents()
+    assert {"nDCG@10 ×100", "milliseconds per query, logarithmic →", "bm25", "bm25(profile=raw)"} <= set(texts)
+    boxes = [text.bounding_box() for text in page.locator("svg.costs text").all()]
+    labels = [box for box in boxes if box["x"] > max(other["x"] for other in boxes) - 1]
+    heights = sorted(box["y"] for box in labels)
+    assert all(below - above >= 10 for above, below in itertools.pairwise(heights)), "no two names collide"
+    page.close()
+
+
+def test_nothing_is_empty_or_unexplained(site, chromium):
+    page = open_page(chromium, dataset_page(site, "mini-en"))
+    header = page.locator("table.chart th").all_inner_texts()
+    assert "paper" not in header
+    cells = page.locator("table.chart tbody td:not(.plot)").all_inner_texts()
+    assert all(cell.strip() for cell in cells)
+    legend = page.locator("dl.recipe").first.text_content()
+    assert all(name in legend for name in ("ranks", "no results", "tied", "index s", "query s", "MB", "peak MB"))
+    assert "−" in page.locator("table").nth(1).inner_text()
+    assert "125 documents" in page.inner_text("main > p.quiet")
+    page.close()
+
+
+def test_a_weak_system_hides_no_other(results, tmp_path, chromium):
+    rng = np.random.default_rng(1)
+    strong = rng.uniform(0.9, 1.0, 200)
+    folder = results({"a": list(strong), "b": list(strong - 0.02), "weak": list(rng.uniform(0.1, 0.3, 200))})
+    write_site([folder], tmp_path / "site")
+    page = open_page(chromium, tmp_path / "site" / "index.html", viewport={"width": 1280, "height": 900})
+    widths = [bar.bounding_box()["width"] for bar in page.locator("table.chart .bar").all()]
+    assert len(widths) == 2
+    assert min(widths) > 30
+    assert page.locator("table.chart .off").text_content().startswith("◂ ")
+    page.close()
+
+
+def test_pages_are_small(site):
+    assert len(site.joinpath("index.html").read_bytes()) < 100_000

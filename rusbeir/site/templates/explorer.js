@@ -12,12 +12,12 @@ let shown = [];
 let current = null;
 
 function start() {
-  CHOSEN.forEach((id, place) => {
-    if (place > 1) by(id).append(make("option", { value: "" }, "none"));
-    data.systems.forEach((name, index) => by(id).append(make("option", { value: String(index) }, name)));
-    by(id).value = place < Math.min(2, data.systems.length) ? String(place) : place < 2 ? "0" : "";
+  CHOSEN.forEach((id, number) => {
+    if (number > 1) by(id).append(make("option", { value: "" }, "none"));
+    data.names.forEach((name, index) => by(id).append(make("option", { value: String(index) }, name)));
+    by(id).value = number < Math.min(2, data.systems.length) ? String(number) : number < 2 ? "0" : "";
   });
-  readAddress();
+  const named = readAddress();
   for (const id of [...CHOSEN, "order", "only"]) by(id).addEventListener("change", () => list(true));
   by("find").addEventListener("input", () => list(true));
   document.addEventListener("keydown", (event) => {
@@ -26,8 +26,10 @@ function start() {
     else if (event.key === "k") step(-1);
     else if (event.key === "/") { event.preventDefault(); by("find").focus(); }
   });
-  window.addEventListener("hashchange", () => { readAddress(); list(false); });
+  window.addEventListener("hashchange", () => { if (readAddress()) list(true); });
   list(false);
+  // The page opens at its top, unless the address names a query.
+  if (named) by("explorer").scrollIntoView();
 }
 
 function systems() {
@@ -63,7 +65,7 @@ const ORDERS = {
   file: (i) => i,
 };
 
-function list(keepFirst) {
+function list(write) {
   const words = by("find").value.toLowerCase();
   const only = by("only").value;
   const chosen = systems();
@@ -84,23 +86,36 @@ function list(keepFirst) {
     return make("li", {}, button);
   }));
   by("count").textContent = `${shown.length} of ${data.queries.length} queries`;
-  const wanted = current !== null && shown.includes(current) ? current : shown[0];
-  if (wanted !== undefined) openQuery(wanted, keepFirst); else by("hits").replaceChildren();
+  const next = current !== null && shown.includes(current) ? current : shown[0];
+  if (next !== undefined) openQuery(next, write); else showNothing();
 }
 
 const signed = (value) => (value > 0 ? "+" : value < 0 ? "−" : "±") + Math.abs(100 * value).toFixed(1);
 
 function step(distance) {
-  const place = shown.indexOf(current) + distance;
-  if (place >= 0 && place < shown.length) openQuery(shown[place]);
+  const next = shown.indexOf(current) + distance;
+  if (next >= 0 && next < shown.length) openQuery(shown[next]);
 }
 
-function openQuery(index, quiet) {
+// No query matches: the one that was open would look like an answer.
+function showNothing() {
+  current = null;
+  by("query").textContent = "No query matches.";
+  by("source").replaceChildren();
+  by("summary").textContent = "Change the words to find, or show all queries.";
+  by("hits").replaceChildren();
+}
+
+function openQuery(index, write = true) {
   current = index;
   document.querySelectorAll("#queries button").forEach((button) => {
     const mine = Number(button.dataset.index) === index;
-    if (mine) { button.setAttribute("aria-current", "true"); if (!quiet) button.scrollIntoView({ block: "nearest" }); }
-    else button.removeAttribute("aria-current");
+    if (!mine) { button.removeAttribute("aria-current"); return; }
+    button.setAttribute("aria-current", "true");
+    // Only the list is scrolled, and not the page.
+    const list = by("queries"), top = button.parentElement.offsetTop - list.offsetTop;
+    if (top < list.scrollTop) list.scrollTop = top;
+    else if (top + button.offsetHeight > list.scrollTop + list.clientHeight) list.scrollTop = top + button.offsetHeight - list.clientHeight;
   });
   const query = data.queries[index];
   by("query").replaceChildren(make("bdi", { class: "text" }, query.text));
@@ -108,12 +123,12 @@ function openQuery(index, quiet) {
   const chosen = systems();
   by("summary").textContent = summary(index, chosen);
   by("hits").replaceChildren(...chosen.map((system) => column(index, system, chosen)));
-  writeAddress(index);
+  if (write) writeAddress(index);
 }
 
 function summary(index, chosen) {
   const query = data.queries[index];
-  const parts = chosen.map((s) => `${data.systems[s]} ${(100 * query.scores[s]).toFixed(1)}`);
+  const parts = chosen.map((s) => `${data.names[s]} ${(100 * query.scores[s]).toFixed(1)}`);
   if (chosen.length > 1) parts.push(`overlap of the first hits ${(100 * overlap(index)).toFixed(0)} %`);
   return parts.join(" · ");
 }
@@ -123,7 +138,7 @@ function column(index, system, chosen) {
   const cards = hits.length ? hits.map(([doc, score], rank) => card(index, system, chosen, doc, score, rank))
     : [make("li", {}, "No results for this query.")];
   const label = `column-${system}`;
-  return make("section", { "aria-labelledby": label }, make("h3", { id: label }, make("bdi", {}, data.systems[system])),
+  return make("section", { "aria-labelledby": label }, make("h3", { id: label }, make("bdi", { title: data.systems[system] }, data.names[system])),
     make("ol", { class: "hits" }, ...cards));
 }
 
@@ -136,9 +151,9 @@ function card(index, system, chosen, doc, score, rank) {
     make("span", { class: `badge ${badge[0]}` }, badge[1]), make("bdi", { class: "quiet" }, found.id));
   for (const other of chosen) {
     if (other === system) continue;
-    const place = data.hits[index][other].findIndex((hit) => hit[0] === doc);
-    const moved = place < 0 ? "not among the first" : place === rank ? "same rank" : `${place < rank ? "▲" : "▼"} rank ${place + 1}`;
-    head.append(make("span", { class: "quiet" }, chosen.length > 2 ? `${moved} in ` : moved, ...(chosen.length > 2 ? [make("bdi", {}, data.systems[other])] : [])));
+    const there = data.hits[index][other].findIndex((hit) => hit[0] === doc);
+    const moved = there < 0 ? "not among the first" : there === rank ? "same rank" : `${there < rank ? "▲" : "▼"} rank ${there + 1}`;
+    head.append(make("span", { class: "quiet" }, chosen.length > 2 ? `${moved} in ` : moved, ...(chosen.length > 2 ? [make("bdi", {}, data.names[other])] : [])));
   }
   const item = make("li", { "data-doc": doc, tabindex: "0" }, head);
   if (found.title) item.append(make("div", {}, make("strong", {}, make("bdi", { class: "text" }, found.title))));
@@ -221,6 +236,7 @@ function readAddress() {
     const system = data.systems.indexOf(parts.get(id));
     if (system >= 0) by(id).value = String(system);
   });
+  return index >= 0;
 }
 
 if (data.queries) start();

@@ -5,7 +5,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
     const header = button.closest("th");
     button.addEventListener("click", () => {
       const down = header.getAttribute("aria-sort") !== "descending";
-      table.querySelectorAll("th").forEach((one) => one.removeAttribute("aria-sort"));
+      table.querySelectorAll("th").forEach((other) => other.removeAttribute("aria-sort"));
       header.setAttribute("aria-sort", down ? "descending" : "ascending");
       const column = header.cellIndex;
       const key = (row) => row.cells[column].dataset.value ?? row.cells[column].textContent;
@@ -20,9 +20,9 @@ for (const table of document.querySelectorAll("table.sortable")) {
 }
 for (const input of document.querySelectorAll("input.filter")) {
   input.addEventListener("input", () => {
-    const wanted = input.value.toLowerCase();
-    for (const row of document.getElementById(input.dataset.table).tBodies[0].rows) {
-      row.hidden = !row.textContent.toLowerCase().includes(wanted);
-    }
+    const words = input.value.toLowerCase();
+    const rows = [...document.getElementById(input.dataset.table).tBodies[0].rows];
+    for (const row of rows) row.hidden = !row.textContent.toLowerCase().includes(words);
+    document.getElementById(`${input.dataset.table}-empty`).textContent = rows.every((row) => row.hidden) ? "No system matches." : "";
   });
 }
