@@ -21,9 +21,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import run
-from rusbeir.audit.port_checks.report import TEXTS
 from rusbeir.audit.published_ports.published import COLLAPSE, DRIFT, DROPPED, check_published
-from rusbeir.datasets import load, write_beir
+from rusbeir.datasets import TEXTS, load, write_beir
 from rusbeir.translation.porting.api import port as translate
 from rusbeir.types import Dataset, Doc, MemoryCorpus
 

@@ -8,11 +8,10 @@ from .port_checks.gates import collect_line_figures as collect_line_figures
 from .port_checks.gates import find_failed_gates as find_failed_gates
 from .port_checks.gates import parse_gates as parse_gates
 from .port_checks.gates import refuse_unknown as refuse_unknown
-from .port_checks.report import TEXTS as TEXTS
+from .port_checks.pages import clean_text as clean_text
+from .port_checks.pages import template_environment as template_environment
 from .port_checks.report import audit_port as audit_port
-from .port_checks.report import clean_text as clean_text
 from .port_checks.report import read_report as read_report
-from .port_checks.report import template_environment as template_environment
 from .port_checks.score_files import score_lines as score_lines
 from .port_checks.segment_checks import CHECKS as CHECKS
 from .published_ports.published import check_published as check_published

@@ -51,13 +51,13 @@ def print_report(report: dict[str, Any]) -> None:
 def print_flags(report: dict[str, Any]) -> None:
     """Print the flags that were found, and how many segments have one."""
     counts = ["segments", "documents", "queries"]
-    found = [(name, row) for name, row in report["flags"].items() if row["segments"]]
-    if found:
+    raised = [(name, row) for name, row in report["flags"].items() if row["segments"]]
+    if raised:
         output.print_table(
             ["flag", "segments", "share", "documents", "queries"],
             [
                 [name, f"{row['segments']:,}", f"{row['share']:.2%}", f"{row['documents']:,}", f"{row['queries']:,}"]
-                for name, row in found
+                for name, row in raised
             ],
             right=["share", *counts],
         )
@@ -80,32 +80,32 @@ def exit_by_gates(report: dict[str, Any], gate: str | None, *, as_json: bool) ->
 
 def print_integrity(report: dict[str, Any]) -> None:
     """Print what a published port lost, what became one text, what drifted, and the flags."""
-    found = report["integrity"]
+    integrity = report["integrity"]
     levels = ("documents", "queries")
     output.print_table(
         ["", "source", "port", "lost", "added", "collapsed", "drifted"],
         [
             [
                 level,
-                *(f"{found[level][name]:,}" for name in ("source", "port", "lost", "added")),
-                f"{found['collapse'][level]['texts']:,}",
-                f"{found['drift'][level]:,}",
+                *(f"{integrity[level][name]:,}" for name in ("source", "port", "lost", "added")),
+                f"{integrity['collapse'][level]['texts']:,}",
+                f"{integrity['drift'][level]:,}",
             ]
             for level in levels
         ],
         right=["source", "port", "lost", "added", "collapsed", "drifted"],
     )
-    if found["lengths"]:
+    if integrity["lengths"]:
         right = ["texts", "5 %", "median", "95 %", "outliers"]
         output.print_table(
             ["length of", *right],
             [
                 [name, f"{row['n']:,}", *(f"{row[key]:.2f}" for key in ("p5", "median", "p95")), f"{row['outliers']:,}"]
-                for name, row in found["lengths"].items()
+                for name, row in integrity["lengths"].items()
             ],
             right=right,
         )
     print_flags(report)
-    for line in found["sentences"]:
+    for line in integrity["sentences"]:
         output.echo(line)
     output.note(f"Report: {Path(report['folder']) / 'report.html'}")

@@ -161,8 +161,8 @@ def agree(
     if "shares" in report:
         _print_labels(report)
     for row in report["disagreements"][:10]:
-        given = ", ".join(f"{rater} {score}" for rater, score in row["scores"].items())
-        output.note(f"{row['item']} {row.get('kind', '')} {row.get('id', '')}: {row['dimension']}: {given}")
+        answers = ", ".join(f"{rater} {score}" for rater, score in row["scores"].items())
+        output.note(f"{row['item']} {row.get('kind', '')} {row.get('id', '')}: {row['dimension']}: {answers}")
     output.note(f"{len(report['disagreements'])} disagreements of two points or more; --json lists them.")
     for rater, row in report["unanswered"].items():
         output.note(f"{rater} left {row['answers']:,} answers open; texts with an open answer: {row['texts']:,}.")
@@ -175,13 +175,13 @@ def agree(
 
 def _print_means(dimensions: Mapping[str, Any]) -> None:
     """The means that are weighted to the port; nothing where the sheets do not tell what they were drawn from."""
-    whos = list(dict.fromkeys(who for found in dimensions.values() for who in found["port"]))
+    whos = list(dict.fromkeys(who for dimension in dimensions.values() for who in dimension["port"]))
     if not whos:
         return
     header = ["weighted to the port", "texts", *(name for who in whos for name in (who, "95 %"))]
     rows = []
-    for name, found in dimensions.items():
-        means = [found["port"].get(who) for who in whos]
+    for name, dimension in dimensions.items():
+        means = [dimension["port"].get(who) for who in whos]
         n_scored = next((f"{mean['n_scored']:,} of {mean['n_texts']:,}" for mean in means if mean), "")
         cells = [("", "") if mean is None else _format_mean(mean["mean"], mean["interval"]) for mean in means]
         rows.append([name, n_scored, *(text for cell in cells for text in cell)])
@@ -195,10 +195,10 @@ def _format_mean(mean: float, interval: tuple[float, float] | None) -> tuple[str
 def _print_agreement(dimensions: Mapping[str, Any]) -> None:
     pairs = [
         (name, who, row)
-        for name, found in dimensions.items()
+        for name, dimension in dimensions.items()
         for who, row in [
-            *((" and ".join(row["raters"]), row) for row in found["pairs"]),
-            *((f"{rater}, twice", row) for rater, row in found["self"].items()),
+            *((" and ".join(row["raters"]), row) for row in dimension["pairs"]),
+            *((f"{rater}, twice", row) for rater, row in dimension["self"].items()),
         ]
     ]
     header = ["dimension", "raters", "texts", "within 1", "MAE", "strictness"]
@@ -216,8 +216,8 @@ def _print_agreement(dimensions: Mapping[str, Any]) -> None:
         [
             *(name, who),
             *(
-                _format_interval(one.value, one.interval)
-                for one in map(row["figures"].get, ("kappa", "quadratic_kappa"))
+                _format_interval(kappa.value, kappa.interval)
+                for kappa in map(row["figures"].get, ("kappa", "quadratic_kappa"))
             ),
             *(_format_value(row["figures"][threshold].value) for threshold in thresholds),
         ]
@@ -229,11 +229,11 @@ def _print_agreement(dimensions: Mapping[str, Any]) -> None:
         [
             name,
             *(
-                "" if one is None else _format_interval(one["value"], one["interval"])
-                for one in (found["alpha"], found["alpha_with_judge"])
+                "" if alpha is None else _format_interval(alpha["value"], alpha["interval"])
+                for alpha in (dimension["alpha"], dimension["alpha_with_judge"])
             ),
         ]
-        for name, found in dimensions.items()
+        for name, dimension in dimensions.items()
     ]
     output.print_table(header, rows, right=header[1:])
 
@@ -247,11 +247,16 @@ def _print_labels(report: Mapping[str, Any]) -> None:
     header = ["label", "judge", "people", "95 %", "pairs", "labelled", "worth", "to halve"]
     rows = [
         [
-            *(name, f"{one['judge']:.1%}", f"{one['mean']:.1%}"),
-            f"{max(one['interval'][0], 0):.1%} to {min(one['interval'][1], 1):.1%}",
-            *(f"{one['n_pairs']:,}", f"{one['n_labelled']:,}", f"{one['worth']:.2f}", f"{one['labels_to_halve']:,}"),
+            *(name, f"{share['judge']:.1%}", f"{share['mean']:.1%}"),
+            f"{max(share['interval'][0], 0):.1%} to {min(share['interval'][1], 1):.1%}",
+            *(
+                f"{share['n_pairs']:,}",
+                f"{share['n_labelled']:,}",
+                f"{share['worth']:.2f}",
+                f"{share['labels_to_halve']:,}",
+            ),
         ]
-        for name, one in report["shares"].items()
+        for name, share in report["shares"].items()
     ]
     output.print_table(header, rows, right=header[1:])
     header = ["contradicted", "step", "action", "judge", "people", "query", "document"]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rusbeir.cli import options, output
 from rusbeir.errors import BadInput, option
 from rusbeir.text import write_command
+
+if TYPE_CHECKING:
+    from rusbeir.comparison import Validity
 
 N_CLAIMS = 5
 N_SEGMENTS = 10
@@ -52,12 +55,7 @@ def validity(
     """
     from rusbeir.comparison import measure_validity
 
-    pairs = []
-    for text in pair or ():
-        original, equals, port = text.partition("=")
-        if not (original and equals and port):
-            raise BadInput(f"{option('pair')} is {text!r}; write ORIGINAL=PORT.")
-        pairs.append((original, port))
+    pairs = [_parse_pair(text) for text in pair or ()]
     if attribute:
         if scores or len(pairs) != 1:
             raise BadInput(
@@ -72,31 +70,42 @@ def validity(
         raise BadInput(
             f"{option('system' if system else 'out')} belongs to {option('attribute', True)}; scores name systems."
         )
-    found = measure_validity(scores, pairs, measure=measure, claims=claims, claiming=claiming, gap=gap, seed=seed)
+    result = measure_validity(scores, pairs, measure=measure, claims=claims, claiming=claiming, gap=gap, seed=seed)
     if as_json:
-        output.print_json(found.to_dict())
+        output.print_json(result.to_dict())
         return
-    for line in found.conclusion:
+    _print_validity(result)
+
+
+def _parse_pair(text: str) -> tuple[str, str]:
+    original, equals, port = text.partition("=")
+    if not (original and equals and port):
+        raise BadInput(f"{option('pair')} is {text!r}; write ORIGINAL=PORT.")
+    return original, port
+
+
+def _print_validity(result: Validity) -> None:
+    for line in result.conclusion:
         output.echo(line)
     header = ["original", "port", "tau", "tau-AP", "reversed", "mean there", "mean here", "moves most"]
     rows = [
         [
-            one.original,
-            one.port,
-            f"{one.kendall.value:.3f}",
-            f"{one.tau_ap.value:.3f}",
-            str(one.reversals),
-            f"{100 * one.mean_original:.2f}",
-            f"{100 * one.mean_port:.2f}",
-            ", ".join(f"{move.system} {move.rank_original}→{move.rank_port}" for move in one.movers[:1]),
+            task.original,
+            task.port,
+            f"{task.kendall.value:.3f}",
+            f"{task.tau_ap.value:.3f}",
+            str(task.reversals),
+            f"{100 * task.mean_original:.2f}",
+            f"{100 * task.mean_port:.2f}",
+            ", ".join(f"{move.system} {move.rank_original}→{move.rank_port}" for move in task.movers[:1]),
         ]
-        for one in (*found.tasks, *([found.average] if found.average else []))
+        for task in (*result.tasks, *([result.average] if result.average else []))
     ]
     output.print_table(header, rows, right=header[2:7], shortened=["moves most"], optional=["tau-AP"])
-    systems = found.tasks[0].systems
-    output.echo(f"{len(systems)} systems{', and the languages that they claim' if found.claims else ''}:")
+    systems = result.tasks[0].systems
+    output.echo(f"{len(systems)} systems{', and the languages that they claim' if result.claims else ''}:")
     for name in systems:
-        languages = found.claims.get(name, ())
+        languages = result.claims.get(name, ())
         more = f" and {len(languages) - N_CLAIMS} more" if len(languages) > N_CLAIMS else ""
         output.echo(f"  {name}" + (f" ({', '.join(languages[:N_CLAIMS])}{more})" if languages else ""))
 
@@ -127,13 +136,13 @@ def _attribute(
         ["text", "segment", "gain", "source", "translation"],
         [
             [
-                f"{one['kind']} {one['id']}",
-                f"{one['field']} {one['segment']}",
-                f"{100 * one['gain']:.3f}",
-                one["source"],
-                one["translation"],
+                f"{segment['kind']} {segment['id']}",
+                f"{segment['field']} {segment['segment']}",
+                f"{100 * segment['gain']:.3f}",
+                segment["source"],
+                segment["translation"],
             ]
-            for one in segments[:N_SEGMENTS]
+            for segment in segments[:N_SEGMENTS]
         ],
         right=["gain"],
         shortened=["source", "translation"],

@@ -33,4 +33,5 @@ from .tables import format_p as format_p
 from .tables import grid as grid
 from .tables import list_notes as list_notes
 from .tables import score_table as score_table
+from .validity import Validity as Validity
 from .validity import measure_validity as measure_validity

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rusbeir.comparison.results import Result, load_dataset_of, read_run_of
-from rusbeir.datasets import QA, load, read_audit, read_jsonl
+from rusbeir.datasets import QA, TEXTS, load, read_audit, read_audited_texts
 from rusbeir.errors import BadInput, RusbeirError, option, unknown
 from rusbeir.evaluation import evaluate
 from rusbeir.types import Dataset, Qrels
@@ -24,7 +24,6 @@ PORT_FIELDS = ("port.chrf", "port.flags")
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le, ">=": operator.ge, "==": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt,
 }  # fmt: skip
-_TEXT = {"kind": str, "id": str, "flags": [str], "chrF?": float}
 _CONDITION = re.compile(r"([a-z._]+)\s*+(<=|>=|==|!=|<|>)\s*+(.+)")
 _AND = re.compile(r"(?<!\s)\s++and\s++")
 
@@ -146,15 +145,13 @@ def _load(result: Result, datasets: Iterable[tuple[Dataset, Path]]) -> Dataset:
 
 
 def _port_quality(folder: Path | None, name: str) -> dict[str, dict[str, float]]:
-    path = folder / QA / "texts.jsonl" if folder is not None else None
-    if path is None or folder is None or not path.is_file() or read_audit(folder) is None:
+    if folder is None or not (folder / QA / TEXTS).is_file() or read_audit(folder) is None:
         raise BadInput(
             f"{option('where')} port.… needs the audit of {name}: name the port's folder with {option('data')}, after "
             "`rusbeir audit check FOLDER --back-translator …`."
         )
-    rows = read_jsonl(path, _TEXT, f"Run `rusbeir audit check {folder}` again.")
     return {
         row["id"]: {"port.chrf": float(row.get("chrF", "nan")), "port.flags": float(len(row["flags"]))}
-        for row in rows
+        for row in read_audited_texts(folder)
         if row["kind"] == "query"
     }

@@ -1,9 +1,11 @@
 from . import registry as registry
 from .audited import QA as QA
 from .audited import REPORT as REPORT
+from .audited import TEXTS as TEXTS
 from .audited import is_published as is_published
 from .audited import load_audited as load_audited
 from .audited import read_audit as read_audit
+from .audited import read_audited_texts as read_audited_texts
 from .corpus import JsonlCorpus as JsonlCorpus
 from .corpus import hash_id as hash_id
 from .corpus import open_corpus as open_corpus

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from rusbeir.datasets.formats.beir import read_card
-from rusbeir.datasets.formats.records import read_json
+from rusbeir.datasets.formats.records import read_json, read_jsonl
 from rusbeir.datasets.loading import LoadedSplits, load_splits
 from rusbeir.datasets.opening import ALL_SPLITS
 from rusbeir.text import write_command
 from rusbeir.types import Progress, silent
 
-QA, REPORT = "qa", "report.json"
-"""The folder of a port in which the audit writes, and its report there."""
+QA, REPORT, TEXTS = "qa", "report.json", "texts.jsonl"
+"""The folder of a port in which the audit writes, its report there, and a line for each document and query."""
 _PUBLISHED = "croissant.json"
 """A file of every folder that `rusbeir publish` writes, and of no other."""
 _SHAPE = {
@@ -24,6 +25,7 @@ _SHAPE = {
     "flagged": {"segments": int, "share": float},
     "levels": {str: {"chrF?": float}},
 }
+_TEXT = {"kind": {"document", "query"}, "id": str, "chars": int, "flags": [str], "chrF?": float}
 
 logger = logging.getLogger(__name__)
 
@@ -54,3 +56,11 @@ def read_audit(folder: Path, *, language: str | None = None, progress: Progress 
         return report
     logger.warning("%s is of an earlier version of this port and is left out. %s", path, again)
     return None
+
+
+def read_audited_texts(folder: Path) -> Iterator[dict[str, Any]]:
+    """The lines of TEXTS: `kind`, `id`, `chars` of the source, `flags`, and `chrF` where it was translated back.
+
+    Raises BadInput for a damaged line.
+    """
+    return read_jsonl(folder / QA / TEXTS, _TEXT, f"Run `{write_command('audit', 'check', folder)}` again.")

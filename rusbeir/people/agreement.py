@@ -11,7 +11,14 @@ from typing import Any
 from rusbeir import __version__
 from rusbeir.people.judge import JUDGE, Scores, read_verdicts
 from rusbeir.people.labels import estimate_shares, list_contradicted
-from rusbeir.people.raters import Sample, compare_raters, compute_alpha, estimate_port_mean, has_weights, read_sample
+from rusbeir.people.raters import (
+    WeightedSample,
+    compare_raters,
+    compute_alpha,
+    estimate_port_mean,
+    has_weights,
+    read_sample,
+)
 from rusbeir.people.sheet_files import Form
 from rusbeir.people.sheets import read_people
 
@@ -23,13 +30,21 @@ _DISAGREEMENT_POINTS = 2
 
 
 def agree(sheets: Sequence[str | Path], *, port: str | Path | None = None, seed: int = 0) -> dict[str, Any]:
-    """The agreement of the raters by question, also with a judge where there is one, and their means for the port.
+    """Measure how far raters agree on each question, also with a judge, and their means for the port.
 
-    port is the folder that the sheets were made of: the key of the sheets is read from it, else from the folder of the
-    first sheet, and texts that have changed since are left out. Without a key, repeated texts cannot be recognised and
-    count as further texts, and no mean is weighted. The judge is that of the port, where it is given; of labels it is
-    the model that the key names the labels of, and `shares` and `contradicted` are added
-    (rusbeir.people.labels). The seed draws the resamples. Raises BadInput as rusbeir.people.sheets.read_people.
+    Args:
+        sheets: Filled sheets of one sample.
+        port: The folder that the sheets were made of. The key of the sheets is read from it, else from the folder of
+            the first sheet, and texts that have changed since are left out. Without a key, repeated texts cannot be
+            recognised and count as further texts, and no mean is weighted.
+        seed: Seed of the resamples.
+
+    Returns:
+        The report (docs/json.md). The judge is that of the port; for labels it is the model whose labels the key
+        has, and `shares` and `contradicted` are added (rusbeir.people.labels).
+
+    Raises:
+        BadInput: A sheet cannot be read, or the sheets are of different samples.
     """
     form, key, answers, unanswered, n_changed = read_people(sheets, port)
     twice: Mapping[str, str] = key.get("duplicates", {})
@@ -58,18 +73,18 @@ def agree(sheets: Sequence[str | Path], *, port: str | Path | None = None, seed:
         "dimensions": {
             name: {
                 "pairs": [
-                    {"raters": [one, other], **found}
-                    for one, other in combinations(raters, 2)
-                    if (found := measurement.compare(raters[one], raters[other], name))
+                    {"raters": [first, second], **agreement}
+                    for first, second in combinations(raters, 2)
+                    if (agreement := measurement.compare(raters[first], raters[second], name))
                 ],
                 "alpha": measurement.compute_alpha(list(people.values()), name),
                 "alpha_with_judge": measurement.compute_alpha(list(raters.values()), name) if judge else None,
                 "means": {rater: mean for rater, scores in raters.items() if (mean := _mean(scores, name)) is not None},
                 "port": {} if sample is None else _weight(people, judge, name, sample, form),
                 "self": {
-                    rater: found
+                    rater: agreement
                     for rater, (first, second) in again.items()
-                    if (found := measurement.compare(first, second, name))
+                    if (agreement := measurement.compare(first, second, name))
                 },
             }
             for name in form.questions
@@ -86,27 +101,27 @@ def agree(sheets: Sequence[str | Path], *, port: str | Path | None = None, seed:
 class _Measurement:
     form: Form
     topics: Mapping[str, str]
-    """item -> what it shares with items that are not independent of it; an item that is not there has its own."""
+    """item -> the topic that it shares with items that depend on it; an item that is not listed is its own topic."""
     seed: int
 
     def compare(self, first: Scores, second: Scores, name: str) -> dict[str, Any]:
         """The agreement of two raters on a question; {} where they have no answer in common."""
         items = [item for item in first if item in second and name in first[item] and name in second[item]]
-        found = compare_raters(
+        agreement = compare_raters(
             [first[item][name] for item in items],
             [second[item][name] for item in items],
             self.form.scale,
             self._topics_of(items),
             seed=self.seed,
         )
-        return found._asdict() if found else {}
+        return agreement._asdict() if agreement else {}
 
     def compute_alpha(self, raters: Sequence[Scores], name: str) -> dict[str, Any] | None:
         if len(raters) < 2:
             return None
         items = sorted({item for scores in raters for item in scores})
-        given = [[scores.get(item, {}).get(name) for item in items] for scores in raters]
-        return compute_alpha(given, self.form.scale, self._topics_of(items), seed=self.seed)._asdict()
+        table = [[scores.get(item, {}).get(name) for item in items] for scores in raters]
+        return compute_alpha(table, self.form.scale, self._topics_of(items), seed=self.seed)._asdict()
 
     def _topics_of(self, items: Sequence[str]) -> list[str]:
         return [self.topics.get(item, item) for item in items]
@@ -119,7 +134,7 @@ def _repeated(scores: Scores, twice: Mapping[str, str]) -> tuple[Scores, Scores]
 
 
 def _weight(
-    people: Mapping[str, Scores], judge: Scores, name: str, sample: Sample, form: Form
+    people: Mapping[str, Scores], judge: Scores, name: str, sample: WeightedSample, form: Form
 ) -> dict[str, dict[str, Any]]:
     """The means of all people and of the judge, weighted to the port; a text counts by its mean over people."""
     by_item: dict[str, list[int]] = {}
@@ -136,8 +151,8 @@ def _weight(
 
 
 def _mean(scores: Scores, name: str) -> float | None:
-    found = [row[name] for row in scores.values() if name in row]
-    return sum(found) / len(found) if found else None
+    answers = [row[name] for row in scores.values() if name in row]
+    return sum(answers) / len(answers) if answers else None
 
 
 def _disagreements(
@@ -147,9 +162,9 @@ def _disagreements(
     rows = []
     for item in sorted({item for scores in raters.values() for item in scores}):
         for name in questions:
-            given = {rater: row[name] for rater, scores in raters.items() if name in (row := scores.get(item, {}))}
-            if given and (apart := max(given.values()) - min(given.values())) >= _DISAGREEMENT_POINTS:
+            by_rater = {rater: row[name] for rater, scores in raters.items() if name in (row := scores.get(item, {}))}
+            if by_rater and (apart := max(by_rater.values()) - min(by_rater.values())) >= _DISAGREEMENT_POINTS:
                 about = key.get("items", {}).get(item, {})
                 text = {field: about[field] for field in ("kind", "id") if field in about}
-                rows.append({"item": item, **text, "dimension": name, "apart": apart, "scores": given})
+                rows.append({"item": item, **text, "dimension": name, "apart": apart, "scores": by_rater})
     return sorted(rows, key=lambda row: -row["apart"])[:MAX_DISAGREEMENTS]

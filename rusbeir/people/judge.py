@@ -56,7 +56,7 @@ SCHEMA: Mapping[str, Any] = {
 
 JOURNAL, VERDICTS = "judge.sqlite", "judge.jsonl"
 JUDGE = "judge"
-"""Its name among raters."""
+"""The judge's name among raters."""
 KIND = "judgement"
 PROMPTS = "judge"
 _MAX_TOKENS = 400
@@ -89,7 +89,7 @@ def judge_port(
     progress: Progress = silent,
     tell: Tell = lambda line: None,
 ) -> dict[str, Any]:
-    """The means of a model's scores over a sample of a checked port; each verdict is also written to qa/judge.jsonl.
+    """Let a model score a sample of a checked port, and return the means; verdicts are written to qa/judge.jsonl.
 
     OPENAI_BASE_URL and OPENAI_API_KEY give the endpoint and its key; prices are per million tokens. Answers are kept
     in qa/judge.sqlite and not requested again. After three invalid answers a text is counted as invalid and left
@@ -126,11 +126,7 @@ def judge_port(
         answers = queue.values([task.key for task in tasks.values()])
         n_answers, n_invalid = count_answers(journal, signature)
     verdicts = {item.item_id: answers[key] for item in items if (key := tasks[item.item_id].key) in answers}
-    with atomic_file(port.folder / QA / VERDICTS) as file:
-        for item in items:
-            row: dict[str, Any] = {"item": item.item_id, "kind": item.kind, "id": item.record_id, "digest": item.digest}
-            row |= {"weight": item.weight, "judge": signature, "scores": verdicts.get(item.item_id)}
-            file.write(orjson.dumps(row) + b"\n")
+    _write_verdicts(port.folder / QA / VERDICTS, items, verdicts, signature)
     return {
         "version": __version__,
         "port": port.dataset.card.name,
@@ -144,6 +140,16 @@ def judge_port(
         "tokens": {"input": client.usage.input_tokens, "output": client.usage.output_tokens, "cost": client.spent},
         **asker.counts,
     }
+
+
+def _write_verdicts(
+    path: Path, items: Sequence[Item], verdicts: Mapping[str, Mapping[str, Any]], signature: str
+) -> None:
+    with atomic_file(path) as file:
+        for item in items:
+            row: dict[str, Any] = {"item": item.item_id, "kind": item.kind, "id": item.record_id, "digest": item.digest}
+            row |= {"weight": item.weight, "judge": signature, "scores": verdicts.get(item.item_id)}
+            file.write(orjson.dumps(row) + b"\n")
 
 
 def estimate_judgements(
@@ -205,19 +211,19 @@ def compute_means(items: Sequence[Item], verdicts: Mapping[str, Mapping[str, Any
     sample = read_sample({item.item_id: {"weight": item.weight, **item.stratum._asdict()} for item in items})
     scores = {name: {item: float(verdicts[item][name]) for item in judged} for name in DIMENSIONS}
     scores["overall"] = {item: sum(scores[name][item] for name in DIMENSIONS) / len(DIMENSIONS) for item in judged}
-    found: dict[str, dict[str, Any]] = {}
+    means: dict[str, dict[str, Any]] = {}
     for name, of_items in scores.items():
         mean = sum(of_items.values()) / len(of_items)
         of_port = estimate_port_mean(of_items, sample, SCALE)
         interval = of_port.interval if of_port else None
-        found[name] = {"sample": mean, "port": of_port.mean if of_port else mean, "interval": interval}
-    return found
+        means[name] = {"sample": mean, "port": of_port.mean if of_port else mean, "interval": interval}
+    return means
 
 
 def read_verdicts(folder: Path) -> tuple[Scores, int]:
-    """The scores of `rusbeir audit judge` by item, and how many more are of texts that have changed since.
+    """Read the scores of `rusbeir audit judge` by item, and how many more are of texts that have changed since.
 
-    Texts that have no verdict are left out; there is nothing where it has not judged.
+    Texts without a verdict are left out. A folder that was not judged has no scores.
     """
     path = folder / QA / VERDICTS
     if not path.exists():
@@ -232,17 +238,17 @@ def read_verdicts(folder: Path) -> tuple[Scores, int]:
     return scores, len(rows) - len(current)
 
 
-def read_verdict(found: Mapping[str, Any]) -> dict[str, Any] | None:
+def read_verdict(answer: Mapping[str, Any]) -> dict[str, Any] | None:
     """The scores in an answer; None where one is missing or is not an integer from 1 to 5.
 
     >>> read_verdict({"accuracy": 5, "fluency": 4, "completeness": 5, "style_consistency": 6}) is None
     True
     """
-    scores = {name: found.get(name) for name in DIMENSIONS}
+    scores = {name: answer.get(name) for name in DIMENSIONS}
     # True would count as an integer, and 5.0 is not one.
     if not all(type(score) is int and score in SCALE for score in scores.values()):
         return None
-    comments = found.get("comments", "")
+    comments = answer.get("comments", "")
     return {**scores, "comments": comments if isinstance(comments, str) else ""}
 
 
@@ -251,7 +257,7 @@ def make_question(source: str, target: str) -> Question:
     return Question(
         kind=KIND,
         write=lambda payload: make_prompt(source, target, *orjson.loads(payload)),
-        read=lambda payload, found: read_verdict(found),
+        read=lambda payload, answer: read_verdict(answer),
         schema=SCHEMA,
         max_tokens=_MAX_TOKENS,
     )

@@ -1,9 +1,9 @@
-"""Labels of relevance by people: of a sample of what a model labelled in `rusbeir synth qc`; what they say of all."""
+"""People's labels of a sample of the pairs that a model labelled in `rusbeir synth qc`, and what they say of all."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
@@ -17,32 +17,25 @@ from rusbeir.evaluation import estimate_mean
 from rusbeir.jobs import read_prompts
 from rusbeir.people.sampling import hash_parts, refuse_empty
 from rusbeir.people.sheet_files import Form, Guide, Line
+from rusbeir.synthesis import (
+    DECISIONS,
+    DECISIONS_REMEDY,
+    KEEP,
+    POSITIVE,
+    RELEVANCE_PROMPTS,
+    REMOVED,
+    REMOVED_SHAPES,
+    SCALE,
+    read_decisions,
+)
 from rusbeir.text import digest
 from rusbeir.types import Doc, Progress, join_title, silent
 
-DECISIONS, REMOVED = "decisions.jsonl", "removed.jsonl"
-"""What `rusbeir synth qc` writes: its decisions, and the texts of queries and documents that it dropped."""
-LABELS = Form(texts=("query", "document"), questions=("label",), scale=(0, 1, 2, 3))
-POSITIVE = 2
-"""The lowest label that counts as relevant, where the card does not say it."""
-KEEP = "keep"
-"""The action of a decision that changed nothing, and cannot be undone."""
-PROMPTS = "relevance"
-_AGAIN = "Run `rusbeir synth qc` again; no answer is paid for twice."
-_SHAPE = {
-    "id": str,
-    "step": str,
-    "query_id": str,
-    "doc_id": str,
-    "kind": str,
-    "label": ({*LABELS.scale}, None),
-    "action": str,
-}
-_REMOVED = ({"query_id": str, "text": str}, {"doc_id": str, "title": str, "text": str})
+LABELS = Form(texts=("query", "document"), questions=("label",), scale=SCALE)
 
 
 class Slice(NamedTuple):
-    """Which decisions of `rusbeir synth qc` are meant: those with each value that is given."""
+    """A choice among the decisions of `rusbeir synth qc`: those that have all of its values; None allows any."""
 
     step: str | None = None
     kind: str | None = None
@@ -52,18 +45,18 @@ class Slice(NamedTuple):
 EVERYTHING = Slice()
 
 
-class Stratum(NamedTuple):
+class LabelStratum(NamedTuple):
     """Decisions that are similar: labels of people are drawn from each in proportion to its size."""
 
     step: str
     kind: str
     label: int
-    """The model's."""
+    """The model's label."""
 
 
 def guide_labels() -> Guide:
-    """What a sheet of labels tells its rater."""
-    table = read_prompts(PROMPTS)["en"]
+    """The instructions on a sheet of labels."""
+    table = read_prompts(RELEVANCE_PROMPTS)["en"]
     return Guide(
         "Documents to label",
         "Label how relevant each document is to its query, from 0 to 3. Judge by what the document says, not by what "
@@ -88,9 +81,9 @@ def draw_labels(
         chosen = ", ".join(f"{option(name, value)}" for name, value in only._asdict().items() if value)
         raise BadInput(f"{folder / QA / DECISIONS}: no decision has a label" + (f" with {chosen}." if chosen else "."))
     if len({row["id"] for row in labelled}) < len(labelled):
-        raise BadInput(f"{folder / QA / DECISIONS}: the id of a decision is repeated. {_AGAIN}")
+        raise BadInput(f"{folder / QA / DECISIONS}: the id of a decision is repeated. {DECISIONS_REMEDY}")
     n = min(n, len(labelled))
-    drawn = [labelled[(2 * place + 1) * len(labelled) // (2 * n)] for place in range(n)]
+    drawn = [labelled[(2 * number + 1) * len(labelled) // (2 * n)] for number in range(n)]
     drawn.sort(key=lambda row: hash_parts(seed, "item", row["id"]))
     items = {hash_parts(seed, "item", row["id"]).hex()[:12]: row for row in drawn}
     texts = _find_texts(folder, drawn, progress)
@@ -131,7 +124,12 @@ def find_unchanged_pairs(folder: Path, key: Mapping[str, Any], progress: Progres
 
 def _read_labelled(folder: Path, only: Slice, seed: int) -> list[dict[str, Any]]:
     """The decisions with a label, by stratum and in an order drawn by the seed."""
-    labelled = [row for row in _read_decisions(folder, only) if row["label"] is not None]
+    chosen = {name: value for name, value in only._asdict().items() if value}
+    labelled = [
+        row
+        for row in read_decisions(folder)
+        if row["label"] is not None and all(row[name] == value for name, value in chosen.items())
+    ]
     return sorted(labelled, key=lambda row: (_stratum(row), hash_parts(seed, row["id"])))
 
 
@@ -139,14 +137,8 @@ def _digest_labels(labelled: Sequence[Mapping[str, Any]]) -> str:
     return digest(*(f"{row['id']} {row['label']}" for row in labelled))
 
 
-def _stratum(row: Mapping[str, Any]) -> Stratum:
-    return Stratum(row["step"], row["kind"], row["label"])
-
-
-def _read_decisions(folder: Path, only: Slice) -> Iterator[dict[str, Any]]:
-    rows = read_jsonl(folder / QA / DECISIONS, _SHAPE, _AGAIN)
-    wanted = {name: value for name, value in only._asdict().items() if value}
-    return (row for row in rows if all(row[name] == value for name, value in wanted.items()))
+def _stratum(row: Mapping[str, Any]) -> LabelStratum:
+    return LabelStratum(row["step"], row["kind"], row["label"])
 
 
 def _find_texts(folder: Path, rows: Sequence[Mapping[str, Any]], progress: Progress) -> list[tuple[str, str]]:
@@ -158,7 +150,7 @@ def _find_texts(folder: Path, rows: Sequence[Mapping[str, Any]], progress: Progr
         with contextlib.suppress(KeyError):
             documents[doc_id] = _join(dataset.corpus[doc_id])
     if (path := folder / QA / REMOVED).exists():
-        for row in read_jsonl(path, _REMOVED, _AGAIN):
+        for row in read_jsonl(path, REMOVED_SHAPES, DECISIONS_REMEDY):
             if row.get("query_id") in queries:
                 queries[row["query_id"]] = row["text"]
             elif row.get("doc_id") in documents:
@@ -168,7 +160,7 @@ def _find_texts(folder: Path, rows: Sequence[Mapping[str, Any]], progress: Progr
         query, document = queries[row["query_id"]], documents[row["doc_id"]]
         if query is None or document is None:
             what = f"query {row['query_id']!r}" if query is None else f"document {row['doc_id']!r}"
-            raise BadInput(f"{folder}: there is no text of the {what}, of which {DECISIONS} tells. {_AGAIN}")
+            raise BadInput(f"{folder} has no text of the {what}, which {DECISIONS} names. {DECISIONS_REMEDY}")
         texts.append((query, document))
     return texts
 
@@ -186,7 +178,7 @@ LABELS_KEY = {
     "seed": int,
     **{f"{name}?": str for name in Slice._fields},
 }
-"""What the key of a sheet of labels has."""
+"""The shape of the key of a sheet of labels."""
 _MAX_DECISIONS = 10_000_000
 Labels = Mapping[str, Mapping[str, int]]
 """rater -> item id -> label."""
@@ -205,24 +197,24 @@ def estimate_shares(people: Labels, key: Mapping[str, Any]) -> dict[str, dict[st
     # The pairs of a stratum differ in nothing that is known here, so those of the sample take its first places.
     ends = dict(zip(sizes, np.cumsum(list(sizes.values())).tolist(), strict=True))
     free = {stratum: ends[stratum] - n for stratum, n in sizes.items()}
-    places: dict[int, list[int]] = {}
+    labels_by_row: dict[int, list[int]] = {}
     for item, about in key["items"].items():
         stratum = about["step"], about["kind"], about["label"]
         if stratum not in free or free[stratum] == ends[stratum]:
             raise BadInput("The strata in the key of the sheets lack pairs of the sample. Restore the file.")
-        if labels := [given[item] for given in people.values() if item in given]:
-            places[free[stratum]] = labels
+        if labels := [by_item[item] for by_item in people.values() if item in by_item]:
+            labels_by_row[free[stratum]] = labels
         free[stratum] += 1
-    if len(places) < 2:
+    if len(labels_by_row) < 2:
         return {}
     judge = np.repeat([label for _, _, label in sizes], list(sizes.values()))
     strata = np.repeat(np.arange(len(sizes)), list(sizes.values()))
-    found = {}
+    shares = {}
     for threshold in LABELS.scale[1:]:
-        positive = {place: float(np.mean(np.array(labels) >= threshold)) for place, labels in places.items()}
+        positive = {row: float(np.mean(np.array(labels) >= threshold)) for row, labels in labels_by_row.items()}
         mean = estimate_mean(positive, (judge >= threshold).astype(np.float64), strata)
-        found[f">= {threshold}"] = {"judge": float((judge >= threshold).mean()), **asdict(mean)}
-    return found
+        shares[f">= {threshold}"] = {"judge": float((judge >= threshold).mean()), **asdict(mean)}
+    return shares
 
 
 def list_contradicted(people: Labels, key: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -231,12 +223,14 @@ def list_contradicted(people: Labels, key: Mapping[str, Any]) -> list[dict[str, 
     Those that changed something come first: they can be undone by their `decision`.
     """
     positive = key["positive"]
-    found = []
+    contradicted = []
     for item, about in sorted(key["items"].items()):
-        labels = {rater: given[item] for rater, given in people.items() if item in given}
+        labels = {rater: by_item[item] for rater, by_item in people.items() if item in by_item}
         n_positive = sum(label >= positive for label in labels.values())
         n_other = n_positive if about["label"] < positive else len(labels) - n_positive
         if 2 * n_other > len(labels):
-            asked = {name: about[name] for name in ("step", "kind", "query_id", "doc_id", "action")}
-            found.append({"decision": about["id"], "item": item, **asked, "judge": about["label"], "people": labels})
-    return sorted(found, key=lambda row: row["action"] == KEEP)
+            about_decision = {name: about[name] for name in ("step", "kind", "query_id", "doc_id", "action")}
+            contradicted.append(
+                {"decision": about["id"], "item": item, **about_decision, "judge": about["label"], "people": labels}
+            )
+    return sorted(contradicted, key=lambda row: row["action"] == KEEP)

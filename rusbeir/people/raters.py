@@ -13,10 +13,10 @@ from scipy.special import stdtrit
 from rusbeir.errors import BadInput
 from rusbeir.evaluation import ALPHA, SAMPLES, Figure, Floats
 from rusbeir.evaluation import label_agreement as agreement
-from rusbeir.people.sampling import Stratum
+from rusbeir.people.sampling import TextStratum
 
 
-class Agreement(NamedTuple):
+class RaterAgreement(NamedTuple):
     """The agreement of two raters on the texts that both have scored."""
 
     n: int
@@ -41,7 +41,7 @@ class Alpha(NamedTuple):
 
 def compare_raters(
     first: Sequence[int], second: Sequence[int], scale: Sequence[int], topics: Sequence[str], *, seed: int = 0
-) -> Agreement | None:
+) -> RaterAgreement | None:
     """The agreement of two raters' scores of the same texts; None where there are no scores.
 
     topics: the topic of each text, such as its query; intervals resample topics. The scale is of consecutive integers.
@@ -51,14 +51,14 @@ def compare_raters(
     """
     if not first:
         return None
-    one, other = np.array(first), np.array(second)
-    confusions = np.zeros((len(one), len(scale), len(scale)))
-    confusions[np.arange(len(one)), one - scale[0], other - scale[0]] = 1
+    scores, others = np.array(first), np.array(second)
+    confusions = np.zeros((len(scores), len(scale), len(scale)))
+    confusions[np.arange(len(scores)), scores - scale[0], others - scale[0]] = 1
     by_topic = _add_by_topic(confusions, topics)
-    return Agreement(
-        len(one),
-        float((np.abs(one - other) <= 1).mean()),
-        float(np.abs(one - other).mean()),
+    return RaterAgreement(
+        len(scores),
+        float((np.abs(scores - others) <= 1).mean()),
+        float(np.abs(scores - others).mean()),
         agreement.measure(by_topic, lowest=scale[0], seed=seed),
         by_topic.sum(axis=0).astype(int).tolist(),
     )
@@ -73,20 +73,20 @@ def compute_alpha(
         dtype=np.float64,
     ).reshape(-1, len(scale))
     # A text with a single score says nothing about agreement.
-    told = np.flatnonzero(counts.sum(axis=1) >= 2).tolist()
-    if not told:
+    shared = np.flatnonzero(counts.sum(axis=1) >= 2).tolist()
+    if not shared:
         return Alpha(np.nan, (np.nan, np.nan), 0)
-    by_topic = _add_by_topic(agreement.count_coincidences(counts[told]), [topics[text] for text in told])
+    by_topic = _add_by_topic(agreement.count_coincidences(counts[shared]), [topics[text] for text in shared])
     drawn = agreement.resample_topics(by_topic, samples=SAMPLES, seed=seed)
-    found = Figure.from_resamples(agreement.alpha(by_topic.sum(axis=0)), agreement.alpha(drawn), "topics")
-    return Alpha(found.value, found.interval, len(told))
+    figure = Figure.from_resamples(agreement.alpha(by_topic.sum(axis=0)), agreement.alpha(drawn), "topics")
+    return Alpha(figure.value, figure.interval, len(shared))
 
 
 def _add_by_topic(matrices: Floats, topics: Sequence[str]) -> Floats:
     """The sums of the matrices of each topic, [topics, s, s]."""
-    names, places = np.unique(topics, return_inverse=True)
+    names, rows = np.unique(topics, return_inverse=True)
     sums = np.zeros((len(names), *matrices.shape[1:]))
-    np.add.at(sums, places, matrices)
+    np.add.at(sums, rows, matrices)
     return sums
 
 
@@ -105,35 +105,35 @@ class PortMean(NamedTuple):
     """The number of texts that the sample represents."""
 
 
-class Sample(NamedTuple):
+class WeightedSample(NamedTuple):
     """The items of a sample by stratum, and the size of each stratum in the port; neighbours are similar."""
 
-    items: Mapping[Stratum, Sequence[str]]
-    sizes: Mapping[Stratum, int]
+    items: Mapping[TextStratum, Sequence[str]]
+    sizes: Mapping[TextStratum, int]
 
 
 def has_weights(items: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Whether the key of sheets tells the strata of all items: not that of labels, nor a damaged one."""
-    return bool(items) and all({"weight", *Stratum._fields} <= about.keys() for about in items.values())
+    """Whether the key of sheets has the strata of all items; that of labels has not, nor a damaged one."""
+    return bool(items) and all({"weight", *TextStratum._fields} <= about.keys() for about in items.values())
 
 
-def read_sample(items: Mapping[str, Mapping[str, Any]]) -> Sample:
+def read_sample(items: Mapping[str, Mapping[str, Any]]) -> WeightedSample:
     """The sample in the key of sheets: the weight of each item is the size of its stratum by the items drawn from it.
 
     Raises BadInput for impossible weights.
     """
-    strata = {item: Stratum(*(about[name] for name in Stratum._fields)) for item, about in items.items()}
+    strata = {item: TextStratum(*(about[name] for name in TextStratum._fields)) for item, about in items.items()}
     drawn = Counter(strata.values())
-    sizes: dict[Stratum, int] = {}
+    sizes: dict[TextStratum, int] = {}
     for item, stratum in strata.items():
         n = items[item]["weight"] * drawn[stratum]
         if not (drawn[stratum] - 0.5 < n < MAX_TEXTS and sizes.setdefault(stratum, round(n)) == round(n)):
             raise BadInput("The weights in the key of the sheets are impossible. Restore the file.")
     order = sorted(drawn, key=lambda stratum: (stratum.kind, stratum.flagged, stratum.length, stratum.decile))
-    return Sample({stratum: [item for item in strata if strata[item] == stratum] for stratum in order}, sizes)
+    return WeightedSample({stratum: [item for item in strata if strata[item] == stratum] for stratum in order}, sizes)
 
 
-def estimate_port_mean(scores: Mapping[str, float], sample: Sample, scale: Sequence[int]) -> PortMean | None:
+def estimate_port_mean(scores: Mapping[str, float], sample: WeightedSample, scale: Sequence[int]) -> PortMean | None:
     """The mean of each stratum, weighted by its size; None for fewer than two scores of items of the sample.
 
     A text without a score is represented by the others of its stratum. The interval is that of Cochran (1977), Sampling
@@ -152,7 +152,7 @@ def estimate_port_mean(scores: Mapping[str, float], sample: Sample, scale: Seque
     return PortMean(mean, (max(mean - half, scale[0]), min(mean + half, scale[-1])), n_scored, n_texts)
 
 
-def _join_small(scores: Mapping[str, float], sample: Sample) -> list[tuple[int, list[float]]]:
+def _join_small(scores: Mapping[str, float], sample: WeightedSample) -> list[tuple[int, list[float]]]:
     """The size and the scores of each stratum, where one with a single score, or none, is joined to the next."""
     groups: list[tuple[int, list[float]]] = []
     size, values = 0, list[float]()

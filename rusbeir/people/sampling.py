@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rusbeir.audit import TEXTS, AlignedPort, Record, read_report
-from rusbeir.datasets import QA, read_jsonl
+from rusbeir.audit import AlignedPort, Record, read_report
+from rusbeir.datasets import read_audited_texts
 from rusbeir.errors import BadInput
-from rusbeir.text import digest, write_command
+from rusbeir.text import digest
 from rusbeir.types import Dataset
 
 PARTS = ((4, 10), (4, 5), (2, 5), (2, 2), (1, 1))
@@ -22,10 +22,8 @@ PARTS = ((4, 10), (4, 5), (2, 5), (2, 2), (1, 1))
 MIN_DRAWN = 2
 """Texts of each stratum, or all where it has fewer, so that every text can be drawn and the spread is known."""
 
-_TEXT = {"kind": {"document", "query"}, "id": str, "chars": int, "flags": [str], "chrF?": float}
 
-
-class Stratum(NamedTuple):
+class TextStratum(NamedTuple):
     """Texts that are similar: of one kind, length, quality, and flagged or not."""
 
     kind: str
@@ -46,7 +44,7 @@ class Item(NamedTuple):
     record_id: str
     source: str
     translation: str
-    stratum: Stratum
+    stratum: TextStratum
     weight: float
     """How many texts of the port it represents."""
     digest: str
@@ -61,7 +59,7 @@ def draw_sample(port: AlignedPort, n: int, seed: int) -> list[Item]:
     """
     refuse_empty(n)
     read_report(port)
-    drawn = draw_rows(list(_read_texts(port)), n, seed)
+    drawn = draw_rows([row for row in read_audited_texts(port.folder) if row["chars"]], n, seed)
     items = []
     for record in port.records():
         if (record.kind, record.record_id) in drawn:
@@ -73,7 +71,7 @@ def draw_sample(port: AlignedPort, n: int, seed: int) -> list[Item]:
     return sorted(items, key=lambda item: item.item_id)
 
 
-def draw_rows(rows: Sequence[dict[str, Any]], n: int, seed: int) -> dict[tuple[str, str], tuple[Stratum, float]]:
+def draw_rows(rows: Sequence[dict[str, Any]], n: int, seed: int) -> dict[tuple[str, str], tuple[TextStratum, float]]:
     """(kind, id) -> stratum and weight of n of the rows of a port's texts.jsonl."""
     strata = _divide(rows, n)
     for members in strata.values():
@@ -86,13 +84,13 @@ def draw_rows(rows: Sequence[dict[str, Any]], n: int, seed: int) -> dict[tuple[s
     }
 
 
-def _allocate(sizes: Mapping[Stratum, int], n: int) -> Counter[Stratum]:
+def _allocate(sizes: Mapping[TextStratum, int], n: int) -> Counter[TextStratum]:
     """How many of n texts are of each stratum: first MIN_DRAWN of each, then always one that represents the most."""
 
-    def rank(stratum: Stratum, n_taken: int) -> tuple[int, float, Stratum]:
+    def rank(stratum: TextStratum, n_taken: int) -> tuple[int, float, TextStratum]:
         return min(n_taken, MIN_DRAWN), -sizes[stratum] / max(n_taken, 1), stratum
 
-    taken: Counter[Stratum] = Counter()
+    taken: Counter[TextStratum] = Counter()
     waiting = [rank(stratum, 0) for stratum in sizes]
     heapq.heapify(waiting)
     while waiting and taken.total() < n:
@@ -107,15 +105,10 @@ def _join_fields(record: Record) -> tuple[str, str]:
     return "\n".join(field.source for field in record.fields), "\n".join(field.translation for field in record.fields)
 
 
-def _read_texts(port: AlignedPort) -> Iterator[dict[str, Any]]:
-    again = f"Run `{write_command('audit', 'check', port.folder)}` again."
-    return (row for row in read_jsonl(port.folder / QA / TEXTS, _TEXT, again) if row["chars"])
-
-
-def _divide(rows: Sequence[dict[str, Any]], n: int) -> dict[Stratum, list[dict[str, Any]]]:
+def _divide(rows: Sequence[dict[str, Any]], n: int) -> dict[TextStratum, list[dict[str, Any]]]:
     """The texts by stratum: as finely as n texts can represent, else by kind alone."""
     for lengths, deciles, flags in (*((*parts, True) for parts in PARTS), (1, 1, False)):
-        strata: dict[Stratum, list[dict[str, Any]]] = {}
+        strata: dict[TextStratum, list[dict[str, Any]]] = {}
         for row, stratum in zip(rows, _stratify(rows, lengths, deciles, flags), strict=True):
             strata.setdefault(stratum, []).append(row)
         # The other half goes where most texts are: equal parts would tell less of the port.
@@ -124,7 +117,7 @@ def _divide(rows: Sequence[dict[str, Any]], n: int) -> dict[Stratum, list[dict[s
     return strata
 
 
-def _stratify(rows: Sequence[dict[str, Any]], lengths: int, deciles: int, flags: bool) -> Iterator[Stratum]:
+def _stratify(rows: Sequence[dict[str, Any]], lengths: int, deciles: int, flags: bool) -> Iterator[TextStratum]:
     cuts: dict[str, tuple[list[float], list[float]]] = {}
     for kind in ("document", "query"):
         of_kind = [row for row in rows if row["kind"] == kind]
@@ -133,13 +126,13 @@ def _stratify(rows: Sequence[dict[str, Any]], lengths: int, deciles: int, flags:
     for row in rows:
         by_length, by_score = cuts[row["kind"]]
         decile = 1 + bisect_right(by_score, row["chrF"]) if "chrF" in row else 0
-        yield Stratum(row["kind"], 1 + bisect_right(by_length, row["chars"]), decile, flags and bool(row["flags"]))
+        yield TextStratum(row["kind"], 1 + bisect_right(by_length, row["chars"]), decile, flags and bool(row["flags"]))
 
 
 def _cuts(values: Sequence[float], parts: int) -> list[float]:
     """The values that separate equal parts."""
-    found: list[float] = np.quantile(values, np.arange(1, parts) / parts).tolist() if values else []
-    return found
+    cuts: list[float] = np.quantile(values, np.arange(1, parts) / parts).tolist() if values else []
+    return cuts
 
 
 def find_digest(dataset: Dataset, about: Mapping[str, Any]) -> str:

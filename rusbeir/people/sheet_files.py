@@ -27,7 +27,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 @dataclass(frozen=True, kw_only=True)
 class Form:
-    """What a sheet has columns for."""
+    """The columns of a sheet."""
 
     texts: tuple[str, str]
     questions: tuple[str, ...]
@@ -41,12 +41,12 @@ class Form:
 
 
 class Guide(NamedTuple):
-    """What a sheet tells its rater."""
+    """The instructions on a sheet."""
 
     title: str
     instructions: str
     headings: tuple[str, str]
-    """Above the two texts."""
+    """The headings above the two texts."""
     questions: Mapping[str, str]
     """Each question of the form in one sentence."""
     scale: Mapping[int, str]
@@ -108,8 +108,8 @@ def _format_xlsx(lines: Sequence[Line], form: Form, guide: Guide, name: str) -> 
     for cell in sheet[1]:
         cell.font = styles.Font(bold=True)
     for number, line in enumerate(lines, 2):
-        for place, text in enumerate(line, 1):
-            cell = sheet.cell(row=number, column=place, value=text)
+        for column, text in enumerate(line, 1):
+            cell = sheet.cell(row=number, column=column, value=text)
             # Without this, a text that begins with = would be a formula.
             cell.data_type = "s"
             cell.alignment = styles.Alignment(wrap_text=True, vertical="top")
@@ -164,9 +164,9 @@ def read_sheet(
 ) -> Sheet:
     """The answers on a .csv or .xlsx sheet. known are the ids of all items, where the caller knows them.
 
-    Its form is the one of which it has a question, else the first. Raises BadInput, with file and line, for a repeated
-    or unknown item and for an answer that is not on the scale, for a file that is not a sheet, and, unless blank, for
-    one without an answer.
+    Its form is the first that has one of its questions, else the first of all. Raises BadInput, with file and line, for
+    a repeated or unknown item and for an answer that is not on the scale, for a file that is not a sheet, and, unless
+    blank, for one without an answer.
     """
     path = Path(path)
     sheet = _read(path, forms, known)
@@ -191,23 +191,25 @@ def _read(path: Path, forms: Sequence[Form], known: Iterable[str] | None) -> She
     for number, row in rows:
         if not any(str(cell).strip() for cell in row):
             continue
-        place = Place(str(path), number)
+        position = Place(str(path), number)
         cells = {name: str(row[i]).strip() if i < len(row) else "" for name, i in columns.items()}
         item = cells["item"]
         if item in scores:
-            raise BadInput(f"{place}: the item {item!r} occurs a second time. Delete one of the two rows.")
+            raise BadInput(f"{position}: the item {item!r} occurs a second time. Delete one of the two rows.")
         if ids is not None and item not in ids:
-            raise BadInput(f"{place}: the item {item!r} is not in this sample. Give the sheets of this folder.")
-        scores[item] = {name: _parse_answer(cells[name], name, form, place) for name in form.questions if cells[name]}
+            raise BadInput(f"{position}: the item {item!r} is not in this sample. Give the sheets of this folder.")
+        scores[item] = {
+            name: _parse_answer(cells[name], name, form, position) for name in form.questions if cells[name]
+        }
     return Sheet(path.stem, path, form, scores)
 
 
-def _parse_answer(text: str, name: str, form: Form, place: Place) -> int:
+def _parse_answer(text: str, name: str, form: Form, position: Place) -> int:
     # A spreadsheet may write 4 as 4.0.
     whole = text.removesuffix(".0")
     if whole not in {str(answer) for answer in form.scale}:
         low, high = form.scale[0], form.scale[-1]
-        raise BadInput(f"{place}: {name} is {text[:40]!r}. It must be an integer from {low} to {high}.")
+        raise BadInput(f"{position}: {name} is {text[:40]!r}. It must be an integer from {low} to {high}.")
     return int(whole)
 
 

@@ -15,7 +15,6 @@ from rusbeir.errors import BadInput, option
 from rusbeir.languages import english_name
 from rusbeir.people.judge import DIMENSIONS, JUDGE, SCALE, Scores, describe_dimensions
 from rusbeir.people.labels import (
-    DECISIONS,
     EVERYTHING,
     LABELS,
     LABELS_KEY,
@@ -27,6 +26,7 @@ from rusbeir.people.labels import (
 from rusbeir.people.sampling import draw_sample, find_digest, hash_parts
 from rusbeir.people.sheet_files import ENDINGS, Form, Guide, Line, Sheet, read_sheet, write_sheet
 from rusbeir.storage import atomic_file
+from rusbeir.synthesis import DECISIONS
 from rusbeir.text import write_command
 from rusbeir.types import Progress, silent
 
@@ -42,12 +42,14 @@ _SCALE = {
 }
 
 
-class _Sample(NamedTuple):
+class _Content(NamedTuple):
+    """What the sheets of a sample show, and what they must not show."""
+
     form: Form
     guide: Guide
     lines: Sequence[Line]
     key: Mapping[str, Any]
-    """What sheets must not say: `fingerprint`, `items` by the ids of the lines, and what they are of."""
+    """What the sheets must not say: `fingerprint`, `items` by the ids of the lines, and what they were made of."""
 
 
 def make_sheets(
@@ -74,12 +76,12 @@ def make_sheets(
         raise BadInput(f"{option('raters', raters)} is too small. Give at least 1.")
     if (folder / QA / DECISIONS).exists():
         drawn, about = draw_labels(folder, n=n, seed=seed, only=only, progress=progress)
-        sample = _Sample(LABELS, guide_labels(), drawn, about)
+        content = _Content(LABELS, guide_labels(), drawn, about)
     else:
         if only != EVERYTHING:
             raise BadInput(f"{folder} has no {QA}/{DECISIONS}, so there is nothing to choose by step, kind or action.")
-        sample = _draw_translations(folder, n, seed, source, progress)
-    lines = sample.lines
+        content = _draw_translations(folder, n, seed, source, progress)
+    lines = content.lines
     n_twice = len(lines) // 10 if duplicates is None else duplicates
     if not 0 <= n_twice <= len(lines):
         raise BadInput(
@@ -87,7 +89,7 @@ def make_sheets(
             f"in the sample."
         )
     twice = {line.item: _make_id(seed, "again", line.item) for line in lines[:n_twice]}
-    key = {**sample.key, "duplicates": {again: first for first, again in twice.items()}}
+    key = {**content.key, "duplicates": {again: first for first, again in twice.items()}}
     home = folder / QA / FOLDER
     data = orjson.dumps(key, option=orjson.OPT_INDENT_2) + b"\n"
     if (home / KEY).exists() and (home / KEY).read_bytes() != data:
@@ -102,11 +104,11 @@ def make_sheets(
         first = sorted(lines, key=lambda line: _make_id(seed, name, line.item))
         again = [line._replace(item=twice[line.item]) for line in first if line.item in twice]
         shown = _insert_repeats(first, again)
-        paths += write_sheet(home / name, shown, sample.form, sample.guide, key["fingerprint"])
+        paths += write_sheet(home / name, shown, content.form, content.guide, key["fingerprint"])
     return paths
 
 
-def _draw_translations(folder: Path, n: int, seed: int, source: str | Path | None, progress: Progress) -> _Sample:
+def _draw_translations(folder: Path, n: int, seed: int, source: str | Path | None, progress: Progress) -> _Content:
     port = open_port(folder, source=source, progress=progress)
     items = draw_sample(port, n, seed)
     first, second = (english_name(language) for language in port.languages)
@@ -132,7 +134,7 @@ def _draw_translations(folder: Path, n: int, seed: int, source: str | Path | Non
             for item in items
         },
     }
-    return _Sample(TRANSLATIONS, guide, [Line(item.item_id, item.source, item.translation) for item in items], key)
+    return _Content(TRANSLATIONS, guide, [Line(item.item_id, item.source, item.translation) for item in items], key)
 
 
 def _insert_repeats(first: Sequence[Line], again: Sequence[Line]) -> list[Line]:
@@ -226,7 +228,7 @@ def _read_key(path: Path, needed: bool) -> dict[str, Any]:
 
 
 def _find_unchanged(folder: Path, key: Mapping[str, Any]) -> Iterable[str]:
-    """The items whose texts are still those of the folder; a text that is in it no more has changed."""
+    """The items whose texts are still those of the folder; a text that has gone counts as changed."""
     if "strata" in key:
         return find_unchanged_pairs(folder, key)
     dataset = load_audited(folder).dataset

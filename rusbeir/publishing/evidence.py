@@ -35,7 +35,7 @@ class Evidence:
     n_read: int
     """Texts that people have scored on sheets."""
     people: str = ""
-    """What they scored, as a sentence."""
+    """What people scored, as a sentence."""
     report: Mapping[str, Any] | None
     """The report of `rusbeir audit check`, if there is one."""
     validity: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ def collect_evidence(
     sheet or file, and where the file is about other ports.
     """
     source = card.provenance.get("source")
-    found = Evidence(
+    evidence = Evidence(
         made_by=_read_maker(card.provenance),
         whole_made_by=_read_maker(source.get("provenance")) if isinstance(source, dict) else "",
         n_judged=0,
@@ -86,7 +86,7 @@ def collect_evidence(
         agreement=_read_agreement(card),
     )
     if folder is None or not (folder / QA).is_dir():
-        return found
+        return evidence
     n_read, people = _read_people(folder)
     verdicts, n_changed = read_verdicts(folder)
     if n_changed:
@@ -96,7 +96,7 @@ def collect_evidence(
             folder / QA / VERDICTS, n_changed, write_command("audit", "check", folder),
         )  # fmt: skip
     return replace(
-        found,
+        evidence,
         n_judged=len(verdicts),
         n_read=n_read,
         people=people,
@@ -133,10 +133,10 @@ def _read_people(folder: Path) -> tuple[int, str]:
 
 def _describe_means(dimensions: Mapping[str, Any]) -> Iterator[str]:
     lead = "Weighted to the port, 1 to 5, with 95 % intervals: "
-    for name, found in dimensions.items():
-        if mean := found["port"].get(PEOPLE):
+    for name, dimension in dimensions.items():
+        if mean := dimension["port"].get(PEOPLE):
             low, high = mean["interval"]
-            alpha = found["alpha"]
+            alpha = dimension["alpha"]
             agreed = f", α {alpha['value']:.2f}" if alpha and isfinite(alpha["value"]) else ""
             yield f"{lead}{name.replace('_', ' ')} {mean['mean']:.2f} ({low:.2f} to {high:.2f}{agreed})"
             lead = ""
@@ -157,21 +157,21 @@ def _read_maker(provenance: object) -> str:
 def _read_validity(path: Path, name: str) -> Iterator[str]:
     """The sentences about a port of that name, which a task may have with its split."""
     remedy = "Give what `rusbeir validity --json` printed."
-    found = read_json(path, _VALIDITY, remedy)
-    if not found["conclusion"]:
+    report = read_json(path, _VALIDITY, remedy)
+    if not report["conclusion"]:
         raise BadInput(f"{path}: this is not what rusbeir writes (conclusion is empty). {remedy}")
-    band, *about = found["conclusion"]
+    band, *about = report["conclusion"]
     # An average over several tasks is the last sentence.
-    said = [
+    relevant = [
         (task, sentence)
-        for task, sentence in zip(found["tasks"], about, strict=False)
+        for task, sentence in zip(report["tasks"], about, strict=False)
         if task["port"] == name or task["port"].startswith(f"{name}/")
     ]
-    if not said:
-        ports = ", ".join(task["port"] for task in found["tasks"]) or "none"
+    if not relevant:
+        ports = ", ".join(task["port"] for task in report["tasks"]) or "none"
         raise BadInput(f"{path} is not about {name}; its ports are: {ports}.")
-    for task, sentence in said:
-        yield f"Validity (`rusbeir validity`, {found['measure']}), {task['verdict']}: {sentence}"
+    for task, sentence in relevant:
+        yield f"Validity (`rusbeir validity`, {report['measure']}), {task['verdict']}: {sentence}"
         yield f"The systems: {', '.join(task['systems'])}."
     yield band
 

@@ -33,18 +33,36 @@ def publish(
     i_have_permission: bool = False,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Write the dataset into the new folder to, and return a report (docs/json.md).
+    """Write a dataset into a new folder that the hub and other tools load.
 
-    Parquet with a README.md that the hub, datasets and mteb read, beir.zip, tables for TREC's tools and ir_datasets,
-    croissant.json and CITATION.cff. Of a folder that rusbeir made, the README says how it was made and checked;
-    validity, what `rusbeir validity --json` printed of it, adds its verdict. What is about an earlier version of
-    the dataset (an audit, scores) is left out, after a warning. name and licence replace those of its card; source_url,
-    author and citation those of the dataset that it was made of, or its own where it is an original. The folder appears
-    when it is complete.
-    Raises BadInput where the licence does not allow publishing and no permission is claimed, where the folder holds
-    something, and for a validity of other ports.
+    The folder has Parquet with a README.md that the hub, datasets and mteb read, beir.zip, tables for TREC's tools and
+    ir_datasets, croissant.json and CITATION.cff; it appears when it is complete. For a folder that rusbeir made, the
+    README says how it was made and checked. What is about an earlier version of the dataset (an audit, scores) is left
+    out, after a warning.
 
-    >>> publish("scifact-kk", to="scifact-kk-published")["files"]  # doctest: +SKIP
+    Args:
+        dataset: A name or a path.
+        to: The new folder.
+        language: The language of a path without a card.
+        split: A split of a path; by default all of them.
+        validity: The file with what `rusbeir validity --json` printed of the dataset; its verdict is added.
+        name: The name under which it is published.
+        licence: Its licence, instead of that of its card.
+        source_url: Where the dataset that it was made of is found, or the dataset itself where it is an original.
+        author: The author of the dataset that it was made of, or of an original.
+        citation: How that dataset is cited.
+        i_have_permission: Whether the owners permit what the licence does not; the card repeats it.
+        progress: Receives what is being done.
+
+    Returns:
+        A report with the `files` (docs/json.md).
+
+    Raises:
+        BadInput: The licence does not allow publishing and no permission is claimed, the folder holds something, or
+            the validity is of other ports.
+
+    Example:
+        >>> publish("scifact-kk", to="scifact-kk-published")["files"]  # doctest: +SKIP
     """
     to = Path(to)
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
@@ -52,15 +70,15 @@ def publish(
     material = load_material(dataset, language=language, split=split, progress=progress)
     source = material.dataset
     folder = Path(dataset)
-    own = _find_split(folder, source.card, material.splits)
-    card = _describe(replace(source.card, split=own), name, licence, source_url, author, citation)
+    main_split = _find_split(folder, source.card, material.splits)
+    card = _describe(replace(source.card, split=main_split), name, licence, source_url, author, citation)
     evidence = collect_evidence(
         source.card,
         folder if folder.is_dir() else None,
         Path(validity) if validity is not None else None,
         language=language,
     )
-    part = source if len(material.splits) == 1 else take_split(source, own, material.splits[own])
+    part = source if len(material.splits) == 1 else take_split(source, main_split, material.splits[main_split])
     published = Published(
         card=card,
         evidence=evidence,
@@ -73,7 +91,7 @@ def publish(
     if not i_have_permission:
         _refuse(published, copied=isinstance(dataset, str) and find_entry(dataset) is not None)
     card = replace(card, licence=published.licence)
-    counts = {"n_docs": len(source.corpus), "n_queries": len(part.queries), "n_qrels": published.splits[own]}
+    counts = {"n_docs": len(source.corpus), "n_queries": len(part.queries), "n_qrels": published.splits[main_split]}
     described = card_bytes(card, part.fingerprint, **counts)
     with atomic_folder(to) as new:
         write_parquet(source, material.splits, new, progress)
@@ -85,6 +103,11 @@ def publish(
         write_readme(published, new)
         write_croissant(published, new)
         write_citation(published, new)
+    return _report(published, to)
+
+
+def _report(published: Published, to: Path) -> dict[str, Any]:
+    card, evidence = published.card, published.evidence
     return {
         "version": __version__,
         "dataset": card.name,
@@ -96,9 +119,9 @@ def publish(
         "validity": list(evidence.validity),
         **published.counts,
         "splits": dict(published.splits),
-        "fingerprint": source.fingerprint,
-        "split": own,
-        "split_fingerprint": part.fingerprint,
+        "fingerprint": published.fingerprint,
+        "split": card.split,
+        "split_fingerprint": published.split_fingerprint,
         "to": str(to),
         "files": sorted(path.relative_to(to).as_posix() for path in to.rglob("*") if path.is_file()),
     }
@@ -106,22 +129,22 @@ def publish(
 
 def _find_split(folder: Path, card: Card, splits: Collection[str]) -> str:
     """The split that is measured where none is named: that of the folder's own card, else `test`, else the first."""
-    own = str(read_card(folder).get("split")) if folder.exists() else card.split
-    return next(name for name in (own, "test", *splits) if name in splits)
+    card_split = str(read_card(folder).get("split")) if folder.exists() else card.split
+    return next(name for name in (card_split, "test", *splits) if name in splits)
 
 
 def _describe(
     card: Card, name: str | None, licence: str | None, source_url: str | None, author: str | None, citation: str | None
 ) -> Card:
     """The card with what is not None in its place; the last three are the source's, where it has one."""
-    own: dict[str, Any] = {"name": name, "licence": licence}
+    replaced: dict[str, Any] = {"name": name, "licence": licence}
     about: dict[str, Any] = {"source": source_url, "author": author, "citation": citation}
     origin = card.provenance.get("source")
     if isinstance(origin, Mapping):
         stated = {key: value for key, value in about.items() if value is not None}
         card = replace(card, provenance={**card.provenance, "source": {**origin, **stated}})
         about = {"source": source_url}
-    return replace(card, **{key: value for key, value in (own | about).items() if value is not None})
+    return replace(card, **{key: value for key, value in (replaced | about).items() if value is not None})
 
 
 def _refuse(published: Published, *, copied: bool) -> None:

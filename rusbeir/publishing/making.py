@@ -33,8 +33,8 @@ def _describe_port(provenance: Mapping[str, Any]) -> Iterator[str]:
     fields = str(settings.get("fields", "")).split(",")
     if untranslated := [word for name, word in _FIELDS.items() if name not in fields and fields != [""]]:
         yield f"Not translated: {', '.join(untranslated)}."
-    if kept := counts.get("kept"):
-        yield f"{_number(kept)} of {_number(counts.get('segments'))} segments stayed untranslated."
+    if n_untranslated := counts.get("kept"):
+        yield f"{_number(n_untranslated)} of {_number(counts.get('segments'))} segments stayed untranslated."
     if (sample := settings.get("sample", "all")) != "all":
         yield f"Only a sample of the source's documents: {escape_markdown(sample)}, judged ones first."
 
@@ -57,8 +57,8 @@ def _describe_queries(provenance: Mapping[str, Any]) -> Iterator[str]:
         f"`{_code(generator.get('signature'))}`."
     )
     if counts := _mapping(provenance.get("counts")):
-        asked, made, dropped = (_number(counts.get(name)) for name in ("asked", "made", "dropped"))
-        yield f"Of {asked} queries asked for, {made} were made and {dropped} dropped as not valid."
+        requested, made, dropped = (_number(counts.get(name)) for name in ("asked", "made", "dropped"))
+        yield f"Of {requested} queries asked for, {made} were made and {dropped} dropped as not valid."
 
 
 def _describe_checking(provenance: Mapping[str, Any]) -> Iterator[str]:
@@ -66,7 +66,7 @@ def _describe_checking(provenance: Mapping[str, Any]) -> Iterator[str]:
     if "generator" in source:
         yield from _describe_queries(source)
     rules = _mapping(provenance.get("rules"))
-    rankers = ", ".join(f"`{_code(one)}`" for one in rules.get("rankers") or ()) or "no rankers"
+    rankers = ", ".join(f"`{_code(ranker)}`" for ranker in rules.get("rankers") or ()) or "no rankers"
     yield f"Labels by a language model (`{_code(rules.get('labeller'))}`); candidates by {rankers}."
     actions = [
         f"{escape_markdown(row.get('step'))}: {escape_markdown(row.get('action'))} {_number(row.get('decisions'))}"

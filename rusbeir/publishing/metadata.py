@@ -61,7 +61,7 @@ class Published:
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """That of the documents, then that of the queries where it is another."""
+        """The language of the documents, then that of the queries where it is another."""
         return tuple(dict.fromkeys((self.card.language, self.card.asked_in)))
 
     @property
@@ -71,8 +71,8 @@ class Published:
     @property
     def origin(self) -> Mapping[str, Any]:
         """What the card says of the dataset that this one was made of; {} for an original."""
-        found = self.card.provenance.get("source")
-        return found if isinstance(found, dict) else {}
+        origin = self.card.provenance.get("source")
+        return origin if isinstance(origin, dict) else {}
 
     @property
     def licence(self) -> str:
@@ -89,7 +89,7 @@ class Published:
 
     @property
     def split(self) -> str:
-        """The one that is measured on."""
+        """The split that is measured."""
         return self.card.split if self.card.split in self.splits else next(iter(self.splits))
 
     @property
@@ -114,8 +114,8 @@ class Published:
             text = f"A retrieval benchmark in {english_name(self.card.language)}"
         if how and origin:
             language = str(origin.get("language", "und"))
-            of = _describe_languages(language, str(origin.get("query_language") or language))
-            text += f", {how} {one_line(origin.get('name'))} ({of})"
+            languages = _describe_languages(language, str(origin.get("query_language") or language))
+            text += f", {how} {one_line(origin.get('name'))} ({languages})"
         if self.evidence.whole_made_by == "port" and self.evidence.made_by == "nano":
             text += ", which was translated by a machine"
         translators = self.card.provenance.get("translators") or ()

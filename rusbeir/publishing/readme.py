@@ -103,7 +103,7 @@ def _find_repositories(published: Published) -> list[str]:
 
 
 def _describe_parts(published: Published) -> dict[str, str]:
-    """What the page has in the places of its names."""
+    """The parts of the page, by the names that its template has for them."""
     judged = "; ".join(f"{escape_markdown(split)}: {n:,} judgements" for split, n in published.splits.items())
     evidence = published.evidence
     sentences = describe_making(evidence.made_by, published.card.provenance, read_by_people=evidence.n_read > 0)
@@ -142,8 +142,8 @@ def _describe_fingerprint(published: Published) -> str:
     whole = f"Fingerprint (rusbeir {__version__})"
     if len(published.splits) == 1:
         return f"{whole}: `{published.fingerprint}`."
-    own = f"`{escape_markdown(published.split, code=True)}`: `{published.split_fingerprint}`"
-    return f"{whole} of the split {own}; of all splits together: `{published.fingerprint}`."
+    described = f"`{escape_markdown(published.split, code=True)}`: `{published.split_fingerprint}`"
+    return f"{whole} of the split {described}; of all splits together: `{published.fingerprint}`."
 
 
 def _describe_citation(published: Published) -> str:

@@ -31,7 +31,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def name_qrels_table(split: str) -> str:
-    """The place of a split's judgements. Raises BadInput if the split cannot name a file."""
+    """The path of a split's judgements in the folder. Raises BadInput if the split cannot name a file."""
     return str(Path(name_qrels_file(split)).with_suffix(".parquet"))
 
 
@@ -47,7 +47,7 @@ def find_nano_split(name: str) -> str | None:
 
 
 def write_nanobeir(dataset: Dataset, qrels: Qrels, folder: Path) -> None:
-    """Write what NanoBEIREvaluator reads otherwise: texts after their titles, and the relevant documents alone.
+    """Write the files of NanoBEIREvaluator: titles joined to their texts, and the relevant documents alone.
 
     It reads no titles, and takes every judgement for one of relevance.
     """
@@ -106,7 +106,7 @@ def write_zip(dataset: Dataset, splits: Mapping[str, Qrels], card: bytes, folder
 def write_trec(dataset: Dataset, splits: Mapping[str, Qrels], folder: Path) -> None:
     """Write docs.tsv, queries.tsv and qrels.<split>.txt into trec/.
 
-    A title stands before its text; line breaks and tabs become spaces, as a table cannot hold them.
+    A title precedes its text; line breaks and tabs become spaces, as a table cannot hold them.
     """
     (folder / TREC).mkdir()
     with (folder / TREC / "docs.tsv").open("wb") as file:

@@ -6,11 +6,11 @@ from .backends.registry import find_preset as find_preset
 from .backends.registry import make as make
 from .backends.registry import names as names
 from .backends.registry import preset as preset
-from .checks.checks import CHECKS as CHECKS
 from .checks.checks import FAILURES as FAILURES
+from .checks.checks import SEGMENT_CHECKS as SEGMENT_CHECKS
 from .checks.checks import control as control
-from .checks.checks import empty as empty
-from .checks.checks import untranslated as untranslated
+from .checks.checks import find_empty as find_empty
+from .checks.checks import find_untranslated as find_untranslated
 from .checks.checks import without_remarks as without_remarks
 from .checks.language import wrong_language as wrong_language
 from .checks.language import wrong_script as wrong_script

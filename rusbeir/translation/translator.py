@@ -39,7 +39,7 @@ class Flag(NamedTuple):
     """A finding of a check."""
 
     name: str
-    """A key of rusbeir.translation.checks.checks.CHECKS."""
+    """A key of rusbeir.translation.checks.checks.SEGMENT_CHECKS."""
     detail: str
     """What was found, in one line."""
 

@@ -41,11 +41,11 @@ def dataset(wrong_queries: range, wrong_documents: range) -> Dataset:
 )  # fmt: skip
 def test_shares(wrong_queries, wrong_documents, scores, shares, verdict):
     original, translated = dataset(range(0), range(0)), dataset(wrong_queries, wrong_documents)
-    found, repairs = attribute(original, translated, "bm25", measure="R@1000")
-    assert [*found.scores.values()] == pytest.approx(scores)
-    assert [found.queries.value, found.documents.value] == pytest.approx(shares)
-    assert found.lost.value == pytest.approx(sum(shares))
-    assert found.verdict == verdict
+    attribution, repairs = attribute(original, translated, "bm25", measure="R@1000")
+    assert [*attribution.scores.values()] == pytest.approx(scores)
+    assert [attribution.queries.value, attribution.documents.value] == pytest.approx(shares)
+    assert attribution.lost.value == pytest.approx(sum(shares))
+    assert attribution.verdict == verdict
     if verdict != NONE:
         assert repairs.queries == pytest.approx({f"q{n}": 1 / N for n in wrong_queries})
         gains = {doc_id: sum(gains.values()) for doc_id, gains in repairs.documents.items()}
@@ -55,16 +55,16 @@ def test_shares(wrong_queries, wrong_documents, scores, shares, verdict):
 def test_the_penalty_of_two_languages_is_nobodys_share(monkeypatch):
     """A system that finds relevant documents of the other language second is not the port's fault."""
     first, second = dataset(range(0), range(0)), dataset(range(0), range(0))
-    second = replace(second, queries={one: f"{text} translated" for one, text in second.queries.items()})
+    second = replace(second, queries={query_id: f"{text} translated" for query_id, text in second.queries.items()})
 
     def search(docs: Dataset, system: str, queries: dict[str, str], **options: object) -> dict[str, dict[str, float]]:
         same = queries is docs.queries
         return {f"q{n}": {f"d{n}": 1.0, "other": 0.0 if same else 2.0} for n in range(N)}
 
     monkeypatch.setattr(attribution, "search", search)
-    found, _ = attribute(first, second, "any", measure="RR@10")
-    assert [*found.scores.values()] == [1, 0.5, 0.5, 1]
-    assert (found.lost.value, found.queries.value, found.documents.value) == (0, 0, 0)
+    result, _ = attribute(first, second, "any", measure="RR@10")
+    assert [*result.scores.values()] == [1, 0.5, 0.5, 1]
+    assert (result.lost.value, result.queries.value, result.documents.value) == (0, 0, 0)
 
 
 def test_segments_of_documents(tmp_path):

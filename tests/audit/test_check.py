@@ -62,13 +62,13 @@ def test_nothing_is_sent_twice(make_port, back_translator):
     folder = make_port()
     source = folder.parent / "small"
     first = audit_port(folder, source=source, back_translator=back_translator, processes=1)
-    asked = len(back_translator.sent)
+    n_sent = len(back_translator.sent)
     assert audit_port(folder, source=source, back_translator=back_translator, processes=2) == first
     # When the port changes, only new segments are sent.
     lines = (folder / "queries.jsonl").read_text().replace("лёд тает", "лёд тает ночь")
     (folder / "queries.jsonl").write_text(lines)
     changed = audit_port(folder, source=source, back_translator=back_translator, processes=1)
-    assert back_translator.sent[asked:] == ["лёд тает ночь"]
+    assert back_translator.sent[n_sent:] == ["лёд тает ночь"]
     assert changed["levels"]["queries"]["p5"] < 100
 
 
@@ -76,15 +76,15 @@ def test_what_has_no_back_translation_counts_as_it_is(make_port):
     from rusbeir.translation.translator import Failure
 
     folder = make_port()
-    told = []
+    lines = []
 
     def answer(text: str, nth: int) -> object:
         return Failure("refused", "", False) if text == "лёд тает" else back(text)
 
     report = audit_port(
-        folder, source=folder.parent / "small", back_translator=Fake(answer=answer), processes=1, tell=told.append
+        folder, source=folder.parent / "small", back_translator=Fake(answer=answer), processes=1, tell=lines.append
     )
-    assert any("1 of 9 segments have no back-translation" in line for line in told)
+    assert any("1 of 9 segments have no back-translation" in line for line in lines)
     assert report["levels"]["queries"]["n"] == 2
     assert report["levels"]["queries"]["mean"] == 50
 
@@ -115,7 +115,7 @@ class LowChrf:
         return self if texts.translated_back else None
 
     def __call__(self, segments):
-        backs, sources = zip(*((one.back, one.segment.source) for one in segments), strict=True)
+        backs, sources = zip(*((checked.back, checked.segment.source) for checked in segments), strict=True)
         scored = chrf(count_chrf(backs, sources))
         return [Flag("low-chrf", f"{score:.0f}") if score < 50 else None for score in scored]
 
@@ -153,12 +153,12 @@ def test_a_folder_that_cannot_be_written(make_port):
 def test_segments(make_port):
     folder = make_port()
     port = open_port(folder, source=folder.parent / "small")
-    found = list(port.records())
-    for record in found:
+    aligned = list(port.records())
+    for record in aligned:
         for field in record.fields:
             assert "".join(part.source for part in field.parts) == field.source
             assert "".join(part.translation for part in field.parts) == field.translation
-    assert [part.source for part in found[0].segments][1:] == ["Ice melts. Snow falls.", "Bear 5 kg", "Wolf 7 kg"]
+    assert [part.source for part in aligned[0].segments][1:] == ["Ice melts. Snow falls.", "Bear 5 kg", "Wolf 7 kg"]
     with Journal.open(folder / "work" / "journal.sqlite", {}) as journal:
         translators = journal.get_meta("translators")
         journal.set_meta({"translators": "{"})

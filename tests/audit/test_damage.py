@@ -23,15 +23,15 @@ def flagged(shared_data):
     planted = plant(xquad_pairs(shared_data, 1000), each=25)
     pairs = [(row.source, row.translation) for row in planted]
     finders = prepare_checks(CheckedTexts(languages=("en", "ru"), pairs=lambda: pairs))
-    found = find_flags(finders, [CheckedSegment(Segment(*pair, "en", "ru"), None) for pair in pairs])
-    return [(row, {flag.name for flag in flags}) for row, flags in zip(planted, found, strict=True)]
+    flags_found = find_flags(finders, [CheckedSegment(Segment(*pair, "en", "ru"), None) for pair in pairs])
+    return [(row, {flag.name for flag in flags}) for row, flags in zip(planted, flags_found, strict=True)]
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_recall(flagged, damage):
-    found = [bool(flags & COUNTS_AS.get(damage, {damage})) for row, flags in flagged if row.damage == damage]
-    assert len(found) == 25
-    assert sum(found) >= 0.95 * len(found)
+    caught = [bool(flags & COUNTS_AS.get(damage, {damage})) for row, flags in flagged if row.damage == damage]
+    assert len(caught) == 25
+    assert sum(caught) >= 0.95 * len(caught)
 
 
 @pytest.mark.parametrize("flag", [*DAMAGES, "wrong-script"])
@@ -116,5 +116,5 @@ def test_headlines_are_not_names():
     finders = prepare_checks(
         CheckedTexts(languages=("en", "ru"), pairs=lambda: pairs), {"untranslated": CHECKS["untranslated"]}
     )
-    found = find_flags(finders, [CheckedSegment(Segment(*pair, "en", "ru"), None) for pair in pairs])
-    assert [bool(flags) for flags in found] == [False, False, True, False, False]
+    flags_of_pairs = find_flags(finders, [CheckedSegment(Segment(*pair, "en", "ru"), None) for pair in pairs])
+    assert [bool(flags) for flags in flags_of_pairs] == [False, False, True, False, False]

@@ -11,7 +11,7 @@ import pytest
 
 from rusbeir.audit import audit_port
 from rusbeir.audit.port_checks import scores
-from rusbeir.audit.port_checks.report import clean_text, find_differences
+from rusbeir.audit.port_checks.pages import clean_text, find_differences
 from rusbeir.errors import BadInput
 from rusbeir.people.agreement import agree
 from rusbeir.people.judge import DIMENSIONS

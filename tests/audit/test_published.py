@@ -86,24 +86,26 @@ def test_every_fault_is_found(source, translated, tmp_path):
     docs["d12"] = f"{docs['d12']} {docs['d12']}"
     port = write(tmp_path / "port", docs, queries, "ru", q1={"d1": 1, "d50": 0})
     report = check_published(source, port, out=tmp_path / "qa", processes=1)
-    found = report["integrity"]
-    assert found["documents"] == {
+    integrity = report["integrity"]
+    assert integrity["documents"] == {
         "source": 120, "port": 119, "lost": 2, "added": 1, "lost_ids": ["d1", "d2"], "added_ids": ["extra"]
     }  # fmt: skip
-    assert (found["queries"]["lost"], found["queries"]["lost_ids"]) == (1, ["q3"])
-    assert (found["judgements"]["missing"], found["judgements"]["missing_ids"]) == (2, ["d1", "d2"])
-    assert found["dropped"]["ids"] == {
+    assert (integrity["queries"]["lost"], integrity["queries"]["lost_ids"]) == (1, ["q3"])
+    assert (integrity["judgements"]["missing"], integrity["judgements"]["missing_ids"]) == (2, ["d1", "d2"])
+    assert integrity["dropped"]["ids"] == {
         "q1": "no relevant document is left", "q2": "no relevant document is left", "q3": "lost"
     }  # fmt: skip
-    assert found["dropped"]["detectable_ratio"] == pytest.approx(detectable_deviations(37) / detectable_deviations(40))
-    assert found["collapse"]["documents"]["texts"] == 4
-    assert {one["id"] for group in found["collapse"]["documents"]["examples"] for one in group["texts"]} == {
+    assert integrity["dropped"]["detectable_ratio"] == pytest.approx(
+        detectable_deviations(37) / detectable_deviations(40)
+    )
+    assert integrity["collapse"]["documents"]["texts"] == 4
+    assert {text["id"] for group in integrity["collapse"]["documents"]["examples"] for text in group["texts"]} == {
         "d8", "d9", "d10", "d100"
     }  # fmt: skip
     twins = [{"query": "q8", "relevant": "d8", "twins": ["d9"]}, {"query": "q9", "relevant": "d9", "twins": ["d8"]},
              {"query": "q10", "relevant": "d10", "twins": ["d100"]}]  # fmt: skip
     assert records(tmp_path / "qa" / "twins.jsonl") == twins
-    drifted = {(one["record_id"], one["other_id"]) for one in found["drift"]["examples"]}
+    drifted = {(row["record_id"], row["other_id"]) for row in integrity["drift"]["examples"]}
     assert drifted == {("d5", "d6"), ("d6", "d7"), ("d7", "d5"), ("q20", "q30"), ("q30", "q20")}
     assert report["flags"]["empty"]["queries"] == 1
     assert report["flags"]["doubled"]["documents"] == 1
@@ -119,8 +121,8 @@ def test_rows_that_moved(source, translated, tmp_path):
         docs[f"d{n}"] = docs[f"d{n + 1}"]
     docs["d50"] = " ".join(word[::-1] for word in docs["d0"].split())
     report = check_published(source, write(tmp_path / "port", docs, queries, "ru"), out=tmp_path / "qa", processes=1)
-    found = {(row["record_id"], row["other_id"]) for row in records(tmp_path / "qa" / "drift.jsonl")}
-    assert found == {*((f"d{n}", f"d{n + 1}") for n in range(40, 50)), ("d50", None)}
+    drifted = {(row["record_id"], row["other_id"]) for row in records(tmp_path / "qa" / "drift.jsonl")}
+    assert drifted == {*((f"d{n}", f"d{n + 1}") for n in range(40, 50)), ("d50", None)}
     assert report["integrity"]["drift"]["documents"] == 11
     assert "fits no source" in (tmp_path / "qa" / "report.html").read_text()
 
@@ -158,7 +160,7 @@ def test_the_source_itself(source, translated, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("source", "answer", "found", "reason"),
+    ("source", "answer", "flagged", "reason"),
     [
         ("A red cat.", "Рыжий кот. Рыжий кот.", True, "twice"),
         ("A red cat.", "Рыжий кот\nрыжий кот!", True, "case and punctuation differ"),
@@ -169,8 +171,8 @@ def test_the_source_itself(source, translated, tmp_path):
         ("a tiny little cat", "маленький-маленький", True, "as if the text were said twice"),
     ],
 )
-def test_doubled(source, answer, found, reason):
-    assert (doubled(Segment(source, answer, "en", "ru")) is not None) is found
+def test_doubled(source, answer, flagged, reason):
+    assert (doubled(Segment(source, answer, "en", "ru")) is not None) is flagged
 
 
 @pytest.mark.parametrize(

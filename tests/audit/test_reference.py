@@ -51,16 +51,16 @@ def reference(make_port, tmp_path) -> Path:
 def test_scores_are_those_of_sacrebleu(make_port, reference):
     folder = make_port()
     report = audit_port(folder, source=folder.parent / "small", reference=reference, processes=1)
-    found = report["reference"]
-    assert found["name"] == "people"
-    documents, queries = found["levels"]["documents"], found["levels"]["queries"]
+    compared = report["reference"]
+    assert compared["name"] == "people"
+    documents, queries = compared["levels"]["documents"], compared["levels"]["queries"]
     assert (documents["n"], documents["lacking"], queries["n"], queries["lacking"]) == (3, 1, 2, 0)
     # A document is one line; the title that the reference does not have is left out on both sides.
     hypotheses = ["Вода кипит Лёд тает. Снег падает. - Медведь 5 kg - Волк 7 kg", "Лёд тает. Снег падает.", "1987"]
     references = ["Вода закипает Лёд таял. Снег падает. - Медведь 5 kg - Волк 7 kg", "Лёд таял. Снег падает.", "1987"]
     assert scores_of(documents) == theirs(hypotheses, references)
     assert scores_of(queries) == theirs(["лёд тает", "гора озеро утро"], ["лёд таял", "гора озеро утро"])
-    assert found["signatures"]["BLEU"].startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
+    assert compared["signatures"]["BLEU"].startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
     page = (folder / "qa" / "report.html").read_text()
     assert "Compared with people" in page
     assert f"{documents['TER']:.2f}" in page
@@ -70,12 +70,12 @@ def test_a_port_of_xquad_and_the_russian_one(shared_data, tmp_path):
     """Forty Russian paragraphs and their questions with every tenth word gone, as a port; in two processes."""
     english, russian = load("xquad/en"), load("xquad/ru")
     docs = {doc.doc_id: doc.text for doc in islice(russian.corpus, 40)}
-    asked = {query_id: grades for query_id, grades in russian.qrels.items() if grades.keys() <= docs.keys()}
-    queries = {query_id: russian.queries[query_id] for query_id in asked}
+    answerable = {query_id: grades for query_id, grades in russian.qrels.items() if grades.keys() <= docs.keys()}
+    queries = {query_id: russian.queries[query_id] for query_id in answerable}
     ported = Dataset.of(
         [Doc(doc_id, shortened(text)) for doc_id, text in docs.items()],
         {query_id: shortened(text) for query_id, text in queries.items()},
-        asked,
+        answerable,
         language="ru",
         name="shortened",
         split=russian.card.split,
@@ -83,15 +83,15 @@ def test_a_port_of_xquad_and_the_russian_one(shared_data, tmp_path):
     write_beir(ported, tmp_path / "port")
     made = open_port(tmp_path / "port", source="xquad/en")
     assert made.source.fingerprint == english.fingerprint
-    found = compare_port(made, russian, processes=2)["levels"]
+    levels = compare_port(made, russian, processes=2)["levels"]
     for level, texts in (("documents", docs), ("queries", queries)):
         references = [" ".join(text.split()) for text in texts.values()]
-        assert found[level]["n"] == len(references) > 30
+        assert levels[level]["n"] == len(references) > 30
         expected = theirs([shortened(text) for text in references], references)
         if level == "documents":
             # Paragraphs of more than a hundred words.
             expected["TER"] = None
-        assert scores_of(found[level]) == expected
+        assert scores_of(levels[level]) == expected
 
 
 def shortened(text: str) -> str:

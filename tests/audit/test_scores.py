@@ -58,7 +58,8 @@ def test_many_pairs_are_as_each_alone(monkeypatch):
     hypotheses, references = [pair[0] for pair in PAIRS], [pair[1] for pair in PAIRS]
     together = scores.count_chrf(hypotheses, references, words=True)
     alone = [
-        scores.count_chrf([one], [other], words=True)[0] for one, other in zip(hypotheses, references, strict=True)
+        scores.count_chrf([hypothesis], [reference], words=True)[0]
+        for hypothesis, reference in zip(hypotheses, references, strict=True)
     ]
     assert (together == np.array(alone)).all()
     monkeypatch.setattr(scores, "_BATCH_CHARS", 10)
@@ -117,11 +118,11 @@ def test_processes_change_nothing(shared_data, tmp_path):
     hypothesis, reference = (shared_data / "wmt22-en-ru" / name for name in ("hyp.PROMT.ru", "ref.A.ru"))
     for path, name in ((hypothesis, "h"), (reference, "r")):
         (tmp_path / name).write_text("".join(path.read_text().splitlines(keepends=True)[:450]))
-    one, two = (
+    first, second = (
         score_lines(tmp_path / "h", reference=tmp_path / "r", language="ru", processes=processes)
         for processes in (1, 2)
     )
-    assert one == two
+    assert first == second
 
 
 @pytest.mark.parametrize(

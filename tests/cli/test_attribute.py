@@ -21,10 +21,10 @@ def damaged(tmp_path: Path) -> tuple[Path, Path, set[str]]:
     pairs = dict(line.split("\t") for line in (MINI / "memory.en-ru.tsv").read_text(encoding="utf-8").splitlines())
     queries = {row["_id"]: row["text"] for row in records(MINI / "en" / "queries.jsonl")}
     wrong = random.Random(1).sample(sorted(queries), 20)
-    taken = [queries[one] for one in wrong]
-    damage = {one: pairs[other] for one, other in zip(taken, taken[1:] + taken[:1], strict=True)}
+    taken = [queries[query_id] for query_id in wrong]
+    damage = {text: pairs[other] for text, other in zip(taken, taken[1:] + taken[:1], strict=True)}
     for name, memory in (("good", pairs), ("bad", {**pairs, **damage})):
-        lines = [f"{one}\t{other}\n" for one, other in memory.items()]
+        lines = [f"{source}\t{target}\n" for source, target in memory.items()]
         (tmp_path / f"{name}.tsv").write_text("".join(lines), encoding="utf-8")
     (tmp_path / "back.tsv").write_text("".join(f"{b}\t{a}\n" for a, b in pairs.items()), encoding="utf-8")
     port("mini/en", to="ru", translator="memory", memory=tmp_path / "bad.tsv", out=tmp_path / "mini-ru")
@@ -37,25 +37,25 @@ def test_a_damaged_port_is_repaired(rusbeir, damaged, tmp_path):
     assert rusbeir("audit", "check", folder, *back).code == 0
     validity = ["validity", "--attribute", "--pair", f"mini/en={folder}", "--system", "bm25"]
     report = json.loads(rusbeir(*validity, "--json").out)
-    (found,) = report["attributions"]
-    assert (found["verdict"], found["translated_back"]) == ("queries", True)
+    (attribution,) = report["attributions"]
+    assert (attribution["verdict"], attribution["translated_back"]) == ("queries", True)
     # Two sentences that became one come back as one of them.
-    assert found["documents"]["value"] == pytest.approx(0, abs=0.005)
-    named = {one["id"] for one in report["segments"] if one["kind"] == "query"}
+    assert attribution["documents"]["value"] == pytest.approx(0, abs=0.005)
+    named = {segment["id"] for segment in report["segments"] if segment["kind"] == "query"}
     # A few of them cost nothing: bm25 found nothing for them anyway.
     assert len(wrong) - 5 <= len(named) <= len(report["segments"]) <= len(wrong)
     assert named <= wrong
-    gains = [one["gain"] for one in report["segments"]]
+    gains = [segment["gain"] for segment in report["segments"]]
     assert gains == sorted(gains, reverse=True)
     assert records(Path(report["file"])) == report["segments"]
-    told = rusbeir(*validity)
-    assert "costs more than that of the documents" in told.out
-    assert f"--retry-segments {report['file']}" in told.err
+    printed = rusbeir(*validity)
+    assert "costs more than that of the documents" in printed.out
+    assert f"--retry-segments {report['file']}" in printed.err
     retry = ["port", "mini/en", "--to", "ru", "--out", folder, "--translator", "memory", "--memory", memory]
     assert f"{len(named)} segments have a new translation" in rusbeir(*retry, "--retry-segments", report["file"]).err
     good = {row["_id"]: row["text"] for row in records(MINI / "ru" / "queries.jsonl")}
     repaired = {row["_id"]: row["text"] for row in records(folder / "queries.jsonl")}
-    assert {one for one in good if good[one] != repaired[one]} == wrong - named
+    assert {query_id for query_id in good if good[query_id] != repaired[query_id]} == wrong - named
     outcome = rusbeir(*validity)
     assert outcome.code == 2
     assert one_line(outcome.err, ["has changed since it was translated back", "--back-translator"])

@@ -20,7 +20,7 @@ def ported(rusbeir, tmp_path) -> Path:
     texts |= {query["text"] for query in records(source / "queries.jsonl")}
     pairs = {text: translated(text) for text in sorted(texts)}
     for name, sides in (("memory", pairs.items()), ("back", [(russian, text) for text, russian in pairs.items()])):
-        lines = [json.dumps({"source": one, "target": other}) + "\n" for one, other in sides]
+        lines = [json.dumps({"source": source, "target": target}) + "\n" for source, target in sides]
         (tmp_path / f"{name}.jsonl").write_text("".join(lines))
     memory = ("--translator", "memory", "--memory", "memory.jsonl")
     assert rusbeir("port", source, "--to", "ru", *memory, "--out", "out").code == 0

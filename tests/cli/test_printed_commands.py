@@ -59,6 +59,15 @@ def test_a_port_and_what_follows(run):
     assert run("bench", "my port")[0] == 0
 
 
+def test_the_source_is_named_again_where_it_was_named(run, tmp_path):
+    assert run("port", "my source", "--to", "ru", "--out", "my port", *PORT)[0] == 0
+    shutil.move(tmp_path / "my source", tmp_path / "moved source")
+    source = ["--source", "moved source"]
+    (check,) = list_printed(run("audit", "judge", "my port", "--llm", "toy", *source)[1])
+    assert check == ["audit", "check", "my port", *source]
+    assert run(*check)[0] == 0
+
+
 def test_segments_are_translated_again(run, tmp_path):
     memory = tmp_path / "my memory.tsv"
     good = memory.read_text(encoding="utf-8")

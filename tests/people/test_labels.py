@@ -54,10 +54,10 @@ def controlled(tmp_path: Path) -> Path:
     queries = {f"q{n}": f"what is number {n}?" for n in range(QUERIES)}
     docs = {row["doc_id"]: f"={row['doc_id']} is a number" for row in DECISIONS}
     for name, texts, without in (("queries", queries, no_queries), ("corpus", docs, no_docs)):
-        lines = [{"_id": one, "text": text} for one, text in texts.items() if one not in without]
+        lines = [{"_id": text_id, "text": text} for text_id, text in texts.items() if text_id not in without]
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    removed = [{"doc_id": one, "title": "", "text": docs[one]} for one in sorted(no_docs)]
-    removed += [{"query_id": one, "text": queries[one]} for one in sorted(no_queries)]
+    removed = [{"doc_id": doc_id, "title": "", "text": docs[doc_id]} for doc_id in sorted(no_docs)]
+    removed += [{"query_id": query_id, "text": queries[query_id]} for query_id in sorted(no_queries)]
     (folder / "qa" / "removed.jsonl").write_text("".join(json.dumps(row) + "\n" for row in removed))
     judged = "".join(f"q{n}\td{n}\t1\n" for n in range(QUERIES) if f"q{n}" not in no_queries)
     (folder / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}")
@@ -92,13 +92,13 @@ def test_sheets_are_blind_and_in_proportion(controlled):
     assert (len(rows), list(rows[0])) == (33, ["item", "query", "document", "label", "comments"])
     assert {row["label"] for row in rows} == {""}
     key = read_key(controlled)
-    of = {row["doc_id"]: row for row in DECISIONS}
+    decisions = {row["doc_id"]: row for row in DECISIONS}
     for item, about in key["items"].items():
         (row,) = (row for row in rows if row["item"] == item)
         assert row["query"] == f"what is number {about['query_id'][1:]}?"
         assert row["document"] == f"'={about['doc_id']} is a number", "also of those that were dropped"
-        asked = {name: value for name, value in about.items() if name != "digest"}
-        assert {name: of[about["doc_id"]][name] for name in asked} == asked
+        stated = {name: value for name, value in about.items() if name != "digest"}
+        assert {name: decisions[about["doc_id"]][name] for name in stated} == stated
     # Half of each stratum of 60: the sample has the proportions of the decisions.
     strata = {(row["step"], row["kind"], row["label"]): row["n"] for row in key["strata"]}
     assert sum(strata.values()) == 60
@@ -140,7 +140,7 @@ def test_an_empty_slice(controlled, only, message):
         ({"label": 4}, r"decisions\.jsonl:1: this is not what rusbeir writes \(label is 4"),
         ({"query_id": 5}, "query_id is 5, not a string"),
         ({"id": DECISIONS[1]["id"]}, "the id of a decision is repeated"),
-        ({"doc_id": "gone"}, "there is no text of the document 'gone'"),
+        ({"doc_id": "gone"}, "has no text of the document 'gone', which decisions.jsonl names"),
     ],
 )
 def test_decisions_that_cannot_be_used(controlled, row, message):
@@ -161,8 +161,8 @@ def test_what_is_positive_is_a_rule_of_the_control(controlled, tmp_path, positiv
     (controlled / "card.json").write_text(json.dumps(card))
     (path, *_) = make_sheets(controlled, n=60, duplicates=0, raters=1)
     anna = fill(path, tmp_path / "anna.csv", lambda item: 2)
-    found = {row["judge"] for row in agree([anna], port=controlled)["contradicted"]}
-    assert found == ({0} if positive == 1 else {3})
+    labels = {row["judge"] for row in agree([anna], port=controlled)["contradicted"]}
+    assert labels == ({0} if positive == 1 else {3})
 
 
 def test_agreement_of_labels(controlled, tmp_path):
@@ -183,8 +183,8 @@ def test_agreement_of_labels(controlled, tmp_path):
     report = agree(sheets, port=controlled)
     assert report["raters"] == {"anna": 60, "boris": 60, "judge": 60}
     pairs = {tuple(row["raters"]): row for row in report["dimensions"]["label"]["pairs"]}
-    for raters, of in [(("anna", "judge"), anna), (("boris", "judge"), boris)]:
-        mine, model = [of(item) for item in items], [about["label"] for about in items.values()]
+    for raters, scores in [(("anna", "judge"), anna), (("boris", "judge"), boris)]:
+        mine, model = [scores(item) for item in items], [about["label"] for about in items.values()]
         figures = pairs[raters]["figures"]
         assert figures["kappa"].value == pytest.approx(cohen_kappa_score(mine, model))
         assert figures["quadratic_kappa"].value == pytest.approx(cohen_kappa_score(mine, model, weights="quadratic"))
@@ -205,8 +205,8 @@ def test_contradictions_that_changed_something_come_first(controlled, tmp_path):
     anna = fill(paths[0], tmp_path / "anna.csv", lambda item: 3 - items[item]["label"])
     rows = agree([anna], port=controlled)["contradicted"]
     assert len(rows) == 60
-    kept = [row["action"] == "keep" for row in rows]
-    assert kept == sorted(kept)
+    unchanged = [row["action"] == "keep" for row in rows]
+    assert unchanged == sorted(unchanged)
 
 
 def test_shares_of_all_labels_from_a_sample(controlled, tmp_path):
@@ -224,8 +224,8 @@ def test_shares_of_all_labels_from_a_sample(controlled, tmp_path):
     assert share["interval"][0] < share["mean"] < share["interval"][1]
     assert (share["n_labelled"], share["n_pairs"]) == (30, 60)
     assert 0 < share["labels_to_halve"] <= 30
-    one = fill(paths[0], tmp_path / "one.csv", lambda item: "" if item != hard[0] else 1)
-    assert agree([one], port=controlled)["shares"] == {}, "one label has no spread"
+    filled = fill(paths[0], tmp_path / "one.csv", lambda item: "" if item != hard[0] else 1)
+    assert agree([filled], port=controlled)["shares"] == {}, "one label has no spread"
 
 
 def test_labels_without_their_key(controlled, tmp_path):

@@ -28,8 +28,8 @@ from rusbeir.evaluation.label_agreement import count_confusion, kappa, kappa_at
 from rusbeir.jobs import read_object
 from rusbeir.people.agreement import agree
 from rusbeir.people.judge import DIMENSIONS, SCALE, judge_port, read_verdict, read_verdicts
-from rusbeir.people.raters import Agreement, Alpha, compare_raters, compute_alpha, estimate_port_mean, read_sample
-from rusbeir.people.sampling import Stratum, draw_rows, draw_sample
+from rusbeir.people.raters import Alpha, RaterAgreement, compare_raters, compute_alpha, estimate_port_mean, read_sample
+from rusbeir.people.sampling import TextStratum, draw_rows, draw_sample
 from rusbeir.people.sheet_files import read_sheet
 from rusbeir.people.sheets import FORMS, TRANSLATIONS, make_sheets
 from tests.support.openai_server import Reply, completion
@@ -37,7 +37,7 @@ from tests.support.openai_server import Reply, completion
 SCORES = st.integers(1, 5)
 
 
-def compare(first: list[int], second: list[int]) -> Agreement | None:
+def compare(first: list[int], second: list[int]) -> RaterAgreement | None:
     return compare_raters(first, second, SCALE, [str(text) for text in range(len(first))])
 
 
@@ -75,10 +75,10 @@ def alpha_of(sheets: list[list[int | None]]) -> Alpha:
 
 
 def test_alpha_of_the_published_example():
-    found = alpha_of(EXAMPLE)
-    assert found.value == pytest.approx(0.815, abs=0.0005)
-    assert found.n == 11
-    assert found.interval[0] < found.value < found.interval[1]
+    alpha = alpha_of(EXAMPLE)
+    assert alpha.value == pytest.approx(0.815, abs=0.0005)
+    assert alpha.n == 11
+    assert alpha.interval[0] < alpha.value < alpha.interval[1]
 
 
 @pytest.mark.parametrize("guessed", [0.0, 0.1, 0.3, 1.0])
@@ -88,13 +88,13 @@ def test_alpha_of_simulated_sheets(guessed):
     truth = [draw.randint(1, 5) for _ in range(500)]
     sheets = [[draw.randint(1, 5) if draw.random() < guessed else score for score in truth] for _ in range(3)]
     sheets[0][:20] = [None] * 20
-    found = alpha_of(sheets)
+    alpha = alpha_of(sheets)
     data = np.array([[np.nan if score is None else score for score in sheet] for sheet in sheets])
     expected = krippendorff.alpha(reliability_data=data, value_domain=[1, 2, 3, 4, 5], level_of_measurement="ordinal")
-    assert found.value == pytest.approx(expected, abs=1e-12)
-    assert found.value == pytest.approx((1 - guessed) ** 2, abs=0.05)
-    assert found.interval[0] <= found.value <= found.interval[1]
-    assert alpha_of(sheets) == found, "the seed decides the interval"
+    assert alpha.value == pytest.approx(expected, abs=1e-12)
+    assert alpha.value == pytest.approx((1 - guessed) ** 2, abs=0.05)
+    assert alpha.interval[0] <= alpha.value <= alpha.interval[1]
+    assert alpha_of(sheets) == alpha, "the seed decides the interval"
 
 
 @pytest.mark.parametrize("scores", [[], [[1, 2]], [[1, None], [None, 2]], [[3, 3], [3, 3]]])
@@ -103,13 +103,13 @@ def test_alpha_of_nothing(scores):
 
 
 def test_pairs():
-    found = compare([1, 2, 5, 4], [1, 3, 2, 4])
-    assert (found.n, found.within_one, found.mean_absolute_error) == (4, 0.75, 1.0)
-    assert found.confusion[4] == [0, 1, 0, 0, 0]
+    agreement = compare([1, 2, 5, 4], [1, 3, 2, 4])
+    assert (agreement.n, agreement.within_one, agreement.mean_absolute_error) == (4, 0.75, 1.0)
+    assert agreement.confusion[4] == [0, 1, 0, 0, 0]
     thresholds = [f"kappa >= {n}" for n in range(2, 6)]
-    assert list(found.figures) == ["kappa", "quadratic_kappa", *thresholds, "alpha", "strictness"]
-    assert found.figures["strictness"].value == 0.5
-    assert found.figures["kappa >= 5"].value == 0, "as chance would have it"
+    assert list(agreement.figures) == ["kappa", "quadratic_kappa", *thresholds, "alpha", "strictness"]
+    assert agreement.figures["strictness"].value == 0.5
+    assert agreement.figures["kappa >= 5"].value == 0, "as chance would have it"
     assert compare([], []) is None
 
 
@@ -140,8 +140,8 @@ def fill(path: Path, out: Path, score: object = 4, delimiter: str = ",") -> Path
         writer = csv.DictWriter(file, TRANSLATIONS.columns, delimiter=delimiter)
         writer.writeheader()
         for row in rows:
-            given = {name: score(row["item"], name) if callable(score) else score for name in DIMENSIONS}
-            writer.writerow({**row, **given})
+            answers = {name: score(row["item"], name) if callable(score) else score for name in DIMENSIONS}
+            writer.writerow({**row, **answers})
     return out
 
 
@@ -199,7 +199,7 @@ def test_agree(checked, tmp_path):
 
 def about(stratum: tuple[str, int, int, bool], n: int, drawn: int) -> dict[str, object]:
     """An item in the key of sheets, of a stratum of n texts of which some were drawn."""
-    return {**dict(zip(Stratum._fields, stratum, strict=True)), "weight": n / drawn}
+    return {**dict(zip(TextStratum._fields, stratum, strict=True)), "weight": n / drawn}
 
 
 QUERY, SHORT, LONG = ("query", 1, 0, False), ("document", 1, 0, False), ("document", 2, 0, True)
@@ -225,22 +225,22 @@ GIVEN = {"s0": 5, "s1": 4, "s2": 4, "l0": 1, "l1": 2, "q0": 3, "q1": 5}
 )
 def test_means_are_weighted_to_the_port(left_out, mean):
     scores = {item: float(score) for item, score in GIVEN.items() if item not in left_out}
-    found = estimate_port_mean(scores, read_sample(SAMPLE), SCALE)
-    assert found.mean == pytest.approx(float(mean), abs=1e-12)
-    assert (found.n_scored, found.n_texts) == (len(scores), 1000)
-    assert 1 <= found.interval[0] < found.mean < found.interval[1] <= 5
+    estimate = estimate_port_mean(scores, read_sample(SAMPLE), SCALE)
+    assert estimate.mean == pytest.approx(float(mean), abs=1e-12)
+    assert (estimate.n_scored, estimate.n_texts) == (len(scores), 1000)
+    assert 1 <= estimate.interval[0] < estimate.mean < estimate.interval[1] <= 5
 
 
 def test_the_interval_is_that_of_a_stratified_sample():
     """Cochran (1977), Sampling Techniques: the sum of W² (1 - n/N) s²/n over strata (5.6), and freedom (5.16)."""
     sizes, groups = {"a": 60, "b": 40}, {"a": [1, 5, 3, 5, 2, 4], "b": [1, 4, 5, 1]}
     items = {
-        f"{name}{n}": about(("document", place, 0, False), sizes[name], len(groups[name]))
-        for place, name in enumerate(groups)
+        f"{name}{n}": about(("document", number, 0, False), sizes[name], len(groups[name]))
+        for number, name in enumerate(groups)
         for n in range(len(groups[name]))
     }
     scores = {f"{name}{n}": float(score) for name, group in groups.items() for n, score in enumerate(group)}
-    found = estimate_port_mean(scores, read_sample(items), (-9, 19))
+    mean = estimate_port_mean(scores, read_sample(items), (-9, 19))
     spreads = {
         name: F(sizes[name], 100) ** 2
         * (1 - F(len(group), sizes[name]))
@@ -251,7 +251,7 @@ def test_the_interval_is_that_of_a_stratified_sample():
     total = sum(spreads.values())
     freedom = total**2 / sum(spread**2 / (len(groups[name]) - 1) for name, spread in spreads.items())
     half = stats.t.ppf(0.975, float(freedom)) * float(total) ** 0.5
-    assert found.interval == pytest.approx((found.mean - half, found.mean + half), abs=1e-9)
+    assert mean.interval == pytest.approx((mean.mean - half, mean.mean + half), abs=1e-9)
     everything = {item: {**row, "weight": 1.0} for item, row in items.items()}
     of_all = estimate_port_mean(scores, read_sample(everything), SCALE)
     assert of_all.interval == (of_all.mean, of_all.mean), "where every text is scored nothing is left to estimate"
@@ -296,9 +296,9 @@ def test_the_intervals_cover(give, n, width, at_least):
         drawn = draw_rows(rows, n, seed)
         items = {"/".join(key): {**stratum._asdict(), "weight": weight} for key, (stratum, weight) in drawn.items()}
         assert sum(row["weight"] for row in items.values()) == pytest.approx(1000), "no stratum is left out"
-        found = estimate_port_mean({"/".join(key): truth[key] for key in drawn}, read_sample(items), SCALE)
-        covered += found.interval[0] <= mean <= found.interval[1]
-        widths.append(found.interval[1] - found.interval[0])
+        estimate = estimate_port_mean({"/".join(key): truth[key] for key in drawn}, read_sample(items), SCALE)
+        covered += estimate.interval[0] <= mean <= estimate.interval[1]
+        widths.append(estimate.interval[1] - estimate.interval[0])
     assert at_least <= covered / 400 <= 0.98, covered
     assert statistics.fmean(widths) < width
 
@@ -543,14 +543,14 @@ def test_judge_needs_a_checked_port(make_port, endpoint, tmp_path):
     ],
 )
 def test_verdicts(answer, valid):
-    found = read_object(answer)
-    assert (found is not None and read_verdict(found) is not None) is valid
+    verdict = read_object(answer)
+    assert (verdict is not None and read_verdict(verdict) is not None) is valid
 
 
 @settings(deadline=None)
 @given(st.dictionaries(st.sampled_from([*DIMENSIONS, "comments"]), st.integers() | st.text() | st.none()))
-def test_any_verdict(found):
-    read_verdict(found)
+def test_any_verdict(answer):
+    read_verdict(answer)
 
 
 def test_moved_sheets_need_no_port(checked, tmp_path):

@@ -52,7 +52,7 @@ def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         *((doc.text, russian.corpus[doc.doc_id].text) for doc in english.corpus),
         *((text, russian.queries[query_id]) for query_id, text in english.queries.items()),
     ]
-    lines = [json.dumps({"source": one, "target": other}) + "\n" for one, other in pairs]
+    lines = [json.dumps({"source": source, "target": target}) + "\n" for source, target in pairs]
     (folder / "memory.jsonl").write_text("".join(lines), encoding="utf-8")
     port("xquad/en", to="ru", out=folder / "xquad-ru", translator="memory", memory=folder / "memory.jsonl")
     return str(folder / "xquad-ru")
@@ -72,8 +72,8 @@ def expected(source, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, o
 
 
 def test_rusbeir_reads_it(published, expected, tmp_path):
-    for place in (published, published / "beir.zip"):
-        row = bench(place, k=1000, measures="nDCG@10", out=tmp_path)
+    for path in (published, published / "beir.zip"):
+        row = bench(path, k=1000, measures="nDCG@10", out=tmp_path)
         assert row["fingerprint"] == expected["fingerprint"]
         assert row["measures"] == pytest.approx(expected["measures"], abs=1e-6)
 
@@ -81,8 +81,8 @@ def test_rusbeir_reads_it(published, expected, tmp_path):
 def test_beirs_loader_reads_the_zip(source, published, expected):
     """Read as beir.datasets.data_loader.GenericDataLoader reads it: a line of column names, grades through int()."""
     with zipfile.ZipFile(published / "beir.zip") as bundle:
-        corpus = {one["_id"]: one for one in map(json.loads, bundle.read("corpus.jsonl").splitlines())}
-        queries = {one["_id"]: one["text"] for one in map(json.loads, bundle.read("queries.jsonl").splitlines())}
+        corpus = {row["_id"]: row for row in map(json.loads, bundle.read("corpus.jsonl").splitlines())}
+        queries = {row["_id"]: row["text"] for row in map(json.loads, bundle.read("queries.jsonl").splitlines())}
         _, *rows = csv.reader(
             bundle.read(f"qrels/{load(source).card.split}.tsv").decode().splitlines(),
             delimiter="\t",
@@ -92,7 +92,7 @@ def test_beirs_loader_reads_the_zip(source, published, expected):
     for query_id, doc_id, grade in rows:
         qrels.setdefault(query_id, {})[doc_id] = int(grade)
     original = load(source)
-    assert [(one["title"], one["text"]) for one in corpus.values()] == [
+    assert [(row["title"], row["text"]) for row in corpus.values()] == [
         (doc.title, doc.text) for doc in original.corpus
     ]
     assert queries == original.queries
@@ -129,19 +129,19 @@ def test_trecs_tools_read_it(source, published, expected):
     import ir_datasets
 
     trec = published / "trec"
-    found = ir_datasets.create_dataset(
+    dataset = ir_datasets.create_dataset(
         docs_tsv=str(trec / "docs.tsv"),
         queries_tsv=str(trec / "queries.tsv"),
         qrels_trec=str(trec / f"qrels.{load(source).card.split}.txt"),
     )
     original = load(source)
-    assert [doc.doc_id for doc in found.docs_iter()] == [doc.doc_id for doc in original.corpus]
+    assert [doc.doc_id for doc in dataset.docs_iter()] == [doc.doc_id for doc in original.corpus]
     # A table holds no line breaks, and no space at an end.
     texts = {query_id: " ".join(text.split()) for query_id, text in original.queries.items()}
-    assert {query.query_id: query.text for query in found.queries_iter()} == texts
+    assert {query.query_id: query.text for query in dataset.queries_iter()} == texts
     qrels: dict[str, dict[str, int]] = {}
-    for one in found.qrels_iter():
-        qrels.setdefault(one.query_id, {})[one.doc_id] = one.relevance
+    for judgement in dataset.qrels_iter():
+        qrels.setdefault(judgement.query_id, {})[judgement.doc_id] = judgement.relevance
     assert score_run(expected, qrels) == pytest.approx(expected["measures"]["nDCG@10"], abs=1e-6)
 
 
@@ -149,8 +149,8 @@ def test_mteb_reads_it(source, published, expected, tmp_path, monkeypatch):
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
     task = make_task(source, "rus-Cyrl", folder=published)
     # mteb rounds to five digits.
-    found = score_task(rusbeir.mteb.model("bm25"), task)["ndcg_at_10"]
-    assert found == round(expected["measures"]["nDCG@10"], 5)
+    score = score_task(rusbeir.mteb.model("bm25"), task)["ndcg_at_10"]
+    assert score == round(expected["measures"]["nDCG@10"], 5)
 
 
 def score_run(row: Mapping[str, object], qrels: Mapping[str, Mapping[str, int]]) -> float:
@@ -158,7 +158,7 @@ def score_run(row: Mapping[str, object], qrels: Mapping[str, Mapping[str, int]])
     import pytrec_eval
 
     evaluator = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg_cut.10"})
-    scores = [one["ndcg_cut_10"] for one in evaluator.evaluate(read_run(str(row["run"]))).values()]
+    scores = [measures["ndcg_cut_10"] for measures in evaluator.evaluate(read_run(str(row["run"]))).values()]
     return float(sum(scores) / len(qrels))
 
 
@@ -166,9 +166,9 @@ def score_run(row: Mapping[str, object], qrels: Mapping[str, Mapping[str, int]])
 def test_croissant_is_valid(source, published):
     import mlcroissant
 
-    found = mlcroissant.Dataset(published / "croissant.json")
-    assert not found.metadata.ctx.issues.errors
-    first = next(iter(found.records("queries")))
+    croissant = mlcroissant.Dataset(published / "croissant.json")
+    assert not croissant.metadata.ctx.issues.errors
+    first = next(iter(croissant.records("queries")))
     assert first["queries/text"].decode() == next(iter(load(source).queries.values()))
 
 
@@ -250,10 +250,10 @@ def test_a_card_of_some_splits_says_that_all_were_checked(tmp_path):
     port(source, to="ru", out=out, translator=Fake())
     audit_port(out, processes=1, round_trip=False)
     sentence = "These checks include the queries of splits that are not in this folder: dev."
-    for split, said in ((None, False), ("test", True)):
+    for split, named in ((None, False), ("test", True)):
         to = tmp_path / f"published-{split}"
         publish(out, to=to, split=split, i_have_permission=True)
-        assert (sentence in (to / "README.md").read_text(encoding="utf-8")) == said
+        assert (sentence in (to / "README.md").read_text(encoding="utf-8")) == named
 
 
 def write_verdicts(folder: Path) -> None:
@@ -395,14 +395,17 @@ def test_nano_beir_evaluator_reads_it(tmp_path, monkeypatch, needs):
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
     mini = load("mini/ru")
     docs = [doc._replace(title=f"заглавие {n % 7}") for n, doc in enumerate(mini.corpus)]
-    binary = {query_id: {doc_id: int(grade > 0) for doc_id, grade in of.items()} for query_id, of in mini.qrels.items()}
+    binary = {
+        query_id: {doc_id: int(grade > 0) for doc_id, grade in grades.items()}
+        for query_id, grades in mini.qrels.items()
+    }
     dataset = Dataset.of(docs, mini.queries, binary, language="ru", name="beir/scifact/test@ru", licence="CC0-1.0")
     write_beir(dataset, tmp_path / "mine")
     publish(tmp_path / "mine", to=tmp_path / "out")
     evaluator = NanoBEIREvaluator(dataset_names=["scifact"], dataset_id=str(tmp_path / "out"), write_csv=False)
-    found = evaluator(Vectors())
+    results = evaluator(Vectors())
     row = bench(tmp_path / "out", f"dense(python:{__name__}.one_by_one)", measures="nDCG@10", out=tmp_path / "rows")
-    assert found["NanoSciFact_dot_ndcg@10"] == pytest.approx(row["measures"]["nDCG@10"], abs=1e-6)
+    assert results["NanoSciFact_dot_ndcg@10"] == pytest.approx(row["measures"]["nDCG@10"], abs=1e-6)
     assert row["fingerprint"] == load(tmp_path / "mine").fingerprint
     # MTEB finds its split among those of the hub's configurations.
     expected = bench(tmp_path / "mine", k=1000, measures="nDCG@10", out=tmp_path / "rows")["measures"]["nDCG@10"]
@@ -451,8 +454,8 @@ def test_the_card_repeats_the_validity(tmp_path):
     lines = [f"{task}\ttest\tdefault\tm{n}\t{0.1 * n}" for task in ("small", name, "other") for n in range(5)]
     scores.write_text("\n".join(["task\tsplit\tsubset\tmodel\tvalue", *lines]) + "\n")
     for port_name in (name, "other"):
-        found = measure_validity([scores], [("small", port_name)])
-        (tmp_path / f"{port_name.partition('@')[0]}.json").write_text(json.dumps(found.to_dict()))
+        validity = measure_validity([scores], [("small", port_name)])
+        (tmp_path / f"{port_name.partition('@')[0]}.json").write_text(json.dumps(validity.to_dict()))
     unknown = publish(folder, to=tmp_path / "unknown", i_have_permission=True)
     assert unknown["validity"] == []
     assert "was not measured (`rusbeir validity`)" in (tmp_path / "unknown" / "README.md").read_text(encoding="utf-8")
@@ -506,14 +509,14 @@ ORIGIN = "beir/nfcorpus/test"
 )
 def test_licences(licence, copied, sources, obstacle):
     provenance = {}
-    for one in reversed(sources):
-        provenance = {"source": {"name": ORIGIN, "licence": one, "provenance": provenance}}
-    found = find_obstacle("x", licence, provenance, copied=copied)
+    for source in reversed(sources):
+        provenance = {"source": {"name": ORIGIN, "licence": source, "provenance": provenance}}
+    reason = find_obstacle("x", licence, provenance, copied=copied)
     if obstacle is None:
-        assert found is None
+        assert reason is None
         assert find_hub_licence(licence)
     else:
-        assert obstacle in str(found)
+        assert obstacle in str(reason)
 
 
 def test_a_folder_that_holds_something_is_left_alone(tmp_path):
@@ -559,11 +562,11 @@ def test_what_a_card_names_cannot_be_markup_or_code(tmp_path):
 
 
 def test_what_the_source_lacks_can_be_said_at_any_time(tmp_path):
-    source, told = write_source(tmp_path / "nfc"), []
+    source, lines = write_source(tmp_path / "nfc"), []
     (source / "card.json").write_text('{"language": "en"}')
-    order = {"to": "ru", "out": tmp_path / "ru", "tell": told.append}
+    order = {"to": "ru", "out": tmp_path / "ru", "tell": lines.append}
     port(source, translator=Fake(), **order)
-    assert told == [
+    assert lines == [
         "nfc: `rusbeir publish` will refuse the port, since the licence of nfc is not known. If its owners say "
         "otherwise, give licence=, and source_url=, author= and citation=."
     ]
@@ -572,7 +575,7 @@ def test_what_the_source_lacks_can_be_said_at_any_time(tmp_path):
     ):
         publish(tmp_path / "ru", to=tmp_path / "refused")
     # On the port, which asks nothing again.
-    told.clear()
+    lines.clear()
     fake = Fake()
     about = {
         "licence": "CC-BY-SA-4.0",
@@ -581,14 +584,14 @@ def test_what_the_source_lacks_can_be_said_at_any_time(tmp_path):
         "citation": "@inproceedings{nfc}",
     }
     port(source, translator=fake, name="NFCorpus", **about, **order)
-    assert (fake.sent, told) == ([], [])
+    assert (fake.sent, lines) == ([], [])
     publish(tmp_path / "ru", to=tmp_path / "out")
     page = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
-    said = [
+    sentences = [
         "# NFCorpus@ru (Russian)", "translated by a machine from NFCorpus (English)", "license: cc-by-sa-4.0",
         "It is that of the source, https://a.org/nfc,", "By A. Boteva.", "    @inproceedings{nfc}",
     ]  # fmt: skip
-    assert [text for text in said if text not in page] == []
+    assert [text for text in sentences if text not in page] == []
     assert "source_datasets" not in page, "NFCorpus is not a repository of the hub"
     citation = (tmp_path / "out" / "CITATION.cff").read_text(encoding="utf-8")
     assert all(text in citation for text in ("name: A. Boteva", "url: https://a.org/nfc", "'@inproceedings{nfc}'"))
@@ -606,9 +609,9 @@ def test_a_port_says_what_is_missing_in_it(tmp_path):
     port(source, to="ru", out=tmp_path / "ru", translator=fake, sample=3, keep_untranslated=True)
     publish(tmp_path / "ru", to=tmp_path / "out")
     page = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
-    found = json.loads((tmp_path / "ru" / "card.json").read_text())["provenance"]["counts"]
-    assert found["kept"] == 1
-    assert f"1 of {found['segments']} segments stayed untranslated." in page
+    counts = json.loads((tmp_path / "ru" / "card.json").read_text())["provenance"]["counts"]
+    assert counts["kept"] == 1
+    assert f"1 of {counts['segments']} segments stayed untranslated." in page
     assert "Only a sample of the source's documents: 3 (seed 0), judged ones first." in page
 
 

@@ -140,8 +140,8 @@ KINDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("make", "splits", "said", "unsaid"), KINDS, ids=[row[0].__name__ for row in KINDS])
-def test_every_reader_gives_it_back(make, splits, said, unsaid, tmp_path, serve, own_cache, monkeypatch):
+@pytest.mark.parametrize(("make", "splits", "present", "absent"), KINDS, ids=[row[0].__name__ for row in KINDS])
+def test_every_reader_gives_it_back(make, splits, present, absent, tmp_path, serve, own_cache, monkeypatch):
     import datasets
     import ir_datasets
 
@@ -149,24 +149,24 @@ def test_every_reader_gives_it_back(make, splits, said, unsaid, tmp_path, serve,
     folder, to = make(tmp_path, serve), tmp_path / "published"
     report = publish(folder, to=to, i_have_permission=True)
     page = (to / "README.md").read_text(encoding="utf-8")
-    assert [text for text in said if text not in page] == []
-    assert [text for text in unsaid if text in page] == []
+    assert [text for text in present if text not in page] == []
+    assert [text for text in absent if text in page] == []
     assert report["splits"].keys() == set(list_splits(folder, None)) == splits
 
     original = load(folder)
     row = bench(folder, k=10, measures="nDCG@10", out=tmp_path / "rows")
     publish(to, to=tmp_path / "again", i_have_permission=True)
-    for place in (to, to / "beir.zip", tmp_path / "again"):
-        found = load(place)
+    for path in (to, to / "beir.zip", tmp_path / "again"):
+        dataset = load(path)
         names = ("name", "language", "query_language", "split", "provenance")
-        assert [getattr(found.card, name) for name in names] == [getattr(original.card, name) for name in names]
-        assert found.fingerprint == original.fingerprint
-        assert read_card(place)["fingerprint"] == original.fingerprint
-        its_row = bench(place, k=10, measures="nDCG@10", out=tmp_path / f"rows-{len(str(place))}")
+        assert [getattr(dataset.card, name) for name in names] == [getattr(original.card, name) for name in names]
+        assert dataset.fingerprint == original.fingerprint
+        assert read_card(path)["fingerprint"] == original.fingerprint
+        its_row = bench(path, k=10, measures="nDCG@10", out=tmp_path / f"rows-{len(str(path))}")
         same = ("measures", "language", "query_language", "split", "fingerprint")
         assert {name: its_row[name] for name in same} == {name: row[name] for name in same}
         for split in splits:
-            assert load(place, split=split).qrels == load(folder, split=split).qrels
+            assert load(path, split=split).qrels == load(folder, split=split).qrels
     assert load(to, split="all").fingerprint == load(folder, split="all").fingerprint == report["fingerprint"]
 
     # As the card says it: every snippet is run, with the folder in the place of its name.
@@ -187,7 +187,7 @@ def test_every_reader_gives_it_back(make, splits, said, unsaid, tmp_path, serve,
             qrels_trec=str(to / "trec" / f"qrels.{split}.txt"),
         )
         assert [doc.doc_id for doc in tables.docs_iter()] == [doc.doc_id for doc in original.corpus]
-        assert {(one.query_id, one.doc_id): one.relevance for one in tables.qrels_iter()} == {
+        assert {(judgement.query_id, judgement.doc_id): judgement.relevance for judgement in tables.qrels_iter()} == {
             (query_id, doc_id): grade for query_id, grades in judged.items() for doc_id, grade in grades.items()
         }
     exec(mteb_task.replace("FOLDER OR REPOSITORY", str(to)).replace("COMMIT", "local"), names)

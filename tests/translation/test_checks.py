@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rusbeir.errors import BadInput
 from rusbeir.translation.checks import language, repetition
-from rusbeir.translation.checks.checks import CHECKS, FAILURES, check, failure
+from rusbeir.translation.checks.checks import FAILURES, SEGMENT_CHECKS, check, failure
 from rusbeir.translation.translator import REASONS, Failure, Flag, Segment
 from tests.support.texts import texts
 
@@ -141,7 +141,7 @@ LONG_ES = "Los Panthers terminaron la temporada regular con un récord que nadie
 )  # fmt: skip
 def test_checks(name: str, source: str, answer: str, target: str, flagged: bool, reason: str):
     source_language = "zh" if source[0] == "今" else "en"
-    flag = CHECKS[name](Segment(source, answer, source_language, target))
+    flag = SEGMENT_CHECKS[name](Segment(source, answer, source_language, target))
     assert (flag is not None) == flagged, flag
     if flag:
         assert flag.name == name
@@ -156,13 +156,13 @@ def test_all_at_once():
     assert [flag.name for flag in flags] == ["chat-prefix", "wrong-script", "wrong-language", "lost-numbers"]
     assert failure(flags) == Failure("wrong-language", flags[1].detail, retry=True)
     assert failure([Flag("lost-numbers", "1987")]) is None
-    assert set(FAILURES) < set(CHECKS)
+    assert set(FAILURES) < set(SEGMENT_CHECKS)
     assert set(FAILURES.values()) < set(REASONS)
 
 
 def test_the_lost_are_named():
     segment = Segment("In 1,000.5 of 1987, 1987 and 33", "33", "en", "ru")
-    assert CHECKS["lost-numbers"](segment) == Flag("lost-numbers", "1,000.5, 1987")
+    assert SEGMENT_CHECKS["lost-numbers"](segment) == Flag("lost-numbers", "1,000.5, 1987")
     assert repetition.find_loop("a b a b a b a b a b") == repetition.Loop("a b", 5)
 
 
@@ -215,7 +215,7 @@ def test_checks_finish_on_a_megabyte(unit: str, as_source: list[str], as_answer:
     text = (unit * 1_000_000)[:1_000_000]
     for source, answer, expected in ((text, "нет", as_source), ("No.", text, as_answer)):
         segment = Segment(source, answer, "en", "ru")
-        assert [name for name, one in CHECKS.items() if name != "wrong-language" and one(segment)] == expected
+        assert [name for name, one in SEGMENT_CHECKS.items() if name != "wrong-language" and one(segment)] == expected
 
 
 def test_every_file_of_phrases_is_complete():
@@ -257,4 +257,4 @@ def test_broken_phrases_are_refused(content: str, message: str, tmp_path: Path, 
 
 def test_languages_are_told_apart_by_their_own_codes():
     norwegian = "Laget avsluttet den vanlige sesongen med en rekord som ingen hadde ventet av dem i det hele tatt."
-    assert CHECKS["wrong-language"](Segment("", norwegian, "en", "nb")) is None
+    assert SEGMENT_CHECKS["wrong-language"](Segment("", norwegian, "en", "nb")) is None

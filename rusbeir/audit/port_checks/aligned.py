@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-from rusbeir.datasets import FIELDS, find_entry, load_audited, load_splits, read_card, sample_documents, take_split
+from rusbeir.datasets import (
+    FIELDS,
+    LoadedSplits,
+    find_entry,
+    load_audited,
+    load_splits,
+    read_card,
+    sample_documents,
+    take_split,
+)
 from rusbeir.errors import BadInput, UnknownName, option, unknown
 from rusbeir.jobs import JOURNAL, WORK, Journal
 from rusbeir.storage import refuse_links
-from rusbeir.text import batched, digest
+from rusbeir.text import batched, digest, write_command
 from rusbeir.translation import LAYOUT, QUERY_LAYOUT, Piece, Plan, apply_cuts, read_cuts, read_entries, read_source_path
 from rusbeir.types import Dataset, Doc, Progress, Qrels, silent
 
@@ -64,21 +73,32 @@ class Record(NamedTuple):
         return [part for field in self.fields for part in field.parts if part.sent]
 
 
+Texts: TypeAlias = tuple[str, str, list[tuple[str, str, str | None]]]
+"""Kind, id, and for each field its name, its source and its translation; None where it is not in the port."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class AlignedPort:
-    """A ported dataset and its source, which has no more documents than were ported, with the queries of all splits."""
+    """A ported dataset and its source, reduced to the documents that were ported, with the queries of all splits."""
 
     folder: Path
-    """The folder of the port; of a port that others made, the one in which its audit is written."""
+    """The folder of the port; for a port that others made, the folder in which its audit is written."""
     source: Dataset
     dataset: Dataset
     splits: dict[str, Qrels]
     """split -> its judgements in the port."""
     split: str
-    """The one on which retrieval is measured."""
+    """The split on which retrieval is measured."""
     settings: dict[str, str]
-    place: str | Path
+    origin: str | Path
     """The name or the path of the source."""
+    source_option: str | Path | None = None
+    """The source as the user named it, which the next command needs as well; None where the port names it."""
+
+    def write_command(self, *words: str | Path) -> str:
+        """A command about this port that can be pasted: the words, its folder, and its source where it was named."""
+        source = () if self.source_option is None else ("--source", self.source_option)
+        return write_command(*words, self.folder, *source)
 
     @property
     def languages(self) -> tuple[str, str]:
@@ -88,37 +108,19 @@ class AlignedPort:
         return self.source.card.language, self.dataset.card.language
 
     def records(self) -> Iterator[Record]:
-        """Documents in the order of the source, then queries; those that are not in the port are left out.
+        """Yield the documents in the order of the source, then the queries; what is not in the port is left out.
 
         Texts are cut as the journal of the port says while it matches them, else into lines, else not at all.
         """
-        work = self.folder / WORK
-        with contextlib.ExitStack() as stack:
-            segmenter = None
-            if (work / JOURNAL).exists() and (work / LAYOUT).exists():
-                journal = stack.enter_context(Journal.open(work / JOURNAL, {}))
-                if entries := read_entries(journal):
-                    plan = Plan(language=self.languages[0], glossary=None, entries=entries)
-                    segmenter = _Segmenter(journal, plan, work, read_cuts(work / LAYOUT))
-            for page in chain.from_iterable(batched(group, BATCH_RECORDS) for _, group in groupby(self.texts(), _KIND)):
+        pages = chain.from_iterable(batched(group, BATCH_RECORDS) for _, group in groupby(self.texts(), _KIND))
+        with _open_segmenter(self.folder / WORK, self.languages[0]) as segmenter:
+            for page in pages:
                 texts = [source for _, _, fields in page for _, source, _ in fields]
                 known = segmenter.cut(page[0][0], texts) if segmenter else None
-                cuts = iter(known or [[]] * len(texts))
-                for kind, record_id, fields in page:
-                    aligned = [(name, source, translation, next(cuts)) for name, source, translation in fields]
-                    ported = tuple(
-                        Field(name, _align(source, translation, parts))
-                        for name, source, translation, parts in aligned
-                        if translation is not None
-                    )
-                    if ported or not fields:
-                        yield Record(kind, record_id, ported)
+                yield from _align_page(page, iter(known or [[]] * len(texts)))
 
-    def texts(self) -> Iterator[tuple[str, str, list[tuple[str, str, str | None]]]]:
-        """(kind, id, [(field, source, translation or None)]), documents first, in the order of the layouts.
-
-        None stands for the texts of documents and queries that are not in the port.
-        """
+    def texts(self) -> Iterator[Texts]:
+        """Yield the texts of all documents, then of all queries, in the order of the layouts."""
         names = self.settings.get("fields", ",".join(FIELDS)).split(",")
         ported = iter(self.dataset.corpus)
         upcoming = next(ported, None)
@@ -147,20 +149,31 @@ def open_port(
     split: str | None = None,
     progress: Progress = silent,
 ) -> AlignedPort:
-    """Open the port in a folder. source is the dataset that was translated, needed where the port does not name it.
+    """Open the port in a folder, aligned with its source.
 
-    A source without a card has the language that the port's card names. language and split describe the port, needed
-    where it has no card. Raises BadInput for a folder that is not a port, for one that contains symbolic links, and for
-    a source from which the port was not made.
+    Args:
+        folder: The port.
+        source: The dataset that was translated, where the port does not name it. A source without a card has the
+            language that the port's card names.
+        language: The language of a port without a card.
+        split: The split on which retrieval is measured; by default `test`, else the first.
+        progress: Receives what is being done.
+
+    Returns:
+        The port. Its texts are read when they are asked for.
+
+    Raises:
+        BadInput: The folder is not a port, contains symbolic links, or was not made from that source.
     """
     folder = Path(folder)
     if not folder.is_dir():
         raise BadInput(f"{folder} is not a folder. Give the folder of a port.")
     refuse_links(folder)
     provenance = read_card(folder).get("provenance", {})
-    origin: dict[str, Any] = found if isinstance(found := provenance.get("source"), dict) else {}
+    stated = provenance.get("source")
+    stated = stated if isinstance(stated, dict) else {}
     recorded = read_source_path(folder)
-    if not (source or recorded or origin.get("name")):
+    if not (source or recorded or stated.get("name")):
         raise BadInput(
             f"{folder} is not a port: no card.json in it names a source. Give the source with {option('source')}."
         )
@@ -172,38 +185,26 @@ def open_port(
         raise unknown("split", split, port.qrels)
     # A rewriting has its source in the same folder.
     views: dict[str, str] = provenance.get("views", {})
-    place = source or (folder / views["source"] if views else recorded or origin["name"])
+    name_or_path = source or (folder / views["source"] if views else recorded or stated["name"])
     try:
         original = load_splits(
-            place,
-            language=_find_language(place, origin.get("language")),
+            name_or_path,
+            language=_find_language(name_or_path, stated.get("language")),
             split=split,
             also=port.qrels,
             all_queries=dataset.queries.keys() > dataset.qrels.keys(),
             progress=progress,
         )
     except (BadInput, UnknownName) as error:
-        if source is None and recorded is not None:
-            raise BadInput(
-                f"{folder} is a port of {recorded.name!r}, but its source cannot be read: {error} "
-                f"Give the source with {option('source')}."
-            ) from error
-        if source is not None or not isinstance(error, UnknownName):
+        if source is not None or (recorded is None and not isinstance(error, UnknownName)):
             raise
         raise BadInput(
-            f"{folder} is a port of {origin['name']!r}, but there is no dataset of that name here. "
-            f"Give the source with {option('source')}."
+            f"{folder} is a port of {recorded.name if recorded else stated['name']!r}, but "
+            + (f"its source cannot be read: {error} " if recorded else "there is no dataset of that name here. ")
+            + f"Give the source with {option('source')}."
         ) from error
-    fingerprints = origin.get("splits") or {name: origin.get("fingerprint", "") for name in original.qrels}
-    if not (isinstance(fingerprints, dict) and all(isinstance(one, str) for one in fingerprints.values())):
-        raise BadInput(f"{folder / 'card.json'}: provenance.source.splits is not an object of strings. Restore it.")
-    for name, qrels in original.qrels.items():
-        found = take_split(original.dataset, name, qrels).fingerprint
-        if (expected := fingerprints.get(name) or found) != found and not views:
-            raise BadInput(
-                f"{folder} was not made from {place}: its card records the source fingerprint {expected[:12]}… of the "
-                f"split {name!r}, this dataset has {found[:12]}…. Give the right source with {option('source')}."
-            )
+    if not views:
+        _refuse_other_source(folder, name_or_path, original, stated)
     settings = provenance.get("settings", {})
     whole = original.dataset
     if sampled := _SAMPLE.fullmatch(settings.get("sample", "all")):
@@ -211,21 +212,49 @@ def open_port(
     if not whole.queries.keys() & dataset.queries.keys():
         raise BadInput(f"{folder} is not a port of {whole.card.name}: they have no query id in common.")
     return AlignedPort(
-        folder=folder, source=whole, dataset=dataset, splits=port.qrels, split=split, settings=settings, place=place
-    )
+        folder=folder, source=whole, dataset=dataset, splits=port.qrels, split=split, settings=settings,
+        origin=name_or_path, source_option=source,
+    )  # fmt: skip
 
 
-def _find_language(place: str | Path, recorded: str | None) -> str | None:
+def _find_language(source: str | Path, recorded: str | None) -> str | None:
     """The language with which to load a source: the recorded one, unless its card or its registry entry names one."""
-    path = Path(place).expanduser()
-    if (isinstance(place, str) and find_entry(place)) or read_card(path).get("language"):
+    path = Path(source).expanduser()
+    if (isinstance(source, str) and find_entry(source)) or read_card(path).get("language"):
         return None
     if not recorded and path.exists():
         raise BadInput(
-            f"{place} has no card.json that names its language, and the card of the port does not name it either. "
+            f"{source} has no card.json that names its language, and the card of the port does not name it either. "
             'Put a card.json with its language into the source, such as {"language": "en"}.'
         )
     return recorded
+
+
+def _refuse_other_source(folder: Path, source: str | Path, original: LoadedSplits, stated: Mapping[str, Any]) -> None:
+    """Raise BadInput unless the source has the content that the port's card states of it."""
+    expected = stated.get("splits") or {name: stated.get("fingerprint", "") for name in original.qrels}
+    if not (isinstance(expected, dict) and all(isinstance(fingerprint, str) for fingerprint in expected.values())):
+        raise BadInput(f"{folder / 'card.json'}: provenance.source.splits is not an object of strings. Restore it.")
+    for name, qrels in original.qrels.items():
+        actual = take_split(original.dataset, name, qrels).fingerprint
+        if expected.get(name) not in (None, "", actual):
+            raise BadInput(
+                f"{folder} was not made from {source}: its card records the source fingerprint "
+                f"{expected[name][:12]}… of the split {name!r}, this dataset has {actual[:12]}…. Give the right source "
+                f"with {option('source')}."
+            )
+
+
+@contextlib.contextmanager
+def _open_segmenter(work: Path, language: str) -> Iterator[_Segmenter | None]:
+    """Open what cuts texts as the journal in the folder does; None where there is no journal of a port."""
+    if not ((work / JOURNAL).exists() and (work / LAYOUT).exists()):
+        yield None
+        return
+    with Journal.open(work / JOURNAL, {}) as journal:
+        entries = read_entries(journal)
+        plan = Plan(language=language, glossary=None, entries=entries)
+        yield _Segmenter(journal, plan, work, read_cuts(work / LAYOUT)) if entries else None
 
 
 @dataclass
@@ -261,6 +290,19 @@ class _Segmenter:
             [Part(text, (answers[text] or "") if is_sent else text, is_sent) for text, is_sent in pieces]
             for pieces in cuts
         ]
+
+
+def _align_page(page: Sequence[Texts], cuts: Iterator[Sequence[Part]]) -> Iterator[Record]:
+    """The records that are in the port; cuts are the known parts of each text of the page, in order."""
+    for kind, record_id, fields in page:
+        aligned = [(name, source, translation, next(cuts)) for name, source, translation in fields]
+        ported = tuple(
+            Field(name, _align(source, translation, parts))
+            for name, source, translation, parts in aligned
+            if translation is not None
+        )
+        if ported or not fields:
+            yield Record(kind, record_id, ported)
 
 
 def _align(source: str, translation: str, parts: Sequence[Part]) -> tuple[Part, ...]:

@@ -17,7 +17,6 @@ from rusbeir.audit.port_checks.report import SEGMENTS, read_report
 from rusbeir.datasets import ALL_SPLITS, QA, Material, Sample, find_entry, load_splits, read_json, read_jsonl
 from rusbeir.errors import BadInput, option, unknown
 from rusbeir.storage import atomic_file, atomic_folder
-from rusbeir.text import write_command
 from rusbeir.translation import FAILURES, Segment, publish, without_remarks, write_source_path
 from rusbeir.types import Card, Dataset, Progress, Qrels, silent
 
@@ -42,7 +41,7 @@ def plan_cleaning(
     source: str | Path | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """What cleaning would remove and repair, by the last audit check; also written to qa/cleaning.json.
+    """Plan what cleaning removes and repairs, by the last audit check; also written to qa/cleaning.json.
 
     A document is removed when at least that share of its characters is in flagged segments, a query when any of its
     segments is flagged. The judgements of a removed document are removed with it, and so is a query that loses its
@@ -61,18 +60,18 @@ def plan_cleaning(
     repairs: list[dict[str, Any]] = []
     for (kind, record_id), rows in groupby(_read_segments(port), key=lambda row: (row["kind"], row["id"])):
         chars = flagged = 0
-        seen: set[str] = set()
+        causes: set[str] = set()
         for row in rows:
             chars += len(row["source"])
-            if found := set(row["flags"]) & set(flags):
+            if chosen := set(row["flags"]) & set(flags):
                 flagged += len(row["source"])
-                seen |= found
+                causes |= chosen
             elif "chat-prefix" in row["flags"]:
                 segment = Segment(row["source"], row["translation"], *port.languages)
                 names = {name: row[name] for name in ("kind", "id", "field")}
                 repairs.append({**names, "before": segment.answer, "after": without_remarks(segment)})
-        if seen and (kind == "query" or flagged >= share * chars):
-            (documents if kind == "document" else queries).append({"id": record_id, "flags": sorted(seen)})
+        if causes and (kind == "query" or flagged >= share * chars):
+            (documents if kind == "document" else queries).append({"id": record_id, "flags": sorted(causes)})
     unrepaired = [row for row in repairs if row["after"] is None]
     documents += [{"id": row["id"], "flags": ["chat-prefix"]} for row in unrepaired if row["kind"] == "document"]
     queries += [{"id": row["id"], "flags": ["chat-prefix"]} for row in unrepaired if row["kind"] == "query"]
@@ -101,8 +100,8 @@ def apply_cleaning(
     port = open_port(folder, source=source, progress=progress)
     path, out = port.folder / QA / PLAN, Path(out)
     if not path.exists():
-        raise BadInput(f"{folder} has no cleaning plan. Make one with `{write_command('audit', 'clean', folder)}`.")
-    again = f"Make a new plan with `{write_command('audit', 'clean', folder)}`."
+        raise BadInput(f"{folder} has no cleaning plan. Make one with `{port.write_command('audit', 'clean')}`.")
+    again = f"Make a new plan with `{port.write_command('audit', 'clean')}`."
     plan = read_json(path, _PLAN, again)
     if plan["fingerprint"] != port.dataset.fingerprint:
         raise BadInput(f"{path} was made before the port changed. Check the port again, and make a new plan.")
@@ -110,10 +109,10 @@ def apply_cleaning(
         raise BadInput(f"{out} already exists. Choose another folder with {option('out')}.")
     removed = {row["id"] for row in plan["documents"]}
     dropped = {row["id"] for row in plan["queries"]}
-    kept = frozenset(doc.doc_id for doc in port.dataset.corpus if doc.doc_id not in removed)
+    remaining = frozenset(doc.doc_id for doc in port.dataset.corpus if doc.doc_id not in removed)
     queries = {query_id: text for query_id, text in port.dataset.queries.items() if query_id not in dropped}
-    if not kept or not queries:
-        raise BadInput(f"{path} would leave no {'query' if kept else 'document'}, so nothing was written.")
+    if not remaining or not queries:
+        raise BadInput(f"{path} would leave no {'query' if remaining else 'document'}, so nothing was written.")
     qrels = _filter_qrels(port.dataset.qrels, removed, dropped)
     repairs: dict[str, str] = {}
     for row in plan["repaired"]:
@@ -122,7 +121,7 @@ def apply_cleaning(
         except KeyError:
             raise BadInput(f"{path} repairs the {row['kind']} {row['id']!r}, which the port lacks. {again}") from None
         repairs[text] = repairs.get(text, text).replace(row["before"], row["after"], 1)
-    cleaned = replace(port.dataset, corpus=Sample(port.dataset.corpus, kept), queries=queries, qrels=qrels)
+    cleaned = replace(port.dataset, corpus=Sample(port.dataset.corpus, remaining), queries=queries, qrels=qrels)
 
     note = {name: plan[name] for name in ("fingerprint", "flags", "share", "before", "after")}
     provenance = {
@@ -139,15 +138,13 @@ def apply_cleaning(
             card,
             progress,
         )
-        if find_entry(str(port.place)) is None:
-            write_source_path(new, Path(port.place))
+        if find_entry(str(port.origin)) is None:
+            write_source_path(new, Path(port.origin))
     return card
 
 
 def _read_segments(port: AlignedPort) -> Iterator[dict[str, Any]]:
-    return read_jsonl(
-        port.folder / QA / SEGMENTS, _SEGMENT, f"Run `{write_command('audit', 'check', port.folder)}` again."
-    )
+    return read_jsonl(port.folder / QA / SEGMENTS, _SEGMENT, f"Run `{port.write_command('audit', 'check')}` again.")
 
 
 def _follow(dataset: Dataset, removed: set[str], queries: list[dict[str, Any]]) -> dict[str, Any]:

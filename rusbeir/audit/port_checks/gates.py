@@ -65,7 +65,7 @@ def find_failed_gates(gates: Sequence[Gate], measured: Mapping[str, float]) -> l
 
 
 def apply_gates(gates: Sequence[Gate], report: Mapping[str, Any]) -> dict[str, Any]:
-    """What was asked of the report, and a line for each gate that does not hold."""
+    """Return the gates as they were written, and a line for each that does not hold."""
     return {
         "asked": ", ".join(gate.text for gate in gates),
         "failed": find_failed_gates(gates, collect_figures(report)),
@@ -86,34 +86,34 @@ def list_figures(flags: Iterable[str], *, translated_back: bool, compared: bool)
 def collect_figures(report: Mapping[str, Any]) -> dict[str, float]:
     """The figures of a report by the names that gates use: shares of flagged segments, and scores.
 
-    "flagged", the name of every check, "chrf" and "chrf++" (corpus scores of the documents), "chrf.queries",
-    "chrf.segments", "mean.documents" and so on; "ndcg-kept", nDCG@10 of the back-translation divided by that of the
-    source; against the reference "reference.chrf" (of the documents), "reference.bleu.queries" and so on; and of a
-    published port the figures of its integrity.
+    These are "flagged" and the name of every check; "chrf" and "chrf++" (corpus scores of the documents),
+    "chrf.queries", "chrf.segments", "mean.documents" and so on; "ndcg-kept", nDCG@10 of the back-translation divided
+    by that of the source; "reference.chrf" (of the documents), "reference.bleu.queries" and so on; and for a published
+    port the figures of its integrity.
     """
-    found = {"flagged": report["flagged"]["share"]}
-    found |= {name: row["share"] for name, row in report["flags"].items()}
+    figures = {"flagged": report["flagged"]["share"]}
+    figures |= {name: row["share"] for name, row in report["flags"].items()}
     for level, row in report["levels"].items():
         for name in ("chrF", "chrF++", "mean"):
             if name in row:
-                found[f"{name.lower()}.{level}"] = row[name]
+                figures[f"{name.lower()}.{level}"] = row[name]
                 if level == "documents" and name != "mean":
-                    found[name.lower()] = row[name]
+                    figures[name.lower()] = row[name]
     for level, row in (report.get("reference") or {"levels": {}})["levels"].items():
         for key, name in _COMPARED.items():
             if row.get(key) is not None:
-                found[f"reference.{name}.{level}"] = row[key]
+                figures[f"reference.{name}.{level}"] = row[key]
                 if level == "documents":
-                    found[f"reference.{name}"] = row[key]
-    found |= report.get("integrity", {}).get("figures", {})
+                    figures[f"reference.{name}"] = row[key]
+    figures |= report.get("integrity", {}).get("figures", {})
     if (trip := report.get("round_trip")) and trip.get("kept") is not None:
-        found["ndcg-kept"] = trip["kept"]
-    return found
+        figures["ndcg-kept"] = trip["kept"]
+    return figures
 
 
 def collect_line_figures(row: Mapping[str, Any]) -> dict[str, float]:
     """The figures of a row of score_lines: "bleu", "chrf", "chrf++", "ter", "flagged", the name of every check."""
-    found = {name.lower(): value for name, value in row.get("scores", {}).items()}
+    figures = {name.lower(): value for name, value in row.get("scores", {}).items()}
     if "flagged" in row:
-        found |= {"flagged": row["flagged"]["share"], **{name: flag["share"] for name, flag in row["flags"].items()}}
-    return found
+        figures |= {"flagged": row["flagged"]["share"], **{name: flag["share"] for name, flag in row["flags"].items()}}
+    return figures

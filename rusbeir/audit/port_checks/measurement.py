@@ -36,20 +36,20 @@ class BackTranslations:
     journal: Journal
     plan: Plan
     n_missing: int = 0
-    """How many of the texts asked for so far have none."""
+    """How many texts have been asked for that have no back-translation."""
 
-    def add_to(self, records: Sequence[Record]) -> list[Task]:
-        """The records with their back-translations; what has none stays as it is, as does text without a letter."""
+    def add_to(self, records: Sequence[Record]) -> list[RecordTask]:
+        """Pair records with their back-translations; a segment without one, or without a letter, stays as it is."""
         texts = [part.translation for record in records for part in record.segments]
-        found = self.plan.translated(self.journal, texts)
-        missing = [text for text, answer in zip(texts, found, strict=True) if answer is None]
+        answers = self.plan.translated(self.journal, texts)
+        missing = [text for text, answer in zip(texts, answers, strict=True) if answer is None]
         self.n_missing += len(missing)
-        kept = iter(self.plan.translated(self.journal, missing, keep=True))
-        back = iter([(next(kept) if answer is None else answer) or "" for answer in found])
-        return [Task(record, list(islice(back, len(record.segments)))) for record in records]
+        originals = iter(self.plan.translated(self.journal, missing, keep=True))
+        back = iter([(next(originals) if answer is None else answer) or "" for answer in answers])
+        return [RecordTask(record, list(islice(back, len(record.segments)))) for record in records]
 
 
-class Task(NamedTuple):
+class RecordTask(NamedTuple):
     """A record, and the back-translations of its segments in order; None where there is no back-translator."""
 
     record: Record
@@ -91,25 +91,27 @@ def measure(
     Results come in the order of the records.
     """
     done = 0
-    tasks = (back.add_to(batch) if back else [Task(record, None) for record in batch] for batch in records.batches())
+    tasks = (
+        back.add_to(batch) if back else [RecordTask(record, None) for record in batch] for batch in records.batches()
+    )
     if workers is not None:
         batches = workers.deploy(partial(_same, measurer)).in_order("__call__", tasks)
     else:
-        batches = in_order(measurer, tasks, cpu_count() if processes is None else processes)
+        batches = in_order(measurer, tasks, processes or cpu_count())
     for batch in batches:
         yield from batch
-        done += sum(len(one.flags) for one in batch)
+        done += sum(len(result.flags) for result in batch)
         progress("check segments", done, records.n_segments)
 
 
 @dataclass(frozen=True)
 class Measurer:
-    """Measures tasks; sent to worker processes."""
+    """Measures records; it is sent to worker processes."""
 
     languages: tuple[str, str]
     finders: Mapping[str, Finder]
 
-    def __call__(self, tasks: Sequence[Task]) -> list[Measured]:
+    def __call__(self, tasks: Sequence[RecordTask]) -> list[Measured]:
         segments = [
             CheckedSegment(Segment(part.source, part.translation, *self.languages), back)
             for record, backs in tasks
@@ -124,7 +126,7 @@ def _same(measurer: Measurer) -> Measurer:
     return measurer
 
 
-def _measure(task: Task, flags: Sequence[Sequence[Flag]]) -> Measured:
+def _measure(task: RecordTask, flags: Sequence[Sequence[Flag]]) -> Measured:
     record, back = task
     text = "\n".join(field.source for field in record.fields)
     row: dict[str, Any] = {
@@ -135,11 +137,11 @@ def _measure(task: Task, flags: Sequence[Sequence[Flag]]) -> Measured:
         "flags": sorted({flag.name for flag in chain.from_iterable(flags)}),
     }
     names = [field.name for field in record.fields for part in field.parts if part.sent]
-    rows = [_segment_row(record, *one) for one in zip(names, record.segments, flags, strict=True)]
+    rows = [_segment_row(record, *parts) for parts in zip(names, record.segments, flags, strict=True)]
     rest = iter(back or ())
     fields = () if back is None else tuple((field.name, _join(field.parts, rest)) for field in record.fields)
-    whole = _Scores.of(["\n".join([answer for _, answer in fields])] * bool(fields), [text] * bool(fields))
-    each = _Scores.of(back or (), [part.source for part in record.segments] if back is not None else [])
+    whole = _Scores.compute(["\n".join([answer for _, answer in fields])] * bool(fields), [text] * bool(fields))
+    each = _Scores.compute(back or (), [part.source for part in record.segments] if back is not None else [])
     whole.add_to([row])
     each.add_to(rows)
     for segment_row, answer in zip(rows, back or (), strict=False):
@@ -149,7 +151,7 @@ def _measure(task: Task, flags: Sequence[Sequence[Flag]]) -> Measured:
         record_id=record.record_id,
         row=_dump(row),
         segment_rows=[*map(_dump, rows)],
-        flags=[tuple(flag.name for flag in found) for found in flags],
+        flags=[tuple(flag.name for flag in segment_flags) for segment_flags in flags],
         scores=whole.chrf,
         counts=whole.counts,
         segment_scores=each.chrf,
@@ -166,7 +168,7 @@ class _Scores(NamedTuple):
     counts: Ints
 
     @classmethod
-    def of(cls, backs: Sequence[str], sources: Sequence[str]) -> _Scores:
+    def compute(cls, backs: Sequence[str], sources: Sequence[str]) -> _Scores:
         counts = scores.count_chrf(backs, sources, words=True)
         plain, plus = scores.chrf(counts[:, : 3 * scores.CHARS]), scores.chrf(counts)
         return cls(plain.tolist(), plus.tolist(), counts.sum(axis=0))
@@ -205,12 +207,12 @@ class RecordFile:
     n_segments: int
 
     def batches(self) -> Iterator[list[Record]]:
-        """The records in lists of BATCH_RECORDS; several readers do not disturb one another."""
-        place = 0
-        while place < self.end:
-            self.file.seek(place)
+        """Yield the records in lists of BATCH_RECORDS; several readers do not disturb one another."""
+        offset = 0
+        while offset < self.end:
+            self.file.seek(offset)
             batch = pickle.load(self.file)
-            place = self.file.tell()
+            offset = self.file.tell()
             yield batch
 
     def pairs(self) -> Iterator[tuple[str, str]]:

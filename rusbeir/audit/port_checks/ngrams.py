@@ -45,20 +45,20 @@ def count_shared_units(units: NDArray[np.uint32], lengths: Ints, orders: int) ->
     # Units are renumbered from 1 without gaps; 0 marks the end of each text.
     names = np.cumsum(names, dtype=np.uint32)
     texts = np.repeat(np.arange(2 * n), lengths)
-    places = np.arange(len(units)) + (orders - 1) * texts
+    positions = np.arange(len(units)) + (orders - 1) * texts
     padded = np.zeros(len(units) + (orders - 1) * 2 * n, dtype=np.uint64)
-    padded[places] = names[units]
+    padded[positions] = names[units]
     grams = padded[: len(padded) - orders + 1].copy()
     for k in range(1, orders):
         grams <<= np.uint64(bits)
         grams |= padded[k : len(padded) - orders + 1 + k]
-    keys = grams[places] << np.uint64(1)
+    keys = grams[positions] << np.uint64(1)
     keys |= (texts >= n).astype(np.uint64)
     keys |= (texts % n).astype(np.uint64) << np.uint64(orders * bits + 1)
     keys.sort()
     of_second = np.zeros(len(keys) + 1, dtype=np.int64)
     np.cumsum(keys & np.uint64(1), out=of_second[1:])
-    found = np.zeros((n, orders), dtype=np.int64)
+    counts = np.zeros((n, orders), dtype=np.int64)
     for order in range(1, orders + 1):
         cut = keys >> np.uint64(1 + bits * (orders - order))
         starts = np.flatnonzero(np.concatenate(([True], cut[1:] != cut[:-1])))
@@ -69,8 +69,8 @@ def count_shared_units(units: NDArray[np.uint32], lengths: Ints, orders: int) ->
         # Where the last unit is 0, the text ended before n units.
         common[(heads & np.uint64((1 << bits) - 1)) == 0] = 0
         pairs = (heads >> np.uint64(bits * order)).astype(np.int64)
-        found[:, order - 1] = np.bincount(pairs, weights=common, minlength=n)
-    return found
+        counts[:, order - 1] = np.bincount(pairs, weights=common, minlength=n)
+    return counts
 
 
 def _count_in_halves(units: NDArray[np.uint32], lengths: Ints, orders: int) -> Ints:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rusbeir.audit.port_checks import scores
-from rusbeir.audit.port_checks.aligned import AlignedPort
+from rusbeir.audit.port_checks.aligned import AlignedPort, Texts
+from rusbeir.audit.port_checks.pair_scores import PairBatch, PairResult, PairScorer
 from rusbeir.audit.port_checks.scores import Level
 from rusbeir.datasets import load, read_card
 from rusbeir.errors import BadInput, option
@@ -22,19 +25,6 @@ TER_WORDS = 100
 """The longest text with TER: sacrebleu takes a second for this many words, ten seconds for twice as many."""
 
 
-class _Pair(NamedTuple):
-    level: str
-    hypothesis: str
-    reference: str | None
-    """None where the reference does not have this text."""
-
-
-class _Found(NamedTuple):
-    level: str
-    lacking: int
-    compared: scores.Compared
-
-
 @dataclass(kw_only=True)
 class _Total:
     lacking: int = 0
@@ -43,48 +33,29 @@ class _Total:
     counts: dict[str, Any] = field(default_factory=dict)
     level: Level = field(default_factory=Level)
 
-    def add(self, found: _Found) -> None:
-        self.lacking += found.lacking
-        counts, chrf = found.compared
+    def add(self, result: PairResult) -> None:
+        self.lacking += result.lacking
+        counts, chrf = result.compared
         if chrf:
             self.level.add(chrf, counts["chrF"])
             self.long |= "TER" not in counts
-        for name, part in counts.items():
-            self.counts[name] = self.counts[name] + part if name in self.counts else part
+        scores.add_counts(self.counts, counts)
 
     def summary(self, language: str) -> dict[str, Any]:
         if not self.level.values:
             return {"n": 0, "lacking": self.lacking}
-        found: dict[str, float | None] = {**scores.score_compared(self.counts, language)}
+        figures: dict[str, float | None] = {**scores.score_compared(self.counts, language)}
         if self.long:
-            found["TER"] = None
-        return {**self.level.summary(), **found, "lacking": self.lacking}
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Worker:
-    language: str
-
-    def __call__(self, page: list[_Pair]) -> list[_Found]:
-        found = []
-        for level in LEVELS.values():
-            asked = [pair for pair in page if pair.level == level]
-            known = [(pair.hypothesis, pair.reference) for pair in asked if pair.reference is not None]
-            compared = scores.Compared({}, [])
-            if known:
-                hypotheses, references = ([*side] for side in zip(*known, strict=True))
-                short = all(len(text.split()) <= TER_WORDS for text in (*hypotheses, *references))
-                compared = scores.compare(hypotheses, references, self.language, ter=short)
-            found.append(_Found(level, len(asked) - len(known), compared))
-        return found
+            figures["TER"] = None
+        return {**self.level.summary(), **figures, "lacking": self.lacking}
 
 
 def open_reference(port: AlignedPort, name_or_path: str | Path, progress: Progress = silent) -> Dataset:
     """The dataset to compare a port with. Raises BadInput for another language, and where no query id is shared."""
     card, path = port.dataset.card, Path(name_or_path)
-    own = read_card(path)
+    stated = read_card(path)
     # A path without a card is assumed to have the language and the split of the port.
-    assumed = {key: getattr(card, key) for key in ("language", "split") if path.exists() and key not in own}
+    assumed = {key: getattr(card, key) for key in ("language", "split") if path.exists() and key not in stated}
     reference = load(name_or_path, progress=progress, **assumed)
     if reference.card.language != card.language:
         raise BadInput(
@@ -103,7 +74,7 @@ def open_reference(port: AlignedPort, name_or_path: str | Path, progress: Progre
 def compare_port(
     port: AlignedPort, reference: Dataset, *, processes: int | None = None, progress: Progress = silent
 ) -> dict[str, Any]:
-    """BLEU, chrF, chrF++ and TER of the documents of the port and of its queries, each as one corpus.
+    """Score the documents of a port and its queries, each as one corpus, with BLEU, chrF, chrF++ and TER.
 
     A document is one line of title and text, without fields that the source or the reference does not have. "lacking"
     counts texts that the reference does not have; they are not scored. TER is None where a text is longer than
@@ -113,11 +84,10 @@ def compare_port(
     total = len(port.dataset.corpus) + len(port.dataset.queries)
     totals = {level: _Total() for level in LEVELS.values()}
     done = 0
-    batches = batched(_pair_texts(port, reference), BATCH_TEXTS)
-    for page in in_order(_Worker(language=language), batches, cpu_count() if processes is None else processes):
-        for found in page:
-            totals[found.level].add(found)
-            done += found.lacking + len(found.compared.chrf)
+    scorer = PairScorer(languages=port.languages, ter_words=TER_WORDS)
+    for result in in_order(scorer, _read_batches(port, reference), processes or cpu_count()):
+        totals[result.level].add(result)
+        done += result.lacking + len(result.compared.chrf)
         progress("compare with the reference", done, total)
     return {
         "name": reference.card.name,
@@ -127,16 +97,22 @@ def compare_port(
     }
 
 
-def _pair_texts(port: AlignedPort, reference: Dataset) -> Iterator[_Pair]:
-    for kind, record_id, fields in port.texts():
-        held = {name: translation for name, _, translation in fields if translation is not None}
-        if held:
-            texts = _find_texts(reference, kind, record_id)
-            shared = [name for name in held if texts.get(name)]
-            yield _Pair(
-                LEVELS[kind],
-                _join_lines(held[name] for name in shared),
-                _join_lines(texts[name] for name in shared) or None,
+def _read_batches(port: AlignedPort, reference: Dataset) -> Iterator[PairBatch]:
+    for kind, texts in groupby(port.texts(), itemgetter(0)):
+        for page in batched(_pair_texts(texts, reference), BATCH_TEXTS):
+            yield PairBatch(LEVELS[kind], [line for line, _ in page], [line for _, line in page])
+
+
+def _pair_texts(texts: Iterable[Texts], reference: Dataset) -> Iterator[tuple[str, str | None]]:
+    """Each text of the port as a line, with that of the reference; None where the reference does not have it."""
+    for kind, record_id, fields in texts:
+        translations = {name: translation for name, _, translation in fields if translation is not None}
+        if translations:
+            references = _find_texts(reference, kind, record_id)
+            shared = [name for name in translations if references.get(name)]
+            yield (
+                _join_lines(translations[name] for name in shared),
+                _join_lines(references[name] for name in shared) or None,
             )
 
 

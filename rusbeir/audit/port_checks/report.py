@@ -1,16 +1,9 @@
-"""The audit of a port: every segment checked, translated back and compared; the report as JSON and as an HTML page.
-
-What the sheets' pages share with it is here, too: templates, texts that are safe to show, differences, histograms.
-"""
+"""The audit of a port: every segment checked, translated back and compared; the report as JSON and as an HTML page."""
 
 from __future__ import annotations
 
-import difflib
-import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
@@ -21,12 +14,13 @@ from rusbeir.audit.port_checks import scores
 from rusbeir.audit.port_checks.aligned import AlignedPort, open_port
 from rusbeir.audit.port_checks.gates import Gate, apply_gates, list_figures, refuse_unknown
 from rusbeir.audit.port_checks.measurement import BackTranslations, Measurer, RecordFile, keep_records, measure
+from rusbeir.audit.port_checks.pages import template_environment
 from rusbeir.audit.port_checks.reference import compare_port, open_reference
 from rusbeir.audit.port_checks.retrieval_round_trip import RoundTrip, open_round_trip
 from rusbeir.audit.port_checks.segment_checks import CHECKS, AuditCheck, CheckedTexts, prepare_checks
 from rusbeir.audit.port_checks.tally import Tally
-from rusbeir.datasets import QA, REPORT, is_published, read_json
-from rusbeir.errors import BadInput, require
+from rusbeir.datasets import QA, REPORT, TEXTS, is_published, read_json
+from rusbeir.errors import BadInput
 from rusbeir.jobs import Tell
 from rusbeir.storage import atomic_file
 from rusbeir.text import write_command
@@ -37,7 +31,6 @@ if TYPE_CHECKING:
     from rusbeir.cluster import Workers
 
 PAGE: Final = "report.html"
-TEXTS: Final = "texts.jsonl"
 SEGMENTS: Final = "segments.jsonl"
 
 
@@ -60,28 +53,42 @@ def audit_port(
     tell: Tell = lambda line: None,
     **options: Unpack[TranslatorOptions],
 ) -> dict[str, Any]:
-    """Audit the port in folder and return the report (docs/audit.md), also written to qa/report.json and .html.
+    """Audit a port: check every segment, translate it back, and compare.
 
-    Without a back_translator there is no chrF and no round trip; the options are the back-translator's. Segments
-    translated back before are not sent again. on is where checks, and a local back-translator, run: "ray" or
-    "ray://HOST:PORT" (docs/scale.md). A reference is a human translation of the same dataset with the same
-    ids. Raises BadInput for a folder that is not a port or that `rusbeir publish` wrote, for a reference of another
-    dataset, and what rusbeir.port raises where the back-translator fails.
+    Args:
+        folder: The port.
+        source: Name or path of the dataset that was translated, where the port does not name it.
+        back_translator: Translates the port back; without one there is no chrF and no round trip. Segments that were
+            translated back before are not sent again.
+        reference: Name or path of a human translation of the same dataset, with the same ids.
+        language: The language of a port without a card.
+        split: The split on which retrieval is measured; by default `test`, else the first.
+        round_trip: Whether BM25 is measured on source, port and back-translation.
+        checks: The checks, by the names of their flags.
+        processes: The number of processes; by default one for each processor.
+        budget_chars: The most characters that are sent to the back-translator.
+        budget_cost: The most that the back-translator may cost.
+        on: Where checks and a local back-translator run: "ray" or "ray://HOST:PORT" (docs/scale.md).
+        progress: Receives what is being done.
+        gates: Conditions that the report must meet (`parse_gates`).
+        tell: Receives lines for the user, such as what is sent where.
+        **options: Options of the back-translator, as in `rusbeir.port`.
 
-    >>> audit_port("scifact-kk", back_translator="google")["levels"]["documents"]["chrF"]  # doctest: +SKIP
-    61.7
+    Returns:
+        The report (docs/audit.md), also written to qa/report.json and qa/report.html in the folder.
+
+    Raises:
+        BadInput: The folder is not a port, or `rusbeir publish` wrote it, or the reference is of another dataset.
+        BackendError: The back-translator fails, or its budget is spent.
+
+    Example:
+        >>> audit_port("scifact-kk", back_translator="google")["levels"]["documents"]["chrF"]  # doctest: +SKIP
+        61.7
     """
-    if gates:
-        known = list_figures(checks, translated_back=back_translator is not None, compared=reference is not None)
-        refuse_unknown(gates, known)
+    figures = list_figures(checks, translated_back=back_translator is not None, compared=reference is not None)
+    refuse_unknown(gates, figures)
     port = open_port(folder, source=source, language=language, split=split, progress=progress)
-    if is_published(port.folder):
-        raise BadInput(
-            f"{folder} was written by `rusbeir publish`: its audit would put the texts of the source into what is "
-            "uploaded. Check the port itself, or "
-            f"`{write_command('audit', 'published', port.source.card.name, folder, '--out', 'DIR')}`, "
-            "which writes into another folder."
-        )
+    _refuse_published(port)
     other = open_reference(port, reference, progress) if reference is not None else None
     with ExitStack() as stack:
         workers = None
@@ -113,13 +120,22 @@ def audit_port(
             records, port, checks, port.folder / QA, back=back, trip=trip, processes=processes, workers=workers,
             progress=progress,
         )  # fmt: skip
-    if back is not None and back.n_missing:
-        n = report["n_segments"]
-        tell(f"{back.n_missing:,} of {n:,} segments have no back-translation; they count as they are.")
+    if back is not None and (n := back.n_missing):
+        tell(f"{n:,} of {report['n_segments']:,} segments have no back-translation; they count as they are.")
     report["reference"] = compare_port(port, other, processes=processes, progress=progress) if other else None
     report["round_trip"] = trip.measure(progress) if trip else None
     write_report(report, gates, port.folder / QA)
     return report
+
+
+def _refuse_published(port: AlignedPort) -> None:
+    if is_published(port.folder):
+        raise BadInput(
+            f"{port.folder} was written by `rusbeir publish`: its audit would put the texts of the source into what is "
+            "uploaded. Check the port itself, or "
+            f"`{write_command('audit', 'published', port.source.card.name, port.folder, '--out', 'DIR')}`, "
+            "which writes into another folder."
+        )
 
 
 def check_records(
@@ -134,20 +150,20 @@ def check_records(
     workers: Workers | None = None,
     progress: Progress,
 ) -> dict[str, Any]:
-    """Check all records, and write what was found out about each to texts.jsonl and segments.jsonl in the folder.
+    """Check all records, and write a line for each to texts.jsonl, and for each segment to segments.jsonl.
 
-    Returns the keys of a report that say what was audited and what all of it amounts to.
+    Returns the keys of a report that say what was audited, and the sums.
     """
     texts = CheckedTexts(languages=port.languages, pairs=records.pairs, translated_back=back is not None)
     finders = prepare_checks(texts, checks)
     tally = Tally()
     with atomic_file(folder / TEXTS) as text_file, atomic_file(folder / SEGMENTS) as segment_file:
-        for one in measure(records, back, Measurer(texts.languages, finders), processes, progress, workers):
-            text_file.write(one.row)
-            segment_file.writelines(one.segment_rows)
-            tally.add(one)
+        for result in measure(records, back, Measurer(texts.languages, finders), processes, progress, workers):
+            text_file.write(result.row)
+            segment_file.writelines(result.segment_rows)
+            tally.add(result)
             if trip is not None:
-                trip.add(one)
+                trip.add(result)
     card = port.dataset.card
     return {
         "version": __version__,
@@ -177,66 +193,9 @@ def read_report(port: AlignedPort) -> dict[str, Any]:
     """The report of the last check of this port. Raises BadInput where there is none, or the port has changed since."""
     path = port.folder / QA / REPORT
     if not path.exists():
-        raise BadInput(
-            f"{port.folder} has not been checked yet. Run `{write_command('audit', 'check', port.folder)}` first."
-        )
-    again = f"Run `{write_command('audit', 'check', port.folder)}` again."
+        raise BadInput(f"{port.folder} has not been checked yet. Run `{port.write_command('audit', 'check')}` first.")
+    again = f"Run `{port.write_command('audit', 'check')}` again."
     report: dict[str, Any] = read_json(path, {"fingerprint": str, "flags": dict}, again)
     if report["fingerprint"] != port.dataset.fingerprint:
         raise BadInput(f"{port.folder} has changed since it was checked. {again}")
     return report
-
-
-MAX_SHOWN_CHARS = 1500
-"""The longest text on a page, in characters; longer ones are truncated with a note."""
-MAX_COMPARED = 70_000
-"""The pairs of equal words, spaces among them, up to which differences are looked for in full: a few seconds."""
-_WORDS = re.compile(r"\w+|\s+|[^\w\s]")
-# Characters that a page must not contain, and those that change the direction of the text after them.
-_CONTROL = re.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]"
-)
-
-
-def clean_text(text: str, chars: int = MAX_SHOWN_CHARS) -> str:
-    """The text with control characters replaced by �, truncated to that many characters with a note of its length.
-
-    >>> clean_text("a\\x00b")
-    'a�b'
-    """
-    short = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text[:chars])
-    return short if len(text) <= chars else f"{short} … ({len(text):,} characters)"
-
-
-def find_differences(before: str, after: str) -> list[tuple[str, str, str]]:
-    """(how, words of before, words of after): "equal", "replace", "delete" or "insert".
-
-    >>> find_differences("a red cat", "a cat")
-    [('equal', 'a ', 'a '), ('delete', 'red ', ''), ('equal', 'cat', 'cat')]
-    """
-    old, new = _WORDS.findall(clean_text(before)), _WORDS.findall(clean_text(after))
-    # Where a few words make up both texts, comparing all their places takes minutes; autojunk leaves those words out.
-    counts = Counter(new)
-    many = sum(counts[word] for word in old) > MAX_COMPARED
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=many)
-    return [(how, "".join(old[a:b]), "".join(new[c:d])) for how, a, b, c, d in matcher.get_opcodes()]
-
-
-def draw_bars(heights: Sequence[int], *, width: int = 360, height: int = 90) -> list[tuple[float, float, float, float]]:
-    """(x, y, width, height) of the bars of a histogram in a drawing of that size."""
-    step, top = width / len(heights), max([*heights, 1])
-    return [(round(i * step, 1), round(height * (1 - n / top), 1), round(step - 1, 1), round(height * n / top, 1))
-            for i, n in enumerate(heights)]  # fmt: skip
-
-
-@cache
-def template_environment() -> Any:
-    """The jinja2 environment of the pages, in which everything is escaped."""
-    jinja2 = require("jinja2", "The audit's pages", "audit")
-    made = jinja2.Environment(
-        loader=jinja2.PackageLoader("rusbeir.audit"), autoescape=True, undefined=jinja2.StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    made.filters |= {"shown": clean_text, "percent": lambda share: f"{share:.2%}", "number": lambda n: f"{n:,}"}
-    made.globals |= {"differences": find_differences, "bars": draw_bars}
-    return made

@@ -7,7 +7,6 @@ import hashlib
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -28,7 +27,8 @@ from rusbeir.datasets import (
     take_split,
 )
 from rusbeir.errors import UnknownName
-from rusbeir.experiment import bench
+from rusbeir.evaluation import evaluate
+from rusbeir.retrieval import RunSettings, resolve, search_without_self
 from rusbeir.storage import atomic_file, atomic_folder
 from rusbeir.types import Dataset, Doc, Progress, canonical_line, fingerprint
 
@@ -40,6 +40,8 @@ MEASURE = "nDCG@10"
 SYSTEM = "bm25"
 UNKNOWN_SYSTEM = "bm25(profile=unicode)"
 """The system for a language without an analyzer."""
+DEPTH = 100
+"""Hits for each query."""
 MAX_LOST_QUERIES = 20
 _QUARTERS = ("lowest", "second", "third", "highest")
 
@@ -59,39 +61,36 @@ class RoundTrip:
     """chrF of the documents that are relevant to a query."""
     doc_ids: set[str] = field(default_factory=set)
     digest: hashlib._Hash = field(default_factory=hashlib.sha256)
-    """Over the canonical lines of the documents."""
+    """The digest of the canonical lines of the documents, for the fingerprint."""
 
-    def add(self, one: Measured) -> None:
-        """Take in the next document or query, in the order of the port's records."""
-        texts = dict(one.back)
-        if one.kind == "query":
-            self.queries[one.record_id] = texts["query"]
-            self.query_chrf[one.record_id] = one.scores[0]
+    def add(self, result: Measured) -> None:
+        """Add the next document or query, in the order of the port's records."""
+        texts = dict(result.back)
+        if result.kind == "query":
+            self.queries[result.record_id] = texts["query"]
+            self.query_chrf[result.record_id] = result.scores[0]
             return
-        if one.record_id in self.relevant and one.scores:
-            self.doc_chrf[one.record_id] = one.scores[0]
+        if result.record_id in self.relevant and result.scores:
+            self.doc_chrf[result.record_id] = result.scores[0]
         if len(texts) < 2:
-            original = self.port.source.corpus[one.record_id]
+            original = self.port.source.corpus[result.record_id]
             texts = {"title": original.title, "text": original.text, **texts}
-        self.doc_ids.add(one.record_id)
-        self.digest.update(canonical_line(one.record_id, texts["title"], texts["text"]))
-        self.corpus_file.write(document_line(Doc(one.record_id, texts["text"], texts["title"])))
+        self.doc_ids.add(result.record_id)
+        self.digest.update(canonical_line(result.record_id, texts["title"], texts["text"]))
+        self.corpus_file.write(document_line(Doc(result.record_id, texts["text"], texts["title"])))
 
     def measure(self, progress: Progress) -> dict[str, Any]:
-        """nDCG@10 on the three datasets, by quarters of chrF, and the queries that lost most; all queries in a file."""
+        """Measure nDCG@10 on the three datasets, by quarters of chrF, and list the queries that lost most.
+
+        All queries are written to a file.
+        """
         folder = self.port.folder / QA / FOLDER
         back = load(folder / BACK, progress=progress)
         sets = {"source": self._original(), "port": self.port.dataset, "back": back}
         values: dict[str, dict[str, float]] = {}
         rows: dict[str, dict[str, Any]] = {}
         for name, dataset in sets.items():
-            try:
-                row = bench(dataset, SYSTEM, measures=(MEASURE,), out=folder / "results", progress=progress)
-            except UnknownName:
-                row = bench(dataset, UNKNOWN_SYSTEM, measures=(MEASURE,), out=folder / "results", progress=progress)
-            rows[name] = {MEASURE: row["measures"][MEASURE], "signature": row["signature"]}
-            per_query = orjson.loads(Path(row["per_query"]).read_bytes())
-            values[name] = {query_id: found[MEASURE] for query_id, found in per_query.items()}
+            rows[name], values[name] = _search(dataset, progress)
         table: list[dict[str, Any]] = []
         for query_id in values["source"]:
             if query_id not in self.query_chrf:
@@ -106,7 +105,7 @@ class RoundTrip:
                     "back_translation": back.queries[query_id],
                     "chrF": round(self.query_chrf[query_id], 2),
                     "documents_chrF": round(sum(relevant) / len(relevant), 2) if relevant else None,
-                    **{name: found.get(query_id) for name, found in values.items()},
+                    **{name: by_query.get(query_id) for name, by_query in values.items()},
                 }
             )
         with atomic_file(folder / PER_QUERY) as file:
@@ -138,7 +137,7 @@ class RoundTrip:
 
 @contextlib.contextmanager
 def open_round_trip(port: AlignedPort) -> Iterator[RoundTrip]:
-    """A round trip to which all measured records are added; its dataset in qa/round-trip/back appears at the end."""
+    """Open a round trip, to which all measured records are added; qa/round-trip/back appears at the end."""
     port = narrow_to_split(port)
     source, ported = port.source, port.dataset
     folder = port.folder / QA / FOLDER / BACK
@@ -171,6 +170,21 @@ def narrow_to_split(port: AlignedPort) -> AlignedPort:
         source=take_split(port.source, port.split, known),
         dataset=take_split(port.dataset, port.split, qrels),
     )
+
+
+def _search(dataset: Dataset, progress: Progress) -> tuple[dict[str, Any], dict[str, float]]:
+    """The mean measure and the signature of BM25 on a dataset, and the measure of each query."""
+    language, suffixes = dataset.card.language, dataset.card.self_suffixes
+    try:
+        system = resolve(SYSTEM, language=language, self_suffixes=suffixes)
+    except UnknownName:
+        system = resolve(UNKNOWN_SYSTEM, language=language, self_suffixes=suffixes)
+    ready = system.prepare(dataset.corpus, dataset.fingerprint, RunSettings(progress=progress))
+    run = search_without_self(ready.retriever, dataset.queries, DEPTH, suffixes)
+    result = evaluate(dataset.qrels, run, [MEASURE])
+    left_out = "|self:left-out" if suffixes else ""
+    row = {MEASURE: result.measures[MEASURE], "signature": f"{system.signature}{left_out}|k:{DEPTH}"}
+    return row, {query_id: measures[MEASURE] for query_id, measures in result.per_query.items()}
 
 
 def _by_quarter(

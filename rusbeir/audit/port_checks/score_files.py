@@ -4,46 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rusbeir.audit.port_checks import scores
-from rusbeir.audit.port_checks.segment_checks import CheckedSegment, CheckedTexts, Finder, find_flags, prepare_checks
+from rusbeir.audit.port_checks.pair_scores import PairBatch, PairScorer
+from rusbeir.audit.port_checks.segment_checks import CheckedTexts, Finder, prepare_checks
 from rusbeir.datasets import Place, not_utf8, open_file
 from rusbeir.errors import BadInput, option
 from rusbeir.processes import cpu_count, in_order
 from rusbeir.text import batched
-from rusbeir.translation import Flag, Segment
 from rusbeir.types import Progress, silent
 
 BATCH_LINES = 200
 EXAMPLES = 3
-
-
-class _Batch(NamedTuple):
-    sources: list[str] | None
-    hypotheses: list[str]
-    references: list[str] | None
-
-
-class _Found(NamedTuple):
-    compared: scores.Compared
-    flags: list[list[Flag]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Worker:
-    languages: tuple[str, str]
-    finders: Mapping[str, Finder]
-
-    def __call__(self, batch: _Batch) -> _Found:
-        compared = scores.Compared({}, [])
-        if batch.references is not None:
-            compared = scores.compare(batch.hypotheses, batch.references, self.languages[1])
-        lines = zip(batch.sources or (), batch.hypotheses, strict=False)
-        segments = [CheckedSegment(Segment(*line, *self.languages), None) for line in lines]
-        return _Found(compared, find_flags(self.finders, segments))
 
 
 def score_lines(
@@ -56,7 +30,7 @@ def score_lines(
     processes: int | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """The scores against the reference and the flags against the source of a file with one translation on each line.
+    """Score a file with one translation on each line against a reference, and check it against its source.
 
     BLEU, chrF, chrF++ and TER are those of the whole file, with their signatures; chrF_mean is the mean over lines.
     Raises BadInput where the files differ in their number of lines, and where neither source nor reference is given.
@@ -66,14 +40,7 @@ def score_lines(
             f"There is nothing to compare with. Give {option('ref', python='reference=')} to score, "
             f"{option('source')} to check, or both."
         )
-    paths = [Path(path) for path in (hypothesis, source, reference) if path is not None]
-    n_of = {path: sum(1 for _ in read_lines(path)) for path in paths}
-    n_lines = n_of[paths[0]]
-    for path, n in n_of.items():
-        if n != n_lines or not n:
-            raise BadInput(
-                f"{path} has {n:,} lines and {paths[0]} {n_lines:,}; the files must have the same number of lines."
-            )
+    n_lines = _count_lines([Path(path) for path in (hypothesis, source, reference) if path is not None])
     languages = (source_language, language)
     finders: Mapping[str, Finder] = {}
     if source is not None:
@@ -81,24 +48,23 @@ def score_lines(
         finders = prepare_checks(
             CheckedTexts(languages=languages, pairs=lambda: zip(*map(read_lines, files), strict=True))
         )
-    worker = _Worker(languages=languages, finders=finders)
     sums: dict[str, Any] = {}
     chrf_sum = 0.0
     tally: Counter[str] = Counter()
     examples: dict[str, list[dict[str, Any]]] = {}
     n_flagged = done = 0
+    scorer = PairScorer(languages=languages, finders=finders)
     batches = _read_batches(*(None if path is None else Path(path) for path in (hypothesis, source, reference)))
-    for (counts, chrf), flags in in_order(worker, batches, cpu_count() if processes is None else processes):
-        for name, part in counts.items():
-            sums[name] = sums[name] + part if name in sums else part
-        chrf_sum += sum(chrf)
-        for n, line_flags in enumerate(flags):
+    for result in in_order(scorer, batches, processes or cpu_count()):
+        scores.add_counts(sums, result.compared.counts)
+        chrf_sum += sum(result.compared.chrf)
+        for n, line_flags in enumerate(result.flags, done + 1):
             n_flagged += bool(line_flags)
             for name, detail in line_flags:
                 tally[name] += 1
                 if len(rows := examples.setdefault(name, [])) < EXAMPLES:
-                    rows.append({"line": done + n + 1, "detail": detail})
-        done += max(len(chrf), len(flags))
+                    rows.append({"line": n, "detail": detail})
+        done += max(len(result.compared.chrf), len(result.flags))
         progress("score lines", done, n_lines)
     report: dict[str, Any] = {"hypothesis": str(hypothesis), "n_lines": n_lines}
     if reference is not None:
@@ -114,22 +80,32 @@ def score_lines(
     return report
 
 
+def _count_lines(paths: Sequence[Path]) -> int:
+    """The number of lines of each of the files. Raises BadInput where they differ."""
+    counts = {path: sum(1 for _ in read_lines(path)) for path in paths}
+    n_lines = counts[paths[0]]
+    for path, n in counts.items():
+        if n != n_lines or not n:
+            raise BadInput(
+                f"{path} has {n:,} lines and {paths[0]} {n_lines:,}; the files must have the same number of lines."
+            )
+    return n_lines
+
+
 def read_lines(path: Path) -> Iterator[str]:
     """The lines of a file without white space at their ends, as sacrebleu reads them. Raises BadInput unless UTF-8."""
     with open_file(path) as file:
         for number, line in enumerate(file, 1):
-            if problem := not_utf8(place := Place(str(path), number), line):
-                raise BadInput(f"{place}: {problem[2]}.")
+            if problem := not_utf8(position := Place(str(path), number), line):
+                raise BadInput(f"{position}: {problem[2]}.")
             yield line.decode().rstrip()
 
 
-def _read_batches(hypothesis: Path | None, source: Path | None, reference: Path | None) -> Iterator[_Batch]:
+def _read_batches(hypothesis: Path | None, source: Path | None, reference: Path | None) -> Iterator[PairBatch]:
     pages: list[Iterator[Sequence[str]] | None] = [
         batched(read_lines(path), BATCH_LINES) if path is not None else None for path in (source, hypothesis, reference)
     ]
     sources, hypotheses, references = pages
     assert hypotheses is not None
     for page in hypotheses:
-        yield _Batch(
-            list(next(sources)) if sources else None, list(page), list(next(references)) if references else None
-        )
+        yield PairBatch("lines", page, next(references) if references else None, next(sources) if sources else None)

@@ -90,17 +90,23 @@ class Compared(NamedTuple):
 
 def compare(hypotheses: Sequence[str], references: Sequence[str], language: str, *, ter: bool = True) -> Compared:
     """The statistics of all scores; of TER only where asked for. language (BCP 47) is that of both sides."""
-    found = count_chrf(hypotheses, references, words=True)
+    ngrams = count_chrf(hypotheses, references, words=True)
     names = ("BLEU", "TER") if ter else ("BLEU",)
     counts = {name: np.array(count_metric(name, hypotheses, references, language)) for name in names}
-    return Compared({**counts, "chrF": found.sum(axis=0)}, chrf(found[:, : 3 * CHARS]).tolist())
+    return Compared({**counts, "chrF": ngrams.sum(axis=0)}, chrf(ngrams[:, : 3 * CHARS]).tolist())
+
+
+def add_counts(totals: dict[str, NDArray[Any]], counts: Mapping[str, NDArray[Any]]) -> None:
+    """Add the statistics of further pairs to the totals of a corpus."""
+    for name, part in counts.items():
+        totals[name] = totals[name] + part if name in totals else part
 
 
 def score_compared(counts: Mapping[str, NDArray[Any]], language: str) -> dict[str, float]:
     """Those of BLEU, chrF, chrF++ and TER that were counted, from the statistics summed over a corpus."""
-    found = {name: score_metric(name, counts[name].tolist(), language) for name in ("BLEU", "TER") if name in counts}
-    found |= score_corpus(counts["chrF"])
-    return {name: found[name] for name in NAMES if name in found}
+    figures = {name: score_metric(name, counts[name].tolist(), language) for name in ("BLEU", "TER") if name in counts}
+    figures |= score_corpus(counts["chrF"])
+    return {name: figures[name] for name in NAMES if name in figures}
 
 
 @cache
@@ -132,17 +138,17 @@ def _count_words(texts: Sequence[str]) -> Ints:
 
 def _split(text: str) -> list[str]:
     """The words; one punctuation mark at the end of a word, else at its beginning, is a word by itself."""
-    found = []
+    words = []
     for word in text.split():
         if len(word) == 1:
-            found.append(word)
+            words.append(word)
         elif word[-1] in _PUNCTUATION:
-            found += (word[:-1], word[-1])
+            words += (word[:-1], word[-1])
         elif word[0] in _PUNCTUATION:
-            found += (word[0], word[1:])
+            words += (word[0], word[1:])
         else:
-            found.append(word)
-    return found
+            words.append(word)
+    return words
 
 
 def _add_sizes(both: Ints, lengths: Ints, orders: int) -> Ints:
@@ -206,10 +212,10 @@ class Level:
         if self.counts is None:
             return {}
         values = np.frombuffer(self.values, dtype=np.float32).astype(np.float64)
-        found = {"n": len(values), **score_corpus(self.counts), "mean": float(values.mean())}
-        found |= {
+        figures = {"n": len(values), **score_corpus(self.counts), "mean": float(values.mean())}
+        figures |= {
             f"p{percent}": float(value)
             for percent, value in zip((5, 25, 50, 75), np.quantile(values, [0.05, 0.25, 0.5, 0.75]), strict=True)
         }
-        found["histogram"] = np.histogram(np.minimum(values, 99.999), bins=BINS, range=(0, 100))[0].tolist()
-        return found
+        figures["histogram"] = np.histogram(np.minimum(values, 99.999), bins=BINS, range=(0, 100))[0].tolist()
+        return figures

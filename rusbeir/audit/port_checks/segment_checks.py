@@ -18,8 +18,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from rusbeir.translation import CHECKS as SEGMENT_CHECKS
-from rusbeir.translation import Flag, Segment, empty, untranslated
+from rusbeir.translation import SEGMENT_CHECKS, Flag, Segment, find_empty, find_untranslated
 
 
 class CheckedSegment(NamedTuple):
@@ -78,12 +77,12 @@ class SegmentCheck:
         return self
 
     def __call__(self, segments: Sequence[CheckedSegment]) -> list[Flag | None]:
-        return [self.check(one.segment) for one in segments]
+        return [self.check(checked.segment) for checked in segments]
 
 
-def find_empty(segment: Segment) -> Flag | None:
+def find_missing(segment: Segment) -> Flag | None:
     """A Flag where the answer has no letter and no digit, though the source has; or nothing but white space."""
-    return empty(segment) if segment.answer.strip() else Flag("empty", "there is no translation")
+    return find_empty(segment) if segment.answer.strip() else Flag("empty", "there is no translation")
 
 
 class Bounds(NamedTuple):
@@ -110,7 +109,7 @@ class LengthFinder:
         return self.bounds._asdict() if self.bounds else None
 
     def __call__(self, segments: Sequence[CheckedSegment]) -> list[Flag | None]:
-        return [self.find(one.segment.source, one.segment.answer) for one in segments]
+        return [self.find(checked.segment.source, checked.segment.answer) for checked in segments]
 
     def find(self, source: str, translation: str) -> Flag | None:
         """A Flag where the length of the translation is outside the bounds."""
@@ -154,30 +153,30 @@ class CopyFinder:
 
     met: NDArray[np.uint32]
     """How many sources have a word, by its hash."""
-    kept: NDArray[np.uint32]
-    """The number of them whose translation has it as well."""
+    copied: NDArray[np.uint32]
+    """How many of these have a translation that has the word as well."""
 
     @classmethod
     def prepare(cls, texts: CheckedTexts) -> CopyFinder:
-        met, kept = (np.zeros(_BUCKETS, dtype=np.uint32) for _ in range(2))
+        met, unchanged = (np.zeros(_BUCKETS, dtype=np.uint32) for _ in range(2))
         for source, translation in islice(texts.pairs(), MAX_PAIRS):
             words = _hash_words(source)
             met[list(words)] += 1
-            kept[list(words & _hash_words(translation))] += 1
-        return cls(met, kept)
+            unchanged[list(words & _hash_words(translation))] += 1
+        return cls(met, unchanged)
 
     def __call__(self, segments: Sequence[CheckedSegment]) -> list[Flag | None]:
-        return [untranslated(one.segment) or self._find(one.segment) for one in segments]
+        return [find_untranslated(checked.segment) or self._find(checked.segment) for checked in segments]
 
     def _find(self, segment: Segment) -> Flag | None:
-        flag = untranslated(segment, names=True)
+        flag = find_untranslated(segment, names=True)
         if flag is None:
             return None
-        places = _hash_words(segment.source) & _hash_words(segment.answer)
+        buckets = _hash_words(segment.source) & _hash_words(segment.answer)
         # What this text itself shows does not count.
-        others = [(int(self.met[place]) - 1, int(self.kept[place]) - 1) for place in places]
-        translated = sum(kept < KEPT_SHARE * met for met, kept in others if met > 0)
-        return flag if translated > len(places) / 2 else None
+        others = [(int(self.met[bucket]) - 1, int(self.copied[bucket]) - 1) for bucket in buckets]
+        translated = sum(unchanged < KEPT_SHARE * met for met, unchanged in others if met > 0)
+        return flag if translated > len(buckets) / 2 else None
 
 
 KEPT_SHARE = 0.5
@@ -196,7 +195,7 @@ EMPTY = "empty"
 """The flag of the first check: a segment that has it is not checked further."""
 CHECKS: Mapping[str, AuditCheck] = {
     **{name: SegmentCheck(check) for name, check in SEGMENT_CHECKS.items()},
-    EMPTY: SegmentCheck(find_empty),
+    EMPTY: SegmentCheck(find_missing),
     "untranslated": CopyFinder,
     "length": LengthFinder,
 }
@@ -205,18 +204,18 @@ CHECKS: Mapping[str, AuditCheck] = {
 
 def prepare_checks(texts: CheckedTexts, table: Mapping[str, AuditCheck] = CHECKS) -> dict[str, Finder]:
     """The finders of the checks that can be applied to the texts, by the names of their flags."""
-    found = {name: check.prepare(texts) for name, check in table.items()}
-    return {name: finder for name, finder in found.items() if finder is not None}
+    finders = {name: check.prepare(texts) for name, check in table.items()}
+    return {name: finder for name, finder in finders.items() if finder is not None}
 
 
 def find_flags(finders: Mapping[str, Finder], segments: Sequence[CheckedSegment]) -> list[list[Flag]]:
     """The flags of each segment, in the order of the finders."""
-    found: list[list[Flag]] = [[] for _ in segments]
+    flags: list[list[Flag]] = [[] for _ in segments]
     left: Sequence[int] = range(len(segments))
     for name, find in finders.items():
         for i, flag in zip(left, find([segments[i] for i in left]), strict=True):
             if flag is not None:
-                found[i].append(Flag(name, flag.detail))
+                flags[i].append(Flag(name, flag.detail))
         if name == EMPTY:
-            left = [i for i in left if not found[i]]
-    return found
+            left = [i for i in left if not flags[i]]
+    return flags

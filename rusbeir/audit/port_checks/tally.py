@@ -36,39 +36,39 @@ class Tally:
     worst: list[tuple[float, int, bytes]] = field(default_factory=list)
     examples: dict[str, list[bytes]] = field(default_factory=dict)
 
-    def add(self, one: Measured) -> None:
-        """Take in the next record."""
-        self.n_records[one.kind] += 1
-        for n, names in enumerate(one.flags):
+    def add(self, result: Measured) -> None:
+        """Add the next record."""
+        self.n_records[result.kind] += 1
+        for n, names in enumerate(result.flags):
             self.flagged.update(names)
             self.n_flagged += bool(names)
             for name in names:
                 if len(rows := self.examples.setdefault(name, [])) < EXAMPLES:
-                    rows.append(one.segment_rows[n])
-        self.flagged_records.update((name, one.kind) for name in {name for names in one.flags for name in names})
-        level = "documents" if one.kind == "document" else "queries"
-        self.levels[level].add(one.scores, one.counts)
-        self.levels["segments"].add(one.segment_scores, one.segment_counts)
-        for n, score in enumerate(one.segment_scores):
+                    rows.append(result.segment_rows[n])
+        self.flagged_records.update((name, result.kind) for name in {name for names in result.flags for name in names})
+        level = "documents" if result.kind == "document" else "queries"
+        self.levels[level].add(result.scores, result.counts)
+        self.levels["segments"].add(result.segment_scores, result.segment_counts)
+        for n, score in enumerate(result.segment_scores):
             # A heap of the lowest: its root, negated, is the best of them.
-            entry = (-score, -(self.n_segments + n), one.segment_rows[n])
+            entry = (-score, -(self.n_segments + n), result.segment_rows[n])
             if len(self.worst) == WORST and entry < self.worst[0]:
                 continue
             if len(orjson.loads(entry[2])["source"]) >= _WORST_MIN_CHARS:
                 (heapq.heappush if len(self.worst) < WORST else heapq.heapreplace)(self.worst, entry)
-        self.n_segments += len(one.flags)
+        self.n_segments += len(result.flags)
 
     def summary(self, finders: Mapping[str, Finder]) -> dict[str, Any]:
         """Counts, scores by level, counts of each finder's flags, the worst segments and examples of each flag.
 
-        And the figures of finders that have some, under the names of their flags.
+        The figures of finders that have some are added under the names of their flags.
         """
         n = max(self.n_segments, 1)
         return {
             "n_segments": self.n_segments,
             "n_documents": self.n_records["document"],
             "n_queries": self.n_records["query"],
-            "levels": {name: found for name, level in self.levels.items() if (found := level.summary())},
+            "levels": {name: figures for name, level in self.levels.items() if (figures := level.summary())},
             "flagged": {"segments": self.n_flagged, "share": self.n_flagged / n},
             "flags": {
                 name: {

@@ -20,7 +20,7 @@ from scipy import sparse
 from rusbeir.audit.published_ports.features import N_KINDS, Features, Ids, Unit
 
 Floats: TypeAlias = NDArray[np.float64]
-Places: TypeAlias = NDArray[np.intp]
+Rows: TypeAlias = NDArray[np.intp]
 
 FOLDS = 8
 CANDIDATES = 4
@@ -47,52 +47,52 @@ class Vocabulary:
     mark_frequencies: Floats
 
     @classmethod
-    def of(cls, texts: Sequence[Features]) -> Vocabulary:
-        total = max(sum(one.size for one in texts), 1)
-        terms, counts = np.unique(np.concatenate([one.terms for one in texts]), return_counts=True)
-        marks, n_marks = np.unique(np.concatenate([one.mark_hashes for one in texts]), return_counts=True)
+    def collect(cls, texts: Sequence[Features]) -> Vocabulary:
+        total = max(sum(text.size for text in texts), 1)
+        terms, counts = np.unique(np.concatenate([text.terms for text in texts]), return_counts=True)
+        marks, n_marks = np.unique(np.concatenate([text.mark_hashes for text in texts]), return_counts=True)
         # A term that occurs once teaches nothing about another text.
         known = counts > 1
         frequencies = np.append(counts[known] / total, 0.0)
         return cls(terms=terms[known], frequencies=frequencies, marks=marks, mark_frequencies=n_marks / total)
 
-    def places(self, text: Features) -> Places:
-        """Where the text's terms are in this vocabulary; terms that are not in it are left out."""
-        places, known = find(self.terms, text.terms)
-        return places[known]
+    def find_terms(self, text: Features) -> Rows:
+        """The rows of the text's terms in this vocabulary; terms that are not in it are left out."""
+        rows, known = find_rows(self.terms, text.terms)
+        return rows[known]
 
     def chances(self, hashes: Ids) -> Floats:
         """How often marks are met."""
         if not len(self.marks):
             return np.full(len(hashes), _LEAST)
-        places, known = find(self.marks, hashes)
-        return np.where(known, self.mark_frequencies[places], _LEAST)
+        rows, known = find_rows(self.marks, hashes)
+        return np.where(known, self.mark_frequencies[rows], _LEAST)
 
 
-def find(ordered: Ids, wanted: Ids) -> tuple[Places, NDArray[np.bool_]]:
-    """Where the wanted are in an ordered array, and whether they are in it."""
+def find_rows(ordered: Ids, values: Ids) -> tuple[Rows, NDArray[np.bool_]]:
+    """The row of each value in an ordered array, and whether it is there."""
     if not len(ordered):
-        return np.zeros(len(wanted), dtype=np.intp), np.zeros(len(wanted), dtype=np.bool_)
-    places = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
-    return places, ordered[places] == wanted
+        return np.zeros(len(values), dtype=np.intp), np.zeros(len(values), dtype=np.bool_)
+    rows = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
+    return rows, ordered[rows] == values
 
 
 class Direction(NamedTuple):
-    """What goes with each term of one language in the other."""
+    """The terms of one language that each term of the other goes with."""
 
     partners: NDArray[np.int32]
-    """[terms, CANDIDATES]: places in the other vocabulary; its length means none."""
+    """int32 [terms, CANDIDATES]: rows of the other vocabulary; its length means none."""
     frequencies: Floats
     """How often one of the partners is met, as a share of all features."""
-    classes: Places
+    classes: Rows
 
     @classmethod
-    def of(cls, together: Any, counts: Floats, others: Floats, frequencies: Floats) -> Direction:
-        """From how often terms occur together (sparse) and alone, and how often the other language's are met."""
+    def pair(cls, together: Any, counts: Floats, others: Floats, frequencies: Floats) -> Direction:
+        """Pair terms by how often they occur together (sparse) and alone; frequencies are the other language's."""
         cells = together.tocoo()
         dice = 2 * cells.data / (counts[cells.row] + others[cells.col])
-        kept = (dice >= MIN_DICE) & (cells.data > 0)
-        rows, columns, dice = cells.row[kept], cells.col[kept], dice[kept]
+        strong = (dice >= MIN_DICE) & (cells.data > 0)
+        rows, columns, dice = cells.row[strong], cells.col[strong], dice[strong]
         order = np.lexsort((-dice, rows))
         rows, columns, dice = rows[order], columns[order], dice[order]
         ranks = np.arange(len(rows)) - np.searchsorted(rows, np.arange(len(counts)))[rows]
@@ -111,7 +111,7 @@ class Direction(NamedTuple):
 class Evidence(NamedTuple):
     """The features of one text, and whether they are matched in another."""
 
-    classes: Places
+    classes: Rows
     chances: Floats
     matched: NDArray[np.bool_]
 
@@ -128,53 +128,55 @@ class Association:
 
     @classmethod
     def learn(cls, units: Sequence[Unit]) -> Association:
-        """From pairs, most of which must be right."""
+        """Learn from pairs, most of which must be right."""
         folds = np.array([unit.fold for unit in units])
         sides = [[unit.source for unit in units], [unit.translation for unit in units]]
-        source, target = (Vocabulary.of(side) for side in sides)
+        source, target = (Vocabulary.collect(side) for side in sides)
         matrices = [_count_terms(vocabulary, side) for vocabulary, side in zip((source, target), sides, strict=True)]
         counts = [np.asarray(matrix.sum(axis=0)).ravel() for matrix in matrices]
         parts = [[matrix[folds == fold] for matrix in matrices] for fold in range(FOLDS)]
         together = [(first.T @ second).tocsr() for first, second in parts]
         everything = sum(together[1:], together[0])
         directions = []
-        for part, own in zip(parts, together, strict=True):
-            left = everything - own
+        for part, within in zip(parts, together, strict=True):
+            left = everything - within
             first, second = (n - np.asarray(p.sum(axis=0)).ravel() for n, p in zip(counts, part, strict=True))
             directions.append(
                 (
-                    Direction.of(left, first, second, target.frequencies),
-                    Direction.of(left.T, second, first, source.frequencies),
+                    Direction.pair(left, first, second, target.frequencies),
+                    Direction.pair(left.T, second, first, source.frequencies),
                 )
             )
         made = cls(vocabularies=(source, target), directions=directions, rates=np.zeros((2, N_CLASSES)))
         met, matched = np.full((2, N_CLASSES), 3.0), np.ones((2, N_CLASSES))
         for unit in units:
-            for side, found in enumerate(made.compare(unit.source, unit.translation, unit.fold)):
-                np.add.at(met[side], found.classes, 1)
-                np.add.at(matched[side], found.classes, found.matched)
+            for side, evidence in enumerate(made.compare(unit.source, unit.translation, unit.fold)):
+                np.add.at(met[side], evidence.classes, 1)
+                np.add.at(matched[side], evidence.classes, evidence.matched)
         return cls(vocabularies=made.vocabularies, directions=made.directions, rates=matched / met)
 
     def compare(self, source: Features, translation: Features, fold: int) -> tuple[Evidence, Evidence]:
         """What of a source is matched in a translation, and what of the translation in the source."""
         texts = source, translation
-        places = [vocabulary.places(text) for vocabulary, text in zip(self.vocabularies, texts, strict=True)]
-        found = []
+        rows = [vocabulary.find_terms(text) for vocabulary, text in zip(self.vocabularies, texts, strict=True)]
+        evidence = []
         for side in (0, 1):
             text, other, direction = texts[side], texts[1 - side], self.directions[fold][side]
             there = np.zeros(len(self.vocabularies[1 - side].terms) + 1, dtype=np.bool_)
-            there[places[1 - side]] = True
-            own = places[side]
+            there[rows[1 - side]] = True
+            side_rows = rows[side]
             hashes = text.mark_hashes
-            chances = np.concatenate([direction.frequencies[own], self.vocabularies[1 - side].chances(hashes)])
-            found.append(
+            chances = np.concatenate([direction.frequencies[side_rows], self.vocabularies[1 - side].chances(hashes)])
+            evidence.append(
                 Evidence(
-                    np.concatenate([direction.classes[own], text.kinds]),
+                    np.concatenate([direction.classes[side_rows], text.kinds]),
                     np.clip(-np.expm1(-other.size * chances), _LEAST, _MOST),
-                    np.concatenate([there[direction.partners[own]].any(axis=1), np.isin(hashes, other.mark_hashes)]),
+                    np.concatenate(
+                        [there[direction.partners[side_rows]].any(axis=1), np.isin(hashes, other.mark_hashes)]
+                    ),
                 )
             )
-        return found[0], found[1]
+        return evidence[0], evidence[1]
 
     def fit(self, source: Features, translation: Features, fold: int) -> tuple[float, float]:
         """The evidence that one text translates the other, in nats, and what is expected of a right translation."""
@@ -187,22 +189,22 @@ class Association:
             expected += float((rates * for_match + (1 - rates) * for_miss)[known].sum())
         return total, expected
 
-    def columns(self, source: Features) -> tuple[Places, float]:
+    def columns(self, source: Features) -> tuple[Rows, float]:
         """The columns of a source's features, as in `gains`, and its evidence if none of them is matched."""
         vocabulary = self.vocabularies[0]
-        places = vocabulary.places(source)
-        marks, known = find(vocabulary.marks, source.mark_hashes)
-        classes = np.concatenate([self.directions[0][0].classes[places], source.kinds])
+        rows = vocabulary.find_terms(source)
+        marks, known = find_rows(vocabulary.marks, source.mark_hashes)
+        classes = np.concatenate([self.directions[0][0].classes[rows], source.kinds])
         missed = np.log(1 - np.minimum(self.rates[0][classes[classes > 0]], _MOST_MATCHED)).sum()
-        return np.concatenate([places, len(vocabulary.terms) + marks[known]]), float(missed)
+        return np.concatenate([rows, len(vocabulary.terms) + marks[known]]), float(missed)
 
-    def gains(self, translation: Features, fold: int) -> tuple[Places, Floats]:
+    def gains(self, translation: Features, fold: int) -> tuple[Rows, Floats]:
         """The columns of what a translation matches in a source, and the nats that each of them gives."""
         vocabulary, direction = self.vocabularies[0], self.directions[fold][0]
         there = np.zeros(len(self.vocabularies[1].terms) + 1, dtype=np.bool_)
-        there[self.vocabularies[1].places(translation)] = True
+        there[self.vocabularies[1].find_terms(translation)] = True
         terms = np.flatnonzero(there[direction.partners].any(axis=1))
-        marks, known = find(vocabulary.marks, translation.mark_hashes)
+        marks, known = find_rows(vocabulary.marks, translation.mark_hashes)
         chances = np.concatenate([direction.frequencies[terms], vocabulary.mark_frequencies[marks[known]]])
         chances = np.clip(-np.expm1(-translation.size * chances), _LEAST, _MOST)
         classes = np.concatenate([direction.classes[terms], translation.kinds[known]])
@@ -216,11 +218,11 @@ class Association:
 
 def _count_terms(vocabulary: Vocabulary, texts: Sequence[Features]) -> Any:
     """A sparse matrix, float32 [texts, terms], of what occurs in each text."""
-    rows = [vocabulary.places(text) for text in texts]
+    rows = [vocabulary.find_terms(text) for text in texts]
     return make_matrix(rows, [np.ones(len(row)) for row in rows], len(vocabulary.terms))
 
 
-def make_matrix(rows: Sequence[Places], values: Sequence[Floats], n_columns: int) -> Any:
+def make_matrix(rows: Sequence[Rows], values: Sequence[Floats], n_columns: int) -> Any:
     """A sparse matrix, float32 [rows, n_columns], of the columns and values of each row."""
     ends = np.cumsum([0, *map(len, rows)])
     cells = np.concatenate(values).astype(np.float32), np.concatenate(rows), ends

@@ -59,8 +59,8 @@ def find_collapse(records: RecordFile, kind: str) -> Collapsed:
     same = set(texts[counts > 1].tolist())
     groups: dict[int, list[str]] = defaultdict(list)
     shown: dict[int, list[dict[str, str]]] = defaultdict(list)
-    for place, record in enumerate(_of_kind(records, kind) if same else ()):
-        text = translations[place]
+    for number, record in enumerate(_of_kind(records, kind) if same else ()):
+        text = translations[number]
         if text in same:
             groups[text].append(record.record_id)
             if len(rows := shown[text]) < EXAMPLES:

@@ -22,7 +22,7 @@ from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from rusbeir.analysis import Analyzer, language_files
 from rusbeir.audit.port_checks.measurement import RecordFile
-from rusbeir.audit.published_ports.association import FOLDS, Association, Floats, Places, make_matrix
+from rusbeir.audit.published_ports.association import FOLDS, Association, Floats, Rows, make_matrix
 from rusbeir.audit.published_ports.features import Unit, UnitFile, find_features, hash_text
 from rusbeir.datasets import FIELDS
 from rusbeir.storage import cannot_write
@@ -75,19 +75,21 @@ class Drifted(NamedTuple):
 def find_drift(
     records: RecordFile, languages: tuple[str, str], skipped: Collection[Key], folder: Path, progress: Progress
 ) -> list[Drifted]:
-    """The titles, texts and queries that are translations of those of another record; worst first.
+    """Find the titles, texts and queries that are translations of those of another record; worst first.
 
-    Skipped are the kinds and ids of records that are known to be wrong. Needs MIN_UNITS pairs, most of them right.
+    skipped has the kinds and ids of records that are known to be wrong. MIN_UNITS pairs are needed, most of them right.
     Raises BackendError where no file can be written in the folder.
     """
     with _read_units(records, languages, skipped, folder, progress) as fields:
         if sum(map(len, fields.values())) < MIN_UNITS:
             return []
         association = _learn(fields)
-        found = [
-            (name, *row) for name, units in fields.items() for row in _Search.of(association, units, progress).run()
+        moves = [
+            (name, *row)
+            for name, units in fields.items()
+            for row in _Search.prepare(association, units, progress).run()
         ]
-    return _describe(records, skipped, found)
+    return _describe(records, skipped, moves)
 
 
 @contextlib.contextmanager
@@ -122,12 +124,12 @@ def _read_fields(records: RecordFile, skipped: Collection[Key]) -> Iterator[tupl
 
 
 def _learn(fields: dict[str, UnitFile]) -> Association:
-    """From all texts, or from every n-th of a field that has too many words."""
+    """Learn from all texts, or from every n-th of a field that has too many words."""
     sample = []
     for units in fields.values():
         step = max(1, len(units) // 1000)
         some = [units[number] for number in range(0, len(units), step)]
-        cells = [len(one.source.terms) * len(one.translation.terms) for one in some]
+        cells = [len(unit.source.terms) * len(unit.translation.terms) for unit in some]
         every = max(1, math.ceil(step * sum(cells) / MAX_CELLS), math.ceil(len(units) / MAX_LEARNED))
         sample += [units[number] for number in range(0, len(units), every)]
     return Association.learn(sample)
@@ -146,7 +148,7 @@ class _Search:
     progress: Progress
 
     @classmethod
-    def of(cls, association: Association, units: UnitFile, progress: Progress) -> _Search:
+    def prepare(cls, association: Association, units: UnitFile, progress: Progress) -> _Search:
         fits, expected, ratios = (array("f") for _ in range(3))
         for number in range(len(units)):
             unit = units[number]
@@ -196,7 +198,7 @@ class _Search:
         # A heavy tail: the logarithm of Student's density with three degrees of freedom.
         return fit - 2 * math.log1p(deviation**2 / 3)
 
-    def _shortlist(self, suspects: Places) -> list[list[int]]:
+    def _shortlist(self, suspects: Rows) -> list[list[int]]:
         """The numbers of sources that may fit each suspect: its neighbours, and those with the most matched words."""
         n, n_columns = len(self.units), self.association.n_columns
         translations = [self.units[number] for number in suspects.tolist()]
@@ -206,10 +208,10 @@ class _Search:
         numbers = np.broadcast_to(suspects[:, None], scores.shape)
         for start in range(0, n, _BLOCK):
             block = np.arange(start, min(start + _BLOCK, n))
-            found = [self.association.columns(self.units[number].source) for number in block.tolist()]
-            rows = [columns for columns, _ in found]
+            columns_of_block = [self.association.columns(self.units[number].source) for number in block.tolist()]
+            rows = [columns for columns, _ in columns_of_block]
             sources = make_matrix(rows, [np.ones(len(row)) for row in rows], n_columns)
-            fits = (matrix @ sources.T).toarray() + np.array([missed for _, missed in found])
+            fits = (matrix @ sources.T).toarray() + np.array([missed for _, missed in columns_of_block])
             scores = np.concatenate([scores, fits], axis=1)
             numbers = np.concatenate([numbers, np.broadcast_to(block, fits.shape)], axis=1)
             top = np.argpartition(-scores, SHORTLIST - 1, axis=1)[:, :SHORTLIST]
@@ -218,17 +220,17 @@ class _Search:
         lists = []
         for number, far in zip(suspects.tolist(), numbers.tolist(), strict=True):
             near = range(max(0, number - NEIGHBOURS), min(n, number + NEIGHBOURS + 1))
-            lists.append([one for one in dict.fromkeys([*near, *far]) if one != number])
+            lists.append([candidate for candidate in dict.fromkeys([*near, *far]) if candidate != number])
         return lists
 
 
 def find_moves(fits: Fits) -> dict[int, int | None]:
-    """The translations that have left their places, and the sources whose translations they are.
+    """Find the translations that are not next to their source, and the sources whose translations they are.
 
     fits has each translation with its own source, and some with others: (translation, source) -> nats. Translations and
     sources are paired so that the evidence of all is greatest; either may be left over, and a pair that is not in its
-    place costs MARGIN nats. A translation that is left over is that of the source that it fits best, if by MARGIN nats;
-    of none (None), if at least twice as much speaks against its own.
+    place costs MARGIN nats. A translation that is left over belongs to the source that it fits best, if it fits by
+    MARGIN nats; it belongs to none (None) if at least twice as much speaks against its own.
     """
     numbers = np.array(sorted({source for _, source in fits}), dtype=np.intp)
     n = len(numbers)
@@ -237,19 +239,22 @@ def find_moves(fits: Fits) -> dict[int, int | None]:
     rows, columns = np.searchsorted(numbers, np.array(list(fits), dtype=np.intp)).T
     values = np.array(list(fits.values())) + MARGIN * (rows == columns)
     # As many rows and columns again stand for what is left over, and are paired with one another for nothing.
-    own = np.arange(n)
-    cells = np.concatenate([rows, own, own + n, columns + n]), np.concatenate([columns, own + n, own, rows + n])
+    indices = np.arange(n)
+    cells = (
+        np.concatenate([rows, indices, indices + n, columns + n]),
+        np.concatenate([columns, indices + n, indices, rows + n]),
+    )
     values = np.concatenate([values, np.zeros(2 * n + len(values))])
     # All rows are paired, so what is added to all cells is the same for all pairings; no cell may be 0.
     graph = sparse.csr_matrix((values - values.min() + 1, cells), shape=(2 * n, 2 * n))
-    _, places = min_weight_full_bipartite_matching(graph, maximize=True)
+    _, partners = min_weight_full_bipartite_matching(graph, maximize=True)
     best: dict[int, tuple[float, int]] = {}
     for (number, source), fit in fits.items():
         best[number] = max(best.get(number, (-math.inf, number)), (fit, source))
     moves: dict[int, int | None] = {}
-    for number, place in zip(numbers.tolist(), places[:n].tolist(), strict=True):
-        if place < n:
-            moves[number] = int(numbers[place])
+    for number, partner in zip(numbers.tolist(), partners[:n].tolist(), strict=True):
+        if partner < n:
+            moves[number] = int(numbers[partner])
         elif best[number][0] >= MARGIN:
             moves[number] = best[number][1]
         elif fits[number, number] <= -2 * MARGIN:
@@ -263,18 +268,18 @@ def _log_ratio(chars: tuple[int, int]) -> float:
 
 
 def _describe(
-    records: RecordFile, skipped: Collection[Key], found: list[tuple[str, int, int | None, float]]
+    records: RecordFile, skipped: Collection[Key], moves: list[tuple[str, int, int | None, float]]
 ) -> list[Drifted]:
-    """The drifted with their ids and texts, which are read again; those with most evidence first."""
-    wanted = {(name, number) for name, *numbers, _ in found for number in numbers}
+    """Add ids and texts, which are read again, to the translations that have drifted; most evidence first."""
+    numbers_by_field = {(name, number) for name, *numbers, _ in moves for number in numbers}
     texts: dict[tuple[str, int], tuple[str, str, str]] = {}
     counts: Counter[str] = Counter()
-    for name, record_id, source, translation in _read_fields(records, skipped) if found else ():
-        if (name, counts[name]) in wanted:
+    for name, record_id, source, translation in _read_fields(records, skipped) if moves else ():
+        if (name, counts[name]) in numbers_by_field:
             texts[name, counts[name]] = record_id, source, translation
         counts[name] += 1
     drifted = []
-    for name, number, other, nats in sorted(found, key=itemgetter(3), reverse=True):
+    for name, number, other, nats in sorted(moves, key=itemgetter(3), reverse=True):
         record_id, source, translation = texts[name, number]
         other_id, other_source = (None, None) if other is None else texts[name, other][:2]
         drifted.append(

@@ -71,9 +71,9 @@ def find_features(text: str, analyzer: Analyzer) -> Features:
         word = match[0]
         if word[0].isdigit():
             kinds[hash_text("#" + (word.lstrip("0") or "0"))] = _NUMBER
-        elif len(found := find_skeleton(word.lower())) >= _MIN_SKELETON:
-            kind = _FIRST_WORD + len(found) - _MIN_SKELETON + _CAPITAL * word[0].isupper()
-            key = hash_text(found)
+        elif len(skeleton := find_skeleton(word.lower())) >= _MIN_SKELETON:
+            kind = _FIRST_WORD + len(skeleton) - _MIN_SKELETON + _CAPITAL * word[0].isupper()
+            key = hash_text(skeleton)
             kinds[key] = max(kind, kinds.get(key, 0))
     terms = {hash_text(term) for term in _find_terms(text, analyzer)}
     marks = {kind << _BITS | key for key, kind in kinds.items()}
@@ -116,7 +116,7 @@ class Unit(NamedTuple):
     text: int
     """A hash of the source."""
     fold: int
-    """Which fold it belongs to: it is judged by what the others teach."""
+    """The number of its fold; it is judged by what the pairs of other folds teach."""
 
 
 @dataclass

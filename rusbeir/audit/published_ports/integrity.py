@@ -77,19 +77,19 @@ def _drop_queries(port: AlignedPort, there: Hashes) -> dict[str, Any]:
     def is_relevant(qrels: Qrels, query_id: str) -> bool:
         return any(grade > 0 for grade in qrels.get(query_id, {}).values())
 
-    asked = [query_id for query_id in port.source.qrels if is_relevant(port.source.qrels, query_id)]
+    answerable = [query_id for query_id in port.source.qrels if is_relevant(port.source.qrels, query_id)]
     reasons: dict[str, str] = {}
-    for query_id in asked:
+    for query_id in answerable:
         grades = port.dataset.qrels.get(query_id, {})
         if query_id not in port.dataset.queries:
             reasons[query_id] = "lost"
         elif not any(grade > 0 and _contains(there, doc_id) for doc_id, grade in grades.items()):
             reasons[query_id] = "no relevant document is left"
-    n, left = len(asked), len(asked) - len(reasons)
+    n, left = len(answerable), len(answerable) - len(reasons)
     clusters = cluster_queries(port.source)
     units = [
         Units.from_clusters(ids, clusters)
-        for ids in (asked, [query_id for query_id in asked if query_id not in reasons])
+        for ids in (answerable, [query_id for query_id in answerable if query_id not in reasons])
     ]
     before, after = (detectable_deviations(part.n_clusters) for part in units)
     return {
@@ -109,31 +109,31 @@ def _finite(value: float) -> float | None:
 
 
 def _hash_ids(corpus: Corpus, progress: Progress) -> Hashes:
-    found = array("Q")
+    hashes = array("Q")
     for n, doc in enumerate(corpus, 1):
-        found.append(hash_id(doc.doc_id))
+        hashes.append(hash_id(doc.doc_id))
         if n % _REPORT_EVERY == 0:
             progress("compare ids", n, len(corpus))
-    return np.frombuffer(found, dtype=np.uint64)
+    return np.frombuffer(hashes, dtype=np.uint64)
 
 
 def _contains(ordered: Hashes, doc_id: str) -> bool:
-    wanted = np.uint64(hash_id(doc_id))
-    place = int(np.searchsorted(ordered, wanted))
-    return place < len(ordered) and bool(ordered[place] == wanted)
+    target = np.uint64(hash_id(doc_id))
+    row = int(np.searchsorted(ordered, target))
+    return row < len(ordered) and bool(ordered[row] == target)
 
 
 def _ids_at(corpus: Corpus, rows: NDArray[np.intp]) -> list[str]:
     """The ids of the first of these rows, which are in order."""
-    wanted = set(rows[:SHOWN].tolist())
-    if not wanted:
+    chosen = set(rows[:SHOWN].tolist())
+    if not chosen:
         return []
-    return [doc.doc_id for n, doc in enumerate(islice(corpus, max(wanted) + 1)) if n in wanted]
+    return [doc.doc_id for n, doc in enumerate(islice(corpus, max(chosen) + 1)) if n in chosen]
 
 
 def measure_lengths(records: RecordFile) -> dict[str, Any]:
     """Measure how long translations of each field are, in characters of the source: median, percentiles, outliers."""
-    found = {}
+    by_field = {}
     for name in FIELDS:
         ratios = array("f", (len(translation) / len(source) for _, source, translation in _pairs(records, name)))
         if not ratios:
@@ -151,7 +151,7 @@ def measure_lengths(records: RecordFile) -> dict[str, Any]:
                 heapq.heappush(worst, (abs(math.log(ratio / median)), outliers, row))
                 if len(worst) > EXAMPLES:
                     heapq.heappop(worst)
-        found[name] = {
+        by_field[name] = {
             "n": len(ratios),
             "p5": low,
             "median": median,
@@ -160,7 +160,7 @@ def measure_lengths(records: RecordFile) -> dict[str, Any]:
             "outliers": outliers,
             "examples": [row for _, _, row in sorted(worst, reverse=True)],
         }
-    return found
+    return by_field
 
 
 def _pairs(records: RecordFile, name: str) -> Iterator[tuple[str, str, str]]:

@@ -13,13 +13,13 @@ import orjson
 from rusbeir.audit.port_checks.aligned import AlignedPort
 from rusbeir.audit.port_checks.gates import Gate, list_figures, refuse_unknown
 from rusbeir.audit.port_checks.measurement import RecordFile, keep_records
-from rusbeir.audit.port_checks.report import PAGE, SEGMENTS, TEXTS, check_records, write_report
+from rusbeir.audit.port_checks.report import PAGE, SEGMENTS, check_records, write_report
 from rusbeir.audit.port_checks.segment_checks import CHECKS, AuditCheck
 from rusbeir.audit.port_checks.tally import SHOWN
 from rusbeir.audit.published_ports.collapse import find_collapse, find_twins
 from rusbeir.audit.published_ports.drift import find_drift
 from rusbeir.audit.published_ports.integrity import compare_ids, measure_lengths
-from rusbeir.datasets import ALL_SPLITS, REPORT, LoadedSplits, find_entry, load_splits, read_card, split_view
+from rusbeir.datasets import ALL_SPLITS, REPORT, TEXTS, LoadedSplits, find_entry, load_splits, read_card, split_view
 from rusbeir.errors import BadInput, option, unknown
 from rusbeir.storage import atomic_file
 from rusbeir.text import slug
@@ -44,11 +44,25 @@ def check_published(
     processes: int | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Audit a port by its source alone, and return the report (docs/audit.md), also written to out.
+    """Audit a port of which only the source and the result are known.
 
-    source and port are names or paths of datasets. Their languages come from their cards, else from source_language
-    and language. out is by default a folder in the working directory, named after the port. Raises BadInput for two
-    datasets without a common id, of one language, or of the same content, and for a folder that holds something else.
+    Args:
+        source: Name or path of the dataset that was translated.
+        port: Name or path of its translation, with the same ids.
+        source_language: The language of a source without a card.
+        language: The language of a port without a card.
+        split: The split to check; by default all that both datasets have.
+        out: The folder of the report; by default one in the working directory, named after the port.
+        checks: The checks, by the names of their flags.
+        gates: Conditions that the report must meet (`parse_gates`).
+        processes: The number of processes; by default one for each processor.
+        progress: Receives what is being done.
+
+    Returns:
+        The report (docs/audit.md), also written to out.
+
+    Raises:
+        BadInput: The datasets have no common id, one language or the same content, or out holds something else.
     """
     if gates:
         refuse_unknown(gates, [*FIGURES, *list_figures(checks, translated_back=False, compared=False)])
@@ -62,7 +76,7 @@ def check_published(
 
 
 def check_integrity(port: AlignedPort, records: RecordFile, progress: Progress) -> dict[str, Any]:
-    """What the port lost or mixed up: counts, examples, sentences, and the figures that gates use."""
+    """Count what the port lost or mixed up, with examples, sentences, and the figures that gates use."""
     ids = compare_ids(port, progress)
     collapsed = {level: find_collapse(records, kind) for kind, level in _LEVELS.items()}
     groups = [(kind, same) for kind, level in _LEVELS.items() for same in collapsed[level].groups.values()]
@@ -73,47 +87,47 @@ def check_integrity(port: AlignedPort, records: RecordFile, progress: Progress) 
     # What became the same text as another one is counted as that alone.
     skipped = {(kind, record_id) for kind, level in _LEVELS.items() for record_id in collapsed[level].ids}
     drifted = find_drift(records, port.languages, skipped, port.folder, progress)
-    _write_rows([one._asdict() for one in drifted], port.folder / DRIFT)
-    drifted_ids = {level: {one.record_id for one in drifted if one.kind == kind} for kind, level in _LEVELS.items()}
+    _write_rows([row._asdict() for row in drifted], port.folder / DRIFT)
+    drifted_ids = {level: {row.record_id for row in drifted if row.kind == kind} for kind, level in _LEVELS.items()}
     totals = {name: sum(ids[level][name] for level in _LEVELS.values()) for name in ("source", "port", "lost", "added")}
-    n = max(sum(one.n for one in collapsed.values()), 1)
+    n = max(sum(level.n for level in collapsed.values()), 1)
     dropped, judgements, reasons = ids["dropped"], ids["judgements"], ids["dropped"]["ids"]
     _write_rows([{"query": query_id, "reason": reason} for query_id, reason in reasons.items()], port.folder / DROPPED)
     dropped["ids"] = dict(islice(reasons.items(), SHOWN))
-    found = {
+    integrity = {
         **ids,
-        "collapse": {level: one.summary() for level, one in collapsed.items()},
+        "collapse": {level: collapse.summary() for level, collapse in collapsed.items()},
         "twins": {
             "documents": sum(len(row["twins"]) for row in twins),
             "queries": with_twins,
             "examples": twins[:SHOWN],
         },
         "drift": {
-            **{level: len(found) for level, found in drifted_ids.items()},
-            "examples": [one._asdict() for one in drifted[:SHOWN]],
+            **{level: len(record_ids) for level, record_ids in drifted_ids.items()},
+            "examples": [row._asdict() for row in drifted[:SHOWN]],
         },
         "lengths": measure_lengths(records),
         "figures": {
             "lost": totals["lost"] / totals["source"],
             "added": totals["added"] / totals["port"],
             "judged-missing": judgements["missing"] / max(judgements["port"], 1),
-            "collapse": sum(len(one.ids) for one in collapsed.values()) / n,
+            "collapse": sum(len(level.ids) for level in collapsed.values()) / n,
             "twins": with_twins / max(len(port.dataset.qrels), 1),
             "drift": sum(map(len, drifted_ids.values())) / n,
             "dropped": (dropped["source"] - dropped["kept"]) / max(dropped["source"], 1),
             **({} if dropped["detectable_ratio"] is None else {"detectable": dropped["detectable_ratio"]}),
         },
     }
-    return {**found, "sentences": summarize(found)}
+    return {**integrity, "sentences": summarize(integrity)}
 
 
 _LEVELS = {"document": "documents", "query": "queries"}
 
 
-def summarize(found: Mapping[str, Any]) -> list[str]:
-    """What was found, in sentences, with the remedy."""
+def summarize(integrity: Mapping[str, Any]) -> list[str]:
+    """Sentences that say what was found, and the remedy."""
     lines = []
-    dropped, twins, missing = found["dropped"], found["twins"], found["judgements"]["missing"]
+    dropped, twins, missing = integrity["dropped"], integrity["twins"], integrity["judgements"]["missing"]
     if dropped["kept"] < dropped["source"]:
         line = (
             f"{dropped['kept']:,} of {dropped['source']:,} queries with a relevant document are left: "
@@ -127,15 +141,15 @@ def summarize(found: Mapping[str, Any]) -> list[str]:
     if missing:
         lines.append(f"{missing:,} judgements are of documents that the port lacks.")
     for level in _LEVELS.values():
-        if texts := found["collapse"][level]["texts"]:
-            groups = found["collapse"][level]["groups"]
+        if texts := integrity["collapse"][level]["texts"]:
+            groups = integrity["collapse"][level]["groups"]
             lines.append(f"{texts:,} {level} with different sources have become {groups:,} texts.")
     if twins["documents"]:
         lines.append(
             f"Of {twins['queries']:,} queries, relevant documents have {twins['documents']:,} duplicates that are not "
             f"judged ({TWINS}): a system that finds these is punished."
         )
-    if drifted := found["drift"]["documents"] + found["drift"]["queries"]:
+    if drifted := integrity["drift"]["documents"] + integrity["drift"]["queries"]:
         lines.append(f"{drifted:,} documents and queries have the translation of another one.")
     if lines:
         lines.append(REMEDY)
@@ -162,7 +176,7 @@ def align(
     out: str | Path | None,
     progress: Progress,
 ) -> AlignedPort:
-    """The port aligned with its source, both with the splits that they share. Raises BadInput as check_published."""
+    """Align the port with its source, both with the splits that they share. Raises BadInput as check_published."""
     original = _load(source, source_language, "source_language", progress)
     ported = _load(port, language, "language", progress)
     shared = [name for name in original.qrels if name in ported.qrels]
@@ -192,7 +206,7 @@ def align(
         splits={name: ported.qrels[name] for name in names} or ported.qrels,
         split=names[0] if names else next(iter(ported.qrels)),
         settings={},
-        place=source,
+        origin=source,
     )
 
 
@@ -201,16 +215,16 @@ def _holds_audit(folder: Path) -> bool:
     return all(path.name in FILES or path.name.startswith(".") for path in folder.iterdir())
 
 
-def _load(place: str | Path, language: str | None, parameter: str, progress: Progress) -> LoadedSplits:
+def _load(name_or_path: str | Path, language: str | None, parameter: str, progress: Progress) -> LoadedSplits:
     """The dataset with all its splits and queries; parameter names the language of a path without a card."""
-    path, _ = split_view(str(place))
-    registered = isinstance(place, str) and find_entry(place) is not None
+    path, _ = split_view(str(name_or_path))
+    registered = isinstance(name_or_path, str) and find_entry(name_or_path) is not None
     if path is not None and not registered and language is None and not read_card(path).get("language"):
         raise BadInput(
-            f"{place} has no card.json that names its language. Name it with {option(parameter)}, as in "
+            f"{name_or_path} has no card.json that names its language. Name it with {option(parameter)}, as in "
             f"{option(parameter, 'en')}."
         )
-    return load_splits(place, language=language, split=ALL_SPLITS, all_queries=True, progress=progress)
+    return load_splits(name_or_path, language=language, split=ALL_SPLITS, all_queries=True, progress=progress)
 
 
 def _take_splits(loaded: LoadedSplits, names: Sequence[str], also: Collection[str]) -> Dataset:

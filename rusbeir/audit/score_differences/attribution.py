@@ -71,13 +71,13 @@ class Attribution:
     queries: Figure
     """What the translation of the queries costs: the mean of that with original and that with translated documents."""
     documents: Figure
-    """What that of the documents costs, in the same way. The two add up to what is lost."""
+    """What the translation of the documents costs, in the same way. The two add up to what is lost."""
     verdict: str
 
     @property
     def conclusion(self) -> str:
         """The verdict in a sentence."""
-        said = {
+        clauses = {
             QUERIES: "the translation of the queries costs more than that of the documents",
             DOCUMENTS: "the translation of the documents costs more than that of the queries",
             BOTH: "the translations of queries and of documents both cost, neither certainly more than the other",
@@ -88,7 +88,7 @@ class Attribution:
         over = f" over {queries}," if self.n_clusters < self.n_queries else ","
         return (
             f"{self.system} loses {self.lost} of {self.measure}{over} {self.queries} of it by the queries and "
-            f"{self.documents} by the documents: {said[self.verdict]}."
+            f"{self.documents} by the documents: {clauses[self.verdict]}."
         )
 
 
@@ -113,15 +113,15 @@ def attribute(
     depth = max(DEPTH, deepest([name]) or DEPTH)
     # What is asked for in one language is asked for on documents of the other.
     sides = [
-        replace(one, card=replace(one.card, self_suffixes=original.card.self_suffixes))
-        for one in (original, translated)
+        replace(side, card=replace(side.card, self_suffixes=original.card.self_suffixes))
+        for side in (original, translated)
     ]
     runs = Runs(
         *(search(docs, system, queries.queries, k=depth, progress=progress) for docs in sides for queries in sides)
     )
-    values = [evaluate(original.qrels, run, [name]) for run in runs]
+    results = [evaluate(original.qrels, run, [name]) for run in runs]
     query_ids = list(original.qrels)
-    oo, to, ot, tt = np.array([[found.per_query[one][name] for one in query_ids] for found in values])
+    oo, to, ot, tt = np.array([[result.per_query[query_id][name] for query_id in query_ids] for result in results])
     of_queries, of_documents = ((oo - to) + (ot - tt)) / 2, ((oo - ot) + (to - tt)) / 2
     rows = np.array([oo - tt, of_queries, of_documents, of_queries - of_documents])
     units = Units.from_clusters(query_ids, cluster_queries(original))
@@ -129,7 +129,7 @@ def attribute(
     lost, queries, documents, more = (
         Figure.from_resamples(row.mean(), samples, "queries") for row, samples in zip(rows, drawn, strict=True)
     )
-    found = Attribution(
+    attribution = Attribution(
         system=system,
         measure=name,
         n_queries=len(query_ids),
@@ -141,26 +141,26 @@ def attribute(
         verdict=_judge(lost, queries, documents, more),
     )
     losing = [query_id for query_id, share in zip(query_ids, of_documents, strict=True) if share > 0]
-    by_query = {one: float(share) / len(query_ids) for one, share in zip(query_ids, of_queries, strict=True)}
+    by_query = {query_id: float(share) / len(query_ids) for query_id, share in zip(query_ids, of_queries, strict=True)}
     by_document = _estimate_documents(runs, original, name, losing)
     totals = {doc_id: sum(gains.values()) for doc_id, gains in by_document.items()}
-    return found, Repairs(
+    return attribution, Repairs(
         {query_id: by_query[query_id] for query_id in _choose_most(by_query, queries.value)},
         {doc_id: by_document[doc_id] for doc_id in _choose_most(totals, documents.value)},
     )
 
 
 def _choose_most(gains: Gains, share: float) -> list[str]:
-    """Those that give most, as many as together give back the share; none where that is not positive.
+    """The texts that give most, as many as together give back the share; none where that is not positive.
 
-    The others are too many: for each text that loses a little by chance, another one wins.
+    The others are left out: for each text that loses a little by chance, another one wins.
     """
     chosen: list[str] = []
-    for one in sorted(gains, key=lambda one: (-gains[one], one)):
-        if share <= 0 or gains[one] <= 0:
+    for text_id in sorted(gains, key=lambda text_id: (-gains[text_id], text_id)):
+        if share <= 0 or gains[text_id] <= 0:
             break
-        chosen.append(one)
-        share -= gains[one]
+        chosen.append(text_id)
+        share -= gains[text_id]
     return chosen
 
 
@@ -188,17 +188,17 @@ def _estimate_documents(
 ) -> dict[str, dict[str, float]]:
     """What each document gives back if it alone had the score of its original, by query.
 
-    A score on the other side is taken as it is after the hits that both sides share were brought to one level, since
-    systems score texts of one language higher than those of two. The mean over original and translated queries.
+    Scores of the other side are taken after the hits that both sides share were brought to one level, since systems
+    score texts of one language higher than those of two. Gains are means over original and translated queries.
     """
-    found: dict[str, dict[str, float]] = {}
+    gains: dict[str, dict[str, float]] = {}
     for hits_by_query, others_by_query in ((runs.tt, runs.to), (runs.ot, runs.oo)):
         qrels: dict[str, Mapping[str, int]] = {}
         changed: dict[str, Mapping[str, float]] = {}
         pairs: list[tuple[str, str]] = []
         for query_id in losing:
             grades, hits = dataset.qrels[query_id], hits_by_query[query_id]
-            for doc_id, repaired in _repair_one(hits, others_by_query[query_id], grades, measure):
+            for doc_id, repaired in _repair_hits(hits, others_by_query[query_id], grades, measure):
                 name = str(len(pairs))
                 pairs.append((query_id, doc_id))
                 qrels[name], changed[name] = grades, repaired
@@ -209,12 +209,12 @@ def _estimate_documents(
         after = evaluate(qrels, changed, [measure]).per_query
         for number, (query_id, doc_id) in enumerate(pairs):
             gain = (after[str(number)][measure] - before[query_id][measure]) / 2 / len(dataset.qrels)
-            by_query = found.setdefault(doc_id, {})
+            by_query = gains.setdefault(doc_id, {})
             by_query[query_id] = by_query.get(query_id, 0.0) + gain
-    return found
+    return gains
 
 
-def _repair_one(
+def _repair_hits(
     hits: Mapping[str, float], others: Mapping[str, float], grades: Mapping[str, int], measure: str
 ) -> list[tuple[str, dict[str, float]]]:
     """(doc_id, hits with its score repaired), for each document of which that can help.

@@ -32,7 +32,7 @@ _WORDS = re.compile(r"\b(bm25|sparse)\b")
 _BACK_SHAPE = {"kind": str, "id": str, "back": str}
 
 
-class Segment(NamedTuple):
+class RepairableSegment(NamedTuple):
     """A segment, and what a good translation of it alone would give back of the mean measure, as estimated."""
 
     kind: str
@@ -90,11 +90,22 @@ def attribute_port(
     out: str | Path | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Which side of a port costs each system its score, and the segments to repair first (docs/validity.md).
+    """Measure which side of a port costs each system its score, and which segments to repair first.
 
-    original and port are names or paths. Systems that compare words are measured on the port translated back. The
-    segments are also written to out, by default to qa/ of the port's folder, unless `rusbeir publish` wrote it. Raises
-    BadInput for datasets without common ids, and for a port without the back-translation that a system needs.
+    Args:
+        original: Name or path of the dataset that was translated.
+        port: Name or path of its translation.
+        systems: The systems; those that compare words are measured on the port translated back.
+        measure: The measure, by its name in ir-measures.
+        seed: Seed of the resamples.
+        out: The file of the segments; by default in qa/ of the port's folder, unless `rusbeir publish` wrote it.
+        progress: Receives what is being done.
+
+    Returns:
+        The `attributions`, one for each system, and the `segments`, largest gain first (docs/validity.md).
+
+    Raises:
+        BadInput: The datasets have no common ids, or the port lacks the back-translation that a system needs.
     """
     names = [str(check_names(system)) for system in systems]
     sides = open_sides(original, port, progress)
@@ -103,33 +114,35 @@ def attribute_port(
     translated = {name: sides.translated_back(name, progress) for name in names if _WORDS.search(name)}
     repairs: dict[str, Repairs] = {}
     for name in names:
-        found, repairs[name] = attribute(
+        attribution, repairs[name] = attribute(
             sides.original, translated.get(name, sides.translated), name, measure=measure, seed=seed, progress=progress
         )
-        rows.append({**asdict(found), "translated_back": name in translated, "conclusion": found.conclusion})
-    wanted = {("document", doc_id) for one in repairs.values() for doc_id in one.documents}
-    wanted |= {("query", query_id) for one in repairs.values() for query_id in one.queries}
-    records = {(one.kind, one.record_id): one for one in sides.port.records() if (one.kind, one.record_id) in wanted}
-    backs = _read_backs(sides.port.folder / QA / SEGMENTS, wanted) if translated else {}
-    for name, one in repairs.items():
+        rows.append(
+            {**asdict(attribution), "translated_back": name in translated, "conclusion": attribution.conclusion}
+        )
+    keys = {("document", doc_id) for gained in repairs.values() for doc_id in gained.documents}
+    keys |= {("query", query_id) for gained in repairs.values() for query_id in gained.queries}
+    records = {key: record for record in sides.port.records() if (key := (record.kind, record.record_id)) in keys}
+    backs = _read_backs(sides.port.folder / QA / SEGMENTS, keys) if translated else {}
+    for name, gained in repairs.items():
         dataset = translated.get(name, sides.translated)
-        texts = {key: _Text.of(record, backs[key] if name in translated else None) for key, record in records.items()}
-        for place, gain in divide_gains(one, texts, dataset, name, progress):
-            gains[place] = gains.get(place, 0.0) + gain / len(names)
-    segments = sorted(_describe(gains, records), key=lambda one: (-one.gain, one))
-    folder = Path(port)
-    own = folder / QA / FILE if folder.is_dir() and not is_published(folder) else None
-    path = Path(out) if out is not None else own
+        texts = {key: _Text.cut(record, backs[key] if name in translated else None) for key, record in records.items()}
+        for segment, gain in divide_gains(gained, texts, dataset, name, progress):
+            gains[segment] = gains.get(segment, 0.0) + gain / len(names)
+    segments = sorted(_describe(gains, records), key=lambda segment: (-segment.gain, segment))
+    path = Path(out) if out is not None else None
+    if path is None and Path(port).is_dir() and not is_published(Path(port)):
+        path = Path(port) / QA / FILE
     if path is not None:
         with atomic_file(path) as file:
-            file.writelines(orjson.dumps(one._asdict()) + b"\n" for one in segments)
+            file.writelines(orjson.dumps(segment._asdict()) + b"\n" for segment in segments)
     return {
         "version": __version__,
         "original": sides.original.card.name,
         "port": sides.translated.card.name,
         "language": sides.translated.card.language,
         "attributions": rows,
-        "segments": [one._asdict() for one in segments],
+        "segments": [segment._asdict() for segment in segments],
         "file": str(path) if path is not None else None,
     }
 
@@ -157,12 +170,12 @@ def open_sides(original: str, port: str, progress: Progress = silent) -> Sides:
         )
     both = [
         replace(
-            one,
-            corpus=one.corpus if len(one.corpus) == len(shared) else Sample(one.corpus, frozenset(shared)),
-            queries={query_id: one.queries[query_id] for query_id in qrels},
+            side,
+            corpus=side.corpus if len(side.corpus) == len(shared) else Sample(side.corpus, frozenset(shared)),
+            queries={query_id: side.queries[query_id] for query_id in qrels},
             qrels=qrels,
         )
-        for one in (source, ported)
+        for side in (source, ported)
     ]
     return Sides(port=aligned, original=both[0], translated=both[1])
 
@@ -176,7 +189,7 @@ class _Text(NamedTuple):
     """field -> the segments of the original."""
 
     @classmethod
-    def of(cls, record: Record, back: Sequence[str] | None) -> _Text:
+    def cut(cls, record: Record, back: Sequence[str] | None) -> _Text:
         answers = iter(back if back is not None else [part.translation for part in record.segments])
         fields = {
             field.name: [(next(answers), True) if part.sent else (part.translation, False) for part in field.parts]
@@ -185,7 +198,7 @@ class _Text(NamedTuple):
         return cls(fields, {field.name: [part.source for part in field.parts if part.sent] for field in record.fields})
 
     @property
-    def places(self) -> list[tuple[str, int]]:
+    def segments(self) -> list[tuple[str, int]]:
         """(field, number) of each segment."""
         return [(name, number) for name, sources in self.sources.items() for number in range(1, len(sources) + 1)]
 
@@ -204,24 +217,28 @@ class _Text(NamedTuple):
 def divide_gains(
     repairs: Repairs, texts: Mapping[tuple[str, str], _Text], dataset: Dataset, system: str, progress: Progress
 ) -> Iterator[tuple[tuple[str, str, str, int], float]]:
-    """The gain of each segment, behind its kind, id, field and number.
+    """Yield the kind, id, field and number of each segment, and its gain.
 
-    That of a document is divided by how much each of its segments alone, as it is in the original, raises the score of
-    the document for the queries that it costs something: of all segments, the least useful one gets nothing.
+    The gain of a document is divided by how much each of its segments alone, as it is in the original, raises the score
+    of the document for the queries that it costs something; the least useful segment gets nothing.
     """
     for query_id, gain in repairs.queries.items():
         if text := texts.get(("query", query_id)):
-            yield from (((("query", query_id, *place), gain / len(text.places))) for place in text.places)
+            yield from (((("query", query_id, *segment), gain / len(text.segments))) for segment in text.segments)
     known = {doc_id: text for doc_id in repairs.documents if (text := texts.get(("document", doc_id)))}
     totals = {doc_id: sum(repairs.documents[doc_id].values()) for doc_id in known}
-    largest = sorted((one for one in known if len(known[one].places) > 1), key=lambda one: (-totals[one], one))
-    shares = _weigh_segments({one: known[one] for one in largest[:MOST_VARIED]}, repairs, dataset, system, progress)
+    largest = sorted(
+        (doc_id for doc_id in known if len(known[doc_id].segments) > 1), key=lambda doc_id: (-totals[doc_id], doc_id)
+    )
+    shares = _weigh_segments(
+        {doc_id: known[doc_id] for doc_id in largest[:MOST_VARIED]}, repairs, dataset, system, progress
+    )
     for doc_id, text in known.items():
         weights = shares.get(doc_id, [])
         if not sum(weights):
-            weights = [1.0] * len(text.places)
-        for place, weight in zip(text.places, weights, strict=True):
-            yield ("document", doc_id, *place), totals[doc_id] * weight / sum(weights)
+            weights = [1.0] * len(text.segments)
+        for segment, weight in zip(text.segments, weights, strict=True):
+            yield ("document", doc_id, *segment), totals[doc_id] * weight / sum(weights)
 
 
 def _weigh_segments(
@@ -234,12 +251,12 @@ def _weigh_segments(
     ids: dict[str, list[str]] = {}
     for doc_id, text in texts.items():
         doc = dataset.corpus[doc_id]
-        ids[doc_id] = [str(len(variants) + number) for number in range(len(text.places))]
-        for variant_id, place in zip(ids[doc_id], text.places, strict=True):
-            repaired = {"title": doc.title, "text": doc.text, **text.repair(*place)}
+        ids[doc_id] = [str(len(variants) + number) for number in range(len(text.segments))]
+        for variant_id, segment in zip(ids[doc_id], text.segments, strict=True):
+            repaired = {"title": doc.title, "text": doc.text, **text.repair(*segment)}
             variants.append(Doc(variant_id, repaired["text"], repaired["title"]))
-    asked = {query_id for doc_id in texts for query_id in repairs.documents[doc_id]}
-    queries = {query_id: dataset.queries[query_id] for query_id in dataset.queries if query_id in asked}
+    losing_ids = {query_id for doc_id in texts for query_id in repairs.documents[doc_id]}
+    queries = {query_id: dataset.queries[query_id] for query_id in dataset.queries if query_id in losing_ids}
     small = replace(dataset, corpus=MemoryCorpus(variants))
     run = search(small, system, queries, k=len(variants), progress=progress)
     weights = {}
@@ -247,33 +264,35 @@ def _weigh_segments(
         weights[doc_id] = [0.0] * len(names)
         for query_id, gain in repairs.documents[doc_id].items():
             hits = run[query_id]
-            found = [hits[name] for name in names if name in hits]
+            variant_scores = [hits[name] for name in names if name in hits]
             # What is not found has no word of the query.
-            lowest = min(found, default=0.0) if len(found) == len(names) else min([0.0, *found])
+            lowest = (
+                min(variant_scores, default=0.0) if len(variant_scores) == len(names) else min([0.0, *variant_scores])
+            )
             for number, name in enumerate(names):
                 weights[doc_id][number] += max(gain, 0.0) * (hits.get(name, lowest) - lowest)
     return weights
 
 
 def _take(dataset: Dataset, other: Iterable[Doc]) -> Corpus:
-    kept = frozenset(doc.doc_id for doc in other)
-    return dataset.corpus if len(dataset.corpus) == len(kept) else Sample(dataset.corpus, kept)
+    doc_ids = frozenset(doc.doc_id for doc in other)
+    return dataset.corpus if len(dataset.corpus) == len(doc_ids) else Sample(dataset.corpus, doc_ids)
 
 
-def _read_backs(path: Path, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], list[str]]:
+def _read_backs(path: Path, keys: set[tuple[str, str]]) -> dict[tuple[str, str], list[str]]:
     """The back-translations of the segments of these records, in order."""
-    found: dict[tuple[str, str], list[str]] = {key: [] for key in wanted}
+    backs: dict[tuple[str, str], list[str]] = {key: [] for key in keys}
     for row in read_jsonl(path, _BACK_SHAPE, "Run `rusbeir audit check` with a back-translator again."):
-        if (key := (row["kind"], row["id"])) in found:
-            found[key].append(row["back"])
-    return found
+        if (key := (row["kind"], row["id"])) in backs:
+            backs[key].append(row["back"])
+    return backs
 
 
 def _describe(
     gains: Mapping[tuple[str, str, str, int], float], records: Mapping[tuple[str, str], Record]
-) -> Iterator[Segment]:
+) -> Iterator[RepairableSegment]:
     for (kind, record_id, name, number), gain in gains.items():
         field = next(field for field in records[kind, record_id].fields if field.name == name)
         part = [part for part in field.parts if part.sent][number - 1]
         if gain > 0:
-            yield Segment(kind, record_id, name, number, gain, part.source, part.translation)
+            yield RepairableSegment(kind, record_id, name, number, gain, part.source, part.translation)

@@ -28,7 +28,7 @@ from rusbeir.languages import english_name
 from rusbeir.text import shorten
 from rusbeir.translation.backends.common import PerLoop, ask_sendable, judge_answer, one_by_one
 from rusbeir.translation.backends.registry import preset
-from rusbeir.translation.checks.checks import CHECKS, FAILURES, failure
+from rusbeir.translation.checks.checks import FAILURES, SEGMENT_CHECKS, failure
 from rusbeir.translation.translator import Capacity, Failure, Outcome, Segment, Tokens
 
 Judge: TypeAlias = Callable[[Segment], Failure | None]
@@ -57,7 +57,7 @@ def judge(segment: Segment) -> Failure | None:
     >>> judge(Segment("Water boils.", "I'm sorry, but I can't help with that.", "en", "ru")).reason
     'refused'
     """
-    flags = [flag for name in (*FAILURES, "chat-prefix") if (flag := CHECKS[name](segment))]
+    flags = [flag for name in (*FAILURES, "chat-prefix") if (flag := SEGMENT_CHECKS[name](segment))]
     chat = next((flag for flag in flags if flag.name == "chat-prefix"), None)
     return failure(flags) or (Failure("malformed", f"not only a translation: {chat.detail}", True) if chat else None)
 

@@ -42,14 +42,14 @@ _SHOWN_CHARS = 60
 Check: TypeAlias = Callable[[Segment], Flag | None]
 
 
-def empty(segment: Segment) -> Flag | None:
+def find_empty(segment: Segment) -> Flag | None:
     """A Flag where the answer has no letter and no digit, though the source has."""
     if _CONTENT.search(segment.answer) or not _CONTENT.search(segment.source):
         return None
     return Flag("empty", f"the answer to {_quote(segment.source)} is {_quote(segment.answer)}")
 
 
-def untranslated(segment: Segment, *, names: bool = False) -> Flag | None:
+def find_untranslated(segment: Segment, *, names: bool = False) -> Flag | None:
     """A Flag where nine tenths of the answer's words, and more than three, are words of the source.
 
     Texts of names alone, where every word has a capital, may stay as they are, unless names says otherwise.
@@ -169,9 +169,9 @@ def control(segment: Segment) -> Flag | None:
     return Flag("control", ", ".join([f"U+{ord(char):04X}" for char in found[:10]])) if found else None
 
 
-CHECKS: Mapping[str, Check] = {
-    "empty": empty,
-    "untranslated": untranslated,
+SEGMENT_CHECKS: Mapping[str, Check] = {
+    "empty": find_empty,
+    "untranslated": find_untranslated,
     "refusal": refusal,
     "chat-prefix": chat_prefix,
     "wrong-script": wrong_script,
@@ -196,14 +196,14 @@ FAILURES: Mapping[str, str] = {
 
 
 def check(segment: Segment, but: Collection[str] = ()) -> list[Flag]:
-    """The flags of all checks but those of these names, in the order of CHECKS; of an empty answer only that.
+    """The flags of all checks but those of these names, in the order of SEGMENT_CHECKS; of an empty answer only that.
 
     >>> [flag.name for flag in check(Segment("It was in 1987.", "Это было.", "en", "ru"))]
     ['lost-numbers']
     """
-    if "empty" not in but and (flag := empty(segment)):
+    if "empty" not in but and (flag := find_empty(segment)):
         return [flag]
-    return [flag for name, one in CHECKS.items() if name not in but and (flag := one(segment))]
+    return [flag for name, one in SEGMENT_CHECKS.items() if name not in but and (flag := one(segment))]
 
 
 def failure(flags: list[Flag]) -> Failure | None:
