@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rusbeir.cli import options, output
+from rusbeir.cli.audit_meta import meta
 from rusbeir.cli.audit_published import published
 from rusbeir.cli.audit_report import exit_by_gates, print_report
 from rusbeir.cli.audit_sample import Folder, Source, agree, judge, sheet
@@ -120,7 +121,7 @@ def score(
 
 def _print_lines(rows: list[dict[str, Any]]) -> None:
     names = list(rows[0].get("scores", {}))
-    flags = sorted({name for row in rows for name, found in row.get("flags", {}).items() if found["segments"]})
+    flags = sorted({name for row in rows for name, flag in row.get("flags", {}).items() if flag["segments"]})
     flagged = ["flagged"] if "flagged" in rows[0] else []
     output.print_table(
         ["translations", "lines", *names, *flagged, *flags],
@@ -188,5 +189,5 @@ def clean(
     )
 
 
-for _verb in (published, judge, sheet, agree):
+for _verb in (published, judge, sheet, agree, meta):
     app.command(_verb.__name__)(_verb)

@@ -6,6 +6,8 @@ from .judge import estimate_judgements as estimate_judgements
 from .judge import judge_port as judge_port
 from .judge import read_verdicts as read_verdicts
 from .labels import Slice as Slice
+from .metric_agreement import FIGURES as FIGURES
+from .metric_agreement import compare_metrics as compare_metrics
 from .sheets import FOLDER as FOLDER
 from .sheets import AllChanged as AllChanged
 from .sheets import list_filled as list_filled

@@ -1,0 +1,76 @@
+"""`rusbeir audit meta`: how well metrics and judges of translations agree with people."""
+
+from __future__ import annotations
+
+from math import isnan
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rusbeir.cli import options, output
+
+_HEADINGS = {
+    "auc": "AUC, major error",
+    "pearson": "Pearson",
+    "acc_eq": "acc_eq",
+    "pairs": "system pairs",
+    "soft_pairs": "soft pairs",
+}
+
+
+def meta(
+    ratings: Annotated[
+        Path, typer.Argument(help="People's ratings: WMT's .seg.score or .seg.rating, .tsv or .jsonl; .gz too.")
+    ],
+    scores: Annotated[
+        list[Path], typer.Option("--scores", help="Scores of a metric or a judge, in the same forms; repeatable.")
+    ],
+    docs: Annotated[
+        Path | None, typer.Option("--docs", help="The document of each segment, in order, as WMT's .docs has them.")
+    ] = None,
+    without: Annotated[
+        list[str] | None, typer.Option("--without", help="Leave this system out, as a reference by people; repeatable.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the resamples.")] = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Hold metrics, quality estimation or judges against people's ratings of the same translations.
+
+    Example: rusbeir audit meta mqm.seg.rating --scores CometKiwi.seg.score --scores judge.jsonl --docs en-de.docs
+    """
+    from rusbeir.people import compare_metrics
+
+    report = compare_metrics(ratings, scores, documents=docs, without=without or (), seed=seed)
+    if as_json:
+        output.print_json(report)
+        return
+    names = [name for name in _HEADINGS if any(metric["figures"][name] for metric in report["metrics"])]
+    header = ["metric", *(text for name in names for text in (_HEADINGS[name], "95 %"))]
+    rows = [
+        [metric["name"], *(text for name in names for text in _format(metric, name, report["n_pairs"]))]
+        for metric in report["metrics"]
+    ]
+    output.print_table(header, rows, right=header[1:])
+    major = "" if report["n_major"] is None else f"; people marked a major error in {report['n_major']:,}"
+    systems = len(report["systems"])
+    output.note(
+        f"{report['n_rated']:,} rated translations of {report['n_segments']:,} segments by {systems:,} "
+        f"{'system' if systems == 1 else 'systems'}{major}. Intervals resample {report['resampled']} "
+        f"({report['n_documents']:,})."
+    )
+    for metric in report["metrics"]:
+        if metric["figures"]["pearson"]["value"] < 0:
+            output.note(
+                f"{metric['name']} is lower where people's scores are higher. If lower is better, give its scores with "
+                "a minus; else it may be of other texts, or in another order."
+            )
+
+
+def _format(metric: dict[str, Any], name: str, n_pairs: int) -> tuple[str, str]:
+    figure = metric["figures"][name]
+    if isnan(figure["value"]):
+        return "undefined", ""
+    low, high = figure["interval"]
+    value = f"{metric['alike']:,} of {n_pairs:,}" if name == "pairs" else f"{figure['value']:.3f}"
+    return value, f"{low:.3f} to {high:.3f}"

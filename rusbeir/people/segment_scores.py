@@ -1,0 +1,161 @@
+"""Scores and ratings of translated segments, in the forms in which the field publishes them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rusbeir.datasets import Place, parse_json, read_tsv
+from rusbeir.errors import BadInput
+from rusbeir.text import shorten
+
+WEIGHTS: Mapping[str, float] = {"neutral": 0, "minor": 1, "major": 5, "critical": 25}
+"""What an error of each severity costs where its own `score` is not stated: MQM's weights at WMT."""
+SEVERE = frozenset({"major", "critical"})
+_FORMS = (
+    "Give WMT's lines of a system, a tab, and a score or a JSON object of MQM errors; a .tsv whose first line names "
+    "the columns system, segment, score and perhaps document; or .jsonl with these keys, or errors instead of score."
+)
+
+
+class _Row(NamedTuple):
+    system: str
+    segment: str | None
+    """None where the file does not name segments: they are then counted in each system, from 1."""
+    score: float | None
+    severe: bool | None
+    document: str | None
+
+
+@dataclass(kw_only=True)
+class SegmentScores:
+    """The scores of one metric, judge or group of people; a higher score is a better translation."""
+
+    name: str
+    scores: dict[str, dict[str, float]] = field(default_factory=dict)
+    """system -> segment -> score, in the order of the file; segments without a score are left out."""
+    severe: dict[tuple[str, str], bool] = field(default_factory=dict)
+    """(system, segment) -> whether a rater marked a major or critical error; {} where the file has no errors."""
+    documents: dict[str, str] = field(default_factory=dict)
+    """segment -> its document, where the file says it."""
+    n_rows: Counter[str] = field(default_factory=Counter)
+    """system -> its segments in the file, with and without a score."""
+    named: bool = False
+    """Whether the file names its segments; else they are known by their order."""
+
+
+def read_segment_scores(path: str | Path) -> SegmentScores:
+    """Read scores or ratings of segments.
+
+    Args:
+        path: WMT's `.seg.score` (a system, a tab, a score or None on each line; the n-th line of a system is its
+            n-th segment) or `.seg.rating` (an object with `errors` instead of the score); a table that ends in .tsv,
+            whose first line names its columns; or .jsonl. The columns or keys are `system`, `segment`, `score` and
+            `document`, of which only the score is needed, or instead of it `errors`: a list of objects with a
+            `severity` (neutral, minor, major, critical) and perhaps a `score`. Any of them may end in .gz.
+
+    Returns:
+        The scores. Ratings by errors count as minus the sum of the errors' scores, or of MQM's weights.
+
+    Raises:
+        BadInput: A line cannot be read, a segment occurs twice, or no segment has a score.
+    """
+    path = Path(path)
+    name = path.name.removesuffix(".gz")
+    kind = Path(name).suffix.lower()
+    rows = _read_jsonl(path) if kind == ".jsonl" else _read_table(path) if kind == ".tsv" else _read_wmt(path)
+    for ending in (".jsonl", ".tsv", ".seg.score", ".seg.rating", ".score", ".rating"):
+        name = name.removesuffix(ending)
+    read = SegmentScores(name=name)
+    for place, row in rows:
+        read.n_rows[row.system] += 1
+        read.named |= row.segment is not None
+        segment = row.segment if row.segment is not None else str(read.n_rows[row.system])
+        scores = read.scores.setdefault(row.system, {})
+        if segment in scores:
+            raise BadInput(f"{place}: the segment {segment!r} of {row.system or 'the file'} occurs a second time.")
+        if row.document is not None:
+            read.documents[segment] = row.document
+        if row.score is None:
+            continue
+        if not math.isfinite(row.score):
+            raise BadInput(f"{place}: the score is {row.score}, which is not a number. Write None for no score.")
+        scores[segment] = row.score
+        if row.severe is not None:
+            read.severe[row.system, segment] = row.severe
+    if not any(read.scores.values()):
+        raise BadInput(f"{path} has no score. {_FORMS}")
+    return read
+
+
+def read_documents(path: str | Path) -> list[str]:
+    """Read the document of each segment, in order, as WMT's `.docs` has them: the last column of each line."""
+    return [cells[-1] for _, cells in read_tsv(Path(path))]
+
+
+def _read_wmt(path: Path) -> Iterator[tuple[Place, _Row]]:
+    for place, cells in read_tsv(path):
+        system, _, value = "\t".join(cells).partition("\t")
+        if not value:
+            raise BadInput(f"{place}: there is no score after a tab. {_FORMS}")
+        if value.startswith("{"):
+            yield place, _make_row(parse_json(value.encode(), str(place)), place, system)
+        else:
+            yield place, _Row(system, None, _parse_score(value, place), None, None)
+
+
+def _read_table(path: Path) -> Iterator[tuple[Place, _Row]]:
+    lines = read_tsv(path)
+    header = next((cells for _, cells in lines), [])
+    if "score" not in header:
+        raise BadInput(f"{path} has no column 'score'. {_FORMS}")
+    for place, cells in lines:
+        if len(cells) != len(header):
+            raise BadInput(f"{place}: the line has {len(cells)} cells, and the first line names {len(header)} columns.")
+        row = dict(zip(header, cells, strict=True))
+        score = _parse_score(row["score"], place)
+        yield place, _Row(row.get("system", ""), row.get("segment"), score, None, row.get("document"))
+
+
+def _read_jsonl(path: Path) -> Iterator[tuple[Place, _Row]]:
+    for place, cells in read_tsv(path):
+        yield place, _make_row(parse_json("\t".join(cells).encode(), str(place)), place, "")
+
+
+def _make_row(record: Any, place: Place, system: str) -> _Row:
+    if not isinstance(record, dict) or not record.keys() & {"score", "errors"}:
+        raise BadInput(f"{place}: there is no 'score' and no 'errors'. {_FORMS}")
+    texts = {key: str(value) for key in ("segment", "document") if (value := record.get(key)) is not None}
+    errors, severe = record.get("errors"), None
+    score = _parse_score(record.get("score"), place)
+    if errors is not None:
+        if not isinstance(errors, list) or not all(isinstance(error, dict) for error in errors):
+            raise BadInput(f"{place}: 'errors' is not a list of objects.")
+        costs = [_weigh_error(error, place) for error in errors]
+        score = -math.fsum(costs) if score is None else score
+        severe = any(str(error.get("severity")).lower() in SEVERE for error in errors)
+    return _Row(str(record.get("system", system)), texts.get("segment"), score, severe, texts.get("document"))
+
+
+def _weigh_error(error: Mapping[str, Any], place: Place) -> float:
+    severity = str(error.get("severity")).lower()
+    if severity not in WEIGHTS:
+        raise BadInput(
+            f"{place}: the severity of an error is {shorten(repr(error.get('severity')))}. It must be one of "
+            f"{', '.join(WEIGHTS)}."
+        )
+    stated = error.get("score")
+    return WEIGHTS[severity] if stated is None else abs(_parse_score(stated, place) or 0.0)
+
+
+def _parse_score(value: Any, place: Place) -> float | None:
+    if value is None or value in ("None", "", "null"):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise BadInput(f"{place}: {shorten(repr(value))} is not a score. {_FORMS}") from None
