@@ -89,7 +89,9 @@ def compare_metrics(
             f"{ratings} and the scores have {n_rated} rated segments in common; at least {MIN_SEGMENTS} are needed. "
             f"People rated: {_list_some(people.scores)}; scored were: {_list_some(metrics[0].scores)}."
         )
-    units = Units.of(rated.segments, {segment: rated.documents.get(segment, segment) for segment in rated.segments})
+    units = Units.from_clusters(
+        rated.segments, {segment: rated.documents.get(segment, segment) for segment in rated.segments}
+    )
     over = "documents" if units.is_dependent else "segments"
     return {
         "version": __version__,
@@ -181,7 +183,7 @@ def _compare(
     for name, statistic in statistics.items():
         value = statistic.compute(np.ones((1, units.n_clusters)))[0]
         drawn = np.concatenate([statistic.compute(weights) for weights in _draw_weights(units.n_clusters, seed)])
-        figures[name] = asdict(Figure.of(value, drawn, over))
+        figures[name] = asdict(Figure.from_resamples(value, drawn, over))
     if accuracy := figures.get("acc_eq"):
         ends = tuple(2 * end - 1 for end in accuracy["interval"])
         figures["tau_eq"] = {**accuracy, "value": 2 * accuracy["value"] - 1, "interval": ends}
