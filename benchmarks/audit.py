@@ -1,4 +1,4 @@
-"""What the audit finds, misses and takes: `python -m benchmarks.audit [damage] [speed] [wmt] [nfcorpus]`."""
+"""What the audit finds, misses and takes: `python -m benchmarks.audit [damage] [recall] [speed] [wmt] [nfcorpus]`."""
 
 from __future__ import annotations
 
@@ -39,6 +39,34 @@ def damage(n: int = 2000, each: int = 50) -> list[dict[str, Any]]:
     ]
     rows.append({"check": "wrong-script", "false_alarms": alarms["wrong-script"] / clean})
     return [*rows, {"check": "any", "false_alarms": alarms["any"] / clean, "clean": clean}]
+
+
+def recall() -> dict[str, Any]:
+    """What the rules flag of the errors that people marked at WMT23, English to German, each system being one port."""
+    folder = DATA.parent / "golden" / "wmt23-en-de"
+    sources = (folder / "en-de.txt").read_text(encoding="utf-8").splitlines()
+    ratings: dict[str, list[Any]] = {}
+    for line in (folder / "en-de.mqm.merged.seg.rating").read_text(encoding="utf-8").splitlines():
+        system, _, value = line.partition("\t")
+        ratings.setdefault(system, []).append(None if value == "None" else json.loads(value)["errors"])
+    met: Counter[str] = Counter()
+    flagged: Counter[str] = Counter()
+    for system in sorted(name for name in ratings if not name.startswith(("ref", "synthetic_ref"))):
+        lines = (folder / "systems" / f"{system}.txt").read_text(encoding="utf-8").splitlines()
+        rated = [row for row in zip(sources, lines, ratings[system], strict=True) if row[2] is not None]
+        pairs = [(source, translation) for source, translation, _ in rated]
+        for (_, _, errors), flags in zip(rated, _Checking.of(pairs, "de").find(pairs), strict=True):
+            kinds = {error["category"].rpartition("/")[2] for error in errors}
+            kinds |= {"major"} if any(error["severity"] == "major" for error in errors) else set()
+            met.update({"rated", *kinds})
+            flagged.update({"rated", *kinds} if flags else ())
+    kinds = ["major", "omission", "addition", "source language fragment"]
+    return {
+        "rated": met["rated"],
+        "flagged": flagged["rated"],
+        "recall": {kind: flagged[kind] / met[kind] for kind in kinds},
+        "precision": flagged["major"] / flagged["rated"],
+    }
 
 
 def speed(n: int = 100_000) -> dict[str, Any]:
@@ -96,22 +124,23 @@ def speed(n: int = 100_000) -> dict[str, Any]:
 
 
 class _Checking:
-    """All checks of the audit, for pairs of a source and a translation from English to Russian."""
+    """All checks of the audit, for pairs of a source and a translation from English to that language."""
 
-    def __init__(self, finders: Any) -> None:
+    def __init__(self, finders: Any, language: str) -> None:
         self.finders = finders
+        self.language = language
 
     @classmethod
-    def of(cls, pairs: list[tuple[str, str]]) -> _Checking:
+    def of(cls, pairs: list[tuple[str, str]], language: str = "ru") -> _Checking:
         from rusbeir.audit.port_checks.segment_checks import CheckedTexts, prepare_checks
 
-        return cls(prepare_checks(CheckedTexts(languages=("en", "ru"), pairs=lambda: pairs)))
+        return cls(prepare_checks(CheckedTexts(languages=("en", language), pairs=lambda: pairs)), language)
 
     def find(self, pairs: list[tuple[str, str]]) -> list[set[str]]:
         from rusbeir.audit.port_checks.segment_checks import CheckedSegment, find_flags
         from rusbeir.translation.translator import Segment
 
-        segments = [CheckedSegment(Segment(*pair, "en", "ru"), None) for pair in pairs]
+        segments = [CheckedSegment(Segment(*pair, "en", self.language), None) for pair in pairs]
         return [{flag.name for flag in flags} for flags in find_flags(self.finders, segments)]
 
     def __call__(self, pairs: list[tuple[str, str]]) -> int:
@@ -176,7 +205,7 @@ def nfcorpus() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    names = sys.argv[1:] or ["damage", "speed", "wmt", "nfcorpus"]
+    names = sys.argv[1:] or ["damage", "recall", "speed", "wmt", "nfcorpus"]
     for name in names:
         output = globals()[name]()
         for row in output if isinstance(output, list) else [output]:

@@ -14,5 +14,6 @@ from .port_checks.report import audit_port as audit_port
 from .port_checks.report import read_report as read_report
 from .port_checks.score_files import score_lines as score_lines
 from .port_checks.segment_checks import CHECKS as CHECKS
+from .port_checks.segment_checks import FLAGS_MEANING as FLAGS_MEANING
 from .published_ports.published import check_published as check_published
 from .score_differences.repairs import attribute_port as attribute_port

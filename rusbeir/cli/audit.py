@@ -139,6 +139,10 @@ def _print_lines(rows: list[dict[str, Any]]) -> None:
     )
     for name, signature in rows[0].get("signatures", {}).items():
         output.note(f"{name}: {signature}")
+    if flagged:
+        from rusbeir.audit import FLAGS_MEANING
+
+        output.note(FLAGS_MEANING)
 
 
 @app.command("clean")

@@ -49,7 +49,9 @@ def print_report(report: dict[str, Any]) -> None:
 
 
 def print_flags(report: dict[str, Any]) -> None:
-    """Print the flags that were found, and how many segments have one."""
+    """Print the flags that were found, how many segments have one, and what that says."""
+    from rusbeir.audit import FLAGS_MEANING
+
     counts = ["segments", "documents", "queries"]
     raised = [(name, row) for name, row in report["flags"].items() if row["segments"]]
     if raised:
@@ -65,6 +67,7 @@ def print_flags(report: dict[str, Any]) -> None:
         f"{report['flagged']['segments']:,} of {report['n_segments']:,} segments ({report['flagged']['share']:.2%}) "
         "are flagged."
     )
+    output.note(FLAGS_MEANING)
 
 
 def exit_by_gates(report: dict[str, Any], gate: str | None, *, as_json: bool) -> None:

@@ -8,6 +8,7 @@ from string import Template
 from typing import Any
 
 from rusbeir import __version__
+from rusbeir.audit import FLAGS_MEANING
 from rusbeir.datasets import UNKNOWN, find_entry, find_hub_licence
 from rusbeir.errors import require
 from rusbeir.languages import iso639_3, scripts_of
@@ -169,7 +170,7 @@ def _describe_checks(evidence: Evidence, splits: Collection[str]) -> list[str]:
         flagged = report["flagged"]
         lines.append(
             f"Rules (`rusbeir audit check`): {flagged['segments']:,} of {report['n_segments']:,} segments flagged "
-            f"({flagged['share']:.2%})."
+            f"({flagged['share']:.2%}). {FLAGS_MEANING}"
         )
         chrf = report["levels"].get("documents", {}).get("chrF")
         if chrf is not None:

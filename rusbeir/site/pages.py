@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rusbeir import __version__
+from rusbeir.audit import FLAGS_MEANING
 from rusbeir.comparison import (
     Comparison,
     Plan,
@@ -192,6 +193,7 @@ def _environment() -> Any:
     made.globals |= {"scale_intervals": scale_intervals, "describe_blank_costs": describe_blank_costs}
     made.globals |= {"averages": describe_averages, "scale_deltas": scale_deltas, "locate": locate}
     made.globals |= {"draw_curve": draw_curve, "scale_curves": scale_curves}
+    made.globals |= {"flags_meaning": FLAGS_MEANING}
     made.globals |= {"describe_marks": describe_marks, "list_notes": list_notes}
     made.filters |= {"points": lambda value: f"{100 * value:.2f}", "count": lambda n: f"{n:,}", "cost": format_cost}
     made.filters |= {"p": format_p, "finite": format_finite, "language": name_language}

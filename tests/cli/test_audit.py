@@ -116,6 +116,7 @@ def test_labels_of_a_quality_control(rusbeir, tmp_path):
     (out / "queries.jsonl").write_text('{"_id": "q1", "text": "cats"}\n')
     (out / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\td2\t1\n")
     row = {"step": "candidate", "query_id": "q1", "kind": "unjudged", "label": 3, "action": "add-judgement"}
+    row |= {"reason": "", "ranks": None, "threshold": None, "scores": None, "undone": False}
     rows = [{"id": f"00000000000{n}", "doc_id": f"d{n}", **row} for n in (1, 2)]
     (out / "qa" / "decisions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     outcome = rusbeir("audit", "sheet", out, "--raters", "1", "--step", "candidate")

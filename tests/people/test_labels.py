@@ -151,7 +151,7 @@ def test_decisions_that_cannot_be_used(controlled, row, message):
 
 def test_dropped_texts_that_are_lost(controlled):
     (controlled / "qa" / "removed.jsonl").unlink()
-    with pytest.raises(BadInput, match="there is no text of the query 'q0'"):
+    with pytest.raises(BadInput, match="has no text of the query 'q0'"):
         make_sheets(controlled, only=Slice(action="drop-query"), n=60)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from rusbeir.audit.port_checks.segment_checks import FLAGS_MEANING
 from rusbeir.errors import require
 
 MAX_SHOWN_CHARS = 1500
@@ -62,5 +63,5 @@ def template_environment() -> Any:
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     made.filters |= {"shown": clean_text, "percent": lambda share: f"{share:.2%}", "number": lambda n: f"{n:,}"}
-    made.globals |= {"differences": find_differences, "bars": draw_bars}
+    made.globals |= {"differences": find_differences, "bars": draw_bars, "flags_meaning": FLAGS_MEANING}
     return made
