@@ -13,10 +13,11 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from rusbeir import __version__
@@ -36,6 +37,7 @@ from rusbeir.cli.publish import publish
 from rusbeir.cli.report import report
 from rusbeir.cli.reproduce import reproduce
 from rusbeir.cli.search import search
+from rusbeir.cli.systems import systems
 from rusbeir.cli.tune import tune
 from rusbeir.cli.validity import validity
 from rusbeir.errors import BackendError, BadInput, RusbeirError, speak_options
@@ -44,10 +46,17 @@ from rusbeir.text import make_line
 logger = logging.getLogger("rusbeir")
 
 SYNONYMS = {
+    "analyse": "analyze",
     "convert": "port",
+    "engines": "systems",
+    "evaluate": "eval",
+    "explain": "analyze",
+    "find": "search",
     "leaderboard": "report",
     "list": "datasets",
     "measure": "bench",
+    "models": "systems",
+    "query": "search",
     "rate": "audit sheet",
     "run": "bench",
     "sample": "audit sheet",
@@ -65,8 +74,34 @@ _UNCOLLECTED = 20_000
 """New objects before Python looks for cycles of them; with the 700 of Python 3.11 a port takes a fifteenth longer."""
 _INTERRUPTED_MESSAGE = "rusbeir: interrupted. Finished work is kept; run the same command again to resume it.\n"
 
+TASKS: Mapping[str, Mapping[str, Any]] = {
+    "Measure and compare": {
+        "bench": bench, "search": search, "index": index, "systems": systems, "tune": tune, "eval": evaluate,
+        "compare": compare, "report": report, "diagnose": diagnose.app, "validity": validity,
+        "reproduce": reproduce, "airbench": airbench.app,
+    },
+    "Port, check and publish": {"port": port, "audit": audit.app, "judge": judge, "publish": publish},
+    "Datasets": {"datasets": datasets.app, "nano": nano, "synth": synth.app},
+    "Languages": {"languages": languages.app, "analyze": analyze},
+    "This machine": {"demo": demo, "es": es.app, "cache": cache.app},
+}  # fmt: skip
+"""Task -> its verbs, as the help shows them."""
+
+
+class _Tasks(TyperGroup):
+    """The verbs, which the help lists by task."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a section for each task."""
+        limit = formatter.width - 6 - max(map(len, self.commands))
+        for task, verbs in TASKS.items():
+            with formatter.section(task):
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(limit)) for name in verbs])
+
+
 app = typer.Typer(
     name="rusbeir",
+    cls=_Tasks,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -74,27 +109,12 @@ app = typer.Typer(
     help="Port English retrieval benchmarks to other languages, and measure retrievers on them.\n\n"
     "Example: rusbeir bench xquad/ru --system 'bm25(profile=rusbeir-paper)'",
 )
-for verb in (
-    analyze,
-    bench,
-    compare,
-    demo,
-    evaluate,
-    index,
-    judge,
-    nano,
-    port,
-    publish,
-    report,
-    reproduce,
-    search,
-    tune,
-    validity,
-):
-    # The name of its module, as Python has an eval() already.
-    app.command(verb.__module__.rpartition(".")[2])(verb)
-for group in (airbench, audit, cache, datasets, diagnose, es, languages, synth):
-    app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
+for task, verbs in TASKS.items():
+    for name, verb in verbs.items():
+        if isinstance(verb, typer.Typer):
+            app.add_typer(verb, name=name, rich_help_panel=task)
+        else:
+            app.command(name, rich_help_panel=task)(verb)
 
 
 def _version(is_set: bool) -> None:

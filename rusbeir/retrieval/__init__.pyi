@@ -1,5 +1,6 @@
 from .candidates import Candidates as Candidates
 from .candidates import restrict as restrict
+from .catalogue import read_catalogue as read_catalogue
 from .dense.sentence_transformers import SentenceTransformerEncoder as SentenceTransformerEncoder
 from .dense.system import DenseSystem as DenseSystem
 from .elasticsearch.connection import Server as Server

@@ -16,6 +16,7 @@ from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System, ch
 from rusbeir.types import Corpus, Queries, Retriever, Run
 
 DEPTH = 100
+OPTIONS = ("depth", "weights")
 RRF_K = 60
 
 
@@ -136,8 +137,7 @@ _SCALES = {"rrf": _reciprocal_ranks, "minmax": _min_max, "zscore": _z_scores}
 
 def from_stage(stage: Stage, sources: Sequence[System]) -> FusedSystem:
     """Make the fusion of a stage: `rrf(a,b,k=60,depth=100)`, `minmax(a,b,weights=0.3:0.7)`, `zscore(a,b)`."""
-    known = ("depth", "weights", *(("k",) if stage.name == "rrf" else ()))
-    options = Options(stage, known)
+    options = Options(stage, (*OPTIONS, *(("k",) if stage.name == "rrf" else ())))
     if len(sources) < 2:
         raise BadInput(f"{stage.name} joins two systems or more, as in '{stage.name}(bm25,dense(bge-m3))'.")
     return FusedSystem(

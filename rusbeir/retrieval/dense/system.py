@@ -54,7 +54,7 @@ UNREAD_SETTINGS = {
 
 MakeEncoder: TypeAlias = Callable[..., Encoder]
 
-OPTIONS = ("dtype", "index", "chunk", "stride")
+OPTIONS: tuple[str, ...] = ("dtype", "index", "chunk", "stride")
 INDEXES = ("exact", *approximate.KINDS, *server_vectors.KINDS)
 DTYPES = ("float32", "float16")
 

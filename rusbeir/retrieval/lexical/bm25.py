@@ -20,7 +20,7 @@ SERVER = "server"
 """The analysis of profiles that leave it to Elasticsearch."""
 ANALYSIS_OPTIONS = ("analyzer", "stop", "synonyms")
 """Options that say how texts are analysed: an analyzer, and files of stop words and of synonyms."""
-_OPTIONS = ("profile", *ANALYSIS_OPTIONS, "k1", "b", "fields", "weights", "tie_breaker", "gram_weight", "lengths")
+OPTIONS = ("profile", *ANALYSIS_OPTIONS, "k1", "b", "fields", "weights", "tie_breaker", "gram_weight", "lengths")
 GRAM_FIELD = "_grams"
 """Ends the name of the field that holds the grams of another."""
 DEFAULT_GRAM_WEIGHT = 0.2
@@ -95,7 +95,7 @@ def from_stage(stage: Stage, *, language: str) -> Bm25:
     """
     if stage.args:
         raise BadInput(f"{stage.name} takes options only, such as k1=0.9, not {stage.args[0]!s}.")
-    known = Options(stage, _OPTIONS)
+    known = Options(stage, OPTIONS)
     options = {name: value for name, value in stage.options if name not in ANALYSIS_OPTIONS}
     profile = str(options.pop("profile", "default"))
     options.pop("weights", None)

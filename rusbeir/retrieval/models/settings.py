@@ -47,6 +47,8 @@ class Model:
     """The authors' repository, which mteb runs, where hub is a conversion of it."""
     revision: str = ""
     licence: str = ""
+    parameters: int | None = None
+    """The number of the model's parameters."""
     dim: int | None = None
     max_tokens: int | None = None
     """Tokens read of a text (for rerankers, of a pair), special tokens included."""
@@ -119,7 +121,11 @@ def find(kind: Kind, name: str, options: Options, *, any_name: bool = False) -> 
             # No file system has longer names, and to look for such a file is an error.
             if len(name.encode(errors="surrogatepass")) < 256 and Path(name).is_dir():
                 raise UnknownName(f"{name} is not in models.toml. For the model in the folder {name}, write ./{name}.")
-            raise unknown(f"{kind} model", name, known)
+            runtime = "openai" if kind == "dense" else "llm"
+            listed = unknown(f"{kind} model", name, known, listing="rusbeir systems")
+            raise UnknownName(
+                f"{listed} A model at an endpoint is named with its runtime: {kind}({name},runtime={runtime})."
+            )
         like = options.word("like", "")
         if like and like not in known:
             raise unknown("model", like, known)

@@ -52,7 +52,7 @@ MakeReranker: TypeAlias = Callable[..., Reranker]
 DEPTH = 100
 POOL_PAIRS = 16_384
 """The pairs of a query and a document that are sorted by length together."""
-SETTINGS = ("like", "revision", "max_tokens", *models.RUNNING, *models.PRICES)
+SETTINGS: tuple[str, ...] = ("like", "revision", "max_tokens", *models.RUNNING, *models.PRICES)
 """The settings of a model that rerankers read."""
 
 HitTexts: TypeAlias = tuple[str, str, list[str]]

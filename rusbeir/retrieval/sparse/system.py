@@ -32,7 +32,10 @@ RUNTIMES = {
 MakeEncoder: TypeAlias = Callable[..., SparseEncoder]
 
 DEFAULT_MODEL = "bge-m3"
-OPTIONS = ("runtime", *(setting for setting in models.SETTINGS if setting not in ("pooling", *models.PRICES)))
+OPTIONS: tuple[str, ...] = (
+    "runtime",
+    *(setting for setting in models.SETTINGS if setting not in ("pooling", *models.PRICES)),
+)
 
 BLOCK_NUMBERS = 2 << 20
 """The most scores of a block, and the most weights of its documents; each takes some 50 bytes of memory."""
