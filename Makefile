@@ -19,7 +19,7 @@ check: .venv/dev
 	@$(BIN)/pytest -n 2 --dist loadgroup $$($(BIN)/python scripts/changed_tests.py $(SINCE))
 
 docs: .venv/docs
-	@$(BIN)/zensical build --strict
+	@$(BIN)/zensical build --strict --clean
 
 install: .venv/dev
 
