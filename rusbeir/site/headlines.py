@@ -1,0 +1,97 @@
+"""The sentences that a report begins with: which system to use in a language, and what could not be told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rusbeir.comparison import Comparison, DatasetComparison, SystemScore
+from rusbeir.languages import english_name
+
+MAX_NAMED = 3
+"""How many systems a headline names if they cannot be told apart."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Headline:
+    """What the results of one language say, and the scores that show it."""
+
+    language: str
+    sentence: str
+    systems: tuple[SystemScore, ...]
+    datasets: tuple[DatasetComparison, ...]
+    """The datasets of the language; the systems are those of the only one, or averages over several."""
+
+
+def name_language(tag: str) -> str:
+    """The English name of a language; "these queries" if nobody said which it is."""
+    return "these queries" if tag == "und" else english_name(tag)
+
+
+def make_headlines(comparison: Comparison, names: Mapping[str, str]) -> list[Headline]:
+    """Say for each language, asked in itself, which system to use; names are the short names of systems."""
+    headlines = []
+    by_language: dict[str, list[DatasetComparison]] = {}
+    for compared in comparison.datasets:
+        if compared.query_language == compared.language:
+            by_language.setdefault(compared.language, []).append(compared)
+    for language, datasets in by_language.items():
+        systems = datasets[0].systems
+        if len(datasets) > 1:
+            averages = (entry for entry in comparison.languages if entry.language == entry.query_language == language)
+            systems = next((average.systems for average in averages), ())
+        headlines.append(
+            Headline(
+                language=name_language(language),
+                sentence=_make_sentence(name_language(language), systems, comparison.baseline, names),
+                systems=systems,
+                datasets=tuple(datasets),
+            )
+        )
+    return headlines
+
+
+def _make_sentence(
+    language: str, systems: Sequence[SystemScore], baseline: str | None, names: Mapping[str, str]
+) -> str:
+    if not systems:
+        return f"For {language}, no system was measured on every dataset."
+    if len(systems) == 1:
+        return f"For {language}, only {names[systems[0].system]} was measured."
+    if baseline is not None:
+        better = [names[score.system] for score in systems if score.versus_baseline == "better"]
+        if not better:
+            return f"For {language}, nothing was shown to be better than {names.get(baseline, baseline)}."
+        return f"For {language}, {_join(better)} {'is' if len(better) == 1 else 'are'} better than {names[baseline]}."
+    group = [names[score.system] for score in systems if score.best_group]
+    if len(group) == len(systems):
+        return f"For {language}, no system was shown to be the best."
+    if len(group) == 1:
+        return f"For {language}, use {group[0]}: it is better than everything else here."
+    if len(group) > MAX_NAMED:
+        return f"For {language}, use {group[0]} or one of {len(group) - 1} others that cannot be told apart from it."
+    return f"For {language}, use {_join(group, 'or')}: they cannot be told apart."
+
+
+def _join(names: Sequence[str], word: str = "and") -> str:
+    return f" {word} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def list_open_questions(comparison: Comparison, names: Mapping[str, str]) -> Iterator[str]:
+    """Say for each dataset how many queries would tell the two best systems apart, where the tests could not."""
+    for compared in comparison.datasets:
+        leaders = [score.system for score in compared.systems if score.best_group][:2]
+        for pair in compared.pairs:
+            if len(leaders) < 2 or {pair.first, pair.second} != set(leaders):
+                continue
+            gap = abs(pair.difference)
+            if gap > 1e-9 and math.isfinite(pair.minimum_detectable):
+                # The detectable difference shrinks with the square root of the number of queries.
+                needed = math.ceil(compared.n_clusters * (pair.minimum_detectable / gap) ** 2)
+                independent = "independent " if compared.n_clusters < compared.n_queries else ""
+                yield (
+                    f"{compared.dataset}: {names[pair.first]} and {names[pair.second]} differ by {100 * gap:.2f} "
+                    f"points; to tell them apart, about {needed:,} {independent}queries like these would be needed "
+                    f"({compared.n_clusters:,} here)."
+                )
