@@ -52,6 +52,7 @@ from .formats.tables import Column as Column
 from .formats.tables import read_records as read_records
 from .formats.trec import read_qrels as read_qrels
 from .formats.trec import read_run as read_run
+from .formats.trec import read_tag as read_tag
 from .licences import UNKNOWN as UNKNOWN
 from .licences import find_hub_licence as find_hub_licence
 from .licences import find_obstacle as find_obstacle

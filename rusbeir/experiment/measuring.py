@@ -6,7 +6,7 @@ import logging
 import re
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from rusbeir.jobs import CharBudget, Llm
 from rusbeir.ledger import Ledger, ResultRow
 from rusbeir.retrieval import (
     LimitsDepth,
+    RerankSystem,
     RunSettings,
     search_without_self,
 )
@@ -65,6 +66,7 @@ def measure(measurement: Measurement, ledger: Ledger, workers: Workers | None) -
     _warn_of_cut(system.name, depth, request.measures, len(dataset.corpus))
     started = time.perf_counter()
     result = evaluate(dataset.qrels, run, request.measures)
+    is_reranked = isinstance(system, RerankSystem)
     evaluate_seconds = time.perf_counter() - started
     _warn_of_zero_hits(measurement, result)
     clusters = cluster_queries(dataset)
@@ -81,6 +83,7 @@ def measure(measurement: Measurement, ledger: Ledger, workers: Workers | None) -
         "fingerprint": dataset.fingerprint,
         "measures": result.measures,
         "measures_answered": result.measures_answered,
+        **({"pool_ceiling": _find_ceiling(dataset, run, request.measures)} if is_reranked else {}),
         "depth": depth,
         "n_docs": len(dataset.corpus),
         "n_queries": result.n_queries,
@@ -121,6 +124,15 @@ def _write_run(measurement: Measurement, run: Run, result: Evaluation, clusters:
     with atomic_file(per_query_path) as file:
         file.write(orjson.dumps(scores))
     return run_path, per_query_path
+
+
+def _find_ceiling(dataset: Dataset, run: Run, measures: Sequence[str]) -> Mapping[str, float]:
+    """Compute what the measures would be if the hits of each query were in the best order."""
+    perfect = {
+        query_id: {doc_id: float(dataset.qrels.get(query_id, {}).get(doc_id, 0)) for doc_id in hits}
+        for query_id, hits in run.items()
+    }
+    return evaluate(dataset.qrels, perfect, measures).measures
 
 
 def _describe_spending(clients: Sequence[Llm]) -> dict[str, Any]:

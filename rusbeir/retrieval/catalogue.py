@@ -22,6 +22,7 @@ _SYSTEMS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
         "vectors of an encoder, by inner product", "dense(multilingual-e5-small)",
         (*dense.OPTIONS, "runtime", *models.SETTINGS),
     ),
+    "run": ("the hits of a run that any program wrote", "run(bm25.run.gz)", ()),
     "sparse": ("weights that a model gives to words", "sparse(bge-m3)", sparse.OPTIONS),
     "rerank": (
         "sorts the first hits of a system by a model", "bm25 >> rerank(bge-reranker-v2-m3,depth=100)",

@@ -18,6 +18,7 @@ from rusbeir.retrieval.system import System
 SEARCHERS = {
     "bm25": "rusbeir.retrieval.lexical.system:from_stage",
     "dense": "rusbeir.retrieval.dense.system:from_stage",
+    "run": "rusbeir.retrieval.run_file:from_stage",
     "sparse": "rusbeir.retrieval.sparse.system:from_stage",
 }
 RERANKERS = {

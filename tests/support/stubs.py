@@ -25,7 +25,10 @@ class Docs(list[Doc]):
     """Documents as a Corpus."""
 
     def __getitem__(self, doc_id):
-        return next(doc for doc in self if doc.doc_id == doc_id)
+        for doc in self:
+            if doc.doc_id == doc_id:
+                return doc
+        raise KeyError(doc_id)
 
 
 def recipe(engine: str, bm25: Bm25, folder: Path, fingerprint: str = "f") -> engines.IndexKey:

@@ -14,6 +14,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -58,12 +59,13 @@ def read_qrels(path: str | Path) -> dict[str, dict[str, int]]:
     return qrels
 
 
-def read_run(path: str | Path) -> dict[str, dict[str, float]]:
+def read_run(path: str | Path, *, check_ranks: bool = False) -> dict[str, dict[str, float]]:
     """query_id -> {doc_id: score}, in file order; queries that the file leaves out are left out.
 
     TREC (query, Q0, document, rank, score, tag; ranks are ignored, as trec_eval does), BEIR's JSON, a result file of
     AIR-Bench, or CSV with the columns query, document and score, under their names or in this order. Raises BadInput,
-    with file and line, for another number of columns, a score that is not a finite number, and a repeated pair.
+    with file and line, for another number of columns, a score that is not a finite number, and a repeated pair; with
+    check_ranks also for TREC's ranks that contradict the scores.
 
     >>> read_run("bm25.run.gz")["1"]  # doctest: +SKIP
     {'31715818': 12.25, '10786948': 7.5}
@@ -73,7 +75,17 @@ def read_run(path: str | Path) -> dict[str, dict[str, float]]:
             return _read_json(file.read(), str(path), _json_score)
         if Path(path).name.removesuffix(".gz").endswith(".csv"):
             return _read_csv_run(file, str(path))
-        return _read_trec_run(file, str(path))
+        return _read_trec_run(file, str(path), check_ranks=check_ranks)
+
+
+def read_tag(path: str | Path) -> str:
+    """Read the tag in the first line of a TREC run; "" for a run in another format."""
+    with open_file(Path(path)) as file:
+        if not _holds_json(file):
+            for line in file:
+                if len(fields := line.split()) == 6 and not line.startswith(b"#"):
+                    return fields[5].decode("utf-8", "replace")
+    return ""
 
 
 def read_judgements(lines: Iterable[bytes], file: str, complain: Complain) -> Iterator[tuple[Place, Judgement]]:
@@ -137,13 +149,15 @@ def _wrong_columns(n_columns: int, columns: int) -> str:
     return f"{n_columns} columns; qrels have four (query 0 document grade) or three (query document grade)"
 
 
-def _read_trec_run(lines: Iterable[bytes], file: str) -> dict[str, dict[str, float]]:
+def _read_trec_run(lines: Iterable[bytes], file: str, *, check_ranks: bool) -> dict[str, dict[str, float]]:
+    ranks: dict[str, list[tuple[int, float, int]]] = {}
+    """query_id -> the rank, the negative score and the line of each hit."""
     run: dict[str, dict[str, float]] = {}
     docs: dict[str, float] = {}
     current: bytes | None = None
     for number, line in enumerate(lines, 1):
         try:
-            query, _, doc, _, text, _ = line.split()
+            query, _, doc, rank, text, _ = line.split()
             if query != current and query.startswith(b"#"):
                 continue
             score = float(text)
@@ -162,7 +176,22 @@ def _read_trec_run(lines: Iterable[bytes], file: str) -> dict[str, dict[str, flo
         if doc_id in docs:
             raise repeated(Place(file, number), query.decode(), doc_id)
         docs[doc_id] = score
+        if check_ranks and rank.isdigit() and len(rank) <= _MAX_DIGITS:
+            ranks.setdefault(query.decode(), []).append((int(rank), -score, number))
+    for query_id, hits in ranks.items():
+        _check_ranks(query_id, hits, file)
     return run
+
+
+def _check_ranks(query_id: str, hits: list[tuple[int, float, int]], file: str) -> None:
+    """Raise BadInput where a hit has a higher score than one of a better rank. Equal ranks say nothing."""
+    hits.sort()
+    for (better, better_score, _), (rank, score, number) in pairwise(hits):
+        if rank > better and score < better_score:
+            raise BadInput(
+                f"{Place(file, number)}: query {query_id!r} has at rank {rank} the score {-score:g}, which is higher "
+                f"than {-better_score:g} at rank {better}. Hits are sorted by score: correct the ranks, or write 0."
+            )
 
 
 def _read_csv_run(file: io.BufferedReader, name: str) -> dict[str, dict[str, float]]:
