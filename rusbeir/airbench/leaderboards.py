@@ -103,7 +103,7 @@ def _take_rows(folder: Path, scores: Scores) -> None:
                     f"with -m {MEASURES['qa']} -m {measure}."
                 )
             retriever, reranker = name_parts(str(result.row["system"]))
-            if result.label != result.row["system"]:
+            if result.label.endswith(f"[{result.row['engine']}]"):
                 retriever = f"{retriever}-{result.row['engine']}"
             _add(scores, (retriever, reranker), task, float(measures[measure]), folder / ROWS)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +13,15 @@ import typer
 from rusbeir.cli import options, output
 from rusbeir.errors import BadInput, option
 from rusbeir.evaluation import PERMUTATIONS
+
+
+class Cells(StrEnum):
+    """What the cells of a LaTeX table hold."""
+
+    mean = "mean"
+    interval = "interval"
+    letters = "letters"
+
 
 Results = Annotated[
     list[Path],
@@ -46,7 +57,10 @@ def compare(
     pairs: Annotated[bool, typer.Option("--pairs", help="Also print every tested difference.")] = False,
     permutations: Annotated[int, typer.Option(min=100, help="Sign flips drawn.")] = PERMUTATIONS,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV, numbers unrounded.")] = False,
-    latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX table (booktabs).")] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX table (booktabs, siunitx).")] = False,
+    cells: Annotated[
+        Cells, typer.Option(help="With --latex: means alone, with intervals, or with letters of the systems beaten.")
+    ] = Cells.mean,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
     plot: Annotated[
         Path | None, typer.Option(help="Write a picture of means and intervals: .svg, .png or .pdf.")
@@ -84,7 +98,11 @@ def compare(
     if as_json:
         output.print_json(comparison.to_dict())
         return
-    for is_chosen, write in ((csv, tables.to_csv), (latex, tables.to_latex), (markdown, tables.to_markdown)):
+    for is_chosen, write in (
+        (csv, tables.to_csv),
+        (latex, partial(tables.to_latex, cells=cells.value)),
+        (markdown, tables.to_markdown),
+    ):
         if is_chosen:
             sys.stdout.write(write(comparison))
             return

@@ -13,6 +13,7 @@ from rusbeir.errors import require
 from rusbeir.evaluation import describe_queries
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from pandas import DataFrame
 
 Verdict: TypeAlias = Literal["better", "worse", "inconclusive"]
@@ -25,6 +26,7 @@ class SystemScore:
     """One system on one dataset, or on average over the datasets of a language."""
 
     system: str
+    """The short name that its row gives to it, else its spec; with its engine if it was run on several."""
     mean: float
     interval: Interval
     """The 95 % interval over other queries of this kind; that of an average is over other datasets, too."""
@@ -43,6 +45,8 @@ class SystemScore:
     """What a paper printed for this system on this dataset, as a fraction; None where nothing is known."""
     versus_baseline: Verdict | None = None
     """What the test of its difference to the baseline shows; None without a baseline, and of the baseline itself."""
+    spec: str = ""
+    """The whole system."""
 
     @property
     def mark(self) -> str:
@@ -135,31 +139,67 @@ class Comparison:
         return asdict(self)
 
     def to_pandas(self) -> DataFrame:
-        """Put the systems into a table.
+        """Put the systems into a flat table, whose cells are numbers, words or empty.
 
         Returns:
-            A row for each dataset and system: mean, interval, rank, rank interval, whether in the best group.
+            A row for each dataset and system: `mean` with its interval from `low` to `high`, `rank` and the ranks that
+            the tests leave open, whether in the best group, and the costs in seconds and bytes.
 
         Raises:
             MissingExtra: pandas is not installed.
 
         Example:
-            >>> comparison.to_pandas()[["dataset", "system", "mean"]]  # doctest: +SKIP
+            >>> comparison.to_pandas()[["dataset", "system", "mean", "low", "high"]]  # doctest: +SKIP
         """
-        pandas = require("pandas", "to_pandas", "pandas")
+        pandas = require("pandas", "to_pandas", "report")
         rows = [
             {
                 "dataset": compared.dataset,
                 "language": compared.language,
                 "query_language": compared.query_language,
                 "n_queries": compared.n_queries,
-                **asdict(score),
+                **_flatten(score),
             }
             for compared in self.datasets
             for score in compared.systems
         ]
         frame: DataFrame = pandas.DataFrame(rows)
         return frame
+
+    def plot(self) -> Figure:
+        """Draw every system's mean with its interval, dataset by dataset.
+
+        Returns:
+            A figure of matplotlib, which a notebook shows.
+
+        Raises:
+            MissingExtra: matplotlib is not installed.
+
+        Example:
+            >>> comparison.plot().savefig("means.png")  # doctest: +SKIP
+        """
+        from rusbeir.comparison.picture import make_figure
+
+        return make_figure(self)
+
+    def _repr_html_(self) -> str:
+        from rusbeir.comparison.tables import to_html
+
+        return to_html(self)
+
+
+def _flatten(score: SystemScore) -> dict[str, Any]:
+    """The fields of a score without intervals and tables in them."""
+    fields = asdict(score)
+    low, high = fields.pop("interval")
+    best, worst = fields.pop("rank_interval") or (None, None)
+    seconds, sizes = fields.pop("seconds"), fields.pop("bytes")
+    start = {name: fields.pop(name) for name in ("system", "mean")}
+    return {
+        **start, "low": low, "high": high, **fields, "best_rank": best, "worst_rank": worst,
+        **{f"{name}_seconds": value for name, value in seconds.items()},
+        **{f"{name}_bytes": value for name, value in sizes.items()},
+    }  # fmt: skip
 
 
 def conclude(compared: DatasetComparison, measure: str, baseline: str | None) -> str:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rusbeir.comparison.outcome import Comparison
+from rusbeir.comparison.outcome import Comparison, SystemScore
+from rusbeir.comparison.short_names import shorten_systems
 from rusbeir.errors import BadInput, require
 from rusbeir.storage import atomic_file
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FORMATS = (".svg", ".png", ".pdf")
 _BEST, _OTHER = "#0b5394", "#8a8a8a"
@@ -15,33 +20,36 @@ _VERSUS = {"better": _BEST, "worse": "#b45f06", "inconclusive": _OTHER}
 
 
 def draw(comparison: Comparison, path: str | Path) -> None:
-    """Write the picture; its format follows from the ending. The best group of each dataset is dark.
-
-    With a baseline, what is better than it is blue, what is worse orange, and the baseline black.
+    """Write the picture of `make_figure`; its format follows from the ending.
 
     Raises BadInput for another ending, and MissingExtra without matplotlib.
     """
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
         raise BadInput(f"{path}: a picture ends in one of {', '.join(FORMATS)}.")
-    figure = require("matplotlib.figure", "A picture", "plot")
-    count = len(comparison.datasets)
-    height = sum(0.3 * len(compared.systems) + 0.9 for compared in comparison.datasets)
-    drawn: Any = figure.Figure(figsize=(8, height), layout="constrained")
-    axes = drawn.subplots(
-        count, 1, squeeze=False, height_ratios=[len(compared.systems) + 1 for compared in comparison.datasets]
-    )
-    for row, compared in enumerate(comparison.datasets):
-        axis = axes[row][0]
+    figure = make_figure(comparison)
+    with atomic_file(path) as file:
+        figure.savefig(file, format=path.suffix[1:].lower(), metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+def make_figure(comparison: Comparison) -> Figure:
+    """Draw the means and intervals; the best group of each dataset is dark.
+
+    With a baseline, what is better than it is blue, what is worse orange, and the baseline black.
+    """
+    module = require("matplotlib.figure", "A picture", "report")
+    sizes = [len(compared.systems) for compared in comparison.datasets]
+    figure: Any = module.Figure(figsize=(8, sum(0.3 * size + 0.9 for size in sizes) + 0.3), layout="constrained")
+    axes = figure.subplots(len(sizes), 1, squeeze=False, height_ratios=[size + 1 for size in sizes])[:, 0]
+    names = shorten_systems(dict.fromkeys(s.system for compared in comparison.datasets for s in compared.systems))
+    for axis, compared in zip(axes, comparison.datasets, strict=True):
         systems = compared.systems[::-1]
         for y, score in enumerate(systems):
             low, high = score.interval
-            color = _BEST if score.best_group else _OTHER
-            if comparison.baseline is not None:
-                color = _VERSUS[score.versus_baseline] if score.versus_baseline else "black"
+            color = _choose_color(comparison, score)
             axis.plot([100 * low, 100 * high], [y, y], color=color, linewidth=1.5, solid_capstyle="butt")
             axis.plot(100 * score.mean, y, "o", color=color, markersize=4)
-        axis.set_yticks(range(len(systems)), [score.system for score in systems], fontsize=8)
+        axis.set_yticks(range(len(systems)), [names[score.system] for score in systems], fontsize=8)
         axis.set_ylim(-0.7, len(systems) - 0.3)
         axis.set_title(f"{compared.dataset}, {compared.sample}", fontsize=9, loc="left")
         axis.spines[["top", "right"]].set_visible(False)
@@ -49,6 +57,14 @@ def draw(comparison: Comparison, path: str | Path) -> None:
     colours = "dark: not shown to be worse than the best"
     if comparison.baseline is not None:
         colours = f"blue: better than {comparison.baseline}, orange: worse, grey: not told apart from it"
-    axes[-1][0].set_xlabel(f"{comparison.measure} ×100, mean and 95 % interval; {colours}")
-    with atomic_file(path) as file:
-        drawn.savefig(file, format=path.suffix[1:].lower(), metadata={"Date": None} if path.suffix == ".svg" else None)
+    caption = f"{comparison.measure} ×100, mean and 95 % interval; {colours}"
+    # Below the whole figure: a label of the axis would be cut off at its right.
+    figure.supxlabel(textwrap.fill(caption, 100), fontsize=9)
+    made: Figure = figure
+    return made
+
+
+def _choose_color(comparison: Comparison, score: SystemScore) -> str:
+    if comparison.baseline is not None:
+        return _VERSUS[score.versus_baseline] if score.versus_baseline else "black"
+    return _BEST if score.best_group else _OTHER

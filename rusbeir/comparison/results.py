@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,7 +33,7 @@ class Result:
 
     folder: Path
     label: str
-    """The system's name, with its engine where the same name was run on several."""
+    """The short name that a row gives to its system, else the system, with its engine if it was run on several."""
     row: Mapping[str, Any]
     scores: Mapping[str, float]
     """query_id -> value of the measure, in the order of the qrels."""
@@ -88,8 +89,8 @@ def read_results(folders: Iterable[str | Path], measure: str) -> list[Result]:
 
 
 def check_results(results: Sequence[Result]) -> list[Result]:
-    """Tell systems of one name apart by their engines. Raises BadInput for results that cannot be compared."""
-    labelled = _label_engines(results)
+    """Label the systems of results. Raises BadInput for results that cannot be compared."""
+    labelled = _label_systems(results)
     by_dataset: dict[str, list[Result]] = {}
     for result in labelled:
         by_dataset.setdefault(result.dataset, []).append(result)
@@ -158,7 +159,11 @@ def read_result(folder: Path, row: dict[str, Any], measure: str) -> Result:
             "Measure the system again with `rusbeir bench --force`."
         )
     return Result(
-        folder=folder, label=str(row["system"]), row=_keep_comparable_costs(row), scores=scores, clusters=clusters
+        folder=folder,
+        label=str(row.get("label") or row["system"]),
+        row=_keep_comparable_costs(row),
+        scores=scores,
+        clusters=clusters,
     )
 
 
@@ -207,15 +212,25 @@ def read_run_of(result: Result) -> Run:
         raise BadInput(f"{path}: the run cannot be read ({error}).") from error
 
 
-def _label_engines(results: Sequence[Result]) -> list[Result]:
-    """Add the engine to the labels of systems that were run on several engines."""
+def _label_systems(results: Sequence[Result]) -> list[Result]:
+    """Give each system one label everywhere: its newest short name, unless another system has that, too.
+
+    A system that was run on several engines has the engine in its label.
+    """
+    labels: dict[str, str] = {}
     engines: dict[str, set[str]] = {}
     for result in results:
-        engines.setdefault(result.label, set()).add(str(result.row["engine"]))
-    return [
-        replace(result, label=f"{result.label} [{result.row['engine']}]") if len(engines[result.label]) > 1 else result
-        for result in results
-    ]
+        system = str(result.row["system"])
+        labels[system] = str(result.row.get("label") or labels.get(system, system))
+        engines.setdefault(system, set()).add(str(result.row["engine"]))
+    shared = {label for label, count in Counter(labels.values()).items() if count > 1}
+    labelled = []
+    for result in results:
+        system = str(result.row["system"])
+        label = system if labels[system] in shared else labels[system]
+        engine = f" [{result.row['engine']}]" if len(engines[system]) > 1 else ""
+        labelled.append(replace(result, label=label + engine))
+    return labelled
 
 
 def _refuse_unlike(group: Sequence[Result]) -> None:
@@ -257,9 +272,10 @@ def _refuse_unlike_versions(results: Sequence[Result]) -> None:
                 )
 
 
-def pick(label: str, results: Sequence[Result]) -> str:
-    """Return the label if a result has it. Raises UnknownName with the labels there are."""
+def pick(name: str, results: Sequence[Result]) -> str:
+    """Return the label of a system, by its label or its spec. Raises UnknownName with the labels there are."""
     labels = {result.label for result in results}
-    if label not in labels:
-        raise unknown("system", label, labels, owner="these results")
-    return label
+    by_spec = {str(result.row["system"]): result.label for result in results}
+    if name not in labels and name not in by_spec:
+        raise unknown("system", name, labels, owner="these results")
+    return name if name in labels else by_spec[name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -129,7 +129,7 @@ def gather_results(
 def compare_results(results: Sequence[Result], plan: Plan, *, allow_single: bool = False) -> Comparison:
     """Compare results that were read already; with allow_single, they may be those of one system, or none."""
     if plan.baseline is not None:
-        pick(plan.baseline, results)
+        plan = replace(plan, baseline=pick(plan.baseline, results))
     groups: dict[str, list[Result]] = {}
     for result in results:
         groups.setdefault(result.dataset, []).append(result)
@@ -203,6 +203,7 @@ def _score_systems(
     return tuple(
         SystemScore(
             system=result.label,
+            spec=str(result.row["system"]),
             mean=float(per_query[index].mean()),
             interval=_to_interval(intervals[index]),
             rank=index + 1,
@@ -307,6 +308,7 @@ def _average_systems(labels: Sequence[str], groups: Sequence[Sequence[Result]], 
         averages.append(
             SystemScore(
                 system=labels[index],
+                spec=str(rows[0]["system"]),
                 mean=float(means[index]),
                 interval=_to_interval(intervals[index]),
                 rank=rank,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import math
+import string
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
+from rusbeir import __version__
 from rusbeir.comparison.outcome import (
     MARKS,
     Comparison,
@@ -18,6 +21,12 @@ from rusbeir.comparison.outcome import (
     Verdict,
 )
 from rusbeir.datasets import label_dataset
+from rusbeir.errors import BadInput
+from rusbeir.evaluation import ALPHA
+from rusbeir.text import slug
+
+CellStyle: TypeAlias = Literal["mean", "interval", "letters"]
+"""What a cell of a LaTeX table holds besides the mean."""
 
 HEADER = (
     "dataset", "language", "query language", "system", "mean", "low", "high", "rank", "best rank", "worst rank",
@@ -75,20 +84,92 @@ def to_csv(comparison: Comparison) -> str:
     return text.getvalue()
 
 
-def to_latex(comparison: Comparison) -> str:
-    """Write a booktabs table of systems by datasets, x100; the best group is bold, or arrows face a baseline."""
-    labels, columns, cells = grid(comparison)
+def to_latex(comparison: Comparison, *, cells: CellStyle = "mean") -> str:
+    """Write a table for a paper: booktabs, columns of siunitx, a label, and a caption with what was tested.
+
+    The best group is bold, or arrows face a baseline. Cells may also hold intervals, or letters of the systems that
+    are significantly worse on that dataset. Raises BadInput for letters with a baseline, which not all pairs face.
+    """
+    if cells == "letters" and comparison.baseline is not None:
+        raise BadInput("Letters need a test of every pair of systems: leave out the baseline.")
+    labels, columns, scores = grid(comparison)
+    letters = dict(zip(labels, _name_letters(len(labels)), strict=True))
+    beaten = _list_beaten(comparison) if cells == "letters" else {}
+    caption = _escape(f"{comparison.measure} ×100. {describe_marks(comparison, 'Bold:')}").replace("×", r"$\times$")
+    for sign, arrow in ((MARKS[verdict], ARROWS[verdict]) for verdict in ("better", "worse")):
+        caption = caption.replace(sign, arrow)
+    caption = caption.replace("= not told", f"{ARROWS['inconclusive']} not told")
+    if beaten:
+        caption += " Letters: the systems that this one is significantly better than."
+    digits = 3 if any(score.mean >= 0.99995 for score in scores.values()) else 2
     lines = [
-        f"% {comparison.measure} x100. {describe_marks(comparison, 'Bold:', ARROWS)}",
-        rf"\begin{{tabular}}{{l{'r' * len(columns)}}}",
+        r"% \usepackage{booktabs,siunitx}; CITATION.cff says how to cite rusbeir.",
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{caption} Computed with rusbeir {__version__}~\cite{{rusbeir}}.}}",
+        rf"\label{{tab:{slug(comparison.measure).lower()}}}",
+        r"\sisetup{detect-weight=true}",
+        rf"\begin{{tabular}}{{l*{{{len(columns)}}}{{S[table-format={digits}.2]}}}}",
         r"\toprule",
-        " & ".join(["system", *map(_escape, columns)]) + r" \\",
+        " & ".join(["{system}", *(f"{{{_escape(column)}}}" for column in columns)]) + r" \\",
         r"\midrule",
     ]
     for label in labels:
-        shown = [_mark(cells.get((label, column)), r"\textbf{{{}}}", ARROWS) for column in columns]
-        lines.append(" & ".join([_escape(label), *shown]) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+        shown = [
+            _latex_cell(scores.get((label, column)), cells, [letters[name] for name in beaten.get((label, column), ())])
+            for column in columns
+        ]
+        head = _escape(label) + (rf"\textsuperscript{{{letters[label]}}}" if cells == "letters" else "")
+        lines.append(" & ".join([head, *shown]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+
+
+def _latex_cell(score: SystemScore | None, cells: CellStyle, letters: Sequence[str]) -> str:
+    if score is None:
+        return "{–}"
+    mean = f"{100 * score.mean:.2f}"
+    if score.versus_baseline:
+        mean = f"{mean}{{{ARROWS[score.versus_baseline]}}}"
+    elif score.best_group:
+        mean = rf"\bfseries {mean}"
+    if cells == "interval":
+        low, high = score.interval
+        return rf"{mean} {{\scriptsize [{100 * low:.2f}, {100 * high:.2f}]}}"
+    return (
+        rf"{mean}{{\textsuperscript{{{','.join(letters) if len(max(letters)) > 1 else ''.join(letters)}}}}}"
+        if letters
+        else mean
+    )
+
+
+def _name_letters(count: int) -> list[str]:
+    """a, b, c … for up to 26 systems, else numbers."""
+    return list(string.ascii_lowercase[:count]) if count <= 26 else [str(number) for number in range(1, count + 1)]
+
+
+def _list_beaten(comparison: Comparison) -> dict[tuple[str, str], list[str]]:
+    """(system, dataset) -> the systems that are significantly worse there."""
+    beaten: dict[tuple[str, str], list[str]] = {}
+    for compared in comparison.datasets:
+        for pair in compared.pairs:
+            if pair.p_maxt <= ALPHA and pair.difference:
+                better, worse = (pair.first, pair.second) if pair.difference > 0 else (pair.second, pair.first)
+                beaten.setdefault((better, compared.dataset), []).append(worse)
+    return beaten
+
+
+def to_html(comparison: Comparison) -> str:
+    """Write what can be concluded, and a table of each dataset's systems, for a notebook."""
+    parts = [f"<p>{html.escape(line)}</p>" for line in comparison.conclusion]
+    for compared in comparison.datasets:
+        header, rows = score_table(compared.systems)
+        lines = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows]
+        parts += [
+            f"<p><b>{html.escape(compared.dataset)}</b>, {compared.sample}, {comparison.measure} ×100</p>",
+            f"<table><thead><tr>{''.join(f'<th>{name}</th>' for name in header)}</tr></thead>",
+            f"<tbody>{''.join(f'<tr>{line}</tr>' for line in lines)}</tbody></table>",
+        ]
+    return "\n".join([*parts, f"<p>{html.escape(describe_marks(comparison))}</p>"])
 
 
 def to_markdown(comparison: Comparison) -> str:

@@ -107,6 +107,7 @@ def write_site(
         for compared in comparison.datasets
     }
     names = shorten_systems(dict.fromkeys(result.label for result in rows))
+    specs = {result.label: str(result.row["system"]) for result in rows}
     for n, compared in enumerate(comparison.datasets, 1):
         by_label = {result.label: result for result in rows if result.dataset == compared.dataset}
         group = [by_label[score.system] for score in compared.systems]
@@ -114,14 +115,13 @@ def write_site(
         audit = audits.get(str(group[0].row["fingerprint"]))
         page = _render(
             "dataset.html.j2", comparison=comparison, dataset=compared, explored=explored, audit=audit, names=names,
-            row=group[0].row,
+            specs=specs, row=group[0].row,
         )  # fmt: skip
         with atomic_file(out / "datasets" / pages[compared.dataset]) as file:
             file.write(page)
         progress("write pages", n, len(comparison.datasets))
     recipes = {result.label: _recipe(str(result.row["signature"])) for result in rows}
-    monolingual = [compared for compared in comparison.datasets if compared.query_language == compared.language]
-    values = {"comparison": comparison, "pages": pages, "recipes": recipes, "own": monolingual, "names": names}
+    values = {"comparison": comparison, "pages": pages, "recipes": recipes, "names": names, "specs": specs}
     values |= {"headlines": make_headlines(comparison, names), "grid": grid(comparison)}
     values["open_questions"] = list(list_open_questions(comparison, names))
     values["diagnoses"] = {kind: PAGES[kind] for kind in diagnoses}

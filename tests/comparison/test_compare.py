@@ -13,6 +13,7 @@ import pytest
 
 from rusbeir.comparison import compare, tables
 from rusbeir.comparison.paper_values import papers, published_value
+from rusbeir.comparison.short_names import shorten_systems
 from rusbeir.errors import BadInput, UnknownName
 
 Scores = dict[str, list[float]]
@@ -152,7 +153,7 @@ def test_the_forms_hold_the_same_numbers(results):
     rows = list(csv.DictReader(io.StringIO(tables.to_csv(comparison))))
     assert [float(row["mean"]) for row in rows] == [s.mean for s in comparison.datasets[0].systems]
     best = f"{100 * comparison.datasets[0].systems[0].mean:.2f}"
-    assert rf"system1 & \textbf{{{best}}} \\" in tables.to_latex(comparison)
+    assert rf"system1 & \bfseries {best} \\" in tables.to_latex(comparison)
     assert f"| system1 | **{best}** |" in tables.to_markdown(comparison)
     frame = comparison.to_pandas()
     assert frame["mean"].tolist() == [s.mean for s in comparison.datasets[0].systems]
@@ -310,7 +311,7 @@ def test_marks_with_a_baseline_are_those_of_the_tested_pairs(results):
     assert {(score.best_group, score.rank_interval) for score in dataset.systems} == {(None, None)}
     assert "ranks" not in tables.score_table(dataset.systems)[0]
     latex = tables.to_latex(comparison)
-    assert r"\textbf" not in latex
+    assert r"\bfseries" not in latex
     assert r"$^{\uparrow}$ better than system0" in latex
     assert [line.count(r"$^{\uparrow}$") for line in latex.splitlines() if line.startswith("system1")] == [1]
     assert "▲ better than system0, ▼ worse, = not told apart from it" in tables.to_markdown(comparison)
@@ -396,3 +397,61 @@ def test_scores_that_no_measure_gives_are_one_line(results, value):
     path.write_text(path.read_text().replace("0.5", value).replace("0.2", value))
     with pytest.raises(BadInput, match=r"(per_query.*which no measure gives|cannot be read from .*per_query)"):
         compare(folder)
+
+
+def test_short_names_of_rows_stand_for_their_systems(results):
+    folder = results({"rrf(bm25,dense(e5))": [0.9, 0.8, 0.9], "bm25": [0.1, 0.2, 0.3]})
+    rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
+    rows[0]["label"] = "hybrid"
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for baseline in ("hybrid", "rrf(bm25,dense(e5))"):
+        comparison = compare(folder, baseline=baseline)
+        assert comparison.baseline == "hybrid"
+        assert {score.system: score.spec for score in comparison.datasets[0].systems} == {
+            "hybrid": "rrf(bm25,dense(e5))", "bm25": "bm25",
+        }  # fmt: skip
+    rows[1]["label"] = "hybrid"
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    names = {score.system for score in compare(folder).datasets[0].systems}
+    assert names == {"rrf(bm25,dense(e5))", "bm25"}, "one name for two systems names neither"
+
+
+def test_a_table_for_a_paper(results):
+    comparison = compare(results(drawn(0.3, 0.6, 0.301)))
+    best = comparison.datasets[0].systems[0]
+    latex = tables.to_latex(comparison, cells="interval")
+    assert (
+        rf"{100 * best.mean:.2f} {{\scriptsize [{100 * best.interval[0]:.2f}, {100 * best.interval[1]:.2f}]}}" in latex
+    )
+    for part in (r"\toprule", "S[table-format=2.2]", r"\label{tab:ndcg-10}", r"~\cite{rusbeir}", "MaxT over all pairs"):
+        assert part in latex
+    assert r"95 \%" in latex
+    letters = tables.to_latex(comparison, cells="letters").splitlines()
+    (row,) = (line for line in letters if line.startswith(r"system1\textsuperscript{a}"))
+    assert row.endswith(rf"{100 * best.mean:.2f}{{\textsuperscript{{bc}}}} \\")
+    with pytest.raises(BadInput, match="leave out the baseline"):
+        tables.to_latex(compare(results(drawn(0.3, 0.6), name="two"), baseline="system0"), cells="letters")
+
+
+def test_notebooks_show_tables_and_pictures(results):
+    comparison = compare(results({"<b>": [0.1, 0.2], "b": [0.2, 0.3]}))
+    shown = comparison._repr_html_()
+    assert "&lt;b&gt;" in shown
+    assert "<table>" in shown
+    frame = comparison.to_pandas()
+    assert not any(isinstance(cell, tuple | dict | list) for cell in frame.to_numpy().ravel())
+    assert {"low", "high", "search_seconds", "index_bytes", "best_rank"} <= set(frame.columns)
+    assert len(comparison.plot().axes) == 1
+
+
+@pytest.mark.parametrize(
+    ("systems", "names"),
+    [
+        (["bm25", "bm25(k1=0.9)"], ["bm25", "bm25(k1=0.9)"]),
+        (["dense(a/e5,runtime=onnx)", "bm25 >> rerank(bge,depth=50)"], ["e5", "bm25 > bge"]),
+        (["rrf(bm25,dense(e5))", "minmax(bm25,dense(e5))"], ["rrf(bm25,dense(e5))", "minmax(bm25,dense(e5))"]),
+        (["rrf(bm25,bm25(profile=raw))", "production"], ["bm25 + bm25(profile=raw)", "production"]),
+    ],
+)
+def test_short_names(systems, names):
+    assert list(shorten_systems(systems).values()) == names
