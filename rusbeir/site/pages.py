@@ -19,6 +19,7 @@ from rusbeir.audit import FLAGS_MEANING
 from rusbeir.comparison import (
     Comparison,
     Plan,
+    QrelsLike,
     Result,
     compare_results,
     describe_averages,
@@ -27,12 +28,11 @@ from rusbeir.comparison import (
     format_cost,
     format_finite,
     format_p,
+    gather_results,
     grid,
-    shorten_systems,
     list_notes,
     load_dataset_of,
-    QrelsLike,
-    gather_results,
+    shorten_systems,
 )
 from rusbeir.datasets import load, read_audit
 from rusbeir.diagnostics import PAGES, read_diagnoses
