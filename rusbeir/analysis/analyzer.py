@@ -117,12 +117,21 @@ class Analyzer:
 
 
 def empty_warning(kind: Literal["documents", "queries"], n_empty: int, n_total: int) -> str | None:
-    """One line where more than 1 % of the documents, or any query, has no terms; None where all is well.
+    """Warn of texts without terms: more than 1 % of the documents, or any query.
 
-    >>> empty_warning("documents", 1, 100) is None
-    True
-    >>> empty_warning("queries", 1, 100)
-    '1 of 100 queries (1.00 %) have no terms after analysis and can find nothing; check language and profile.'
+    Args:
+        kind: What the texts are.
+        n_empty: How many of them have no terms.
+        n_total: How many there are.
+
+    Returns:
+        One line that says how many cannot be found or can find nothing; None where all is well.
+
+    Example:
+        >>> empty_warning("documents", 1, 100) is None
+        True
+        >>> empty_warning("queries", 1, 100)
+        '1 of 100 queries (1.00 %) have no terms after analysis and can find nothing; check language and profile.'
     """
     tolerated = TOLERATED_DOCUMENTS * n_total if kind == "documents" else 0
     if n_empty <= tolerated:

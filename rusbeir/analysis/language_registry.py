@@ -6,37 +6,17 @@ import logging
 import os
 import re
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from rusbeir.analysis import folding, lemmas, stemmers, tokenisers
-from rusbeir.analysis.recipes import (
-    APOSTROPHES,
-    NO_STOP_WORDS,
-    NUMBERS,
-    STEM_INPUTS,
-    STOP_MATCHES,
-    TERMS,
-    Recipe,
-    StopList,
-    read_stop_words,
-    split_names,
-)
-from rusbeir.analysis.user_rules import (
-    FILE,
-    PYTHON,
-    SUFFIXES,
-    Rules,
-    read_function,
-    read_lemmas,
-    read_suffixes,
-    read_synonyms,
-)
+from rusbeir.analysis import stemmers
+from rusbeir.analysis.recipes import Recipe
+from rusbeir.analysis.settings import NAMES, NOTHING, locate, make_recipe
 from rusbeir.errors import BadInput, UnknownName, option, unknown
 from rusbeir.languages import MACROLANGUAGES, read_language_tag, scripts_of
 from rusbeir.storage import data_folder
@@ -57,23 +37,13 @@ FILELESS = ("raw", "unicode")
 SCRIPT_PROFILES = ("default", "unicode")
 """The profiles that begin with what base.toml says about the scripts of a language."""
 
-NAMES = ("stopwords", "snowball", "stemmer", "lemmas", "synonyms")
-"""Keys of a language file that replace {key} in profiles."""
 LANGUAGE_KEYS = ("name", "why", "extends", *NAMES)
 """What a language file says in addition to its profiles, all of it text."""
-NOTHING = "none"
-_FILLED_BY = {
-    "lemmas": ("lemmas",),
-    "stop": ("stopwords",),
-    "stemmer": ("stemmer", "snowball"),
-    "synonyms": ("synonyms",),
-}
-"""Setting of a profile -> the keys of the language file that fill it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Language:
-    """A language that texts can be analysed in."""
+    """A language that texts can be analysed in, as its language file has it."""
 
     code: str
     """BCP 47."""
@@ -176,7 +146,7 @@ def read_recipe(language: str, profile: str) -> Recipe:
     """
     if profile in FILELESS and (language := find_language(language)) not in language_files():
         path = data_folder("analyzers") / f"{BASE}.toml"
-        recipe = _make_recipe(path, profile, _base_profiles(language), dict.fromkeys(NAMES, NOTHING))
+        recipe = make_recipe(path, profile, _base_profiles(language), dict.fromkeys(NAMES, NOTHING))
         return replace(recipe, language=language)
     profiles = read_language(language).profiles
     if profile not in profiles:
@@ -225,9 +195,9 @@ def read_language_file(path: Path) -> dict[str, Any]:
     profiles = table.setdefault("profiles", {})
     for key, value in table.items():
         if key not in (*LANGUAGE_KEYS, "profiles"):
-            raise BadInput(f"{_locate(path, key)}: unknown key {key!r}. Keys: {', '.join(LANGUAGE_KEYS)}, profiles.")
+            raise BadInput(f"{locate(path, key)}: unknown key {key!r}. Keys: {', '.join(LANGUAGE_KEYS)}, profiles.")
         if key != "profiles" and not isinstance(value, str):
-            raise BadInput(f'{_locate(path, key)}: {key} cannot be {value!r}. An example: {key} = "…".')
+            raise BadInput(f'{locate(path, key)}: {key} cannot be {value!r}. An example: {key} = "…".')
     if not (isinstance(profiles, dict) and all(isinstance(settings, dict) for settings in profiles.values())):
         raise BadInput(f"{path}: profiles are tables, such as [profiles.default].")
     return table
@@ -249,7 +219,7 @@ def _find_extended(path: Path, table: Mapping[str, Any]) -> Path | None:
     codes = sorted(file.stem for file in extended.parent.glob("*.toml") if file.stem != BASE)
     if extended == path or extended.stem not in codes:
         raise BadInput(
-            f"{_locate(path, 'extends')}: extends cannot be {table['extends']!r}. "
+            f"{locate(path, 'extends')}: extends cannot be {table['extends']!r}. "
             f"Values: {NOTHING}, or a language of rusbeir: {', '.join(codes)}."
         )
     return extended
@@ -275,7 +245,7 @@ def _make_language(path: Path, table: Mapping[str, Any], extended: Path | None) 
         name=names["name"],
         why=names.get("why", ""),
         path=path,
-        profiles={profile: _make_recipe(path, profile, settings, names) for profile in settings},
+        profiles={profile: make_recipe(path, profile, settings, names) for profile in settings},
         extends=extended.stem if extended else "",
     )
 
@@ -305,154 +275,3 @@ def _warn_of_missing_steps(language: Language, shipped: Language) -> None:
             f"{language.path} analyses {shipped.name} without steps that rusbeir's own file takes: {listed}. To keep "
             f'them, remove extends = "{NOTHING}" or what switches them off.'
         )
-
-
-def _find_line(path: Path, key: str, profile: str) -> int:
-    """The number of the line that sets the key in the profile, or before all profiles; 0 where there is none."""
-    inside = not profile
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if line.strip().startswith("["):
-            inside = line.strip("[] ").partition("]")[0] == f"profiles.{profile}"
-        elif inside and line.partition("=")[0].strip() == key:
-            return number
-    return 0
-
-
-def _locate(path: Path, key: str, profile: str = "") -> str:
-    """The line of a setting, for messages: that of the profile, else that of the key which fills it."""
-    if number := _find_line(path, key, profile):
-        return f"{path}:{number}" + (f", profile {profile!r}" if profile else "")
-    for name in _FILLED_BY.get(key, ()):
-        if number := _find_line(path, name, ""):
-            return f"{path}:{number}"
-    return f"{path}, profile {profile!r}"
-
-
-def _make_recipe(path: Path, profile: str, profiles: Mapping[str, dict[str, Any]], names: Mapping[str, str]) -> Recipe:
-    """The recipe of one profile. Raises BadInput, with the line, for a wrong key or value."""
-    settings = _fill_settings(path, profile, _inherit(path, profile, profiles), names)
-    _check_values(path, profile, settings)
-    settings["stop"] = _read_stop_list(path, profile, settings["stop"])
-    settings["rules"] = tuple(_read_rules(path, profile, settings))
-    return replace(Recipe(language=path.stem), **settings)
-
-
-def _inherit(path: Path, profile: str, profiles: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """The settings of the profile and of those that it inherits from."""
-    settings = dict(profiles[profile])
-    ancestors = [profile]
-    while parent := settings.pop("inherits", ""):
-        if parent not in profiles or parent in ancestors:
-            others = ", ".join(sorted(profiles.keys() - set(ancestors)))
-            raise BadInput(
-                f"{_locate(path, 'inherits', ancestors[-1])}: inherits cannot be {parent!r}. Values: {others}."
-            )
-        settings = {**profiles[parent], **settings}
-        ancestors.append(parent)
-    return settings
-
-
-def _fill_settings(path: Path, profile: str, settings: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Every setting of a recipe, of the type that it must have, with names in place of {names}."""
-    default = Recipe(language=path.stem)
-    filled = {field.name: getattr(default, field.name) for field in fields(Recipe)}
-    del filled["language"], filled["rules"]
-    filled["stop"] = default.stop.name
-    for key, value in settings.items():
-        if key not in filled:
-            raise BadInput(f"{_locate(path, key, profile)}: unknown key {key!r}. Keys: inherits, {', '.join(filled)}.")
-        typed = tuple(value) if isinstance(value, list) else value
-        words = typed if isinstance(typed, tuple) else ()
-        if type(typed) is not type(filled[key]) or not all(isinstance(word, str) for word in words):
-            raise BadInput(
-                f"{_locate(path, key, profile)}: {key} cannot be {value!r}. An example: {key} = {filled[key]!r}."
-            )
-        if isinstance(typed, str):
-            for name in NAMES:
-                typed = typed.replace(f"{{{name}}}", names[name])
-            typed = typed.replace(f"{stemmers.SNOWBALL}{NOTHING}", NOTHING)
-        filled[key] = typed
-    return filled
-
-
-def _check_values(path: Path, profile: str, settings: Mapping[str, Any]) -> None:
-    """Raise BadInput for a value that a setting cannot have; files and functions are looked at later."""
-    allowed: dict[str, Collection[str]] = {
-        "tokens": tokenisers.TOKENISERS,
-        "normalise": folding.NORMALISATIONS,
-        "case": folding.CASES,
-        "fold": folding.FOLDS,
-        "apostrophe": APOSTROPHES,
-        "numbers": NUMBERS,
-        "lemmas": (NOTHING, *lemmas.LEXICONS),
-        "stop": (NO_STOP_WORDS.name, *_stop_files(path)),
-        "stop_match": STOP_MATCHES,
-        "compounds": (NOTHING, "simplemma"),
-        "stemmer": (NOTHING, *stemmers.STEMMERS),
-        "stem": STEM_INPUTS,
-        "term_fold": folding.FOLDS,
-        "terms": TERMS,
-        "synonyms": (NOTHING,),
-    }
-    own = {"lemmas": (FILE, PYTHON), "stop": (FILE,), "stemmer": (SUFFIXES, PYTHON), "synonyms": (FILE,)}
-    for key, values in allowed.items():
-        prefixes = own.get(key, ())
-        listed = settings[key] if isinstance(settings[key], tuple) else (settings[key],)
-        if key in ("lemmas", "synonyms"):
-            listed = split_names(settings[key])
-        for value in listed:
-            if value not in values and not value.startswith(prefixes or ("\0",)):
-                forms = [f"{prefix}{'module.function' if prefix == PYTHON else 'PATH'}" for prefix in prefixes]
-                listing = ", ".join([*sorted(values), *forms])
-                raise BadInput(f"{_locate(path, key, profile)}: {key} cannot be {value!r}. Values: {listing}.")
-    for name in split_names(settings["lemmas"])[:-1]:
-        if name in allowed["lemmas"]:
-            raise BadInput(
-                f"{_locate(path, 'lemmas', profile)}: {name} answers for every word, so what follows it is "
-                "never asked. Put it last."
-            )
-    if settings["gram_chars"] < 1:
-        raise BadInput(
-            f"{_locate(path, 'gram_chars', profile)}: gram_chars cannot be {settings['gram_chars']}. "
-            "Write a number of characters, from 1."
-        )
-
-
-def _stop_files(path: Path) -> dict[str, Path]:
-    """Name -> file of each stop list that the language file can name; those next to it come first."""
-    folders = (data_folder("analyzers"), path.parent)
-    return {file.stem: file for folder in folders for file in sorted(folder.glob("stopwords/*.txt"))}
-
-
-def _read_stop_list(path: Path, profile: str, name: str) -> StopList:
-    if name == NO_STOP_WORDS.name:
-        return NO_STOP_WORDS
-    file = _find_file(path, profile, "stop", name) if name.startswith(FILE) else _stop_files(path)[name]
-    return StopList(file.stem, read_stop_words(file))
-
-
-def _read_rules(path: Path, profile: str, settings: Mapping[str, Any]) -> Iterator[Rules]:
-    """What the files and functions say that the settings name."""
-    readers: dict[str, Callable[[str, Path], Rules]] = {
-        "lemmas": read_lemmas, "stemmer": read_suffixes, "synonyms": read_synonyms
-    }  # fmt: skip
-    for key, read in readers.items():
-        for name in split_names(settings[key]):
-            if name.startswith(PYTHON):
-                try:
-                    yield read_function(name, path.parent)
-                except BadInput as error:
-                    raise BadInput(f"{_locate(path, key, profile)}: {error}") from error
-            elif name.startswith((FILE, SUFFIXES)):
-                yield read(name, _find_file(path, profile, key, name))
-
-
-def _find_file(path: Path, profile: str, key: str, name: str) -> Path:
-    """The file that a language file names; a relative path is relative to the language file."""
-    file = path.parent / Path(name.partition(":")[2]).expanduser()
-    if not file.is_file():
-        raise BadInput(
-            f"{_locate(path, key, profile)}: {name} names no file: there is no {file}. Write the path relative to the "
-            "language file."
-        )
-    return file

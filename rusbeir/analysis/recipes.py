@@ -35,10 +35,7 @@ NO_STOP_WORDS = StopList("none", frozenset())
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """One profile of one language: every setting that decides which terms a text has.
-
-    The steps are listed in the order in which they are taken.
-    """
+    """A profile of a language: every setting that decides which terms a text has, in the order of the steps."""
 
     language: str
     normalise: str = "none"

@@ -43,7 +43,7 @@ class LemmaList:
     def prepare(self, fold: Fold) -> Callable[[Collection[str]], dict[str, str]]:
         """The look-up of folded words; it answers only the words that the file has."""
         words = dict(zip(fold(list(self.lemmas)), self.lemmas.values(), strict=True)) if self.lemmas else {}
-        return lambda asked: {word: words[word] for word in asked if word in words}
+        return lambda tokens: {token: words[token] for token in tokens if token in words}
 
 
 class SuffixRule(NamedTuple):

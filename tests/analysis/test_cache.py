@@ -54,9 +54,9 @@ def cache_file():
 
 def rows():
     with sqlite3.connect(cache_file()) as connection:
-        found = dict(connection.execute("SELECT word, lemma FROM lemmas"))
+        lemma_of = dict(connection.execute("SELECT word, lemma FROM lemmas"))
     connection.close()
-    return found
+    return lemma_of
 
 
 def test_lemmas_are_those_of_the_likeliest_parse(forms):
@@ -82,10 +82,10 @@ def test_two_processes_fill_one_cache(forms):
     workers = [subprocess.Popen([sys.executable, "-c", FILL], stdout=subprocess.PIPE, text=True) for _ in range(2)]
     answers = [worker.communicate(timeout=120)[0].split() for worker in workers]
     assert [worker.returncode for worker in workers] == [0, 0]
-    found = rows()
-    assert answers == [["ready", str(len(found))]] * 2
+    stored = rows()
+    assert answers == [["ready", str(len(stored))]] * 2
     lemmatise = lemmas.load_lemmatiser("pymorphy3", "ru")
-    assert found == {word: lemmatise(word) for word in found}
+    assert stored == {word: lemmatise(word) for word in stored}
 
 
 def test_a_killed_writer_leaves_a_cache_that_works():
@@ -146,9 +146,9 @@ def test_other_processes_give_the_same_lines(shared_data):
     articles = json.loads((shared_data / "xquad" / "xquad.ru.json").read_text(encoding="utf-8"))["data"]
     texts = [paragraph["context"] for article in articles for paragraph in article["paragraphs"]] * 4
     texts += ["", "строка\nи ещё\r\n одна", "кот \ud800 пёс", "а\x01б"]
-    own = Analyzer("ru")
-    serial = list(own.analyze_lines(texts, processes=1))
-    assert list(own.analyze_lines(iter(texts), processes=2)) == serial
+    analyzer_of_russian = Analyzer("ru")
+    serial = list(analyzer_of_russian.analyze_lines(texts, processes=1))
+    assert list(analyzer_of_russian.analyze_lines(iter(texts), processes=2)) == serial
 
 
 def test_a_stream_of_new_words_gets_workers_by_itself(monkeypatch):
@@ -158,10 +158,10 @@ def test_a_stream_of_new_words_gets_workers_by_itself(monkeypatch):
         monkeypatch.setattr(processes, name, 0)
     started = []
     start = loky.get_reusable_executor
-    monkeypatch.setattr(loky, "get_reusable_executor", lambda **given: started.append(given) or start(**given))
+    monkeypatch.setattr(loky, "get_reusable_executor", lambda **options: started.append(options) or start(**options))
     texts = [f"слово {number} городами" for number in range(200)]
     assert list(Analyzer("ru").analyze_lines(texts)) == list(Analyzer("ru").analyze_lines(texts, processes=1))
-    assert [given["max_workers"] for given in started] == [1]
+    assert [options["max_workers"] for options in started] == [1]
 
 
 def test_the_stream_is_read_as_it_is_needed(monkeypatch):
@@ -179,7 +179,9 @@ def test_a_worker_that_dies_costs_nothing_but_time(monkeypatch, caplog):
     expected = list(Analyzer("ru").analyze_lines(texts, processes=1))
     executors = []
     start = loky.get_reusable_executor
-    monkeypatch.setattr(loky, "get_reusable_executor", lambda **given: executors.append(start(**given)) or executors[0])
+    monkeypatch.setattr(
+        loky, "get_reusable_executor", lambda **options: executors.append(start(**options)) or executors[0]
+    )
 
     def stream():
         for number, text in enumerate(texts):

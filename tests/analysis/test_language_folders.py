@@ -77,11 +77,11 @@ def test_stop_lists_are_looked_up_next_to_the_file_first(folder):
     shipped = Analyzer("eo")
     assert "der" in shipped.recipe.stop.words
     (path / "stopwords" / "nltk-german.txt").write_text("# Licence: mine\nla\n")
-    own = Analyzer("eo")
-    assert own.recipe.stop.words == {"la"}
-    assert own.analyze("la hundoj") == ["hund"]
-    assert own.signature != shipped.signature, "other stop words make other terms"
-    assert list(own.analyze_lines(["la hundoj"] * 5000, processes=2)) == ["hund"] * 5000
+    changed = Analyzer("eo")
+    assert changed.recipe.stop.words == {"la"}
+    assert changed.analyze("la hundoj") == ["hund"]
+    assert changed.signature != shipped.signature, "other stop words make other terms"
+    assert list(changed.analyze_lines(["la hundoj"] * 5000, processes=2)) == ["hund"] * 5000
 
 
 def test_files_that_cannot_be_read_are_named(folder, monkeypatch, tmp_path):

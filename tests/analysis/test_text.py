@@ -199,14 +199,14 @@ def test_what_was_found_stays_right_when_others_learn_and_forget(monkeypatch):
     monkeypatch.setattr("rusbeir.analysis.pieces.MAX_PIECES", 5)
     shared = pieces.Pieces()
 
-    def lines(found):
-        return shared.lines(found, [f" <{piece}>" for piece in found.new])
+    def lines(look_up):
+        return shared.lines(look_up, [f" <{piece}>" for piece in look_up.new])
 
     assert lines(shared.find(["a b"])) == ["<a> <b>"]
     waiting = [shared.find(["b a", "", "c b"]), shared.find(["d c e f"]), shared.find(["c g", "a c"])]
-    assert [sorted(found.new) for found in waiting] == [["c"], ["c", "d", "e", "f"], ["c", "g"]]
+    assert [sorted(look_up.new) for look_up in waiting] == [["c"], ["c", "d", "e", "f"], ["c", "g"]]
     first = shared.memory
-    assert [lines(found) for found in reversed(waiting)] == [
+    assert [lines(look_up) for look_up in reversed(waiting)] == [
         ["<c> <g>", "<a> <c>"],
         ["<d> <c> <e> <f>"],
         ["<b> <a>", "", "<c> <b>"],

@@ -67,10 +67,10 @@ def test_a_language_without_an_analyzer_is_said_before_a_download(rusbeir, monke
     shutil.copytree(data_folder("analyzers"), tmp_path / "analyzers")
     (tmp_path / "analyzers" / "tr.toml").unlink()
     monkeypatch.setattr("rusbeir.analysis.language_registry.data_folder", lambda _: tmp_path / "analyzers")
-    asked = []
-    monkeypatch.setattr("rusbeir.datasets.opening.fetch_entry", lambda *given, **options: asked.append(given))
+    fetched = []
+    monkeypatch.setattr("rusbeir.datasets.opening.fetch_entry", lambda *arguments, **options: fetched.append(arguments))
     done = rusbeir(arguments[0], "xquad/tr", *arguments[1:])
-    assert (done.code, done.out, asked) == (2, "", [])
+    assert (done.code, done.out, fetched) == (2, "", [])
     assert "No language 'tr'" in done.err
     assert all(word in done.err for word in ("dense(multilingual-e5-small)", "--analyzers", "docs/add-a-language.md"))
 
@@ -189,11 +189,11 @@ def test_drift(rusbeir, tmp_path, monkeypatch):
         return read({"tokens": tokens})
 
     monkeypatch.setattr(connection.Server, "ask", ask)
-    found = rusbeir("languages", "drift", "en", "text", "--against", "old.tsv", "--es-url", "http://es:9", "--json")
-    report = json.loads(found.out)
+    done = rusbeir("languages", "drift", "en", "text", "--against", "old.tsv", "--es-url", "http://es:9", "--json")
+    report = json.loads(done.out)
     assert texts == ["The\n𝔸\ndogs\nTHE\ndog\nand\nrunning\nmice"]
     assert report["signatures"]["http://es:9"] == "elasticsearch-8.18|lang:en|server:english"
-    pairs = {(one["first"], one["second"]): one for one in report["drift"]}
+    pairs = {(pair["first"], pair["second"]): pair for pair in report["drift"]}
     older = pairs["rusbeir", "old.tsv"]
     # Of nine tokens the file lacks and; dog is dogg, and joined with nothing; 𝔸 is a, a stop word; mice are a mouse.
     assert (older["n_tokens"], older["n_unknown"], older["differ"]) == (8, 1, pytest.approx(4 / 8))
@@ -235,15 +235,15 @@ def test_a_text_without_words(rusbeir, tmp_path, content, message):
 
 def test_recipes_are_compared(rusbeir, beir, tmp_path):
     """The means are those of the rows, the changes those to the default profile."""
-    found = rusbeir("languages", "compare", "ru,en", "small", "mini/en", "--profile", "raw", "--json")
-    report = json.loads(found.out)
+    done = rusbeir("languages", "compare", "ru,en", "small", "mini/en", "--profile", "raw", "--json")
+    report = json.loads(done.out)
     assert (report["measure"], report["baseline"]) == ("nDCG@10", "bm25")
     ru, en = report["datasets"]
-    assert [(one["dataset"], one["n_queries"]) for one in (ru, en)] == [("small", 2), ("mini/en", 82)]
-    assert [(one["first"], one["second"]) for one in ru["pairs"]] == [("bm25(profile=raw)", "bm25")]
+    assert [(dataset["dataset"], dataset["n_queries"]) for dataset in (ru, en)] == [("small", 2), ("mini/en", 82)]
+    assert [(pair["first"], pair["second"]) for pair in ru["pairs"]] == [("bm25(profile=raw)", "bm25")]
     lines = (tmp_path / "results" / "rows.jsonl").read_text().splitlines()
     rows = {row["system"]: row for row in map(json.loads, lines) if row["dataset"] == "mini/en"}
-    assert {one["system"]: one["mean"] for one in en["systems"]} == pytest.approx(
+    assert {score["system"]: score["mean"] for score in en["systems"]} == pytest.approx(
         {system: row["measures"]["nDCG@10"] for system, row in rows.items()}
     )
     change = rows["bm25(profile=raw)"]["measures"]["nDCG@10"] - rows["bm25"]["measures"]["nDCG@10"]
