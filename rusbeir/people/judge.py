@@ -89,12 +89,30 @@ def judge_port(
     progress: Progress = silent,
     tell: Tell = lambda line: None,
 ) -> dict[str, Any]:
-    """Let a model score a sample of a checked port, and return the means; verdicts are written to qa/judge.jsonl.
+    """Let a language model score a sample of a checked port; verdicts are written to qa/judge.jsonl.
 
-    OPENAI_BASE_URL and OPENAI_API_KEY give the endpoint and its key; prices are per million tokens. Answers are kept
-    in qa/judge.sqlite and not requested again. After three invalid answers a text is counted as invalid and left
-    out of the means. Raises BadInput for a port that has not been checked, BackendError where the endpoint or the
-    budget stops the work.
+    Answers are kept in qa/judge.sqlite and not requested again. After three invalid answers a text is counted as
+    invalid and left out of the means.
+
+    Args:
+        folder: The port.
+        llm: The model; OPENAI_BASE_URL and OPENAI_API_KEY give the endpoint and its key.
+        n: The number of texts in the sample.
+        seed: Seed of the sample and of the answers.
+        source: Name or path of the dataset that was translated, where the port does not name it.
+        budget_cost: The most that it may cost, in USD; needs both prices.
+        input_price: USD per million tokens sent.
+        output_price: USD per million tokens received.
+        concurrency: Requests at the same time.
+        progress: Receives what is being done.
+        tell: Receives lines for the user, such as what is sent where.
+
+    Returns:
+        The `means` by dimension, for the sample and weighted to the port, with counts and costs (docs/json.md).
+
+    Raises:
+        BadInput: The port has not been checked.
+        BackendError: The endpoint fails, or the budget is spent.
     """
     missing, price = _read_prices(input_price, output_price)
     refuse_unpriced(budget_cost, llm, ask_for_prices(missing, of_verb=True))

@@ -70,8 +70,8 @@ def compare_metrics(
         `auc` of "people marked a major error" (None where they marked no errors), `pearson` over all segments,
         `acc_eq`, the share of pairs of translations of one segment that are ordered or tied as by people, with ties
         calibrated (Deutsch et al. 2023), `tau_eq`, which is 2 acc_eq - 1, `pairs`, the share of system pairs in the
-        same order, and `soft_pairs`, soft pairwise accuracy (Thompson et al. 2024). Figures of systems are None for
-        a single one.
+        same order, and `soft_pairs`, soft pairwise accuracy (Thompson et al. 2024). Figures of pairs are None where
+        there are none.
 
     Raises:
         BadInput: A file cannot be read, or the files have no rated segments in common.
@@ -172,13 +172,12 @@ def _compare(
         statistics = {"auc": _Auc(rated.severe, table, units), **statistics}
     threshold = None
     if len(rated.systems) > 1:
+        statistics["pairs"] = _SystemMeans(people, metric, rated, units)
+    # Systems may have translated different segments.
+    if (rated.known.sum(axis=1) > 1).any():
         by_segment = _PairsOfTranslations(rated.people, table, units)
         threshold = by_segment.threshold
-        statistics |= {
-            "acc_eq": by_segment,
-            "pairs": _SystemMeans(people, metric, rated, units),
-            "soft_pairs": _SoftPairs(rated.people, table, units),
-        }
+        statistics |= {"acc_eq": by_segment, "soft_pairs": _SoftPairs(rated.people, table, units)}
     figures: dict[str, Any] = {}
     for name, statistic in statistics.items():
         value = statistic.compute(np.ones((1, units.n_clusters)))[0]
@@ -323,6 +322,8 @@ class _SoftPairs:
 
     def __init__(self, people: Floats, metric: Floats, units: Units) -> None:
         first, second = np.array(list(combinations(range(people.shape[1]), 2))).T
+        shared = np.isfinite(people[:, first] - people[:, second]).any(axis=0)
+        first, second = first[shared], second[shared]
         self.sums = []
         for side in (people, metric):
             differences = np.nan_to_num(side[:, first] - side[:, second])

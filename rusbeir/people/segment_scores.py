@@ -71,19 +71,19 @@ def read_segment_scores(path: str | Path) -> SegmentScores:
     for ending in (".jsonl", ".tsv", ".seg.score", ".seg.rating", ".score", ".rating"):
         name = name.removesuffix(ending)
     read = SegmentScores(name=name)
-    for place, row in rows:
+    for position, row in rows:
         read.n_rows[row.system] += 1
         read.named |= row.segment is not None
         segment = row.segment if row.segment is not None else str(read.n_rows[row.system])
         scores = read.scores.setdefault(row.system, {})
         if segment in scores:
-            raise BadInput(f"{place}: the segment {segment!r} of {row.system or 'the file'} occurs a second time.")
+            raise BadInput(f"{position}: the segment {segment!r} of {row.system or 'the file'} occurs a second time.")
         if row.document is not None:
             read.documents[segment] = row.document
         if row.score is None:
             continue
         if not math.isfinite(row.score):
-            raise BadInput(f"{place}: the score is {row.score}, which is not a number. Write None for no score.")
+            raise BadInput(f"{position}: the score is {row.score}, which is not a number. Write None for no score.")
         scores[segment] = row.score
         if row.severe is not None:
             read.severe[row.system, segment] = row.severe
@@ -98,14 +98,14 @@ def read_documents(path: str | Path) -> list[str]:
 
 
 def _read_wmt(path: Path) -> Iterator[tuple[Place, _Row]]:
-    for place, cells in read_tsv(path):
+    for position, cells in read_tsv(path):
         system, _, value = "\t".join(cells).partition("\t")
         if not value:
-            raise BadInput(f"{place}: there is no score after a tab. {_FORMS}")
+            raise BadInput(f"{position}: there is no score after a tab. {_FORMS}")
         if value.startswith("{"):
-            yield place, _make_row(parse_json(value.encode(), str(place)), place, system)
+            yield position, _make_row(parse_json(value.encode(), str(position)), position, system)
         else:
-            yield place, _Row(system, None, _parse_score(value, place), None, None)
+            yield position, _Row(system, None, _parse_score(value, position), None, None)
 
 
 def _read_table(path: Path) -> Iterator[tuple[Place, _Row]]:
@@ -113,49 +113,51 @@ def _read_table(path: Path) -> Iterator[tuple[Place, _Row]]:
     header = next((cells for _, cells in lines), [])
     if "score" not in header:
         raise BadInput(f"{path} has no column 'score'. {_FORMS}")
-    for place, cells in lines:
+    for position, cells in lines:
         if len(cells) != len(header):
-            raise BadInput(f"{place}: the line has {len(cells)} cells, and the first line names {len(header)} columns.")
+            raise BadInput(
+                f"{position}: the line has {len(cells)} cells, and the first line names {len(header)} columns."
+            )
         row = dict(zip(header, cells, strict=True))
-        score = _parse_score(row["score"], place)
-        yield place, _Row(row.get("system", ""), row.get("segment"), score, None, row.get("document"))
+        score = _parse_score(row["score"], position)
+        yield position, _Row(row.get("system", ""), row.get("segment"), score, None, row.get("document"))
 
 
 def _read_jsonl(path: Path) -> Iterator[tuple[Place, _Row]]:
-    for place, cells in read_tsv(path):
-        yield place, _make_row(parse_json("\t".join(cells).encode(), str(place)), place, "")
+    for position, cells in read_tsv(path):
+        yield position, _make_row(parse_json("\t".join(cells).encode(), str(position)), position, "")
 
 
-def _make_row(record: Any, place: Place, system: str) -> _Row:
+def _make_row(record: Any, position: Place, system: str) -> _Row:
     if not isinstance(record, dict) or not record.keys() & {"score", "errors"}:
-        raise BadInput(f"{place}: there is no 'score' and no 'errors'. {_FORMS}")
+        raise BadInput(f"{position}: there is no 'score' and no 'errors'. {_FORMS}")
     texts = {key: str(value) for key in ("segment", "document") if (value := record.get(key)) is not None}
     errors, severe = record.get("errors"), None
-    score = _parse_score(record.get("score"), place)
+    score = _parse_score(record.get("score"), position)
     if errors is not None:
         if not isinstance(errors, list) or not all(isinstance(error, dict) for error in errors):
-            raise BadInput(f"{place}: 'errors' is not a list of objects.")
-        costs = [_weigh_error(error, place) for error in errors]
+            raise BadInput(f"{position}: 'errors' is not a list of objects.")
+        costs = [_weigh_error(error, position) for error in errors]
         score = -math.fsum(costs) if score is None else score
         severe = any(str(error.get("severity")).lower() in SEVERE for error in errors)
     return _Row(str(record.get("system", system)), texts.get("segment"), score, severe, texts.get("document"))
 
 
-def _weigh_error(error: Mapping[str, Any], place: Place) -> float:
+def _weigh_error(error: Mapping[str, Any], position: Place) -> float:
     severity = str(error.get("severity")).lower()
     if severity not in WEIGHTS:
         raise BadInput(
-            f"{place}: the severity of an error is {shorten(repr(error.get('severity')))}. It must be one of "
+            f"{position}: the severity of an error is {shorten(repr(error.get('severity')))}. It must be one of "
             f"{', '.join(WEIGHTS)}."
         )
     stated = error.get("score")
-    return WEIGHTS[severity] if stated is None else abs(_parse_score(stated, place) or 0.0)
+    return WEIGHTS[severity] if stated is None else abs(_parse_score(stated, position) or 0.0)
 
 
-def _parse_score(value: Any, place: Place) -> float | None:
+def _parse_score(value: Any, position: Place) -> float | None:
     if value is None or value in ("None", "", "null"):
         return None
     try:
         return float(value)
-    except (TypeError, ValueError):
-        raise BadInput(f"{place}: {shorten(repr(value))} is not a score. {_FORMS}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise BadInput(f"{position}: {shorten(repr(value))} is not a score. {_FORMS}") from None

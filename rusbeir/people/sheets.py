@@ -63,13 +63,27 @@ def make_sheets(
     only: Slice = EVERYTHING,
     progress: Progress = silent,
 ) -> list[Path]:
-    """Write qa/sheets/rater-1.csv, .xlsx and .html, the same for each rater, and return the paths.
+    """Write sheets on which people score a sample: qa/sheets/rater-1.csv, .xlsx and .html, and so on for each rater.
 
-    The folder is a checked port, whose translations are scored, or the outcome of `rusbeir synth qc`, of which pairs of
-    query and document are labelled: those in the slice `only`. All raters get the same texts in different orders. Some
-    (a tenth, where duplicates is None) are repeated under another id in the second half, to show how far raters agree
-    with themselves. What the sheets do not say is in qa/sheets/key.json. Raises BadInput for a port that has not been
-    checked, and where the folder contains sheets of another sample.
+    All raters get the same texts in different orders. Some are repeated under another id in the second half, to show
+    how far raters agree with themselves. What the sheets do not say is in qa/sheets/key.json.
+
+    Args:
+        folder: A checked port, whose translations are scored, or the outcome of `rusbeir synth qc`, of which pairs of
+            query and document are labelled.
+        n: The number of texts in the sample.
+        seed: Seed of the sample and of the orders.
+        raters: The number of raters.
+        duplicates: The number of texts that are repeated; by default a tenth.
+        source: Name or path of the dataset that was translated, where the port does not name it.
+        only: The decisions of quality control that pairs are drawn from.
+        progress: Receives what is being done.
+
+    Returns:
+        The paths of the files that were written; those that exist are left as they are.
+
+    Raises:
+        BadInput: The port has not been checked, or the folder contains sheets of another sample.
     """
     folder = Path(folder)
     if raters < 1:

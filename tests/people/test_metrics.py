@@ -127,6 +127,13 @@ def test_one_system_has_no_order(tmp_path):
     assert np.isnan(metric["figures"]["pearson"]["value"]), "a judge that always says the same"
 
 
+def test_systems_with_segments_of_their_own(tmp_path):
+    rows = [f"{system}\t{system}{n}\t{n}\n" for system in "AB" for n in range(4)]
+    (tmp_path / "people.tsv").write_text("system\tsegment\tscore\n" + "".join(rows))
+    (metric,) = compare_metrics(tmp_path / "people.tsv", [tmp_path / "people.tsv"])["metrics"]
+    assert {name for name, figure in metric["figures"].items() if figure} == {"pearson", "pairs"}
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [

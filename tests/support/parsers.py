@@ -278,6 +278,27 @@ def _language(path: Path) -> object:
         del os.environ["RUSBEIR_ANALYZERS"]
 
 
+SEGMENT_SCORES = b"A\t-1.5\nA\tNone\nA\t0\nA\t-3\nB\t2\nB\t3e2\nB\t1\nB\t-1\n"
+SEGMENT_RATINGS = b"".join(
+    b'%c\t{"errors": [{"severity": "%s", "score": 5, "start": 1}]}\n' % (system, severity)
+    for system in b"AB"
+    for severity in (b"major", b"minor", b"neutral", b"critical")
+)
+SEGMENT_TABLE = b"system\tsegment\tscore\tdocument\nA\t1\t0.5\td\nA\t2\t0.1\td\nB\t1\t0.4\te\nB\t2\t1\te\n"
+SEGMENT_LINES = b"".join(
+    b'{"system": "%c", "segment": "%d", "score": %d, "document": "d", "errors": [{"severity": "minor"}]}\n'
+    % (system, segment, segment)
+    for system in b"AB"
+    for segment in range(3)
+)
+
+
+def _metrics(path: Path) -> object:
+    from rusbeir.people.metric_agreement import compare_metrics
+
+    return compare_metrics(path, [path])
+
+
 def _sheet(ending: str) -> Callable[[Path], Prepared]:
     def prepare(folder: Path) -> Prepared:
         from rusbeir.people.agreement import agree
@@ -959,6 +980,10 @@ PARSERS = [
     Parser(name="sheets on a card", prepare=_port_file("rater-1.csv", mutate_bytes, _card_of), share=0.02),
     Parser(name="key of sheets on a card", prepare=_port_file("key.json", mutate_json, _card_of), share=0.02),
     Parser(name="verdicts on a card", prepare=_port_file("judge.jsonl", mutate_jsonl, _card_of), share=0.02),
+    Parser(name="segment scores", prepare=_file("a.seg.score", [SEGMENT_SCORES], mutate_bytes, _metrics)),
+    Parser(name="MQM ratings", prepare=_file("a.seg.rating", [SEGMENT_RATINGS], mutate_bytes, _metrics)),
+    Parser(name="segment scores, table", prepare=_file("a.tsv", [SEGMENT_TABLE], mutate_bytes, _metrics)),
+    Parser(name="segment scores, JSONL", prepare=_file("a.jsonl", [SEGMENT_LINES], mutate_jsonl, _metrics)),
     Parser(name="validity on a card", prepare=_file("validity.json", [VALIDITY], mutate_json, _validity)),
     Parser(name="audit segments", prepare=_port_file("segments.jsonl", mutate_jsonl, _plan), share=0.02),
     Parser(name="audit texts", prepare=_port_file("texts.jsonl", mutate_jsonl, _sample), share=0.01),

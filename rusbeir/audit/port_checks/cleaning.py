@@ -45,8 +45,20 @@ def plan_cleaning(
 
     A document is removed when at least that share of its characters is in flagged segments, a query when any of its
     segments is flagged. The judgements of a removed document are removed with it, and so is a query that loses its
-    last relevant document. The port is not changed. Raises BadInput for a port that has not been checked, or has
-    changed since.
+    last relevant document. The port is not changed.
+
+    Args:
+        folder: The port.
+        flags: The flags whose texts are removed.
+        share: The share of a document's characters, above 0 and at most 1.
+        source: Name or path of the dataset that was translated, where the port does not name it.
+        progress: Receives what is being done.
+
+    Returns:
+        The plan: `documents` and `queries` with their flags, what is `repaired`, and counts `before` and `after`.
+
+    Raises:
+        BadInput: The port has not been checked, or has changed since.
     """
     if not 0 < share <= 1:
         raise BadInput(f"{option('share', share)} is not a share. Give a number above 0 and at most 1.")
@@ -92,10 +104,19 @@ def plan_cleaning(
 def apply_cleaning(
     folder: str | Path, out: str | Path, *, source: str | Path | None = None, progress: Progress = silent
 ) -> Card:
-    """Write the port, cleaned as planned in qa/cleaning.json, to the folder out, and return its card.
+    """Write a port, cleaned as planned in qa/cleaning.json, to another folder; the port is not changed.
 
-    The port is not changed. Raises BadInput where there is no plan, where the port has changed since, where out
-    exists, and where no document or no query would be left.
+    Args:
+        folder: The port.
+        out: The new folder.
+        source: Name or path of the dataset that was translated, where the port does not name it.
+        progress: Receives what is being done.
+
+    Returns:
+        The card of the cleaned port.
+
+    Raises:
+        BadInput: There is no plan, the port has changed since, out exists, or no document or query would be left.
     """
     port = open_port(folder, source=source, progress=progress)
     path, out = port.folder / QA / PLAN, Path(out)

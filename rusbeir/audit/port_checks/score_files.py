@@ -32,8 +32,21 @@ def score_lines(
 ) -> dict[str, Any]:
     """Score a file with one translation on each line against a reference, and check it against its source.
 
-    BLEU, chrF, chrF++ and TER are those of the whole file, with their signatures; chrF_mean is the mean over lines.
-    Raises BadInput where the files differ in their number of lines, and where neither source nor reference is given.
+    Args:
+        hypothesis: The translations.
+        source: The sources to check against.
+        reference: The references to score against.
+        language: The language of the translations (BCP 47).
+        source_language: The language of the sources.
+        processes: The number of processes; by default one for each processor.
+        progress: Receives what is being done.
+
+    Returns:
+        With a reference `scores`, those of the whole file and `chrF_mean`, the mean over lines, with `signatures`;
+        with a source `flagged`, and `flags` and `examples` by check (docs/json.md).
+
+    Raises:
+        BadInput: The files differ in their number of lines, or there is neither a source nor a reference.
     """
     if source is None and reference is None:
         raise BadInput(
