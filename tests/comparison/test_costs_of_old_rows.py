@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 
-from rusbeir.site.charts import chart_costs
-
 import rusbeir
 from rusbeir.comparison.tables import describe_blank_costs, score_table
+from rusbeir.site.charts import chart_costs
 
 
 def test_costs_of_older_versions_are_left_out(results):
