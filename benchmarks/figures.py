@@ -35,6 +35,7 @@ from benchmarks import (
     run,
     source_bias,
     synthesis,
+    tables,
     walks,
 )
 from benchmarks import published as audited
@@ -191,6 +192,7 @@ GROUPS: dict[str, tuple[ModuleType, ...]] = {
     "cluster": (cluster,),
     "frameworks": (frameworks,),
     "memory": (hostile,),
+    "tables": (tables,),
 }
 """Group -> the modules whose rows are its figures."""
 ROWS: dict[str, Callable[[str, bool], Iterable[tuple[str, str, str, str, bool]]]] = {

@@ -83,7 +83,7 @@ def forecast(
     Endpoints are not asked. Raises what `bench` raises for what is missing, and BadInput for an index on a server,
     where samples would remain.
     """
-    loaded, resolved = resolve_on(dataset, systems, k, engine, language, split, progress)
+    loaded, resolved = resolve_on(dataset, systems, k, engine, language, split, progress, judged=False)
     if remote := next((system for system in resolved if "elasticsearch" in system.engine), None):
         raise BadInput(f"{remote.name} has its index on a server; only systems on this machine are timed.")
     return [_forecast(loaded, system, k, progress) for system in resolved]

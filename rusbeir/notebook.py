@@ -7,17 +7,20 @@ import importlib
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from rusbeir.text import shorten
 
 if TYPE_CHECKING:
-    from rusbeir.types import Dataset, Doc, Progress
+    from rusbeir.types import Corpus, Dataset, Doc, Progress
 
 SHOWN = 3
 """The documents, and the queries, that a notebook shows."""
+SHOWN_HITS = 20
+"""The hits of a run that a notebook shows."""
 _DOC_COLUMNS = ("doc_id", "text", "title")
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_UPDATES = 0.2
@@ -91,6 +94,33 @@ def dataset_html(dataset: Dataset) -> str:
         + _table(("query_id", "text", "judged"), queries, len(dataset.queries))
         + _table(_DOC_COLUMNS, islice(dataset.corpus, SHOWN), len(dataset.corpus))
     )
+
+
+class ShownRun(dict[str, dict[str, float]]):
+    """A run that a notebook shows as a table of its first hits, with their texts where the corpus is at hand."""
+
+    corpus: Corpus | None = None
+    queries: Mapping[str, str] = MappingProxyType({})
+
+    def _repr_html_(self) -> str:
+        header = ("query", "rank", "score", "doc_id", *(("title", "text") if self.corpus is not None else ()))
+        n_hits = sum(map(len, self.values()))
+        rows = (
+            (self.queries.get(query_id, query_id), str(rank), f"{score:.3f}", doc_id, *self._texts(doc_id))
+            for query_id, hits in self.items()
+            for rank, (doc_id, score) in enumerate(hits.items(), 1)
+        )
+        caption = f"<Run: {len(self):,} queries, {n_hits:,} hits>"
+        return _caption(caption) + _table(header, islice(rows, SHOWN_HITS), n_hits)
+
+    def _texts(self, doc_id: str) -> tuple[str, ...]:
+        if self.corpus is None:
+            return ()
+        try:
+            doc = self.corpus[doc_id]
+        except KeyError:
+            return ("", "")
+        return (doc.title, doc.text)
 
 
 def _caption(line: str, small: str = "") -> str:

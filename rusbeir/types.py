@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, NamedTuple, Protocol, SupportsIndex, TypeAlias, overload, runtime_checkable
 
 import orjson
@@ -103,6 +105,20 @@ class SpacedIds(Protocol):
         ...
 
 
+def needs_judgements(dataset: str) -> BadInput:
+    """The error for a dataset without judgements, where something is to be measured on it."""
+    return BadInput(
+        f"{dataset} has no judgements, so nothing can be measured on it. Add qrels/test.tsv (query-id, corpus-id, "
+        "score), or let a model write queries about its documents with `rusbeir synth queries` and people check them "
+        "with `rusbeir audit sheet`. Indexing and searching need none."
+    )
+
+
+def _call(room: str, function: str, *arguments: Any) -> Any:
+    """What a function of a room returns that is imported only now."""
+    return resolve_name(f"{room}:{function}")(*arguments)
+
+
 def canonical_line(*fields: str | int) -> bytes:
     """One record as the line of JSON that a fingerprint hashes."""
     return orjson.dumps(fields) + b"\n"
@@ -190,11 +206,12 @@ class Dataset:
     @classmethod
     def of(
         cls,
-        corpus: HashedCorpus | Iterable[Doc | Mapping[str, Any]],
-        queries: Queries,
-        qrels: Qrels,
+        corpus: HashedCorpus | Iterable[Doc | Mapping[str, Any]] | str | Path,
+        queries: Queries | Iterable[Any] | str | Path | None = None,
+        qrels: Qrels | Iterable[Any] | str | Path | None = None,
         *,
-        language: str,
+        language: str = "",
+        columns: str | Mapping[str, str | Sequence[str]] | None = None,
         name: str = "in-memory",
         split: str = "test",
         licence: str = "",
@@ -203,28 +220,56 @@ class Dataset:
         self_suffixes: tuple[str, ...] = (),
         provenance: Mapping[str, Any] | None = None,
     ) -> Dataset:
-        """Make a dataset from documents, queries and judgements in memory.
+        """Make a dataset of documents and, as far as there are any, queries and judgements.
 
-        The corpus is a HashedCorpus, which is used as it is, or any iterable that MemoryCorpus takes. Queries that are
-        not judged are left out, as `load` does. Raises BadInput for ids, texts and grades that cannot be right, and
-        for judgements of a query without a text.
+        Tables are data frames of pandas or polars, Arrow tables, datasets of the Hugging Face library, lists of dicts,
+        and paths to .csv, .tsv, .jsonl and .parquet files (.gz and .zst, too). Columns are recognised by obvious names.
 
-        >>> docs = [{"_id": "d1", "text": "Кошка спит."}, {"_id": "d2", "text": "Собака лает."}]
-        >>> cats = Dataset.of(docs, {"q1": "кошка"}, {"q1": {"d1": 1}}, language="ru")
-        >>> cats.fingerprint[:8]
-        '1e6e9463'
+        Args:
+            corpus: A table, documents (`Doc`), or a HashedCorpus, which is used as it is. A file is streamed and stays
+                on disk; everything else is in memory.
+            queries: A table, query_id -> text, or a list of texts, whose ids are then q1, q2 and so on. Queries that
+                are not judged are left out, unless nothing is judged.
+            qrels: A table, query_id -> {doc_id: grade}, query_id -> [doc_id], triples (query id, document id, grade),
+                or a file of TREC's. Without judgements the dataset can be indexed and searched, not measured.
+            language: The BCP 47 tag of the documents, such as "ru".
+            columns: Columns with other names: {"id": "sku", "text": ["name", "description"]}, or
+                "id=sku,text=name+description"; several are joined. Queries have query_id and query, judgements
+                query_id, doc_id and grade.
+            name: What result rows call the dataset.
+            split: The split of the judgements.
+            licence: The licence of the documents, for the card.
+            source: Where they are from, for the card.
+            revision: Which version they are, for the card.
+            self_suffixes: A hit with the id query_id + one of these is the query itself and is left out.
+            provenance: How it was made, for the card.
+
+        Returns:
+            The dataset.
+
+        Raises:
+            BadInput: An id, a text, a grade or a column cannot be right, or a judged query has no text.
+            MissingExtra: A package is missing that reads a file or a table.
+
+        Example:
+            >>> docs = [{"_id": "d1", "text": "Кошка спит."}, {"_id": "d2", "text": "Собака лает."}]
+            >>> cats = Dataset.of(docs, {"q1": "кошка"}, {"q1": {"d1": 1}}, language="ru")
+            >>> cats.fingerprint[:8]
+            '1e6e9463'
         """
-        for what, value in (("queries", queries), ("qrels", qrels)):
-            if not isinstance(value, Mapping):
-                raise BadInput(f"The {what} are a {type(value).__name__}; expected a mapping with query ids as keys.")
-        if not isinstance(corpus, HashedCorpus):
-            corpus = MemoryCorpus(corpus)
-        judged = _read_qrels(qrels)
-        if unknown := [query_id for query_id in judged if query_id not in queries]:
+        if not language:
+            raise BadInput("The language of the documents is missing. Name it, such as language='ru'.")
+        # What people have is read by a room of a floor above, which is asked by name.
+        make = partial(_call, "rusbeir.datasets")
+        named = make("read_columns", columns)
+        documents: HashedCorpus = make("make_corpus", corpus, language, named)
+        texts: Queries = make("make_queries", queries, named)
+        judged = _read_qrels(make("make_qrels", qrels, named))
+        if unknown := [query_id for query_id in judged if query_id not in texts]:
             n = f"{len(unknown)} queries" if len(unknown) > 1 else "a query"
             raise BadInput(f"The qrels judge {n} without a text, such as {unknown[0]!r}; add them to the queries.")
-        for query_id in judged:
-            _require_string(queries[query_id], f"Query {query_id!r}", "text")
+        for query_id in judged or texts:
+            _require_string(texts[query_id], f"Query {query_id!r}", "text")
         card = Card(
             name=name,
             language=language,
@@ -235,11 +280,32 @@ class Dataset:
             self_suffixes=self_suffixes,
             provenance=provenance or {},
         )
-        texts = {query_id: text for query_id, text in queries.items() if query_id in judged}
-        return cls(corpus=corpus, queries=texts, qrels=judged, card=card)
+        chosen = {query_id: text for query_id, text in texts.items() if query_id in judged or not judged}
+        return cls(corpus=documents, queries=chosen, qrels=judged, card=card)
 
     __repr__ = describe_dataset
     _repr_html_ = dataset_html
+
+    def to_hf(self) -> Any:
+        """Give the dataset to the Hugging Face library, under the column names that BEIR and MTEB have.
+
+        Returns:
+            A `datasets.DatasetDict` with corpus (_id, title, text), queries (_id, text) and qrels (query-id, corpus-id,
+            score). Its tables are files in the cache, which are read when asked for.
+
+        Raises:
+            MissingExtra: The package datasets is not installed.
+
+        Example:
+            >>> rusbeir.load("mini/ru").to_hf()["corpus"][0]["_id"]  # doctest: +SKIP
+            'd1'
+        """
+        return _call("rusbeir.datasets", "export_tables", self)
+
+    def refuse_unjudged(self) -> None:
+        """Raise BadInput, with ways to get some, where there are no judgements."""
+        if not self.qrels:
+            raise needs_judgements(self.card.name)
 
     def refuse_spaced_ids(self) -> None:
         """Raise BadInput for an id that runs and qrels in TREC's formats cannot hold.
@@ -334,8 +400,6 @@ def _read_qrels(qrels: Qrels) -> dict[str, dict[str, int]]:
                     f"integer from -{MAX_GRADE:,} to {MAX_GRADE:,}."
                 )
             judged.setdefault(query_id, {})[doc_id] = int(grade)
-    if not judged:
-        raise BadInput("The qrels are empty; a dataset needs at least one judged query.")
     return judged
 
 

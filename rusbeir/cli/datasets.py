@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from fnmatch import fnmatchcase
 from typing import Annotated
 
 import typer
@@ -26,9 +27,12 @@ def datasets(
     lang: Annotated[
         str | None, typer.Option("--lang", callback=options.read_language_tag, help="Only those in this language.")
     ] = None,
+    name: Annotated[
+        str, typer.Option("--name", help="Only those with this in their name, such as beir or 'miracl/*/dev'.")
+    ] = "",
     as_json: options.Json = False,
 ) -> None:
-    """List the registered datasets.
+    """List the registered datasets, on a terminal page by page.
 
     An unverified dataset has no published checksum: that of its first download is recorded and compared from then on.
 
@@ -39,33 +43,47 @@ def datasets(
     import dataclasses
 
     from rusbeir.datasets import read_registry
+    from rusbeir.errors import unknown
 
-    entries = [entry for entry in read_registry().values() if lang in (None, entry.language)]
+    known = read_registry()
+    named = [entry for entry in known.values() if _has_name(name, (entry.name, *entry.aliases))]
+    if not named:
+        raise unknown("dataset", name, known, listing="rusbeir datasets")
+    entries = [entry for entry in named if lang in (None, entry.language)]
     if as_json:
         output.print_json([dataclasses.asdict(entry) | {"verified": entry.verified} for entry in entries])
         return
     if not entries:
-        languages = sorted({entry.language for entry in read_registry().values()})
+        languages = sorted({entry.language for entry in named})
         output.note(f"No registered dataset is in {lang!r}. Languages: {', '.join(languages)}.")
         return
-    output.print_table(
-        ["dataset", "language", "split", "documents", "queries", "checksums", "licence", "also called"],
+    rows = [
         [
-            [
-                entry.name,
-                entry.language,
-                entry.split if entry.judged else f"{entry.split}, not judged",
-                f"{entry.n_docs:,}" if entry.n_docs else "?",
-                f"{entry.n_queries:,}" if entry.n_queries else "?",
-                "" if entry.verified else "unverified",
-                entry.licence,
-                ", ".join(entry.aliases),
-            ]
-            for entry in entries
-        ],
-        right=["documents", "queries"],
-        optional=["also called", "licence", "checksums"],
-    )
+            entry.name,
+            entry.language,
+            entry.split if entry.judged else f"{entry.split}, not judged",
+            f"{entry.n_docs:,}" if entry.n_docs else "?",
+            f"{entry.n_queries:,}" if entry.n_queries else "?",
+            "" if entry.verified else "unverified",
+            entry.licence,
+            ", ".join(entry.aliases),
+        ]
+        for entry in entries
+    ]
+    with output.page(len(rows)):
+        output.print_table(
+            ["dataset", "language", "split", "documents", "queries", "checksums", "licence", "also called"],
+            rows,
+            right=["documents", "queries"],
+            optional=["also called", "licence", "checksums"],
+        )
+    more = "" if lang or name else " Fewer: --lang ru, --name beir."
+    output.note(f"{len(rows):,} of {len(known):,} datasets.{more}")
+
+
+def _has_name(pattern: str, names: tuple[str, ...]) -> bool:
+    """Whether one of the names has the pattern in it, in which * stands for anything."""
+    return any(fnmatchcase(name.lower(), f"*{pattern.lower()}*") for name in names)
 
 
 @app.command()

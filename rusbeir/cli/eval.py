@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def evaluate(
     qrels: Annotated[
-        str, typer.Argument(help="TREC qrels, BEIR tsv or JSON (.gz too), or a dataset's name, folder or zip.")
+        str, typer.Argument(help="TREC qrels, BEIR tsv, JSON, CSV or Parquet, or a dataset's name, folder or zip.")
     ],
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="TREC runs, BEIR JSON or CSV; .gz too.")],
     measure: options.Measures = None,

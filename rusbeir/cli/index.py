@@ -14,18 +14,19 @@ def index(
     es_url: options.EsUrl = None,
     lang: options.Lang = None,
     split: options.Split = None,
+    columns: options.Columns = None,
     out: options.CountedIn = Path("results"),
     budget_chars: options.EndpointChars = None,
     on: options.On = None,
     analyzers: options.Analyzers = None,
     as_json: options.Json = False,
 ) -> None:
-    """Build the index of a system on a dataset, or find it already built.
+    """Build the index of a system on a dataset or a table, or find it already built; judgements are not needed.
 
     Example: rusbeir index xquad/ru --system 'bm25(profile=rusbeir-paper)'
     """
+    from rusbeir.cli.documents import resolve_documents
     from rusbeir.cluster import MODEL_CPUS, open_workers
-    from rusbeir.experiment import resolve_on
     from rusbeir.jobs import CharBudget
     from rusbeir.retrieval import RunSettings
 
@@ -33,7 +34,9 @@ def index(
     budget = CharBudget(out, budget_chars) if budget_chars else None
     with output.progress() as progress, open_workers(on, cpus=MODEL_CPUS) as workers:
         settings = RunSettings(progress=progress, budget=budget, workers=workers)
-        loaded, (resolved,) = resolve_on(dataset, [system], 1, engine, lang, split, progress, judged=False)
+        loaded, resolved = resolve_documents(
+            dataset, system, k=1, engine=engine, language=lang, split=split, columns=columns, progress=progress
+        )
         ready = resolved.prepare(loaded.corpus, loaded.fingerprint, settings)
     document = {
         "dataset": loaded.card.name,

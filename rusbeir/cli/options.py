@@ -70,6 +70,14 @@ Lang: TypeAlias = Annotated[
     typer.Option("--lang", callback=read_language_tag, help="Language of a path without a card (BCP 47, such as ru)."),
 ]
 Split: TypeAlias = Annotated[str | None, typer.Option("--split", help="Split of a path, such as test.")]
+Columns: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        metavar="KEY=COLUMN,...",
+        help="Columns of tables that have other names, such as id=sku,text=name+description,title=name.",
+    ),
+]
 System: TypeAlias = Annotated[
     str,
     typer.Option(

@@ -138,6 +138,21 @@ def print_table(
         note(f"Columns left out at a width of {total}: {', '.join(left_out)}. --json has everything.")
 
 
+@contextlib.contextmanager
+def page(n_lines: int) -> Iterator[None]:
+    """Show what the block prints on stdout page by page, if stdout is a terminal with fewer lines than that."""
+    if not sys.stdout.isatty() or n_lines < shutil.get_terminal_size().lines:
+        yield
+        return
+    import io
+
+    import click
+
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        yield
+    click.echo_via_pager(printed.getvalue())
+
+
 def shorten_middle(text: str, max_chars: int) -> str:
     """The text, at most max_chars characters long; an ellipsis marks what was left out of its middle.
 

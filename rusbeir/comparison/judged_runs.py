@@ -14,7 +14,7 @@ import orjson
 from rusbeir import __version__
 from rusbeir.comparison.results import Result
 from rusbeir.costs import COSTS
-from rusbeir.datasets import find_entry, load, load_judgements, read_qrels, read_run, write_run
+from rusbeir.datasets import find_entry, load, load_judgements, read_judgement_file, read_run, write_run
 from rusbeir.errors import BadInput
 from rusbeir.evaluation import Evaluation, cluster_queries, evaluate
 from rusbeir.ledger import Ledger, ResultRow
@@ -117,7 +117,7 @@ def open_judged(
     if isinstance(qrels, Dataset):
         return Judged(source=source, card=qrels.card, fingerprint=qrels.fingerprint, qrels=qrels.qrels, dataset=qrels)
     name = "qrels" if isinstance(qrels, Mapping) else _name_file(Path(qrels))
-    grades = qrels if isinstance(qrels, Mapping) else read_qrels(qrels)
+    grades = qrels if isinstance(qrels, Mapping) else read_judgement_file(Path(qrels), {})
     if corpus is None:
         card = Card(name=name, language=language or "und", split=split or "test")
         return Judged(source=source, card=card, fingerprint=fingerprint("", {}, grades), qrels=grades)

@@ -6,9 +6,13 @@ from .audited import is_published as is_published
 from .audited import load_audited as load_audited
 from .audited import read_audit as read_audit
 from .audited import read_audited_texts as read_audited_texts
+from .columns import Column as Column
+from .columns import Columns as Columns
+from .columns import read_columns as read_columns
 from .corpus import JsonlCorpus as JsonlCorpus
 from .corpus import hash_id as hash_id
 from .corpus import open_corpus as open_corpus
+from .exporting import export_tables as export_tables
 from .fetching.download import NotAtHand as NotAtHand
 from .fetching.fetch import fetch as fetch
 from .fetching.hub import require_connection as require_connection
@@ -48,7 +52,7 @@ from .formats.records import read_jsonl as read_jsonl
 from .formats.records import read_tsv as read_tsv
 from .formats.records import refuse as refuse
 from .formats.shapes import derive_shape as derive_shape
-from .formats.tables import Column as Column
+from .formats.tables import describe_table as describe_table
 from .formats.tables import read_records as read_records
 from .formats.trec import read_qrels as read_qrels
 from .formats.trec import read_run as read_run
@@ -64,6 +68,10 @@ from .loading import load_qrels as load_qrels
 from .loading import load_splits as load_splits
 from .loading import read_dataset as read_dataset
 from .loading import take_split as take_split
+from .making import make_corpus as make_corpus
+from .making import make_qrels as make_qrels
+from .making import make_queries as make_queries
+from .making import read_judgement_file as read_judgement_file
 from .material import FIELDS as FIELDS
 from .material import Material as Material
 from .material import Sample as Sample

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from rusbeir.datasets.columns import Columns, read_columns
 from rusbeir.datasets.corpus import JsonlCorpus, open_corpus
 from rusbeir.datasets.formats.files import checksum_of
 from rusbeir.datasets.formats.reader import DatasetReader, OpensSplits
@@ -32,6 +33,7 @@ def load(
     judged: bool = True,
     download: bool = True,
     accept_difference: bool = False,
+    columns: str | Mapping[str, str | Sequence[str]] | None = None,
     progress: Progress = silent,
 ) -> Dataset:
     """Load a dataset by its registered name or alias, or from a path.
@@ -41,11 +43,14 @@ def load(
             squad.json/sentences does.
         language: The BCP 47 tag of the documents, for a path whose card.json does not name it.
         split: The split; by default the card's, or the only one. "all" joins the queries and judgements of all.
-        judged: Whether judgements are needed. With False, a dataset whose judgements are not published is loaded with
-            all its queries and without qrels, for systems to be run on.
+        judged: Whether judgements are needed. With False, documents alone are enough: a dataset without judgements is
+            loaded with the queries that it has and without qrels, for systems to be run on.
         download: Whether files that are not on this machine may be fetched.
         accept_difference: Whether a registered dataset whose counts differ from the registered ones is loaded under
             another name, "mini/ru (differs)", instead of being refused.
+        columns: The columns of tables that are not recognised by their names: {"id": "sku", "text": ["name",
+            "description"]} or "id=sku,text=name+description". Several are joined. Queries have query_id and query,
+            judgements query_id, doc_id and grade.
         progress: Called with the stage, what is done and what there is to do, such as `rusbeir.show_progress`.
 
     Returns:
@@ -67,6 +72,7 @@ def load(
         judged=judged,
         download=download,
         accept_difference=accept_difference,
+        columns=read_columns(columns),
         progress=progress,
     ).dataset
 
@@ -148,6 +154,7 @@ def load_splits(
     judged: bool = True,
     download: bool = True,
     accept_difference: bool = False,
+    columns: Columns | None = None,
     progress: Progress = silent,
 ) -> LoadedSplits:
     """Load a dataset, as `load` does, with its splits: the one asked for and, of `also`, those that it has.
@@ -165,10 +172,13 @@ def load_splits(
             opened.append(Opened(first.open_split(part), opened[0].card, {}))
         else:
             opened.append(
-                open_reader(path, language=language, split=part, judged=judged, download=download, progress=progress)
-            )
+                open_reader(
+                    path, language=language, split=part, judged=judged, download=download, columns=columns,
+                    progress=progress,
+                )
+            )  # fmt: skip
     _refuse_other_documents(name_or_path, [split_opened.reader for split_opened in opened])
-    loaded = _read_splits(opened, all_queries, progress)
+    loaded = _read_splits(opened, all_queries, judged, progress)
     card = opened[0].card
     if len(loaded.qrels) > 1:
         name = card.name if sources[0].name_or_path == name_or_path else str(name_or_path)
@@ -180,7 +190,7 @@ def load_splits(
 
 def read_dataset(reader: DatasetReader, card: Card, progress: Progress = silent) -> Dataset:
     """Read the dataset of an open reader under that card."""
-    return _read_splits([Opened(reader, card, {})], False, progress).dataset
+    return _read_splits([Opened(reader, card, {})], False, True, progress).dataset
 
 
 def _refuse_other_documents(name_or_path: str | Path, readers: Sequence[DatasetReader]) -> None:
@@ -190,13 +200,13 @@ def _refuse_other_documents(name_or_path: str | Path, readers: Sequence[DatasetR
         raise BadInput(f"{name_or_path} has the splits {names}, of different documents: choose one with {remedy}.")
 
 
-def _read_splits(opened: Sequence[Opened], all_queries: bool, progress: Progress) -> LoadedSplits:
+def _read_splits(opened: Sequence[Opened], all_queries: bool, judged: bool, progress: Progress) -> LoadedSplits:
     """Read the splits of a dataset, all of the same documents, under the card of the first."""
     reader, card, _ = opened[0]
-    corpus = _open_documents(reader, card.ignore_titles, progress)
+    corpus = open_documents(reader, card.ignore_titles, progress)
     splits: dict[str, Qrels] = {entry.reader.split: collect(entry.reader.judgements(refuse)) for entry in opened}
     qrels = next(iter(splits.values())) if len(splits) == 1 else _join_qrels(splits.values())
-    unjudged = {entry.reader.split for entry in opened if not entry.expected.get("judged", True)}
+    unjudged = {split for split, split_qrels in splits.items() if not (judged or split_qrels)}
     queries: dict[str, str] = {}
     metadata: dict[str, Extra] = {}
     file = str(reader.corpus_files[0])
@@ -250,7 +260,7 @@ def _compare_counts(card: Card, loaded: LoadedSplits, opened: Sequence[Opened], 
     return dataclasses.replace(card, name=marked) if differences else card
 
 
-def _open_documents(reader: DatasetReader, ignore_titles: bool, progress: Progress) -> JsonlCorpus:
+def open_documents(reader: DatasetReader, ignore_titles: bool, progress: Progress = silent) -> JsonlCorpus:
     """The corpus in place, or as a JSONL file in the cache, made on first use."""
 
     def locate(row: int) -> Place:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple, TypeAlias
 
+from rusbeir.datasets.columns import Columns
 from rusbeir.datasets.fetching.fetch import fetch_entry
 from rusbeir.datasets.formats.beir import CARD, read_card, read_unfinished
 from rusbeir.datasets.formats.reader import FORMATS, DatasetReader, ReadRequest, call_format, find_format
@@ -48,6 +50,7 @@ def open_reader(
     split: str | None,
     judged: bool = False,
     download: bool = True,
+    columns: Columns | None = None,
     progress: Progress,
 ) -> Opened:
     """Open the reader of a registered name or a path, with its card and what its content should be.
@@ -58,6 +61,8 @@ def open_reader(
     name = str(name_or_path)
     language = language and parse_language(language)
     if isinstance(name_or_path, str) and (entry := find_entry(name)):
+        if columns:
+            raise BadInput(f"{entry.name} is registered, and its columns are known: omit {option('columns')}.")
         if judged and not entry.judged:
             raise BadInput(
                 f"{entry.name}: its judgements are not published, so nothing can be measured on it. "
@@ -66,7 +71,12 @@ def open_reader(
         return _open_entry(entry, language, split, download, progress)
     path, view = split_view(name)
     if path is not None:
-        return _open_path(path, view, language, split)
+        return _open_path(
+            path,
+            ReadRequest(
+                path=path, language=language or "", split=split, view=view, judged=judged, columns=columns or {}
+            ),
+        )
     if isinstance(name_or_path, Path) or name.startswith((".", "/", "~")) or name.endswith(_PATH_ENDINGS):
         raise BadInput(f"No file or folder {name}.")
     return _open_entry(get_entry(name), language, split, download, progress)
@@ -103,7 +113,9 @@ def _open_entry(
     return Opened(reader, card, counts | ({} if entry.judged else {"judged": False}))
 
 
-def _open_path(path: Path, view: str | None, language: str | None, split: str | None) -> Opened:
+def _open_path(path: Path, request: ReadRequest) -> Opened:
+    """Open what is at the path as it is requested, but for what the card decides."""
+    view = request.view
     if unfinished := read_unfinished(path):
         raise BadInput(
             f"{path} is not whole: {unfinished['command']} was stopped while it replaced the files. Run it again as it "
@@ -114,15 +126,18 @@ def _open_path(path: Path, view: str | None, language: str | None, split: str | 
         raise BadInput(
             f"{path} is not a dataset: expected a folder or a zip with corpus.jsonl (or corpus/<source>.jsonl), "
             "queries.jsonl and qrels/<split>.tsv, a folder as on the Hugging Face hub (such as corpus*.parquet), "
-            "or a SQuAD .json."
+            "a table of documents (.csv, .tsv, .jsonl or .parquet), or a SQuAD .json."
         )
+    if request.columns and not kind.takes_columns:
+        raise BadInput(f"{path} has no tables whose columns can be named: omit {option('columns')}.")
     known = read_card(path)
-    language = _decide_language(path, known.get("language"), language)
-    options = {"view": view} if view else {}
+    language = _decide_language(path, known.get("language"), request.language)
     card_split = known.get("split")
     if card_split == ALL_SPLITS and kind.splits and ALL_SPLITS not in call_format(kind, kind.splits, path, path, view):
         card_split = None  # Earlier versions published several splits under this name.
-    request = ReadRequest(path=path, language=language, split=split or card_split, view=view, options=options)
+    request = dataclasses.replace(
+        request, language=language, split=request.split or card_split, options={"view": view} if view else {}
+    )
     reader: DatasetReader = call_format(kind, kind.open, path, request)
     # A name in another encoding than UTF-8 could not be written to a row.
     name = known.get("name") or os.fsencode(path.resolve().name.split(".")[0]).decode("utf-8", "replace")
@@ -147,7 +162,7 @@ def _open_path(path: Path, view: str | None, language: str | None, split: str | 
     return Opened(reader, card, {key: known[key] for key in keys if key in known})
 
 
-def _decide_language(path: Path, known: str | None, requested: str | None) -> str:
+def _decide_language(path: Path, known: str | None, requested: str) -> str:
     """The language of the card, else the one that the caller names. Raises BadInput where there is none, or two."""
     _refuse_conflict(f"{path / CARD}", "language", known, requested)
     language = known or requested

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from rusbeir.cluster import MODEL_CPUS, open_workers
-from rusbeir.datasets import (
-    read_run,
-)
+from rusbeir.datasets import make_queries, read_run
 from rusbeir.errors import BackendError, BadInput, RusbeirError
 from rusbeir.evaluation import DEFAULT_MEASURES, check_measures
 from rusbeir.experiment.measuring import measure
 from rusbeir.experiment.planning import Measurement, Request, SystemLike, plan_measurements, resolve_on
 from rusbeir.jobs import CharBudget
 from rusbeir.ledger import ROWS, Ledger, ResultRow
+from rusbeir.notebook import ShownRun
 from rusbeir.retrieval import (
     RunSettings,
     check_available,
@@ -203,9 +202,9 @@ def bench_all(
 
 
 def search(
-    dataset: str | Path | Dataset,
+    dataset: str | Path | Dataset | Iterable[Any],
     system: SystemLike = "bm25",
-    queries: str | Iterable[str] | Queries | None = None,
+    queries: str | Queries | Iterable[Any] | None = None,
     *,
     engine: str = "auto",
     language: str | None = None,
@@ -218,9 +217,10 @@ def search(
     """Search a dataset's corpus with a system.
 
     Args:
-        dataset: A registered name, a path, or a Dataset, perhaps without judgements.
+        dataset: A registered name, a path, or a Dataset, perhaps without judgements; with a language also a table that
+            `Dataset.of` takes.
         system: A system, such as "bm25".
-        queries: A text or several, each its own id, or query_id -> text; None for the dataset's own queries.
+        queries: A text or several, each its own id, query_id -> text, or a table; None for the dataset's own queries.
         engine: The engine of BM25, such as tantivy, bm25s or elasticsearch.
         language: The language of a dataset whose card does not name it.
         split: The queries to use, such as test or dev.
@@ -230,7 +230,8 @@ def search(
         progress: Called as progress(stage, done, total).
 
     Returns:
-        query_id -> {doc_id: score}, the best k hits by falling score; {} for a query without hits.
+        query_id -> {doc_id: score}, the best k hits by falling score; {} for a query without hits. A notebook shows it
+        as a table.
 
     Raises:
         BudgetReached: The budget is used up; answers so far are kept.
@@ -241,16 +242,20 @@ def search(
     """
     if isinstance(queries, str):
         queries = [queries]
-    if queries is not None and not isinstance(queries, Mapping):
-        texts = list(queries)
-        if wrong := [text for text in texts if not isinstance(text, str)]:
-            raise BadInput(
-                f"A query is a text, which {type(wrong[0]).__name__!r} is not: write texts, or {{query_id: text}}."
-            )
-        queries = {text: text for text in texts}
+    if isinstance(queries, Iterator):
+        queries = list(queries)
+    if isinstance(queries, (list, tuple, set)) and all(isinstance(text, str) for text in queries):
+        queries = {text: text for text in queries}
+    if language and not isinstance(dataset, (str, Path, Dataset)):
+        dataset = Dataset.of(dataset, language=language)
     dataset, (resolved,) = resolve_on(dataset, [system], k, engine, language, split, progress, judged=False)
     budget = CharBudget(Path(out), budget_chars) if budget_chars is not None else None
     settings = RunSettings(progress=progress, budget=budget)
     ready = resolved.prepare(dataset.corpus, dataset.fingerprint, settings)
-    queries = dataset.queries if queries is None else queries
-    return search_without_self(ready.retriever, queries, k, dataset.card.self_suffixes)
+    texts = dataset.queries if queries is None else make_queries(queries, {})
+    if queries is None and not texts:
+        raise BadInput(f"{dataset.card.name} has no queries of its own: pass some, such as queries='red jacket'.")
+    hits = search_without_self(ready.retriever, texts, k, dataset.card.self_suffixes)
+    run = ShownRun({query_id: dict(scores) for query_id, scores in hits.items()})
+    run.corpus, run.queries = dataset.corpus, texts
+    return run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -148,7 +148,7 @@ def plan_measurements(
 
 
 def resolve_on(
-    dataset: str | Path | Dataset,
+    dataset: str | Path | Dataset | Iterable[Any],
     systems: Sequence[SystemLike],
     k: int,
     engine: str,
@@ -186,6 +186,8 @@ def resolve_on(
             dataset, language=language, split=split, judged=judged, accept_difference=accept_difference,
             progress=progress,
         )  # fmt: skip
+    if judged:
+        dataset.refuse_unjudged()
     card = dataset.card
     return dataset, [
         resolve(spec, language=card.language, engine=engine, self_suffixes=card.self_suffixes)

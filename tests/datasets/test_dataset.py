@@ -102,7 +102,10 @@ def test_what_was_given_may_change_later():
     [
         ({"corpus": []}, "The corpus is empty; a dataset needs at least one document."),
         ({"corpus": ["Кошка"]}, "Document 1 of the corpus is a str; expected a Doc or a dict"),
-        ({"corpus": [{"text": "x"}]}, "Document 1 of the corpus: the id is None; it must be a string."),
+        (
+            {"corpus": [{"text": "x"}]},
+            "Document 1 of the corpus has no column for the document id .*; it has text. Name it: columns=",
+        ),
         ({"corpus": [DOCS[0], Doc(7, "x")]}, "Document 2 of the corpus: the id is 7; it must be a string."),
         ({"corpus": [Doc(" ", "x")]}, "Document 1 of the corpus: the id is ' '; it must not be empty."),
         ({"corpus": [*DOCS, Doc("d1", "x")]}, "Document 4 of the corpus repeats the id 'd1'; ids must be unique."),
@@ -112,10 +115,7 @@ def test_what_was_given_may_change_later():
         ({"queries": {"q1": "кошка"}}, "The qrels judge a query without a text, such as 'q2'; add"),
         ({"queries": {}}, "The qrels judge 2 queries without a text, such as 'q1'; add"),
         ({"queries": {**QUERIES, "q1": None}}, "Query 'q1': the text is None; it must be a string."),
-        ({"queries": ["q1", "q2"]}, "The queries are a list; expected a mapping"),
-        ({"qrels": {}}, "The qrels are empty; a dataset needs at least one judged query."),
-        ({"qrels": {"q1": {}}}, "The qrels are empty"),
-        ({"qrels": {"q1": ["d1"]}}, r"The qrels of query 'q1' are \['d1'\]; expected \{document id: grade\}."),
+        ({"qrels": {"q1": "d1"}}, r"The qrels of query 'q1' are 'd1'; expected \{document id: grade\}."),
         ({"qrels": {"q1": {"d1": 0.5}}}, "The grade of document 'd1' for query 'q1' is 0.5; expected an integer"),
         ({"qrels": {"q1": {"d1": True}}}, "is True; expected an integer"),
         ({"qrels": {"q1": {"d1\0": 1}}}, r"the id is 'd1\\x00'; it must not be empty or have a control character."),

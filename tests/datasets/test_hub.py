@@ -170,7 +170,7 @@ def test_a_published_md5_is_checked_and_a_missing_one_recorded(
             "corpus-00001-of-00002.parquet", [{"name": "d3", "text": "x"}],
             r"corpus-00001-of-00002\.parquet has no column for the document id \(_id or id or .*\); it has name, text",
         ),
-        ("queries.parquet", [{"_id": "q1", "Text": "x"}], r"queries\.parquet has no column for the text .*, Text\."),
+        ("queries.parquet", [{"_id": "q1", "Texte": "x"}], r"queries\.parquet has no column for the text .*, Texte\."),
         ("qrels/test.parquet", [{"query-id": "q1", "score": 1}], r"test\.parquet has no column for the document id"),
         ("queries.parquet", [{"_id": "q1", "text": "x"}, {"_id": None, "text": "y"}], r"parquet, row 2: .*None"),
         ("queries.parquet", [{"_id": "q1", "text": None}], r"queries\.parquet, row 1: query 'q1' has no text"),

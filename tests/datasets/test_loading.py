@@ -141,7 +141,7 @@ Q1 = "q1\td1\t1\n"
         ({"queries.jsonl": '{"_id": "q1"}\n'}, {"language": "ru"}, BadInput, "queries.jsonl:1: query 'q1' has no"),
         ({"queries.jsonl": '{"_id": "q1", "text": "a"}\n'}, {"language": "ru"}, BadInput, "1 judged queries .* 'q2'"),
         ({"queries.jsonl": '{"_id": "q1", "text": "a"}\n' * 2}, {"language": "ru"}, BadInput, "jsonl:2: .*'q1'"),
-        ({"qrels/test.tsv": None}, {"language": "ru"}, BadInput, "no qrels/<split>.tsv"),
+        ({"qrels/test.tsv": None}, {"language": "ru"}, BadInput, "has no judgements, .* Add qrels/test.tsv"),
         ({"qrels/test.tsv": Q1 + Q1}, {"language": "ru"}, BadInput, "test.tsv:2: .* are paired a second time"),
         ({"qrels/test.tsv": "q8\td1\t1\n"}, {"language": "ru"}, BadInput, "none of its queries is judged"),
     ],

@@ -161,8 +161,13 @@ def test_what_a_card_promises_is_compared(samples, tmp_path):
 def test_what_cannot_be_opened_is_an_error_as_in_load(samples):
     with pytest.raises(UnknownName):
         validate("xqad/ru")
-    with pytest.raises(BadInput, match="no qrels"):
-        validate(samples.beir({T: None}), language="ru")
+    with pytest.raises(BadInput, match="names its language"):
+        validate(samples.beir())
+
+
+def test_a_dataset_without_judgements_is_said_to_have_none(samples):
+    (finding,) = validate(samples.beir({T: None}), language="ru")
+    assert "no query is judged in the split 'test'" in str(finding)
 
 
 def test_memory_does_not_hold_the_corpus(samples):

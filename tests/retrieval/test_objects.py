@@ -99,7 +99,7 @@ REFUSED = [
     (lambda: bench(dataset(), 3), BadInput, "score, and 'int' is none of these"),
     (lambda: bench(dataset(), lambda first, second, third: {}), BadInput, "A retriever is a function (queries, k)"),
     (lambda: bench([DOCS], "bm25"), BadInput, "which 'list' is not"),
-    (lambda: search(dataset(), queries=[1]), BadInput, "A query is a text, which 'int' is not"),
+    (lambda: search(dataset(), queries=[1]), BadInput, "Query 1 is 1; expected a text"),
     (lambda: search(dataset(), queries="кошка", k="3"), BadInput, "k is '3'; ask for at least 1"),
     (lambda: compose("rrf(bm25,mine)"), UnknownName, "No system 'mine'"),
     (lambda: compose("rrf(bm25,mine)", mine=3), BadInput, "'int' is none of these"),

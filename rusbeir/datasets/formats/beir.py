@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from rusbeir.datasets.formats.files import Bundle, Folder, Zip
+from rusbeir.datasets.formats.files import PACKED, Bundle, Folder, Zip
 from rusbeir.datasets.formats.reader import ReadRequest
 from rusbeir.datasets.formats.records import (
     Complain,
@@ -35,7 +35,7 @@ from rusbeir.datasets.formats.records import (
 )
 from rusbeir.datasets.formats.trec import read_judgements
 from rusbeir.errors import BadInput, option, unknown
-from rusbeir.types import Card, Doc
+from rusbeir.types import Card, Doc, needs_judgements
 
 CARD = "card.json"
 UNFINISHED = "unfinished.json"
@@ -122,6 +122,7 @@ class BeirReader:
     corpora: Mapping[str, str]
     """suffix -> file."""
     qrels: str
+    """The file of judgements; "" where there is none, and none is needed."""
     split: str
     splits: Mapping[str, str]
     """split -> its file of judgements, of all of them."""
@@ -138,12 +139,16 @@ class BeirReader:
 
     def queries(self, complain: Complain) -> Iterator[tuple[Place, Query, Extra]]:
         name = _find_file(self.bundle, "queries.jsonl")
+        if name is None and not self.qrels:
+            return
         if name is None:
             raise BadInput(f"{self.bundle.label}queries.jsonl does not exist; a dataset needs queries.")
         with self.bundle.open(name) as lines:
             yield from read_queries(lines, f"{self.bundle.label}{name}", complain)
 
     def judgements(self, complain: Complain) -> Iterator[tuple[Place, Judgement]]:
+        if not self.qrels:
+            return
         with self.bundle.open(self.qrels) as lines:
             for location, judgement in read_judgements(lines, f"{self.bundle.label}{self.qrels}", complain):
                 for suffix in self.id_suffixes:
@@ -155,20 +160,20 @@ class BeirReader:
 
 def _open_bundled(request: ReadRequest, bundle: Bundle, corpora: Mapping[str, str], *, recipe: str) -> BeirReader:
     splits = list_splits(request.path, request.view, request.options.get("within", ""))
-    if not splits:
-        raise BadInput(f"{request.path} has no qrels/<split>.tsv; a dataset needs judgements.")
+    if not splits and request.judged:
+        raise needs_judgements(str(request.path))
     if request.split is None and len(splits) > 1:
         raise BadInput(f"{request.path} has the splits {', '.join(splits)}: choose one with {option('split')}.")
-    split = request.split or next(iter(splits))
-    if split not in splits:
+    split = request.split or next(iter(splits), "test")
+    if splits and split not in splits:
         raise unknown("split", split, splits)
     folder = bundle.path if isinstance(bundle, Folder) else None
     paths = tuple(folder / file for file in corpora.values()) if folder else (request.path,)
-    plain = folder and tuple(corpora) == ("",) and paths[0].suffix != ".gz"
+    plain = folder and tuple(corpora) == ("",) and not paths[0].name.endswith(PACKED)
     return BeirReader(
         bundle=bundle,
         corpora=corpora,
-        qrels=splits[split],
+        qrels=splits.get(split, ""),
         split=split,
         splits=splits,
         recipe=recipe,

@@ -21,7 +21,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from rusbeir.errors import BackendError, BadInput
+from rusbeir.errors import BackendError, BadInput, require
 from rusbeir.storage import atomic_file, cache_folder
 from rusbeir.text import digest
 
@@ -30,6 +30,8 @@ _TAIL_BYTES = 1 << 12
 """The end of a block, in which nearly always a line begins."""
 MAX_UNPACKED_BYTES, MAX_RATIO = 64 << 20, 100
 """What a packed file may unpack to: so many bytes, or so many times its size. Texts shrink to a third or a tenth."""
+PACKED = (".gz", ".zst")
+"""The endings of files that are unpacked while they are read."""
 MAX_LINE_BYTES = 256 << 20
 """The longest line that is read: a record of gigabytes is a mistake, and takes several times its size in memory."""
 _CHECKSUM = re.compile(rb"[0-9a-f]{32}|[0-9a-f]{64}")
@@ -47,7 +49,7 @@ class Bundle(Protocol):
     def names(self) -> frozenset[str]: ...
 
     def open(self, name: str) -> AbstractContextManager[io.BufferedReader]:
-        """The bytes of that file, without a byte order mark, decompressed if its name ends in .gz."""
+        """The bytes of that file, without a byte order mark, unpacked if its name ends in .gz or .zst."""
         ...
 
 
@@ -129,8 +131,17 @@ class Zip:
 
 
 def open_file(path: Path) -> AbstractContextManager[io.BufferedReader]:
-    """The bytes of a file, without a byte order mark, decompressed if its name ends in .gz."""
+    """The bytes of a file, without a byte order mark, unpacked if its name ends in .gz or .zst."""
     return _stream(str(path), path.name, lambda: io.BufferedReader(_Plain(path), _BUFFER_BYTES))
+
+
+def _unpack(file: IO[bytes], name: str) -> Any:
+    """What a packed file holds, by the ending of its name."""
+    if name.endswith(".gz"):
+        return gzip.GzipFile(fileobj=file)
+    # Python reads Zstandard from 3.14 on; Arrow, which tables need anyway, has it as well.
+    pyarrow = require("pyarrow", f"Reading {name}", "hf")
+    return pyarrow.CompressedInputStream(pyarrow.PythonFile(file, mode="r"), "zstd")
 
 
 @contextlib.contextmanager
@@ -138,8 +149,8 @@ def _stream(label: str, name: str, opener: Callable[[], IO[bytes]]) -> Iterator[
     try:
         with contextlib.ExitStack() as stack:
             file: Any = stack.enter_context(opener())
-            if name.endswith(".gz"):
-                unpacked = stack.enter_context(gzip.GzipFile(fileobj=file))
+            if name.endswith(PACKED):
+                unpacked = stack.enter_context(_unpack(file, name))
                 # A buffer makes reading lines several times as fast.
                 file = io.BufferedReader(_Unpacked(unpacked, label, file.tell), _BUFFER_BYTES)
             if file.peek(len(codecs.BOM_UTF8)).startswith(codecs.BOM_UTF8):
@@ -161,6 +172,8 @@ def _stream(label: str, name: str, opener: Callable[[], IO[bytes]]) -> Iterator[
     except IsADirectoryError as error:
         raise BadInput(f"{label} is a folder; give a file.") from error
     except OSError as error:
+        if error.errno is None:  # Arrow's word for data that are not Zstandard's
+            raise BadInput(f"{label}: cannot be unpacked ({error}); copy or download it again.") from error
         raise BackendError(f"Cannot read {label}: {error.strerror or error}.") from error
 
 
@@ -176,8 +189,8 @@ def _find_line(name: str, opener: Callable[[], IO[bytes]], start: int) -> int:
     """The number of the line that begins at that byte of what a file holds."""
     with contextlib.ExitStack() as stack:
         file: Any = stack.enter_context(opener())
-        if name.endswith(".gz"):
-            file = stack.enter_context(gzip.GzipFile(fileobj=file))
+        if name.endswith(PACKED):
+            file = stack.enter_context(_unpack(file, name))
         left, line = start, 1
         while block := file.read(min(_BUFFER_BYTES, left)):
             left -= len(block)

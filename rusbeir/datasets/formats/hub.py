@@ -14,15 +14,17 @@ from pathlib import Path
 
 import orjson
 
+from rusbeir.datasets.columns import Columns
 from rusbeir.datasets.formats import tables
 from rusbeir.datasets.formats.files import open_file
-from rusbeir.datasets.formats.hub_layout import Layout, read_layout, refuse_missing_shards
+from rusbeir.datasets.formats.hub_layout import READABLE, Layout, read_layout, refuse_missing_shards
 from rusbeir.datasets.formats.reader import FORMATS, ReadRequest
 from rusbeir.datasets.formats.records import Complain, Extra, Judgement, Place, Query, Span, parse_record
 from rusbeir.errors import BadInput, option, unknown
-from rusbeir.types import Doc
+from rusbeir.types import Doc, needs_judgements
 
 _ROLES = FORMATS["hub"].parts
+_TABLES = tuple(ending for ending in READABLE if not ending.startswith(".jsonl"))
 
 
 def is_hub(path: Path) -> bool:
@@ -32,6 +34,11 @@ def is_hub(path: Path) -> bool:
     """
     if not path.is_dir() or next(path.glob("qrels/*.tsv*"), None):
         return False
+    names = [file.name for file in path.iterdir()]
+    if any(name.startswith("corpus.") and name.endswith(READABLE) for name in names) and any(
+        name.startswith(_ROLES) and name.endswith(_TABLES) for name in names
+    ):
+        return True
     readme = path / "README.md"
     if readme.is_file() and "\nconfigs:" in readme.read_text(encoding="utf-8", errors="replace")[:100_000]:
         return True
@@ -43,14 +50,13 @@ def open_hub(request: ReadRequest) -> HubReader:
     roots = (request.path, *(request.also or _find_judgements(request.path, request.split)))
     layouts = {root: read_layout(root) for root in roots}
     split = request.split or _only_split(layouts, request)
-    roles = [role for role in _ROLES if request.judged or role != "qrels"]
     parts: dict[str, tuple[Path, ...]] = {}
     for root, layout in layouts.items():
-        missing = [role for role in roles if role not in parts]
+        missing = [role for role in _ROLES if role not in parts]
         for role, files in layout.parts(missing, split, request.options).items():
             refuse_missing_shards(root, files)
             parts[role] = tuple(root / file for file in files)
-    for role in roles:
+    for role in _ROLES if request.judged else _ROLES[:1]:
         if role not in parts:
             where = ", ".join(map(str, roots))
             if role == "qrels" and (splits := _name_splits(layouts, request.view)):
@@ -63,9 +69,31 @@ def open_hub(request: ReadRequest) -> HubReader:
     return HubReader(
         split=split,
         corpus_files=parts["corpus"],
-        queries_files=parts["queries"],
+        queries_files=parts.get("queries", ()),
         qrels_files=parts.get("qrels", ()),
-        plain_corpus=corpus if not more and corpus.suffix == ".jsonl" and _has_beir_keys(corpus) else None,
+        plain_corpus=None if more else _find_plain(corpus, request),
+        columns=request.columns,
+    )
+
+
+def is_table(path: Path) -> bool:
+    """True for a file whose name has the ending of a table."""
+    return path.is_file() and path.name.endswith(READABLE)
+
+
+def open_table(request: ReadRequest) -> HubReader:
+    """The documents of one table. Raises BadInput where judgements are needed."""
+    if request.view is not None:
+        raise unknown("view", request.view, [])
+    if request.judged:
+        raise needs_judgements(str(request.path))
+    return HubReader(
+        split=request.split or "test",
+        corpus_files=(request.path,),
+        queries_files=(),
+        qrels_files=(),
+        plain_corpus=_find_plain(request.path, request),
+        columns=request.columns,
     )
 
 
@@ -78,17 +106,26 @@ class HubReader:
     queries_files: tuple[Path, ...]
     qrels_files: tuple[Path, ...]
     plain_corpus: Path | None
-    recipe: str = "tables"
+    columns: Columns
     id_suffixes: tuple[str, ...] = ("",)
 
+    @property
+    def recipe(self) -> str:
+        named = {key: list(names) for key, names in self.columns.items() if key in ("id", "text", "title")}
+        return f"tables|{orjson.dumps(named, option=orjson.OPT_SORT_KEYS).decode()}" if named else "tables"
+
     def documents(self, complain: Complain) -> Iterator[tuple[Place, Doc, Extra]]:
-        return ((location, doc, {}) for location, doc in tables.read_documents(self.corpus_files, complain))
+        return (
+            (location, doc, {}) for location, doc in tables.read_documents(self.corpus_files, complain, self.columns)
+        )
 
     def queries(self, complain: Complain) -> Iterator[tuple[Place, Query, Extra]]:
-        return ((location, query, {}) for location, query in tables.read_queries(self.queries_files, complain))
+        return (
+            (location, query, {}) for location, query in tables.read_queries(self.queries_files, complain, self.columns)
+        )
 
     def judgements(self, complain: Complain) -> Iterator[tuple[Place, Judgement]]:
-        return tables.read_judgements(self.qrels_files, complain)
+        return tables.read_judgements(self.qrels_files, complain, self.columns)
 
     def spans(self, complain: Complain) -> Iterator[tuple[Place, Span]]:
         return tables.read_spans(self.queries_files, complain)
@@ -117,9 +154,16 @@ def _only_split(layouts: Mapping[Path, Layout], request: ReadRequest) -> str:
         return splits[0]
     if not splits and request.view:
         raise unknown("view", request.view, [])
+    if not splits and not request.judged:
+        return "test"
     if not splits:
-        raise BadInput(f"{request.path} has no judgements; expected qrels/<split>.parquet, .tsv or .jsonl.")
+        raise needs_judgements(str(request.path))
     raise BadInput(f"{request.path} has the splits {', '.join(splits)}: choose one with {option('split')}.")
+
+
+def _find_plain(corpus: Path, request: ReadRequest) -> Path | None:
+    """The corpus, if it is JSONL that can be used in place."""
+    return corpus if corpus.suffix == ".jsonl" and not request.columns and _has_beir_keys(corpus) else None
 
 
 def _has_beir_keys(file: Path) -> bool:

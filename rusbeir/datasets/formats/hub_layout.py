@@ -17,7 +17,11 @@ from typing import Any
 from rusbeir.errors import BadInput, require
 from rusbeir.text import shorten
 
-READABLE = (".jsonl", ".jsonl.gz", ".jsonl.zip", ".tsv", ".tsv.gz", ".csv", ".parquet", ".arrow")
+_TEXTS = (".jsonl", ".tsv", ".csv")
+READABLE = (
+    *(f"{ending}{packing}" for ending in _TEXTS for packing in ("", ".gz", ".zst")), ".jsonl.zip", ".parquet", ".arrow",
+)  # fmt: skip
+"""The endings of tables that can be read."""
 _SPLIT = r"(?P<split>[A-Za-z0-9_.]*?[A-Za-z0-9_])"
 _ENDING = r"(?:-\d+-of-\d+)?(?:" + "|".join(re.escape(ending) for ending in READABLE) + ")"
 _SHARD = re.compile(r"-\d+-of-(\d+)\.[a-z.]+$")
@@ -42,11 +46,15 @@ _FILES = {
     "qrels": (
         "{folder}qrels/{split}{ending}",
         "{folder}qrels[-_.]{split}{ending}",
+        "{folder}qrels{ending}",
         "{folder}(?!corpus|queries|qrels){split}{ending}",
     ),
     "pairs": ("(?:data/)?{view}{ending}",),
 }
 """role -> patterns of file names by convention."""
+
+_ONLY = {"qrels": "test"}
+"""The split that a file without one is of."""
 
 Configs = Mapping[str, Mapping[str, tuple[str, ...]]]
 """Configuration -> split -> patterns of files."""
@@ -120,7 +128,7 @@ class Layout:
             pattern = template.format(folder=folder, view=re.escape(view or role), split=_SPLIT, ending=_ENDING)
             for name in sorted(self.names, key=_natural):
                 if match := re.fullmatch(pattern, name):
-                    files_by_split.setdefault(match.groupdict().get("split") or role, []).append(name)
+                    files_by_split.setdefault(match.groupdict().get("split") or _ONLY.get(role, role), []).append(name)
             if files_by_split:
                 break
         return files_by_split

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from rusbeir.datasets.columns import Column
 from rusbeir.datasets.formats.hub_layout import read_layout
 from rusbeir.datasets.formats.reader import ReadRequest
 from rusbeir.datasets.formats.records import Complain, Extra, Judgement, Place, Query
-from rusbeir.datasets.formats.tables import Column, read_records
+from rusbeir.datasets.formats.tables import read_records
 from rusbeir.errors import BadInput
 from rusbeir.types import Doc
 

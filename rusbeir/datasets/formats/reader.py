@@ -15,6 +15,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Protocol, runtime_checkable
 
+from rusbeir.datasets.columns import Columns
 from rusbeir.datasets.formats.records import Complain, Extra, Judgement, Place, Query, Span
 from rusbeir.errors import BackendError, RusbeirError
 from rusbeir.types import Doc
@@ -88,7 +89,9 @@ class ReadRequest:
     also: tuple[Path, ...] = ()
     """Other folders that hold parts of the same dataset, as repositories of judgements do."""
     judged: bool = True
-    """Whether it must have judgements."""
+    """Whether it must have judgements; without them, documents alone are enough."""
+    columns: Columns = field(default_factory=dict)
+    """The columns of tables that the caller names; others are recognised by their names."""
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -104,6 +107,8 @@ class Format:
     """Takes a Path and a view or None, and returns the names of the splits; empty where a path has only one."""
     ignore_titles: bool = False
     """Whether a path of this format is read without titles if no card says otherwise."""
+    takes_columns: bool = False
+    """Whether it reads tables, whose columns can be named: ReadRequest.columns."""
     parts: tuple[str, ...] = ("corpus", "queries", "qrels")
     """The roles of its files in repositories of the Hugging Face hub."""
 
@@ -111,7 +116,12 @@ class Format:
 _HERE = "rusbeir.datasets.formats"
 _BEIR_SPLITS = f"{_HERE}.beir:list_splits"
 FORMATS = {
-    "hub": Format(claims=f"{_HERE}.hub:is_hub", open=f"{_HERE}.hub:open_hub", splits=f"{_HERE}.hub:list_splits"),
+    "hub": Format(
+        claims=f"{_HERE}.hub:is_hub",
+        open=f"{_HERE}.hub:open_hub",
+        splits=f"{_HERE}.hub:list_splits",
+        takes_columns=True,
+    ),
     "beir": Format(claims=f"{_HERE}.beir:is_beir", open=f"{_HERE}.beir:open_beir", splits=_BEIR_SPLITS),
     "cocktail": Format(
         claims=f"{_HERE}.beir:is_cocktail",
@@ -120,6 +130,9 @@ FORMATS = {
         ignore_titles=True,
     ),
     "squad": Format(claims=f"{_HERE}.squad:is_squad", open=f"{_HERE}.squad:open_squad"),
+    "table": Format(
+        claims=f"{_HERE}.hub:is_table", open=f"{_HERE}.hub:open_table", parts=("corpus",), takes_columns=True
+    ),
     "pairs": Format(open=f"{_HERE}.question_passage:open_pairs", parts=("pairs",)),
 }
 

@@ -14,40 +14,48 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any
 
+from rusbeir.datasets.columns import (
+    DOCUMENT,
+    JUDGEMENT,
+    QUERY,
+    Column,
+    Columns,
+    choose_columns,
+    describe_columns,
+    join_values,
+)
 from rusbeir.datasets.formats import trec
 from rusbeir.datasets.formats.files import Zip, open_file
-from rusbeir.datasets.formats.records import ID_RULE, Complain, Judgement, Place, Query, Span, not_utf8, read_objects
+from rusbeir.datasets.formats.hub_layout import READABLE
+from rusbeir.datasets.formats.records import (
+    ID_RULE,
+    Complain,
+    Judgement,
+    Place,
+    Query,
+    Span,
+    not_utf8,
+    read_objects,
+    refuse,
+)
 from rusbeir.errors import BackendError, BadInput, require
 from rusbeir.text import has_control, read_csv, shorten
 from rusbeir.types import Doc
 
-_ID = ("_id", "id", "docid", "doc_id", "document_id")
-_QUERY_ID = ("_id", "id", "query_id", "query-id", "qid")
 _BATCH_ROWS = 1000
+_HEADER_BYTES = 1 << 12
 _DIGITS = re.compile(r"\s*-?[0-9]{1,20}\s*")
 
 Record = Mapping[str, Any]
+_BY_NAME: Columns = MappingProxyType({})
+"""No column is named by the caller: each is recognised by its name."""
 
 
-class Column(NamedTuple):
-    """What a column holds, and the names it goes by; the first of them that a table has is taken."""
-
-    meaning: str
-    names: tuple[str, ...]
-    optional: bool = False
-
-
-DOCUMENT = (Column("document id", _ID), Column("text", ("text", "contents")), Column("title", ("title",), True))
-QUERY = (Column("query id", _QUERY_ID), Column("text", ("text", "query", "question")))
-JUDGEMENT = (
-    Column("query id", ("query-id", "query_id", "qid")),
-    Column("document id", ("corpus-id", "corpus_id", "docid", "doc_id", "document_id")),
-    Column("grade", ("score", "relevance", "label", "grade")),
-)
 SPAN = (
-    Column("query id", _QUERY_ID),
+    QUERY[0],
     Column("span", ("pos_char_span",), True),
     Column("length in characters", ("pos_char_length",), True),
     Column("length in tokens", ("pos_token_length",), True),
@@ -55,10 +63,10 @@ SPAN = (
 """Columns of PosIR's queries: where the relevant document answers them. A translation has those of the English text."""
 
 
-def read_documents(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Place, Doc]]:
+def read_documents(files: Iterable[Path], complain: Complain, named: Columns = _BY_NAME) -> Iterator[tuple[Place, Doc]]:
     """The documents of the tables, in the order of the files. Raises BadInput if a column is missing."""
-    for location, (doc_id, text, title) in _values(files, DOCUMENT, complain):
-        if (known := _identifier(doc_id)) is None:
+    for location, (doc_id, text, title) in _values(files, DOCUMENT, complain, named):
+        if (known := read_id(doc_id)) is None:
             complain(
                 "id", location, f"the document id is {shorten(repr(doc_id))}; it must be a string that is {ID_RULE}"
             )
@@ -69,10 +77,10 @@ def read_documents(files: Iterable[Path], complain: Complain) -> Iterator[tuple[
             yield location, Doc(known, text, title or "")
 
 
-def read_queries(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Place, Query]]:
+def read_queries(files: Iterable[Path], complain: Complain, named: Columns = _BY_NAME) -> Iterator[tuple[Place, Query]]:
     """The queries of the tables; as read_documents."""
-    for location, (query_id, text) in _values(files, QUERY, complain):
-        if (known := _identifier(query_id)) is None:
+    for location, (query_id, text) in _values(files, QUERY, complain, named):
+        if (known := read_id(query_id)) is None:
             complain(
                 "id", location, f"the query id is {shorten(repr(query_id))}; it must be a string that is {ID_RULE}"
             )
@@ -82,18 +90,20 @@ def read_queries(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Pl
             yield location, Query(known, text)
 
 
-def read_judgements(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Place, Judgement]]:
+def read_judgements(
+    files: Iterable[Path], complain: Complain, named: Columns = _BY_NAME
+) -> Iterator[tuple[Place, Judgement]]:
     """The judgements of the tables; a .tsv is read as any TREC qrels."""
     for file in files:
-        if ".tsv" in file.suffixes:
+        if ".tsv" in file.suffixes and not named:
             with open_file(file) as lines:
                 yield from trec.read_judgements(lines, str(file), complain)
             continue
-        for location, (query_id, doc_id, grade) in _values([file], JUDGEMENT, complain):
-            ids = _identifier(query_id), _identifier(doc_id)
+        for location, (query_id, doc_id, grade) in _values([file], JUDGEMENT, complain, named):
+            ids = read_id(query_id), read_id(doc_id)
             if ids[0] is None or ids[1] is None:
                 complain("id", location, "the query id or the document id is empty or has a control character")
-            elif (value := _grade(grade)) is None:
+            elif (value := read_grade(grade)) is None:
                 complain("grade", location, f"the grade {shorten(repr(grade), 40)} is not {trec.GRADE_BOUNDS}")
             else:
                 yield location, Judgement(ids[0], ids[1], value)
@@ -101,8 +111,8 @@ def read_judgements(files: Iterable[Path], complain: Complain) -> Iterator[tuple
 
 def read_spans(files: Iterable[Path], complain: Complain) -> Iterator[tuple[Place, Span]]:
     """The spans in the columns of PosIR's queries; none where the tables lack these columns."""
-    for location, (query_id, span, chars, tokens) in _values(files, SPAN, complain):
-        known, ends = _identifier(query_id), span if isinstance(span, list) else []
+    for location, (query_id, span, chars, tokens) in _values(files, SPAN, complain, _BY_NAME):
+        known, ends = read_id(query_id), span if isinstance(span, list) else []
         if span is None and chars is None:
             continue
         if known is None or len(ends) != 2 or not all(map(_is_number, (*ends, chars, tokens))):
@@ -118,53 +128,53 @@ def read_records(
 ) -> Iterator[tuple[Place, Record]]:
     """Rows of the tables as column -> value, each table having the columns asked for."""
     for file in files:
-        for location, _, record in _checked_rows(file, columns, complain):
+        for location, _, record in _checked_rows(file, columns, complain, _BY_NAME):
             yield location, record
 
 
+def describe_table(file: Path, named: Columns) -> str:
+    """Which columns of a table hold the documents, such as "id=sku,text=description"; "" for what is not a table."""
+    if not file.is_file() or not file.name.endswith(READABLE):
+        return ""
+    rows = _checked_rows(file, DOCUMENT, refuse, named)
+    return next((describe_columns(DOCUMENT, chosen) for _, chosen, _ in rows), "")
+
+
 def _values(
-    files: Iterable[Path], columns: tuple[Column, ...], complain: Complain
+    files: Iterable[Path], columns: tuple[Column, ...], complain: Complain, named: Columns
 ) -> Iterator[tuple[Place, list[Any]]]:
     for file in files:
-        for location, names, record in _checked_rows(file, columns, complain):
-            yield location, [record.get(name) if name else None for name in names]
+        for location, chosen, record in _checked_rows(file, columns, complain, named):
+            yield location, [join_values(record, parts) for parts in chosen]
 
 
 def _checked_rows(
-    file: Path, columns: tuple[Column, ...], complain: Complain
-) -> Iterator[tuple[Place, list[str | None], Record]]:
-    names: list[str | None] = []
-    for location, record in _rows(file, columns, complain):
-        names = names or _names(file, columns, record)
-        yield location, names, record
+    file: Path, columns: tuple[Column, ...], complain: Complain, named: Columns
+) -> Iterator[tuple[Place, list[tuple[str, ...]], Record]]:
+    named = {column.key: named[column.key] for column in columns if column.key in named}
+    chosen: list[tuple[str, ...]] = []
+    for location, record in _rows(file, columns, complain, named):
+        chosen = chosen or choose_columns(str(file), columns, record, named)
+        yield location, chosen, record
 
 
-def _names(file: Path, columns: tuple[Column, ...], present: Iterable[str]) -> list[str | None]:
-    """The name of each column in the file; None for an optional one that is missing."""
-    have = list(present)
-    names = [next((name for name in column.names if name in have), None) for column in columns]
-    for column, name in zip(columns, names, strict=True):
-        if name is None and not column.optional:
-            raise BadInput(
-                f"{file} has no column for the {column.meaning} ({' or '.join(column.names)}); "
-                f"it has {', '.join(have)}."
-            )
-    return names
-
-
-def _rows(file: Path, columns: tuple[Column, ...], complain: Complain) -> Iterator[tuple[Place, Record]]:
-    name = file.name
+def _rows(
+    file: Path, columns: tuple[Column, ...], complain: Complain, named: Columns
+) -> Iterator[tuple[Place, Record]]:
+    name = file.name.removesuffix(".gz").removesuffix(".zst")
     if name.endswith((".parquet", ".arrow")):
-        return _arrow_rows(file, columns)
-    if name.endswith((".tsv", ".tsv.gz")):
-        return _tsv_rows(file, columns, complain)
+        return _arrow_rows(file, columns, named)
+    if name.endswith(".tsv"):
+        return _tsv_rows(file, columns, complain, named)
     if name.endswith(".csv"):
         return _csv_rows(file, complain)
-    return _json_rows(file, columns, complain)
+    return _json_rows(file, columns, complain, named)
 
 
-def _json_rows(file: Path, columns: tuple[Column, ...], complain: Complain) -> Iterator[tuple[Place, Record]]:
-    keys = [name for column in columns for name in column.names]
+def _json_rows(
+    file: Path, columns: tuple[Column, ...], complain: Complain, named: Columns
+) -> Iterator[tuple[Place, Record]]:
+    keys = [name for column in columns for name in (*column.names, *named.get(column.key, ()))]
     with _open(file) as lines:
         yield from read_objects(lines, str(file), keys, complain)
 
@@ -180,7 +190,9 @@ def _open(file: Path) -> AbstractContextManager[io.BufferedReader]:
     return bundle.open(members[0])
 
 
-def _tsv_rows(file: Path, columns: tuple[Column, ...], complain: Complain) -> Iterator[tuple[Place, Record]]:
+def _tsv_rows(
+    file: Path, columns: tuple[Column, ...], complain: Complain, named: Columns
+) -> Iterator[tuple[Place, Record]]:
     """Rows of a TSV with a header of known names, else of the columns that are not optional (MS MARCO: id and text)."""
     known = {name for column in columns for name in column.names}
     header = [column.names[0] for column in columns if not column.optional]
@@ -191,7 +203,7 @@ def _tsv_rows(file: Path, columns: tuple[Column, ...], complain: Complain) -> It
                 complain(*problem)
                 continue
             fields = line.decode().rstrip("\r\n").split("\t")
-            if number == 1 and {*fields} <= known:
+            if number == 1 and ({*fields} <= known or named or _is_header(fields, columns)):
                 header = fields
             elif len(fields) != len(header):
                 complain("columns", location, f"{len(fields)} columns; expected {len(header)} ({', '.join(header)})")
@@ -199,9 +211,20 @@ def _tsv_rows(file: Path, columns: tuple[Column, ...], complain: Complain) -> It
                 yield location, dict(zip(header, fields, strict=True))
 
 
+def _is_header(fields: list[str], columns: tuple[Column, ...]) -> bool:
+    """Whether the cells are names of columns, all that are needed and others."""
+    try:
+        return bool(choose_columns("", columns, fields, _BY_NAME))
+    except BadInput:
+        return False
+
+
 def _csv_rows(file: Path, complain: Complain) -> Iterator[tuple[Place, Record]]:
     with open_file(file) as data, io.TextIOWrapper(data, encoding="utf-8", newline="") as text:
-        rows = read_csv(text)
+        # Spreadsheets write semicolons where a comma is the decimal sign.
+        first = data.peek(_HEADER_BYTES)[:_HEADER_BYTES].partition(b"\n")[0]
+        delimiter = max(",;\t", key=lambda char: first.count(char.encode()))
+        rows = read_csv(text, delimiter)
         try:
             header = next(rows, [])
             for row in filter(None, rows):
@@ -214,10 +237,11 @@ def _csv_rows(file: Path, complain: Complain) -> Iterator[tuple[Place, Record]]:
             raise BadInput(f"{file}:{rows.line_num}: not CSV in UTF-8 ({error}).") from error
 
 
-def _arrow_rows(file: Path, columns: tuple[Column, ...]) -> Iterator[tuple[Place, Record]]:
+def _arrow_rows(file: Path, columns: tuple[Column, ...], named: Columns) -> Iterator[tuple[Place, Record]]:
     with _rewording(file), _open_batches(file) as (present, read):
         number = 0
-        for batch in read([name for name in _names(file, columns, present) if name]):
+        chosen = choose_columns(str(file), columns, present, named)
+        for batch in read(list(dict.fromkeys(name for parts in chosen for name in parts))):
             for record in batch.to_pylist():
                 number += 1
                 yield Place(str(file), within=f"row {number}"), record
@@ -255,9 +279,12 @@ def _rewording(file: Path) -> Iterator[None]:
         raise BackendError(f"Cannot read {file}: {error.strerror or error}.") from error
 
 
-def _identifier(value: object) -> str | None:
+def read_id(value: object) -> str | None:
+    """The id that a cell holds; None for what cannot be one."""
     if isinstance(value, str):
         return value if value.strip() and not has_control(value) else None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # A data frame makes floats of a column of integers where one is missing.
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
@@ -265,7 +292,8 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _grade(value: object) -> int | None:
+def read_grade(value: object) -> int | None:
+    """The grade that a cell holds; None for what is not an integer within the bounds."""
     if isinstance(value, str):
         return int(value) if _DIGITS.fullmatch(value) and int(value) in trec.GRADES else None
     if isinstance(value, float) and value.is_integer():

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from rusbeir.datasets.formats.files import open_file
 from rusbeir.datasets.formats.records import Complain, Judgement, Place, collect, not_utf8, parse_json, refuse, repeated
 from rusbeir.errors import BadInput
+from rusbeir.notebook import ShownRun
 from rusbeir.text import has_control, shorten
 from rusbeir.types import MAX_GRADE
 
@@ -41,14 +42,22 @@ _JSON_START = re.compile(rb'\s*\{\s*["}]')
 
 
 def read_qrels(path: str | Path) -> dict[str, dict[str, int]]:
-    """query_id -> {doc_id: grade}, in file order.
+    """Read judgements from a file.
 
-    TREC (query, 0, document, grade), BEIR's tsv (query, document, grade; with or without a header) or a JSON
-    object of objects. Raises BadInput, with file and line, for another number of columns, a grade that is not
-    an integer from -1,000 to 1,000, and a repeated pair.
+    Args:
+        path: TREC's qrels (query, 0, document, grade), BEIR's tsv (query, document, grade; with or without a header),
+            or a JSON object of objects; .gz and .zst, too. The content decides, not the name.
 
-    >>> read_qrels("qrels/test.tsv")["1"]  # doctest: +SKIP
-    {'31715818': 1}
+    Returns:
+        query_id -> {doc_id: grade}, in file order.
+
+    Raises:
+        BadInput: With file and line, for another number of columns, a grade that is not an integer from -1,000 to
+            1,000, and a repeated pair.
+
+    Example:
+        >>> read_qrels("qrels/test.tsv")["1"]  # doctest: +SKIP
+        {'31715818': 1}
     """
     with open_file(Path(path)) as file:
         if _holds_json(file):
@@ -60,22 +69,32 @@ def read_qrels(path: str | Path) -> dict[str, dict[str, int]]:
 
 
 def read_run(path: str | Path, *, check_ranks: bool = False) -> dict[str, dict[str, float]]:
-    """query_id -> {doc_id: score}, in file order; queries that the file leaves out are left out.
+    """Read a run from a file.
 
-    TREC (query, Q0, document, rank, score, tag; ranks are ignored, as trec_eval does), BEIR's JSON, a result file of
-    AIR-Bench, or CSV with the columns query, document and score, under their names or in this order. Raises BadInput,
-    with file and line, for another number of columns, a score that is not a finite number, and a repeated pair; with
-    check_ranks also for TREC's ranks that contradict the scores.
+    Args:
+        path: TREC's format (query, Q0, document, rank, score, tag; ranks are ignored, as trec_eval does), BEIR's JSON,
+            a result file of AIR-Bench, or CSV with the columns query, document and score, under their names or in this
+            order; .gz and .zst, too.
+        check_ranks: Whether TREC's ranks that contradict the scores are refused.
 
-    >>> read_run("bm25.run.gz")["1"]  # doctest: +SKIP
-    {'31715818': 12.25, '10786948': 7.5}
+    Returns:
+        query_id -> {doc_id: score}, in file order. Queries that the file leaves out are left out. A notebook shows it
+        as a table.
+
+    Raises:
+        BadInput: With file and line, for another number of columns, a score that is not a finite number, and a
+            repeated pair.
+
+    Example:
+        >>> read_run("bm25.run.gz")["1"]  # doctest: +SKIP
+        {'31715818': 12.25, '10786948': 7.5}
     """
     with open_file(Path(path)) as file:
         if _holds_json(file):
-            return _read_json(file.read(), str(path), _json_score)
+            return ShownRun(_read_json(file.read(), str(path), _json_score))
         if Path(path).name.removesuffix(".gz").endswith(".csv"):
-            return _read_csv_run(file, str(path))
-        return _read_trec_run(file, str(path), check_ranks=check_ranks)
+            return ShownRun(_read_csv_run(file, str(path)))
+        return ShownRun(_read_trec_run(file, str(path), check_ranks=check_ranks))
 
 
 def read_tag(path: str | Path) -> str:
