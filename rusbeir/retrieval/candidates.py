@@ -9,7 +9,7 @@ from typing import TypeAlias
 from rusbeir.retrieval.fusion import FusedSystem
 from rusbeir.retrieval.rerank.system import RerankSystem
 from rusbeir.retrieval.run_cache import CachedSystem
-from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
+from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System, WrappedSystem
 from rusbeir.storage import cache_folder
 from rusbeir.types import Corpus, Queries, Retriever, Run
 
@@ -60,23 +60,10 @@ class _Listed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Restricted:
+class _Restricted(WrappedSystem):
     """A system that searches the whole corpus; its hits are cut after all but the candidates were removed."""
 
-    system: System
     candidates: Candidates
-
-    @property
-    def name(self) -> str:
-        return self.system.name
-
-    @property
-    def signature(self) -> str:
-        return self.system.signature
-
-    @property
-    def engine(self) -> str:
-        return self.system.engine
 
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
         prepared = self.system.prepare(corpus, fingerprint, settings)

@@ -11,7 +11,7 @@ import orjson
 
 from rusbeir.costs import CarriedSeconds
 from rusbeir.errors import BackendError, BadInput
-from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System, check_available
+from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, WrappedSystem
 from rusbeir.storage import atomic_file, cache_folder
 from rusbeir.text import shorten
 from rusbeir.types import MAX_QUERY_CHARS, Corpus, Queries, Retriever, Run
@@ -21,26 +21,10 @@ _FORMAT = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class CachedSystem:
+class CachedSystem(WrappedSystem):
     """A system as a stage of another: hits that are the query itself are removed, and runs are kept in the cache."""
 
-    system: System
     self_suffixes: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return self.system.name
-
-    @property
-    def signature(self) -> str:
-        return self.system.signature
-
-    @property
-    def engine(self) -> str:
-        return self.system.engine
-
-    def check_available(self) -> None:
-        check_available(self.system)
 
     def prepare(self, corpus: Corpus, fingerprint: str, settings: RunSettings = DEFAULTS) -> Prepared:
         """Prepare the system with a retriever that searches only where the cache has no run."""

@@ -57,6 +57,28 @@ def check_available(part: object) -> None:
         part.check_available()
 
 
+@dataclass(frozen=True, kw_only=True)
+class WrappedSystem:
+    """A system with the name, signature and engine of another. A base class, as several wrap retrievers alone."""
+
+    system: System
+
+    @property
+    def name(self) -> str:
+        return self.system.name
+
+    @property
+    def signature(self) -> str:
+        return self.system.signature
+
+    @property
+    def engine(self) -> str:
+        return self.system.engine
+
+    def check_available(self) -> None:
+        check_available(self.system)
+
+
 @runtime_checkable
 class LimitsDepth(Protocol):
     """An optional ability of systems: to return at most `depth` hits per query, whatever k is."""
