@@ -31,12 +31,14 @@ def judge(
     n: Number = 100,
     seed: Seed = 0,
     source: Source = None,
+    budget_chars: options.BudgetChars = None,
     budget_cost: options.BudgetCost = None,
     input_price: Annotated[float | None, typer.Option("--input-price", help="USD per million tokens sent.")] = None,
     output_price: Annotated[
         float | None, typer.Option("--output-price", help="USD per million tokens received.")
     ] = None,
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Requests at the same time.")] = 4,
+    retry_failed: options.RetryFailed = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only estimate requests, tokens, time and cost.")] = False,
     as_json: options.Json = False,
 ) -> None:
@@ -56,7 +58,10 @@ def judge(
         _print_estimate(estimate, as_json=as_json)
         return
     with output.progress() as progress:
-        report = judge_port(folder, llm=llm, budget_cost=budget_cost, progress=progress, tell=output.note, **order)
+        report = judge_port(
+            folder, llm=llm, budget_chars=budget_chars, budget_cost=budget_cost, retry_failed=retry_failed,
+            progress=progress, tell=output.note, **order,
+        )  # fmt: skip
     if as_json:
         output.print_json(report)
         return

@@ -11,6 +11,7 @@ from rusbeir import __version__
 from rusbeir.cli import options, output
 
 if TYPE_CHECKING:
+    from rusbeir.jobs import read_llm_options
     from rusbeir.synthesis import QualityEstimate
 
 
@@ -74,7 +75,7 @@ def qc(
     Example: rusbeir synth qc made --ranker bm25 --ranker dense --dry-run
     """
     from rusbeir.errors import BadInput
-    from rusbeir.synthesis import Rules, control_quality, estimate_quality, read_decisions, read_options
+    from rusbeir.synthesis import Rules, control_quality, estimate_quality, read_decisions
 
     if show is not None:
         rows = [row for row in read_decisions(dataset) if row["query_id"] == show]
@@ -91,7 +92,7 @@ def qc(
         false_negatives=tuple(false_negatives or ()),
     )  # fmt: skip
     model_options = options.translator_options(option)
-    read_options(model_options)  # Before they could be taken for arguments of Python.
+    read_llm_options(model_options)  # Before they could be taken for arguments of Python.
     if dry_run:
         with output.progress() as progress:
             estimate = estimate_quality(

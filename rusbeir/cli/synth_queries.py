@@ -48,13 +48,14 @@ def queries(
     Example: rusbeir synth queries news.jsonl --lang ru --llm qwen3-30b --out made
     """
     from rusbeir.errors import BadInput
-    from rusbeir.synthesis import estimate_queries, make_queries, read_options
+    from rusbeir.jobs import read_llm_options
+    from rusbeir.synthesis import estimate_queries, make_queries
 
     order: dict[str, Any] = {
         "kind": kind, "n": n, "sample": sample, "language": lang, "seed": seed, "attributes": attributes
     }  # fmt: skip
     model_options = options.translator_options(option)
-    read_options(model_options)  # Before they could be taken for arguments of Python.
+    read_llm_options(model_options)  # Before they could be taken for arguments of Python.
     if dry_run:
         with output.progress() as progress:
             estimate = estimate_queries(corpus, progress=progress, **order, **model_options)

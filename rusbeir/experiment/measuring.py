@@ -7,6 +7,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from rusbeir.datasets import (
 from rusbeir.errors import option
 from rusbeir.evaluation import Evaluation, cluster_queries, deepest, evaluate
 from rusbeir.experiment.planning import Measurement
-from rusbeir.jobs import CharBudget, Llm
+from rusbeir.jobs import CharBudget, Llm, Spent
 from rusbeir.ledger import Ledger, ResultRow
 from rusbeir.retrieval import (
     LimitsDepth,
@@ -136,13 +137,12 @@ def _find_ceiling(dataset: Dataset, run: Run, measures: Sequence[str]) -> Mappin
 
 
 def _describe_spending(clients: Sequence[Llm]) -> dict[str, Any]:
-    """Sum what this run sent to endpoints: tokens where they count them, money where their price is known."""
-    tokens = {
-        "input": sum(client.usage.input_tokens for client in clients),
-        "output": sum(client.usage.output_tokens for client in clients),
-    }
-    cost = sum(client.spent for client in clients)
-    return ({"tokens": tokens} if any(tokens.values()) else {}) | ({"cost": cost} if cost else {})
+    """What this run sent to endpoints, as rows have it; {} where it sent nothing."""
+    spent = Spent.sum(client.meter.spent for client in clients)
+    if not spent.requests:
+        return {}
+    tokens = {"tokens": spent.tokens} if any(spent.tokens.values()) else {}
+    return {**tokens, **({"cost": spent.cost} if spent.cost else {}), "spent": asdict(spent)}
 
 
 def _count_missing(dataset: Dataset) -> int:

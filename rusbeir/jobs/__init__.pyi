@@ -10,6 +10,7 @@ from .budget import BudgetTooSmall as BudgetTooSmall
 from .budget import CharBudget as CharBudget
 from .budget import Charge as Charge
 from .budget import Meter as Meter
+from .budget import Spent as Spent
 from .http import MAX_ANSWER_BYTES as MAX_ANSWER_BYTES
 from .http import bound_answers as bound_answers
 from .journal import Attempt as Attempt
@@ -26,13 +27,18 @@ from .llm_answer import TOKENS_PER_SECOND as TOKENS_PER_SECOND
 from .llm_answer import Answer as Answer
 from .llm_answer import Price as Price
 from .llm_answer import Rejected as Rejected
-from .llm_answer import Usage as Usage
 from .llm_answer import ask_for_prices as ask_for_prices
 from .llm_answer import describe_time as describe_time
 from .llm_answer import estimate_seconds as estimate_seconds
 from .llm_answer import list_missing_prices as list_missing_prices
 from .llm_answer import read_object as read_object
 from .llm_answer import refuse_unpriced as refuse_unpriced
+from .llm_job import Answers as Answers
+from .llm_job import LlmJob as LlmJob
+from .llm_job import LlmOptions as LlmOptions
+from .llm_job import ask_all as ask_all
+from .llm_job import read_backends as read_backends
+from .llm_job import read_llm_options as read_llm_options
 from .prompts import digest_prompts as digest_prompts
 from .prompts import find_prompt_language as find_prompt_language
 from .prompts import read_prompts as read_prompts

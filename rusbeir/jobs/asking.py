@@ -60,8 +60,6 @@ class Asker:
     throttle: Throttle
     budget: Budget
     progress: Progress = silent
-    unanswered: int = field(default=0, init=False)
-    """Tasks to which the endpoint gave no answer; the next run asks them again."""
     _done: int = field(default=0, init=False)
     _prose: int = field(default=0, init=False)
     """Answers in a row without a JSON object."""
@@ -71,10 +69,9 @@ class Asker:
         self.client = replace(self.client, meter=Meter(budget=self.budget))
 
     @property
-    def counts(self) -> dict[str, int]:
-        """The requests so far, and how many of them repeated another, as reports name them."""
-        meter = self.client.meter
-        return {"requests": meter.requests, "retries": self.throttle.retries + meter.repeats}
+    def retries(self) -> int:
+        """How many of the requests so far repeated another."""
+        return self.throttle.retries + self.client.meter.repeats
 
     async def run(self, question: Question, tasks: Iterable[Task], total: int) -> None:
         """Ask as `ask` does, and close the connections to the endpoint."""
@@ -84,19 +81,23 @@ class Asker:
     async def ask(self, question: Question, tasks: Iterable[Task], total: int) -> None:
         """Ask about each of the tasks, total in number, which are taken as they are needed.
 
-        Raises what stopped the work, BackendError or BadInput; all that was answered before is kept.
+        Raises what stopped the work, BackendError or BadInput, and BackendError where a question got no answer; all
+        that was answered before is kept.
         """
-        self._done = 0
+        self._done = unanswered = 0
         waiting = iter(tasks)
         stopped = False
 
         async def work() -> None:
-            nonlocal stopped
+            nonlocal stopped, unanswered
             while not stopped and (task := next(waiting, None)) is not None:
                 try:
                     attempt = await self._answer(question, task)
                     self.journal.record([attempt])
-                    if attempt.state != "retry":
+                    if attempt.state == "retry":
+                        # The endpoint failed, not the question: the next run asks again.
+                        unanswered += 1
+                    else:
                         self._useless.note(attempt.state == "done", self.client.model, attempt.error)
                 except BaseException:
                     stopped = True
@@ -114,6 +115,12 @@ class Asker:
         finally:
             # What is under way has been paid for: wait for it and record it, also when another question failed.
             await asyncio.gather(*workers, return_exceptions=True)
+        if unanswered:
+            reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(self.throttle.reasons.items()))
+            raise BackendError(
+                f"{self.client.endpoint} gave no answer to {unanswered:,} of {total:,} questions (failed requests: "
+                f"{reasons}), so nothing was written. What was answered is kept; run the same command again."
+            )
 
     async def _answer(self, question: Question, task: Task) -> Attempt:
         """The last attempt at a task; earlier ones have been recorded."""
@@ -125,8 +132,6 @@ class Asker:
             try:
                 answer = await self._send(question, question.write(task.payload), attempt)
             except Exhausted as error:
-                # The endpoint failed, not the question: the next run asks again.
-                self.unanswered += 1
                 return failed._replace(state="retry", error=str(error))
             except Rejected as error:
                 return failed._replace(error=f"{error.reason}: {error.detail}")

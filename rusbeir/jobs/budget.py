@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from rusbeir.errors import BackendError, BadInput, RusbeirError, option
 from rusbeir.jobs.journal import Journal, reporting
 from rusbeir.jobs.throttle import Transient
 from rusbeir.storage import cannot_write
 
+_COUNTS = ("requests", "chars", "input tokens", "output tokens", "cost")
+"""The names in a journal under which it has what was spent, behind the word spent."""
 _UNITS = 10**9
 """Costs are stored as integers, in billionths: sums of many small floats would drift."""
 
@@ -25,6 +27,49 @@ class BudgetReached(BackendError):
 
 class BudgetTooSmall(BadInput):
     """The budget is smaller than one request."""
+
+
+@dataclass(kw_only=True)
+class Spent:
+    """What a service was sent and what it took; `dataclasses.asdict` gives the `spent` of every JSON report.
+
+    Examples:
+        >>> Spent.sum([Spent(requests=2, chars=30), Spent(requests=1, chars=5)]).chars
+        35
+    """
+
+    requests: int = 0
+    """Requests as the service counts them: each repetition is one more."""
+    chars: int = 0
+    """Characters of the texts and prompts that were sent."""
+    input_tokens: int = 0
+    """Tokens of the requests, where the service counts them."""
+    output_tokens: int = 0
+    """Tokens of the answers, where the service counts them."""
+    cost: float = 0.0
+    """Money, by the prices that are known."""
+
+    @classmethod
+    def sum(cls, parts: Iterable[Spent]) -> Spent:
+        """Add up what several clients spent."""
+        whole = cls()
+        for part in parts:
+            whole.add(part)
+        return whole
+
+    def add(self, more: Spent) -> None:
+        """Count more in addition."""
+        for name, number in vars(more).items():
+            setattr(self, name, getattr(self, name) + number)
+
+    @property
+    def tokens(self) -> dict[str, int]:
+        """The tokens alone, as older reports name them."""
+        return {"input": self.input_tokens, "output": self.output_tokens}
+
+    def describe_run(self, retries: int) -> dict[str, Any]:
+        """The counts of one run as reports have them in addition to `spent`, which is of all runs."""
+        return {"requests": self.requests, "retries": retries, "tokens": self.tokens}
 
 
 class Budget:
@@ -41,16 +86,15 @@ class Budget:
         self.cost = cost
         self._journal = journal
         try:
-            self.spent_chars = int(journal.get_meta("spent chars") or 0)
-            """Characters spent in this run and those before."""
-            self._spent_units = int(journal.get_meta("spent cost") or 0)
+            self._counts = {name: int(journal.get_meta(f"spent {name}") or 0) for name in _COUNTS}
         except ValueError as error:
             raise BadInput(f"{journal.path} is damaged: what was spent is not a number. Restore a copy.") from error
 
     @property
-    def spent_cost(self) -> float:
-        """Money spent in this run and those before."""
-        return self._spent_units / _UNITS
+    def spent(self) -> Spent:
+        """What was spent in this run and those before."""
+        counts = {name.replace(" ", "_"): count for name, count in self._counts.items() if name != "cost"}
+        return Spent(**counts, cost=self._counts["cost"] / _UNITS)
 
     def reserve(self, chars: int, cost: float) -> None:
         """Count a request as spent, before it is sent.
@@ -58,18 +102,19 @@ class Budget:
         Raises BudgetReached where it no longer fits, BudgetTooSmall where it never would; then nothing is counted.
         """
         if self.chars is not None:
-            _refuse_beyond(self.chars, self.spent_chars, chars, 1, "characters", "budget_chars")
+            _refuse_beyond(self.chars, self._counts["chars"], chars, 1, "characters", "budget_chars")
         if self.cost is not None:
-            _refuse_beyond(
-                round(self.cost * _UNITS), self._spent_units, round(cost * _UNITS), _UNITS, "in money", "budget_cost"
-            )
-        self.correct(chars=chars, cost=cost)
+            limit, need = round(self.cost * _UNITS), round(cost * _UNITS)
+            _refuse_beyond(limit, self._counts["cost"], need, _UNITS, "in money", "budget_cost")
+        self.correct(Spent(requests=1, chars=chars, cost=cost))
 
-    def correct(self, *, chars: int = 0, cost: float = 0.0) -> None:
+    def correct(self, more: Spent) -> None:
         """Count what a request took in addition to its reservation; negative where it took less."""
-        chars, units = max(self.spent_chars + chars, 0), max(self._spent_units + round(cost * _UNITS), 0)
-        self._journal.set_meta({"spent chars": str(chars), "spent cost": str(units)})
-        self.spent_chars, self._spent_units = chars, units
+        differences = {name.replace("_", " "): number for name, number in vars(more).items()}
+        differences["cost"] = round(more.cost * _UNITS)
+        counts = {name: max(count + differences[name], 0) for name, count in self._counts.items()}
+        self._journal.set_meta({f"spent {name}": str(count) for name, count in counts.items()})
+        self._counts = counts
 
 
 def _refuse_nothing(name: str, limit: float) -> None:
@@ -118,10 +163,10 @@ class CharBudget:
         """Count the characters of a request before it is sent. Raises as Budget.reserve does."""
         self._add(chars, refuse=True)
 
-    def correct(self, *, chars: int = 0, cost: float = 0.0) -> None:
-        """Count what a request took in addition to its reservation; negative where it took less."""
-        if chars:
-            self._add(chars, refuse=False)
+    def correct(self, more: Spent) -> None:
+        """Count the characters that a request took in addition to its reservation; negative where it took less."""
+        if more.chars:
+            self._add(more.chars, refuse=False)
 
     def _add(self, chars: int, *, refuse: bool) -> None:
         path = self.folder / SPENDING_FILE
@@ -148,17 +193,16 @@ class Allowance(Protocol):
         """Count a request as spent, before it is sent. Raises BudgetReached where it does not fit."""
         ...
 
-    def correct(self, *, chars: int = 0, cost: float = 0.0) -> None:
+    def correct(self, more: Spent) -> None:
         """Count what a request took in addition to its reservation; negative where it took less."""
         ...
 
 
 @dataclass(kw_only=True)
-class Charge:
-    """The characters and the cost of one request, as far as they are known."""
+class Charge(Spent):
+    """What one request takes, as far as it is known."""
 
-    chars: int
-    cost: float
+    requests: int = 1
 
     def cancel(self) -> None:
         """Give back what was reserved: the server has answered with an error."""
@@ -174,7 +218,8 @@ class Meter:
     """
 
     budget: Allowance | None = None
-    requests: int = 0
+    spent: Spent = field(default_factory=Spent)
+    """What all requests of this meter took, those that were given back counted as requests alone."""
     repeats: int = 0
     """Requests that ask again for what an answered one did not bring; the user of the meter counts them."""
     _under_way: set[asyncio.Future[None]] = field(default_factory=set, init=False, repr=False)
@@ -193,7 +238,6 @@ class Meter:
                 if not self._under_way:
                     raise
                 await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
-        self.requests += 1
         charge = Charge(chars=chars, cost=cost)
         finished = asyncio.get_running_loop().create_future()
         self._under_way.add(finished)
@@ -209,5 +253,8 @@ class Meter:
         finally:
             self._under_way.discard(finished)
             finished.set_result(None)
-            if self.budget is not None and (charge.chars, charge.cost) != (chars, cost):
-                self.budget.correct(chars=charge.chars - chars, cost=charge.cost - cost)
+            self.spent.add(charge)
+            # The request itself was counted when it was reserved.
+            more = replace(charge, requests=0, chars=charge.chars - chars, cost=charge.cost - cost)
+            if self.budget is not None and any(vars(more).values()):
+                self.budget.correct(more)

@@ -20,7 +20,6 @@ from rusbeir.jobs.llm_answer import (
     Answer,
     Price,
     Rejected,
-    Usage,
     bound_chat,
     count_tokens,
     parse_response,
@@ -69,7 +68,6 @@ class Llm:
     """The time for a whole request, to the last byte of its answer."""
     max_answer_bytes: int = MAX_ANSWER_BYTES
     price: Price = FREE
-    usage: Usage = field(default_factory=Usage, compare=False)
     meter: Meter = field(default_factory=Meter, repr=False, compare=False)
     _clients: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
     _refused_options: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
@@ -117,11 +115,6 @@ class Llm:
         """Close the connections. Harmless when repeated."""
         while self._clients:
             await self._clients.pop().close()
-
-    @property
-    def spent(self) -> float:
-        """The cost of all answers so far."""
-        return self.price.of(self.usage.input_tokens, self.usage.output_tokens)
 
     async def chat(
         self,
@@ -226,13 +219,11 @@ class Llm:
         """What read finds in the body of a response, whose tokens are counted."""
         try:
             response = parse_response(body)
-            sent, received = (count_tokens(response, kind) for kind in ("prompt_tokens", "completion_tokens"))
-            self.usage.answers += 1
-            self.usage.input_tokens += sent
-            self.usage.output_tokens += received
+            charge.input_tokens = count_tokens(response, "prompt_tokens")
+            charge.output_tokens = count_tokens(response, "completion_tokens")
             # A server that counts no tokens has billed at most what was reserved.
-            if sent or received:
-                charge.cost = self.price.of(sent, received)
+            if charge.input_tokens or charge.output_tokens:
+                charge.cost = self.price.of(charge.input_tokens, charge.output_tokens)
             return read(response)
         except Transient as error:
             raise Transient(error.reason, detail=self._redact(f"{error.detail}: {body}")) from None

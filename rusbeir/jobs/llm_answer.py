@@ -6,7 +6,6 @@ import json
 import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import orjson
@@ -88,15 +87,6 @@ class Rejected(BackendError):
         super().__init__(f"The endpoint rejects the request ({reason}: {detail}).")
         self.reason = reason
         self.detail = detail
-
-
-@dataclass(kw_only=True)
-class Usage:
-    """Answers and tokens so far, truncated and empty answers included, as they are billed, too."""
-
-    answers: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
 
 
 def parse_response(body: str) -> dict[str, Any]:

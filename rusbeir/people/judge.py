@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,28 +14,21 @@ from rusbeir.audit import open_port
 from rusbeir.datasets import QA, load_audited, read_jsonl
 from rusbeir.jobs import (
     CHARS_PER_TOKEN,
-    PRICES,
-    Asker,
     Budget,
     Journal,
-    Limits,
-    Llm,
-    Price,
+    LlmJob,
+    LlmOptions,
     Question,
-    Task,
-    TaskQueue,
     Tell,
-    Throttle,
-    ask_for_prices,
+    ask_all,
     bound_request,
     count_answers,
     describe_time,
     digest_prompts,
     estimate_seconds,
     list_missing_prices,
+    read_llm_options,
     read_prompts,
-    refuse_unpriced,
-    run_to_end,
 )
 from rusbeir.languages import english_name
 from rusbeir.people.raters import estimate_port_mean, read_sample
@@ -82,10 +76,12 @@ def judge_port(
     n: int = 100,
     seed: int = 0,
     source: str | Path | None = None,
+    budget_chars: int | None = None,
     budget_cost: float | None = None,
     input_price: float | None = None,
     output_price: float | None = None,
     concurrency: int = 4,
+    retry_failed: bool = False,
     progress: Progress = silent,
     tell: Tell = lambda line: None,
 ) -> dict[str, Any]:
@@ -100,10 +96,12 @@ def judge_port(
         n: The number of texts in the sample.
         seed: Seed of the sample and of the answers.
         source: Name or path of the dataset that was translated, where the port does not name it.
+        budget_chars: The most characters that may be sent.
         budget_cost: The most that it may cost, in USD; needs both prices.
         input_price: USD per million tokens sent.
         output_price: USD per million tokens received.
         concurrency: Requests at the same time.
+        retry_failed: Whether texts without a valid answer are asked for again.
         progress: Receives what is being done.
         tell: Receives lines for the user, such as what is sent where.
 
@@ -112,39 +110,33 @@ def judge_port(
 
     Raises:
         BadInput: The port has not been checked.
-        BackendError: The endpoint fails, or the budget is spent.
+        BackendError: The endpoint fails or leaves texts without any answer, or a budget is spent.
     """
-    missing, price = _read_prices(input_price, output_price)
-    refuse_unpriced(budget_cost, llm, ask_for_prices(missing, of_verb=True))
+    options = _make_options(input_price, output_price, concurrency)
+    signature = f"judge|model:{llm}|rubric:{digest_prompts(PROMPTS)}|seed:{seed}"
+    job = LlmJob(
+        llm=llm,
+        signature=signature,
+        seed=seed,
+        budget_chars=budget_chars,
+        budget_cost=budget_cost,
+        options=options,
+        retry_failed=retry_failed,
+        progress=progress,
+        tell=tell,
+    )
+    job.refuse_unpriced(of_verb=True)
     port = open_port(folder, source=source, progress=progress)
     items = draw_sample(port, n, seed)
-    client = Llm.from_environment(llm, timeout_seconds=_TIMEOUT_SECONDS, price=price)
-    signature = f"judge|model:{llm}|rubric:{digest_prompts(PROMPTS)}|seed:{seed}"
-    path = port.folder / QA / JOURNAL
-    with Journal.open(
-        path, {"port": port.dataset.card.name, "from": port.languages[0], "to": port.languages[1]}
-    ) as journal:
-        asker = Asker(
-            journal=journal,
-            client=client,
-            signature=signature,
-            seed=seed,
-            throttle=Throttle(_make_limits(concurrency)),
-            budget=Budget(journal, cost=budget_cost),
-            progress=progress,
-        )
-        tasks = {item.item_id: Task.of(KIND, _make_payload(item)) for item in items}
-        journal.add(tasks.values())
-        queue = TaskQueue(journal, KIND, signature)
-        settled = queue.outcomes([task.key for task in tasks.values()])
-        left = [task for key, task in {task.key: task for task in tasks.values()}.items() if key not in settled]
-        if left:
-            tell(f"{client.endpoint} receives {len(left):,} texts with their translations.")
-        run_to_end(asker.run(make_question(*port.languages), left, len(left)))
-        answers = queue.values([task.key for task in tasks.values()])
+    meta = {"port": port.dataset.card.name, "from": port.languages[0], "to": port.languages[1]}
+    with Journal.open(port.folder / QA / JOURNAL, meta) as journal:
+        question = make_question(*port.languages)
+        answers = ask_all(job, journal, question, items, _make_payload, "texts with their translations")
         n_answers, n_invalid = count_answers(journal, signature)
-    verdicts = {item.item_id: answers[key] for item in items if (key := tasks[item.item_id].key) in answers}
+        spent = Budget(journal).spent
+    verdicts = {item.item_id: value for item, value in zip(items, answers.values, strict=True) if value is not None}
     _write_verdicts(port.folder / QA / VERDICTS, items, verdicts, signature)
+    counts = answers.spent.describe_run(answers.retries)
     return {
         "version": __version__,
         "port": port.dataset.card.name,
@@ -155,8 +147,9 @@ def judge_port(
         "answers": n_answers,
         "invalid_answers": n_invalid,
         "means": compute_means(items, verdicts),
-        "tokens": {"input": client.usage.input_tokens, "output": client.usage.output_tokens, "cost": client.spent},
-        **asker.counts,
+        **counts,
+        "tokens": {**answers.spent.tokens, "cost": answers.spent.cost},
+        "spent": asdict(spent),
     }
 
 
@@ -182,14 +175,14 @@ def estimate_judgements(
     progress: Progress = silent,
 ) -> dict[str, Any]:
     """Estimate what judge_port with the same arguments would ask; nothing is sent, no credentials are needed."""
-    missing, price = _read_prices(input_price, output_price)
+    options = _make_options(input_price, output_price, concurrency)
+    price, limits = read_llm_options(options)
     port = open_port(folder, source=source, progress=progress)
     question = make_question(*port.languages)
     payloads = {_make_payload(item) for item in draw_sample(port, n, seed)}
     bounds = [bound_request(question, question.write(payload), price) for payload in payloads]
     sent = sum(chars for chars, _ in bounds) // CHARS_PER_TOKEN
     received = len(bounds) * _ANSWER_CHARS // CHARS_PER_TOKEN
-    limits = _make_limits(concurrency)
     return {
         "port": port.dataset.card.name,
         "requests": len(bounds),
@@ -198,20 +191,19 @@ def estimate_judgements(
         "cost": price.of(sent, received),
         "cost_at_most": sum(cost for _, cost in bounds),
         "seconds": estimate_seconds(len(bounds), received, limits),
-        "missing_options": missing,
+        "missing_options": list_missing_prices(options),
         "assumption": describe_time(limits, of_verb=True),
     }
 
 
-def _read_prices(input_price: float | None, output_price: float | None) -> tuple[tuple[str, ...], Price]:
-    """(the prices that are missing, the prices with those as 0)."""
-    prices = dict(zip(PRICES, (input_price, output_price), strict=True))
-    known = {name: price for name, price in prices.items() if price is not None}
-    return list_missing_prices(known), Price(*(known.get(name, 0.0) for name in PRICES))
-
-
-def _make_limits(concurrency: int) -> Limits:
-    return Limits(concurrency=concurrency, timeout_seconds=_TIMEOUT_SECONDS)
+def _make_options(input_price: float | None, output_price: float | None, concurrency: int) -> LlmOptions:
+    """The options of the model, without prices that are not known."""
+    options: LlmOptions = {"concurrency": concurrency, "timeout_seconds": _TIMEOUT_SECONDS}
+    if input_price is not None:
+        options["input_price"] = input_price
+    if output_price is not None:
+        options["output_price"] = output_price
+    return options
 
 
 def _make_payload(item: Item) -> str:

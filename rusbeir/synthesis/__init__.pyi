@@ -1,4 +1,3 @@
-from .model import read_options as read_options
 from .quality.control import QualityEstimate as QualityEstimate
 from .quality.control import control_quality as control_quality
 from .quality.control import estimate_quality as estimate_quality

@@ -108,8 +108,8 @@ def ask(path, server, payloads, *, concurrency=1, price=PRICE, **budget):
 )
 def test_answers(tmp_path, adder, replies, expected, requests):
     adder.script.extend(replies)
-    found, asker, stopped = ask(tmp_path / "j.sqlite", adder, ["1 2"])
-    assert (found, stopped, asker.unanswered) == ({"1 2": expected}, None, 0)
+    found, _, stopped = ask(tmp_path / "j.sqlite", adder, ["1 2"])
+    assert (found, stopped) == ({"1 2": expected}, None)
     assert len(adder.asked) == requests
     # Each attempt has a seed of its own, and the later ones are not at 0, where a seed would change nothing.
     ways = [(asked["seed"], asked["temperature"]) for asked in adder.asked]
@@ -120,8 +120,9 @@ def test_answers(tmp_path, adder, replies, expected, requests):
 
 def test_an_endpoint_that_is_down_is_asked_again_by_the_next_run(tmp_path, adder):
     adder.script.extend([refusal(500, "down")] * 2)
-    found, asker, _ = ask(tmp_path / "j.sqlite", adder, ["1 2", "3 4"])
-    assert (found, asker.unanswered) == ({"3 4": 7}, 1)
+    found, _, stopped = ask(tmp_path / "j.sqlite", adder, ["1 2", "3 4"])
+    assert found == {"3 4": 7}
+    assert "gave no answer to 1 of 2 questions (failed requests: 2 server)" in str(stopped)
     assert ask(tmp_path / "j.sqlite", adder, [])[0] == {"1 2": 3, "3 4": 7}
 
 
@@ -130,7 +131,7 @@ def test_a_server_without_json_is_not_paid_for_long(tmp_path, adder):
     _, asker, stopped = ask(tmp_path / "j.sqlite", adder, [f"{n} 1" for n in range(100)])
     assert isinstance(stopped, BackendError)
     assert re.search(r"30 answers of tiny in a row hold no JSON object, .*'Three\.'", str(stopped))
-    assert len(adder.asked) == asker.client.usage.answers == 30
+    assert len(adder.asked) == asker.client.meter.spent.requests == 30
 
 
 @pytest.mark.parametrize(
@@ -169,9 +170,10 @@ def test_a_budget_is_never_exceeded(tmp_path, adder, concurrency):
     budget = 0.002
     found, asker, stopped = ask(tmp_path / "j.sqlite", adder, payloads, concurrency=concurrency, cost=budget)
     assert isinstance(stopped, BudgetReached)
-    assert asker.client.spent <= asker.budget.spent_cost <= budget
+    assert asker.client.meter.spent.cost == pytest.approx(asker.budget.spent.cost)
+    assert asker.budget.spent.cost <= budget
     # What was answered when the budget was reached is kept.
-    assert asker.client.usage.answers == len(adder.asked)
+    assert asker.client.meter.spent.requests == len(adder.asked)
     assert 10 < len(found) < 100
     right = {payload: int(payload.split()[0]) + 1 for payload in payloads}
     assert all(answer in (right[payload], "invalid") for payload, answer in found.items())

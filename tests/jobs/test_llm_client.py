@@ -205,8 +205,9 @@ def test_tokens_and_cost_are_counted_for_every_answer_that_is_billed(endpoint):
         chat(model)
     with pytest.raises(Transient):
         chat(model)
-    assert (model.usage.answers, model.usage.input_tokens, model.usage.output_tokens) == (2, 110, 55)
-    assert model.spent == pytest.approx((110 * 1.0 + 55 * 4.0) / 1e6)
+    spent = model.meter.spent
+    assert (spent.requests, spent.input_tokens, spent.output_tokens) == (3, 110, 55)
+    assert spent.cost == pytest.approx((110 * 1.0 + 55 * 4.0) / 1e6)
 
 
 def test_an_option_that_the_model_refuses_is_left_out_from_then_on(endpoint, caplog):

@@ -18,7 +18,7 @@ def allowance(request, tmp_path):
     """Makes a budget of so many characters, with the function that reads what was spent of it."""
     if request.param == "journal":
         with Journal.open(tmp_path / "j.sqlite", {}) as journal:
-            yield lambda chars: Budget(journal, chars=chars), lambda budget: budget.spent_chars
+            yield lambda chars: Budget(journal, chars=chars), lambda budget: budget.spent.chars
     else:
 
         def read(budget: CharBudget) -> int:
@@ -62,7 +62,7 @@ def test_what_counts(allowance, error, counted, why):
     else:
         with pytest.raises(type(error)):
             asyncio.run(send())
-    assert (read(budget), meter.requests) == (5 + counted, 2), why
+    assert (read(budget), meter.spent.requests) == (5 + counted, 2), why
 
 
 def send_together(budget, outcomes):
@@ -85,7 +85,7 @@ def send_together(budget, outcomes):
         await asyncio.gather(*(send(number, fails) for number, fails in enumerate(outcomes)))
 
     asyncio.run(run())
-    return meter.requests, refused
+    return meter.spent.requests, refused
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ def test_a_cost_is_corrected_to_what_was_billed(tmp_path):
 
         async def send() -> None:
             async with Meter(budget=budget).request(10, 0.9) as charge:
-                assert budget.spent_cost == 0.9
+                assert budget.spent.cost == 0.9
                 charge.cost = 0.2
 
         asyncio.run(send())
-        assert (budget.spent_chars, budget.spent_cost) == (10, 0.2)
+        assert (budget.spent.chars, budget.spent.cost) == (10, 0.2)

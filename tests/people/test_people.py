@@ -493,6 +493,7 @@ def test_judge(checked, tmp_path, endpoint):
     assert len(endpoint.asked) == n_asked
     assert (report["requests"], report["retries"]) == (9, 3), "one text is asked about twice, one three times"
     assert again == {**report, "tokens": {"input": 0, "output": 0, "cost": 0.0}, "requests": 0, "retries": 0}
+    assert report["spent"]["requests"] == 9
     # Another model is another judge.
     judge_port(checked, llm="n", n=1, source=source)
     assert len(endpoint.asked) == n_asked + 3

@@ -194,7 +194,8 @@ def test_budgets(source, tmp_path, serve):
     report = rewrite(source, **order)
     assert set(model.texts.values()) == {1}
     sent = sum(len(asked["messages"][0]["content"]) for asked in model.asked)
-    assert report["spent"] == {"chars": sent, "cost": pytest.approx(5 * 0.00002)}
+    assert (report["spent"]["chars"], report["spent"]["cost"]) == (sent, pytest.approx(5 * 0.00002))
+    assert report["spent"]["requests"] == len(model.asked), "of all runs"
 
 
 def test_another_model_adds_its_corpus(source, tmp_path, serve):

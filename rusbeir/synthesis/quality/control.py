@@ -16,20 +16,23 @@ from rusbeir.jobs import (
     WORK,
     CharBudget,
     Journal,
+    LlmJob,
+    LlmOptions,
     Tell,
     bound_request,
     describe_time,
     estimate_seconds,
     hold_folder,
     list_missing_prices,
+    read_llm_options,
     task_key,
+    tell_prompt_language,
 )
 from rusbeir.retrieval import RunSettings
-from rusbeir.synthesis.model import LlmOptions, read_options, refuse_unpriced_model
 from rusbeir.synthesis.quality.candidates import bound_candidates
 from rusbeir.synthesis.quality.checked_set import CheckedSet
 from rusbeir.synthesis.quality.decisions import count_decisions, mark_undone, read_undone
-from rusbeir.synthesis.quality.relevance import Labeller, make_payload, make_question
+from rusbeir.synthesis.quality.relevance import RELEVANCE_PROMPTS, Labeller, make_payload, make_question, sign_labels
 from rusbeir.synthesis.quality.steps import Control, Rules, list_positives
 from rusbeir.synthesis.queries.generated import read_generated
 from rusbeir.text import hide_passwords
@@ -99,7 +102,18 @@ def control_quality(
     {'before': 1200, 'after': 1043}
     """
     out = Path(out)
-    refuse_unpriced_model(budget_cost, llm, options)
+    job = LlmJob(
+        llm=llm,
+        signature=sign_labels(llm, seed),
+        seed=seed,
+        budget_chars=budget_chars,
+        budget_cost=budget_cost,
+        options=options,
+        retry_failed=retry_failed,
+        progress=progress,
+        tell=tell,
+    )
+    job.refuse_unpriced()
     material = load_material(dataset, language=language, split=split, progress=progress)
     source = material.dataset
     generated = read_generated(dataset)
@@ -113,26 +127,20 @@ def control_quality(
         )
         control = Control(dataset=source, generated=generated, rules=rules, settings=settings)
         labeller = Labeller(
+            job=job,
             journal=journal,
-            llm=llm,
             language=source.card.language,
             payload=lambda query_id, doc_id: make_payload(source.queries[query_id], source.corpus[doc_id]),
-            seed=seed,
-            budget_chars=budget_chars,
-            budget_cost=budget_cost,
-            options=options,
-            retry_failed=retry_failed,
-            progress=progress,
-            tell=tell,
         )
+        tell_prompt_language(RELEVANCE_PROMPTS, source.card.language, llm, tell)
         control.run(labeller)
         decisions = mark_undone(control.decisions, undone)
         recipe = {**asdict(rules), "engine": hide_passwords(rules.engine)}
-        written = checked.write(decisions, undone, grade=rules.grade, rules={"labeller": labeller.signature, **recipe})
+        written = checked.write(decisions, undone, grade=rules.grade, rules={"labeller": job.signature, **recipe})
     return {
         "version": __version__,
         "dataset": source.card.name,
-        "labeller": labeller.signature,
+        "labeller": job.signature,
         "rules": recipe,
         "decisions": count_decisions(decision.to_dict() for decision in decisions),
         "stages": control.stages,
@@ -153,7 +161,7 @@ def estimate_quality(
     **options: Unpack[LlmOptions],
 ) -> QualityEstimate:
     """What control_quality with the same arguments would ask at most; nothing is sent, no credentials are needed."""
-    price, limits = read_options(options)
+    price, limits = read_llm_options(options)
     source = load_material(dataset, language=language, split=split, progress=progress).dataset
     generated = read_generated(dataset)
     question = make_question(source.card.language)

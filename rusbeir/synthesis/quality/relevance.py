@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
-from rusbeir.errors import BackendError, BadInput, option
+from rusbeir.errors import BadInput, option
 from rusbeir.jobs import (
     Journal,
+    LlmJob,
     Question,
-    Task,
-    TaskQueue,
-    Tell,
-    bound_request,
+    Spent,
+    ask_all,
     digest_prompts,
     find_prompt_language,
     read_prompts,
-    run_to_end,
-    tell_prompt_language,
 )
 from rusbeir.languages import english_name
-from rusbeir.synthesis.model import LlmOptions, make_asker
 from rusbeir.text import shorten
-from rusbeir.types import Doc, Progress, silent
+from rusbeir.types import Doc
 
 RELEVANCE_PROMPTS = "relevance"
 KIND = "label"
@@ -68,8 +64,8 @@ class Labelling:
     """Pairs that were asked about in this run."""
     invalid: dict[str, int]
     """Why pairs have no label ("invalid", "refused", "cut", "too-long") -> how many."""
-    tokens: dict[str, int]
-    cost: float
+    spent: Spent
+    """What this run has spent."""
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -78,8 +74,9 @@ class Labelling:
             "labels": len(self.labels),
             "asked": self.asked,
             "invalid": self.invalid,
-            "tokens": self.tokens,
-            "cost": self.cost,
+            "tokens": self.spent.tokens,
+            "cost": self.spent.cost,
+            "spent": asdict(self.spent),
         }
 
 
@@ -87,23 +84,12 @@ class Labelling:
 class Labeller:
     """A model that labels pairs of a query and a document; its answers are kept in a journal."""
 
+    job: LlmJob
     journal: Journal
-    llm: str
     language: str
     """BCP 47."""
     payload: Callable[[str, str], str]
     """(query id, document id) -> what make_payload gives."""
-    seed: int = 0
-    budget_chars: int | None = None
-    budget_cost: float | None = None
-    options: LlmOptions = field(default_factory=LlmOptions)
-    retry_failed: bool = False
-    progress: Progress = silent
-    tell: Tell = lambda line: None
-
-    @property
-    def signature(self) -> str:
-        return f"label|model:{self.llm}|prompts:{digest_prompts(RELEVANCE_PROMPTS)}|seed:{self.seed}"
 
     def label(self, pairs: Sequence[Pair]) -> Labelling:
         """The labels of the pairs; only what was never answered is asked.
@@ -111,63 +97,27 @@ class Labeller:
         Raises BackendError where the endpoint or the budget stopped the work or left pairs without an answer.
         """
         started = time.perf_counter()
-        queue = TaskQueue(self.journal, KIND, self.signature)
-        keys: list[bytes] = []
-
-        def tasks() -> Iterator[Task]:
-            for pair in pairs:
-                task = Task.of(KIND, self.payload(*pair))
-                keys.append(task.key)
-                yield task
-
-        self.journal.add(tasks())
-        if self.retry_failed:
-            queue.reset(keys)
-        settled = {result.task.key for result in queue.results("failed")} | queue.answers(keys).keys()
-        left = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in settled}
-        spent = self._ask(list(left.values())) if left else {"tokens": {"input": 0, "output": 0}, "cost": 0.0}
-        wanted = set(keys)
-        failed = {
-            result.task.key: result.error.partition(":")[0]
-            for result in queue.results("failed")
-            if result.task.key in wanted
-        }
-        answers = {key: Label(**value) for key, value in queue.values(keys).items()}
-        found = {pair: answers[key] for key, pair in zip(keys, pairs, strict=True) if key in answers}
-        return Labelling(
-            labels=found,
-            asked=len(left),
-            invalid=dict(sorted(Counter(failed[key] for key in keys if key in failed).items())),
-            seconds=time.perf_counter() - started,
-            **spent,
-        )
-
-    def _ask(self, pairs: Sequence[Pair]) -> dict[str, Any]:
-        asker = make_asker(
+        answers = ask_all(
+            self.job,
             self.journal,
-            self.llm,
-            signature=self.signature,
-            seed=self.seed,
-            budget_chars=self.budget_chars,
-            budget_cost=self.budget_cost,
-            progress=self.progress,
-            **self.options,
+            make_question(self.language),
+            pairs,
+            lambda pair: self.payload(*pair),
+            "queries with a document each",
         )
-        client = asker.client
-        question = make_question(self.language)
-        tell_prompt_language(RELEVANCE_PROMPTS, self.language, self.llm, self.tell)
-        chars = sum(bound_request(question, question.write(self.payload(*pair)), client.price)[0] for pair in pairs)
-        self.tell(
-            f"{client.endpoint} receives {len(pairs):,} queries with a document each, {chars:,} characters in all."
+        labels = {pair: Label(**value) for pair, value in zip(pairs, answers.values, strict=True) if value is not None}
+        return Labelling(
+            labels=labels,
+            asked=answers.asked,
+            invalid=dict(sorted(Counter(filter(None, answers.reasons)).items())),
+            spent=answers.spent,
+            seconds=time.perf_counter() - started,
         )
-        run_to_end(asker.run(question, (Task.of(KIND, self.payload(*pair)) for pair in pairs), len(pairs)))
-        if asker.unanswered:
-            raise BackendError(
-                f"{client.endpoint} gave no answer to {asker.unanswered:,} of {len(pairs):,} requests, so nothing was "
-                "written. What was answered is kept; run the same command again."
-            )
-        usage = client.usage
-        return {"tokens": {"input": usage.input_tokens, "output": usage.output_tokens}, "cost": client.spent}
+
+
+def sign_labels(llm: str, seed: int) -> str:
+    """The signature of a labeller."""
+    return f"label|model:{llm}|prompts:{digest_prompts(RELEVANCE_PROMPTS)}|seed:{seed}"
 
 
 def make_payload(query: str, document: Doc) -> str:

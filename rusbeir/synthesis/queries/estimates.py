@@ -11,14 +11,15 @@ from rusbeir.errors import BadInput, option
 from rusbeir.jobs import (
     CHARS_PER_TOKEN,
     Asker,
+    LlmOptions,
     Task,
     bound_request,
     describe_time,
     estimate_seconds,
     list_missing_prices,
+    read_llm_options,
 )
 from rusbeir.synthesis.likeness import count_words
-from rusbeir.synthesis.model import LlmOptions, read_options
 from rusbeir.synthesis.queries.drafts import STEPS, Draft
 from rusbeir.synthesis.queries.questions import NEGATIVE_WORDS, Writer
 from rusbeir.synthesis.queries.request import Order, make_order
@@ -65,7 +66,7 @@ def estimate_queries(
     **options: Unpack[LlmOptions],
 ) -> QueriesEstimate:
     """What make_queries with the same arguments would ask of the model; nothing is sent, no credentials are needed."""
-    price, limits = read_options(options)
+    price, limits = read_llm_options(options)
     order = make_order(
         corpus, kind=kind, n=n, sample=sample, language=language, seed=seed, attributes=attributes, progress=progress
     )

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Unpack
 
 import orjson
 
 from rusbeir import __version__
-from rusbeir.errors import BackendError
 from rusbeir.jobs import (
     CORPUS,
     JOURNAL,
     WORK,
     Asker,
     Journal,
+    LlmJob,
+    LlmOptions,
     TaskQueue,
     Tell,
     ask_for_prices,
@@ -28,7 +30,6 @@ from rusbeir.jobs import (
     tell_prompt_language,
 )
 from rusbeir.storage import atomic_file
-from rusbeir.synthesis.model import LlmOptions, make_asker, refuse_unpriced_model
 from rusbeir.synthesis.queries.draft_journal import Drafts
 from rusbeir.synthesis.queries.drafts import STEPS
 from rusbeir.synthesis.queries.estimates import refuse_small_budget
@@ -71,12 +72,23 @@ def make_queries(
     {'asked': 100, 'made': 93, 'dropped': 7}
     """
     out = Path(out)
-    refuse_unpriced_model(budget_cost, llm, options)
+    worker = f"queries|model:{llm}|prompts:{digest_prompts(PROMPTS)}|seed:{seed}|t:{TEMPERATURE:g}"
+    job = LlmJob(
+        llm=llm,
+        signature=worker,
+        seed=seed,
+        budget_chars=budget_chars,
+        budget_cost=budget_cost,
+        options=options,
+        retry_failed=retry_failed,
+        progress=progress,
+        tell=tell,
+    )
+    job.refuse_unpriced()
     order = make_order(
         corpus, kind=kind, n=n, sample=sample, language=language, seed=seed, attributes=attributes, progress=progress
     )
     tag = order.source.card.language
-    worker = f"queries|model:{llm}|prompts:{digest_prompts(PROMPTS)}|seed:{seed}|t:{TEMPERATURE:g}"
     settings = {"kind": kind, "seed": str(seed), "attributes": order.attributes.signature}
     meta = {CORPUS: order.source.fingerprint, "language": tag, "asked": worker, **settings}
     tell_prompt_language(PROMPTS, tag, llm, tell)
@@ -84,20 +96,10 @@ def make_queries(
         tell(f"{order.source.card.name} has one document: a system that finds anything finds it.")
     with hold_folder(out), Journal.open(out / WORK / JOURNAL, meta) as journal:
         drafts = Drafts(order=order, journal=journal, worker=worker)
-        asker = make_asker(
-            journal,
-            llm,
-            signature=worker,
-            seed=seed,
-            budget_chars=budget_chars,
-            budget_cost=budget_cost,
-            progress=progress,
-            **options,
-        )
-        if retry_failed:
-            for step in drafts.steps:
-                queue = TaskQueue(journal, step, worker)
-                queue.reset([result.task.key for result in queue.results("failed")])
+        asker = job.open(journal)
+        for step in drafts.steps if retry_failed else ():
+            queue = TaskQueue(journal, step, worker)
+            queue.reset([result.task.key for result in queue.results("failed")])
         run_to_end(_ask(drafts, asker, list_missing_prices(options), tell))
         made = MadeSet(drafts=drafts, model=llm, out=out, progress=progress)
         dropped, content = made.write()
@@ -123,11 +125,10 @@ def make_queries(
         **report,
         "out": str(out),
         **card,
-        **asker.counts,
+        **asker.client.meter.spent.describe_run(asker.retries),
         "answers": n_answers,
         "invalid_answers": n_invalid,
-        "tokens": {"input": asker.client.usage.input_tokens, "output": asker.client.usage.output_tokens},
-        "spent": {"chars": asker.budget.spent_chars, "cost": asker.budget.spent_cost},
+        "spent": asdict(asker.budget.spent),
     }
 
 
@@ -145,12 +146,6 @@ async def _ask(drafts: Drafts, asker: Asker, missing: Sequence[str], tell: Tell)
                 )
                 told = True
             await asker.ask(order.writer.question(step), drafts.at(step), pending)
-            if asker.unanswered:
-                reasons = ", ".join(f"{n:,} {reason}" for reason, n in sorted(asker.throttle.reasons.items()))
-                raise BackendError(
-                    f"{asker.unanswered:,} questions for {step} have no answer (failed requests: {reasons}), so "
-                    "nothing was written. Everything that was answered is saved; run the same command again."
-                )
 
 
 def count_steps(kind: str, n: int, dropped: Mapping[tuple[str, str], int]) -> list[dict[str, Any]]:

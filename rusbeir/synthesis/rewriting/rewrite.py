@@ -7,7 +7,7 @@ the checks are those of a port.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeAlias, Unpack
 
@@ -137,8 +137,7 @@ def rewrite(
         "out": str(out),
         **card,
         **requests,
-        "tokens": {"input": rewriter.usage.input_tokens, "output": rewriter.usage.output_tokens},
-        "spent": {"chars": budget.spent_chars, "cost": budget.spent_cost},
+        "spent": asdict(budget.spent),
     }
 
 

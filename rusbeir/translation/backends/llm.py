@@ -19,7 +19,6 @@ from rusbeir.jobs import (
     Meter,
     Price,
     Rejected,
-    Usage,
     list_missing_prices,
     read_object,
     read_prompts,
@@ -81,8 +80,6 @@ class LlmTranslator:
     """USD per million tokens answered; None where it is not known."""
     limits: Limits = field(default_factory=lambda: preset("llm").limits)
     judge: Judge = field(default=judge, repr=False)
-    usage: Usage = field(default_factory=Usage, compare=False)
-    """Answers and tokens so far, of all attempts."""
     meter: Meter = field(default_factory=Meter, repr=False, compare=False)
     schema: ClassVar[Mapping[str, Any] | None] = SCHEMA
     """The schema of an answer; None for plain text."""
@@ -122,11 +119,6 @@ class LlmTranslator:
     def price_tokens(self, tokens: Tokens) -> float:
         """USD for so many tokens, by the prices that are given."""
         return self.price.of(*tokens)
-
-    @property
-    def spent(self) -> float:
-        """The cost of all answers so far."""
-        return self.price.of(self.usage.input_tokens, self.usage.output_tokens)
 
     def with_meter(self, meter: Meter) -> Self:
         """The translator, which reserves each request at the meter before it sends it."""
@@ -176,7 +168,7 @@ class LlmTranslator:
     def _open(self) -> Llm:
         timeout = self.limits.timeout_seconds / self.attempts
         llm = Llm.from_environment(self.llm, timeout_seconds=timeout, price=self.price)
-        return replace(llm, usage=self.usage, meter=self.meter)
+        return replace(llm, meter=self.meter)
 
     async def _ask(self, client: Llm, text: str, source: str, target: str) -> Outcome:
         messages = self.write_messages(text, source, target)

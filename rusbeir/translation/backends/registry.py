@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -12,8 +11,7 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 
 from rusbeir.errors import BackendError, BadInput, RusbeirError, UnknownName, option, unknown
-from rusbeir.jobs import Limits
-from rusbeir.storage import data_folder
+from rusbeir.jobs import Limits, read_backends
 from rusbeir.translation.backends.common import Codes
 from rusbeir.translation.backends.python import PREFIX, wrap
 from rusbeir.translation.translator import Capacity, Translator
@@ -36,9 +34,7 @@ GROUP = "rusbeir.translators"
 """The entry points by which an installed package adds translators."""
 _LIMITS = frozenset(field.name for field in fields(Limits))
 _PAIR = frozenset({"source", "target"})
-_SET_HERE = frozenset(
-    {"name", "function", "path", "limits", "capacity", "judge", "usage", "meter", "description", "code"}
-)
+_SET_HERE = frozenset({"name", "function", "path", "limits", "capacity", "judge", "meter", "description", "code"})
 
 
 class TranslatorOptions(TypedDict, total=False):
@@ -185,7 +181,7 @@ def find_preset(name: str) -> Preset | None:
     >>> find_preset("google").sends
     'Google'
     """
-    row = _read_rows().get(name, {})
+    row = read_backends().get(name, {})
     if "about" not in row:
         return None
     capacity = {**row["capacity"], "levels": tuple(row["capacity"].get("levels", ("segment",)))}
@@ -203,18 +199,12 @@ def preset(name: str) -> Preset:
     """The row of that name; UnknownName where there is none."""
     found = find_preset(name)
     if found is None:
-        raise unknown("translator", name, [name for name, row in _read_rows().items() if "about" in row])
+        raise unknown("translator", name, [name for name, row in read_backends().items() if "about" in row])
     return found
 
 
 @cache
 def codes_of(translator: str, table: str = "") -> Codes:
     """The language codes that a row, or another table, gives a translator."""
-    row = _read_rows()[table or translator]
+    row = read_backends()[table or translator]
     return Codes(translator=translator, codes=tuple(row.get("codes", ())), aliases=row.get("aliases", {}))
-
-
-@cache
-def _read_rows() -> Mapping[str, Mapping[str, Any]]:
-    with (data_folder("translation") / "backends.toml").open("rb") as file:
-        return tomllib.load(file)

@@ -312,7 +312,7 @@ class PortJob:
             **({} if use is None else {"glossary": asdict(use)}),
             **({} if retried is None else {"retried": retried}),
             **counts,
-            "spent": {"chars": self.budget.spent_chars, "cost": self.budget.spent_cost},
+            "spent": asdict(self.budget.spent),
         }
         if export is not None:
             pairs = output.aligned_pairs(self.journal, self.plan)

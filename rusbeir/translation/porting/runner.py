@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import Any
 
 from rusbeir import __version__
 from rusbeir.errors import BackendError, RusbeirError
@@ -19,6 +20,7 @@ from rusbeir.jobs import (
     Journal,
     Meter,
     Size,
+    Spent,
     Task,
     Tell,
     Throttle,
@@ -211,8 +213,8 @@ class Runner:
 
 async def translate_pending(
     plan: Plan, journal: Journal, *, source: str, target: str, budget: Budget, progress: Progress, tell: Tell
-) -> dict[str, int]:
-    """Translate what is pending, step by step; how many requests were sent, and how many of them were retries."""
+) -> dict[str, Any]:
+    """Translate what is pending, step by step; the requests, retries and tokens of this run, as reports name them."""
     runners: dict[str, Runner] = {}
     try:
         for step in plan.steps:
@@ -241,10 +243,8 @@ async def translate_pending(
         for runner in runners.values():
             if isinstance(runner.translator, Closes):
                 await runner.translator.close()
-    return {
-        "requests": sum(runner.meter.requests for runner in runners.values()),
-        "retries": sum(runner.throttle.retries + runner.meter.repeats for runner in runners.values()),
-    }
+    spent = Spent.sum(runner.meter.spent for runner in runners.values())
+    return spent.describe_run(sum(runner.throttle.retries + runner.meter.repeats for runner in runners.values()))
 
 
 def _hand_on(plan: Plan, journal: Journal, step: CascadeStep) -> None:

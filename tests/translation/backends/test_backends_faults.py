@@ -92,7 +92,7 @@ def test_a_fifth_of_faults_loses_nothing(name, monkeypatch):
     n_faults = sum(faults.values())
     assert 0.15 < n_faults / server.requests < 0.25
     # Every fault was followed by one more request: of the Throttle's, of the caller's for one text, of the model's.
-    attempts = translator.usage.answers if name == "llm" else 0
+    attempts = translator.meter.spent.requests if name == "llm" else 0
     assert throttle.requests == len(texts) // size + throttle.retries + again
     assert throttle.retries == sum(throttle.reasons.values())
     assert throttle.retries + again >= (0 if attempts else n_faults * 0.9)

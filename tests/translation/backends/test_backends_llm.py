@@ -105,8 +105,9 @@ def test_what_is_no_translation_is_asked_for_again_with_another_seed(bad, reason
     translator = make_one("llm", llm=servers.MODEL, input_price=1.0, output_price=10.0)
     assert ask(translator, TEXT) == [RUSSIAN]
     assert [(r.json()["seed"], r.json()["temperature"]) for r in server.seen] == [(0, 0), (1, 0.3), (2, 0.3)]
-    assert (translator.usage.answers, translator.usage.input_tokens) == (3, 300)
-    assert translator.spent == pytest.approx(3 * (100 + 20 * 10) / 1e6)
+    spent = translator.meter.spent
+    assert (spent.requests, spent.input_tokens) == (3, 300)
+    assert spent.cost == pytest.approx(3 * (100 + 20 * 10) / 1e6)
 
     in_turn(server, bad)
     (failure,) = ask(make_one("llm", llm=servers.MODEL, attempts=2), TEXT)

@@ -170,11 +170,11 @@ def test_a_meter_counts_each_request_and_what_was_billed(name, server, tmp_path)
         meter = Meter(budget=budget)
         outcomes = ask(translator.with_meter(meter), "A cat.", "A dog.", "A bear.", "bad")
     assert [isinstance(outcome, str) for outcome in outcomes] == [True, True, True, False]
-    assert meter.requests == server.requests == {"google": 4, "google-cloud": 5, "deepl": 5, "llm": 4}[name]
+    assert meter.spent.requests == server.requests == {"google": 4, "google-cloud": 5, "deepl": 5, "llm": 4}[name]
     prompt = sum(len(part["content"]) for part in translator.write_messages("", "en", "ru")) if name == "llm" else 0
-    assert budget.spent_chars == len("A cat.A dog.A bear.") + 3 * prompt
+    assert budget.spent.chars == len("A cat.A dog.A bear.") + 3 * prompt
     price = translator.capacity.cost_per_million_chars
-    assert budget.spent_cost == pytest.approx(len("A cat.A dog.A bear.") * price / 1e6)
+    assert budget.spent.cost == pytest.approx(len("A cat.A dog.A bear.") * price / 1e6)
 
 
 @pytest.mark.parametrize("name", ["google", "google-cloud", "deepl", "llm"])

@@ -1,0 +1,160 @@
+"""A language model that is asked about many things: its options, and the one way that judges and labellers ask it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, TypedDict, TypeVar
+
+from rusbeir.errors import BadInput, option
+from rusbeir.jobs.asking import Asker, Question, bound_request
+from rusbeir.jobs.budget import Budget, Spent
+from rusbeir.jobs.journal import Journal, Task
+from rusbeir.jobs.llm import Llm
+from rusbeir.jobs.llm_answer import PRICES, Price, ask_for_prices, list_missing_prices, refuse_unpriced
+from rusbeir.jobs.task_queue import TaskQueue
+from rusbeir.jobs.throttle import Limits, Throttle
+from rusbeir.jobs.workspace import Tell, run_to_end
+from rusbeir.storage import data_folder
+from rusbeir.types import Progress, silent
+
+T = TypeVar("T")
+
+
+class LlmOptions(TypedDict, total=False):
+    """Prices per million tokens, and the fields of jobs.Limits, whose defaults are those of the translator llm."""
+
+    input_price: float
+    output_price: float
+    requests_per_second: float
+    concurrency: int
+    retries: int
+    timeout_seconds: float
+    first_wait_seconds: float
+    max_wait_seconds: float
+    breaker: int
+
+
+@cache
+def read_backends() -> Mapping[str, Mapping[str, Any]]:
+    """The tables of translation/backends.toml: what each service takes and allows."""
+    return tomllib.loads((data_folder("translation") / "backends.toml").read_text(encoding="utf-8"))
+
+
+def read_llm_options(options: Mapping[str, Any]) -> tuple[Price, Limits]:
+    """The prices and the limits of these options. Raises BadInput for one that is not known or not a number."""
+    for name, value in options.items():
+        if name not in LlmOptions.__annotations__:
+            known = ", ".join(sorted(LlmOptions.__annotations__))
+            raise BadInput(f"A model that is asked does not take the option {name!r}. Its options are: {known}.")
+        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+            raise BadInput(f"The option {name!r} is {value!r}: it must be a number from 0.")
+        if isinstance(value, float) and name in ("concurrency", "retries", "breaker"):
+            raise BadInput(f"The option {name!r} is {value!r}: it must be a whole number.")
+    price = Price(options.get("input_price", 0.0), options.get("output_price", 0.0))
+    limits = {name: value for name, value in options.items() if name not in PRICES}
+    return price, replace(Limits(**read_backends()["llm"]["limits"]), **limits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LlmJob:
+    """Which model is asked, within which limits and budgets. Making it sends nothing."""
+
+    llm: str
+    """The model's name at OPENAI_BASE_URL."""
+    signature: str
+    """The worker in the journal: the model, its prompts and the seed."""
+    seed: int = 0
+    budget_chars: int | None = None
+    budget_cost: float | None = None
+    options: LlmOptions = field(default_factory=LlmOptions)
+    retry_failed: bool = False
+    """Whether questions without a valid answer are asked again."""
+    progress: Progress = silent
+    tell: Tell = lambda line: None
+
+    def refuse_unpriced(self, *, of_verb: bool = False) -> None:
+        """Raise BadInput for a budget of money without the model's prices."""
+        refuse_unpriced(self.budget_cost, self.llm, ask_for_prices(list_missing_prices(self.options), of_verb=of_verb))
+
+    def open(self, journal: Journal) -> Asker:
+        """What asks the model. Raises BadInput without a model, an endpoint or a key."""
+        if not self.llm.strip():
+            raise BadInput(f"Name the model with {option('llm', 'MODEL')}, as the endpoint names it.")
+        price, limits = read_llm_options(self.options)
+        return Asker(
+            journal=journal,
+            client=Llm.from_environment(self.llm, timeout_seconds=limits.timeout_seconds, price=price),
+            signature=self.signature,
+            seed=self.seed,
+            throttle=Throttle(limits),
+            budget=Budget(journal, chars=self.budget_chars, cost=self.budget_cost),
+            progress=self.progress,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """What came of asking about many things, in their order."""
+
+    values: list[Any]
+    """What the question reads in each answer; None where no answer is valid."""
+    reasons: list[str]
+    """Why there is no valid answer, in a word such as invalid, refused, cut or too-long; "" where there is one."""
+    asked: int
+    """Questions that this run has asked, each counted once."""
+    spent: Spent
+    """What this run has spent."""
+    retries: int
+    """Requests of this run that repeated another one."""
+
+
+def ask_all(
+    job: LlmJob, journal: Journal, question: Question, things: Sequence[T], payload: Callable[[T], str], what: str
+) -> Answers:
+    """Ask about all things, those excepted that the journal has an answer to, and give the answers to all of them.
+
+    Args:
+        job: Who is asked, within which limits.
+        journal: Keeps each answer as soon as it is there; equal payloads are asked once.
+        question: What is asked about each payload.
+        things: What to ask about.
+        payload: Makes the payload of a thing. It is called more than once, so that few payloads are in memory.
+        what: Names the things in the line that says what is sent, such as "texts with their translations".
+
+    Raises:
+        BackendError: The endpoint or the budget stopped the work, or questions are left without any answer.
+    """
+    queue = TaskQueue(journal, question.kind, job.signature)
+    keys: list[bytes] = []
+
+    def tasks() -> Iterator[Task]:
+        for thing in things:
+            task = Task.of(question.kind, payload(thing))
+            keys.append(task.key)
+            yield task
+
+    journal.add(tasks())
+    if job.retry_failed:
+        queue.reset(keys)
+    settled = queue.outcomes(keys).keys()
+    pending = {key: thing for key, thing in zip(keys, things, strict=True) if key not in settled}
+    spent, retries = Spent(), 0
+    if pending:
+        asker = job.open(journal)
+        prompts = (question.write(payload(thing)) for thing in pending.values())
+        chars = sum(bound_request(question, messages, asker.client.price)[0] for messages in prompts)
+        job.tell(f"{asker.client.endpoint} receives {len(pending):,} {what}, {chars:,} characters in all.")
+        left = (Task.of(question.kind, payload(thing)) for thing in pending.values())
+        run_to_end(asker.run(question, left, len(pending)))
+        spent, retries = asker.client.meter.spent, asker.retries
+    outcomes = queue.outcomes(keys)
+    return Answers(
+        values=[queue.parse(outcomes[key].result) if outcomes[key].state == "done" else None for key in keys],
+        reasons=[outcomes[key].error.partition(":")[0] for key in keys],
+        asked=len(pending),
+        spent=spent,
+        retries=retries,
+    )
