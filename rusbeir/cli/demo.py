@@ -142,8 +142,8 @@ def _print_gains(dataset: Dataset, rows: list[dict[str, Any]], gains: list[dict[
         query_id = gain["query_id"]
         query = dataset.queries[query_id]
         doc = dataset.corpus[max(dataset.qrels[query_id].items(), key=lambda item: item[1])[0]]
-        found = [list(run[query_id]) for run in runs]
-        ranks = [str(hits.index(doc.doc_id) + 1) if doc.doc_id in hits else "none" for hits in found]
+        rankings = [list(run[query_id]) for run in runs]
+        ranks = [str(hits.index(doc.doc_id) + 1) if doc.doc_id in hits else "none" for hits in rankings]
         found_raw, found_lemmas = (_match_words(analyzer, query, doc.full_text) for analyzer in (raw, lemmas))
         line = Text("  ")
         line.append(query, style="bold")
@@ -171,10 +171,10 @@ def _match_words(analyzer: Any, query: str, content: str) -> dict[str, list[str]
     }
 
 
-def _format_matches(found: dict[str, list[str]]) -> str:
-    if not found:
+def _format_matches(matches: dict[str, list[str]]) -> str:
+    if not matches:
         return "nothing"
-    return "; ".join(word if forms == [word] else f"{word} = {', '.join(forms[:3])}" for word, forms in found.items())
+    return "; ".join(word if forms == [word] else f"{word} = {', '.join(forms[:3])}" for word, forms in matches.items())
 
 
 def _wrap(line: str) -> str:

@@ -46,7 +46,7 @@ def print_json(document: Any) -> None:
     """Print one JSON document on stdout."""
     text = orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
     # JSON itself escapes the rest.
-    sys.stdout.write(_NOT_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+    sys.stdout.write(_NOT_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n")
 
 
 def echo(line: object) -> None:
@@ -94,13 +94,13 @@ def print_table(
     rows = [[escape(cell) for cell in row] for row in rows]
     # Two words above numbers are two lines.
     columns = [
-        [name.replace(" ", "\n") if name in right else name, *(row[place] for row in rows)]
-        for place, name in enumerate(header)
+        [name.replace(" ", "\n") if name in right else name, *(row[column] for row in rows)]
+        for column, name in enumerate(header)
     ]
     total = shutil.get_terminal_size((DEFAULT_COLUMNS, 0)).columns
     inner = total - 2
     widths = [max(cell_len(line) for cell in cells for line in cell.split("\n")) for cells in columns]
-    folds = [place > 0 and name not in (*right, *shortened) for place, name in enumerate(header)]
+    folds = [column > 0 and name not in (*right, *shortened) for column, name in enumerate(header)]
     least = [
         min(width, max(cell_len(word) for cell in cells for word in (cell.split() or [""])), MIN_FOLDED) if fold
         else min(width, MIN_SHORTENED) if name in shortened
@@ -109,29 +109,28 @@ def print_table(
     ]  # fmt: skip
     shown, left_out = list(range(len(header))), list[str]()
     for name in optional:
-        if sum(least[place] + 1 for place in shown) - 1 > inner:
+        if sum(least[column] + 1 for column in shown) - 1 > inner:
             left_out.append(name)
             shown.remove(header.index(name))
-    gap = 2 if sum(widths[place] + 2 for place in shown) - 2 <= inner else 1
-    cut = [place for place in shown if header[place] in shortened]
-    room = inner - gap * (len(shown) - 1) - sum(least[place] for place in shown if place not in cut)
-    fitting = [limit for limit in range(MIN_CELL, total) if sum(min(widths[place], limit) for place in cut) <= room]
+    gap = 2 if sum(widths[column] + 2 for column in shown) - 2 <= inner else 1
+    cut = [column for column in shown if header[column] in shortened]
+    room = inner - gap * (len(shown) - 1) - sum(least[column] for column in shown if column not in cut)
+    fitting = [limit for limit in range(MIN_CELL, total) if sum(min(widths[column], limit) for column in cut) <= room]
     limit = max(fitting, default=MIN_CELL)
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, gap - 1, 0, 0), header_style="bold")
-    for place in shown:
+    for column in shown:
         table.add_column(
-            columns[place][0],
-            justify="right" if header[place] in right else "left",
-            no_wrap=not folds[place],
+            columns[column][0],
+            justify="right" if header[column] in right else "left",
+            no_wrap=not folds[column],
             overflow="fold",
-            min_width=min(widths[place], limit) if place in cut else least[place],
+            min_width=min(widths[column], limit) if column in cut else least[column],
         )
     for row in rows:
-        table.add_row(*(shorten_middle(row[place], limit) if place in cut else row[place] for place in shown))
-    needed = (
-        2 + gap * (len(shown) - 1) + sum(min(least[place], limit) if place in cut else least[place] for place in shown)
-    )
+        table.add_row(*(shorten_middle(row[column], limit) if column in cut else row[column] for column in shown))
+    narrowest = (min(least[column], limit) if column in cut else least[column] for column in shown)
+    needed = 2 + gap * (len(shown) - 1) + sum(narrowest)
     console = Console(file=sys.stdout, width=max(total, needed), markup=False, highlight=False)
     console.print(table)
     if left_out:

@@ -198,8 +198,10 @@ def _dry_run(datasets: list[str], *, as_json: bool, **order: Any) -> None:
     rows = []
     with output.progress() as progress:
         for name in datasets:
-            found = estimate_port(name, progress=progress, **order)
-            rows += [{"dataset": name, **dataclasses.asdict(one), "volume": one.volume._asdict()} for one in found]
+            rows += [
+                {"dataset": name, **dataclasses.asdict(estimate), "volume": estimate.volume._asdict()}
+                for estimate in estimate_port(name, progress=progress, **order)
+            ]
     print_estimates(rows, as_json=as_json)
 
 

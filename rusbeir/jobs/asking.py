@@ -137,22 +137,22 @@ class Asker:
                 return failed._replace(error=f"{error.reason}: {error.detail}")
             if (reason := _find_fault(answer)) is None:
                 # Half a character in a string must not cost the rest of an answer that is paid for.
-                found, kept = replace_surrogates(read_object(answer.text)), None
-                self._prose = 0 if found is not None else self._prose + 1
+                content, value = replace_surrogates(read_object(answer.text)), None
+                self._prose = 0 if content is not None else self._prose + 1
                 try:
-                    kept = None if found is None else question.read(task.payload, found)
+                    value = None if content is None else question.read(task.payload, content)
                 except Unfit as unfit:
                     reason = f"{INVALID} {unfit}"
-                if kept is not None:
-                    return failed._replace(state="done", result=orjson.dumps(kept).decode(), error="")
-            said = (answer.refusal or answer.text)[:_MAX_ERROR_CHARS]
-            failed = failed._replace(error=f"{reason or INVALID}: {said}")
+                if value is not None:
+                    return failed._replace(state="done", result=orjson.dumps(value).decode(), error="")
+            shown = (answer.refusal or answer.text)[:_MAX_ERROR_CHARS]
+            failed = failed._replace(error=f"{reason or INVALID}: {shown}")
             if self._prose >= MAX_PROSE:
                 self.journal.record([failed])
                 raise BackendError(
                     f"{self._prose} answers of {self.client.model} in a row hold no JSON object, as if "
                     f"{self.client.endpoint} ignored the schema that is sent with each question; the last: "
-                    f"{shorten(repr(said))}. Stopped; everything answered is kept. Use another server or model."
+                    f"{shorten(repr(shown))}. Stopped; everything answered is kept. Use another server or model."
                 )
         return failed
 

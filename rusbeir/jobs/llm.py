@@ -142,13 +142,13 @@ class Llm:
                 "json_schema": {"name": "answer", "schema": dict(schema), "strict": True},
             }
         while True:
-            asked = self._allowed({name: value for name, value in options.items() if value is not None})
+            sent = self._allowed({name: value for name, value in options.items() if value is not None})
             try:
                 async with self.meter.request(*bound_chat(messages, schema, max_tokens or 0, self.price)) as charge:
-                    body = await self._post("chat", {"model": self.model, "messages": list(messages), **asked})
+                    body = await self._post("chat", {"model": self.model, "messages": list(messages), **sent})
                     return self._read(read_answer, body, charge)
             except _OptionRefused as refusal:
-                if refusal.option in self._refused_options and refusal.option not in asked:
+                if refusal.option in self._refused_options and refusal.option not in sent:
                     raise Rejected("rejected", refusal.detail) from None
                 self.meter.repeats += 1
                 # Requests that were under way together are refused together.
@@ -250,8 +250,8 @@ def _failure(error: Any, llm: Llm) -> Exception:
     """The exception that an HTTP error status of the model's endpoint means."""
     status = int(error.status_code)
     body = error.body if isinstance(error.body, dict) else {}
-    said = str(body.get("message") or error.body or "")
-    detail = llm._redact(f"{status} {said or error.response.reason_phrase}")
+    message = str(body.get("message") or error.body or "")
+    detail = llm._redact(f"{status} {message or error.response.reason_phrase}")
     words = " ".join(str(body.get(name) or "") for name in ("code", "type", "message")).lower()
     option = str(body.get("param") or "").partition(".")[0]
     if status == 429 and "insufficient_quota" in words:

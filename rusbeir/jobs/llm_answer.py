@@ -169,10 +169,10 @@ def _first_tokens(choice: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
     content = _object(choice.get("logprobs")).get("content")
     first = _object(content[0]) if isinstance(content, list) and content else {}
     top = first.get("top_logprobs")
-    found = [_object(token) for token in top] if isinstance(top, list) else []
+    tokens = [_object(token) for token in top] if isinstance(top, list) else []
     return tuple(
         (str(token.get("token")), float(token["logprob"]))
-        for token in found
+        for token in tokens
         # A probability of 0 has no logarithm, and numbers of hundreds of digits are not floats.
         if isinstance(token.get("logprob"), (int, float)) and abs(token["logprob"]) <= sys.float_info.max
     )

@@ -103,7 +103,7 @@ class Answers:
     """What the question reads in each answer; None where no answer is valid."""
     reasons: list[str]
     """Why there is no valid answer, in a word such as invalid, refused, cut or too-long; "" where there is one."""
-    asked: int
+    n_questions: int
     """Questions that this run has asked, each counted once."""
     spent: Spent
     """What this run has spent."""
@@ -154,7 +154,7 @@ def ask_all(
     return Answers(
         values=[queue.parse(outcomes[key].result) if outcomes[key].state == "done" else None for key in keys],
         reasons=[outcomes[key].error.partition(":")[0] for key in keys],
-        asked=len(pending),
+        n_questions=len(pending),
         spent=spent,
         retries=retries,
     )

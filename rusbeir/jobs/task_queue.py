@@ -116,7 +116,7 @@ class TaskQueue:
 
     def answers(self, keys: Sequence[bytes]) -> dict[bytes, str]:
         """key -> result, for those of the keys whose tasks are done."""
-        return {key: one.result for key, one in self.outcomes(keys).items() if one.state == "done"}
+        return {key: outcome.result for key, outcome in self.outcomes(keys).items() if outcome.state == "done"}
 
     def values(self, keys: Sequence[bytes]) -> dict[bytes, Any]:
         """key -> the value of its result, which is JSON, as for `answers`."""
@@ -134,7 +134,7 @@ class TaskQueue:
 
         Raises BadInput where the file does not hold what was recorded; those tasks are pending then.
         """
-        found: dict[bytes, Outcome] = {}
+        outcomes: dict[bytes, Outcome] = {}
         damaged: list[bytes] = []
         for start in range(0, len(keys), MAX_KEYS_PER_QUERY):
             page = keys[start : start + MAX_KEYS_PER_QUERY]
@@ -149,10 +149,10 @@ class TaskQueue:
                 if _is_changed(key, state, texts, sealed):
                     damaged.append(key)
                 else:
-                    found[key] = Outcome(state, text_of(texts[0]), text_of(texts[1]))
+                    outcomes[key] = Outcome(state, text_of(texts[0]), text_of(texts[1]))
         if damaged:
             self._set_aside(damaged)
-        return found
+        return outcomes
 
     def reset(self, keys: Iterable[bytes]) -> int:
         """Make those of these tasks pending again that failed, and return how many; their attempts are kept."""

@@ -178,8 +178,8 @@ class Throttle:
 
     def _wait_seconds(self, state: RetryCallState) -> float:
         failure = state.outcome.exception() if state.outcome else None
-        asked = failure.retry_after if isinstance(failure, Transient) else None
-        return (self._waits(state) if asked is None else asked) + self._jitter(state)
+        seconds = failure.retry_after if isinstance(failure, Transient) else None
+        return (self._waits(state) if seconds is None else seconds) + self._jitter(state)
 
     def _note(self, failure: Transient, streak: int) -> None:
         """Count a failed request, sent when the streak was that long, and stop the job if need be."""

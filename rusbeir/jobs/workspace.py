@@ -52,10 +52,10 @@ def refuse_foreign(out: Path, *, more: bool) -> None:
     refuse_links(out)
     work = out / WORK
     paths = [path for folder in (out, work) if folder.is_dir() for path in folder.iterdir()]
-    found = {path.name for path in paths if path.suffix != ".lock" and path != work}
-    if found and not any(name.startswith("journal") and name.endswith(".sqlite") for name in found):
+    names = {path.name for path in paths if path.suffix != ".lock" and path != work}
+    if names and not any(name.startswith("journal") and name.endswith(".sqlite") for name in names):
         raise BadInput(f"{out} contains files but no port to resume. Choose another folder.")
-    if more and not found:
+    if more and not names:
         raise BadInput(
             f"{out} contains no port, so there is nothing to retry. Leave {option('retry_failed', True)} and "
             f"{option('retry_segments', True)} out to make one."

@@ -49,23 +49,23 @@ def place_entries(
             f"your own. Leave out {option('on')}."
         )
     with open_workers(on, cpus=MODEL_CPUS) as workers:
-        found = []
+        placed = []
         for entry in entries:
             translator = entry.translator
             if workers is not None and translator is not None and _can_move(entry):
-                given = select_options(entry.name, options) if by_name else {}
-                make_it = partial(_make, entry.name if by_name else translator, source, target, given)
-                found.append(replace(entry, translator=_place(workers, translator, entry.signature, make_it)))
+                taken = select_options(entry.name, options) if by_name else {}
+                make_it = partial(_make, entry.name if by_name else translator, source, target, taken)
+                placed.append(replace(entry, translator=_deploy(workers, translator, entry.signature, make_it)))
             else:
-                found.append(entry)
-        yield tuple(found)
+                placed.append(entry)
+        yield tuple(placed)
 
 
 def _can_move(entry: TranslatorEntry) -> bool:
     return not (entry.trusted or entry.sends or isinstance(entry.translator, CountsCost | JudgesAnswers))
 
 
-def _place(workers: Workers, translator: Translator, signature: str, make_it: Callable[[], Translator]) -> Translator:
+def _deploy(workers: Workers, translator: Translator, signature: str, make_it: Callable[[], Translator]) -> Translator:
     limits = translator.limits
     return RemoteTranslator(
         signature=signature,

@@ -108,7 +108,7 @@ class Labeller:
         labels = {pair: Label(**value) for pair, value in zip(pairs, answers.values, strict=True) if value is not None}
         return Labelling(
             labels=labels,
-            asked=answers.asked,
+            asked=answers.n_questions,
             invalid=dict(sorted(Counter(filter(None, answers.reasons)).items())),
             spent=answers.spent,
             seconds=time.perf_counter() - started,

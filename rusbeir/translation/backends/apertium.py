@@ -113,8 +113,8 @@ def _pairs(folder: Path) -> dict[tuple[str, str], Path]:
 
 
 def _version() -> str:
-    told = subprocess.run(["apertium", "-V"], capture_output=True, text=True, check=False)
-    match = re.search(r"\d+(?:\.\d+)+", told.stdout + told.stderr)
+    done = subprocess.run(["apertium", "-V"], capture_output=True, text=True, check=False)
+    match = re.search(r"\d+(?:\.\d+)+", done.stdout + done.stderr)
     return match[0] if match else "unknown"
 
 

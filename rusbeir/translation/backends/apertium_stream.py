@@ -99,11 +99,11 @@ class Stream:
             analysed: list[bytes] = []
             programs.exchange(data, analysed)
             data = self._tagged(analysed)
-        found: list[bytes] = []
+        translated: list[bytes] = []
         try:
-            behind.exchange(data, found)
+            behind.exchange(data, translated)
         finally:
-            answers += map(_decoded, found)
+            answers += map(_decoded, translated)
 
     def _tagged(self, analysed: Sequence[bytes]) -> list[bytes]:
         """Each text as a tagger gives it that has read nothing before."""

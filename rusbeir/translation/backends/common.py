@@ -151,7 +151,7 @@ TOO_LONG = frozenset({413, 414, 431})
 """HTTP statuses of a request with more text than the server takes."""
 
 
-def transient(status: int, said: str, headers: Mapping[str, str]) -> Transient | None:
+def transient(status: int, message: str, headers: Mapping[str, str]) -> Transient | None:
     """The error to raise for an HTTP status after which a retry may help; None for any other status."""
     # A redirection leads to a page for people: a login, a captcha, maintenance.
     reason = "server" if 300 <= status < 400 else find_passing_reason(status)
@@ -159,7 +159,7 @@ def transient(status: int, said: str, headers: Mapping[str, str]) -> Transient |
         return None
     return Transient(
         reason,
-        detail=shorten(f"{status} {said}").strip(),
+        detail=shorten(f"{status} {message}").strip(),
         retry_after=retry_after_seconds(headers.get("retry-after")),
         billed=False,
     )

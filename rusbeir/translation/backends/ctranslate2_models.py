@@ -94,8 +94,8 @@ def find(model: str, source: ModelSource) -> ModelFolder:
         files = [path / name for name in names]
         if all(file.is_file() for file in files):
             return ModelFolder(path, (files[0], files[-1]))
-    wanted = " or ".join(" and ".join(names) for names in source.tokenizers)
-    raise BadInput(f"{path} has no tokenizer: copy {wanted} from {source.original} into it.")
+    missing = " or ".join(" and ".join(names) for names in source.tokenizers)
+    raise BadInput(f"{path} has no tokenizer: copy {missing} from {source.original} into it.")
 
 
 def _advice(path: Path, source: ModelSource) -> str:

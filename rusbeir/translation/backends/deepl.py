@@ -122,18 +122,18 @@ def _read_refusal(response: Any, key: str) -> Failure:
         answer = None
     # Errors of tag handling have a capital letter.
     words = {str(name).lower(): value for name, value in answer.items()} if isinstance(answer, Mapping) else {}
-    said = " ".join(str(words[name]) for name in ("message", "detail") if name in words) or response.reason_phrase
-    said = shorten(f"{status} {said}".replace(key, "[key]"))
-    if "_lang" in said:
-        raise BadInput(f"DeepL does not support this pair of languages: {said}")
-    return Failure("too-long" if status in common.TOO_LONG else "unsupported", said, False)
+    message = " ".join(str(words[name]) for name in ("message", "detail") if name in words) or response.reason_phrase
+    message = shorten(f"{status} {message}".replace(key, "[key]"))
+    if "_lang" in message:
+        raise BadInput(f"DeepL does not support this pair of languages: {message}")
+    return Failure("too-long" if status in common.TOO_LONG else "unsupported", message, False)
 
 
 def _codes(source: str, target: str) -> tuple[str, str]:
     codes = codes_of("deepl")
-    found = codes.target(target)
+    code = codes.target(target)
     # DeepL reads every variant of a language, and writes only a named one of English and Portuguese.
-    return codes.source(source.partition("-")[0]), {"EN": "EN-US", "PT": "PT-PT"}.get(found, found)
+    return codes.source(source.partition("-")[0]), {"EN": "EN-US", "PT": "PT-PT"}.get(code, code)
 
 
 def _key() -> str:

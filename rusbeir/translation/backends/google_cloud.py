@@ -97,20 +97,22 @@ class GoogleCloud:
         status = int(response.status_code)
         error = answer.get("error") if isinstance(answer, Mapping) else None
         error = error if isinstance(error, Mapping) else {}
-        said = self._hide_key(str(error.get("message") or response.reason_phrase))
+        message = self._hide_key(str(error.get("message") or response.reason_phrase))
         reasons = {str(entry.get("reason")) for entry in error.get("errors") or () if isinstance(entry, Mapping)}
         if status == 403 and reasons & _RATE_LIMITS:
             status = 429
-        if (failure := common.transient(status, said, response.headers)) is not None:
+        if (failure := common.transient(status, message, response.headers)) is not None:
             raise failure
         if status == 403 and reasons & _QUOTAS:
-            raise BackendError(f"Google Cloud's quota is used up ({said}). Everything finished is saved; resume later.")
-        if status in {401, 403} or "API key" in said:
-            raise BadInput(f"Google Cloud does not accept the credentials in {KEY} or {ACCOUNT} ({status} {said}).")
-        if "language" in said.lower():
-            raise BadInput(f"Google Cloud does not support this pair of languages ({status} {said}).")
-        reason = "too-long" if status in common.TOO_LONG or "too long" in said.lower() else "unsupported"
-        return Failure(reason, f"{status} {said}", False)
+            raise BackendError(
+                f"Google Cloud's quota is used up ({message}). Everything finished is saved; resume later."
+            )
+        if status in {401, 403} or "API key" in message:
+            raise BadInput(f"Google Cloud does not accept the credentials in {KEY} or {ACCOUNT} ({status} {message}).")
+        if "language" in message.lower():
+            raise BadInput(f"Google Cloud does not support this pair of languages ({status} {message}).")
+        reason = "too-long" if status in common.TOO_LONG or "too long" in message.lower() else "unsupported"
+        return Failure(reason, f"{status} {message}", False)
 
     async def _credentials(self) -> dict[str, str]:
         """The header that says who pays."""

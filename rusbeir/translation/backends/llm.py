@@ -203,9 +203,9 @@ class LlmTranslator:
             return Failure("malformed", f"the answer to {len(text):,} characters has {len(answer.text):,}", True)
         translation = self.read_answer(answer.text)
         if translation is None:
-            found = self.judge(Segment(text, answer.text, source, target))
-            if found is not None and found.reason == "refused":
-                return found
+            fault = self.judge(Segment(text, answer.text, source, target))
+            if fault is not None and fault.reason == "refused":
+                return fault
             return Failure("malformed", shorten(f'no {{"translation": …}} in the answer: {answer.text}'), True)
         outcome = judge_answer(text, translation)
         if isinstance(outcome, str):

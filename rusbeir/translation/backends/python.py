@@ -59,8 +59,10 @@ class PythonFunction:
 
     @property
     def signature(self) -> str:
-        own = "".join(self.function.signature.split()) if isinstance(self.function, Signed) else f"source:{self.code}"
-        return "|".join(filter(None, (f"{PREFIX}{self.path}", own)))
+        identity = f"source:{self.code}"
+        if isinstance(self.function, Signed):
+            identity = "".join(self.function.signature.split())
+        return "|".join(filter(None, (f"{PREFIX}{self.path}", identity)))
 
     @property
     def about(self) -> str:

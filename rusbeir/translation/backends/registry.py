@@ -83,20 +83,20 @@ def make(
     >>> [type(translator).__name__ for translator in make("google,llm", llm="qwen3-30b")]
     ['Google', 'LlmTranslator']
     """
-    given = {option: value for option, value in options.items() if value is not None}
+    chosen = {key: value for key, value in options.items() if value is not None}
     parts = [part.strip() for part in chain.split(",")]
     if len(set(parts)) < len(parts) or not all(parts):
         raise BadInput(f"The chain {chain!r} must name each translator once.")
     makers = {part: _find(part) for part in parts}
     known: set[str] = set().union(*(options_of(maker) for maker in makers.values()))
-    if wrong := [option for option in given if option not in known]:
+    if wrong := [key for key in chosen if key not in known]:
         takes = ", ".join(sorted(known)) or "none"
         raise BadInput(f"The translator {chain} does not take the option {wrong[0]!r}. Its options are: {takes}.")
     pair = {name: tag for name, tag in (("source", source), ("target", target)) if tag is not None}
-    limits: dict[str, Any] = {option: value for option, value in given.items() if option in _LIMITS}
+    limits: dict[str, Any] = {key: value for key, value in chosen.items() if key in _LIMITS}
     translators = []
     for name, maker in makers.items():
-        taken: dict[str, Any] = {"name": name, **given, **pair}
+        taken: dict[str, Any] = {"name": name, **chosen, **pair}
         if (row := find_preset(name)) is not None:
             taken |= {"limits": row.limits, "capacity": row.capacity}
         parameters = inspect.signature(maker).parameters
@@ -134,8 +134,8 @@ def _find(name: str) -> Callable[..., Translator]:
         find_in_current_folder()
     elif name in TRANSLATORS:
         entry = EntryPoint(name, TRANSLATORS[name], GROUP)
-    elif found := tuple(entry_points(group=GROUP, name=name)):
-        entry = found[0]
+    elif entries := tuple(entry_points(group=GROUP, name=name)):
+        entry = entries[0]
     else:
         listed = unknown("translator", name, [*names(), f"{PREFIX}module.function"])
         model = f"{option('translator', 'llm')} {option('llm', name)}"
@@ -197,10 +197,10 @@ def find_preset(name: str) -> Preset | None:
 
 def preset(name: str) -> Preset:
     """The row of that name; UnknownName where there is none."""
-    found = find_preset(name)
-    if found is None:
+    row = find_preset(name)
+    if row is None:
         raise unknown("translator", name, [name for name, row in read_backends().items() if "about" in row])
-    return found
+    return row
 
 
 @cache

@@ -77,18 +77,18 @@ def find_untranslated(segment: Segment, *, names: bool = False) -> Flag | None:
 def _find_refusal(text: str, phrases: Phrases) -> str | None:
     head = text[:_HEAD_CHARS].lower().replace("’", "'").replace("\n", " ")
     lead = _LEAD.match(head)
-    found = phrases.refusal.match(head, lead.end() if lead else 0) if phrases.refusal else None
-    if found is None and phrases.refusal_anywhere and any(word in head for word in phrases.refusal_words):
-        found = phrases.refusal_anywhere.search(head)
-    return head[found.start() :] if found else None
+    match = phrases.refusal.match(head, lead.end() if lead else 0) if phrases.refusal else None
+    if match is None and phrases.refusal_anywhere and any(word in head for word in phrases.refusal_words):
+        match = phrases.refusal_anywhere.search(head)
+    return head[match.start() :] if match else None
 
 
 def _find_remark(text: str, phrases: Phrases) -> str | None:
     head = text[:_HEAD_CHARS].lstrip(_REMARK_LEAD).lower()
     if head.startswith(("```", "<think", "<translation", '{"')):
         return head.partition("\n")[0]
-    if phrases.prefix is not None and (found := phrases.prefix.match(head)):
-        return found[0]
+    if phrases.prefix is not None and (match := phrases.prefix.match(head)):
+        return match[0]
     before, break_, last = text.rstrip().rpartition("\n")
     if break_ and before.strip() and phrases.suffix is not None:
         last = last[:_HEAD_CHARS].lower().lstrip(" \t*_")
@@ -100,10 +100,10 @@ def _find_said(name: str, find: Callable[[str, Phrases], str | None], segment: S
     """A Flag where an answer has, and its source has not, what language models say."""
     # In the language of the prompt, of the source or of the target.
     phrases = phrases_of("en", segment.source_language, segment.target_language)
-    found = find(segment.answer, phrases)
-    if found is None or find(segment.source, phrases) is not None:
+    phrase = find(segment.answer, phrases)
+    if phrase is None or find(segment.source, phrases) is not None:
         return None
-    return Flag(name, _quote(found))
+    return Flag(name, _quote(phrase))
 
 
 refusal: Check = partial(_find_said, "refusal", _find_refusal)
@@ -117,10 +117,10 @@ chat_prefix: Check = partial(_find_said, "chat-prefix", _find_remark)
 
 def repetition(segment: Segment) -> Flag | None:
     """A Flag where the answer says the same four times in a row or more, and the source does not."""
-    found = find_loop(segment.answer)
-    if found is None or find_loop(segment.source) is not None:
+    loop = find_loop(segment.answer)
+    if loop is None or find_loop(segment.source) is not None:
         return None
-    return Flag("repetition", f"{_quote(found.phrase)} {found.times} times in a row")
+    return Flag("repetition", f"{_quote(loop.phrase)} {loop.times} times in a row")
 
 
 def doubled(segment: Segment) -> Flag | None:
@@ -165,8 +165,8 @@ def control(segment: Segment) -> Flag | None:
     """A Flag that names the characters which control a terminal or reverse the text, and which the source lacks."""
     if segment.answer.isprintable():
         return None
-    found = sorted(set(_CONTROL.findall(segment.answer)) - set(segment.source))
-    return Flag("control", ", ".join([f"U+{ord(char):04X}" for char in found[:10]])) if found else None
+    chars = sorted(set(_CONTROL.findall(segment.answer)) - set(segment.source))
+    return Flag("control", ", ".join([f"U+{ord(char):04X}" for char in chars[:10]])) if chars else None
 
 
 SEGMENT_CHECKS: Mapping[str, Check] = {
@@ -203,7 +203,9 @@ def check(segment: Segment, but: Collection[str] = ()) -> list[Flag]:
     """
     if "empty" not in but and (flag := find_empty(segment)):
         return [flag]
-    return [flag for name, one in SEGMENT_CHECKS.items() if name not in but and (flag := one(segment))]
+    return [
+        flag for name, find_flag in SEGMENT_CHECKS.items() if name not in but and (flag := find_flag(segment))
+    ]
 
 
 def failure(flags: list[Flag]) -> Failure | None:
@@ -236,21 +238,21 @@ class Finisher:
 
     def __call__(self, units: Sequence[Asked]) -> list[Answer]:
         """Give each unit's translation with its flags and those of check, or why there is none."""
-        found: list[Answer] = []
+        results: list[Answer] = []
         for text, masked, parts in units:
             read = [Translation(part) if isinstance(part, str) else part for part in parts]
             answers = [part for part in read if isinstance(part, Translation)]
             if len(answers) < len(parts):
-                found.append(next(part for part in read if not isinstance(part, Translation)))
+                results.append(next(part for part in read if not isinstance(part, Translation)))
                 continue
             whole = restore(masked, [part.text for part in answers]) if masked else answers[0].text
             if isinstance(whole, Failure):
-                found.append(whole)
+                results.append(whole)
                 continue
             try:
                 whole.encode()
             except UnicodeEncodeError:
-                found.append(Failure("malformed", "the answer contains an unpaired surrogate", retry=True))
+                results.append(Failure("malformed", "the answer contains an unpaired surrogate", retry=True))
                 continue
             segment = Segment(text, whole, self.source, self.target)
             bare = not self.trusted and masked is None
@@ -259,10 +261,10 @@ class Finisher:
             if bare or (masked and not masked.spans and masked.style != "plain"):
                 known.append("lost-spans")
             flags = check(segment, but=known)
-            own = ["split"] if self.again else [part.flags for part in answers]
-            names = ",".join(filter(None, [*own, *(flag.name for flag in flags)]))
-            found.append((None if self.trusted else failure(flags)) or Translation(whole, names))
-        return found
+            part_flags = ["split"] if self.again else [part.flags for part in answers]
+            names = ",".join(filter(None, [*part_flags, *(flag.name for flag in flags)]))
+            results.append((None if self.trusted else failure(flags)) or Translation(whole, names))
+        return results
 
 
 def without_remarks(segment: Segment) -> str | None:
@@ -275,9 +277,9 @@ def without_remarks(segment: Segment) -> str | None:
     while chat_prefix(segment._replace(answer=text)):
         prefix = phrases_of("en", segment.source_language, segment.target_language).prefix
         bare = text.lstrip(_REMARK_LEAD)
-        found = prefix.match(bare[:_HEAD_CHARS].lower()) if prefix else None
-        if found is not None:
-            shorter = bare[found.end() :].lstrip(_REMARK_LEAD)
+        match = prefix.match(bare[:_HEAD_CHARS].lower()) if prefix else None
+        if match is not None:
+            shorter = bare[match.end() :].lstrip(_REMARK_LEAD)
         elif bare.startswith("```"):
             shorter = bare.partition("\n")[2].removesuffix("```").strip()
         else:

@@ -53,7 +53,7 @@ def read_phrases() -> Mapping[str, Mapping[str, list[str]]]:
     True
     """
     keys = (*KEYS, WORDS)
-    found: dict[str, Mapping[str, list[str]]] = {}
+    phrases: dict[str, Mapping[str, list[str]]] = {}
     for path in sorted((data_folder("translation") / "llm_phrases").glob("*.toml")):
         try:
             table = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -69,8 +69,8 @@ def read_phrases() -> Mapping[str, Mapping[str, list[str]]]:
                     re.compile(pattern)
                 except (re.error, TypeError) as error:
                     raise BadInput(f"{path}: {key}: {pattern!r} is not a regular expression ({error}).") from error
-        found[path.stem] = table
-    return found
+        phrases[path.stem] = table
+    return phrases
 
 
 @cache
@@ -78,9 +78,9 @@ def phrases_of(*tags: str) -> Phrases:
     """The patterns of those languages together; languages without a file add nothing."""
     known = read_phrases()
     tables = [known[code] for code in sorted(set(map(primary, tags))) if code in known]
-    found = [[f"(?:{pattern})" for table in tables for pattern in table[key]] for key in KEYS]
+    by_key = [[f"(?:{pattern})" for table in tables for pattern in table[key]] for key in KEYS]
     words = {word for table in tables if table["refusal_anywhere"] for word in table[WORDS] or [""]}
-    refusal, anywhere, prefix, suffix = (re.compile("|".join(patterns)) if patterns else None for patterns in found)
+    refusal, anywhere, prefix, suffix = (re.compile("|".join(patterns)) if patterns else None for patterns in by_key)
     return Phrases(refusal, anywhere, prefix, suffix, tuple(sorted(words)))
 
 
@@ -104,21 +104,21 @@ def wrong_script(segment: Segment) -> Flag | None:
     names = scripts_of(segment.target_language)
     if not names or (answer.isascii() and "Latin" in names):
         return None
-    foreign, own, plain = _letter_patterns(names)
+    foreign, expected, plain = _letter_patterns(names)
     if (
         not plain.fullmatch(answer)
         and foreign.search(answer)
-        and (found := set("".join(foreign.findall(answer))) - set(source))
+        and (letters := set("".join(foreign.findall(answer))) - set(source))
     ):
-        return Flag("wrong-script", f"{''.join(sorted(found))[:20]!r} in a text in {', '.join(names)}")
+        return Flag("wrong-script", f"{''.join(sorted(letters))[:20]!r} in a text in {', '.join(names)}")
     if _is_mostly(names, answer):
         return None
     known = set(source.split())
     fresh = " ".join([word for word in answer.split() if word not in known])
     n_letters = sum(map(len, _LETTERS.findall(fresh)))
-    n_own = sum(map(len, own.findall(fresh)))
-    if n_letters >= _MIN_LETTERS and n_own < _MIN_SHARE * n_letters:
-        return Flag("wrong-script", f"{n_own} of {n_letters} letters are in {', '.join(names)}")
+    n_expected = sum(map(len, expected.findall(fresh)))
+    if n_letters >= _MIN_LETTERS and n_expected < _MIN_SHARE * n_letters:
+        return Flag("wrong-script", f"{n_expected} of {n_letters} letters are in {', '.join(names)}")
     return None
 
 
@@ -141,21 +141,21 @@ def wrong_language(segment: Segment) -> Flag | None:
     identifier = _identifier(source_language, target_language)
     if target not in identifier.labels:
         return None
-    found, probability = identifier.classify(fresh[:MAX_CHARS])
-    if found == target or probability < SURE:
+    detected, probability = identifier.classify(fresh[:MAX_CHARS])
+    if detected == target or probability < SURE:
         return None
-    return Flag("wrong-language", f"{found}, {probability:.2f}: {fresh[:60]!r}")
+    return Flag("wrong-language", f"{detected}, {probability:.2f}: {fresh[:60]!r}")
 
 
 @lru_cache(maxsize=1)
 def _is_mostly(names: tuple[str, ...], text: str) -> bool:
     """Whether letters of these scripts make up half the text; two checks ask it of the same answer."""
-    _, own, plain = _letter_patterns(names)
+    _, expected, plain = _letter_patterns(names)
     if plain.fullmatch(text):
         # Characters that are not letters are sooner counted.
         others = len(text.encode("ascii", "ignore").translate(None, _ASCII_LETTERS))
         return 2 * (others + len(_TYPOGRAPHIC.findall(text))) <= len(text)
-    return 2 * sum(map(len, own.findall(text))) >= len(text)
+    return 2 * sum(map(len, expected.findall(text))) >= len(text)
 
 
 @cache
@@ -164,12 +164,12 @@ def _letter_patterns(names: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
 
     The last have letters of these scripts, what _TYPOGRAPHIC finds and what in ASCII is not a letter, as most texts do.
     """
-    own = "".join(rf"\p{{Script={name}}}" for name in names)
-    allowed = rf"{own}\p{{Script=Latin}}\p{{Script=Greek}}\p{{Script=Common}}\p{{Script=Inherited}}"
+    letters = "".join(rf"\p{{Script={name}}}" for name in names)
+    allowed = rf"{letters}\p{{Script=Latin}}\p{{Script=Greek}}\p{{Script=Common}}\p{{Script=Inherited}}"
     # re is far faster than regex but has no scripts, so these are listed as ranges of the Basic Multilingual Plane.
     plane = "".join(map(chr, range(0x10000)))
     compiled = []
-    for pattern in (rf"[\p{{L}}--[{allowed}]]+", rf"[\p{{L}}&&[{own}]]+"):
+    for pattern in (rf"[\p{{L}}--[{allowed}]]+", rf"[\p{{L}}&&[{letters}]]+"):
         ranges = [f"{run[0]}-{run[-1]}" for run in regex.findall(pattern, plane, regex.V1)]
         # Beyond that plane only the rare Chinese characters are considered.
         if regex.search(pattern, _RARE_HAN[0], regex.V1):
@@ -181,9 +181,9 @@ def _letter_patterns(names: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
 @cache
 def _is_alone_in_script(source_language: str, target_language: str) -> bool:
     """Whether the letters tell the target from all other candidates, as with Russian among western languages."""
-    own = set(scripts_of(target_language))
+    scripts = set(scripts_of(target_language))
     others = {source_language, "en", *read_phrases()} - {target_language}
-    return bool(own) and all(names and own.isdisjoint(names) for names in map(scripts_of, others))
+    return bool(scripts) and all(names and scripts.isdisjoint(names) for names in map(scripts_of, others))
 
 
 @cache

@@ -42,8 +42,8 @@ def lost_numbers(segment: Segment) -> Flag | None:
     # Most texts have all numbers in the same digits, and bytes are sooner searched for them than characters.
     if segment.source.isascii():
         encoded = segment.source.encode(), segment.answer.encode("utf-8", "surrogatepass")
-        wanted, found = (set(text.translate(_DIGITS_ALONE).split()) for text in encoded)
-        if wanted <= found:
+        expected, present = (set(text.translate(_DIGITS_ALONE).split()) for text in encoded)
+        if expected <= present:
             return None
     numbers = _NUMBER.findall(segment.source)
     if not numbers or set(numbers).issubset(_NUMBER.findall(segment.answer)):

@@ -48,14 +48,14 @@ def find_loop(text: str) -> Loop | None:
         often = {word for word, n in Counter(words).items() if n >= TIMES}
         # A loop is a row of words of which each occurs as often; most texts have no such row.
         in_row = bytes(map(often.__contains__, words)).find(b"\x01" * MIN_TOKENS) >= 0
-        if in_row and (found := _repeated(words, _PERIODS, MIN_TOKENS)):
-            start, period, times = found
+        if in_row and (repeated := _repeated(words, _PERIODS, MIN_TOKENS)):
+            start, period, times = repeated
             return Loop(" ".join(words[start : start + period]), times)
     if len(text) < _MIN_CHARS or len(words) * 15 > len(text):
         return None
     grams = Counter(zip(*(text[i:] for i in range(_GRAM)), strict=False))
-    if max(grams.values()) >= TIMES and (found := _repeated(text, _PERIODS_OF_CHARS, _MIN_CHARS)):
-        start, period, times = found
+    if max(grams.values()) >= TIMES and (repeated := _repeated(text, _PERIODS_OF_CHARS, _MIN_CHARS)):
+        start, period, times = repeated
         return Loop(text[start : start + period], times)
     return None
 

@@ -151,7 +151,7 @@ def port(
     if translator is None:
         translator = ",".join(read_translator_names(Path(out)))
     to = parse_target_language(to, material.language)
-    given = make_entries(translator, material.language, to, options, budget_cost=budget_cost)
+    entries = make_entries(translator, material.language, to, options, budget_cost=budget_cost)
     settings = {
         "fields": ",".join(source.fields),
         "sample": "all" if sample is None else f"{sample} (seed {seed})",
@@ -176,11 +176,11 @@ def port(
         raise BadInput(f"{option('retry_failed', True)} and {option('retry_segments')} are two steps: give one first.")
     with contextlib.ExitStack() as stack:
         if on is not None:
-            given = stack.enter_context(_place(on, given, translator, material.language, to, options))
-        retry = Retry(path=Path(retry_segments), entries=given) if retry_segments is not None else None
+            entries = stack.enter_context(_move_to_cluster(on, entries, translator, material.language, to, options))
+        retry = Retry(path=Path(retry_segments), entries=entries) if retry_segments is not None else None
         # The translators of a retry are asked for its segments alone.
-        more, asked = (retry_failed, given) if retry is None else (True, ())
-        opened = open_port_folder(Path(out), meta, asked, more=more, tell=tell)
+        more, chain_entries = (retry_failed, entries) if retry is None else (True, ())
+        opened = open_port_folder(Path(out), meta, chain_entries, more=more, tell=tell)
         journal, chain = stack.enter_context(opened)
         order.record(journal, card.name, fingerprints)
         if isinstance(dataset, Path) or (isinstance(dataset, str) and not find_entry(dataset)):
@@ -227,11 +227,11 @@ def translate_texts(
     translation raises nothing.
     """
     target = parse_target_language(target, source)
-    given = make_entries(translator, source, target, options, budget_cost=budget_cost)
+    entries = make_entries(translator, source, target, options, budget_cost=budget_cost)
     with contextlib.ExitStack() as stack:
         if on is not None:
-            given = stack.enter_context(_place(on, given, translator, source, target, options))
-        opened = open_port_folder(out, {"from": source, "to": target}, given, more=False, tell=tell)
+            entries = stack.enter_context(_move_to_cluster(on, entries, translator, source, target, options))
+        opened = open_port_folder(out, {"from": source, "to": target}, entries, more=False, tell=tell)
         journal, chain = stack.enter_context(opened)
         plan = Plan(language=source, glossary=None, entries=chain)
         journal.add(plan.tasks(texts, plan.steps[0]))
@@ -244,7 +244,7 @@ def translate_texts(
         yield plan, journal
 
 
-def _place(
+def _move_to_cluster(
     on: On,
     entries: tuple[TranslatorEntry, ...],
     translator: str | Translators,
@@ -297,8 +297,8 @@ class PortJob:
         )
         retried = self._retry(retry) if retry is not None else None
         rounds = self.plan.rounds(self.journal)
-        found = output.summary(self.journal, self.plan, keep_untranslated=keep_untranslated, rounds=rounds)
-        output.write_quality(self.out, self.journal, self.plan, found)
+        outcome = output.summary(self.journal, self.plan, keep_untranslated=keep_untranslated, rounds=rounds)
+        output.write_quality(self.out, self.journal, self.plan, outcome)
         report: Report = {
             "dataset": self.source.name,
             "out": str(self.out),
@@ -307,8 +307,8 @@ class PortJob:
             "split": self.source.split,
             "splits": list(self.source_fingerprints),
             "translators": [entry.signature for entry in self.plan.entries],
-            **{name: found[name] for name in ("segments", "translated", "kept", "missing", "flagged")},
-            "passes": found["passes"],
+            **{name: outcome[name] for name in ("segments", "translated", "kept", "missing", "flagged")},
+            "passes": outcome["passes"],
             **({} if use is None else {"glossary": asdict(use)}),
             **({} if retried is None else {"retried": retried}),
             **counts,
@@ -317,10 +317,10 @@ class PortJob:
         if export is not None:
             pairs = output.aligned_pairs(self.journal, self.plan)
             report["exported"] = write_pairs(export, pairs, self.material.language, self.target)
-        if found["missing"]:
-            raise Incomplete(self._what_is_missing(found), report)
-        made_by = (*self.plan.entries, *(entry for one in rounds for entry in one.entries))
-        report |= self._publish(found, tuple({entry.signature: entry for entry in made_by}.values()))
+        if outcome["missing"]:
+            raise Incomplete(self._what_is_missing(outcome), report)
+        made_by = (*self.plan.entries, *(entry for plan in rounds for entry in plan.entries))
+        report |= self._publish(outcome, tuple({entry.signature: entry for entry in made_by}.values()))
         if rounds:
             finish_round(self.journal, rounds[-1])
         return report
@@ -371,8 +371,8 @@ class PortJob:
                 self.journal.add(self.plan.tasks(new.values(), first, tell))
                 self.journal.set_meta(later)
 
-    def _what_is_missing(self, found: Mapping[str, Any]) -> str:
-        last = found["passes"][-1]
+    def _what_is_missing(self, outcome: Mapping[str, Any]) -> str:
+        last = outcome["passes"][-1]
         reasons = {**last["reasons"], **({"not asked": last["pending"]} if last["pending"] else {})}
         commonest = max(reasons, key=lambda reason: reasons[reason])
         keep = (
@@ -381,13 +381,13 @@ class PortJob:
             else ""
         )
         return (
-            f"{found['missing']:,} of {found['segments']:,} segments of {self.source.name} have no translation "
+            f"{outcome['missing']:,} of {outcome['segments']:,} segments of {self.source.name} have no translation "
             f"({reasons[commonest]:,} {commonest}), so no dataset was written; see {self.out / 'qa'}. Ask for them "
             f"again with {option('retry_failed', True)}, or another translator with "
             f"{option('retry_failed', True)} {option('translator', 'OTHER')}{keep}."
         )
 
-    def _publish(self, found: Mapping[str, Any], entries: Sequence[TranslatorEntry]) -> Report:
+    def _publish(self, outcome: Mapping[str, Any], entries: Sequence[TranslatorEntry]) -> Report:
         """Write the dataset; its name, fingerprint, licence and counts."""
         work = self.out / WORK
         documents = (lengths for _, lengths in read_cuts(work / LAYOUT))
@@ -399,7 +399,7 @@ class PortJob:
             else:
                 lengths = (queries.get(digest(text), []) for text in texts)
                 cuts = list(apply_cuts(lengths, texts, work / QUERY_LAYOUT))
-            answers = self.plan.joined(self.journal, cuts, keep=found["kept"] > 0)
+            answers = self.plan.joined(self.journal, cuts, keep=outcome["kept"] > 0)
             present = [answer for answer in answers if answer is not None]
             if len(present) < len(answers):
                 raise BackendError(
@@ -407,7 +407,7 @@ class PortJob:
                 )
             return present
 
-        card = ported_card(self.source, self.source_fingerprints, self.target, entries, self.settings, found)
+        card = ported_card(self.source, self.source_fingerprints, self.target, entries, self.settings, outcome)
         fingerprint = output.publish(self.out, self.material, translate, card, self.progress)
         dataset = self.material.dataset
         counts = {"n_docs": len(dataset.corpus), "n_queries": len(dataset.queries)}

@@ -122,13 +122,13 @@ def estimates(
 
     Those that run on it are timed for a few seconds.
     """
-    found = []
+    rows = []
     for entry in entries:
         plan = Plan(language=material.language, glossary=glossary, entries=(entry,))
         volume, first = _measured(material, plan, progress)
         speed = _chars_per_second(entry, first, plan.language, target) if entry.local and first else None
-        found.append(estimate(volume, entry, speed, source=plan.language, target=target))
-    return found
+        rows.append(estimate(volume, entry, speed, source=plan.language, target=target))
+    return rows
 
 
 def estimate_port(
@@ -156,11 +156,11 @@ def estimate_port(
     if sample is not None:
         material = replace(material, dataset=sample_documents(material.dataset, sample, seed))
     to = parse_target_language(to, material.language)
-    given = make_entries(translator, material.language, to, options, checked=False)
+    entries = make_entries(translator, material.language, to, options, checked=False)
     terms = read_glossary(glossary) if glossary else None
     if terms:
         GlossaryUse.count(terms, material.all_texts()).warn()
-    return estimates(material, given, to, terms, progress=progress)
+    return estimates(material, entries, to, terms, progress=progress)
 
 
 def _measured(material: Material, plan: Plan, progress: Progress) -> tuple[Volume, list[str]]:
@@ -177,8 +177,8 @@ def _measured(material: Material, plan: Plan, progress: Progress) -> tuple[Volum
                 lengths.append(len(piece))
                 if len(first) < TIMED_TEXTS:
                     first.append(piece)
-    unique, places = np.unique(np.frombuffer(hashes, dtype=np.uint64), return_index=True)
-    chars = int(np.frombuffer(lengths, dtype=f"u{lengths.itemsize}")[places].sum())
+    unique, rows = np.unique(np.frombuffer(hashes, dtype=np.uint64), return_index=True)
+    chars = int(np.frombuffer(lengths, dtype=f"u{lengths.itemsize}")[rows].sum())
     return Volume(texts, len(hashes), len(unique), chars), first
 
 

@@ -86,7 +86,7 @@ class Order:
 def open_port_folder(
     out: Path,
     meta: Mapping[str, str],
-    given: Sequence[TranslatorEntry],
+    entries: Sequence[TranslatorEntry],
     *,
     more: bool,
     tell: Callable[[str], None] = lambda line: None,
@@ -99,7 +99,7 @@ def open_port_folder(
     """
     with (
         hold_folder(out, more=more),
-        _open_journal(out / WORK, meta, given, more=more, tell=tell) as (journal, chain),
+        _open_journal(out / WORK, meta, entries, more=more, tell=tell) as (journal, chain),
     ):
         journal.set_meta({TRANSLATORS: dump_entries(chain)})
         yield journal, chain
@@ -116,24 +116,24 @@ def _advise_whole() -> str:
 def _open_journal(
     work: Path,
     meta: Mapping[str, str],
-    given: Sequence[TranslatorEntry],
+    entries: Sequence[TranslatorEntry],
     *,
     more: bool,
     tell: Callable[[str], None],
 ) -> Iterator[tuple[Journal, tuple[TranslatorEntry, ...]]]:
     """Open the journal that these translators continue, after moving it into its place, or a new one."""
-    place = work / JOURNAL
-    if place.exists():
-        with Journal.open(place, meta, advice={"sample": _advise_whole}) as journal:
+    journal_path = work / JOURNAL
+    if journal_path.exists():
+        with Journal.open(journal_path, meta, advice={"sample": _advise_whole}) as journal:
             stored = read_entries(journal)
             if not stored and (work / LAYOUT).exists():
                 raise BadInput(
-                    f"{place} is empty, although texts were cut for it: its translations are lost. "
+                    f"{journal_path} is empty, although texts were cut for it: its translations are lost. "
                     f"Restore a copy of it, or remove {LAYOUT} next to it to start over."
                 )
-            if not (stored or given):
-                raise BadInput(f"{place} names no translators: its port never started. Make the port first.")
-            chain = continue_chain(stored, given, more=more) if stored else tuple(given)
+            if not (stored or entries):
+                raise BadInput(f"{journal_path} names no translators: its port never started. Make the port first.")
+            chain = continue_chain(stored, entries, more=more) if stored else tuple(entries)
             if chain is not None:
                 yield journal, chain
                 return
@@ -143,12 +143,12 @@ def _open_journal(
     chain = None
     for path in sorted(work.glob("journal-*.sqlite")):
         with Journal.open(path, meta) as journal:
-            chain = continue_chain(read_entries(journal), given, more=False)
+            chain = continue_chain(read_entries(journal), entries, more=False)
         if chain is not None:
             _move(work, path.stem.removeprefix("journal"), "")
             break
-    with Journal.open(place, meta, advice={"sample": _advise_whole}) as journal:
-        yield journal, chain or tuple(given)
+    with Journal.open(journal_path, meta, advice={"sample": _advise_whole}) as journal:
+        yield journal, chain or tuple(entries)
 
 
 def _tell_set_aside(journal: Journal, stored: Sequence[TranslatorEntry], tell: Callable[[str], None]) -> None:
@@ -175,9 +175,9 @@ def read_translator_names(out: Path) -> list[str]:
     refuse_foreign(out, more=True)
     with Journal.open(out / WORK / JOURNAL, {}) as journal:
         names = [entry.name for entry in read_entries(journal)]
-    if own := next((name for name in names if name.startswith(PREFIX)), None):
+    if function := next((name for name in names if name.startswith(PREFIX)), None):
         raise BadInput(
-            f"{out} was made by {own}, and rusbeir imports no code that a folder names. "
+            f"{out} was made by {function}, and rusbeir imports no code that a folder names. "
             f"Name it yourself with {option('translator', ','.join(names))}."
         )
     return names

@@ -72,19 +72,19 @@ def summary(journal: Journal, plan: Plan, *, keep_untranslated: bool, rounds: Se
     """
     rows, flagged = _count_passes(journal, plan)
     last = rows[-1]
-    kept = last["reasons"].get(UNTRANSLATED, 0) if keep_untranslated else 0
-    found = {
+    n_kept = last["reasons"].get(UNTRANSLATED, 0) if keep_untranslated else 0
+    counts = {
         "segments": sum(row["done"] for row in rows) + last["failed"] + last["pending"],
         "translated": sum(row["done"] for row in rows),
-        "kept": kept,
-        "missing": last["failed"] + last["pending"] - kept,
+        "kept": n_kept,
+        "missing": last["failed"] + last["pending"] - n_kept,
         "flagged": flagged,
         "passes": rows,
     }
     if not rounds:
-        return found
-    retries = [row for one in rounds for row in _count_passes(journal, one)[0]]
-    return {**found, "flagged": sum(1 for _ in _find_used(journal, plan, flagged=True)), "retries": retries}
+        return counts
+    retries = [row for round_plan in rounds for row in _count_passes(journal, round_plan)[0]]
+    return {**counts, "flagged": sum(1 for _ in _find_used(journal, plan, flagged=True)), "retries": retries}
 
 
 def _count_passes(journal: Journal, plan: Plan) -> tuple[list[dict[str, Any]], int]:
@@ -107,11 +107,13 @@ def _count_passes(journal: Journal, plan: Plan) -> tuple[list[dict[str, Any]], i
                     flags[flag.partition(":")[0]] += group.tasks
         row = {"translator": step.entry.name, "signature": step.entry.signature, "level": step.level, "chars": chars}
         counts = {state: states[state] for state in ("done", "failed", "pending")}
-        words = {"reasons": reasons, "flags": flags}
-        # The most frequent first, equally frequent ones by the alphabet.
-        ordered = {name: dict(sorted(one.items(), key=lambda item: (-item[1], item[0]))) for name, one in words.items()}
-        rows.append({**row, **counts, **ordered})
+        rows.append({**row, **counts, "reasons": _sort_counts(reasons), "flags": _sort_counts(flags)})
     return rows, flagged
+
+
+def _sort_counts(counts: Mapping[str, int]) -> dict[str, int]:
+    """The most frequent first, equally frequent ones by the alphabet."""
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _find_used(journal: Journal, plan: Plan, *, flagged: bool) -> Iterator[tuple[str, TaskResult]]:
@@ -119,7 +121,7 @@ def _find_used(journal: Journal, plan: Plan, *, flagged: bool) -> Iterator[tuple
 
     Step by step in the order of their first occurrence; segments that were translated again come last.
     """
-    queues = [one.retried(journal) for one in plan.rounds(journal)]
+    queues = [round_plan.retried(journal) for round_plan in plan.rounds(journal)]
     retried = {result.task.payload: result for queue in queues for result in queue.results("done")}
     for step in plan.steps:
         for result in step.queue(journal).results("done", flagged=flagged):
@@ -130,10 +132,10 @@ def _find_used(journal: Journal, plan: Plan, *, flagged: bool) -> Iterator[tuple
             yield RETRIED, result
 
 
-def write_quality(out: Path, journal: Journal, plan: Plan, found: Mapping[str, Any]) -> None:
+def write_quality(out: Path, journal: Journal, plan: Plan, counts: Mapping[str, Any]) -> None:
     """Write qa/summary.json, qa/failures.jsonl (units without a translation) and qa/flagged.jsonl into out."""
     with atomic_file(out / "qa" / "summary.json") as file:
-        file.write(orjson.dumps(found, option=orjson.OPT_INDENT_2) + b"\n")
+        file.write(orjson.dumps(counts, option=orjson.OPT_INDENT_2) + b"\n")
     with atomic_file(out / "qa" / "failures.jsonl") as file:
         step = plan.steps[-1]
         for result in step.queue(journal).results("failed"):
@@ -165,7 +167,7 @@ def ported_card(
     target: str,
     entries: Sequence[TranslatorEntry],
     settings: Mapping[str, str],
-    found: Mapping[str, Any],
+    counts: Mapping[str, Any],
 ) -> Card:
     """The card of a dataset that was made of another; found is what summary says. The same port, the same card.
 
@@ -177,7 +179,7 @@ def ported_card(
     addition is in that translator's entry.
     """
     done = {entry.signature: 0 for entry in entries}
-    for row in (*found["passes"], *found.get("retries", ())):
+    for row in (*counts["passes"], *counts.get("retries", ())):
         done[row["signature"]] += row["done"]
     fields = settings["fields"].split(",")
     language = target if "text" in fields else source.language
@@ -204,6 +206,6 @@ def ported_card(
                 for entry in entries
             ],
             "settings": dict(settings),
-            "counts": {name: found[name] for name in ("segments", "translated", "kept", "flagged")},
+            "counts": {name: counts[name] for name in ("segments", "translated", "kept", "flagged")},
         },
     )

@@ -197,16 +197,16 @@ class Plan:
         kind = step.kind
         keys = {text: task_key(kind, text) for pieces in cuts for text, sent in pieces if sent}
         results = step.queue(journal).answers(list(keys.values()))
-        found: dict[str, str | None] = {text: results.get(key) for text, key in keys.items()}
+        answers_by_text: dict[str, str | None] = {text: results.get(key) for text, key in keys.items()}
         if step.number == self.round == 0:
-            for queue in (one.retried(journal) for one in self.rounds(journal)):
-                again = {task_key(queue.kind, text): text for text in found}
-                found.update({again[key]: answer for key, answer in queue.answers(list(again)).items()})
-        if missing := [text for text, answer in found.items() if answer is None]:
-            found.update(zip(missing, self.translated(journal, missing, first + 1, keep=keep), strict=True))
+            for queue in (round_plan.retried(journal) for round_plan in self.rounds(journal)):
+                again = {task_key(queue.kind, text): text for text in answers_by_text}
+                answers_by_text.update({again[key]: answer for key, answer in queue.answers(list(again)).items()})
+        if missing := [text for text, answer in answers_by_text.items() if answer is None]:
+            answers_by_text.update(zip(missing, self.translated(journal, missing, first + 1, keep=keep), strict=True))
         whole: list[str | None] = []
         for pieces in cuts:
-            answers = [answer for text, sent in pieces if sent and (answer := found[text]) is not None]
+            answers = [answer for text, sent in pieces if sent and (answer := answers_by_text[text]) is not None]
             complete = len(answers) == sum(sent for _, sent in pieces)
             whole.append(join(pieces, answers) if complete else None)
         return whole
@@ -222,8 +222,10 @@ class Plan:
             if step.entry.translator is None or step.entry.trusted:
                 continue
             for page in batched(queue.unfinished(with_failed=True), PAGE_TEXTS):
-                found = self.translated(journal, [task.payload for task in page], step.number + 1)
-                count += queue.reset(task.key for task, answer in zip(page, found, strict=True) if answer is None)
+                translations = self.translated(journal, [task.payload for task in page], step.number + 1)
+                count += queue.reset(
+                    task.key for task, answer in zip(page, translations, strict=True) if answer is None
+                )
         return count
 
 
@@ -272,27 +274,27 @@ def read_entries(journal: Journal, name: str = TRANSLATORS) -> tuple[TranslatorE
 
 
 def continue_chain(
-    stored: Sequence[TranslatorEntry], given: Sequence[TranslatorEntry], *, more: bool
+    stored: Sequence[TranslatorEntry], entries: Sequence[TranslatorEntry], *, more: bool
 ) -> tuple[TranslatorEntry, ...] | None:
     """The translators of a port that is resumed; None where those given make a different port.
 
     They make the same one where one chain is the beginning of the other. With more, all given ones that are new are
     added behind the stored ones, to be asked for what those lack.
     """
-    at_hand = {entry.signature: entry for entry in given}
+    at_hand = {entry.signature: entry for entry in entries}
     known = [
-        replace(found, name=entry.name, capacity=entry.capacity)
-        if (found := at_hand.get(entry.signature)) is not None
+        replace(ready, name=entry.name, capacity=entry.capacity)
+        if (ready := at_hand.get(entry.signature)) is not None
         else entry
         for entry in stored
     ]
     signatures = [entry.signature for entry in stored]
     if more:
-        return (*known, *(entry for entry in given if entry.signature not in signatures))
-    both = min(len(stored), len(given))
-    if signatures[:both] != [entry.signature for entry in given[:both]]:
+        return (*known, *(entry for entry in entries if entry.signature not in signatures))
+    both = min(len(stored), len(entries))
+    if signatures[:both] != [entry.signature for entry in entries[:both]]:
         return None
-    return (*known, *given[both:])
+    return (*known, *entries[both:])
 
 
 def make_entries(
@@ -317,10 +319,10 @@ def make_entries(
         made = tuple(_flatten(translator))
         names = [""] * len(made)
     if checked:
-        for one in made:
-            if isinstance(one, ChecksPair):
-                one.check(source, target)
-    entries = tuple(TranslatorEntry.of(one, name) for one, name in zip(made, names, strict=True))
+        for instance in made:
+            if isinstance(instance, ChecksPair):
+                instance.check(source, target)
+    entries = tuple(TranslatorEntry.of(instance, name) for instance, name in zip(made, names, strict=True))
     if not entries or len({entry.signature for entry in entries}) < len(entries):
         raise BadInput("translator= must contain at least one translator, and each only once.")
     if budget_cost is not None:
@@ -337,5 +339,5 @@ def _flatten(translators: Translators) -> Iterator[Translator]:
     if not isinstance(translators, Sequence):
         yield translators
         return
-    for one in translators:
-        yield from _flatten(one)
+    for translator in translators:
+        yield from _flatten(translator)

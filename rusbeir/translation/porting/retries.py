@@ -41,10 +41,10 @@ SHAPE = {
 }  # fmt: skip
 
 
-class Wanted(NamedTuple):
+class NamedSegment(NamedTuple):
     """A line of a file of segments."""
 
-    place: Place
+    location: Place
     field: str | None
     """None for all fields."""
     number: int | None
@@ -133,30 +133,30 @@ def find_segments(path: Path, material: Material, work: Path) -> list[str]:
 
     Raises BadInput for an unreadable line, and for one that names no segment of the material.
     """
-    wanted = _read_wanted(path)
-    found: dict[str, None] = {}
+    named = _read_named(path)
+    texts: dict[str, None] = {}
     # Who asks for a record that does not exist is told by what is left.
-    left = dict(wanted)
-    for key, fields in _cut_records(material, work, wanted):
-        for one in left.pop(key):
-            found |= dict.fromkeys(_choose(one, key, fields))
+    left = dict(named)
+    for key, fields in _cut_records(material, work, named):
+        for segment in left.pop(key):
+            texts |= dict.fromkeys(_choose(segment, key, fields))
     for (kind, record_id), lines in left.items():
         raise BadInput(
-            f"{lines[0].place}: {material.dataset.card.name} has no {kind} {shorten(repr(record_id))} with text that "
-            f"is translated. Remove the line, or name the dataset for which {path.name} was written."
+            f"{lines[0].location}: {material.dataset.card.name} has no {kind} {shorten(repr(record_id))} with text "
+            f"that is translated. Remove the line, or name the dataset for which {path.name} was written."
         )
-    return list(found)
+    return list(texts)
 
 
-def _read_wanted(path: Path) -> dict[tuple[str, str], list[Wanted]]:
-    wanted: dict[tuple[str, str], list[Wanted]] = {}
+def _read_named(path: Path) -> dict[tuple[str, str], list[NamedSegment]]:
+    named: dict[tuple[str, str], list[NamedSegment]] = {}
     remedy = 'Each line is an object such as {"kind": "query", "id": "q1"}; correct it, or have the file written again.'
     for number, row in enumerate(read_jsonl(path, SHAPE, remedy), 1):
-        one = Wanted(Place(str(path), number), row.get("field"), row.get("segment"), row.get("source"))
-        wanted.setdefault((row["kind"], row["id"]), []).append(one)
-    if not wanted:
+        segment = NamedSegment(Place(str(path), number), row.get("field"), row.get("segment"), row.get("source"))
+        named.setdefault((row["kind"], row["id"]), []).append(segment)
+    if not named:
         raise BadInput(f"{path} names no segment. Leave {option('retry_segments')} out, or give another file.")
-    return wanted
+    return named
 
 
 def _cut_records(
@@ -179,26 +179,31 @@ def _cut_records(
             yield ("query", query_id), {"query": [piece.text for piece in pieces if piece.sent]}
 
 
-def _choose(one: Wanted, key: tuple[str, str], fields: Mapping[str, list[str]]) -> list[str]:
+def _choose(segment: NamedSegment, key: tuple[str, str], fields: Mapping[str, list[str]]) -> list[str]:
     """The segments of a record that a line names. Raises BadInput where there are none."""
     kind, record_id = key
     record = f"{kind} {shorten(repr(record_id))}"
-    if one.field is not None and one.field not in fields:
+    if segment.field is not None and segment.field not in fields:
         raise BadInput(
-            f"{one.place}: {record} has no field {one.field!r} that is translated; it has {', '.join(fields)}."
+            f"{segment.location}: {record} has no field {segment.field!r} that is translated; it has "
+            f"{', '.join(fields)}."
         )
-    if one.number is None:
-        return [text for name, texts in fields.items() if one.field in (None, name) for text in texts]
-    if one.field is None and len(fields) > 1:
-        raise BadInput(f'{one.place}: {record} has several fields; add "field": {" or ".join(map(repr, fields))}.')
-    texts = fields[one.field or next(iter(fields))]
-    if not 1 <= one.number <= len(texts):
-        raise BadInput(f"{one.place}: {record} has {len(texts)} segments there, so none has the number {one.number}.")
-    text = texts[one.number - 1]
-    if one.source is not None and one.source != text:
+    if segment.number is None:
+        return [text for name, texts in fields.items() if segment.field in (None, name) for text in texts]
+    if segment.field is None and len(fields) > 1:
         raise BadInput(
-            f"{one.place}: segment {one.number} of {record} is {shorten(repr(text))} in this port, not "
-            f"{shorten(repr(one.source))}. The file is of another port or another source; have it written again."
+            f'{segment.location}: {record} has several fields; add "field": {" or ".join(map(repr, fields))}.'
+        )
+    texts = fields[segment.field or next(iter(fields))]
+    if not 1 <= segment.number <= len(texts):
+        raise BadInput(
+            f"{segment.location}: {record} has {len(texts)} segments there, so none has the number {segment.number}."
+        )
+    text = texts[segment.number - 1]
+    if segment.source is not None and segment.source != text:
+        raise BadInput(
+            f"{segment.location}: segment {segment.number} of {record} is {shorten(repr(text))} in this port, not "
+            f"{shorten(repr(segment.source))}. The file is of another port or another source; have it written again."
         )
     return [text]
 

@@ -143,36 +143,37 @@ class Runner:
         judges = isinstance(self.translator, JudgesAnswers)
         finish = Finisher(self.source, self.target, trusted, judges)
         if trusted:
-            answers = await self._ask(texts)
-            return await self.crew.run(finish, [(text, None, [one]) for text, one in zip(texts, answers, strict=True)])
+            outcomes = await self._ask(texts)
+            units: list[Asked] = [(text, None, [outcome]) for text, outcome in zip(texts, outcomes, strict=True)]
+            return await self.crew.run(finish, units)
         style = self.translator.capacity.mask
         masked = [mask(text, style, find_spans(text, self.glossary)) for text in texts]
-        found = await self.crew.run(finish, await self._ask_parts(masked))
-        lost = [i for i, one in enumerate(found) if isinstance(one, Failure) and one.reason == "lost-mask"]
+        checked = await self.crew.run(finish, await self._ask_parts(masked))
+        lost = [i for i, answer in enumerate(checked) if isinstance(answer, Failure) and answer.reason == "lost-mask"]
         if lost:
             again = replace(finish, judges=False, again=True)
             parts = await self._ask_parts([split(masked[i]) for i in lost])
             for i, answer in zip(lost, again(parts), strict=True):
-                found[i] = answer
-        return found
+                checked[i] = answer
+        return checked
 
     async def _ask_parts(self, masked: Sequence[Masked]) -> list[Asked]:
         """Each unit with the outcomes of its parts."""
-        all_parts = [one.parts for one in masked]
-        found = iter(await self._ask([part for parts in all_parts for part in parts]))
-        asked: list[Asked] = []
-        for one, parts in zip(masked, all_parts, strict=True):
-            bare = not one.spans and one.style != "plain" and parts == [one.source]
-            asked.append((one.source, None if bare else one, list(islice(found, len(parts)))))
-        return asked
+        all_parts = [unit.parts for unit in masked]
+        outcomes = iter(await self._ask([part for parts in all_parts for part in parts]))
+        units: list[Asked] = []
+        for unit, parts in zip(masked, all_parts, strict=True):
+            bare = not unit.spans and unit.style != "plain" and parts == [unit.source]
+            units.append((unit.source, None if bare else unit, list(islice(outcomes, len(parts)))))
+        return units
 
     async def _ask(self, texts: Sequence[str]) -> list[Outcome | None]:
         """The translator's outcomes, from requests of as many texts as it takes."""
         size = self.translator.capacity.max_items
-        found: list[Outcome | None] = []
+        outcomes: list[Outcome | None] = []
         for start in range(0, len(texts), size):
-            found += await self._request(texts[start : start + size])
-        return found
+            outcomes += await self._request(texts[start : start + size])
+        return outcomes
 
     async def _request(self, texts: Sequence[str]) -> list[Outcome | None]:
         """The outcomes of one request; of a request for each text where it fails as a whole or exceeds the budget.

@@ -132,9 +132,9 @@ class CapacityGauge:
 
     def _whole_character(self, start: int, stop: int) -> int:
         """The last place up to stop that does not separate a letter from its marks; stop where there is none near."""
-        for place in range(stop, max(start, stop - _JOINED_CHARS), -1):
-            if place == len(self._text) or not _belongs_to_previous(self._text[place]):
-                return place
+        for end in range(stop, max(start, stop - _JOINED_CHARS), -1):
+            if end == len(self._text) or not _belongs_to_previous(self._text[end]):
+                return end
         return stop
 
 

@@ -63,10 +63,10 @@ class Glossary:
         by_word, anywhere = self._index
         for word in _WORD.finditer(text) if by_word else ():
             bucket = by_word.get(word[0].lower())
-            if bucket and (found := bucket.match(text, word.start())):
-                yield found.start(), found.end(), self._target(found[0])
-        for found in anywhere.finditer(text) if anywhere else ():
-            yield found.start(), found.end(), self._target(found[0])
+            if bucket and (match := bucket.match(text, word.start())):
+                yield match.start(), match.end(), self._target(match[0])
+        for match in anywhere.finditer(text) if anywhere else ():
+            yield match.start(), match.end(), self._target(match[0])
 
     def terms_in(self, text: str) -> set[str]:
         """The terms that find finds in a text, as the glossary spells them."""
@@ -92,16 +92,16 @@ class Glossary:
     def _lower(self) -> dict[str, str]:
         return {term.lower(): term for term in self.terms if not _has_capitals(term)}
 
-    def _term(self, found: str) -> str:
+    def _term(self, spelling: str) -> str:
         """The term that was found in this spelling."""
-        spaced = " ".join(found.split())
+        spaced = " ".join(spelling.split())
         return spaced if spaced in self.terms else self._lower.get(spaced.lower(), spaced)
 
-    def _target(self, found: str) -> str | None:
+    def _target(self, spelling: str) -> str | None:
         """The translation of a term as found in the text, with a capital where the text has one."""
-        term = self._term(found)
+        term = self._term(spelling)
         target = self.terms.get(term)
-        if target and found[0].isupper() and not _has_capitals(term):
+        if target and spelling[0].isupper() and not _has_capitals(term):
             return target[0].upper() + target[1:]
         return target
 
@@ -155,13 +155,13 @@ def read_glossary(path: str | Path) -> Glossary:
         for number, line in enumerate(file, 1):
             if line.isspace() or line.startswith(b"#"):
                 continue
-            place = Place(str(path), number)
-            if problem := not_utf8(place, line):
-                raise BadInput(f"{place}: {problem[2]}.")
-            term, target = _row(place, line.decode(), commas=commas)
+            location = Place(str(path), number)
+            if problem := not_utf8(location, line):
+                raise BadInput(f"{location}: {problem[2]}.")
+            term, target = _row(location, line.decode(), commas=commas)
             if term in terms and terms[term] != target:
                 raise BadInput(
-                    f"{place}: the term {term!r} is translated {_shown(target)} here and {_shown(terms[term])} "
+                    f"{location}: the term {term!r} is translated {_shown(target)} here and {_shown(terms[term])} "
                     f"in line {lines[term]}; keep one of the two."
                 )
             terms[term] = target
@@ -174,20 +174,20 @@ def _unpickle(terms: bytes) -> Glossary:
     return Glossary(pickle.loads(terms))
 
 
-def _row(place: Place, line: str, *, commas: bool) -> tuple[str, str | None]:
+def _row(location: Place, line: str, *, commas: bool) -> tuple[str, str | None]:
     try:
         columns = next(read_csv([line]), [""]) if commas and "\t" not in line else line.split("\t")
     except csv.Error as error:
-        raise BadInput(f"{place}: {error}.") from error
+        raise BadInput(f"{location}: {error}.") from error
     term, *targets = (" ".join(column.split()) for column in columns)
     form = "a line is: term, comma, translation" if commas else "a line is: term, tab, translation"
     if not term:
-        raise BadInput(f"{place}: the term is empty; {form}.")
+        raise BadInput(f"{location}: the term is empty; {form}.")
     if len(targets) > 1:
-        raise BadInput(f"{place}: {1 + len(targets)} columns; {form}.")
+        raise BadInput(f"{location}: {1 + len(targets)} columns; {form}.")
     if not targets and _COLUMNS.search(columns[0]):
         raise BadInput(
-            f"{place}: {shorten(repr(columns[0].strip()), 60)} is one column; {form}"
+            f"{location}: {shorten(repr(columns[0].strip()), 60)} is one column; {form}"
             f"{'' if commas else ' (columns with commas are read from a .csv)'}. If all of it is a term to keep, write "
             f"{KEEP!r} as its translation."
         )

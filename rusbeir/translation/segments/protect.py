@@ -42,7 +42,7 @@ def mask(text: str, style: str, spans: Sequence[Span]) -> Masked:
     if not spans and style != "split" and not form.lookalike.search(text) and translatable(text, start, end, ()):
         # So it is with most units.
         return Masked(text, style, (), (Piece(form.escape(text), True),), ())
-    if style == "split" or not translatable(text, start, end, _kept(spans)):
+    if style == "split" or not translatable(text, start, end, _without_targets(spans)):
         return Masked(text, style, spans, tuple(_around(text, spans)), ())
     while first < last and _is_outer(spans[first]) and not text[start : spans[first].start].strip():
         start, first = spans[first].end, first + 1
@@ -79,7 +79,7 @@ def _is_outer(span: Span) -> bool:
     return span.kind == "tag"
 
 
-def _kept(spans: Sequence[Span]) -> list[Span]:
+def _without_targets(spans: Sequence[Span]) -> list[Span]:
     """The spans as if the glossary translated no term: a unit of terms alone needs no translator."""
     return [span._replace(target=None) for span in spans]
 
@@ -119,10 +119,10 @@ def _hide(text: str, start: int, end: int, spans: Sequence[Span], form: Style) -
 
     for span, string in zip([*spans, None], [*_strings(text, spans), ""], strict=True):
         stop = span.start if span else end
-        for found in form.lookalike.finditer(text, start, stop):
-            out.append(form.escape(text[start : found.start()]))
-            add(found[0])
-            start = found.end()
+        for match in form.lookalike.finditer(text, start, stop):
+            out.append(form.escape(text[start : match.start()]))
+            add(match[0])
+            start = match.end()
         out.append(form.escape(text[start:stop]))
         if span:
             add(string)
@@ -134,15 +134,15 @@ def _reveal(answer: str, hidden: Sequence[str], form: Style) -> str | Failure:
     out: list[str] = []
     seen: set[int] = set()
     done = 0
-    for found in form.pattern.finditer(answer):
-        number = int(found[1])
+    for match in form.pattern.finditer(answer):
+        number = int(match[1])
         if not 1 <= number <= len(hidden):
-            return _lost(f"the answer has a mask {found[0]!r} that was not sent")
+            return _lost(f"the answer has a mask {match[0]!r} that was not sent")
         if number in seen:
             return _lost(f"{hidden[number - 1]!r} came back twice")
         seen.add(number)
-        out += (form.unescape(answer[done : found.start()]), hidden[number - 1])
-        done = found.end()
+        out += (form.unescape(answer[done : match.start()]), hidden[number - 1])
+        done = match.end()
     out.append(form.unescape(answer[done:]))
     for number, string in enumerate(hidden, 1):
         if number not in seen:
@@ -155,8 +155,8 @@ def _counted(answer: str, masked: Masked) -> str | Failure:
     sent = masked.parts[0]
     for string in dict.fromkeys(masked.hidden):
         expected = sent.count(string) or masked.hidden.count(string)
-        if (found := answer.count(string)) != expected:
-            return _lost(f"{string!r} is {expected} times in the source and {found} times in the answer")
+        if (count := answer.count(string)) != expected:
+            return _lost(f"{string!r} is {expected} times in the source and {count} times in the answer")
     return answer
 
 

@@ -83,8 +83,8 @@ def cut(text: str, language: str, spans: Sequence[Span] = ()) -> list[Piece]:
         if not translatable(text, start, end, spans):
             continue
         if _SENTENCE_END.search(text, start, end):
-            found = _outside(_split(text, start, end, language), spans)
-            sentences += (sentence for sentence in found if translatable(text, *sentence, spans))
+            sentences_of_line = _outside(_split(text, start, end, language), spans)
+            sentences += (sentence for sentence in sentences_of_line if translatable(text, *sentence, spans))
         else:
             sentences.append((start, end))
     return _pieces(text, sentences)
@@ -128,12 +128,12 @@ def pack(pieces: Sequence[Piece], capacity: Capacity, spans: Sequence[Span] = ()
 
 def join(pieces: Iterable[Piece], answers: Iterable[str]) -> str:
     """The text with the sent pieces replaced by the answers, in their order. BadInput where the numbers differ."""
-    given = iter(answers)
+    unused = iter(answers)
     try:
-        text = "".join([next(given) if piece.sent else piece.text for piece in pieces])
+        text = "".join([next(unused) if piece.sent else piece.text for piece in pieces])
     except StopIteration:
         raise BadInput("There are fewer answers than sent pieces.") from None
-    if next(given, None) is not None:
+    if next(unused, None) is not None:
         raise BadInput("There are more answers than sent pieces.")
     return text
 
@@ -151,10 +151,10 @@ def translatable(text: str, start: int, end: int, spans: Sequence[Span]) -> bool
 
 def _has_letter(text: str, start: int, end: int) -> bool:
     # The pattern lets fractions and superscripts through.
-    while found := _LETTER.search(text, start, end):
-        if found[0].isalpha():
+    while match := _LETTER.search(text, start, end):
+        if match[0].isalpha():
             return True
-        start = found.end()
+        start = match.end()
     return False
 
 
@@ -208,10 +208,10 @@ def _split(text: str, start: int, end: int, language: str) -> Iterator[tuple[int
     """
     window = _WINDOW_CHARS
     while end - start > window:
-        found = sentence_spans(text[start : start + window].translate(_WIDE_SPACES), language)
-        if len(found) > 1:
-            yield from ((start + first, start + last) for first, last in found[:-1])
-            start += found[-1][0]
+        sentences = sentence_spans(text[start : start + window].translate(_WIDE_SPACES), language)
+        if len(sentences) > 1:
+            yield from ((start + first, start + last) for first, last in sentences[:-1])
+            start += sentences[-1][0]
             window = _WINDOW_CHARS
         elif window < _MAX_WINDOW_CHARS:
             window *= 2

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _TRAILING = ".,;:!?'\"»”’*_…"
 _PAIR_CHARS = frozenset("<`$\\")
-_CHARS = _PAIR_CHARS.union(*(one.chars for one in SPAN_PATTERNS))
+_CHARS = _PAIR_CHARS.union(*(pattern.chars for pattern in SPAN_PATTERNS))
 """All ASCII: of a text in UTF-8, what is left without the other bytes says which patterns need not be tried."""
 _OTHER_BYTES = bytes(set(range(256)) - set(map(ord, _CHARS)))
 _ONE_DIGIT = bytes.maketrans(b"123456789", b"000000000")
@@ -48,40 +48,40 @@ def find_spans(text: str, glossary: Glossary | None = None) -> tuple[Span, ...]:
     >>> [span.kind for span in find_spans("Give 5 mg/kg (https://a.org/b), <b>daily</b>.")]
     ['quantity', 'url', 'tag', 'tag']
     """
-    found: list[Span] = []
+    spans: list[Span] = []
     chars = frozenset(text.encode("utf-8", "surrogatepass").translate(_ONE_DIGIT, _OTHER_BYTES))
     if not chars.isdisjoint(_DOT) and not _DOT_WITHIN.search(text):
         chars -= _DOT
-    patterns, pairs = _wanted(chars)
+    patterns, pairs = _select_patterns(chars)
     tried: re.Pattern[str] | None = None
-    wanted = True
+    has_trigger = True
     for kind, _, pattern, trigger, trailing in patterns:
         # Neighbours may share a trigger.
         if trigger is not tried:
-            tried, wanted = trigger, trigger is None or trigger.search(text) is not None
-        if wanted:
+            tried, has_trigger = trigger, trigger is None or trigger.search(text) is not None
+        if has_trigger:
             for match in pattern.finditer(text):
                 start, end = match.span()
-                found.append(Span(start, _without_trailing(text, start, end) if trailing else end, kind))
+                spans.append(Span(start, _without_trailing(text, start, end) if trailing else end, kind))
     if pairs:
         for pair in PAIRS:
-            found += _enclosed(pair, text)
-        found += _environments(text)
+            spans += _enclosed(pair, text)
+        spans += _environments(text)
     if glossary is not None:
-        found += [Span(start, end, "term", target) for start, end, target in glossary.find(text)]
-    kept: list[Span] = []
-    for span in sorted(found, key=lambda span: (span.start, -span.end)):
-        if not kept or span.start >= kept[-1].end:
-            kept.append(span)
-    return tuple(kept)
+        spans += [Span(start, end, "term", target) for start, end, target in glossary.find(text)]
+    apart: list[Span] = []
+    for span in sorted(spans, key=lambda span: (span.start, -span.end)):
+        if not apart or span.start >= apart[-1].end:
+            apart.append(span)
+    return tuple(apart)
 
 
 @lru_cache(maxsize=1024)
-def _wanted(chars: frozenset[int]) -> tuple[tuple[SpanPattern, ...], bool]:
+def _select_patterns(chars: frozenset[int]) -> tuple[tuple[SpanPattern, ...], bool]:
     """The patterns to try on a text with these of _CHARS, 0 being any digit, and whether to look for PAIRS."""
     there = {chr(char) for char in chars}
-    wanted = tuple(one for one in SPAN_PATTERNS if not one.chars.isdisjoint(there))
-    return wanted, not _PAIR_CHARS.isdisjoint(there)
+    selected = tuple(pattern for pattern in SPAN_PATTERNS if not pattern.chars.isdisjoint(there))
+    return selected, not _PAIR_CHARS.isdisjoint(there)
 
 
 def _enclosed(pair: Pair, text: str) -> Iterator[Span]:

@@ -144,8 +144,8 @@ def open_memory(path: str | Path, source: str, target: str) -> TranslationMemory
         texts = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     keys = np.frombuffer(hashes, dtype=np.int64)
     order = np.argsort(keys, kind="stable")
-    keys, places = keys[order], np.frombuffer(offsets, dtype=np.int64)[order]
-    repeated, conflicts = _find_repeated(keys, places, texts)
+    keys, starts = keys[order], np.frombuffer(offsets, dtype=np.int64)[order]
+    repeated, conflicts = _find_repeated(keys, starts, texts)
     if conflicts or blank:
         logger.warning(
             "%s: pairs left out: %s with another translation of a text that came before, %s with a blank side.",
@@ -153,11 +153,11 @@ def open_memory(path: str | Path, source: str, target: str) -> TranslationMemory
             f"{conflicts:,}",
             f"{blank:,}",
         )
-    return TranslationMemory(hashes=np.delete(keys, repeated), offsets=np.delete(places, repeated), texts=texts)
+    return TranslationMemory(hashes=np.delete(keys, repeated), offsets=np.delete(starts, repeated), texts=texts)
 
 
 def _find_repeated(
-    keys: npt.NDArray[np.int64], places: npt.NDArray[np.int64], texts: mmap.mmap
+    keys: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], texts: mmap.mmap
 ) -> tuple[list[int], int]:
     """The rows whose source came before, and how many of them have another target than the first."""
     known: dict[str, str] = {}
@@ -165,8 +165,8 @@ def _find_repeated(
     conflicts = 0
     for i in np.flatnonzero(keys[1:] == keys[:-1]):
         if i == 0 or keys[i - 1] != keys[i]:
-            known = dict([_read(texts, places[i])])
-        pair = _read(texts, places[i + 1])
+            known = dict([_read(texts, starts[i])])
+        pair = _read(texts, starts[i + 1])
         if pair.source in known:
             repeated.append(int(i) + 1)
             conflicts += known[pair.source] != pair.target

@@ -52,16 +52,16 @@ def _read_jsonl(file: IO[bytes], name: str, source: str, target: str) -> Iterato
     for number, line in enumerate(file, 1):
         if line.isspace():
             continue
-        place = Place(name, number)
+        location = Place(name, number)
         try:
             record = orjson.loads(line)
         except orjson.JSONDecodeError as error:
-            reason = not_utf8(place, line)
+            reason = not_utf8(location, line)
             message = reason[2] if reason else f"not JSON ({str(error).split(': line ')[0]})"
-            raise BadInput(f"{place}: {message}.") from error
+            raise BadInput(f"{location}: {message}.") from error
         pair = (record.get("source"), record.get("target")) if isinstance(record, dict) else (None, None)
         if not isinstance(pair[0], str) or not isinstance(pair[1], str):
-            raise BadInput(f'{place}: expected {{"source": "…", "target": "…"}}.')
+            raise BadInput(f'{location}: expected {{"source": "…", "target": "…"}}.')
         yield TextPair(pair[0], pair[1])
 
 
@@ -73,12 +73,12 @@ def _read_tsv(file: IO[bytes], name: str, source: str, target: str) -> Iterator[
             continue
         if line.isspace() and b"\t" not in line:
             continue
-        place = Place(name, number)
-        if problem := not_utf8(place, line):
-            raise BadInput(f"{place}: {problem[2]}.")
+        location = Place(name, number)
+        if problem := not_utf8(location, line):
+            raise BadInput(f"{location}: {problem[2]}.")
         columns = line.decode().removesuffix("\n").removesuffix("\r").split("\t")
         if len(columns) != 2:
-            raise BadInput(f"{place}: {len(columns)} columns; a line is: source, tab, target.")
+            raise BadInput(f"{location}: {len(columns)} columns; a line is: source, tab, target.")
         if number == 1 and [column.lower() for column in columns] in (["source", "target"], [source, target]):
             continue
         yield TextPair(*(map(_unescape, columns) if escaped else columns))

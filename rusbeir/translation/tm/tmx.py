@@ -64,7 +64,7 @@ class _Reader:
         self.languages: set[str] = set()
         self.n_pairs = 0
         self._name = name
-        self._wanted = source.lower(), target.lower()
+        self._pair = source.lower(), target.lower()
         self._pairs: list[tuple[str, str]] = []
         self._variants: list[tuple[str, str]] = []
         self._language = ""
@@ -112,8 +112,8 @@ class _Reader:
         if tag == "ph" and self._char is not None:
             written = "".join(self._char)
             self._char = None
-            found = _CODE_POINT.fullmatch(written)
-            code = int(found[1], 16) if found else -1
+            match = _CODE_POINT.fullmatch(written)
+            code = int(match[1], 16) if match else -1
             # A surrogate is not a character, and stays as it is written.
             is_char = 0 <= code < 0xD800 or 0xDFFF < code < 0x110000
             if self._seg is not None:
@@ -122,7 +122,7 @@ class _Reader:
             self._variants.append((self._language, "".join(self._seg)))
             self._seg = None
         elif tag == "tu":
-            texts = [_variant(self._variants, language) for language in self._wanted]
+            texts = [_variant(self._variants, language) for language in self._pair]
             if texts[0] is not None and texts[1] is not None:
                 self._pairs.append((texts[0], texts[1]))
 
