@@ -29,6 +29,8 @@ MAX_WORKERS = 4
 """The most workers: more would wait for the process that hands out the work and takes in the results."""
 AHEAD = 4
 """The batches that wait for each worker: this process may be computing when a worker needs the next batch."""
+_has_workers = False
+"""Whether this process has started worker processes."""
 _last_used = float("-inf")
 """When workers last got a batch, by time.perf_counter."""
 
@@ -65,7 +67,7 @@ class Crew:
 
         This process works where there are no workers, or where enough batches wait for them. work must be importable.
         """
-        global _last_used
+        global _has_workers, _last_used
         started = time.perf_counter()
         least = STARTED_SECONDS if started - _last_used < IDLE_SECONDS else START_SECONDS
         if self._workers is None and self._busy >= max(least, BUSY_SHARE * (started - self._began)):
@@ -84,6 +86,7 @@ class Crew:
                             initializer=_end_with,
                             initargs=(os.getpid(),),
                         )
+                    _has_workers = True
                     self._ready = None if self._at_once else self._executor.submit(_import, work)
                 if self._ready is None or self._ready.done():
                     self.ahead = AHEAD * self._workers
@@ -154,6 +157,21 @@ def in_order(work: Callable[[A], B], batches: Iterable[A], processes: int | None
     finally:
         for _, future in waiting:
             future.cancel()
+
+
+def end_workers() -> None:
+    """End the worker processes and give back what they share with this one, before it ends without Python's clean-up.
+
+    Otherwise the process that loky starts to look after semaphores would report them as lost.
+    """
+    if not _has_workers:
+        return
+    from multiprocessing import active_children, util
+
+    # First the workers: one that is starting would no longer find what they share.
+    for worker in active_children():
+        worker.terminate()
+    util._run_finalizers(0)  # type: ignore[attr-defined]
 
 
 def _import(work: object) -> None:

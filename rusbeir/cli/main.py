@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -41,6 +41,7 @@ from rusbeir.cli.systems import systems
 from rusbeir.cli.tune import tune
 from rusbeir.cli.validity import validity
 from rusbeir.errors import BackendError, BadInput, RusbeirError, speak_options
+from rusbeir.processes import end_workers
 from rusbeir.text import make_line
 
 logger = logging.getLogger("rusbeir")
@@ -159,10 +160,9 @@ def main() -> None:
         with stop_soon(), speak_options(SPELLINGS):
             code = app(standalone_mode=False, prog_name="rusbeir")
             if code == INTERRUPTED:
-                # typer answers a KeyboardInterrupt with this code. Threads at work are not waited for.
-                _tell_interrupted()
+                # typer answers a KeyboardInterrupt with this code.
                 sys.stdout.flush()
-                os._exit(code)
+                _exit_interrupted()
     except TyperException as error:
         kind, message = type(error).__name__, error.format_message()
         if kind == "NoArgsIsHelpError":
@@ -170,6 +170,7 @@ def main() -> None:
             sys.exit(2)
         verb = getattr(error, "ctx", None)
         if verb and kind == "MissingParameter":
+            message = _list_missing(verb) or message
             example = re.search(r"Example: (.+)", verb.command.help or "")
             message += f" Example: {example[1]}" if example else ""
             message += f" (more: {verb.command_path} --help)"
@@ -204,6 +205,18 @@ def main() -> None:
         note("rusbeir: aborted.")
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _list_missing(verb: Any) -> str:
+    """A sentence that names all arguments and options that a call of the verb lacks; "" where it lacks one alone."""
+    words = sys.argv[sys.argv.index(verb.info_name) + 1 :] if verb.info_name in sys.argv else []
+    values, _, _ = verb.command.make_parser(verb).parse_args(list(words))
+    missing = [
+        parameter.opts[0] if parameter.opts[0].startswith("-") else parameter.metavar or parameter.name.upper()
+        for parameter in verb.command.params
+        if parameter.required and not values.get(parameter.name)
+    ]
+    return f"Missing: {', '.join(missing)}." if len(missing) > 1 else ""
 
 
 def _send_warnings_to_stderr() -> None:
@@ -249,12 +262,16 @@ def stop_soon() -> Iterator[None]:
         writing.close()
 
 
-def _tell_interrupted() -> None:
-    """Say on stderr what is kept."""
-    with contextlib.suppress(OSError, ValueError):
-        # A bar that could not be closed leaves its line and a hidden cursor.
-        sys.stderr.write(("\r\x1b[K\x1b[?25h" if sys.stderr.isatty() else "") + _INTERRUPTED_MESSAGE)
-        sys.stderr.flush()
+def _exit_interrupted() -> NoReturn:
+    """Say on stderr what is kept, and end this process with its workers; threads at work are not waited for."""
+    try:
+        with contextlib.suppress(OSError, ValueError):
+            # A bar that could not be closed leaves its line and a hidden cursor.
+            sys.stderr.write(("\r\x1b[K\x1b[?25h" if sys.stderr.isatty() else "") + _INTERRUPTED_MESSAGE)
+            sys.stderr.flush()
+        end_workers()
+    finally:
+        os._exit(INTERRUPTED)
 
 
 def _watch(reading: socket.socket) -> None:
@@ -262,6 +279,5 @@ def _watch(reading: socket.socket) -> None:
     while received := reading.recv(1):
         if received[0] == signal.SIGINT:
             time.sleep(_GRACE_SECONDS)
-            _tell_interrupted()
-            os._exit(INTERRUPTED)
+            _exit_interrupted()
     reading.close()

@@ -93,8 +93,13 @@ def port(
 
     if retry_segments is not None and len(datasets) > 1:
         raise BadInput("--retry-segments names segments of one dataset: port them one by one.")
+    missing = []
     if translator is None and not (retry_failed or retry_segments):
-        raise BadInput(f"Name a translator with --translator: {', '.join(names())}, or python:module.function.")
+        missing.append(f"a translator with --translator ({', '.join(names())}, or python:module.function)")
+    if out is None and not dry_run:
+        missing.append("a folder for the port with --out")
+    if missing:
+        raise BadInput(f"Name {', and '.join(missing)}.")
     if name is not None and len(datasets) > 1:
         raise BadInput("--name is that of one dataset: port them one by one.")
     if export is not None and len(datasets) > 1:
@@ -121,8 +126,7 @@ def port(
             raise BadInput("--dry-run needs a --translator.")
         _dry_run(datasets, as_json=as_json, **order)
         return
-    if out is None:
-        raise BadInput("Name a folder for the port with --out.")
+    assert out is not None
     _port(
         {dataset: out if len(datasets) == 1 else out / slug(dataset) for dataset in datasets},
         as_json=as_json,
@@ -149,7 +153,7 @@ def slug(name: str) -> str:
 
 
 def _port(folders: dict[str, Path], *, as_json: bool, analyzers: list[str] | None, **order: Any) -> None:
-    from rusbeir.errors import BadInput
+    from rusbeir.errors import BadInput, RusbeirError
     from rusbeir.translation import Incomplete
     from rusbeir.translation import port as port_one
 
@@ -164,6 +168,11 @@ def _port(folders: dict[str, Path], *, as_json: bool, analyzers: list[str] | Non
             except Incomplete as error:
                 reports.append(error.report)
                 problems.append(str(error))
+            except RusbeirError as error:
+                if len(folders) == 1:
+                    raise
+                # The other datasets are ported all the same.
+                problems.append(f"{dataset} to {order['to']}: {error}")
     if as_json:
         output.print_json({"version": __version__, "ports": reports})
     elif written := [report for report in reports if not report["missing"]]:

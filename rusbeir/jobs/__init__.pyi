@@ -37,7 +37,6 @@ from .llm_job import Answers as Answers
 from .llm_job import LlmJob as LlmJob
 from .llm_job import LlmOptions as LlmOptions
 from .llm_job import ask_all as ask_all
-from .llm_job import read_backends as read_backends
 from .llm_job import read_llm_options as read_llm_options
 from .prompts import digest_prompts as digest_prompts
 from .prompts import find_prompt_language as find_prompt_language
@@ -54,6 +53,7 @@ from .throttle import Throttle as Throttle
 from .throttle import Transient as Transient
 from .throttle import UselessAnswers as UselessAnswers
 from .throttle import find_passing_reason as find_passing_reason
+from .throttle import read_backends as read_backends
 from .throttle import retry_after_seconds as retry_after_seconds
 from .workspace import CORPUS as CORPUS
 from .workspace import JOURNAL as JOURNAL

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import sqlite3
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -52,15 +52,8 @@ class Spent:
     @classmethod
     def sum(cls, parts: Iterable[Spent]) -> Spent:
         """Add up what several clients spent."""
-        whole = cls()
-        for part in parts:
-            whole.add(part)
-        return whole
-
-    def add(self, more: Spent) -> None:
-        """Count more in addition."""
-        for name, number in vars(more).items():
-            setattr(self, name, getattr(self, name) + number)
+        rows = [vars(part) for part in parts]
+        return cls(**{field.name: sum(row[field.name] for row in rows) for field in fields(cls)})
 
     @property
     def tokens(self) -> dict[str, int]:
@@ -69,7 +62,8 @@ class Spent:
 
     def describe_run(self, retries: int) -> dict[str, Any]:
         """The counts of one run as reports have them in addition to `spent`, which is of all runs."""
-        return {"requests": self.requests, "retries": retries, "tokens": self.tokens}
+        tokens = {"input": self.input_tokens, "output": self.output_tokens}
+        return {"requests": self.requests, "retries": retries, "tokens": tokens}
 
 
 class Budget:
@@ -253,7 +247,7 @@ class Meter:
         finally:
             self._under_way.discard(finished)
             finished.set_result(None)
-            self.spent.add(charge)
+            self.spent = Spent.sum([self.spent, charge])
             # The request itself was counted when it was reserved.
             more = replace(charge, requests=0, chars=charge.chars - chars, cost=charge.cost - cost)
             if self.budget is not None and any(vars(more).values()):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any, TypedDict, TypeVar
 
 from rusbeir.errors import BadInput, option
@@ -15,9 +13,8 @@ from rusbeir.jobs.journal import Journal, Task
 from rusbeir.jobs.llm import Llm
 from rusbeir.jobs.llm_answer import PRICES, Price, ask_for_prices, list_missing_prices, refuse_unpriced
 from rusbeir.jobs.task_queue import TaskQueue
-from rusbeir.jobs.throttle import Limits, Throttle
+from rusbeir.jobs.throttle import Limits, Throttle, read_backends
 from rusbeir.jobs.workspace import Tell, run_to_end
-from rusbeir.storage import data_folder
 from rusbeir.types import Progress, silent
 
 T = TypeVar("T")
@@ -35,12 +32,6 @@ class LlmOptions(TypedDict, total=False):
     first_wait_seconds: float
     max_wait_seconds: float
     breaker: int
-
-
-@cache
-def read_backends() -> Mapping[str, Mapping[str, Any]]:
-    """The tables of translation/backends.toml: what each service takes and allows."""
-    return tomllib.loads((data_folder("translation") / "backends.toml").read_text(encoding="utf-8"))
 
 
 def read_llm_options(options: Mapping[str, Any]) -> tuple[Price, Limits]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import math
+import tomllib
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import cache
 from typing import Any, TypeVar
 
 from aiolimiter import AsyncLimiter
@@ -22,6 +24,7 @@ from tenacity import (
 )
 
 from rusbeir.errors import BackendError, BadInput
+from rusbeir.storage import data_folder
 from rusbeir.text import shorten
 
 T = TypeVar("T")
@@ -63,6 +66,12 @@ class Limits:
                 f"The waits are {self.first_wait_seconds} to {self.max_wait_seconds} seconds: "
                 "first_wait_seconds must be at least 0 and at most max_wait_seconds."
             )
+
+
+@cache
+def read_backends() -> Mapping[str, Mapping[str, Any]]:
+    """The tables of translation/backends.toml: what each service takes and allows."""
+    return tomllib.loads((data_folder("translation") / "backends.toml").read_text(encoding="utf-8"))
 
 
 class Transient(Exception):

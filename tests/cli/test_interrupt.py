@@ -45,17 +45,29 @@ def deaf(corpus):
 def translate(texts, source, target):
     started()
     time.sleep(60)
+
+def nap(seconds):
+    started()
+    time.sleep(seconds)
+
+def crew(corpus):
+    from rusbeir.processes import in_order
+    made = Slow()
+    made.search = lambda queries, k: list(in_order(nap, [60, 60], 2))
+    return made
 """
 
 VERBS = [
     ["bench", "small", "--system", "python:slow_one.slow"],
     ["bench", "small", "--system", "python:slow_one.deaf"],
+    ["bench", "small", "--system", "python:slow_one.crew"],
     ["port", "small", "--to", "en", "--translator", "python:slow_one.translate", "--out", "ported"],
 ]
 
 
-@pytest.mark.parametrize("arguments", VERBS, ids=["bench", "deaf", "port"])
+@pytest.mark.parametrize("arguments", VERBS, ids=["bench", "deaf", "crew", "port"])
 def test_one_line(beir, tmp_path, arguments):
+    """The signal reaches this process alone, as from `kill -INT` or a scheduler, and not the workers."""
     (tmp_path / "slow_one.py").write_text(MODULE)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(tmp_path)])}
     process = subprocess.Popen(
@@ -70,5 +82,6 @@ def test_one_line(beir, tmp_path, arguments):
     assert process.returncode == 130, err
     assert out == ""
     assert "Traceback" not in err
+    assert "leaked" not in err, "loky's tracker tells of semaphores that nobody gave back"
     assert err.splitlines()[-1].startswith("rusbeir: interrupted. Finished work is kept; run the same command again")
     assert err.count("interrupted") == 1

@@ -179,6 +179,21 @@ def test_export_and_fields(rusbeir, small):
     assert "Water boils\tВода кипит\n" in Path("pairs.tsv").read_text(encoding="utf-8")
 
 
+def test_the_other_datasets_go_on(rusbeir, small, tmp_path):
+    """One that cannot be read is named with the language, in a line of its own."""
+    outcome = rusbeir("port", "no/such", small, *MEMORY)
+    assert outcome.code == 1
+    assert one_line(outcome.err, ["no/such to ru: No dataset 'no/such'"])
+    folder = str(small).replace("/", "-").strip("-")
+    assert (tmp_path / "out" / folder / "card.json").exists()
+
+
+def test_everything_that_is_missing_is_said_at_once(rusbeir):
+    assert one_line(rusbeir("port").err, ["Missing: DATASET..., --to. Example: rusbeir port", "--translator", "--out"])
+    outcome = rusbeir("port", "mini/en", "--to", "ru")
+    assert one_line(outcome.err, ["--translator", "and a folder for the port", "--out"])
+
+
 def test_the_script_is_the_same(small, tmp_path):
     script = REPOSITORY / "scripts" / "translate_beir.py"
     done = subprocess.run(

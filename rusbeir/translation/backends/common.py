@@ -136,7 +136,7 @@ def charging(meter: Meter, texts: Sequence[str], capacity: Capacity) -> Abstract
 
 @contextlib.contextmanager
 def reporting_failures(httpx: Any, server: str, seconds: float) -> Iterator[None]:
-    """Raise Transient where a request of an httpx client gets no whole answer."""
+    """Raise Transient where a request of a client of httpx or httpx2 gets no whole answer."""
     try:
         yield
     except httpx.TimeoutException:

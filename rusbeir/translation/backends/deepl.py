@@ -51,11 +51,11 @@ class DeepL:
         return f"deepl|api:v2|tags:{tags}|split:{_SETTINGS['split_sentences']}"
 
     def check(self, source: str, target: str) -> None:
-        """BadInput for a language that DeepL has not and without a key, MissingExtra without the package httpx."""
+        """BadInput for a language that DeepL has not and without a key, MissingExtra without the package httpx2."""
         if self.endpoint:
             common.address(self.endpoint, "The translator deepl's endpoint")
         _codes(source, target)
-        require("httpx", *_EXTRA)
+        require("httpx2", *_EXTRA)
         _key()
 
     def with_meter(self, meter: Meter) -> Self:
@@ -73,9 +73,9 @@ class DeepL:
             await client.aclose()
 
     async def _ask(self, texts: list[str], codes: tuple[str, str]) -> list[Outcome]:
-        httpx = require("httpx", *_EXTRA)
+        httpx2 = require("httpx2", *_EXTRA)
         key, seconds = _key(), self.limits.timeout_seconds
-        client = self._clients.get(lambda: bound_answers(httpx.AsyncClient(timeout=seconds)))
+        client = self._clients.get(lambda: bound_answers(httpx2.AsyncClient(timeout=seconds)))
         server = self.endpoint.rstrip("/") or (_FREE_SERVER if key.endswith(_FREE_ENDING) else _SERVER)
         body = {
             "text": [_ILLEGAL.sub(" ", text) for text in texts],
@@ -84,7 +84,7 @@ class DeepL:
             **_SETTINGS,
         }
         async with common.charging(self.meter, texts, self.capacity) as charge:
-            with common.reporting_failures(httpx, "DeepL", seconds):
+            with common.reporting_failures(httpx2, "DeepL", seconds):
                 response = await client.post(
                     f"{server}/v2/translate", json=body, headers={"Authorization": f"DeepL-Auth-Key {key}"}
                 )

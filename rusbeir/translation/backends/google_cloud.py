@@ -42,10 +42,10 @@ class GoogleCloud:
         return "google-cloud|api:v2|model:nmt|format:html"
 
     def check(self, source: str, target: str) -> None:
-        """BadInput for a language that Google has not and without credentials, MissingExtra without httpx."""
+        """BadInput for a language that Google has not and without credentials, MissingExtra without httpx2."""
         common.address(self.endpoint, "The translator google-cloud's endpoint")
         codes_of("google-cloud", "google-languages").pair(source, target)
-        require("httpx", *_EXTRA)
+        require("httpx2", *_EXTRA)
         if not read_key(KEY):
             self._account()
 
@@ -64,15 +64,15 @@ class GoogleCloud:
             await client.aclose()
 
     async def _ask(self, texts: list[str], codes: tuple[str, str]) -> list[Outcome]:
-        httpx = require("httpx", *_EXTRA)
+        httpx2 = require("httpx2", *_EXTRA)
         seconds = self.limits.timeout_seconds
-        client = self._clients.get(lambda: bound_answers(httpx.AsyncClient(timeout=seconds)))
+        client = self._clients.get(lambda: bound_answers(httpx2.AsyncClient(timeout=seconds)))
         # The key travels in a header: addresses are logged.
         headers = await self._credentials()
         body = {"q": texts, "source": codes[0], "target": codes[1], "format": "html", "model": "nmt"}
         address = f"{self.endpoint}/language/translate/v2"
         async with common.charging(self.meter, texts, self.capacity) as charge:
-            with common.reporting_failures(httpx, self.endpoint, seconds):
+            with common.reporting_failures(httpx2, self.endpoint, seconds):
                 response = await client.post(address, json=body, headers=headers)
             if response.status_code != 200:
                 charge.cancel()

@@ -203,9 +203,7 @@ def check(segment: Segment, but: Collection[str] = ()) -> list[Flag]:
     """
     if "empty" not in but and (flag := find_empty(segment)):
         return [flag]
-    return [
-        flag for name, find_flag in SEGMENT_CHECKS.items() if name not in but and (flag := find_flag(segment))
-    ]
+    return [flag for name, find_flag in SEGMENT_CHECKS.items() if name not in but and (flag := find_flag(segment))]
 
 
 def failure(flags: list[Flag]) -> Failure | None:

@@ -107,13 +107,13 @@ def _count_passes(journal: Journal, plan: Plan) -> tuple[list[dict[str, Any]], i
                     flags[flag.partition(":")[0]] += group.tasks
         row = {"translator": step.entry.name, "signature": step.entry.signature, "level": step.level, "chars": chars}
         counts = {state: states[state] for state in ("done", "failed", "pending")}
-        rows.append({**row, **counts, "reasons": _sort_counts(reasons), "flags": _sort_counts(flags)})
+        # The most frequent first, equally frequent ones by the alphabet.
+        words = {
+            name: dict(sorted(counter.items(), key=lambda item: (-item[1], item[0])))
+            for name, counter in (("reasons", reasons), ("flags", flags))
+        }
+        rows.append({**row, **counts, **words})
     return rows, flagged
-
-
-def _sort_counts(counts: Mapping[str, int]) -> dict[str, int]:
-    """The most frequent first, equally frequent ones by the alphabet."""
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _find_used(journal: Journal, plan: Plan, *, flagged: bool) -> Iterator[tuple[str, TaskResult]]:

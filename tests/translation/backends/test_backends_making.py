@@ -84,8 +84,8 @@ def test_what_is_missing_is_said_before_anything_is_sent(name, options, unset, m
     ("name", "options", "package", "extra"),
     [
         ("google", {}, "googletrans", "google"),
-        ("google-cloud", {}, "httpx", "google-cloud"),
-        ("deepl", {}, "httpx", "deepl"),
+        ("google-cloud", {}, "httpx2", "google-cloud"),
+        ("deepl", {}, "httpx2", "deepl"),
         ("nllb", {"source": "en", "target": "ru"}, "ctranslate2", "mt"),
     ],
 )
