@@ -6,13 +6,16 @@ import sys
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rusbeir.cli import options, output
 from rusbeir.errors import BadInput, option
 from rusbeir.evaluation import PERMUTATIONS
+
+if TYPE_CHECKING:
+    from rusbeir.comparison import Comparison
 
 
 class Cells(StrEnum):
@@ -84,8 +87,7 @@ def compare(
         _compare_rankings(results, *rankings, measure, as_json)
         return
     from rusbeir.comparison import compare as run
-    from rusbeir.comparison import describe_averages, matrix_table, tables
-    from rusbeir.datasets import label_dataset
+    from rusbeir.comparison import tables
 
     comparison = run(
         results, qrels=qrels, corpus=corpus, measure=measure, baseline=baseline, where=where, data=data or (),
@@ -106,6 +108,14 @@ def compare(
         if is_chosen:
             sys.stdout.write(write(comparison))
             return
+    _print_comparison(comparison, pairs)
+
+
+def _print_comparison(comparison: Comparison, pairs: bool) -> None:
+    """Print the conclusions, a table for each dataset and average, and what the marks mean."""
+    from rusbeir.comparison import describe_averages, matrix_table, tables
+    from rusbeir.datasets import label_dataset
+
     for line in comparison.conclusion:
         output.echo(line)
     for dataset in comparison.datasets:

@@ -37,7 +37,7 @@ def evaluate(
     Example: rusbeir eval qrels/test.tsv my.run -m nDCG@10 -m RR@10
     """
     from rusbeir.comparison import open_judged, score_runs
-    from rusbeir.evaluation import DEFAULT_MEASURES, check_measures, format_measure
+    from rusbeir.evaluation import DEFAULT_MEASURES, check_measures
     from rusbeir.ledger import Ledger
 
     names = check_measures(measure or DEFAULT_MEASURES)
@@ -57,6 +57,13 @@ def evaluate(
         documents = [_describe(path, result, per_query) for path, result in zip(runs, results, strict=True)]
         output.print_json({"qrels": qrels} | (documents[0] if len(documents) == 1 else {"runs": documents}))
         return
+    _print_results(runs, results, names, per_query)
+
+
+def _print_results(runs: Sequence[Path], results: Sequence[Evaluation], names: Sequence[str], per_query: bool) -> None:
+    """Print the measures of all runs, those of each query if they were asked for, and how many scores hang on ties."""
+    from rusbeir.evaluation import format_measure
+
     if len(runs) == 1:
         _print_measures(results[0])
     else:
