@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from rusbeir import __version__
-from rusbeir.errors import BadInput, UnknownName, option, require
+from rusbeir.errors import BadInput, option, require
 from rusbeir.experiment import search
 from rusbeir.languages import MACROLANGUAGE_MEMBERS, iso639_1, iso639_3, read_language_tag
 from rusbeir.retrieval import FUSIONS, Candidates, Spec, System, parse, resolve, restrict
@@ -148,19 +148,14 @@ class MtebModel:
 def find_task_language(task_metadata: Any, hf_subset: str, corpus: Iterable[Doc] = ()) -> str:
     """Find the BCP 47 tag of the language of a task's subset, from MTEB's eval_langs such as ["rus-Cyrl"].
 
-    Where there are several it is that of the documents. Raises BadInput for several without documents, and UnknownName
-    for a code that has no tag.
+    Where there are several it is that of the documents. Raises BadInput for several without documents.
     """
     named = task_metadata.eval_langs
     codes = {code.partition("-")[0] for code in (named.get(hf_subset, []) if isinstance(named, dict) else named)}
     tags = {iso639_3(tag): tag for tag in iso639_1()} | dict(MACROLANGUAGE_MEMBERS)
     where = f"{task_metadata.name}/{hf_subset}"
-    if missing := sorted(codes - set(tags)):
-        raise UnknownName(
-            f"rusbeir knows no language with the code {missing[0]!r}, that of {where}. Name it with "
-            f"{option('language')}."
-        )
-    languages = sorted({tags[code] for code in codes})
+    # A code of three letters without a shorter one is a tag itself.
+    languages: list[str] = sorted({tags.get(code, code) for code in codes})
     texts = [doc.full_text for doc in islice(corpus, _SAMPLED_DOCUMENTS)]
     if len(languages) > 1 and texts:
         languages = _identify(texts, languages)

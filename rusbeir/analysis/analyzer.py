@@ -25,13 +25,14 @@ class Analyzer:
     """Turn texts of one language into terms. Lexicons are loaded with the first text.
 
     Args:
-        language: A BCP 47 tag, such as ru or zh-Hans, of a language that has a language file.
+        language: A BCP 47 tag, such as ru or zh-Hans. A language without a file is cut into words as Unicode says, and
+            into runs of four characters, with a warning.
         profile: A profile of the language; `rusbeir languages ru` lists them.
         stop: A file of stop words that are added to those of the profile: a word a line, in lower case.
         synonyms: A file of lines such as `car, automobile`, whose words become one term, and `tv => television`.
 
     Raises:
-        UnknownName: The language has no language file, or the file no such profile.
+        UnknownName: The language has no such profile, or BCP 47 no such language.
         BadInput: A file is wrong; the message names file and line.
 
     Example:

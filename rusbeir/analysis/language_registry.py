@@ -18,7 +18,7 @@ from rusbeir.analysis import stemmers
 from rusbeir.analysis.recipes import Recipe
 from rusbeir.analysis.settings import NAMES, NOTHING, locate, make_recipe
 from rusbeir.errors import BadInput, UnknownName, option, unknown
-from rusbeir.languages import MACROLANGUAGES, read_language_tag, scripts_of
+from rusbeir.languages import MACROLANGUAGES, english_name, parse_language, read_language_tag, scripts_of
 from rusbeir.storage import data_folder
 
 logger = logging.getLogger(__name__)
@@ -34,6 +34,9 @@ BASE = "base"
 
 FILELESS = ("raw", "unicode")
 """The profiles that take nothing from a language file, so that every language has them."""
+FALLBACKS = {"default": "both", "blend": "both", "grams": "grams"}
+"""What the profiles index where a language has no file: the words of the profile unicode, their runs of characters, or
+both, the scores of which are added as those of the profile blend are."""
 SCRIPT_PROFILES = ("default", "unicode")
 """The profiles that begin with what base.toml says about the scripts of a language."""
 
@@ -122,13 +125,7 @@ def read_language(code: str) -> Language:
     if path is None and (meant := find_language(code)) != code:
         return read_language(meant)
     if path is None:
-        known = unknown("language", code, language_files(), listing="rusbeir languages")
-        raise UnknownName(
-            f"{known} Any language can be searched by bm25(profile=unicode) and by dense systems, such as "
-            "dense(multilingual-e5-small). A language file of your own is found in the folder that "
-            f"{option('analyzers', python=FOLDERS_VARIABLE)} names; `rusbeir languages new {code}` starts one: "
-            "docs/add-a-language.md."
-        )
+        raise _no_file(code)
     _check_name(path, code)
     table = read_language_file(path)
     extended = _find_extended(path, table)
@@ -139,15 +136,19 @@ def read_language(code: str) -> Language:
 
 
 def read_recipe(language: str, profile: str) -> Recipe:
-    """The recipe of that profile. Raises UnknownName where the language has no such profile, and as read_language.
+    """The recipe of that profile; a language of BCP 47 without a file has those of FILELESS and FALLBACKS.
 
-    >>> read_recipe("xx", "unicode").language
-    'xx'
+    Raises UnknownName where the language has no such profile, and as read_language.
+
+    >>> read_recipe("xx", "unicode").language, read_recipe("am", "default").terms
+    ('xx', 'both')
     """
-    if profile in FILELESS and (language := find_language(language)) not in language_files():
-        path = data_folder("analyzers") / f"{BASE}.toml"
-        recipe = make_recipe(path, profile, _base_profiles(language), dict.fromkeys(NAMES, NOTHING))
-        return replace(recipe, language=language)
+    if profile in (*FILELESS, *FALLBACKS) and (language := find_language(language)) not in language_files():
+        if profile in FALLBACKS:
+            _warn_of_fallback(language)
+        path, name = data_folder("analyzers") / f"{BASE}.toml", "unicode" if profile in FALLBACKS else profile
+        recipe = make_recipe(path, name, _base_profiles(language), dict.fromkeys(NAMES, NOTHING))
+        return replace(recipe, language=language, terms=FALLBACKS.get(profile, recipe.terms))
     profiles = read_language(language).profiles
     if profile not in profiles:
         raise unknown("profile", profile, profiles, owner=f"language {language!r}", listing="rusbeir languages")
@@ -263,6 +264,28 @@ def _base_profiles(code: str) -> dict[str, dict[str, Any]]:
 @cache
 def _warn_once(message: str) -> None:
     logger.warning("%s", message)
+
+
+def _warn_of_fallback(language: str) -> None:
+    """Warn once that a language has no file. Raises UnknownName where BCP 47 does not have its tag."""
+    try:
+        parse_language(language)
+    except UnknownName:
+        raise _no_file(language) from None
+    _warn_once(
+        f"No analyzer knows {english_name(language)} ({language}): its texts are cut into words as Unicode says, and "
+        f"into runs of four characters. `rusbeir languages new {language}` starts a language file."
+    )
+
+
+def _no_file(code: str) -> UnknownName:
+    known = unknown("language", code, language_files(), listing="rusbeir languages")
+    return UnknownName(
+        f"{known} Any language of BCP 47 can be searched by bm25 without a profile's name, and by dense systems, such "
+        "as dense(multilingual-e5-small). A language file of your own is found in the folder that "
+        f"{option('analyzers', python=FOLDERS_VARIABLE)} names; `rusbeir languages new {code}` starts one: "
+        "docs/add-a-language.md."
+    )
 
 
 def _warn_of_missing_steps(language: Language, shipped: Language) -> None:

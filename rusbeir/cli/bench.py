@@ -63,11 +63,12 @@ def bench(
 
     Example: rusbeir bench xquad/ru --system 'bm25(profile=rusbeir-paper)'
     """
-    from rusbeir.datasets import label_dataset
+    from rusbeir.datasets import expand_group, label_dataset
     from rusbeir.evaluation import DEFAULT_MEASURES, check_measures
     from rusbeir.experiment import Request, bench_all
     from rusbeir.ledger import ROWS
 
+    datasets = [name for dataset in datasets for name in expand_group(dataset)]
     names = check_measures(measure or DEFAULT_MEASURES)
     if dry_run and on is not None:
         raise BadInput(f"--dry-run times systems on this machine: leave out {option('on')}.")

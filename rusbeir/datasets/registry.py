@@ -51,6 +51,8 @@ class RegistryEntry:
     """False where the judgements of this split are not published: it has queries that systems can be run on."""
     self_retrieval: bool = False
     """True if a hit with the id of the query is removed before the cut-off, as where queries are documents, too."""
+    group: str = ""
+    """The name that stands for all entries that have it, such as ntrex/all."""
     n_docs: int = 0
     """This and the other two counts: 0 if none is published."""
     n_queries: int = 0
@@ -82,6 +84,15 @@ def get_entry(name: str) -> RegistryEntry:
         return entry
     names = [known for entry in read_registry().values() for known in (entry.name, *entry.aliases)]
     raise unknown("dataset", name, names, listing="rusbeir datasets", n_listed=len(read_registry()))
+
+
+def expand_group(name: str) -> list[str]:
+    """The names of the entries of a group, in the order of the registry; the name itself where it is not a group's.
+
+    >>> expand_group("ntrex/all")[:3], expand_group("xquad/ru")
+    (['ntrex/af', 'ntrex/am', 'ntrex/ar'], ['xquad/ru'])
+    """
+    return [entry.name for entry in read_registry().values() if entry.group == name] or [name]
 
 
 @cache

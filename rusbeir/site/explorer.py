@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rusbeir.analysis import Analyzer
+from rusbeir.analysis import Analyzer, find_language, language_files
 from rusbeir.comparison import Result, read_run_of
-from rusbeir.errors import UnknownName
 from rusbeir.types import Dataset, Progress, join_title
 
 HITS = 10
@@ -77,12 +76,10 @@ def explore(dataset: Dataset, results: Sequence[Result], source: Dataset | None,
         "licence": dataset.card.licence,
         "source": dataset.card.source,
     }
-    try:
-        analyzer = Analyzer(dataset.card.language)
-    except UnknownName:
-        notes.append(f"no highlights, since there is no analyzer for {dataset.card.language!r}")
+    if find_language(dataset.card.language) in language_files():
+        data |= _weigh_terms(Analyzer(dataset.card.language), dataset, query_ids, documents, notes, progress)
     else:
-        data |= _weigh_terms(analyzer, dataset, query_ids, documents, notes, progress)
+        notes.append(f"no highlights, since there is no analyzer for {dataset.card.language!r}")
     return Explored(data=data, note="; ".join(notes))
 
 

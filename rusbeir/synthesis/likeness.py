@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rusbeir.analysis import Analyzer, unicode
-from rusbeir.errors import BadInput, UnknownName
+from rusbeir.analysis import Analyzer, find_language, language_files, unicode
+from rusbeir.errors import BadInput
 from rusbeir.retrieval import DenseSystem, Metered, check_available, check_vectors, resolve
 from rusbeir.text import batched
 from rusbeir.types import Progress
@@ -47,10 +47,7 @@ def compare_texts(
     pairs: Iterable[tuple[str, str]], *, language: str, encoder: DenseSystem | None, seed: int, progress: Progress
 ) -> dict[str, Any]:
     """The figures of (human, rewritten) pairs, as in docs/json.md; holds no more texts than EMBEDDED_PAIRS."""
-    try:
-        analyzer = Analyzer(language)
-    except UnknownName:
-        analyzer = Analyzer(language, "unicode")
+    analyzer = Analyzer(language, "default" if find_language(language) in language_files() else "unicode")
     lengths = array("L"), array("L")
     drawn: list[tuple[bytes, str, str]] = []
 

@@ -108,8 +108,11 @@ RECORDS = {
 
 
 def test_every_measured_entry_has_its_records_here():
-    """Those have a sha256 measured here; bundled content is in the repository, the rest was not available."""
-    assert set(RECORDS) == {name for name, row in read_registry().items() if row.sha256}
+    """Those have a sha256 measured here; bundled content is in the repository, the rest was not available.
+
+    The 128 of NTREX have theirs in test_ntrex.py.
+    """
+    assert set(RECORDS) == {name for name, row in read_registry().items() if row.sha256 and row.format != "ntrex"}
 
 
 @pytest.mark.parametrize("name", RECORDS)

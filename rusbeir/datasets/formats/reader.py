@@ -130,6 +130,7 @@ FORMATS = {
         ignore_titles=True,
     ),
     "squad": Format(claims=f"{_HERE}.squad:is_squad", open=f"{_HERE}.squad:open_squad"),
+    "ntrex": Format(claims=f"{_HERE}.ntrex:is_ntrex", open=f"{_HERE}.ntrex:open_ntrex"),
     "table": Format(
         claims=f"{_HERE}.hub:is_table", open=f"{_HERE}.hub:open_table", parts=("corpus",), takes_columns=True
     ),
