@@ -282,8 +282,15 @@ def drift(
 
 @app.command()
 def compare(
-    code: Annotated[str, typer.Argument(metavar="CODE", help="The language; of several, with commas: en,de.")],
-    datasets: Annotated[list[str], typer.Argument(metavar="DATASET...", autocompletion=options.complete_datasets)],
+    code: Annotated[
+        str | None, typer.Argument(metavar="CODE", help="The language; of several, with commas: en,de.")
+    ] = None,
+    datasets: Annotated[
+        list[str] | None, typer.Argument(metavar="DATASET...", autocompletion=options.complete_datasets)
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="All languages on NTREX-128, in place of CODE and DATASET.")
+    ] = False,
     profile: Annotated[
         list[str] | None, typer.Option("--profile", help="A profile to compare with default; repeatable. All, if none.")
     ] = None,
@@ -303,6 +310,15 @@ def compare(
 
     Example: rusbeir languages compare ru xquad/ru
     """
+    from rusbeir.errors import BadInput
+
+    if every:
+        if code or profile or split:
+            raise BadInput("--all compares all languages by the same profiles: leave out CODE, --profile and --split.")
+        _compare_all(measure, engine, out, markdown=markdown, as_json=as_json)
+        return
+    if not (code and datasets):
+        raise BadInput("Name a language and datasets in it, such as ru xquad/ru, or give --all.")
     from rusbeir.language_trials import recipes
 
     codes = [options.read_language_tag(tag) or tag for tag in code.split(",")]
@@ -321,3 +337,23 @@ def compare(
             header, rows = recipes.recipe_table(dataset, comparison.measure)
             output.print_table(header, rows, right=header[1:])
         output.note("Change: to the default profile. Intervals: 95 %, bootstrap; p: sign flips, MaxT over the changes.")
+
+
+def _compare_all(measure: str, engine: str, out: Path, *, markdown: bool, as_json: bool) -> None:
+    from rusbeir.language_trials import every_language
+
+    with output.progress() as progress:
+        known, others = every_language.compare_languages(measure=measure, engine=engine, out=out, progress=progress)
+    if as_json:
+        output.print_json({"languages": known.to_dict(), "without_a_file": others.to_dict()})
+        return
+    for comparison, profiles in ((known, every_language.PROFILES), (others, every_language.FALLBACK_PROFILES)):
+        header, rows = every_language.tabulate_languages(comparison, profiles)
+        if markdown:
+            lines = [header, ["---"] * len(header), *rows]
+            typer.echo("".join(f"| {' | '.join(line)} |\n" for line in lines))
+        else:
+            output.print_table(header, rows, right=header[2:])
+    if not markdown:
+        output.note(f"{measure} ×100 on NTREX-128; intervals: 95 %, bootstrap over its documents.")
+        output.note("The second table: languages without a file, whose default blends words with runs of characters.")

@@ -1,2 +1,3 @@
+from . import every_language as every_language
 from . import recipes as recipes
 from . import term_changes as term_changes

@@ -26,20 +26,21 @@ def compare_recipes(
     engine: str = "auto",
     out: str | Path = "results",
     split: str | None = None,
+    k: int = 100,
     progress: Progress = silent,
 ) -> Comparison:
     """Measure BM25 by each profile, and compare it with the default profile; rows are kept in out and used again.
 
     languages: those of the datasets; the first is that of a path that does not say. profiles: by default those of
     RECIPES that differ in the language. Queries with the same relevant documents, such as those about one paragraph,
-    are drawn together. Raises BadInput for a dataset in another language.
+    are drawn together. k is the depth of the runs. Raises BadInput for a dataset in another language.
     """
     (measure,) = check_measures([measure])
     results = []
     for name in datasets:
         dataset = _load(name, languages, split, progress)
         for profile in dict.fromkeys(["default", *(profiles or distinct_recipes(dataset.card.language))]):
-            row = bench(dataset, _system(profile), engine=engine, measures=[measure], out=out, progress=progress)
+            row = bench(dataset, _system(profile), engine=engine, k=k, measures=[measure], out=out, progress=progress)
             results.append(read_result(Path(out), row, measure))
     return compare_results(results, Plan(measure=measure, baseline=_system("default")))
 
