@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import rusbeir
-from rusbeir.analysis import recipes
+from rusbeir.analysis import language_registry
 from rusbeir.datasets.formats import reader
 from rusbeir.datasets.opening import find_splits
 from rusbeir.errors import BackendError, RusbeirError
@@ -120,7 +120,7 @@ def test_a_broken_retriever_is_refused_where_it_is_asked_for(value: str, why: st
 def test_broken_analyzers_stop_nobody(value: str, install, tmp_path: Path, caplog):
     install("analyzers", f"{value}:")
     (tmp_path / "broken-1.0.dist-info" / "entry_points.txt").write_text(f"[rusbeir.analyzers]\nbroken = {value}\n")
-    assert "ru" in {path.stem for path in recipes._find_files()}
+    assert "ru" in {path.stem for path in language_registry._find_files()}
     assert f"The entry point broken = {value} in rusbeir.analyzers is ignored" in caplog.text
 
 
