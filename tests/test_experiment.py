@@ -94,10 +94,10 @@ def test_search_finds_what_bench_measures(mini, tmp_path):
 
 
 def test_search_for_a_text_or_for_queries(mini):
-    found = search(mini, "bm25", QUERY, k=2)
-    assert list(found) == [QUERY]
-    assert len(found[QUERY]) == 2
-    assert search(mini, "bm25", {"a": QUERY, "b": "!"}, k=2) == {"a": found[QUERY], "b": {}}
+    run = search(mini, "bm25", QUERY, k=2)
+    assert list(run) == [QUERY]
+    assert len(run[QUERY]) == 2
+    assert search(mini, "bm25", {"a": QUERY, "b": "!"}, k=2) == {"a": run[QUERY], "b": {}}
     with pytest.raises(BadInput, match=r"Query 'b' has 1,000,001 characters; at most 1,000,000 are searched for"):
         search(mini, "bm25", {"a": QUERY, "b": "x" * 1_000_001}, k=2)
 
@@ -106,7 +106,7 @@ def test_search_for_a_text_or_for_queries(mini):
 def test_ids_with_white_space_are_refused_before_the_search(doc_id, query_id, shown, tmp_path, monkeypatch):
     """A run in TREC's format cannot hold them, which was found when everything had been searched."""
     searched = []
-    monkeypatch.setattr("rusbeir.experiment.measuring.search_without_self", lambda *given: searched.append(given))
+    monkeypatch.setattr("rusbeir.experiment.measuring.search_without_self", lambda *call: searched.append(call))
     dataset = Dataset.of([Doc(doc_id, "x")], {query_id: "x"}, {query_id: {doc_id: 1}}, language="ru")
     with pytest.raises(BadInput, match=f"the id {shown} has white space, which TREC's formats cannot hold"):
         bench(dataset, "bm25(profile=raw)", out=tmp_path)
@@ -157,8 +157,8 @@ def test_a_run_holds_at_least_one_hit(verb):
 
 
 @pytest.mark.parametrize("engine", ["tantivy", "bm25s"])
-@pytest.mark.parametrize(("n_lost", "told"), [(1, False), (2, True)])
-def test_many_queries_without_results_are_warned_of(tmp_path, caplog, n_lost: int, told: bool, engine: str):
+@pytest.mark.parametrize(("n_lost", "warned"), [(1, False), (2, True)])
+def test_many_queries_without_results_are_warned_of(tmp_path, caplog, n_lost: int, warned: bool, engine: str):
     """Languages written without spaces found nothing for 86 % of the queries, and nobody was told."""
     words = [f"слово{number}" for number in range(20)]
     docs = [{"_id": str(number), "text": word} for number, word in enumerate(words[n_lost:])]
@@ -166,8 +166,8 @@ def test_many_queries_without_results_are_warned_of(tmp_path, caplog, n_lost: in
     dataset = Dataset.of(docs, queries, {query_id: {"0": 1} for query_id in queries}, language="ru")
     row = bench(dataset, "bm25(profile=raw)", engine=engine, out=tmp_path)
     assert row["n_zero_hit"] == n_lost
-    assert (f"{n_lost} of 20 queries of in-memory have no results (10.0 %)" in caplog.text) is told
-    assert ("Does the analyzer know the language?" in caplog.text) is told
+    assert (f"{n_lost} of 20 queries of in-memory have no results (10.0 %)" in caplog.text) is warned
+    assert ("Does the analyzer know the language?" in caplog.text) is warned
 
 
 def test_queries_of_a_port_without_results_can_be_those_of_its_source(tmp_path, caplog):

@@ -49,11 +49,11 @@ def test_workers_are_started_where_they_pay(
     monkeypatch.setattr(processes, "START_SECONDS", start_seconds)
     crew = Crew()
     deadline = time.monotonic() + (60 if workers else 0.5)
-    found = {os.getpid()}
-    while time.monotonic() < deadline and found == {os.getpid()}:
-        found.add(crew.submit(pid_of, work_seconds).result())
+    pids = {os.getpid()}
+    while time.monotonic() < deadline and pids == {os.getpid()}:
+        pids.add(crew.submit(pid_of, work_seconds).result())
         time.sleep(wait_seconds)
-    assert (len(found) > 1) == workers, reason
+    assert (len(pids) > 1) == workers, reason
     assert (crew.ahead > 0) == workers
 
 
@@ -67,8 +67,8 @@ def test_this_process_works_too_where_enough_waits_for_the_workers(monkeypatch):
     crew = Crew()
     while not crew.ahead:
         crew.submit(pid_of, 0.02).result()
-    found = [crew.submit(pid_of, 0.02) for _ in range(40)]
-    by_this = sum(future.result() == os.getpid() for future in found)
+    futures = [crew.submit(pid_of, 0.02) for _ in range(40)]
+    by_this = sum(future.result() == os.getpid() for future in futures)
     assert 0 < by_this < 40
 
 
@@ -79,18 +79,18 @@ def test_this_process_does_the_rest_of_a_worker_that_died(caplog: pytest.LogCapt
 
 
 def test_a_result_outlives_a_cancelled_wait():
-    async def wait_twice(found: list[int]) -> None:
-        found.append(await Crew(2).run(pid_of, 0.5))
+    async def wait_twice(pids: list[int]) -> None:
+        pids.append(await Crew(2).run(pid_of, 0.5))
         await asyncio.sleep(60)
 
     async def cancel() -> list[int]:
-        found: list[int] = []
-        task = asyncio.create_task(wait_twice(found))
+        pids: list[int] = []
+        task = asyncio.create_task(wait_twice(pids))
         await asyncio.sleep(0.1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        return found
+        return pids
 
     assert asyncio.run(cancel()) == [os.getpid()]
 

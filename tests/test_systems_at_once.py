@@ -62,17 +62,19 @@ def test_what_is_missing_is_found_before_anything_is_computed(system, error, mes
 
 
 @pytest.mark.parametrize("dataset", ["xquad/ru", "beir/arguana/test"])
-@pytest.mark.parametrize("verb", [rusbeir.bench, rusbeir.search, lambda *given: rusbeir.bench(given[0], [given[1]])])
+@pytest.mark.parametrize(
+    "verb", [rusbeir.bench, rusbeir.search, lambda dataset, system: rusbeir.bench(dataset, [system])]
+)
 def test_a_missing_key_is_said_before_a_download(monkeypatch, verb, dataset):
-    asked: list[object] = []
-    monkeypatch.setattr("rusbeir.datasets.opening.fetch_entry", lambda *given, **options: asked.append(given))
+    fetched: list[object] = []
+    monkeypatch.setattr("rusbeir.datasets.opening.fetch_entry", lambda *arguments, **options: fetched.append(arguments))
     with pytest.raises(BadInput, match="OPENAI_BASE_URL is not set"):
         verb(dataset, "dense(toy,runtime=openai)")
-    assert asked == []
+    assert fetched == []
 
 
 def test_a_missing_extra_is_found_before_anything_is_computed(monkeypatch):
-    def refuse(*given):
+    def refuse(*arguments):
         raise MissingExtra("Dense retrieval needs the package faiss")
 
     monkeypatch.setattr("rusbeir.retrieval.dense.vector_search.load_faiss", refuse)

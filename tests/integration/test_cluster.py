@@ -82,11 +82,11 @@ ADDRESSES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "told"), ADDRESSES)
-def test_what_is_no_address(text, told):
+@pytest.mark.parametrize(("text", "message"), ADDRESSES)
+def test_what_is_no_address(text, message):
     with pytest.raises(BadInput, match="on=") as error:
         Address.parse(text)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_addresses():
@@ -105,8 +105,8 @@ WRONG_CALLS = [
 
 @pytest.mark.parametrize(("arguments", "parts"), WRONG_CALLS, ids=["closed port", "a service", "a forecast"])
 def test_wrong_calls(arguments, parts, tmp_path):
-    given = [part.format(closed=free_port(), out=tmp_path / "out") for part in arguments]
-    done = subprocess.run([sys.executable, "-m", "rusbeir.cli", *given], capture_output=True, text=True, check=False)
+    command = [part.format(closed=free_port(), out=tmp_path / "out") for part in arguments]
+    done = subprocess.run([sys.executable, "-m", "rusbeir.cli", *command], capture_output=True, text=True, check=False)
     assert done.returncode in (1, 2)
     assert one_line(done.stderr, parts)
 
@@ -116,15 +116,17 @@ def test_what_answers_but_is_not_ray_is_one_line():
         warnings.warn("Ray Client connection timed out.\\nSee its documentation.", stacklevel=1)
         raise ConnectionError("ray client connection timeout")
 
-    told = r"Ray cannot be used at host:6379, whose port for ray:// is 10001 by default: ray client connection timeout"
-    with pytest.raises(BackendError, match=told):
+    message = (
+        r"Ray cannot be used at host:6379, whose port for ray:// is 10001 by default: ray client connection timeout"
+    )
+    with pytest.raises(BackendError, match=message):
         workers._connect(SimpleNamespace(init=init), Address.parse("ray://host:6379"))
 
 
 @pytest.fixture(scope="module")
 def opened(nodes):
-    with open_workers("ray?workers=2&cpus=0.1") as found:
-        yield found
+    with open_workers("ray?workers=2&cpus=0.1") as workers:
+        yield workers
 
 
 @pytest.fixture
@@ -155,17 +157,17 @@ def test_pools_on_workers_are_what_one_process_computes(opened, one_torch_thread
         {f"q{number}": text for number, text in enumerate(texts[:9])},
         {f"q{number}": {f"d{number}": 1} for number in range(9)}, language="ru",
     )  # fmt: skip
-    found, calls = {}, []
+    answers, calls = {}, []
     for name, on in (("here", None), ("away", opened)):
         monkeypatch.setenv("RUSBEIR_CACHE", str(tmp_path / name))
         if on:
             monkeypatch.setattr(token_batches.Devices, "run", lambda *args: calls.append(args))
         run = read_run(bench(dataset, system, out=tmp_path / name, on=on)["run"])
         vectors = sorted((tmp_path / name / "embeddings").rglob("vectors"))
-        found[name] = run, [path.read_bytes() for path in vectors]
+        answers[name] = run, [path.read_bytes() for path in vectors]
     assert not calls, "this process computes nothing"
-    assert [len(data) // 32 // 4 for data in found["here"][1]] == [500, 9]
-    assert found["here"] == found["away"]
+    assert [len(data) // 32 // 4 for data in answers["here"][1]] == [500, 9]
+    assert answers["here"] == answers["away"]
 
 
 REFUSED = [
@@ -175,10 +177,10 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "kind", "told"), REFUSED)
-def test_workers_that_cannot_be_used(name, kind, told, opened, dataset, fresh_cache, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("name", "kind", "message"), REFUSED)
+def test_workers_that_cannot_be_used(name, kind, message, opened, dataset, fresh_cache, tmp_path, monkeypatch):
     monkeypatch.setattr(workers, "MAX_DEATHS", 2)
-    with pytest.raises(kind, match=told):
+    with pytest.raises(kind, match=message):
         bench(dataset, f"dense({MODELS}.{name})", out=tmp_path, on=opened)
 
 

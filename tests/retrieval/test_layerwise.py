@@ -37,17 +37,17 @@ def test_scores_of_layers_equal_the_library(older, tmp_path):
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    rows = json.loads(done.stdout)
     for layer in ("2", "3"):
-        row = found[layer]
+        row = rows[layer]
         assert row["rusbeir"] == pytest.approx(row["theirs"], abs=1e-5)
         assert row["one"] == pytest.approx(row["theirs"][:1], abs=1e-5)
         assert row["signature"].endswith(f"|layer:{layer}")
         assert row["cut"] == [False, True, False, True]
-    assert abs(found["2"]["rusbeir"][0] - found["3"]["rusbeir"][0]) > 0.1
-    assert "|runtime:LayerWiseFlagLLMReranker-" in found["default"]
-    assert found["default"].endswith("|layer:28")
-    assert found["refused"].endswith("can be read at layers 2 to 4, not 5.")
+    assert abs(rows["2"]["rusbeir"][0] - rows["3"]["rusbeir"][0]) > 0.1
+    assert "|runtime:LayerWiseFlagLLMReranker-" in rows["default"]
+    assert rows["default"].endswith("|layer:28")
+    assert rows["refused"].endswith("can be read at layers 2 to 4, not 5.")
 
 
 REFUSED = [

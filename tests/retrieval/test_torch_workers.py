@@ -43,20 +43,20 @@ def test_workers_of_a_cluster_compute_the_same_batches(models, monkeypatch, syst
     workers = ThreadWorkers()
     if part == "encoder":
         away = remote.deploy_encoder(workers, made)
-        tokens = [one.tokenize(texts, queries=False) for one in (made, away)]
-        done = {place for batch in list(tokens[0].batches())[1::3] for place in batch.tolist()}
+        tokens = [model.tokenize(texts, queries=False) for model in (made, away)]
+        done = {index for batch in list(tokens[0].batches())[1::3] for index in batch.tolist()}
         compute = [
-            lambda keep, one=one, read=read: one.encode_tokens(read, done, keep)
-            for one, read in zip((made, away), tokens, strict=True)
+            lambda keep, model=model, read=read: model.encode_tokens(read, done, keep)
+            for model, read in zip((made, away), tokens, strict=True)
         ]
         assert away.count_truncated(texts) == made.count_truncated(texts) == sum(tokens[0].over_length) > 0
     else:
         away = remote.deploy_reranker(workers, made)
         pairs = [(texts[number % 7], text) for number, text in enumerate(texts)]
-        tokens = [one.tokenize_pairs(pairs) for one in (made, away)]
+        tokens = [model.tokenize_pairs(pairs) for model in (made, away)]
         compute = [
-            lambda keep, one=one, read=read: one.score_tokens(read, keep)
-            for one, read in zip((made, away), tokens, strict=True)
+            lambda keep, model=model, read=read: model.score_tokens(read, keep)
+            for model, read in zip((made, away), tokens, strict=True)
         ]
         assert list(away.are_truncated(texts[3], texts)) == list(made.are_truncated(texts[3], texts))
         assert made.score(texts[0], []) == away.score(texts[0], []) == []
@@ -92,8 +92,8 @@ class ThreadWorkers:
 
     def _answer(self, method, args):
         async def ask():
-            found = getattr(self._server, method)
-            found = found(*pickle.loads(args)) if callable(found) else found
-            return await found
+            answer = getattr(self._server, method)
+            answer = answer(*pickle.loads(args)) if callable(answer) else answer
+            return await answer
 
         return pickle.loads(pickle.dumps(asyncio.run(ask())))

@@ -52,10 +52,10 @@ def test_blocks_start_at_the_same_texts_whatever_is_in_the_store(tmp_path):
     docs = [f"{doc.title} {doc.text}" for doc in documents(N)]
     blocks = [docs[start : start + BLOCK_TEXTS] for start in range(0, N, BLOCK_TEXTS)]
     store = EmbeddingStore(tmp_path / "store", "float32")
-    add(store, (kept := docs[70:75]), Toy())
+    add(store, (documents_kept := docs[70:75]), Toy())
     toy = Toy()
     build(tmp_path, N, toy)
-    seen, expected = set(kept), []
+    seen, expected = set(documents_kept), []
     for block in blocks:
         expected.append(len(set(block) - seen))
         seen |= set(block)

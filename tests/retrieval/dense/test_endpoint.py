@@ -26,9 +26,9 @@ class Embedder(Endpoint):
         super().__init__()
         self.spoil = lambda body: body
 
-    def reply(self, asked: dict) -> Reply:
-        vectors = Toy(16).encode_documents(asked["input"]) * 2
-        return Reply(body=json.dumps(self.spoil(embedded(vectors.tolist(), asked["model"]))))
+    def reply(self, request: dict) -> Reply:
+        vectors = Toy(16).encode_documents(request["input"]) * 2
+        return Reply(body=json.dumps(self.spoil(embedded(vectors.tolist(), request["model"]))))
 
 
 @pytest.fixture
@@ -68,8 +68,8 @@ def test_a_busy_server_is_asked_again(endpoint, monkeypatch):
 def test_an_empty_text_is_sent_as_a_space(endpoint):
     """OpenAI rejects an empty one with 400, which would end the corpus."""
     docs = Docs([Doc("cat", "кошка"), Doc("none", ""), Doc("line", "\n")])
-    found = resolve(SYSTEM, language="ru").prepare(docs, "f").retriever.search({"q": ""}, 3)["q"]
-    assert len(found) == 3
+    hits = resolve(SYSTEM, language="ru").prepare(docs, "f").retriever.search({"q": ""}, 3)["q"]
+    assert len(hits) == 3
     assert [call["input"] for call in endpoint.asked] == [["кошка", " ", " "], [" "]]
 
 
@@ -130,13 +130,13 @@ def test_another_model_with_the_same_name(endpoint):
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("1", "2"), ("server-qwen3-8b", "server-qwen3-4b"), ("2026-01-01", "2026-01-02")]
+    ("name", "other"), [("1", "2"), ("server-qwen3-8b", "server-qwen3-4b"), ("2026-01-01", "2026-01-02")]
 )
-def test_a_revision_tells_apart_what_a_server_calls_by_one_name(one, other):
-    def of(revision):
+def test_a_revision_tells_apart_what_a_server_calls_by_one_name(name, other):
+    def resolve_revision(revision):
         return resolve(f'dense(default,runtime=openai,revision="{revision}")', language="ru").signature
 
-    assert of(one) != of(other)
+    assert resolve_revision(name) != resolve_revision(other)
 
 
 def test_a_commit_appears_in_the_signature_once():

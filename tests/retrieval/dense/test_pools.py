@@ -85,10 +85,10 @@ def test_parts_are_joined_as_writing_is_dear_and_none_is_lost(monkeypatch, pause
     monkeypatch.setattr(pools, "KEEP_SECONDS", pause)
     # Each writing is then taken to have taken long.
     monkeypatch.setattr(pools, "WRITE_SHARE", 1e-30)
-    found = []
+    pools_read = []
     with pytest.raises(BackendError) if fails_at < 7 else contextlib.nullcontext():
-        found.extend(rows.tolist() for rows in pools.join_for_disk(parts()))
-    assert found == expected
+        pools_read.extend(rows.tolist() for rows in pools.join_for_disk(parts()))
+    assert pools_read == expected
 
 
 class Failing(ToyPools):

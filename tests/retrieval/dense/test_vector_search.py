@@ -30,14 +30,16 @@ def search_by_sorting(queries, vectors, rows, k):
 def test_equal_to_sorting_everything(rows, block_bytes, dtype, k):
     vectors = rng.standard_normal((200, 16)).astype(dtype)
     queries = rng.standard_normal((5, 16)).astype(np.float32)
-    scores, places = vector_search.search_exactly(queries, vectors, rows.astype(np.uint32), k, block_bytes=block_bytes)
+    scores, passages = vector_search.search_exactly(
+        queries, vectors, rows.astype(np.uint32), k, block_bytes=block_bytes
+    )
     expected, order = search_by_sorting(queries, vectors, rows, k)
     assert scores.shape == (5, min(k, len(rows)))
     np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5)
     if len(set(rows.tolist())) == len(rows):
-        assert places.tolist() == order.tolist()
+        assert passages.tolist() == order.tolist()
     else:
-        assert rows[places].tolist() == rows[order].tolist()
+        assert rows[passages].tolist() == rows[order].tolist()
 
 
 @pytest.fixture
@@ -53,23 +55,23 @@ def one_thread():
 @pytest.mark.usefixtures("one_thread")
 def test_ties_at_the_cut_off_are_decided_by_place():
     """10,000 searches among vectors of small integers: the hits of a full stable sort, whatever the blocks."""
-    own = np.random.default_rng(11)
+    generator = np.random.default_rng(11)
     differing = searches = tied = 0
     while searches < 10_000:
-        n, k, dim, width = (int(own.integers(1, end)) for end in (300, 60, 9, 4))
-        vectors = own.integers(-width, width + 1, (n, dim)).astype(np.float32)
-        if own.random() < 0.5:
-            vectors = vectors[own.integers(0, max(1, n // 10), n)]
-        queries = own.integers(-width, width + 1, (own.integers(1, 100), dim)).astype(np.float32)
-        rows = own.permutation(n)[: own.integers(1, n + 1)].astype(np.uint32)
+        n, k, dim, width = (int(generator.integers(1, end)) for end in (300, 60, 9, 4))
+        vectors = generator.integers(-width, width + 1, (n, dim)).astype(np.float32)
+        if generator.random() < 0.5:
+            vectors = vectors[generator.integers(0, max(1, n // 10), n)]
+        queries = generator.integers(-width, width + 1, (generator.integers(1, 100), dim)).astype(np.float32)
+        rows = generator.permutation(n)[: generator.integers(1, n + 1)].astype(np.uint32)
         expected, order = search_by_sorting(queries, vectors, rows, k)
         everything = search_by_sorting(queries, vectors, rows, n)[0]
         tied += int((everything[:, k - 1] == everything[:, k]).sum()) if k < len(rows) else 0
-        for in_block in (*own.integers(n // 6 + 1, n + 1, 2), n):
-            scores, places = vector_search.search_exactly(
+        for in_block in (*generator.integers(n // 6 + 1, n + 1, 2), n):
+            scores, passages = vector_search.search_exactly(
                 queries, vectors, rows, k, block_bytes=int(4 * dim * in_block)
             )
-            differing += int(((places != order) | (scores != expected)).any(axis=1).sum())
+            differing += int(((passages != order) | (scores != expected)).any(axis=1).sum())
         searches += len(queries)
     assert differing == 0
     assert tied > 5_000, "most searches have equal scores at the cut-off"
@@ -77,15 +79,15 @@ def test_ties_at_the_cut_off_are_decided_by_place():
 
 def test_equal_vectors_of_any_numbers_come_by_place_at_the_cut_off():
     """50 vectors, 20 copies of each: at k 30 the second one's copies are cut."""
-    own = np.random.default_rng(2)
-    vectors = np.tile(own.standard_normal((50, 64)).astype(np.float32), (20, 1))
-    queries = own.standard_normal((7, 64)).astype(np.float32)
+    generator = np.random.default_rng(2)
+    vectors = np.tile(generator.standard_normal((50, 64)).astype(np.float32), (20, 1))
+    queries = generator.standard_normal((7, 64)).astype(np.float32)
     rows = np.arange(1_000, dtype=np.uint32)
     for in_block in (1, 7, 130, 1_000):
-        _, places = vector_search.search_exactly(queries, vectors, rows, 30, block_bytes=4 * 64 * in_block)
+        _, passages = vector_search.search_exactly(queries, vectors, rows, 30, block_bytes=4 * 64 * in_block)
         best = np.argsort(-(queries @ vectors[:50].T), axis=1)[:, :2]
-        for found, (first, second) in zip(places.tolist(), best.tolist(), strict=True):
-            assert found == [*range(first, 1_000, 50), *range(second, 500, 50)]
+        for passages_found, (first, second) in zip(passages.tolist(), best.tolist(), strict=True):
+            assert passages_found == [*range(first, 1_000, 50), *range(second, 500, 50)]
 
 
 def system(toy, **options) -> DenseSystem:
@@ -140,14 +142,14 @@ def test_an_approximate_index_reports_its_recall_and_is_built_once(kind, written
     exactly = system(Toy()).prepare(docs, "f").retriever.search(queries, 10)
     searcher = system(Toy(), index=kind)
     assert written in searcher.signature
-    found = searcher.prepare(docs, "f").retriever.search(queries, 10)
-    shared = [len(set(found[query]) & set(exactly[query])) / 10 for query in queries]
-    said = float(caplog.text.split("exact search is ")[1].split()[0].rstrip("."))
-    assert said > 0.9
-    assert np.mean(shared) == pytest.approx(said, abs=0.1), "either of two equal scores may be found"
+    hits = searcher.prepare(docs, "f").retriever.search(queries, 10)
+    shared = [len(set(hits[query]) & set(exactly[query])) / 10 for query in queries]
+    reported = float(caplog.text.split("exact search is ")[1].split()[0].rstrip("."))
+    assert reported > 0.9
+    assert np.mean(shared) == pytest.approx(reported, abs=0.1), "either of two equal scores may be found"
     file = next(fresh_cache.rglob(f"{kind}-*.faiss"))
     stamp = file.stat().st_mtime_ns
-    assert searcher.prepare(docs, "f").retriever.search(queries, 10) == found
+    assert searcher.prepare(docs, "f").retriever.search(queries, 10) == hits
     assert file.stat().st_mtime_ns == stamp
 
 
@@ -160,11 +162,11 @@ def test_the_size_told_beforehand_is_that_of_the_file(kind, tmp_path, caplog):
     index = approximate.FaissIndex(
         kind=kind, folder=tmp_path, vectors=vectors, rows=rows, progress=silent, name="dense(toy)"
     )
-    _, places = index.search(vectors[:50], 1)
-    told = approximate.KINDS[kind].count_bytes(*vectors.shape)
-    assert next(tmp_path.iterdir()).stat().st_size == pytest.approx(told, rel=0.02)
-    assert f"{told / 1e6:,.1f} MB" in caplog.text
-    assert (places[:, 0] == rows[:50]).mean() > 0.95, "a vector is its own nearest"
+    _, passages = index.search(vectors[:50], 1)
+    expected_bytes = approximate.KINDS[kind].count_bytes(*vectors.shape)
+    assert next(tmp_path.iterdir()).stat().st_size == pytest.approx(expected_bytes, rel=0.02)
+    assert f"{expected_bytes / 1e6:,.1f} MB" in caplog.text
+    assert (passages[:, 0] == rows[:50]).mean() > 0.95, "a vector is its own nearest"
 
 
 class Counting:
@@ -174,11 +176,11 @@ class Counting:
 
     def __init__(self, retriever: DenseRetriever, most: int) -> None:
         self.max_hits = most
-        self.asked: list[tuple[int, int]] = []
+        self.requests: list[tuple[int, int]] = []
         self._retriever = retriever
 
     def search(self, queries, k):
-        self.asked.append((len(queries), k))
+        self.requests.append((len(queries), k))
         vectors, _ = self._retriever.documents.map_vectors()
         return vector_search.search_exactly(queries, vectors, self._retriever.encoded.rows, k)
 
@@ -192,18 +194,18 @@ DEEPENED = [
 ]
 
 
-@pytest.mark.parametrize(("most", "asked", "documents_found", "warned"), DEEPENED)
-def test_only_queries_that_lack_documents_are_asked_again(fresh_cache, caplog, most, asked, documents_found, warned):
+@pytest.mark.parametrize(("most", "requests", "documents_found", "warned"), DEEPENED)
+def test_only_queries_that_lack_documents_are_asked_again(fresh_cache, caplog, most, requests, documents_found, warned):
     queries = {"long": "a b c d", **{f"q{i}": f"w{i} x{i} y{i} z{i}" for i in range(1, 5)}}
     exactly = system(Toy(), chunk=4, stride=4).prepare(LONG, "f").retriever
     counting = Counting(exactly, most)
-    found = replace(exactly, approximate=counting).search(queries, 5)
-    assert counting.asked == asked
+    deepened = replace(exactly, approximate=counting).search(queries, 5)
+    assert counting.requests == requests
     assert caplog.text.count("recall@") == 1
     assert "recall@5 of counting against exact search is 1.0000" in caplog.text
-    assert len(found.pop("long")) == documents_found
+    assert len(deepened.pop("long")) == documents_found
     whole = exactly.search(queries, 5)
-    assert {query: list(hits) for query, hits in found.items()} == {query: list(whole[query]) for query in found}
+    assert {query: list(hits) for query, hits in deepened.items()} == {query: list(whole[query]) for query in deepened}
     line = "1 of 5 queries have fewer than 5 documents; counting returns at most 10 passages"
     assert caplog.text.count(line) == warned
 

@@ -27,8 +27,8 @@ class Judge(Endpoint):
         super().__init__()
         self.answer = lambda prompt: ("yes", {"yes": -0.1, "no": -2.3})
 
-    def reply(self, asked: dict) -> Reply:
-        text, tokens = self.answer(asked["messages"][-1]["content"])
+    def reply(self, request: dict) -> Reply:
+        text, tokens = self.answer(request["messages"][-1]["content"])
         return completion(text, top_tokens=tokens)
 
 
@@ -75,17 +75,17 @@ def test_log_odds_of_yes(judge, mini, caplog):
             {"Well": math.log(0.9), "I": math.log(0.1)},
         ]
     )
-    given: dict[str, dict] = {}
+    requests: dict[str, dict] = {}
     lock = threading.Lock()
 
     def answer(prompt):
         with lock:
-            given[prompt] = next(tokens)
-            return "x", given[prompt]
+            requests[prompt] = next(tokens)
+            return "x", requests[prompt]
 
     judge.answer = answer
-    found = search(mini, "bm25", mini.queries, 4)
-    query = next(mini.queries[query_id] for query_id, hits in found.items() if len(hits) == 4)
+    run = search(mini, "bm25", mini.queries, 4)
+    query = next(mini.queries[query_id] for query_id, hits in run.items() if len(hits) == 4)
     system = "bm25 >> rerank(any-model,runtime=llm,depth=4)"
     hits = search(mini, system, {"q": query})["q"]
     expected = sorted([math.log(0.75 / 0.25), math.log(0.1 / 0.8), math.log(0.6 / 0.2), 0.0], reverse=True)
@@ -93,7 +93,7 @@ def test_log_odds_of_yes(judge, mini, caplog):
     assert "said neither yes nor no of 1 documents" in caplog.text
     assert "Queries and documents are sent to http://127.0.0.1" in caplog.text
     assert all(call["logprobs"] and call["max_tokens"] == 1 for call in judge.asked)
-    assert all(query in prompt for prompt in given)
+    assert all(query in prompt for prompt in requests)
     search(mini, system, {"q": query})
     assert len(judge.asked) == 4, "what was paid for is kept"
 
@@ -122,7 +122,7 @@ def test_answers_before_a_failure_are_kept(judge, mini):
             return "yes", {"yes": -0.1, "no": -2.3} if len(answered) <= 8 else None
 
     judge.answer = answer
-    query_id, hits = max(search(mini, "bm25", mini.queries).items(), key=lambda found: len(found[1]))
+    query_id, hits = max(search(mini, "bm25", mini.queries).items(), key=lambda run: len(run[1]))
     queries = {query_id: mini.queries[query_id]}
     system = f"bm25 >> rerank(any-model,runtime=llm,depth={len(hits)})"
     assert len(hits) > 9
@@ -138,19 +138,19 @@ def test_windows_bring_the_best_to_the_front(judge, mini, tmp_path):
     """A model that sorts a window perfectly, by the text's length, brings the longest of 50 to the first place."""
 
     def answer(prompt):
-        found = re.findall(r"^\[(\d+)\] (.*)$", prompt, re.MULTILINE)
-        return " > ".join(f"[{n}]" for n, text in sorted(found, key=lambda hit: -len(hit[1]))), None
+        run = re.findall(r"^\[(\d+)\] (.*)$", prompt, re.MULTILINE)
+        return " > ".join(f"[{n}]" for n, text in sorted(run, key=lambda hit: -len(hit[1]))), None
 
     judge.answer = answer
     texts = [f"{doc.title} {doc.text}" for doc in mini.corpus][:50]
     reranker = ListReranker(model=Model(name="any-model", max_tokens=2000))
-    kept = ScoreCache(tmp_path / "scores.sqlite")
-    scores = kept.score(reranker, "Земля", texts, "any-model").scores
+    cache = ScoreCache(tmp_path / "scores.sqlite")
+    scores = cache.score(reranker, "Земля", texts, "any-model").scores
     lengths = [len(" ".join(text.split())) for _, text in sorted(zip(scores, texts, strict=True), reverse=True)]
     assert lengths[:10] == sorted(lengths, reverse=True)[:10]
     assert len(judge.asked) == 4, "50 documents in windows of 20, 10 apart"
     assert sorted(scores) == list(range(50))
-    assert kept.score(reranker, "Земля", texts, "any-model").scores == scores
+    assert cache.score(reranker, "Земля", texts, "any-model").scores == scores
     assert len(judge.asked) == 4, "every window is kept"
 
 
@@ -197,18 +197,18 @@ UNSORTED = [
 @pytest.mark.parametrize(("text", "finish", "why"), UNSORTED, ids=[row[2] for row in UNSORTED])
 def test_an_answer_that_does_not_sort_a_window_is_reported_and_not_kept(judge, mini, caplog, text, finish, why):
     system = "bm25 >> rerank(any-model,runtime=llm-list,depth=3)"
-    found = search(mini, "bm25", mini.queries, 3)
-    queries = {query_id: mini.queries[query_id] for query_id, hits in found.items() if len(hits) == 3}
+    run = search(mini, "bm25", mini.queries, 3)
+    queries = {query_id: mini.queries[query_id] for query_id, hits in run.items() if len(hits) == 3}
     queries = few_of(queries, 2)
     judge.script += [completion(text, finish=finish), completion("[3] > [1] > [2]")]
     first, second = (list(hits) for hits in search(mini, system, queries).values())
-    before = [list(found[query_id]) for query_id in queries]
+    before = [list(run[query_id]) for query_id in queries]
     assert first == before[0]
-    assert second == [before[1][place] for place in (2, 0, 1)]
+    assert second == [before[1][index] for index in (2, 0, 1)]
     assert "any-model did not sort 1 lists" in caplog.text
     judge.script += [completion("<think>[1]?</think>[3] > [2]")]
     again, _ = (list(hits) for hits in search(mini, system, queries).values())
-    assert again == [before[0][place] for place in (2, 1, 0)]
+    assert again == [before[0][index] for index in (2, 1, 0)]
     assert len(judge.asked) == 3, "what was sorted is kept, what was not is asked about again"
     assert caplog.text.count("did not sort") == 1
     assert all(call["max_tokens"] > 2000 for call in judge.asked), "room to think"
@@ -223,8 +223,8 @@ def test_an_answer_that_does_not_sort_a_window_is_reported_and_not_kept(judge, m
 )
 def test_unjudged_documents_are_reported_once(judge, mini, caplog, runtime, text, line):
     judge.answer = lambda prompt: (text, {text: -0.1})
-    found = search(mini, "bm25", mini.queries, 3)
-    queries = few_of({q: mini.queries[q] for q, hits in found.items() if len(hits) == 3}, 3)
+    run = search(mini, "bm25", mini.queries, 3)
+    queries = few_of({q: mini.queries[q] for q, hits in run.items() if len(hits) == 3}, 3)
     search(mini, f"bm25 >> rerank(any-model,runtime={runtime},depth=3)", queries)
     assert caplog.text.count("any-model said neither") + caplog.text.count("any-model did not") == 1
     assert line in caplog.text
@@ -257,11 +257,11 @@ def test_nobody_pays_twice(judge, tmp_path):
     ],
 )
 def test_a_revision_tells_apart_what_a_server_calls_by_one_name(runtime, signature):
-    def of(options):
+    def resolve_reranker(options):
         return resolve(f"bm25 >> rerank(any-model,runtime={runtime}{options})", language="ru").signature
 
-    assert f"|{signature}|depth:" in of("")
-    assert f"|{signature}|revision:qwen3-8b|depth:" in of(",revision=qwen3-8b")
+    assert f"|{signature}|depth:" in resolve_reranker("")
+    assert f"|{signature}|revision:qwen3-8b|depth:" in resolve_reranker(",revision=qwen3-8b")
 
 
 def test_a_rejected_prompt_names_the_endpoint(judge, mini):

@@ -26,8 +26,8 @@ class Lengths:
         raise AssertionError("whether a pair was cut comes with its score")
 
     def tokenize_pairs(self, pairs):
-        found = list(pairs)
-        return TextPairs(pairs=found, over_length=[len(text) > 3 for _, text in found])
+        listed = list(pairs)
+        return TextPairs(pairs=listed, over_length=[len(text) > 3 for _, text in listed])
 
     def score_tokens(self, tokens, keep):
         for start in range(0, len(tokens.pairs), 4):

@@ -41,7 +41,7 @@ def sort_everything(queries, weights, rows, k):
     """Scores and places of what is above 0, by falling score and then by place."""
     scores = queries @ weights[rows].T
     for line in scores:
-        order = [place for place in np.argsort(-line, kind="stable")[:k].tolist() if line[place] > 0]
+        order = [index for index in np.argsort(-line, kind="stable")[:k].tolist() if line[index] > 0]
         yield line[order].tolist(), order
 
 
@@ -49,29 +49,29 @@ def sort_everything(queries, weights, rows, k):
 @given(st.integers(1, 40), st.integers(1, 45), st.integers(1, 200), st.integers(0, 1 << 30))
 def test_equal_to_sorting_everything_whatever_the_blocks(tmp_path_factory, n, k, block_numbers, seed):
     """Weights of few distinct values, so that ties and rows without weights are everywhere."""
-    own = np.random.default_rng(seed)
-    weights = (own.integers(0, 3, (n, 12)) * (own.random((n, 12)) < 0.3)).astype(np.float32)
-    queries = (own.integers(0, 3, (4, 9)) * (own.random((4, 9)) < 0.5)).astype(np.float32)
-    rows = own.integers(0, n, own.integers(1, 2 * n + 1)).astype(np.uint32)
+    generator = np.random.default_rng(seed)
+    weights = (generator.integers(0, 3, (n, 12)) * (generator.random((n, 12)) < 0.3)).astype(np.float32)
+    queries = (generator.integers(0, 3, (4, 9)) * (generator.random((4, 9)) < 0.5)).astype(np.float32)
+    rows = generator.integers(0, n, generator.integers(1, 2 * n + 1)).astype(np.uint32)
     reader = make_store(tmp_path_factory.mktemp("store"), weights).open_reader()
-    found = search(sparse.csr_array(queries), reader, rows, k, block_numbers=block_numbers)
-    assert [(scores.tolist(), places.tolist()) for scores, places in found] == list(
+    hits = search(sparse.csr_array(queries), reader, rows, k, block_numbers=block_numbers)
+    assert [(scores.tolist(), numbers.tolist()) for scores, numbers in hits] == list(
         sort_everything(queries, weights[:, :9], rows, k)
     )
 
 
 def test_blocks_of_any_size_give_the_same_bits(tmp_path):
-    own = np.random.default_rng(3)
-    weights = (own.random((60, 30)) * (own.random((60, 30)) < 0.4)).astype(np.float32)
+    generator = np.random.default_rng(3)
+    weights = (generator.random((60, 30)) * (generator.random((60, 30)) < 0.4)).astype(np.float32)
     reader, rows = make_store(tmp_path, weights).open_reader(), np.arange(60, dtype=np.uint32)
-    queries = sparse.csr_array((own.random((5, 30)) * (own.random((5, 30)) < 0.4)).astype(np.float32))
+    queries = sparse.csr_array((generator.random((5, 30)) * (generator.random((5, 30)) < 0.4)).astype(np.float32))
     whole = search(queries, reader, rows, 10)
     for block_numbers in range(1, 5 * 60 + 1):
-        for (scores, places), (a, b) in zip(
+        for (scores, numbers), (a, b) in zip(
             search(queries, reader, rows, 10, block_numbers=block_numbers), whole, strict=True
         ):
             assert scores.tobytes() == a.tobytes()
-            assert places.tolist() == b.tolist()
+            assert numbers.tolist() == b.tolist()
 
 
 def system(toy: ToyWeights) -> SparseSystem:
@@ -185,11 +185,14 @@ def test_a_failed_run_is_resumed(tmp_path):
     # Half a block, as a kill between the two files leaves it.
     with (tmp_path / "failed" / "store" / "weights").open("ab") as file:
         file.write(b"half a block")
-    store, found = build(tmp_path / "failed", docs, toy)
+    store, encoded = build(tmp_path / "failed", docs, toy)
     assert toy.texts == [doc.text for doc in docs[3 * BLOCK_TEXTS :]]
     whole, expected = build(tmp_path / "whole", docs, plain)
     query = sparse.csr_array(plain.encode_queries([docs[7].text]))
-    hits = [search(query, one.open_reader(), of.rows, 50) for one, of in ((store, found), (whole, expected))]
+    hits = [
+        search(query, reader_store.open_reader(), reader_corpus.rows, 50)
+        for reader_store, reader_corpus in ((store, encoded), (whole, expected))
+    ]
     assert hits[0][0][0].tobytes() == hits[1][0][0].tobytes()
     assert hits[0][0][1].tolist() == hits[1][0][1].tolist()
 
