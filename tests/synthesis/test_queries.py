@@ -233,7 +233,7 @@ def test_control_characters_in_a_part_of_an_answer(part):
 
 def test_answers_that_are_gone_when_the_set_is_written(one_document, tmp_path, serve, monkeypatch):
     serve(GeneratingModel())
-    monkeypatch.setattr(Drafts, "at", lambda self, step: iter(()))
+    monkeypatch.setattr(Drafts, "open_tasks", lambda self, step: iter(()))
     with pytest.raises(BadInput, match=r"journal\.sqlite is damaged \(the answers about d0-q0 are gone\)"):
         make(one_document, tmp_path / "out", n=1)
 

@@ -25,7 +25,7 @@ class Drafts:
     def steps(self) -> tuple[str, ...]:
         return STEPS[self.order.kind]
 
-    def at(self, step: str) -> Iterator[Task]:
+    def open_tasks(self, step: str) -> Iterator[Task]:
         """The tasks of a step that are neither done nor failed, each once; all are in the journal then."""
         queue = TaskQueue(self.journal, step, self.worker)
         seen: set[bytes] = set()
@@ -54,16 +54,16 @@ class Drafts:
         active = [draft for draft in page if not draft.dropped and not draft.waiting]
         keys = [Task.of(step, draft.payload(step)).key for draft in active]
         queue = TaskQueue(self.journal, step, self.worker)
-        found = queue.outcomes(keys)
+        outcomes = queue.outcomes(keys)
         for draft, key in zip(active, keys, strict=True):
-            outcome = found.get(key)
+            outcome = outcomes.get(key)
             if outcome is None:
                 draft.waiting = True
             elif outcome.state == "failed":
                 # What a model or a server said may have half a character, which no file can hold.
-                reason, _, said = replace_surrogates(outcome.error).partition(": ")
-                draft.dropped = (step, reason.removeprefix(f"{INVALID} "), said)
-            elif (kept := queue.parse(outcome.result)) is False:
+                reason, _, answer = replace_surrogates(outcome.error).partition(": ")
+                draft.dropped = (step, reason.removeprefix(f"{INVALID} "), answer)
+            elif (value := queue.parse(outcome.result)) is False:
                 draft.dropped = (step, INSUFFICIENT, "")
             else:
-                draft.made[step] = kept
+                draft.made[step] = value

@@ -134,18 +134,18 @@ def make_queries(
 
 async def _ask(drafts: Drafts, asker: Asker, missing: Sequence[str], tell: Tell) -> None:
     """Take all drafts through all steps. Raises BackendError where questions stay without an answer."""
-    order, told = drafts.order, False
+    order, is_announced = drafts.order, False
     async with asker.client:
         for step in drafts.steps:
-            pending = sum(1 for _ in drafts.at(step))
-            if pending and not told:
+            pending = sum(1 for _ in drafts.open_tasks(step))
+            if pending and not is_announced:
                 refuse_small_budget(order, asker)
                 tell(
                     f"{asker.client.endpoint} receives {len(order.drawn.doc_ids):,} documents in up to "
                     f"{order.n * len(drafts.steps):,} requests; {_describe_price(asker, missing)}"
                 )
-                told = True
-            await asker.ask(order.writer.question(step), drafts.at(step), pending)
+                is_announced = True
+            await asker.ask(order.writer.question(step), drafts.open_tasks(step), pending)
 
 
 def count_steps(kind: str, n: int, dropped: Mapping[tuple[str, str], int]) -> list[dict[str, Any]]:
@@ -156,7 +156,7 @@ def count_steps(kind: str, n: int, dropped: Mapping[tuple[str, str], int]) -> li
     """
     rows = []
     for step in STEPS[kind]:
-        reasons = Counter({reason: count for (at, reason), count in sorted(dropped.items()) if at == step})
+        reasons = Counter({reason: count for (name, reason), count in sorted(dropped.items()) if name == step})
         n -= reasons.total()
         rows.append({"step": step, "made": n, "dropped": dict(reasons)})
     return rows
