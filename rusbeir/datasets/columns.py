@@ -73,7 +73,7 @@ def read_columns(columns: str | Mapping[str, str | Sequence[str]] | None) -> Col
 
 
 def choose_columns(
-    table: str, wanted: tuple[Column, ...], present: Iterable[str], named: Columns
+    table: str, roles: tuple[Column, ...], present: Iterable[str], named: Columns
 ) -> list[tuple[str, ...]]:
     """The columns of a table that hold what is wanted, in that order; () for an optional one that is missing.
 
@@ -83,7 +83,7 @@ def choose_columns(
     folded = {name.strip().casefold(): name for name in reversed(names)}
     listed = ", ".join(names)
     chosen: list[tuple[str, ...]] = []
-    for column in wanted:
+    for column in roles:
         if parts := named.get(column.key, ()):
             if missing := [part for part in parts if part not in names]:
                 raise BadInput(f"{table} has no column {missing[0]!r} for the {column.meaning}; it has {listed}.")
@@ -111,11 +111,11 @@ def join_values(record: Mapping[str, Any], parts: tuple[str, ...]) -> Any:
     return joined if parts else None
 
 
-def describe_columns(wanted: tuple[Column, ...], chosen: Sequence[tuple[str, ...]]) -> str:
+def describe_columns(roles: tuple[Column, ...], chosen: Sequence[tuple[str, ...]]) -> str:
     """Which columns were chosen, as the caller would name them.
 
     >>> describe_columns(DOCUMENT, [("sku",), ("name", "description"), ()])
     'id=sku,text=name+description'
     """
-    pairs = zip(wanted, chosen, strict=True)
+    pairs = zip(roles, chosen, strict=True)
     return ",".join(f"{column.key or column.meaning}={'+'.join(parts)}" for column, parts in pairs if parts)

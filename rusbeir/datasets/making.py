@@ -142,23 +142,23 @@ def _read_judgements(source: Any, columns: Columns) -> Iterator[tuple[str, str, 
 
 
 def _choose(
-    source: Any, what: str, wanted: tuple[Column, ...], named: Columns
+    source: Any, what: str, roles: tuple[Column, ...], named: Columns
 ) -> Iterator[tuple[Any, list[tuple[str, ...]]]]:
     """The records of a source, each with its columns that hold what is wanted; for others than records, []."""
-    named = {column.key: named[column.key] for column in wanted if column.key in named}
+    named = {column.key: named[column.key] for column in roles if column.key in named}
     frame = open_frame(source)
     if frame is None and not isinstance(source, Iterable):
         raise BadInput(f"{what.replace(' {}', '')}: a {type(source).__name__} is not a table; pass a table or a list.")
     records = source if frame is None else frame.records()
     chosen: list[tuple[str, ...]] = []
     if frame:
-        chosen = choose_columns("The table", wanted, frame.names, named)
-        logger.info("Columns: %s", describe_columns(wanted, chosen))
+        chosen = choose_columns("The table", roles, frame.names, named)
+        logger.info("Columns: %s", describe_columns(roles, chosen))
     for number, record in enumerate(records, 1):
         if not isinstance(record, Mapping):
             yield record, []
             continue
-        chosen = chosen or choose_columns(what.format(number), wanted, record, named)
+        chosen = chosen or choose_columns(what.format(number), roles, record, named)
         yield record, chosen
 
 

@@ -113,14 +113,14 @@ class _Factory:
     @classmethod
     def find(cls, name: str, options: Mapping[str, Value]) -> _Factory:
         """Find a factory by its name. Raises BadInput where there is none, and BackendError where importing fails."""
-        given = [f"{key}:{value}" for key, value in options.items()]
+        settings = [f"{key}:{value}" for key, value in options.items()]
         if isinstance(name, NamedObject):
             thing: Any = name.thing
             parts = ("search", "score", "encode_queries", "analyze")
             is_made = not isinstance(thing, type) and (
                 not callable(thing) or any(hasattr(thing, part) for part in parts)
             )
-            signature = "|".join([name, f"source:{digest_object(thing)}", *given])
+            signature = "|".join([name, f"source:{digest_object(thing)}", *settings])
             call = (lambda *_: thing) if is_made else thing
             return cls(name=str(name), call=call, options=options, signature=signature, is_object=True)
         path = name.removeprefix(PYTHON)
@@ -139,7 +139,7 @@ class _Factory:
         call = getattr(module, attribute, None)
         if not callable(call):
             raise BadInput(f"{name}: {module_name} has no function {attribute!r}.")
-        signature = "|".join([name, f"source:{digest_sources(module)}", *given])
+        signature = "|".join([name, f"source:{digest_sources(module)}", *settings])
         return cls(name=name, call=call, options=options, signature=signature)
 
     def bind(self, *args: Any) -> Callable[[], Any]:

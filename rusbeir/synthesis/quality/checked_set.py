@@ -141,7 +141,7 @@ class CheckedSet:
                 "made_by": f"rusbeir {__version__}, synth qc",
                 "source": describe_source(source.card, source.fingerprint),
                 "rules": dict(rules),
-                "counts": {"decisions": count_decisions(one.to_dict() for one in decisions), **counts},
+                "counts": {"decisions": count_decisions(decision.to_dict() for decision in decisions), **counts},
             },
         )
         write_card(self.out, card, content)

@@ -125,13 +125,13 @@ def make_payload(query: str, document: Doc) -> str:
     return orjson.dumps([query, document.full_text]).decode()
 
 
-def read_label(found: Mapping[str, Any]) -> dict[str, Any] | None:
+def read_label(answer: Mapping[str, Any]) -> dict[str, Any] | None:
     """The label and the reason in an answer; None where the label is not an integer from 0 to 3.
 
     >>> read_label({"label": 2, "reason": "It names the year."})["label"], read_label({"label": 4, "reason": ""})
     (2, None)
     """
-    label, reason = found.get("label"), found.get("reason")
+    label, reason = answer.get("label"), answer.get("reason")
     # True would count as an integer, and 2.0 is not one.
     if type(label) is not int or label not in SCALE:
         return None
@@ -154,7 +154,7 @@ def make_question(language: str) -> Question:
     return Question(
         kind=KIND,
         write=write,
-        read=lambda payload, found: read_label(found),
+        read=lambda payload, answer: read_label(answer),
         schema=SCHEMA,
         max_tokens=_MAX_TOKENS,
     )

@@ -76,10 +76,10 @@ class MadeSet:
                             draft.dropped = (self.drafts.steps[-1], DUPLICATE, draft.text)
                         seen.add(key)
                     if draft.dropped:
-                        step, reason, said = draft.dropped
+                        step, reason, message = draft.dropped
                         dropped[step, reason] += 1
                         row = {"query_id": draft.query_id, "doc_id": draft.doc_id, "step": step, "reason": reason}
-                        lost.write(orjson.dumps({**row, "said": said}) + b"\n")
+                        lost.write(orjson.dumps({**row, "said": message}) + b"\n")
                         continue
                     n_made += 1
                     record = self._describe(draft)
