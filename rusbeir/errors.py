@@ -53,8 +53,9 @@ def unknown(
 
     n_listed is how many the listing has, if that is not one for each known name.
 
-    >>> str(unknown("language", "kz", ["en", "kk", "ru"]))
-    "No language 'kz'. Did you mean 'kk'? Available: en, kk, ru."
+    Examples:
+        >>> str(unknown("language", "kz", ["en", "kk", "ru"]))
+        "No language 'kz'. Did you mean 'kk'? Available: en, kk, ru."
     """
     names = sorted(set(known))
     by_lower = {known_name.lower(): known_name for known_name in names}
@@ -87,8 +88,9 @@ def speak_options(spellings: Mapping[str, str]) -> Iterator[None]:
 def option(name: str, value: object = "", *, python: str = "") -> str:
     """How a message names a parameter: split=dev, on the command line --split dev; python is used instead, if given.
 
-    >>> option("retry_failed", True), option("k")
-    ('retry_failed=True', 'k=')
+    Examples:
+        >>> option("retry_failed", True), option("k")
+        ('retry_failed=True', 'k=')
     """
     if _options is None:
         return python or f"{name}={value}"
@@ -99,8 +101,9 @@ def option(name: str, value: object = "", *, python: str = "") -> str:
 def require(module: str, purpose: str, extra: str) -> Any:
     """The optional module, imported now. Raises MissingExtra, which names the extra to install.
 
-    >>> require("json", "This example", "none").loads("1")
-    1
+    Examples:
+        >>> require("json", "This example", "none").loads("1")
+        1
     """
     try:
         return importlib.import_module(module)

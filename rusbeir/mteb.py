@@ -39,7 +39,7 @@ def model(system: str | Spec = "bm25", *, engine: str = "auto", language: str | 
         UnknownName: A name in the system is not registered.
         BadInput: The engine cannot compute the system.
 
-    Example:
+    Examples:
         >>> mteb.evaluate(model("bm25"), tasks, cache=None)  # doctest: +SKIP
     """
     require("mteb", "rusbeir.mteb", "mteb")

@@ -163,7 +163,8 @@ def show_progress(stage: str, done: int, total: int | None) -> None:
 
     For the argument `progress` of every function that takes one.
 
-    >>> rusbeir.bench("mini/ru", "bm25", progress=rusbeir.show_progress)  # doctest: +SKIP
+    Examples:
+        >>> rusbeir.bench("mini/ru", "bm25", progress=rusbeir.show_progress)  # doctest: +SKIP
     """
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None

@@ -39,7 +39,7 @@ def transformer(
         MissingExtra: python-terrier is not installed.
         RusbeirError: Whatever `rusbeir.bench` raises for the dataset and the system.
 
-    Example:
+    Examples:
         >>> pt.Experiment([transformer("mini/ru")], topics, qrels, ["nDCG@10"])  # doctest: +SKIP
     """
     pt = require("pyterrier", "rusbeir.pyterrier", "pyterrier")

@@ -97,7 +97,7 @@ def reproduce(
     Yields:
         A row for each value of each figure; ours is None if data or a package are missing.
 
-    Example:
+    Examples:
         >>> [row.holds for row in reproduce(published_figures("xquad/ru/sentences"))]  # doctest: +SKIP
         [True, True, True, True]
     """

@@ -136,7 +136,7 @@ def tune(
     Raises:
         BadInput: The split is a test split, the system has nothing to tune, or there are fewer queries than folds.
 
-    Example:
+    Examples:
         >>> tune("miracl/ru/dev", "minmax(bm25,dense(bge-m3))").system  # doctest: +SKIP
     """
     (measure,) = check_measures([measure])

@@ -67,8 +67,9 @@ class Doc(NamedTuple):
 def join_title(title: str, text: str, separator: str = " ") -> str:
     """Join a title, if there is one, and a text.
 
-    >>> join_title("Water", "It boils."), join_title("", "It boils.")
-    ('Water It boils.', 'It boils.')
+    Examples:
+        >>> join_title("Water", "It boils."), join_title("", "It boils.")
+        ('Water It boils.', 'It boils.')
     """
     return f"{title}{separator}{text}" if title else text
 
@@ -251,7 +252,7 @@ class Dataset:
             BadInput: An id, a text, a grade or a column cannot be right, or a judged query has no text.
             MissingExtra: A package is missing that reads a file or a table.
 
-        Example:
+        Examples:
             >>> docs = [{"_id": "d1", "text": "Кошка спит."}, {"_id": "d2", "text": "Собака лает."}]
             >>> cats = Dataset.of(docs, {"q1": "кошка"}, {"q1": {"d1": 1}}, language="ru")
             >>> cats.fingerprint[:8]
@@ -296,7 +297,7 @@ class Dataset:
         Raises:
             MissingExtra: The package datasets is not installed.
 
-        Example:
+        Examples:
             >>> rusbeir.load("mini/ru").to_hf()["corpus"][0]["_id"]  # doctest: +SKIP
             'd1'
         """
@@ -424,7 +425,9 @@ class TextAnalyzer(Protocol):
     """Turns a text into the terms that an engine indexes."""
 
     @property
-    def signature(self) -> str: ...
+    def signature(self) -> str:
+        """Return everything that decides the result, without white space."""
+        ...
 
     def analyze(self, text: str) -> list[str]:
         """The terms of the text in order; [] if nothing is left."""
@@ -435,7 +438,9 @@ class Retriever(Protocol):
     """Answers queries from one corpus."""
 
     @property
-    def signature(self) -> str: ...
+    def signature(self) -> str:
+        """Return everything that decides the result, without white space."""
+        ...
 
     def search(self, queries: Queries, k: int) -> Run:
         """Find at most k hits a query, ordered by falling score; a query without hits has {}."""

@@ -109,6 +109,25 @@ def test_translation_lends_little():
     assert not {path.relative_to(PACKAGE).parts[0] for path, _ in names} & {"nano", "publishing"}
 
 
+VAGUE = {"one", "found", "place", "places", "told", "kept", "given", "wanted", "asked", "said", "own"}
+JSON_KEYS = {"asked", "found", "place", "told", "said"}
+"""Fields of dataclasses and NamedTuples that are written to files under their names."""
+
+
+def test_variables_are_nouns_for_what_they_hold():
+    vague = []
+    for path in PACKAGE.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        fields = {id(node.target) for owner in ast.walk(tree) if isinstance(owner, ast.ClassDef)
+                  for node in owner.body if isinstance(node, ast.AnnAssign)}  # fmt: skip
+        for node in ast.walk(tree):
+            is_stored = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+            name = node.id if is_stored else node.arg if isinstance(node, ast.arg) else ""
+            if name in VAGUE - (JSON_KEYS if id(node) in fields else set()):
+                vague.append(f"{path}:{node.lineno}: {name}")
+    assert vague == []
+
+
 def test_descriptions_can_be_read_alone():
     """None begins with what its subject is missing from, such as "Of a document" or "The same of a reranker"."""
     dangling = []

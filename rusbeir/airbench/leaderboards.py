@@ -129,7 +129,7 @@ def rank_systems(
     Raises:
         UnknownName: No judged dataset has a domain or a language.
 
-    Example:
+    Examples:
         >>> [board.board for board in rank_systems(scores, languages=["ru"])]  # doctest: +SKIP
     """
     tasks = [task for task in list_tasks().values() if task.judged]

@@ -169,7 +169,7 @@ def write_results(
         BadInput: A file of another recipe is there, a name cannot be one of a folder, or as `search`.
         UnknownName: AIR-Bench has no such dataset.
 
-    Example:
+    Examples:
         >>> list(write_results(["air-bench/24.05/qa/wiki/ru"], ["bm25"], out="search_results"))  # doctest: +SKIP
     """
     tasks = find_tasks(datasets)
@@ -270,7 +270,7 @@ def pack_results(folder: str | Path, out: str | Path | None = None, *, progress:
     Raises:
         BadInput: A file is not where its content belongs, files are of two versions, or none is of test.
 
-    Example:
+    Examples:
         >>> pack_results("search_results/bm25/NoReranker").missing  # doctest: +SKIP
     """
     folder = Path(folder).resolve()

@@ -35,7 +35,7 @@ class Analyzer:
         UnknownName: The language has no such profile, or BCP 47 no such language.
         BadInput: A file is wrong; the message names file and line.
 
-    Example:
+    Examples:
         >>> Analyzer("ru").analyze("Всё о старых замках")
         ['стар', 'замок']
     """
@@ -64,7 +64,7 @@ class Analyzer:
         Returns:
             The terms in the order of the text; [] where nothing is left.
 
-        Example:
+        Examples:
             >>> Analyzer("en").analyze("The dogs bark")
             ['dog', 'bark']
         """
@@ -81,7 +81,7 @@ class Analyzer:
         Yields:
             The terms of each text joined by single spaces, in the order of the texts.
 
-        Example:
+        Examples:
             >>> list(Analyzer("en").analyze_lines(["The dogs", "bark"]))
             ['dog', 'bark']
         """
@@ -98,7 +98,7 @@ class Analyzer:
         Yields:
             The terms of each text, in the order of the texts.
 
-        Example:
+        Examples:
             >>> list(Analyzer("en").analyze_many(["The dogs", "bark"]))
             [['dog'], ['bark']]
         """
@@ -110,7 +110,7 @@ class Analyzer:
         Returns:
             The tokens in the order of the text, those that are dropped included.
 
-        Example:
+        Examples:
             >>> [(token.surface, token.lemma, token.dropped) for token in Analyzer("ru").explain("На столе")]
             [('На', 'на', 'stop word'), ('столе', 'стол', None)]
         """
@@ -128,7 +128,7 @@ def empty_warning(kind: Literal["documents", "queries"], n_empty: int, n_total: 
     Returns:
         One line that says how many cannot be found or can find nothing; None where all is well.
 
-    Example:
+    Examples:
         >>> empty_warning("documents", 1, 100) is None
         True
         >>> empty_warning("queries", 1, 100)

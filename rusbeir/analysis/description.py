@@ -78,7 +78,7 @@ def describe_language(code: str) -> Description:
         UnknownName: The language has no file.
         MissingExtra: A package that the language needs is not installed.
 
-    Example:
+    Examples:
         >>> [step["step"] for step in describe_language("kk")["steps"]]
         ['normalise', 'case', 'fold invisible', 'tokens', 'stop words']
     """

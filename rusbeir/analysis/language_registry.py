@@ -73,7 +73,7 @@ def language_files() -> Mapping[str, Path]:
     Raises:
         BadInput: A folder that RUSBEIR_ANALYZERS names does not exist.
 
-    Example:
+    Examples:
         >>> language_files()["ru"].name
         'ru.toml'
     """
@@ -93,7 +93,7 @@ def find_language(text: str) -> str:
         The tag as read_language_tag reads it, without a region that has no language file. Bokmål (nb) and Nynorsk
         (nn), without files of their own, are Norwegian.
 
-    Example:
+    Examples:
         >>> [find_language(text) for text in ("RU", "Russian", "ru-RU", "zh-Hans", "kk", "nb-NO")]
         ['ru', 'ru', 'ru', 'zh-Hans', 'kk', 'no']
     """
@@ -117,7 +117,7 @@ def read_language(code: str) -> Language:
         UnknownName: The language has no file.
         BadInput: The file is wrong; the message names file and line or key.
 
-    Example:
+    Examples:
         >>> sorted(read_language("ru").profiles)
         ['blend', 'default', 'grams', 'lemmas', 'raw', 'rusbeir-paper', 'snowball', 'stems', 'unicode']
     """
@@ -140,8 +140,9 @@ def read_recipe(language: str, profile: str) -> Recipe:
 
     Raises UnknownName where the language has no such profile, and as read_language.
 
-    >>> read_recipe("xx", "unicode").language, read_recipe("am", "default").terms
-    ('xx', 'both')
+    Examples:
+        >>> read_recipe("xx", "unicode").language, read_recipe("am", "default").terms
+        ('xx', 'both')
     """
     if profile in (*FILELESS, *FALLBACKS) and (language := find_language(language)) not in language_files():
         if profile in FALLBACKS:

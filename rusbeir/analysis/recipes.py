@@ -190,7 +190,7 @@ def extend_recipe(recipe: Recipe, *, stop: str | Path = "", synonyms: str | Path
     Raises:
         BadInput: A file cannot be read, or a line is wrong; the message names both.
 
-    Example:
+    Examples:
         >>> extend_recipe(Recipe(language="ru")) == Recipe(language="ru")
         True
     """

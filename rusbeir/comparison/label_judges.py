@@ -154,7 +154,7 @@ def judge_labels(
         BadInput: Labels are below 0, too many of the judge's are above people's highest, or fewer than two pairs are
             common.
 
-    Example:
+    Examples:
         >>> judge_labels(read_qrels("people.qrels"), read_qrels("judge.qrels")).conclusion  # doctest: +SKIP
     """
     size = 1 + max((grade for grades in qrels.values() for grade in grades.values()), default=0)

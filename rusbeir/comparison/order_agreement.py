@@ -115,7 +115,7 @@ def compare_rankings(
         BadInput: Fewer than four systems were run on both, or rows cannot be compared.
         UnknownName: A dataset has no rows.
 
-    Example:
+    Examples:
         >>> compare_rankings(["results"], "xquad/en", "xquad/ru").conclusion  # doctest: +SKIP
     """
     rows = read_results(results, measure)

@@ -132,7 +132,7 @@ class Comparison:
         Returns:
             The fields of this class by their names; measures are fractions.
 
-        Example:
+        Examples:
             >>> comparison.to_dict()["datasets"][0]["systems"][0]["mean"]  # doctest: +SKIP
             0.9614
         """
@@ -148,7 +148,7 @@ class Comparison:
         Raises:
             MissingExtra: pandas is not installed.
 
-        Example:
+        Examples:
             >>> comparison.to_pandas()[["dataset", "system", "mean", "low", "high"]]  # doctest: +SKIP
         """
         pandas = require("pandas", "to_pandas", "report")
@@ -175,7 +175,7 @@ class Comparison:
         Raises:
             MissingExtra: matplotlib is not installed.
 
-        Example:
+        Examples:
             >>> comparison.plot().savefig("means.png")  # doctest: +SKIP
         """
         from rusbeir.comparison.picture import make_figure

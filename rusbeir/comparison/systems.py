@@ -88,7 +88,7 @@ def compare(
         BadInput: Rows cannot be compared, or no dataset has two systems.
         UnknownName: The baseline was not measured.
 
-    Example:
+    Examples:
         >>> compare("results", baseline="bm25").conclusion  # doctest: +SKIP
         >>> compare({"ours": "ours.run", "theirs": run}, qrels="qrels.tsv").conclusion  # doctest: +SKIP
     """

@@ -136,7 +136,7 @@ def measure_validity(
         BadInput: Scores cannot be read, or all tasks have fewer than four systems in common.
         UnknownName: A task has no scores.
 
-    Example:
+    Examples:
         >>> measure_validity(["results"], [("xquad/en", "xquad/ru")]).conclusion  # doctest: +SKIP
     """
     if not pairs:

@@ -119,9 +119,10 @@ def open_corpus(
     locate(row) tells where a document came from, for messages; by default, the line of this file. Raises BadInput
     with file and line for a line that is not JSON, has no _id, or repeats one, and for an empty corpus.
 
-    >>> corpus = open_corpus(Path("scifact/corpus.jsonl"))  # doctest: +SKIP
-    >>> corpus["4983"].title  # doctest: +SKIP
-    'Microstructural development of human newborn cerebral white matter assessed in vivo by …'
+    Examples:
+        >>> corpus = open_corpus(Path("scifact/corpus.jsonl"))  # doctest: +SKIP
+        >>> corpus["4983"].title  # doctest: +SKIP
+        'Microstructural development of human newborn cerebral white matter assessed in vivo by …'
     """
     folder = cache_folder() / "corpora" / digest(_INDEX_VERSION, file_key(path), str(ignore_titles))
     if not folder.is_dir():

@@ -97,7 +97,7 @@ def write_beir(dataset: Dataset, folder: str | Path) -> None:
         BadInput: The folder exists and is not empty, or an id cannot be written to a tsv.
         BackendError: The folder cannot be written.
 
-    Example:
+    Examples:
         >>> write_beir(load("xquad/ru"), "xquad-ru")  # doctest: +SKIP
     """
     folder = Path(folder)

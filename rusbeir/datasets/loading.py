@@ -61,7 +61,7 @@ def load(
         BadInput: The content or the call is wrong. The message names file and line, or says what to put where.
         BackendError: A download, a disk or a cache failed.
 
-    Example:
+    Examples:
         >>> load("xquad/ru").corpus["0-0"].text[1:15]  # doctest: +SKIP
         'Защита Пэнтерс'
     """
@@ -102,7 +102,7 @@ def load_qrels(
         UnknownName: No dataset or split has that name.
         BadInput: The content or the call is wrong, or the judgements are not published.
 
-    Example:
+    Examples:
         >>> load_qrels("mini/ru")["q1"]  # doctest: +SKIP
         {'d1': 2}
     """

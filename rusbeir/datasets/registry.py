@@ -89,8 +89,9 @@ def get_entry(name: str) -> RegistryEntry:
 def expand_group(name: str) -> list[str]:
     """The names of the entries of a group, in the order of the registry; the name itself where it is not a group's.
 
-    >>> expand_group("ntrex/all")[:3], expand_group("xquad/ru")
-    (['ntrex/af', 'ntrex/am', 'ntrex/ar'], ['xquad/ru'])
+    Examples:
+        >>> expand_group("ntrex/all")[:3], expand_group("xquad/ru")
+        (['ntrex/af', 'ntrex/am', 'ntrex/ar'], ['xquad/ru'])
     """
     return [entry.name for entry in read_registry().values() if entry.group == name] or [name]
 
@@ -108,8 +109,9 @@ def read_registry(path: Path = FOLDER) -> Mapping[str, RegistryEntry]:
 
     Entries are in the order of the files' names. Raises BadInput for a slip in a file.
 
-    >>> read_registry()["xquad/ru"].n_docs
-    240
+    Examples:
+        >>> read_registry()["xquad/ru"].n_docs
+        240
     """
     entries: dict[str, RegistryEntry] = {}
     seen: set[str] = set()

@@ -53,8 +53,9 @@ def validate(
     Takes the arguments of `load` and reads every record without stopping at a bad one. Raises as `load` only if there
     is nothing to read: an unknown name, a missing file, no such split.
 
-    >>> validate("xquad/ru")  # doctest: +SKIP
-    []
+    Examples:
+        >>> validate("xquad/ru")  # doctest: +SKIP
+        []
     """
     reader, card, expected = open_reader(name_or_path, language=language, split=split, progress=progress)
     return _Validation(reader, card, expected, progress).run()

@@ -24,8 +24,9 @@ def name_qrels_file(split: str) -> str:
 
     The name may come from a dataset of strangers, which must not decide where files are written.
 
-    >>> name_qrels_file("test")
-    'qrels/test.tsv'
+    Examples:
+        >>> name_qrels_file("test")
+        'qrels/test.tsv'
     """
     if not split or split.startswith(".") or not split.isprintable() or not _NO_FILE_NAME.isdisjoint(split):
         raise BadInput(f"The split {shorten(split, 80)!r} cannot name a file: qrels are written to qrels/<split>.tsv.")
@@ -43,7 +44,7 @@ def write_qrels(path: str | Path, qrels: Qrels) -> None:
         BadInput: An id cannot be written in that format.
         BackendError: The file cannot be written; it is then as it was.
 
-    Example:
+    Examples:
         >>> write_qrels("qrels/test.tsv", {"q1": {"d1": 2}})  # doctest: +SKIP
     """
     path = Path(path)
@@ -69,7 +70,7 @@ def write_run(path: str | Path, run: Run, tag: str) -> None:
         BadInput: A score is not finite, the tag is not one word, or an id has white space.
         BackendError: The file cannot be written; it is then as it was.
 
-    Example:
+    Examples:
         >>> write_run("bm25.run.gz", {"q1": {"d1": 12.5}}, tag="bm25")  # doctest: +SKIP
     """
     if not tag or tag.split() != [tag]:

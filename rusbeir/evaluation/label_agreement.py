@@ -141,7 +141,7 @@ def estimate_mean(people: Mapping[int, float], judge: Floats, strata: NDArray[np
     Raises:
         ValueError: There are fewer than two labels of people.
 
-    Example:
+    Examples:
         >>> estimate_mean({0: 1.0, 1: 0.0}, np.array([1.0, 0.0, 1.0, 0.0])).mean
         0.5
     """

@@ -63,7 +63,7 @@ def check_measures(measures: str | Sequence[str]) -> tuple[str, ...]:
         BadInput: A parameter is out of bounds.
         MissingExtra: The provider of a measure is not installed.
 
-    Example:
+    Examples:
         >>> check_measures(["nDCG@10", "MAP(rel=2)@10", "recip_rank"])
         ('nDCG@10', 'AP(rel=2)@10', 'RR')
     """
@@ -139,8 +139,9 @@ def _compute_by_trec_eval(
 def deepest(names: Sequence[str]) -> int | None:
     """Find the rank after which no hit changes any of the measures; None if one of them looks at all hits.
 
-    >>> deepest(["nDCG@10", "R@100"]), deepest(["nDCG@10", "AP"])
-    (100, None)
+    Examples:
+        >>> deepest(["nDCG@10", "R@100"]), deepest(["nDCG@10", "AP"])
+        (100, None)
     """
     measures = [_parse(name) for name in names]
     # If hits without a judgement are left out, those of deeper ranks move up.
@@ -152,8 +153,9 @@ def deepest(names: Sequence[str]) -> int | None:
 def is_count(name: str) -> bool:
     """Whether the measure is a number of queries or documents, whose sum over queries trec_eval prints.
 
-    >>> [is_count(name) for name in ("NumRel", "R@10")]
-    [True, False]
+    Examples:
+        >>> [is_count(name) for name in ("NumRel", "R@10")]
+        [True, False]
     """
     return name.startswith(COUNTS)
 
@@ -161,8 +163,9 @@ def is_count(name: str) -> bool:
 def format_measure(name: str, value: float) -> str:
     """Print a value: a count as it is, any other measure times 100.
 
-    >>> format_measure("nDCG@10", 0.96144), format_measure("NumRel", 561.0)
-    ('96.14', '561')
+    Examples:
+        >>> format_measure("nDCG@10", 0.96144), format_measure("NumRel", 561.0)
+        ('96.14', '561')
     """
     return f"{value:.0f}" if is_count(name) else f"{100 * value:.2f}"
 

@@ -61,7 +61,7 @@ def evaluate(qrels: Qrels, run: Run, measures: str | Sequence[str] = DEFAULT_MEA
         UnknownName: ir-measures does not know a measure.
         MissingExtra: A measure needs a package that is not installed.
 
-    Example:
+    Examples:
         >>> evaluate({"q1": {"a": 1}, "q2": {"b": 1}}, {"q1": {"a": 2.0}}, ["RR@10"]).measures
         {'RR@10': 0.5}
     """

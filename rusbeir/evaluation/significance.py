@@ -81,7 +81,7 @@ def sign_flip_tests(differences: Floats, *, permutations: int = PERMUTATIONS, se
     Returns:
         The mean differences, their effect sizes and their two-sided p-values.
 
-    Example:
+    Examples:
         >>> sign_flip_tests(np.array([[0.5, 0.1, 0.3, 0.2]])).p
         array([0.125])
     """
@@ -139,7 +139,7 @@ def bootstrap_intervals(
     Returns:
         The lower and upper ends, float64 [rows, 2].
 
-    Example:
+    Examples:
         >>> bootstrap_intervals(np.array([[0.0, 0.5, 1.0, 0.5]])).round(2)  # doctest: +SKIP
     """
     n = values.shape[1]
@@ -233,7 +233,7 @@ def cluster_scores(scores: Floats, clusters: Sequence[Hashable]) -> Floats:
     Returns:
         float64 [systems, clusters], clusters in the order in which they first occur.
 
-    Example:
+    Examples:
         >>> cluster_scores(np.array([[1.0, 0.0, 0.5]]), ["a", "a", "b"])
         array([[0.5, 0.5]])
     """
@@ -279,7 +279,7 @@ def detectable_deviations(n_queries: int, *, alpha: float = ALPHA, power: float 
         The effect; infinite for so few queries that the sign-flip test can never reject, since two of its 2^n flips
         reach any mean.
 
-    Example:
+    Examples:
         >>> round(detectable_deviations(50), 3), detectable_deviations(5)
         (0.404, inf)
     """

@@ -20,8 +20,9 @@ _PARTS = re.compile(r".*/(sentences|windows-\d+)")
 class Units:
     """The clusters of some queries, in the order of the queries.
 
-    >>> str(Units.from_clusters(["q1", "q2", "q3"], {"q1": 0, "q2": 1, "q3": 0}))
-    '3 queries, 2 independent'
+    Examples:
+        >>> str(Units.from_clusters(["q1", "q2", "q3"], {"q1": 0, "q2": 1, "q3": 0}))
+        '3 queries, 2 independent'
     """
 
     clusters: tuple[int, ...]
@@ -99,7 +100,7 @@ def cluster_queries(dataset: Dataset | Qrels) -> dict[str, int]:
         query_id -> number from 0, in the order of the qrels. All numbers differ if all queries are independent. A query
         without a relevant document is a cluster of its own.
 
-    Example:
+    Examples:
         >>> cluster_queries({"q1": {"a": 1}, "q2": {"b": 1}, "q3": {"a": 1}})
         {'q1': 0, 'q2': 1, 'q3': 0}
     """
@@ -118,8 +119,9 @@ def cluster_queries(dataset: Dataset | Qrels) -> dict[str, int]:
 def describe_queries(n_queries: int, n_clusters: int) -> str:
     """Say how many queries there are, and how many of them are independent if not all are.
 
-    >>> describe_queries(1190, 240), describe_queries(1, 1)
-    ('1,190 queries, 240 independent', '1 query')
+    Examples:
+        >>> describe_queries(1190, 240), describe_queries(1, 1)
+        ('1,190 queries, 240 independent', '1 query')
     """
     queries = f"{n_queries:,} {'query' if n_queries == 1 else 'queries'}"
     return f"{queries}, {n_clusters:,} independent" if n_clusters < n_queries else queries

@@ -126,7 +126,7 @@ def bench(
         BudgetReached: The budget is used up; answers so far are kept.
         RusbeirError: The dataset or the system cannot be used; the message says why.
 
-    Example:
+    Examples:
         >>> row = bench("mini/ru", "bm25(profile=raw)", measures="nDCG@10")  # doctest: +SKIP
     """
     request = Request(
@@ -237,7 +237,7 @@ def search(
         BudgetReached: The budget is used up; answers so far are kept.
         RusbeirError: The dataset or the system cannot be used; the message says why.
 
-    Example:
+    Examples:
         >>> search("mini/ru", "bm25", "Кто открыл радий?", k=1)  # doctest: +SKIP
     """
     if isinstance(queries, str):

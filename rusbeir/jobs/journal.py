@@ -79,9 +79,10 @@ class Journal:
         different settings, with the advice under the names of these, and for a file that is not a journal; BackendError
         while another process uses it.
 
-        >>> with Journal.open("out/journal.sqlite", {"source": "9f2c"}) as journal:  # doctest: +SKIP
-        ...     journal.add([Task.of("segment", "Water boils.")])
-        1
+        Examples:
+            >>> with Journal.open("out/journal.sqlite", {"source": "9f2c"}) as journal:  # doctest: +SKIP
+            ...     journal.add([Task.of("segment", "Water boils.")])
+            1
         """
         path = Path(path)
         with contextlib.ExitStack() as files:
@@ -295,8 +296,9 @@ class Task(NamedTuple):
     def of(cls, kind: str, payload: str) -> Task:
         """A task with the key of its content: equal tasks are one task.
 
-        >>> Task.of("segment", "Water boils.").key.hex()
-        '72ac7ff21149d3faaa5af484092a6c08'
+        Examples:
+            >>> Task.of("segment", "Water boils.").key.hex()
+            '72ac7ff21149d3faaa5af484092a6c08'
         """
         return cls(task_key(kind, payload), kind, payload)
 
@@ -319,8 +321,9 @@ class Attempt(NamedTuple):
 def task_key(*parts: str) -> bytes:
     """16 bytes (BLAKE2b) that identify these strings in this order.
 
-    >>> task_key("a", "b") == task_key("ab", "")
-    False
+    Examples:
+        >>> task_key("a", "b") == task_key("ab", "")
+        False
     """
     # Each part is preceded by its length: ("a", "b") is not ("ab", "").
     data = "".join([f"{len(part)}:{part}" for part in parts]).encode("utf-8", "surrogatepass")

@@ -78,8 +78,9 @@ class Llm:
 
         Raises BadInput, naming the variable, where one is missing or cannot be right.
 
-        >>> Llm.from_environment("qwen3-30b", timeout_seconds=60)  # doctest: +SKIP
-        Llm(model='qwen3-30b', endpoint='http://localhost:8000/v1', ...)
+        Examples:
+            >>> Llm.from_environment("qwen3-30b", timeout_seconds=60)  # doctest: +SKIP
+            Llm(model='qwen3-30b', endpoint='http://localhost:8000/v1', ...)
         """
         endpoint = _variable("OPENAI_BASE_URL", "the endpoint's address, such as http://localhost:8000/v1")
         key = _variable("OPENAI_API_KEY", "the endpoint's key (any word, if the server asks for none)")
@@ -161,8 +162,9 @@ class Llm:
 
         Raises as chat does, and BackendError where the response does not say which text each vector is of.
 
-        >>> await llm.embed(["Water boils."])  # doctest: +SKIP
-        [[0.0123, -0.0456, ...]]
+        Examples:
+            >>> await llm.embed(["Water boils."])  # doctest: +SKIP
+            [[0.0123, -0.0456, ...]]
         """
         request = {"model": self.model, "input": list(texts), "encoding_format": "float"}
         prompt = [{"content": text} for text in texts]

@@ -51,8 +51,9 @@ class Price(NamedTuple):
     def of(self, input_tokens: int, output_tokens: int) -> float:
         """The cost of so many tokens.
 
-        >>> Price(0.5, 2.0).of(1_000_000, 100_000)
-        0.7
+        Examples:
+            >>> Price(0.5, 2.0).of(1_000_000, 100_000)
+            0.7
         """
         return (input_tokens * self.input + output_tokens * self.output) / 1e6
 
@@ -67,8 +68,9 @@ def bound_chat(
 ) -> tuple[int, float]:
     """(characters of a chat, what it costs at most): one token a byte of the prompt, max_tokens for the answer.
 
-    >>> bound_chat([{"role": "user", "content": "Да"}], None, 10, Price(1.0, 2.0))
-    (2, 4e-05)
+    Examples:
+        >>> bound_chat([{"role": "user", "content": "Да"}], None, 10, Price(1.0, 2.0))
+        (2, 4e-05)
     """
     texts = [message["content"] for message in messages]
     tokens = sum(len(text.encode("utf-8", "replace")) for text in texts) + _TOKENS_PER_MESSAGE * len(texts)
@@ -140,8 +142,9 @@ def read_object(text: str) -> dict[str, Any] | None:
 
     Thoughts before it, a fence or words around it and raw line breaks in its strings do no harm.
 
-    >>> read_object('Sure! ```json\\n{"label": 2}\\n```')
-    {'label': 2}
+    Examples:
+        >>> read_object('Sure! ```json\\n{"label": 2}\\n```')
+        {'label': 2}
     """
     text = THOUGHTS.sub("", text)
     for candidate in (text, *_FENCE.findall(text), text[text.find("{") : text.rfind("}") + 1]):
@@ -185,8 +188,9 @@ def _object(value: Any) -> dict[str, Any]:
 def list_missing_prices(known: Collection[str]) -> tuple[str, ...]:
     """The names in PRICES that are not known.
 
-    >>> list_missing_prices({"input_price"})
-    ('output_price',)
+    Examples:
+        >>> list_missing_prices({"input_price"})
+        ('output_price',)
     """
     return tuple(name for name in PRICES if name not in known)
 
@@ -194,8 +198,9 @@ def list_missing_prices(known: Collection[str]) -> tuple[str, ...]:
 def name_options(names: Sequence[str], *, of_verb: bool = False) -> str:
     """How a message asks for options, of a model (--option NAME=…) or of the verb itself (--NAME …).
 
-    >>> name_options(PRICES)
-    'input_price=… output_price=…'
+    Examples:
+        >>> name_options(PRICES)
+        'input_price=… output_price=…'
     """
     if of_verb:
         return " ".join(option(name, "…") for name in names)

@@ -264,10 +264,11 @@ def find_passing_reason(status: int) -> str | None:
 def retry_after_seconds(value: str | None) -> float | None:
     """The seconds that a Retry-After header asks for, at least 0; None without one, or for one that is not valid.
 
-    >>> retry_after_seconds("30")
-    30.0
-    >>> retry_after_seconds("Wed, 21 Oct 2015 07:28:00 GMT")
-    0.0
+    Examples:
+        >>> retry_after_seconds("30")
+        30.0
+        >>> retry_after_seconds("Wed, 21 Oct 2015 07:28:00 GMT")
+        0.0
     """
     if value is None:
         return None

@@ -90,7 +90,8 @@ def make_nano(
     Raises BadInput for a folder that holds something, too few queries with a relevant document, and fewer than four
     held-out systems that are not twins.
 
-    >>> make_nano("scifact", to="nano-scifact", queries=150)["agreement"]["kendall"]["value"]  # doctest: +SKIP
+    Examples:
+        >>> make_nano("scifact", to="nano-scifact", queries=150)["agreement"]["kendall"]["value"]  # doctest: +SKIP
     """
     to = Path(to)
     if to.exists() and (not to.is_dir() or any(to.iterdir())):

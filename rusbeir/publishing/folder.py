@@ -61,7 +61,7 @@ def publish(
         BadInput: The licence does not allow publishing and no permission is claimed, the folder holds something, or
             the validity is of other ports.
 
-    Example:
+    Examples:
         >>> publish("scifact-kk", to="scifact-kk-published")["files"]  # doctest: +SKIP
     """
     to = Path(to)

@@ -112,7 +112,7 @@ class Catalogue:
 def read_catalogue() -> Catalogue:
     """List the systems, engines, runtimes and models; nothing is downloaded.
 
-    Example:
+    Examples:
         >>> [engine.name for engine in read_catalogue().engines if engine.installed][:2]
         ['tantivy', 'bm25s']
     """

@@ -91,7 +91,7 @@ def fuse(
         k: Hits kept per query; None keeps all.
         rrf_k: The constant of "rrf".
 
-    Example:
+    Examples:
         >>> fuse([{"q": {"a": 3.0, "b": 1.0}}, {"q": {"b": 9.0}}], "rrf", [1, 1], k=1)
         {'q': {'b': 0.03252247488101534}}
     """

@@ -78,7 +78,7 @@ def parse(text: str) -> Spec:
     Raises:
         BadInput: The text is not a system; the message names the column.
 
-    Example:
+    Examples:
         >>> str(parse("bm25( k1=.9, b=0.4 )>>rerank(bge-reranker-v2-m3,depth=100)"))
         'bm25(k1=0.9,b=0.4) >> rerank(bge-reranker-v2-m3,depth=100)'
     """

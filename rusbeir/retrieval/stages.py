@@ -65,7 +65,7 @@ def resolve(spec: Spec | str, *, language: str, engine: str = "auto", self_suffi
         UnknownName: A name in the spec is not registered.
         BadInput: The engine cannot compute the system.
 
-    Example:
+    Examples:
         >>> resolve("bm25( k1=0.9 )", language="ru").name
         'bm25(k1=0.9)'
     """
@@ -131,7 +131,7 @@ def compose(spec: Spec | str, /, **objects: object) -> Spec:
         UnknownName: Another name in the spec is not registered.
         BadInput: A word is the name of a system, or is not in the spec.
 
-    Example:
+    Examples:
         >>> str(compose("rrf(bm25,mine)", mine=lambda queries, k: {query: {} for query in queries}))
         'rrf(bm25,python:mine)'
     """
@@ -163,8 +163,9 @@ def read_system(value: object, label: str = "") -> Spec | System:
 
     The label is a short name for tables. Raises UnknownName as `resolve` does, and BadInput for anything else.
 
-    >>> str(read_system(lambda queries, k: {}))
-    'python:function'
+    Examples:
+        >>> str(read_system(lambda queries, k: {}))
+        'python:function'
     """
     if not isinstance(value, (str, Spec)):
         if is_system(value) and not label:

@@ -85,7 +85,7 @@ def write_site(
         BadInput: out holds something other than a report, the report of an audit is damaged, or results cannot be
             compared.
 
-    Example:
+    Examples:
         >>> write_site(["results"], "site").conclusion  # doctest: +SKIP
     """
     out = Path(out)

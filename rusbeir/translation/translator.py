@@ -93,10 +93,14 @@ class Translator(Protocol):
         ...
 
     @property
-    def capacity(self) -> Capacity: ...
+    def capacity(self) -> Capacity:
+        """Return how much text one request takes."""
+        ...
 
     @property
-    def limits(self) -> Limits: ...
+    def limits(self) -> Limits:
+        """Return how often and how many requests at once the service may be asked."""
+        ...
 
     async def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[Outcome]:
         """One outcome a text, in their order; source and target are BCP 47.
@@ -201,4 +205,6 @@ class Named(Protocol):
     """A translator that knows the name by which make() makes it."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Return the name, such as google."""
+        ...

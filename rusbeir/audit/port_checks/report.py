@@ -81,7 +81,7 @@ def audit_port(
         BadInput: The folder is not a port, or `rusbeir publish` wrote it, or the reference is of another dataset.
         BackendError: The back-translator fails, or its budget is spent.
 
-    Example:
+    Examples:
         >>> audit_port("scifact-kk", back_translator="google")["levels"]["documents"]["chrF"]  # doctest: +SKIP
         61.7
     """

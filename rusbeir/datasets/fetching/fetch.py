@@ -22,8 +22,9 @@ def fetch(name: str, progress: Progress = silent) -> Path:
     then, if its checksum is known, as any file of that name below it; then in the cache. Raises BadInput if a checksum
     differs, BackendError if a download fails, MissingExtra if the hub's library is needed.
 
-    >>> fetch("xquad/ru").name  # doctest: +SKIP
-    'xquad.ru.json'
+    Examples:
+        >>> fetch("xquad/ru").name  # doctest: +SKIP
+        'xquad.ru.json'
     """
     return fetch_entry(get_entry(name), progress)[0]
 

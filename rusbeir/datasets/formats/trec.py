@@ -55,7 +55,7 @@ def read_qrels(path: str | Path) -> dict[str, dict[str, int]]:
         BadInput: With file and line, for another number of columns, a grade that is not an integer from -1,000 to
             1,000, and a repeated pair.
 
-    Example:
+    Examples:
         >>> read_qrels("qrels/test.tsv")["1"]  # doctest: +SKIP
         {'31715818': 1}
     """
@@ -85,7 +85,7 @@ def read_run(path: str | Path, *, check_ranks: bool = False) -> dict[str, dict[s
         BadInput: With file and line, for another number of columns, a score that is not a finite number, and a
             repeated pair.
 
-    Example:
+    Examples:
         >>> read_run("bm25.run.gz")["1"]  # doctest: +SKIP
         {'31715818': 12.25, '10786948': 7.5}
     """

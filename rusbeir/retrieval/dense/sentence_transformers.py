@@ -40,7 +40,7 @@ class SentenceTransformerEncoder:
     Args:
         model: The settings of the model, such as `resolve("dense(multilingual-e5-small)", language="ru").model`.
 
-    Example:
+    Examples:
         >>> SentenceTransformerEncoder(model=model).encode_queries(["Что такое радий?"]).shape  # doctest: +SKIP
         (1, 384)
     """

@@ -32,7 +32,7 @@ def examine(server: Server) -> Iterator[Diagnosis]:
 
     A check that the credentials do not allow is `unknown`; the rest is still made.
 
-    Example:
+    Examples:
         >>> [diagnosis.status for diagnosis in examine(connect())]  # doctest: +SKIP
     """
     try:

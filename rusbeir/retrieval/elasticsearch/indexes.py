@@ -146,7 +146,7 @@ def check_count(server: Server, name: str, documents: int, why: str = "") -> Non
 def list_indexes(server: Server) -> list[dict[str, Any]]:
     """List rusbeir's indexes on the server: name, documents, bytes, whether published, whether closed, and the key.
 
-    Example:
+    Examples:
         >>> list_indexes(connect("http://127.0.0.1:9200"))  # doctest: +SKIP
     """
 

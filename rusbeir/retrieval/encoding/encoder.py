@@ -28,10 +28,12 @@ class Encoder(Protocol):
     A class of yours with these three members is searched as `dense(python:package.module.factory)`. Each distinct text
     is encoded once, and its vector is kept in the cache under the signature. ReportsTruncation is optional.
 
-    >>> class Lengths:
-    ...     signature = "lengths-1"
-    ...     def encode_queries(self, texts): return np.eye(100, dtype=np.float32)[[len(text) % 100 for text in texts]]
-    ...     encode_documents = encode_queries
+    Examples:
+        >>> class Lengths:
+        ...     signature = "lengths-1"
+        ...     def encode_queries(self, texts):
+        ...         return np.eye(100, dtype=np.float32)[[len(text) % 100 for text in texts]]
+        ...     encode_documents = encode_queries
     """
 
     @property
@@ -53,11 +55,12 @@ class SparseEncoder(Protocol):
 
     A class that has ReportsTruncation's members, too, is asked which texts it does not read whole.
 
-    >>> class Letters:
-    ...     signature = "letters-1"
-    ...     def encode_queries(self, texts):
-    ...         return sparse.csr_array([np.bincount([ord(c) % 99 for c in text], minlength=99) for text in texts])
-    ...     encode_documents = encode_queries
+    Examples:
+        >>> class Letters:
+        ...     signature = "letters-1"
+        ...     def encode_queries(self, texts):
+        ...         return sparse.csr_array([np.bincount([ord(c) % 99 for c in text], minlength=99) for text in texts])
+        ...     encode_documents = encode_queries
     """
 
     @property
@@ -149,7 +152,7 @@ def check_vectors(answer: Any, texts: Sequence[str], dim: int | None, encoder: s
         BadInput: The vectors have other dimensions than the kept ones, or are not L2-normalised.
         BackendError: There is not one row for each text, or the rows are not finite numbers.
 
-    Example:
+    Examples:
         >>> check_vectors([[0.6, 0.8]], ["a text"], None, "mine").shape
         (1, 2)
     """

@@ -23,9 +23,10 @@ class Reranker(Protocol):
     A class of yours with these two members is used as `bm25 >> rerank(python:package.module.factory)`. Scores are kept
     in the cache under the signature: of each document with `pointwise = True` (see Pointwise), else of whole lists.
 
-    >>> class Overlap:
-    ...     signature, pointwise = "overlap-1", True
-    ...     def score(self, query, documents): return [len({*query} & {*text}) for text in documents]
+    Examples:
+        >>> class Overlap:
+        ...     signature, pointwise = "overlap-1", True
+        ...     def score(self, query, documents): return [len({*query} & {*text}) for text in documents]
     """
 
     @property
@@ -49,7 +50,9 @@ class Pointwise(Protocol):
     """
 
     @property
-    def pointwise(self) -> bool: ...
+    def pointwise(self) -> bool:
+        """Tell whether the score of a document does not depend on the others of its list."""
+        ...
 
 
 @runtime_checkable

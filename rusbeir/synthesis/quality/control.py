@@ -97,9 +97,10 @@ def control_quality(
     Raises BadInput where nothing is left; BackendError where the service or a budget stopped the work, all that was
     answered being kept.
 
-    >>> rules = Rules(rankers=["bm25", "dense(bge-m3)", "rerank(bge-reranker-v2-m3)"])
-    >>> control_quality("made", out="checked", llm="qwen3-30b", rules=rules)["queries"]  # doctest: +SKIP
-    {'before': 1200, 'after': 1043}
+    Examples:
+        >>> rules = Rules(rankers=["bm25", "dense(bge-m3)", "rerank(bge-reranker-v2-m3)"])
+        >>> control_quality("made", out="checked", llm="qwen3-30b", rules=rules)["queries"]  # doctest: +SKIP
+        {'before': 1200, 'after': 1043}
     """
     out = Path(out)
     job = LlmJob(

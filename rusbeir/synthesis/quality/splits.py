@@ -18,8 +18,9 @@ def split_dev_test(ids: Collection[str], *, seed: int = 0) -> dict[str, list[str
     of the datasets of one domain. The draw depends on the ids and the seed, not on the order. Raises BadInput for
     fewer than two ids.
 
-    >>> split_dev_test(["q1", "q2", "q3", "q4", "q5"])
-    {'dev': ['q3'], 'test': ['q1', 'q2', 'q4', 'q5']}
+    Examples:
+        >>> split_dev_test(["q1", "q2", "q3", "q4", "q5"])
+        {'dev': ['q3'], 'test': ['q1', 'q2', 'q4', 'q5']}
     """
     if len(ids) < 2:
         raise BadInput(f"A test set of {len(ids)} cannot be divided into dev and test; it needs at least 2.")

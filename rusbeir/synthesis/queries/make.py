@@ -68,8 +68,9 @@ def make_queries(
     the service or a budget stopped the work or gave no answers, all that was answered being kept, and where no query
     was made.
 
-    >>> make_queries("news.jsonl", language="ru", llm="qwen3-30b", out="made")["queries"]  # doctest: +SKIP
-    {'asked': 100, 'made': 93, 'dropped': 7}
+    Examples:
+        >>> make_queries("news.jsonl", language="ru", llm="qwen3-30b", out="made")["queries"]  # doctest: +SKIP
+        {'asked': 100, 'made': 93, 'dropped': 7}
     """
     out = Path(out)
     worker = f"queries|model:{llm}|prompts:{digest_prompts(PROMPTS)}|seed:{seed}|t:{TEMPERATURE:g}"
@@ -151,8 +152,9 @@ async def _ask(drafts: Drafts, asker: Asker, missing: Sequence[str], tell: Tell)
 def count_steps(kind: str, n: int, dropped: Mapping[tuple[str, str], int]) -> list[dict[str, Any]]:
     """Count how many of n queries passed each step, and how many it dropped for which reason.
 
-    >>> count_steps("position", 10, {("span", "absent"): 3})[1]
-    {'step': 'span', 'made': 7, 'dropped': {'absent': 3}}
+    Examples:
+        >>> count_steps("position", 10, {("span", "absent"): 3})[1]
+        {'step': 'span', 'made': 7, 'dropped': {'absent': 3}}
     """
     rows = []
     for step in STEPS[kind]:

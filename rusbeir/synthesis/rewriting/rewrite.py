@@ -85,8 +85,9 @@ def rewrite(
     Raises BadInput where nothing can be rewritten or out contains something else; BackendError where the service or a
     budget stopped the work or gave no answers to some documents, all that was answered being kept.
 
-    >>> rewrite("cocktail/nfcorpus/human", llm="qwen3-30b", out="rewritten")["documents"]  # doctest: +SKIP
-    {'rewritten': 3631, 'kept_human': 2, 'short': 0, 'long': 0, 'not_drawn': 0}
+    Examples:
+        >>> rewrite("cocktail/nfcorpus/human", llm="qwen3-30b", out="rewritten")["documents"]  # doctest: +SKIP
+        {'rewritten': 3631, 'kept_human': 2, 'short': 0, 'long': 0, 'not_drawn': 0}
     """
     out = Path(out)
     rewriter = Rewriter.make(temperature=temperature, **options)

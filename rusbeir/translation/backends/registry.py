@@ -78,10 +78,11 @@ def make(
     translators of a single pair (opus-mt, apertium) need them. Nothing is sent yet. Raises UnknownName, and BadInput
     for an option that none of them takes.
 
-    >>> make("google", requests_per_second=2.0)[0].signature
-    'google|api:translate_a-gtx'
-    >>> [type(translator).__name__ for translator in make("google,llm", llm="qwen3-30b")]
-    ['Google', 'LlmTranslator']
+    Examples:
+        >>> make("google", requests_per_second=2.0)[0].signature
+        'google|api:translate_a-gtx'
+        >>> [type(translator).__name__ for translator in make("google,llm", llm="qwen3-30b")]
+        ['Google', 'LlmTranslator']
     """
     chosen = {key: value for key, value in options.items() if value is not None}
     parts = [part.strip() for part in chain.split(",")]
@@ -178,8 +179,9 @@ class Preset:
 def find_preset(name: str) -> Preset | None:
     """The row of that name; None where there is none.
 
-    >>> find_preset("google").sends
-    'Google'
+    Examples:
+        >>> find_preset("google").sends
+        'Google'
     """
     row = read_backends().get(name, {})
     if "about" not in row:

@@ -93,24 +93,50 @@ def port(
     tell: Tell = lambda line: None,
     **options: Unpack[TranslatorOptions],
 ) -> Report:
-    """Translate a dataset into the folder out, and return a report (docs/port.md).
+    """Translate a dataset into a folder, and return a report (docs/port.md).
 
-    A path, or a name such as beir/scifact, is ported with all its splits, or with the split asked for and those that
-    the port in out has already. Queries that no split judges are left out, unless all_queries.
-    name, licence, source_url, author and citation describe the dataset where its own card does not, for the card of the
-    port; they may be given or changed later, by running the same port again.
-    Whatever was translated before by these translators into this folder is not asked for again. The options are
-    those of the translators (memory=, model=, llm=, …); translator None means those of the port in out,
-    which is resumed. retry_failed asks again for what has failed; with keep_untranslated, texts that came
-    back unchanged may stay so in the dataset. retry_segments, a file of segments (docs/validity.md), asks the
-    translators for these alone in a finished port, whoever translated the rest; one that fails keeps its translation,
-    and what is left out here, such as language, is as the port was made.
-    on is where local models run: "ray" or "ray://HOST:PORT" (docs/scale.md); the journal stays with this process.
-    tell is called with a line for a person before anything is sent. Raises Incomplete where texts are left without a
-    translation, in which case no dataset is written; BackendError where the service or a budget stopped the work, all
-    that was answered being kept; BadInput for a folder that contains another port.
+    What these translators have translated into this folder before is not asked for again.
 
-    >>> rusbeir.port("xquad/en", to="ru", translator="memory", memory="pairs.tsv", out="out")  # doctest: +SKIP
+    Args:
+        dataset: A name such as beir/scifact, a path, or a dataset.
+        to: The target language, as a BCP 47 tag.
+        out: The folder of the port; its subfolder work has the journal.
+        translator: A name, several names joined by commas, or objects; None takes those of the port in out.
+        language: The language of the source, where its card does not say it.
+        name: How the card names the source, where the source has no card. This and the next four may be given or
+            changed later, by running the same port again.
+        licence: The licence of the source, in the words of the field, such as CC-BY-SA-4.0.
+        source_url: Where the source is from.
+        author: Who made the source.
+        citation: How the source is cited.
+        split: One split. By default all splits are ported; a later call adds others.
+        all_queries: Port queries that no split judges, too.
+        fields: What is translated, of title, text and query.
+        sample: The number of documents to port, judged ones first.
+        seed: What the sample is drawn with.
+        glossary: Terms and their translations, or a file of them.
+        budget_chars: The most characters to send, every attempt counted.
+        budget_cost: The most to spend, in the currency of the translators' prices.
+        retry_failed: Ask again for what has failed.
+        retry_segments: A file of segments (docs/validity.md) that alone are asked for again in a finished port. One
+            that fails keeps its translation, and what is left out here is as the port was made.
+        keep_untranslated: Let texts that came back unchanged stay so in the dataset.
+        export: A translation memory to write: .tmx, .tsv or .jsonl.
+        on: Where local models run: "ray" or "ray://HOST:PORT" (docs/scale.md). The journal stays with this process.
+        progress: Called as progress(stage, done, total).
+        tell: Called with a line for a person before anything is sent.
+        **options: The options of the translators, such as memory=, model= and llm=.
+
+    Returns:
+        Counts of texts and segments, what was spent, and the fingerprint.
+
+    Raises:
+        Incomplete: Texts are left without a translation; no dataset is written.
+        BackendError: The service or a budget stopped the work; all that was answered is kept.
+        BadInput: The folder contains another port, or an argument is wrong.
+
+    Examples:
+        >>> rusbeir.port("xquad/en", to="ru", translator="memory", memory="pairs.tsv", out="out")  # doctest: +SKIP
     """
     about: dict[str, Any] = {
         "name": name,

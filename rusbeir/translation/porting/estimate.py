@@ -74,10 +74,11 @@ def estimate(
 
     A language model is asked in the languages source and target.
 
-    >>> from rusbeir.translation.backends import make
-    >>> google = TranslatorEntry.of(*make("google-cloud"))
-    >>> estimate(Volume(6_000, 6_000, 6_000, 9_000_000), google).cost
-    180.0
+    Examples:
+        >>> from rusbeir.translation.backends import make
+        >>> google = TranslatorEntry.of(*make("google-cloud"))
+        >>> estimate(Volume(6_000, 6_000, 6_000, 9_000_000), google).cost
+        180.0
     """
     limits = entry.translator.limits if entry.translator is not None else None
     capacity = entry.capacity
