@@ -11,7 +11,6 @@ from rusbeir import __version__
 from rusbeir.cli import options, output
 
 if TYPE_CHECKING:
-    from rusbeir.jobs import read_llm_options
     from rusbeir.synthesis import QualityEstimate
 
 
@@ -75,6 +74,7 @@ def qc(
     Example: rusbeir synth qc made --ranker bm25 --ranker dense --dry-run
     """
     from rusbeir.errors import BadInput
+    from rusbeir.jobs import read_llm_options
     from rusbeir.synthesis import Rules, control_quality, estimate_quality, read_decisions
 
     if show is not None:
