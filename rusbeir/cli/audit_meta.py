@@ -37,7 +37,7 @@ def meta(
 ) -> None:
     """Hold metrics, quality estimation or judges against people's ratings of the same translations.
 
-    Example: rusbeir audit meta mqm.seg.rating --scores CometKiwi.seg.score --scores judge.jsonl --docs en-de.docs
+    Example: rusbeir audit meta mqm.seg.rating --scores CometKiwi.seg.score
     """
     from rusbeir.people import compare_metrics
 

@@ -26,7 +26,7 @@ REFUSED = [
     (["mini/ru", "--system", "bm25", "--held-out", "bm25(profile=raw)", "--queries", "30"],
      ["1 held-out systems", "4", "--held-out"]),
     (["mini/ru", "--measure", "nDGC@10"], ["'nDGC@10'"]),
-    (["{full}", "--lang", "ru"], ["no qrels"]),
+    (["{full}", "--lang", "ru"], ["has no judgements"]),
     (["mini/ru", "--to", "{full}"], ["holds something else"]),
     (["{irrelevant}", "--system", "bm25"], ["no query has a relevant document"]),
 ]  # fmt: skip

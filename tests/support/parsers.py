@@ -61,9 +61,11 @@ CARD = (
 )
 DIAGNOSIS = (
     b'{"kind": "source-bias", "version": "0.1.0", "dataset": "small", "system": "bm25", "signature": "s", '
-    b'"fingerprint": "f", "language": "en", "sources": ["human", "bot"], "query_sets": [], "deltas": [{"k": 1, '
-    b'"source": "human", "against": "bot", "published": -29.4, "reversed": 9.3, "expected": -10, "low": null, '
-    b'"high": 21.4, "lowest": -30.6, "highest": 10.8, "safe": false, "sentence": "It is not safe."}]}'
+    b'"fingerprint": "f", "language": "en", "engine": "tantivy", "depth": 10, "seed": 0, "samples": 100, '
+    b'"sources": ["human", "bot"], "query_sets": [], "deltas": [{"k": 1, "source": "human", "against": "bot", '
+    b'"published": -29.4, "published_low": null, "published_high": null, "reversed": 9.3, "expected": -10, '
+    b'"low": null, "high": 21.4, "lowest": -30.6, "highest": 10.8, "n_queries": 2, "n_clusters": 2, "safe": false, '
+    b'"sentence": "It is not safe."}]}'
 )
 VALIDITY = (
     b'{"version": "0.1.0", "measure": "nDCG@10", "tasks": [{"original": "a", "port": "b", "systems": ["m1", "m2"], '
@@ -614,7 +616,8 @@ def _labelled(name: str, mutate: Mutate) -> Callable[[Path], Prepared]:
         out = write_folder(folder / "out")
         (out / "card.json").write_bytes(CARD)
         (out / "qa").mkdir()
-        row = {"step": "candidate", "query_id": "q1", "kind": "unjudged", "action": "keep"}
+        row = {"step": "candidate", "query_id": "q1", "kind": "unjudged", "reason": "", "ranks": {"bm25": 3}}
+        row |= {"threshold": 10, "scores": None, "action": "keep", "undone": False}
         rows = [{"id": f"a{n}", "doc_id": f"d{n}", "label": n, **row} for n in (1, 2, 3)]
         (out / "qa" / "decisions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         (out / "qa" / "removed.jsonl").write_text('{"query_id": "q5", "text": "Cats?"}\n')
@@ -816,13 +819,14 @@ def _answers(folder: Path) -> Prepared:
     from rusbeir.jobs.throttle import Transient
     from rusbeir.people import judge
     from rusbeir.synthesis.quality import relevance
-    from rusbeir.synthesis.queries.questions import MAX_TOKENS, Writer
+    from rusbeir.synthesis.queries.questions import STEPS as QUERY_STEPS
+    from rusbeir.synthesis.queries.questions import Writer
     from rusbeir.text import replace_surrogates
     from rusbeir.types import Doc, MemoryCorpus
     from tests.support.openai_server import completion
 
     writer = Writer(corpus=MemoryCorpus([Doc("d1", "A bridge. A river under it. A fir.")]), language="en")
-    questions: dict[str, Question] = {step: writer.question(step) for step in MAX_TOKENS}
+    questions: dict[str, Question] = {step: writer.question(step) for step in QUERY_STEPS}
     questions |= {"label": relevance.make_question("en"), "judge": judge.make_question("en", "ru")}
     payload = json.dumps({"doc": "d1", "length": "1-9", "count": 2, "third": "first"})
 

@@ -98,7 +98,7 @@ def test_bad_input(arguments, says, why, made, tmp_path, serve, rusbeir):
 
 DAMAGE = [
     # a file of the set, what it holds instead, what the line says, why
-    ("qrels", None, ["qrels/<split>.tsv", "judgements"], "no judgements"),
+    ("qrels", None, ["has no judgements", "judgements"], "no judgements"),
     ("qa/generated.jsonl", "{", ["generated.jsonl:1", "not JSON"], "a damaged record of queries"),
     ("qa/generated.jsonl", '{"query_id": "q1"}\n', ["generated.jsonl:1", "doc_id is missing"], "a record without keys"),
     ("card.json", None, ["--lang"], "no language"),

@@ -68,7 +68,7 @@ class Writer:
 
     def question(self, step: str) -> Question:
         """The Question of a step, whose payloads are JSON objects with at least "doc"."""
-        described = _STEPS[step]
+        described = STEPS[step]
         return Question(
             kind=step,
             write=lambda payload: self._write(step, orjson.loads(payload)),
@@ -127,7 +127,7 @@ class Writer:
 
     def _read(self, step: str, payload: Payload, answer: dict[str, Any]) -> Any:
         """What is valid of an answer. Raises Unfit for control characters that its document lacks."""
-        value = _STEPS[step].read(self, payload, answer)
+        value = STEPS[step].read(self, payload, answer)
         parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
         written = "\n".join(part for part in parts if isinstance(part, str))
         text = self.document_of(payload).full_text
@@ -142,7 +142,7 @@ class Writer:
     def _write(self, step: str, payload: Payload) -> Sequence[Mapping[str, str]]:
         table = self._prompts()
         doc = self.document_of(payload)
-        filled = {"document": join_title(doc.title, doc.text, "\n\n"), **_STEPS[step].fill(self, payload, doc)}
+        filled = {"document": join_title(doc.title, doc.text, "\n\n"), **STEPS[step].fill(self, payload, doc)}
         return [
             {"role": "system", "content": table["system"].strip().format(language=english_name(self.language))},
             {"role": "user", "content": table[step].strip().format(**filled)},
@@ -264,7 +264,7 @@ def _fill_from(*names: str) -> Fill:
 
 _TEXT = {"type": "string"}
 _TEXTS = {"type": "array", "items": _TEXT}
-_STEPS: Mapping[str, Step] = {
+STEPS: Mapping[str, Step] = {
     "characters": Step(
         fill=_fill_from(),
         properties={"characters": _TEXTS},
