@@ -1,4 +1,4 @@
-"""What a language's recipe consists of: its steps, what each does to an example, and what it costs."""
+"""Describe a language's recipe: its steps, what each does to an example, and what it costs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Package(TypedDict):
 
 
 class Cost(TypedDict):
-    """What the default profile costs, as measured now."""
+    """The cost of the default profile, measured now."""
 
     load_seconds: float
     new_words_per_second: float

@@ -41,7 +41,7 @@ SCRIPT_PROFILES = ("default", "unicode")
 """The profiles that begin with what base.toml says about the scripts of a language."""
 
 LANGUAGE_KEYS = ("name", "why", "extends", *NAMES)
-"""What a language file says in addition to its profiles, all of it text."""
+"""The keys of a language file in addition to its profiles; their values are texts."""
 
 
 @dataclass(frozen=True, kw_only=True)

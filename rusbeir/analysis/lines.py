@@ -31,7 +31,7 @@ class Line(NamedTuple):
     note: str
 
     def failure(self, analyzer: Analyzer) -> str | None:
-        """What the analyzer makes instead of what the line expects; None where the line holds."""
+        """Return what the analyzer makes instead of what the line expects, or None if the line holds."""
         kind = self.kind.removeprefix(KNOWN_FAILURE)
         terms = analyzer.analyze(self.text)
         if kind == "lemmas":
