@@ -12,9 +12,11 @@ from __future__ import annotations
 import contextlib
 import difflib
 import importlib
+import logging
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -68,6 +70,12 @@ def unknown(
     elif listing:
         parts.append(f"`{listing}` lists all {n_listed or len(names)}.")
     return UnknownName(" ".join(parts))
+
+
+@cache
+def warn_once(logger: logging.Logger, message: str) -> None:
+    """Log a warning the first time that it is given in this process."""
+    logger.warning("%s", message)
 
 
 _options: Mapping[str, str] | None = None

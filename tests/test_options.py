@@ -55,7 +55,7 @@ CALLS = [
     (lambda folder: parse_gates("x"), "gates=: 'x' is not", "--gate: 'x' is not"),
     (lambda folder: resolve("bm25(k1=0.9)", language="ru", engine="tantivy"),
      "engine=auto, bm25s", "--engine auto, bm25s"),
-    (lambda folder: resolve("bm25", language="xh"), "ANALYZERS names;", "or --analyzers names;"),
+    (lambda folder: resolve("bm25", language="qq-none"), "ANALYZERS names;", "or --analyzers names;"),
     (lambda folder: rusbeir.port("mini/en", to="ru", out=folder, translator="llm"), "llm=MODEL", "--llm MODEL"),
 ]  # fmt: skip
 

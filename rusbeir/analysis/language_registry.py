@@ -8,7 +8,6 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 from rusbeir.analysis import stemmers
 from rusbeir.analysis.recipes import Recipe
 from rusbeir.analysis.settings import NAMES, NOTHING, locate, make_recipe
-from rusbeir.errors import BadInput, UnknownName, option, unknown
+from rusbeir.errors import BadInput, UnknownName, option, unknown, warn_once
 from rusbeir.languages import MACROLANGUAGES, english_name, parse_language, read_language_tag, scripts_of
 from rusbeir.storage import data_folder
 
@@ -262,20 +261,16 @@ def _base_profiles(code: str) -> dict[str, dict[str, Any]]:
     return profiles
 
 
-@cache
-def _warn_once(message: str) -> None:
-    logger.warning("%s", message)
-
-
 def _warn_of_fallback(language: str) -> None:
     """Warn once that a language has no file. Raises UnknownName where BCP 47 does not have its tag."""
     try:
         parse_language(language)
     except UnknownName:
         raise _no_file(language) from None
-    _warn_once(
+    warn_once(
+        logger,
         f"No analyzer knows {english_name(language)} ({language}): its texts are cut into words as Unicode says, and "
-        f"into runs of four characters. `rusbeir languages new {language}` starts a language file."
+        f"into runs of four characters. `rusbeir languages new {language}` starts a language file.",
     )
 
 
@@ -295,7 +290,8 @@ def _warn_of_missing_steps(language: Language, shipped: Language) -> None:
     missing = {step: value for step, value in shipped.profiles["default"].steps.items() if step not in steps}
     if missing:
         listed = "; ".join(step if value in step else f"{step} ({value})" for step, value in missing.items())
-        _warn_once(
+        warn_once(
+            logger,
             f"{language.path} analyses {shipped.name} without steps that rusbeir's own file takes: {listed}. To keep "
-            f'them, remove extends = "{NOTHING}" or what switches them off.'
+            f'them, remove extends = "{NOTHING}" or what switches them off.',
         )

@@ -90,7 +90,7 @@ def test_equal_texts_in_two_languages_are_two_rows(tmp_path):
     rows = read_results([tmp_path / "out"], "nDCG@10")
     assert [row.dataset for row in rows] == ["toy/no", "toy/no asked in sv"]
     folders = [(rusbeir.load(tmp_path / language), tmp_path / language) for language in ("no", "sv")]
-    assert load_dataset_of(rows[1], folders).fingerprint == rows[1]["fingerprint"]
+    assert load_dataset_of(rows[1], folders).fingerprint == rows[1].row["fingerprint"]
     with pytest.raises(UnknownName, match="No dataset 'toy/no'"):
         load_dataset_of(rows[1])
 
@@ -214,10 +214,15 @@ def test_the_page_is_a_picture_that_everybody_can_read(site, needs):
             assert table.locator("td.own").count() == 2
         table.locator("td.cell a").nth(2).click()
         assert page.inner_text("h1") == "mini/ru asked in en"
-        assert "queries in en" in page.inner_text("body")
+        assert "queries in English" in page.inner_text("body")
         assert page.locator("#queries button").count() == 82
         page.goto((site[0] / "index.html").as_uri())
-        assert page.locator("h2").all_inner_texts()[:3] == ["Across languages", "Language en", "Language ru"]
+        assert page.locator("h2").all_inner_texts()[:4] == [
+            "For Russian, use bm25: it is better than everything else here.",
+            "For English, use bm25: it is better than everything else here.",
+            "Every system on every dataset",
+            "Across languages",
+        ]
         page.click("text=Languages of queries against languages of documents")
         assert page.locator("table.heat").count() >= 2
     assert problems == []

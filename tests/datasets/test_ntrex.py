@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rusbeir.datasets import expand_group, find_parallel, load, read_registry, validate
-from rusbeir.errors import BadInput
+from rusbeir.errors import BadInput, warn_once
 from rusbeir.experiment import bench
 
 FINGERPRINTS = """
@@ -117,6 +117,7 @@ def test_scores_that_were_measured_before_it_was_registered(tmp_path, shared_dat
 
 def test_a_language_without_a_file_is_searched_too(tmp_path, shared_data, caplog):
     """Amharic has no language file: words as Unicode has them and their runs of characters, said once and signed."""
+    warn_once.cache_clear()
     rows = bench("ntrex/am", ["bm25", "bm25(profile=unicode)"], measures="nDCG@10", out=tmp_path)
     assert "tok:unicode" in rows[0]["signature"]
     assert "terms:both4" in rows[0]["signature"]

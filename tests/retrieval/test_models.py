@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from rusbeir.errors import BadInput, UnknownName
+from rusbeir.errors import BadInput, UnknownName, warn_once
 from rusbeir.retrieval import resolve
 from rusbeir.retrieval.models import settings as models
 from rusbeir.retrieval.models.settings import Model
@@ -20,7 +20,7 @@ ROWS = [(kind, name) for kind in ("dense", "rerank") for name in models.read_mod
 @pytest.fixture(autouse=True)
 def _warnings(caplog):
     """Every test is warned again, and hears of it."""
-    models.warn_once.cache_clear()
+    warn_once.cache_clear()
     caplog.set_level(logging.WARNING)
 
 

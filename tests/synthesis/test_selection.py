@@ -74,7 +74,7 @@ def test_a_sample_is_that_of_a_port(tmp_path, own_cache):
     source = write_source(tmp_path / "small", {**texts, "d2": TEXTS["d1"]})
     found = selection.select_documents(source, sample=4, seed=1).material.dataset
     expected = sample_documents(load_material(source, split="all").dataset, 4, 1)
-    assert (found.corpus.kept, found.qrels) == (expected.corpus.kept, expected.qrels)
+    assert (found.corpus.doc_ids, found.qrels) == (expected.corpus.doc_ids, expected.qrels)
 
 
 def test_likeness():

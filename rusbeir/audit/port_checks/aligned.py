@@ -97,8 +97,9 @@ class AlignedPort:
 
     def write_command(self, *words: str | Path) -> str:
         """A command about this port that can be pasted: the words, its folder, and its source where it was named."""
-        source = () if self.source_option is None else ("--source", self.source_option)
-        return write_command(*words, self.folder, *source)
+        if self.source_option is None:
+            return write_command(*words, self.folder)
+        return write_command(*words, self.folder, "--source", self.source_option)
 
     @property
     def languages(self) -> tuple[str, str]:

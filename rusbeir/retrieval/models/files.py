@@ -7,6 +7,7 @@ import hashlib
 import importlib
 import importlib.util
 import json
+import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from rusbeir.datasets import checksum_of, require_connection
-from rusbeir.errors import BackendError, BadInput, RusbeirError, require
-from rusbeir.retrieval.models.settings import Model, warn_once
+from rusbeir.errors import BackendError, BadInput, RusbeirError, require, warn_once
+from rusbeir.retrieval.models.settings import Model
 from rusbeir.text import shorten
+
+logger = logging.getLogger(__name__)
 
 PROMPTS_FILE = "config_sentence_transformers.json"
 PROMPTS = {"query_prefix": ("query",), "document_prefix": ("document", "passage", "corpus")}
@@ -118,11 +121,12 @@ def add_own_prompts(model: Model) -> Model:
     }
     if any(prefixes.values()):
         shown = " and ".join(f"{prefix}={json.dumps(text, ensure_ascii=False)}" for prefix, text in prefixes.items())
-        warn_once(f"{model.name} is not in models.toml: {shown}, as its {PROMPTS_FILE} says.")
+        warn_once(logger, f"{model.name} is not in models.toml: {shown}, as its {PROMPTS_FILE} says.")
     else:
         warn_once(
+            logger,
             f"{model.name} is not in models.toml and has no prompts in its own files: its texts get no prefix. If it "
-            "needs one, set like=MODEL, or query_prefix and document_prefix."
+            "needs one, set like=MODEL, or query_prefix and document_prefix.",
         )
     return replace(model, own_prompts=(), **prefixes)
 

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from rusbeir.errors import BadInput, UnknownName, unknown
+from rusbeir.errors import BadInput, UnknownName, unknown, warn_once
 from rusbeir.jobs import FREE, Price
 from rusbeir.retrieval.spec import Options
 from rusbeir.types import join_title
@@ -135,7 +135,7 @@ def find(kind: Kind, name: str, options: Options, *, any_name: bool = False) -> 
             base, name=name, hub=name, converted_from="", revision="", package="", licence="", unverified=()
         )
         if like and not any_name:
-            warn_once(f"{name} is not in models.toml: prefixes, pooling and lengths are those of {like}.")
+            warn_once(logger, f"{name} is not in models.toml: prefixes, pooling and lengths are those of {like}.")
         elif kind == "dense" and not any_name:
             model = replace(model, own_prompts=tuple(prefix for prefix in PREFIXES if prefix not in options))
     elif options.word("like", ""):
@@ -164,23 +164,19 @@ def _read_device(options: Options) -> str:
     return names
 
 
-@cache
-def warn_once(message: str) -> None:
-    """Log a warning about a model the first time that it is given in this process."""
-    logger.warning("%s", message)
-
-
 def _warn_of_differences(model: Model, options: Options) -> None:
     """Warn where a model, run as models.toml says, differs from what MTEB measures under its name."""
     if model.converted_from:
         warn_once(
+            logger,
             f"{model.name} is read from {model.hub}, a conversion of {model.converted_from}, which MTEB runs: "
-            "figures cannot be compared by revision."
+            "figures cannot be compared by revision.",
         )
     if model.query_prefix.startswith("Instruct:") and "query_prefix" not in options:
         warn_once(
+            logger,
             f"{model.name} gets the same instruction on every dataset, while MTEB has one for each task: figures will "
-            "not equal MTEB's. Set query_prefix= to give another."
+            "not equal MTEB's. Set query_prefix= to give another.",
         )
 
 
