@@ -1,7 +1,8 @@
-"""The user's own functions: where they are found, loaded, and their source code as a part of signatures."""
+"""The user's own functions: how they are imported, and their source code as a part of signatures."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib
 import inspect
@@ -15,9 +16,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from rusbeir.errors import BackendError, BadInput
+from rusbeir.errors import BackendError, BadInput, RusbeirError
 
+PYTHON = "python:"
+"""Begins the name of an importable function or class: python:module.function."""
 _INSTALLED = "site-packages"
+_PACKAGE = Path(__file__).parent
 _MOST_ITEMS = 1_000
 """Longer lists and dicts are digested whole, also where they hold functions."""
 
@@ -30,26 +34,62 @@ def find_in_current_folder() -> Path:
     return folder
 
 
-def load_entry_point(role: str, entry: EntryPoint, kind: type | None = None) -> Any:
-    """Load what an installed package adds under an entry point: a function or a class where no kind is given.
+def load_entry_point(role: str, entry: EntryPoint, kind: type | None = None) -> tuple[Any, ModuleType]:
+    """Load what an installed package adds under an entry point, and its module; a function where no kind is given.
 
     Raises BadInput where it is missing or of another kind, and BackendError where its module fails.
     """
-    where = f"The {role} {entry.name} ({entry.value})"
-    try:
-        thing = entry.load()
-    except (ImportError, AttributeError) as error:
-        raise BadInput(f"{where} cannot be loaded: {error}. Mend or remove the package that names it.") from error
-    except (Exception, SystemExit) as error:
-        raise BackendError(
-            f"{where} cannot be loaded: {type(error).__name__}: {error}. Mend or remove the package that names it."
-        ) from error
+    where, remedy = f"The {role} {entry.name} ({entry.value})", "Mend or remove the package that names it."
+    thing, module = _import(where, entry, remedy)
     if not (callable(thing) if kind is None else isinstance(thing, kind)):
         expected = "a function or a class" if kind is None else f"a {kind.__name__}"
-        raise BadInput(
-            f"{where} is a {type(thing).__name__}, not {expected}. Mend or remove the package that names it."
-        )
-    return thing
+        raise BadInput(f"{where} is a {type(thing).__name__}, not {expected}. {remedy}")
+    return thing, module
+
+
+def import_function(name: str, folder: Path | None = None) -> tuple[Callable[..., Any], ModuleType]:
+    """Import the function or class that is named python:module.function, and its module.
+
+    It is looked for where Python looks, in the current folder and in the folder. Raises BadInput where it is not
+    there, and BackendError where its module fails.
+    """
+    module_name, _, attribute = name.removeprefix(PYTHON).rpartition(".")
+    if not module_name or not all(part.isidentifier() for part in (*module_name.split("."), attribute)):
+        raise BadInput(f"{name} does not name a function. Write {PYTHON}module.function.")
+    current = find_in_current_folder()
+    if folder is not None and str(folder.resolve()) not in sys.path:
+        sys.path.append(str(folder.resolve()))
+    missing = f"It is not in {current}{f', nor in {folder}' if folder else ''}, and not installed."
+    function, module = _import(name, EntryPoint(name, f"{module_name}:{attribute}", ""), missing)
+    if not callable(function):
+        raise BadInput(f"{name}: {module_name} has no function {attribute!r}.")
+    return function, module
+
+
+def _import(name: str, entry: EntryPoint, missing: str) -> tuple[Any, ModuleType]:
+    """Import what an entry point points to, and its module; missing is said where a module is not there."""
+    try:
+        module = importlib.import_module(entry.module)
+    except ModuleNotFoundError as error:
+        raise BadInput(f"{name} cannot be imported: {error}. {missing}") from error
+    except RusbeirError as error:
+        raise BadInput(f"{name} cannot be imported: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise report_failure(name, "is imported", error) from error
+    try:
+        return functools.reduce(getattr, entry.attr.split("."), module), module
+    except AttributeError as error:
+        raise BadInput(f"{name}: {entry.module} has no function {entry.attr!r}.") from error
+
+
+def report_failure(name: str, when: str, error: BaseException) -> BackendError:
+    """Make the error, in one line, of a user's code that fails: what, when, why, and in which line of which file."""
+    frames = inspect.getinnerframes(error.__traceback__) if error.__traceback__ else []
+    # A line of rusbeir, where the user's code is called or read, would not help; nor one of the import itself.
+    is_theirs = frames and not frames[-1].filename.startswith((str(_PACKAGE), "<frozen"))
+    where = f" in {Path(frames[-1].filename).name}:{frames[-1].lineno}" if is_theirs else ""
+    reason = " ".join(str(error).split())
+    return BackendError(f"{name} fails when it {when}: {type(error).__name__}: {reason}{where}.")
 
 
 def digest_sources(module: ModuleType) -> str:
@@ -158,27 +198,3 @@ def _find_source(module: ModuleType) -> Path | None:
         return None
     # The file of a program on standard input is called <stdin>.
     return Path(file) if file and Path(file).is_file() else None
-
-
-def import_function(name: str, prefix: str, folder: Path) -> tuple[Callable[..., Any], ModuleType]:
-    """Import a function that is written prefix + module.function, such as python:mykk.stem, and its module.
-
-    It is looked for where Python looks, in the current folder and in the folder. Raises BadInput where it is not
-    there, and BackendError where its module fails.
-    """
-    module_name, _, attribute = name.removeprefix(prefix).rpartition(".")
-    if not module_name or not all(part.isidentifier() for part in (*module_name.split("."), attribute)):
-        raise BadInput(f"{name} does not name a function. Write {prefix}module.function.")
-    current = find_in_current_folder()
-    if str(folder.resolve()) not in sys.path:
-        sys.path.append(str(folder.resolve()))
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise BadInput(f"{name} cannot be imported: {error}. It is neither in {current}, nor in {folder}.") from error
-    except (Exception, SystemExit) as error:
-        raise BackendError(f"{name} fails when it is imported: {type(error).__name__}: {error}.") from error
-    function = getattr(module, attribute, None)
-    if not callable(function):
-        raise BadInput(f"{name}: {module_name} has no function {attribute!r}.")
-    return function, module

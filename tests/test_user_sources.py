@@ -131,5 +131,5 @@ def test_a_package_that_leaves_does_not_end_the_command(install, tmp_path: Path)
     command = [sys.executable, "-m", "rusbeir.cli", "datasets", "info", "set"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "rusbeir: warning: The reader broken (leaves:MADE) cannot be loaded: SystemExit: 7." in done.stderr
+    assert "rusbeir: warning: The reader broken (leaves:MADE) fails when it is imported: SystemExit: 7" in done.stderr
     assert "rusbeir: No dataset in set" in done.stderr or "rusbeir: set" in done.stderr

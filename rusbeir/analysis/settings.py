@@ -23,7 +23,6 @@ from rusbeir.analysis.recipes import (
 )
 from rusbeir.analysis.user_rules import (
     FILE,
-    PYTHON,
     SUFFIXES,
     Rules,
     read_function,
@@ -33,6 +32,7 @@ from rusbeir.analysis.user_rules import (
 )
 from rusbeir.errors import BadInput
 from rusbeir.storage import data_folder
+from rusbeir.user_sources import PYTHON
 
 NOTHING = "none"
 NAMES = ("stopwords", "snowball", "stemmer", "lemmas", "synonyms")

@@ -19,8 +19,6 @@ FILE = "file:"
 """Begins the name of a file of lemmas, stop words or synonyms; the path is relative to the language file."""
 SUFFIXES = "suffixes:"
 """Begins the name of a file of suffix rules."""
-PYTHON = "python:"
-"""Begins the name of a function from a word to its lemma or stem."""
 
 Fold: TypeAlias = Callable[[Collection[str]], list[str]]
 """Folds words as the recipe folds tokens."""
@@ -113,7 +111,7 @@ class UserFunction:
 
     def prepare(self) -> Callable[[str], str | None]:
         """The function. Failures and answers that are not text are raised as BackendError, in one line."""
-        function, _ = import_function(self.name, PYTHON, self.folder)
+        function, _ = import_function(self.name, self.folder)
 
         def call(word: str) -> str | None:
             try:
@@ -239,7 +237,7 @@ def read_synonyms(name: str, path: Path) -> Synonyms:
 
 def read_function(name: str, folder: Path) -> UserFunction:
     """Find the function; its digest is that of its module's source, and of what the module imports from its folder."""
-    _, module = import_function(name, PYTHON, folder)
+    _, module = import_function(name, folder)
     return UserFunction(name=name, digest=digest_sources(module)[:_DIGEST_CHARS], folder=folder)
 
 

@@ -14,7 +14,8 @@ from rusbeir.retrieval.models import settings as models
 from rusbeir.retrieval.models.files import BUNDLED, is_present
 from rusbeir.retrieval.rerank import system as rerank
 from rusbeir.retrieval.sparse import system as sparse
-from rusbeir.retrieval.stages import ENTRY_POINTS, PYTHON
+from rusbeir.retrieval.stages import ENTRY_POINTS
+from rusbeir.user_sources import PYTHON
 
 _SYSTEMS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "bm25": ("words, weighted by BM25", "bm25(k1=0.9,b=0.4)", bm25.OPTIONS),

@@ -14,6 +14,7 @@ from rusbeir.errors import BadInput, unknown
 from rusbeir.retrieval.run_cache import CachedSystem
 from rusbeir.retrieval.spec import NamedObject, Spec, Stage, Value, as_spec
 from rusbeir.retrieval.system import System
+from rusbeir.user_sources import PYTHON
 
 SEARCHERS = {
     "bm25": "rusbeir.retrieval.lexical.system:from_stage",
@@ -34,8 +35,6 @@ FUSIONS = {
 Name of a stage -> "module:function" that makes it, imported on use.
 """
 
-PYTHON = "python:"
-"""Prefix of a stage of the user's own: `python:package.module.factory`."""
 ENTRY_POINTS = "rusbeir.retrievers"
 """The group in which an installed package names factories, which specs then use without a prefix."""
 _USER_SEARCHER = "rusbeir.retrieval.user_code:from_stage"

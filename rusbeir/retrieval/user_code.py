@@ -8,7 +8,6 @@ one's.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import math
 import pkgutil
@@ -24,10 +23,10 @@ from rusbeir.errors import BackendError, BadInput, RusbeirError
 from rusbeir.retrieval.encoding.encoder import Encoder
 from rusbeir.retrieval.rerank.reranker import Reranker
 from rusbeir.retrieval.spec import NamedObject, Spec, Stage, Value
-from rusbeir.retrieval.stages import ENTRY_POINTS, PYTHON, SEARCHERS, is_system
+from rusbeir.retrieval.stages import ENTRY_POINTS, SEARCHERS, is_system
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
 from rusbeir.types import Corpus, Queries, Retriever, Run, TextAnalyzer
-from rusbeir.user_sources import digest_object, digest_sources, find_in_current_folder
+from rusbeir.user_sources import digest_object, digest_sources, import_function, load_entry_point, report_failure
 
 _READ: Mapping[str, Callable[[Any], Any]] = {
     "truncation": str,
@@ -123,22 +122,10 @@ class _Factory:
             signature = "|".join([name, f"source:{digest_object(thing)}", *settings])
             call = (lambda *_: thing) if is_made else thing
             return cls(name=str(name), call=call, options=options, signature=signature, is_object=True)
-        path = name.removeprefix(PYTHON)
-        for entry in entry_points(group=ENTRY_POINTS, name=name):
-            path = f"{entry.module}.{entry.attr}"
-        module_name, _, attribute = path.rpartition(".")
-        if not module_name:
-            raise BadInput(f"{name} names no function: write {PYTHON}package.module.factory.")
-        folder = find_in_current_folder()
-        try:
-            module = importlib.import_module(module_name)
-        except ModuleNotFoundError as error:
-            raise BadInput(f"{name} cannot be imported: {error}, neither in {folder} nor installed.") from error
-        except (Exception, SystemExit) as error:
-            raise _failure(name, "is imported", error) from error
-        call = getattr(module, attribute, None)
-        if not callable(call):
-            raise BadInput(f"{name}: {module_name} has no function {attribute!r}.")
+        if installed := tuple(entry_points(group=ENTRY_POINTS, name=name)):
+            call, module = load_entry_point("retriever", installed[0])
+        else:
+            call, module = import_function(name)
         signature = "|".join([name, f"source:{digest_sources(module)}", *settings])
         return cls(name=name, call=call, options=options, signature=signature)
 
@@ -313,13 +300,4 @@ def _guard(name: str, when: str, read: Callable[[Any], Any] | None, call: Callab
     except RusbeirError:
         raise
     except Exception as error:
-        raise _failure(name, when, error) from error
-
-
-def _failure(name: str, when: str, error: BaseException) -> BackendError:
-    frames = inspect.getinnerframes(error.__traceback__) if error.__traceback__ else []
-    # The line of an error in this file, where the user's object is called or read, would not help.
-    is_theirs = frames and frames[-1].filename != __file__
-    where = f" in {Path(frames[-1].filename).name}:{frames[-1].lineno}" if is_theirs else ""
-    reason = " ".join(str(error).split())
-    return BackendError(f"{name} fails when it {when}: {type(error).__name__}: {reason}{where}.")
+        raise report_failure(name, when, error) from error

@@ -13,7 +13,8 @@ from rusbeir.retrieval import ENGINES, FUSIONS, RERANKERS, check_names, read_cat
 from rusbeir.retrieval.dense import system as dense
 from rusbeir.retrieval.models import files, settings
 from rusbeir.retrieval.rerank import system as rerank
-from rusbeir.retrieval.stages import PYTHON, SEARCHERS
+from rusbeir.retrieval.stages import SEARCHERS
+from rusbeir.user_sources import PYTHON
 
 
 def test_everything_is_listed():

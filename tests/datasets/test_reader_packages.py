@@ -86,4 +86,4 @@ def test_a_broken_package_stops_nobody(tmp_path: Path, formats, samples, caplog)
     install(tmp_path, "notes = absent:FORMAT")
     formats(tmp_path)
     assert load(samples.beir(), language="ru").queries
-    assert "The reader notes (absent:FORMAT) cannot be loaded: No module named 'absent'" in caplog.text
+    assert "The reader notes (absent:FORMAT) cannot be imported: No module named 'absent'" in caplog.text

@@ -237,8 +237,8 @@ def test_a_change_of_the_module_is_another_system(mine, tmp_path):
 
 REFUSED = [
     # system, error, parts
-    ("python:nowhere", BadInput, ["names no function", "python:package.module.factory"]),
-    ("python:nowhere.factory", BadInput, ["No module named 'nowhere'", "nor installed"]),
+    ("python:nowhere", BadInput, ["does not name a function", "python:module.function"]),
+    ("python:nowhere.factory", BadInput, ["No module named 'nowhere'", "and not installed"]),
     ("python:mine.nothing", BadInput, ["mine has no function 'nothing'"]),
     ("dense(python:mine.wrong)", BadInput, ["made a object, not an encoder: it lacks signature, encode_queries"]),
     ("bm25 >> rerank(python:mine.wrong)", BadInput, ["not a reranker: it lacks signature, score"]),

@@ -153,7 +153,7 @@ def read_formats() -> Mapping[str, Format]:
     added: dict[str, Format] = {}
     for entry_point in entry_points(group="rusbeir.readers"):
         try:
-            added[entry_point.name] = load_entry_point("reader", entry_point, Format)
+            added[entry_point.name] = load_entry_point("reader", entry_point, Format)[0]
         except RusbeirError as error:
             logger.warning("%s", error)
     return {**added, **FORMATS}

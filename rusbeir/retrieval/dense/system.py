@@ -26,10 +26,10 @@ from rusbeir.retrieval.encoding.pools import Encoding
 from rusbeir.retrieval.lexical.engines import IndexKey
 from rusbeir.retrieval.models import settings as models
 from rusbeir.retrieval.spec import Options, Spec, Stage, only_argument
-from rusbeir.retrieval.stages import PYTHON
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, check_available
 from rusbeir.text import digest
 from rusbeir.types import Corpus, Doc, Queries, Run
+from rusbeir.user_sources import PYTHON
 
 logger = logging.getLogger(__name__)
 

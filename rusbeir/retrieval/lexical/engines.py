@@ -107,7 +107,7 @@ def load(name: str) -> LexicalEngine:
     if name in ENGINES:
         make = pkgutil.resolve_name(ENGINES[name])
     elif installed := tuple(entry_points(group=ENTRY_POINTS, name=name)):
-        make = load_entry_point("engine", installed[0])
+        make, _ = load_entry_point("engine", installed[0])
     else:
         raise unknown("engine", name, ["auto", *ENGINES, *entry_points(group=ENTRY_POINTS).names])
     if sign and "address" not in inspect.signature(make).parameters:

@@ -13,10 +13,10 @@ from rusbeir.retrieval import spec
 from rusbeir.retrieval.lexical import bm25, engines, index
 from rusbeir.retrieval.lexical.index import LineAnalyzer
 from rusbeir.retrieval.spec import Stage
-from rusbeir.retrieval.stages import PYTHON
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings
 from rusbeir.storage import cache_folder
 from rusbeir.types import Corpus
+from rusbeir.user_sources import PYTHON
 
 logger = logging.getLogger(__name__)
 

@@ -20,10 +20,10 @@ from rusbeir.retrieval.models import settings as models
 from rusbeir.retrieval.rerank.reranker import ReportsTruncation, ReportsUnjudged, Reranker, ScoresPools
 from rusbeir.retrieval.rerank.score_cache import PairPool, ScoreCache
 from rusbeir.retrieval.spec import Options, Stage, only_argument
-from rusbeir.retrieval.stages import PYTHON
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System, check_available
 from rusbeir.text import batched
 from rusbeir.types import Corpus, Progress, Queries, Retriever, Run
+from rusbeir.user_sources import PYTHON
 
 logger = logging.getLogger(__name__)
 

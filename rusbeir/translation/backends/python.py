@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from types import ModuleType
 from typing import Any, Protocol, runtime_checkable
 
 from rusbeir.errors import RusbeirError
@@ -15,10 +15,7 @@ from rusbeir.jobs import Limits, Transient
 from rusbeir.text import shorten
 from rusbeir.translation.backends.common import ask_sendable, judge_answer
 from rusbeir.translation.translator import Capacity, Discloses, Failure, Outcome, Translation
-from rusbeir.user_sources import digest_sources
-
-PREFIX = "python:"
-"""Begins the name of any importable function or class: python:module.function."""
+from rusbeir.user_sources import PYTHON, digest_sources
 
 
 @runtime_checkable
@@ -62,7 +59,7 @@ class PythonFunction:
         identity = f"source:{self.code}"
         if isinstance(self.function, Signed):
             identity = "".join(self.function.signature.split())
-        return "|".join(filter(None, (f"{PREFIX}{self.path}", identity)))
+        return "|".join(filter(None, (f"{PYTHON}{self.path}", identity)))
 
     @property
     def about(self) -> str:
@@ -96,10 +93,15 @@ class PythonFunction:
 
 
 def wrap(
-    function: Callable[..., Any], path: str, *, limits: Limits, capacity: Capacity, description: str
+    function: Callable[..., Any],
+    path: str,
+    module: ModuleType,
+    *,
+    limits: Limits,
+    capacity: Capacity,
+    description: str,
 ) -> Callable[..., PythonFunction]:
-    """What makes a translator of the function, which is at that path; its own limits and capacity come first."""
-    module = sys.modules[path.rpartition(".")[0]]
+    """What makes a translator of the module's function at that path; its own limits and capacity come first."""
     if isinstance(function, Bounded):
         limits, capacity = function.limits, function.capacity
     return partial(

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import inspect
+import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 
-from rusbeir.errors import BackendError, BadInput, RusbeirError, UnknownName, option, unknown
+from rusbeir.errors import BadInput, UnknownName, option, unknown
 from rusbeir.jobs import Limits, read_backends
 from rusbeir.translation.backends.common import Codes
-from rusbeir.translation.backends.python import PREFIX, wrap
+from rusbeir.translation.backends.python import wrap
 from rusbeir.translation.translator import Capacity, Translator
-from rusbeir.user_sources import find_in_current_folder
+from rusbeir.user_sources import PYTHON, import_function, load_entry_point
 
 TRANSLATORS = {
     "apertium": "rusbeir.translation.backends.apertium:Apertium",
@@ -127,38 +128,23 @@ def options_of(maker: Callable[..., Translator]) -> set[str]:
 
 def _find(name: str) -> Callable[..., Translator]:
     """What makes the translator of that name: a class, or a function wrapped as one."""
-    if name.startswith(PREFIX):
-        module, _, attribute = name.removeprefix(PREFIX).rpartition(".")
-        if not module or not all(part.isidentifier() for part in (*module.split("."), attribute)):
-            raise BadInput(f"{name} does not name a function. Write python:module.function.")
-        entry = EntryPoint(name, f"{module}:{attribute}", GROUP)
-        find_in_current_folder()
-    elif name in TRANSLATORS:
-        entry = EntryPoint(name, TRANSLATORS[name], GROUP)
-    elif entries := tuple(entry_points(group=GROUP, name=name)):
-        entry = entries[0]
+    thing: Any
+    if name in TRANSLATORS:
+        return cast(Callable[..., Translator], pkgutil.resolve_name(TRANSLATORS[name]))
+    if name.startswith(PYTHON):
+        path = name.removeprefix(PYTHON)
+        thing, module = import_function(name)
+    elif installed := tuple(entry_points(group=GROUP, name=name)):
+        path = f"{installed[0].module}.{installed[0].attr}"
+        thing, module = load_entry_point("translator", installed[0])
     else:
-        listed = unknown("translator", name, [*names(), f"{PREFIX}module.function"])
+        listed = unknown("translator", name, [*names(), f"{PYTHON}module.function"])
         model = f"{option('translator', 'llm')} {option('llm', name)}"
         raise UnknownName(f"{listed} A language model is asked with {model}.")
-    try:
-        thing = entry.load()
-    except ImportError as error:
-        raise BadInput(f"{name}: cannot import {entry.module} ({error}).") from error
-    except AttributeError as error:
-        raise BadInput(f"{name}: {entry.module} has no function {entry.attr!r}.") from error
-    except RusbeirError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise BackendError(
-            f"{name}: {entry.module} fails when it is imported: {type(error).__name__}: {error}."
-        ) from error
-    if not callable(thing):
-        raise BadInput(f"{name}: {entry.module} has no function {entry.attr!r}.")
     if inspect.isclass(thing):
         return cast(Callable[..., Translator], thing)
     row = preset("python")
-    return wrap(thing, f"{entry.module}.{entry.attr}", limits=row.limits, capacity=row.capacity, description=row.about)
+    return wrap(thing, path, module, limits=row.limits, capacity=row.capacity, description=row.about)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,6 @@ from rusbeir.datasets import FIELDS, open_file, split_view
 from rusbeir.errors import BadInput, option
 from rusbeir.jobs import JOURNAL, WORK, Journal, hold_folder, refuse_foreign
 from rusbeir.storage import atomic_file
-from rusbeir.translation.backends.python import PREFIX
 from rusbeir.translation.porting.plan import (
     TRANSLATORS,
     TranslatorEntry,
@@ -24,6 +23,7 @@ from rusbeir.translation.porting.plan import (
     read_entries,
 )
 from rusbeir.translation.segments.segment import Piece
+from rusbeir.user_sources import PYTHON
 
 LAYOUT = "layout.txt"
 """The lengths of the pieces of each text of a document, one line for each; those not sent are negative."""
@@ -175,7 +175,7 @@ def read_translator_names(out: Path) -> list[str]:
     refuse_foreign(out, more=True)
     with Journal.open(out / WORK / JOURNAL, {}) as journal:
         names = [entry.name for entry in read_entries(journal)]
-    if function := next((name for name in names if name.startswith(PREFIX)), None):
+    if function := next((name for name in names if name.startswith(PYTHON)), None):
         raise BadInput(
             f"{out} was made by {function}, and rusbeir imports no code that a folder names. "
             f"Name it yourself with {option('translator', ','.join(names))}."

@@ -18,7 +18,6 @@ from rusbeir.errors import BadInput, option
 from rusbeir.jobs import Journal, Task, TaskQueue, ask_for_prices, refuse_unpriced, task_key
 from rusbeir.processes import in_order
 from rusbeir.text import batched
-from rusbeir.translation.backends.python import PREFIX
 from rusbeir.translation.backends.registry import TranslatorOptions, find_preset, make
 from rusbeir.translation.segments.glossary import Glossary
 from rusbeir.translation.segments.segment import Cutter, Piece, join
@@ -31,6 +30,7 @@ from rusbeir.translation.translator import (
     PaidByToken,
     Translator,
 )
+from rusbeir.user_sources import PYTHON
 
 PAGE_TEXTS = 500
 CUT_CHARS = 1 << 18
@@ -77,7 +77,7 @@ class TranslatorEntry:
     def known_by(cls, name: str, signature: str, capacity: Capacity) -> TranslatorEntry:
         """The entry of a translator that is not at hand; its row in translation/backends.toml tells the rest."""
         entry = cls(name=name, signature=signature, capacity=capacity)
-        row = find_preset("python" if name.startswith(PREFIX) else name)
+        row = find_preset("python" if name.startswith(PYTHON) else name)
         if row is None:
             return entry
         return replace(entry, sends=row.sends, about=row.about, local=row.name != "python" and not row.sends)

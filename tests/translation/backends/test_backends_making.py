@@ -67,7 +67,7 @@ def test_limits_are_the_rows_but_for_what_is_given():
         ("memory", {}, "", "The translator memory needs a file: give memory=FILE"),
         ("memory", {"memory": "nowhere.tsv"}, "", "nowhere.tsv does not exist"),
         ("python:own_translators", {}, "", "python:own_translators does not name a function"),
-        ("python:no_module.f", {}, "", "python:no_module.f: cannot import no_module"),
+        ("python:no_module.f", {}, "", "python:no_module.f cannot be imported: No module named 'no_module'."),
         ("python:own_translators.none", {}, "", "python:own_translators.none: own_translators has no function 'none'."),
     ],
 )
