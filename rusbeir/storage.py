@@ -13,12 +13,12 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-from rusbeir.errors import BackendError, BadInput
+from rusbeir.errors import BackendError, BadInput, RusbeirError
 from rusbeir.text import batched
 
 logger = logging.getLogger(__name__)
@@ -42,6 +42,9 @@ CACHE_PARTS = {
     "scores": "scores of rerankers",
 }
 """Folders of the cache, and what they hold: made by rusbeir, which can make it again. Users put models in others."""
+
+WRITE_AHEAD = "journal_mode = WAL"
+"""The pragma by which readers and a writer do not wait for each other, and a kill leaves the file whole."""
 
 _POLL_SECONDS = 0.2
 _SILENT_SECONDS = 1.0
@@ -268,20 +271,33 @@ def refuse_links(folder: Path) -> None:
                 )
 
 
-def connect_shared(path: Path) -> sqlite3.Connection:
-    """Open the database at path, new or not, which processes may write to in turn; raises sqlite3.Error."""
+def open_database(path: Path, *pragmas: str) -> sqlite3.Connection:
+    """Open the SQLite file at path, new or not, which processes may write to in turn; raises sqlite3.Error.
+
+    Transactions begin and end only by BEGIN and COMMIT. The pragmas are set as set_pragmas does.
+    """
     db = sqlite3.connect(path, isolation_level=None, timeout=_SHARED_SECONDS, check_same_thread=False)
+    try:
+        set_pragmas(db, *pragmas)
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
+
+
+def set_pragmas(db: sqlite3.Connection, *pragmas: str) -> None:
+    """Set pragmas such as WRITE_AHEAD, and wait while another process does."""
     end = time.monotonic() + _SHARED_SECONDS
-    while True:
-        try:
-            db.execute("PRAGMA journal_mode = WAL")
-            return db
-        except sqlite3.OperationalError as error:
-            # SQLite waits for other locks, but not while another process makes the same change to a new file.
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
-                db.close()
-                raise
-            time.sleep(_POLL_SECONDS)
+    for pragma in pragmas:
+        while True:
+            try:
+                db.execute(f"PRAGMA {pragma}")
+                break
+            except sqlite3.OperationalError as error:
+                # SQLite waits for other locks, but not while another process makes the same change to a new file.
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                    raise
+                time.sleep(_POLL_SECONDS)
 
 
 def select_by_keys(db: sqlite3.Connection, query: str, keys: Collection[bytes]) -> Iterator[Any]:
@@ -291,15 +307,26 @@ def select_by_keys(db: sqlite3.Connection, query: str, keys: Collection[bytes]) 
 
 
 @contextlib.contextmanager
-def reporting_sqlite(path: Path, kind: str) -> Iterator[None]:
-    """Turn SQLite's errors into BackendError; kind is the name of the file at path in `rusbeir cache clear`."""
+def reporting_sqlite(subject: str, advice: str, refuse: Callable[[str], RusbeirError] | None = None) -> Iterator[None]:
+    """Turn SQLite's errors about the subject, such as "the journal PATH", into BackendError, in one line.
+
+    refuse makes the error of a file that is not a database or is damaged, where that is another one.
+    """
     try:
         yield
-    except sqlite3.Error as error:
-        raise BackendError(
-            f"Cannot use the {kind} in {path} ({error}). Free some space, or remove them with "
-            f"`rusbeir cache clear {kind}`."
-        ) from error
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        is_damaged = type(error) in (sqlite3.DatabaseError, UnicodeDecodeError) or "decode to UTF-8" in str(error)
+        if refuse is not None and is_damaged:
+            raise refuse(str(error)) from error
+        if not is_damaged and not isinstance(error, sqlite3.OperationalError):
+            raise  # a mistake in rusbeir, not in the file
+        raise BackendError(f"Cannot use {subject}: {error}. {advice}") from error
+
+
+def reporting_cache(path: Path, part: str) -> contextlib.AbstractContextManager[None]:
+    """Report SQLite's errors about a file at path that is in that part of the cache."""
+    advice = f"Free some space, or remove them with `rusbeir cache clear {part}`."
+    return reporting_sqlite(f"the {part} in {path}", advice)
 
 
 def cannot_write(path: Path, error: OSError) -> BackendError:

@@ -79,7 +79,7 @@ def test_a_new_database_is_opened_by_all_who_come_at_once(tmp_path: Path):
 
     def open_(number: int) -> str:
         start.wait()
-        db = storage.connect_shared(tmp_path / f"{number}.sqlite")
+        db = storage.open_database(tmp_path / f"{number}.sqlite", storage.WRITE_AHEAD)
         (mode,) = db.execute("PRAGMA journal_mode").fetchone()
         db.close()
         return mode

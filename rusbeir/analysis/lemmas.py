@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from rusbeir.errors import MissingExtra
-from rusbeir.storage import cache_folder, connect_shared
+from rusbeir.storage import WRITE_AHEAD, cache_folder, open_database
 
 logger = logging.getLogger(__name__)
 
@@ -93,13 +93,11 @@ class LemmaCache:
     def _open(self) -> sqlite3.Connection:
         if self._connection is None or self._owner != os.getpid():
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            connection = connect_shared(self._path)
-            connection.isolation_level = "IMMEDIATE"
             # A power failure may lose the last lemmas but cannot damage the file; they are computed again.
-            connection.executescript(
-                "PRAGMA synchronous=NORMAL; PRAGMA mmap_size=268435456;"
-                "CREATE TABLE IF NOT EXISTS lemmas"
-                "(word TEXT PRIMARY KEY, lemma TEXT NOT NULL) WITHOUT ROWID;"
+            connection = open_database(self._path, WRITE_AHEAD, "synchronous = NORMAL", "mmap_size = 268435456")
+            connection.isolation_level = "IMMEDIATE"
+            connection.execute(
+                "CREATE TABLE IF NOT EXISTS lemmas(word TEXT PRIMARY KEY, lemma TEXT NOT NULL) WITHOUT ROWID;"
             )
             self._connection, self._owner = connection, os.getpid()
         return self._connection

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sqlite3
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any, Protocol
 from rusbeir.errors import BackendError, BadInput, RusbeirError, option
 from rusbeir.jobs.journal import Journal, reporting
 from rusbeir.jobs.throttle import Transient
-from rusbeir.storage import cannot_write
+from rusbeir.storage import cannot_write, open_database
 
 _COUNTS = ("requests", "chars", "input tokens", "output tokens", "cost")
 """The names in a journal under which it has what was spent, behind the word spent."""
@@ -168,7 +167,7 @@ class CharBudget:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise cannot_write(path, error) from error
-        with reporting(path), contextlib.closing(sqlite3.connect(path, isolation_level=None, timeout=30)) as db:
+        with reporting(path, "record of spending"), contextlib.closing(open_database(path)) as db:
             # IMMEDIATE: no other process may spend between the reading and the writing.
             db.execute("BEGIN IMMEDIATE")
             db.execute("CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")

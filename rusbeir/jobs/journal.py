@@ -12,8 +12,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, NamedTuple
 
-from rusbeir.errors import BackendError, BadInput
-from rusbeir.storage import hold
+from rusbeir.errors import BadInput
+from rusbeir.storage import WRITE_AHEAD, hold, open_database, reporting_sqlite, set_pragmas
 from rusbeir.text import batched, shorten
 
 BATCH_TASKS = 32_000
@@ -23,9 +23,9 @@ SHOWN_CHARS = 60
 APPLICATION_ID = 0x52754265
 """SQLite's application_id of rusbeir's journals ("RuBe"), in the file's header."""
 FORMAT = 1
-PAGE_CACHE_KIB = 32 << 10
-CHECKPOINT_PAGES = 1 << 14
+_CHECKPOINT_PAGES = 1 << 14
 """The write-ahead log is folded into the file at this length (64 MB): less often than by default, for bulk adding."""
+_PRAGMAS = (f"cache_size = -{32 << 10}", f"wal_autocheckpoint = {_CHECKPOINT_PAGES}")
 
 _SCHEMA = (
     "CREATE TABLE meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
@@ -88,9 +88,7 @@ class Journal:
         with contextlib.ExitStack() as files:
             files.enter_context(hold(path.with_name(path.name + ".lock"), path))
             with reporting(path):
-                # Transactions begin and end only by the BEGIN and COMMIT written here.
-                db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
-                files.enter_context(contextlib.closing(db))
+                db = files.enter_context(contextlib.closing(open_database(path)))
                 _prepare(db, path)
             journal = cls(path, db)
             stored = {text_of(name): text_of(value) for name, value in journal.read("SELECT * FROM meta")}
@@ -213,10 +211,7 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
             "Continue with the rusbeir version that created it, or move it away to start over."
         )
     # A commit survives the death of this process; a power failure may take the last ones, but damages nothing.
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute("PRAGMA synchronous = NORMAL")
-    db.execute(f"PRAGMA cache_size = -{PAGE_CACHE_KIB}")
-    db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+    set_pragmas(db, WRITE_AHEAD, "synchronous = NORMAL", *_PRAGMAS)
     if new:
         db.execute("BEGIN IMMEDIATE")
         for statement in _SCHEMA:
@@ -227,27 +222,20 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
         db.execute("ALTER TABLE attempt ADD COLUMN seal INTEGER")
 
 
-@contextlib.contextmanager
-def reporting(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into BackendError (disk, rights, locks) and BadInput (not a journal, or a damaged one)."""
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        if "decode to UTF-8" in str(error):
-            raise BadInput(damage(path, str(error))) from error
-        raise BackendError(
-            f"Cannot use the journal {path}: {error}. Everything recorded before is kept. "
-            "Free some space or make the folder writable, then run the same command again."
-        ) from error
-    except UnicodeDecodeError as error:
-        raise BadInput(damage(path, str(error))) from error
-    except sqlite3.DatabaseError as error:
-        if type(error) is not sqlite3.DatabaseError:
-            raise  # a mistake in rusbeir, not in the file
-        raise BadInput(
-            f"{path} is not a journal, or is damaged ({error}). It was left unchanged. "
+def reporting(path: Path, kind: str = "journal") -> contextlib.AbstractContextManager[None]:
+    """Turn SQLite's errors into BackendError (disk, rights, locks) and BadInput (another kind of file, or damaged)."""
+
+    def refuse(why: str) -> BadInput:
+        return BadInput(
+            f"{path} is not a {kind}, or is damaged ({why}). It was left unchanged. "
             "Move it away to start over, or restore a copy."
-        ) from error
+        )
+
+    advice = (
+        "Everything recorded before is kept. "
+        "Free some space or make the folder writable, then run the same command again."
+    )
+    return reporting_sqlite(f"the {kind} {path}", advice, refuse)
 
 
 def damage(path: Path, why: str) -> str:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from rusbeir.costs import SecondsTable
 from rusbeir.errors import BackendError
 from rusbeir.retrieval.encoding.encoder import Vectors, check_vectors
-from rusbeir.storage import cannot_write, connect_shared, hold_when_free, reporting_sqlite, select_by_keys
+from rusbeir.storage import WRITE_AHEAD, cannot_write, hold_when_free, open_database, reporting_cache, select_by_keys
 
 BLOCK_TEXTS = 64
 """The texts that are encoded at once, where an encoder does not batch them itself."""
@@ -39,8 +39,8 @@ class EmbeddingStore:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise cannot_write(folder, error) from error
-        with reporting_sqlite(self.folder, "embeddings"):
-            self._db = connect_shared(folder / _ROWS)
+        with reporting_cache(self.folder, "embeddings"):
+            self._db = open_database(folder / _ROWS, WRITE_AHEAD)
             self._db.execute("CREATE TABLE IF NOT EXISTS row(key BLOB PRIMARY KEY, row INTEGER NOT NULL) WITHOUT ROWID")
             self._db.execute("CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL)")
             self._seconds = SecondsTable(self._db)
@@ -83,12 +83,12 @@ class EmbeddingStore:
 
     def sum_seconds(self, texts: Sequence[str]) -> float | None:
         """Return the seconds that encoding those texts took; None where those of any text are not known."""
-        with reporting_sqlite(self.folder, "embeddings"):
+        with reporting_cache(self.folder, "embeddings"):
             return self._seconds.sum([_key(text) for text in texts])
 
     def keep_seconds(self, texts: Sequence[str], seconds: float) -> None:
         """Keep the seconds that encoding those texts took in total."""
-        with reporting_sqlite(self.folder, "embeddings"):
+        with reporting_cache(self.folder, "embeddings"):
             self._seconds.keep([_key(text) for text in texts], seconds)
 
     def open_pool(self, name: str) -> EmbeddingStore:
@@ -102,7 +102,7 @@ class EmbeddingStore:
 
     def clear(self) -> None:
         """Forget all rows. A kill leaves the store whole or empty."""
-        with reporting_sqlite(self.folder, "embeddings"):
+        with reporting_cache(self.folder, "embeddings"):
             self._db.execute("BEGIN IMMEDIATE")
             self._db.execute("DELETE FROM row")
             self._db.execute("DELETE FROM meta")
@@ -123,14 +123,14 @@ class EmbeddingStore:
         self._db.close()
 
     def _find(self, keys: Sequence[bytes]) -> dict[bytes, int]:
-        with reporting_sqlite(self.folder, "embeddings"):
+        with reporting_cache(self.folder, "embeddings"):
             return dict(select_by_keys(self._db, "SELECT key, row FROM row WHERE key IN", set(keys)))
 
     def _add(self, keys: Sequence[bytes], vectors: npt.NDArray[Any]) -> dict[bytes, int]:
         count, dim = len(self), vectors.shape[1]
         write_at(self.folder / _VECTORS, count * dim, vectors.astype(self.dtype))
         rows = dict(zip(keys, range(count, count + len(keys)), strict=True))
-        with reporting_sqlite(self.folder, "embeddings"):
+        with reporting_cache(self.folder, "embeddings"):
             self._db.execute("BEGIN IMMEDIATE")
             self._db.executemany("INSERT INTO row VALUES (?, ?)", rows.items())
             meta = [("dim", dim), ("count", count + len(keys))]
@@ -139,7 +139,7 @@ class EmbeddingStore:
         return rows
 
     def _meta(self, name: str) -> int | None:
-        with reporting_sqlite(self.folder, "embeddings"):
+        with reporting_cache(self.folder, "embeddings"):
             row = self._db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
         return row[0] if row else None
 

@@ -15,7 +15,15 @@ from rusbeir.errors import BackendError
 from rusbeir.retrieval.encoding.pools import KEEP_SECONDS, WhileWanted
 from rusbeir.retrieval.rerank import reranker as protocols
 from rusbeir.retrieval.rerank.reranker import Reranker, Scored, check_scores
-from rusbeir.storage import cache_folder, cannot_write, connect_shared, hold_when_free, reporting_sqlite, select_by_keys
+from rusbeir.storage import (
+    WRITE_AHEAD,
+    cache_folder,
+    cannot_write,
+    hold_when_free,
+    open_database,
+    reporting_cache,
+    select_by_keys,
+)
 from rusbeir.text import digest
 
 
@@ -39,8 +47,8 @@ class ScoreCache:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise cannot_write(path, error) from error
-        with reporting_sqlite(self.path, "scores"):
-            self._db = connect_shared(path)
+        with reporting_cache(self.path, "scores"):
+            self._db = open_database(path, WRITE_AHEAD)
             self._db.execute(
                 "CREATE TABLE IF NOT EXISTS score"
                 "(key BLOB PRIMARY KEY, value BLOB NOT NULL, cut INTEGER NOT NULL) WITHOUT ROWID"
@@ -65,7 +73,7 @@ class ScoreCache:
 
     def settle(self, seconds: float, carried: CarriedSeconds) -> None:
         """Keep the seconds with the scores that were computed since the last call, and add those of the others."""
-        with reporting_sqlite(self.path, "scores"):
+        with reporting_cache(self.path, "scores"):
             if self._new:
                 self._seconds.keep(self._new, seconds)
             if before := self._used - self._new:
@@ -197,14 +205,14 @@ class ScoreCache:
         return unjudged
 
     def _find(self, keys: Sequence[bytes]) -> dict[bytes, Scored]:
-        with reporting_sqlite(self.path, "scores"):
+        with reporting_cache(self.path, "scores"):
             rows = select_by_keys(self._db, "SELECT key, value, cut FROM score WHERE key IN", keys)
             cached = {key: Scored(array("d", value).tolist(), cut) for key, value, cut in rows}
         self._used.update(cached)
         return cached
 
     def _keep(self, scores: dict[bytes, Scored]) -> None:
-        with reporting_sqlite(self.path, "scores"):
+        with reporting_cache(self.path, "scores"):
             self._db.execute("BEGIN IMMEDIATE")
             rows = [(key, array("d", scored.scores).tobytes(), scored.truncated) for key, scored in scores.items()]
             self._db.executemany("INSERT OR IGNORE INTO score VALUES (?, ?, ?)", rows)
