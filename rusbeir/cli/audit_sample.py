@@ -11,6 +11,7 @@ import typer
 
 from rusbeir import __version__
 from rusbeir.cli import options, output
+from rusbeir.cli.audit_judgements import format_mean, print_judgements
 from rusbeir.text import write_command
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a port.")]
@@ -28,6 +29,15 @@ Seed = Annotated[
 def judge(
     folder: Folder,
     llm: Annotated[str, typer.Option("--llm", help="Model at OPENAI_BASE_URL.")],
+    protocol: Annotated[
+        str,
+        typer.Option(
+            "--protocol", help="esa (error spans, and 0 to 100), mqm (error spans), likert (four scores, 1 to 5)."
+        ),
+    ] = "esa",
+    votes: Annotated[
+        int, typer.Option("--votes", min=1, help="Answers about each text; medians count. Not of likert.")
+    ] = 1,
     n: Number = 100,
     seed: Seed = 0,
     source: Source = None,
@@ -42,15 +52,15 @@ def judge(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only estimate requests, tokens, time and cost.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Let a language model score a sample of a checked port: accuracy, fluency, completeness, style, 1 to 5.
+    """Let a language model mark the errors in a sample of a checked port, and score it.
 
     Example: rusbeir audit judge scifact-es --llm qwen3-30b -n 200
     """
     from rusbeir.people import estimate_judgements, judge_port
 
     order: dict[str, Any] = {
-        "n": n, "seed": seed, "source": source, "input_price": input_price, "output_price": output_price,
-        "concurrency": concurrency,
+        "protocol": protocol, "votes": votes, "n": n, "seed": seed, "source": source, "input_price": input_price,
+        "output_price": output_price, "concurrency": concurrency,
     }  # fmt: skip
     if dry_run:
         with output.progress() as progress:
@@ -65,18 +75,7 @@ def judge(
     if as_json:
         output.print_json(report)
         return
-    output.print_table(
-        ["dimension", "mean of the sample", "weighted to the port", "95 %"],
-        [
-            [name, f"{row['sample']:.2f}", *_format_mean(row["port"], row["interval"])]
-            for name, row in report["means"].items()
-        ],
-        right=["mean of the sample", "weighted to the port", "95 %"],
-    )
-    output.note(
-        f"{report['judged']:,} of {report['n']:,} texts judged, {report['invalid']:,} without a valid answer; "
-        f"{report['invalid_answers']:,} of {report['answers']:,} answers were invalid. {report['judge']}"
-    )
+    print_judgements(report)
 
 
 def _print_estimate(row: dict[str, Any], *, as_json: bool) -> None:
@@ -188,13 +187,9 @@ def _print_means(dimensions: Mapping[str, Any]) -> None:
     for name, dimension in dimensions.items():
         means = [dimension["port"].get(who) for who in whos]
         n_scored = next((f"{mean['n_scored']:,} of {mean['n_texts']:,}" for mean in means if mean), "")
-        cells = [("", "") if mean is None else _format_mean(mean["mean"], mean["interval"]) for mean in means]
+        cells = [("", "") if mean is None else format_mean(mean["mean"], mean["interval"]) for mean in means]
         rows.append([name, n_scored, *(text for cell in cells for text in cell)])
     output.print_table(header, rows, right=header[1:])
-
-
-def _format_mean(mean: float, interval: tuple[float, float] | None) -> tuple[str, str]:
-    return f"{mean:.2f}", "" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
 
 
 def _print_agreement(dimensions: Mapping[str, Any]) -> None:

@@ -12,3 +12,5 @@ from .sheets import FOLDER as FOLDER
 from .sheets import AllChanged as AllChanged
 from .sheets import list_filled as list_filled
 from .sheets import make_sheets as make_sheets
+from .span_report import SPANS as SPANS
+from .span_report import describe_spans as describe_spans

@@ -1,17 +1,19 @@
-"""A language model as a judge of translations: four scores for each text, kept in a journal, never paid for twice."""
+"""A language model as a judge of translations: marked errors or four scores for each text, never paid for twice."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import orjson
 
 from rusbeir import __version__
-from rusbeir.audit import open_port
+from rusbeir.audit import AlignedPort, open_port
 from rusbeir.datasets import QA, load_audited, read_jsonl
+from rusbeir.errors import BadInput, option, unknown
+from rusbeir.evaluation import find_families
 from rusbeir.jobs import (
     CHARS_PER_TOKEN,
     Budget,
@@ -19,6 +21,7 @@ from rusbeir.jobs import (
     LlmJob,
     LlmOptions,
     Question,
+    Spent,
     Tell,
     ask_all,
     bound_request,
@@ -31,8 +34,10 @@ from rusbeir.jobs import (
     read_prompts,
 )
 from rusbeir.languages import english_name
-from rusbeir.people.raters import estimate_port_mean, read_sample
+from rusbeir.people import span_judge
+from rusbeir.people.raters import Scale, estimate_means
 from rusbeir.people.sampling import Item, draw_sample, find_digest
+from rusbeir.people.span_report import report_spans
 from rusbeir.storage import atomic_file
 from rusbeir.types import Progress, silent
 
@@ -53,10 +58,15 @@ JUDGE = "judge"
 """The judge's name among raters."""
 KIND = "judgement"
 PROMPTS = "judge"
+LIKERT = "likert"
+PROTOCOLS = (span_judge.ESA, span_judge.MQM, LIKERT)
+"""Error spans with a score from 0 to 100, error spans alone, and four scores from 1 to 5."""
+_VOTE_SEEDS = 100
+"""The distance between the seeds of two votes: repeated requests use those in between."""
 _MAX_TOKENS = 400
 _TIMEOUT_SECONDS = 120.0
 _ANSWER_CHARS = 200
-"""A usual answer, with a comment."""
+"""A usual answer: four scores with a comment, or a few errors."""
 _VERDICT = {
     "item": str,
     "kind?": str,
@@ -73,6 +83,8 @@ def judge_port(
     folder: str | Path,
     *,
     llm: str,
+    protocol: str = span_judge.ESA,
+    votes: int = 1,
     n: int = 100,
     seed: int = 0,
     source: str | Path | None = None,
@@ -85,14 +97,18 @@ def judge_port(
     progress: Progress = silent,
     tell: Tell = lambda line: None,
 ) -> dict[str, Any]:
-    """Let a language model score a sample of a checked port; verdicts are written to qa/judge.jsonl.
+    """Let a language model judge a sample of a checked port.
 
+    Marked errors are written to qa/spans.jsonl and shown on qa/spans.html, scores of `likert` to qa/judge.jsonl.
     Answers are kept in qa/judge.sqlite and not requested again. After three invalid answers a text is counted as
     invalid and left out of the means.
 
     Args:
         folder: The port.
         llm: The model; OPENAI_BASE_URL and OPENAI_API_KEY give the endpoint and its key.
+        protocol: "esa" (error spans, and a score from 0 to 100), "mqm" (error spans alone), or "likert" (accuracy,
+            fluency, completeness and style consistency from 1 to 5).
+        votes: How often each text is judged, with different seeds; medians count. Only of error spans.
         n: The number of texts in the sample.
         seed: Seed of the sample and of the answers.
         source: Name or path of the dataset that was translated, where the port does not name it.
@@ -109,11 +125,13 @@ def judge_port(
         The `means` by dimension, for the sample and weighted to the port, with counts and costs (docs/json.md).
 
     Raises:
+        UnknownName: There is no such protocol.
         BadInput: The port has not been checked.
         BackendError: The endpoint fails or leaves texts without any answer, or a budget is spent.
     """
+    _refuse_protocol(protocol, votes)
     options = _make_options(input_price, output_price, concurrency)
-    signature = f"judge|model:{llm}|rubric:{digest_prompts(PROMPTS)}|seed:{seed}"
+    signature = _sign(protocol, llm, seed)
     job = LlmJob(
         llm=llm,
         signature=signature,
@@ -130,27 +148,68 @@ def judge_port(
     items = draw_sample(port, n, seed)
     meta = {"port": port.dataset.card.name, "from": port.languages[0], "to": port.languages[1]}
     with Journal.open(port.folder / QA / JOURNAL, meta) as journal:
-        question = make_question(*port.languages)
-        answers = ask_all(job, journal, question, items, _make_payload, "texts with their translations")
-        n_answers, n_invalid = count_answers(journal, signature)
+        rounds = []
+        for vote in range(votes):
+            voter = f"{signature}|vote:{vote + 1}" if vote else signature
+            vote_job = replace(job, signature=voter, seed=seed + vote * _VOTE_SEEDS)
+            question = _choose_question(protocol, *port.languages, vote)
+            answers = ask_all(vote_job, journal, question, items, _make_payload, "texts with their translations")
+            rounds.append((answers, *count_answers(journal, voter)))
         spent = Budget(journal).spent
-    verdicts = {item.item_id: value for item, value in zip(items, answers.values, strict=True) if value is not None}
-    _write_verdicts(port.folder / QA / VERDICTS, items, verdicts, signature)
-    counts = answers.spent.describe_run(answers.retries)
+    by_text = list(zip(*(answers.values for answers, *_ in rounds), strict=True))
+    if protocol == LIKERT:
+        verdicts = {item.item_id: value for item, (value,) in zip(items, by_text, strict=True) if value is not None}
+        _write_verdicts(port.folder / QA / VERDICTS, items, verdicts, signature)
+        n_judged, outcome = len(verdicts), {"means": compute_means(items, verdicts)}
+    else:
+        n_judged, outcome = report_spans(port, items, by_text, protocol, signature, seed)
+    run = Spent.sum(answers.spent for answers, *_ in rounds)
     return {
         "version": __version__,
         "port": port.dataset.card.name,
         "judge": signature,
+        "protocol": protocol,
+        "votes": votes,
         "n": len(items),
-        "judged": len(verdicts),
-        "invalid": len(items) - len(verdicts),
-        "answers": n_answers,
-        "invalid_answers": n_invalid,
-        "means": compute_means(items, verdicts),
-        **counts,
-        "tokens": {**answers.spent.tokens, "cost": answers.spent.cost},
+        "judged": n_judged,
+        "invalid": len(items) - n_judged,
+        "answers": sum(n_answers for _, n_answers, _ in rounds),
+        "invalid_answers": sum(n_invalid for *_, n_invalid in rounds),
+        **outcome,
+        "shared_families": sorted(find_families(llm) & _find_makers(port)),
+        **run.describe_run(sum(answers.retries for answers, *_ in rounds)),
+        "tokens": {**run.tokens, "cost": run.cost},
         "spent": asdict(spent),
     }
+
+
+def _refuse_protocol(protocol: str, votes: int) -> None:
+    """Raise UnknownName for another protocol, and BadInput for votes that it cannot have."""
+    if protocol not in PROTOCOLS:
+        raise unknown("protocol", protocol, PROTOCOLS)
+    if votes < 1:
+        raise BadInput(f"{option('votes', votes)} is too small. Give at least 1.")
+    if votes > 1 and protocol == LIKERT:
+        spans = " or ".join(str(option("protocol", name)) for name in PROTOCOLS if name != LIKERT)
+        raise BadInput(f"{option('votes', votes)} is of marked errors: use {spans}, or leave it out.")
+
+
+def _sign(protocol: str, llm: str, seed: int) -> str:
+    if protocol == LIKERT:
+        return f"judge|model:{llm}|rubric:{digest_prompts(PROMPTS)}|seed:{seed}"
+    return f"judge|protocol:{protocol}|model:{llm}|rubric:{digest_prompts(span_judge.PROMPTS)}|seed:{seed}"
+
+
+def _choose_question(protocol: str, source: str, target: str, vote: int = 0) -> Question:
+    if protocol == LIKERT:
+        return make_question(source, target)
+    return span_judge.make_question(protocol, source, target, vote)
+
+
+def _find_makers(port: AlignedPort) -> frozenset[str]:
+    """The families of the models that translated the port."""
+    makers = port.dataset.card.provenance.get("translators", [])
+    return frozenset().union(*(find_families(str(row.get("signature", ""))) for row in makers))
 
 
 def _write_verdicts(
@@ -166,6 +225,8 @@ def _write_verdicts(
 def estimate_judgements(
     folder: str | Path,
     *,
+    protocol: str = span_judge.ESA,
+    votes: int = 1,
     n: int = 100,
     seed: int = 0,
     source: str | Path | None = None,
@@ -175,12 +236,13 @@ def estimate_judgements(
     progress: Progress = silent,
 ) -> dict[str, Any]:
     """Estimate what judge_port with the same arguments would ask; nothing is sent, no credentials are needed."""
+    _refuse_protocol(protocol, votes)
     options = _make_options(input_price, output_price, concurrency)
     price, limits = read_llm_options(options)
     port = open_port(folder, source=source, progress=progress)
-    question = make_question(*port.languages)
+    question = _choose_question(protocol, *port.languages)
     payloads = {_make_payload(item) for item in draw_sample(port, n, seed)}
-    bounds = [bound_request(question, question.write(payload), price) for payload in payloads]
+    bounds = [bound_request(question, question.write(payload), price) for payload in payloads] * votes
     sent = sum(chars for chars, _ in bounds) // CHARS_PER_TOKEN
     received = len(bounds) * _ANSWER_CHARS // CHARS_PER_TOKEN
     return {
@@ -218,16 +280,10 @@ def compute_means(items: Sequence[Item], verdicts: Mapping[str, Mapping[str, Any
     judged = [item.item_id for item in items if item.item_id in verdicts]
     if not judged:
         return {}
-    sample = read_sample({item.item_id: {"weight": item.weight, **item.stratum._asdict()} for item in items})
     scores = {name: {item: float(verdicts[item][name]) for item in judged} for name in DIMENSIONS}
     scores["overall"] = {item: sum(scores[name][item] for name in DIMENSIONS) / len(DIMENSIONS) for item in judged}
-    means: dict[str, dict[str, Any]] = {}
-    for name, of_items in scores.items():
-        mean = sum(of_items.values()) / len(of_items)
-        of_port = estimate_port_mean(of_items, sample, SCALE)
-        interval = of_port.interval if of_port else None
-        means[name] = {"sample": mean, "port": of_port.mean if of_port else mean, "interval": interval}
-    return means
+    scale = Scale(SCALE[0], SCALE[-1])
+    return {name: estimate_means(items, of_items, scale) for name, of_items in scores.items()}
 
 
 def read_verdicts(folder: Path) -> tuple[Scores, int]:

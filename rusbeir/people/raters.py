@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 from rusbeir.errors import BadInput
 from rusbeir.evaluation import ALPHA, SAMPLES, Figure, Floats
 from rusbeir.evaluation import label_agreement as agreement
-from rusbeir.people.sampling import TextStratum
+from rusbeir.people.sampling import Item, TextStratum
 
 
 class RaterAgreement(NamedTuple):
@@ -133,7 +133,31 @@ def read_sample(items: Mapping[str, Mapping[str, Any]]) -> WeightedSample:
     return WeightedSample({stratum: [item for item in strata if strata[item] == stratum] for stratum in order}, sizes)
 
 
-def estimate_port_mean(scores: Mapping[str, float], sample: WeightedSample, scale: Sequence[int]) -> PortMean | None:
+class Scale(NamedTuple):
+    """What scores can be."""
+
+    low: float
+    high: float
+    step: float = 1
+    """The difference that counts as one between texts whose scores are all the same (see estimate_port_mean)."""
+
+
+def estimate_means(items: Sequence[Item], scores: Mapping[str, float], scale: Scale) -> dict[str, Any]:
+    """The mean of scores by item, at least one, of the sample and weighted to the proportions of the port, as JSON.
+
+    interval is that of the weighted mean; None where a single text has a score.
+    """
+    sample = read_sample({item.item_id: {"weight": item.weight, **item.stratum._asdict()} for item in items})
+    mean, step = sum(scores.values()) / len(scores), scale.step
+    steps = {item: score / step for item, score in scores.items()}
+    of_port = estimate_port_mean(steps, sample, (scale.low / step, scale.high / step))
+    if of_port is None:
+        return {"sample": mean, "port": mean, "interval": None}
+    low, high = of_port.interval
+    return {"sample": mean, "port": of_port.mean * step, "interval": (low * step, high * step)}
+
+
+def estimate_port_mean(scores: Mapping[str, float], sample: WeightedSample, scale: Sequence[float]) -> PortMean | None:
     """The mean of each stratum, weighted by its size; None for fewer than two scores of items of the sample.
 
     A text without a score is represented by the others of its stratum. The interval is that of Cochran (1977), Sampling

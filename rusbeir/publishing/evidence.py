@@ -11,7 +11,18 @@ from typing import Any
 
 from rusbeir.datasets import QA, read_audit, read_json
 from rusbeir.errors import BadInput
-from rusbeir.people import FOLDER, JUDGE, PEOPLE, VERDICTS, AllChanged, agree, list_filled, read_verdicts
+from rusbeir.people import (
+    FOLDER,
+    JUDGE,
+    PEOPLE,
+    SPANS,
+    VERDICTS,
+    AllChanged,
+    agree,
+    describe_spans,
+    list_filled,
+    read_verdicts,
+)
 from rusbeir.text import write_command
 from rusbeir.types import Card
 
@@ -31,9 +42,11 @@ class Evidence:
     made_by: str
     """"port", "rewrite", "queries", "qc", "nano"; "" for a dataset that rusbeir did not make."""
     n_judged: int
-    """Texts that a language model has scored."""
+    """Texts that a language model has scored on four dimensions."""
     n_read: int
     """Texts that people have scored on sheets."""
+    marked: str = ""
+    """What a language model marked as errors, as a sentence."""
     people: str = ""
     """What people scored, as a sentence."""
     report: Mapping[str, Any] | None
@@ -56,7 +69,7 @@ class Evidence:
         if self.texts_made_by == "port":
             if self.n_read:
                 return "machine-translated and verified"
-            return "machine-translated and LM verified" if self.n_judged else "machine-translated"
+            return "machine-translated and LM verified" if self.n_judged or self.marked else "machine-translated"
         return "LM-generated and verified" if self.texts_made_by and self.n_read else None
 
     @property
@@ -89,15 +102,18 @@ def collect_evidence(
         return evidence
     n_read, people = _read_people(folder)
     verdicts, n_changed = read_verdicts(folder)
-    if n_changed:
-        logger.warning(
-            "%s: the scores of texts that have changed since (%d) are left out. Run `%s` and "
-            "`rusbeir audit judge` again; answers that it has are not paid for twice.",
-            folder / QA / VERDICTS, n_changed, write_command("audit", "check", folder),
-        )  # fmt: skip
+    marked, n_marked_changed = describe_spans(folder)
+    for name, n in ((VERDICTS, n_changed), (SPANS, n_marked_changed)):
+        if n:
+            logger.warning(
+                "%s: the scores of texts that have changed since (%d) are left out. Run `%s` and "
+                "`rusbeir audit judge` again; answers that it has are not paid for twice.",
+                folder / QA / name, n, write_command("audit", "check", folder),
+            )  # fmt: skip
     return replace(
         evidence,
         n_judged=len(verdicts),
+        marked=marked,
         n_read=n_read,
         people=people,
         report=read_audit(folder, language=language),

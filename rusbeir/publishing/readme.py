@@ -187,8 +187,7 @@ def _describe_checks(evidence: Evidence, splits: Collection[str]) -> list[str]:
         lines.append(f"Agreement with the whole (`rusbeir nano`): {evidence.agreement}")
     if evidence.n_judged:
         lines.append(f"A language model scored {evidence.n_judged:,} texts (`rusbeir audit judge`).")
-    if evidence.people:
-        lines.append(evidence.people)
+    lines += filter(None, (evidence.marked, evidence.people))
     return lines or ["No check is recorded."]
 
 

@@ -449,7 +449,7 @@ def test_texts_that_have_changed_are_left_out(checked, tmp_path):
 
 def test_verdicts_on_texts_that_have_changed_are_left_out(checked, tmp_path, endpoint):
     endpoint.script.extend([verdict(4)] * 6)
-    judge_port(checked, llm="m", n=6, source=tmp_path / "small", concurrency=1)
+    judge_port(checked, llm="m", protocol="likert", n=6, source=tmp_path / "small", concurrency=1)
     assert len(read_verdicts(checked)[0]) == 6
     queries = checked / "queries.jsonl"
     queries.write_text(queries.read_text().replace("лёд тает", "тает лёд"))
@@ -480,7 +480,7 @@ def test_judge(checked, tmp_path, endpoint):
     # One of five answers is not a verdict, and one text never gets one.
     endpoint.script.extend([verdict(5), verdict(4), completion(INVALID[0]), verdict(3), verdict(4), verdict(5)])
     endpoint.script.extend(completion(text) for text in INVALID[1:])
-    report = judge_port(checked, llm="m", n=6, source=source, concurrency=1)
+    report = judge_port(checked, llm="m", protocol="likert", n=6, source=source, concurrency=1)
     assert (report["n"], report["judged"], report["invalid"]) == (6, 5, 1)
     assert (report["answers"], report["invalid_answers"]) == (9, 4)
     assert report["means"]["fluency"]["sample"] == pytest.approx(21 / 5)
@@ -489,19 +489,19 @@ def test_judge(checked, tmp_path, endpoint):
     assert endpoint.asked[0]["response_format"]["json_schema"]["schema"]["properties"]["fluency"]["maximum"] == 5
     # Texts that have a verdict are not sent again.
     n_asked = len(endpoint.asked)
-    again = judge_port(checked, llm="m", n=6, source=source, concurrency=1)
+    again = judge_port(checked, llm="m", protocol="likert", n=6, source=source, concurrency=1)
     assert len(endpoint.asked) == n_asked
     assert (report["requests"], report["retries"]) == (9, 3), "one text is asked about twice, one three times"
     assert again == {**report, "tokens": {"input": 0, "output": 0, "cost": 0.0}, "requests": 0, "retries": 0}
     assert report["spent"]["requests"] == 9
     # Another model is another judge.
-    judge_port(checked, llm="n", n=1, source=source)
+    judge_port(checked, llm="n", protocol="likert", n=1, source=source)
     assert len(endpoint.asked) == n_asked + 3
 
 
 def test_half_a_character_in_a_comment_costs_no_verdict(checked, tmp_path, endpoint):
     endpoint.script.extend([verdict(5, comments="half \ud83d"), *[verdict(4)] * 5])
-    report = judge_port(checked, llm="m", n=6, source=tmp_path / "small", concurrency=1)
+    report = judge_port(checked, llm="m", protocol="likert", n=6, source=tmp_path / "small", concurrency=1)
     assert (report["judged"], report["invalid"], len(endpoint.asked)) == (6, 0, 6)
     comments = [
         json.loads(line)["scores"]["comments"] for line in (checked / "qa" / "judge.jsonl").read_text().splitlines()
@@ -511,7 +511,7 @@ def test_half_a_character_in_a_comment_costs_no_verdict(checked, tmp_path, endpo
 
 def test_judge_and_people(checked, tmp_path, endpoint):
     endpoint.script.extend([verdict(4)] * 6)
-    judge_port(checked, llm="m", n=6, source=tmp_path / "small", concurrency=1)
+    judge_port(checked, llm="m", protocol="likert", n=6, source=tmp_path / "small", concurrency=1)
     anna = fill(sheets_of(checked)[0], tmp_path / "anna.csv", 2)
     report = agree([anna], port=checked)
     (pair,) = report["dimensions"]["accuracy"]["pairs"]
@@ -565,7 +565,7 @@ def test_judge_for_real(checked, tmp_path, monkeypatch, smollm):
     """SmolLM2-135M behind the server of llama.cpp: its verdicts are worth little, but the whole path must work."""
     monkeypatch.setenv("OPENAI_BASE_URL", f"{smollm.listening_address}/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    report = judge_port(checked, llm="smollm2", n=1, source=tmp_path / "small", concurrency=1)
+    report = judge_port(checked, llm="smollm2", protocol="likert", n=1, source=tmp_path / "small", concurrency=1)
     assert report["judged"] + report["invalid"] == report["n"] == 1
     assert report["answers"] == report["judged"] + report["invalid_answers"]
     assert report["tokens"]["input"] > 0
