@@ -3,6 +3,8 @@ from .analyzer import empty_warning as empty_warning
 from .chain import GRAM as GRAM
 from .chain import Token as Token
 from .chain import load_chain as load_chain
+from .corpus_terms import TermStatistics as TermStatistics
+from .corpus_terms import count_terms as count_terms
 from .description import Description as Description
 from .description import describe_language as describe_language
 from .language_registry import Language as Language

@@ -229,6 +229,41 @@ def test_analyze(rusbeir):
     assert "stop" in rusbeir("analyze", "--lang", "ru", "и мамы", "--explain").out
 
 
+def test_analyze_counts_the_terms_of_documents_alone(rusbeir, tmp_path):
+    (tmp_path / "shop.csv").write_text("id,text\np1,Кошка и кошки.\np2,У кошек рыба.\np3,и\n", encoding="utf-8")
+    outcome = rusbeir("analyze", "--corpus", "shop.csv", "--lang", "ru", "--json")
+    counted = json.loads(outcome.out)
+    assert "Columns: id=id,text=text\n" in outcome.err
+    figures = ("n_documents", "n_empty", "n_terms", "n_distinct", "n_once", "max_terms", "n_explained")
+    # A document of stop words alone keeps them.
+    assert [counted[name] for name in figures] == [3, 0, 5, 3, 2, 2, 3]
+    assert counted["common"][0] == {
+        "term": "кошк", "documents": 2, "occurrences": 3, "words": ["кошек", "кошка", "кошки"],
+    }  # fmt: skip
+    assert counted["joined"] == [{"term": "кошк", "n_words": 3, "words": ["кошек", "кошка", "кошки"]}]
+    assert counted["dropped"] == [
+        {"word": "и", "occurrences": 1, "reason": "stop word"}, {"word": "у", "occurrences": 1, "reason": "stop word"},
+    ]  # fmt: skip
+    (tmp_path / "shop.csv").write_text("id,text\np1,Кошка.\np2,?!\n", encoding="utf-8")
+    told = rusbeir("analyze", "--corpus", "shop.csv", "--lang", "ru", "--profile", "blend").out
+    assert "Documents without terms, which no query finds: 1 (p2)" in told
+    assert ("~" in told, "кошка" in told) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "either a text"),
+        (["мамы", "--corpus", "mini/ru", "--lang", "ru"], "either a text"),
+        (["мамы"], 'as in analyze --lang ru "Мамы мыли рамы"'),
+        (["--corpus", "mini/ru", "--explain"], "with --corpus, leave it out"),
+    ],
+)
+def test_what_analyze_needs(rusbeir, arguments, message):
+    outcome = rusbeir("analyze", *arguments)
+    assert (outcome.code, outcome.err.count("\n"), message in outcome.err) == (2, 1, True)
+
+
 def test_languages(rusbeir):
     rows = json.loads(rusbeir("languages", "--json").out)
     assert [row["language"] for row in rows] == list(language_files())
