@@ -196,7 +196,10 @@ def read_language_file(path: Path) -> dict[str, Any]:
     profiles = table.setdefault("profiles", {})
     for key, value in table.items():
         if key not in (*LANGUAGE_KEYS, "profiles"):
-            raise BadInput(f"{locate(path, key)}: unknown key {key!r}. Keys: {', '.join(LANGUAGE_KEYS)}, profiles.")
+            raise BadInput(
+                f"{locate(path, key)}: unknown key {key!r}. Keys: {', '.join(LANGUAGE_KEYS)}, profiles. Rules of your "
+                'own are files: lemmas = "file:LEMMAS.tsv", stemmer = "suffixes:FILE"; or python:module.function.'
+            )
         if key != "profiles" and not isinstance(value, str):
             raise BadInput(f'{locate(path, key)}: {key} cannot be {value!r}. An example: {key} = "…".')
     if not (isinstance(profiles, dict) and all(isinstance(settings, dict) for settings in profiles.values())):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rusbeir.analysis import Analyzer
 from rusbeir.errors import UnknownName
-from rusbeir.retrieval import Prepared, System, search_without_self
+from rusbeir.retrieval import Bm25System, Prepared, System, search_without_self
 from rusbeir.text import shorten
 from rusbeir.types import Dataset, join_title
 
@@ -57,13 +58,15 @@ class Searcher:
 
 
 class Highlighter:
-    """Finds the words of a text that an analyzer makes the same terms of as of the query."""
+    """Finds the words of a text of which the system's analyzer, else that of the language, makes terms of the query."""
 
-    def __init__(self, language: str) -> None:
-        try:
-            self._analyzer: Analyzer | None = Analyzer(language)
-        except UnknownName:
-            self._analyzer = None
+    def __init__(self, system: System, language: str) -> None:
+        self._analyzer: Analyzer | None = None
+        if isinstance(system, Bm25System) and isinstance(system.analyzer, Analyzer):
+            self._analyzer = system.analyzer
+            return
+        with contextlib.suppress(UnknownName):
+            self._analyzer = Analyzer(language)
 
     def mark(self, query: str, title: str, text: str) -> str:
         """A line of title and text around the first match, with matches in brackets."""

@@ -162,7 +162,9 @@ def mapping(
 @app.command()
 def new(
     code: Annotated[str, typer.Argument(metavar="CODE", help="Its BCP 47 code, such as eo.")],
-    folder: Annotated[Path, typer.Option("--folder", help="Where the two files are written.")] = Path("my-languages"),
+    folder: Annotated[Path, typer.Option("--folder", "--out", help="Where the files are written.")] = Path(
+        "my-languages"
+    ),
     corpus: Annotated[
         Path | None,
         typer.Option("--corpus", help="Text in the language: its commonest words may be stop words."),

@@ -59,7 +59,7 @@ def search(
         results = [{"query": text, "signature": resolved.signature, "hits": searcher.search(text)} for text in texts]
         output.print_json({"queries": results} if query is None else results[0])
         return
-    highlighter = Highlighter(loaded.card.language)
+    highlighter = Highlighter(resolved, loaded.card.language)
     if query is not None:
         _print_hits(searcher, highlighter, query)
         output.note(resolved.signature)

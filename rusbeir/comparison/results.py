@@ -17,6 +17,7 @@ from rusbeir.datasets import find_parallel, label_dataset, load, read_run, take_
 from rusbeir.errors import BadInput, option, unknown
 from rusbeir.evaluation import is_count
 from rusbeir.ledger import ROWS, read_rows
+from rusbeir.text import write_command
 from rusbeir.types import Dataset, Progress, Run, silent
 
 _MAX_SCORE = 1e6
@@ -78,7 +79,11 @@ def read_results(folders: Iterable[str | Path], measure: str) -> list[Result]:
     for folder in map(Path, folders):
         newest = _newest_rows(folder)
         if not newest:
-            raise BadInput(f"{folder} has no {ROWS}: name a folder that `rusbeir bench --out` wrote.")
+            raise BadInput(
+                f"{folder} has no {ROWS}: name a folder that `rusbeir bench --out` wrote. Runs of other programs are "
+                f"compared by judgements: {write_command('compare', '--qrels', 'QRELS', folder)}"
+                f"{'/*' if folder.is_dir() else ''}"
+            )
         for row in newest:
             asked_in = str(row.get("query_language", row["language"]))
             key = (asked_in, *(str(row[name]) for name in ("dataset", "split", "system", "engine")))

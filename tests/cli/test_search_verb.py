@@ -61,6 +61,12 @@ def test_the_prompt_explains_on_demand(rusbeir, products, type_lines):
         assert line in outcome.err
 
 
+def test_words_that_the_system_drops_are_not_marked(rusbeir, products, tmp_path):
+    (tmp_path / "colours.txt").write_text("red\n")
+    outcome = rusbeir("search", products, "red jacket", "--lang", "en", *COLUMNS, "--system", "bm25(stop=colours.txt)")
+    assert "Red [jacket] — Red [jacket] Warm and red." in outcome.out
+
+
 def test_lines_of_stdin_are_one_json_document(rusbeir, products, type_lines):
     type_lines("red jacket\n\nboots\n")
     document = json.loads(rusbeir("search", products, "--lang", "en", *COLUMNS, "--json").out)
