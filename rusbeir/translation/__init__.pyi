@@ -14,7 +14,6 @@ from .checks.checks import find_untranslated as find_untranslated
 from .checks.checks import without_remarks as without_remarks
 from .checks.language import wrong_language as wrong_language
 from .checks.language import wrong_script as wrong_script
-from .porting.api import Incomplete as Incomplete
 from .porting.api import port as port
 from .porting.api import translate_texts as translate_texts
 from .porting.estimate import Estimate as Estimate
@@ -29,6 +28,7 @@ from .porting.folder import open_port_folder as open_port_folder
 from .porting.folder import read_cuts as read_cuts
 from .porting.folder import read_source_path as read_source_path
 from .porting.folder import write_source_path as write_source_path
+from .porting.job import Incomplete as Incomplete
 from .porting.output import PAGE_DOCS as PAGE_DOCS
 from .porting.output import publish as publish
 from .porting.output import summary as summary

@@ -15,7 +15,8 @@ import pytest
 import rusbeir
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.translation.backends import make
-from rusbeir.translation.porting.api import Incomplete, port
+from rusbeir.translation.porting.api import port
+from rusbeir.translation.porting.job import Incomplete
 from rusbeir.translation.segments.glossary import Glossary
 from rusbeir.translation.tm.pairs import read_pairs
 from rusbeir.translation.translator import Capacity

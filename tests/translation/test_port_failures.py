@@ -10,7 +10,8 @@ import pytest
 
 from rusbeir.errors import BackendError
 from rusbeir.jobs import Limits, Transient
-from rusbeir.translation.porting.api import Incomplete, port
+from rusbeir.translation.porting.api import port
+from rusbeir.translation.porting.job import Incomplete
 from rusbeir.translation.translator import Capacity, Failure
 from tests.support.small_port import Fake, dataset_bytes, failing, records, translated, write_source
 

@@ -18,7 +18,7 @@ from rusbeir.datasets import FIELDS, Material, hash_id, load_material, sample_do
 from rusbeir.jobs import describe_time, estimate_seconds, run_to_end
 from rusbeir.languages import parse_target_language
 from rusbeir.translation.backends import TranslatorOptions
-from rusbeir.translation.porting.api import PROGRESS_EVERY
+from rusbeir.translation.porting.job import PROGRESS_EVERY
 from rusbeir.translation.porting.plan import Plan, TranslatorEntry, Translators, make_entries
 from rusbeir.translation.segments.glossary import Glossary, GlossaryUse, read_glossary
 from rusbeir.translation.translator import ChecksPair, Closes, PaidByToken

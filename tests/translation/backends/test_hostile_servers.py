@@ -10,7 +10,8 @@ from itertools import repeat
 import pytest
 
 from rusbeir.jobs import MAX_ANSWER_BYTES, Exhausted, Throttle, Transient
-from rusbeir.translation.porting.api import Incomplete, port
+from rusbeir.translation.porting.api import port
+from rusbeir.translation.porting.job import Incomplete
 from rusbeir.translation.translator import Failure, Translator
 from tests.support import translation_servers as servers
 from tests.support.asking import ask, close, make_one
