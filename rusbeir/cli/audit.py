@@ -36,6 +36,14 @@ def check(
         str | None, typer.Option("--split", help="Split on which retrieval is measured; default: test, or the first.")
     ] = None,
     gate: Gate = None,
+    qe: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--qe",
+            help="Quality estimation of every segment: cometkiwi, xcomet, metricx, python:module.function, "
+            "command:PROGRAM, or a file of scores; perhaps after a name, as in kiwi=FILE. Repeatable.",
+        ),
+    ] = None,
     no_round_trip: Annotated[bool, typer.Option("--no-round-trip", help="Do not measure retrieval.")] = False,
     llm: options.Llm = None,
     model: options.Model = None,
@@ -66,6 +74,7 @@ def check(
             budget_cost=budget_cost,
             on=on,
             gates=gates,
+            qe=qe or (),
             progress=progress,
             tell=output.note,
             **options.translator_options(option, llm=llm, model=model, memory=memory),
@@ -151,7 +160,10 @@ def clean(
     source: Source = None,
     flag: Annotated[
         list[str] | None,
-        typer.Option("--flag", help="Remove texts with this flag, instead of the usual flags; repeatable."),
+        typer.Option(
+            "--flag",
+            help="Remove texts with this flag, instead of the usual flags; 'qe.NAME<0.4' is one, too. Repeatable.",
+        ),
     ] = None,
     share: Annotated[
         float, typer.Option("--share", help="Remove a document when this share of its characters is flagged.")

@@ -37,6 +37,7 @@ def print_report(report: dict[str, Any]) -> None:
             ],
             right=["texts", "missing", *scores],
         )
+    _print_quality(report["qe"])
     print_flags(report)
     if trip := report["round_trip"]:
         measure = trip["measure"]
@@ -46,6 +47,22 @@ def print_report(report: dict[str, Any]) -> None:
             right=[measure],
         )
     output.note(f"Report: {Path(report['folder']) / 'qa' / 'report.html'}")
+
+
+def _print_quality(scores: dict[str, Any]) -> None:
+    """Print the distribution of each quality estimation's scores, and how many segments have none."""
+    columns = {"mean": "mean", "p5": "5 %", "p50": "median"}
+    rows = [
+        [name, level, f"{row['n']:,}", *(f"{row[key]:.4g}" for key in columns)]
+        for name, quality in scores.items()
+        for level, row in quality["levels"].items()
+    ]
+    if rows:
+        right = ["texts", *columns.values()]
+        output.print_table(["quality estimation", "of", *right], rows, right=right)
+    for name, quality in scores.items():
+        if quality["missing"]:
+            output.note(f"{quality['missing']:,} segments have no score of {name}; they count in no mean.")
 
 
 def print_flags(report: dict[str, Any]) -> None:

@@ -25,7 +25,14 @@ _SHAPE = {
     "flagged": {"segments": int, "share": float},
     "levels": {str: {"chrF?": float}},
 }
-_TEXT = {"kind": {"document", "query"}, "id": str, "chars": int, "flags": [str], "chrF?": float}
+_TEXT = {
+    "kind": {"document", "query"},
+    "id": str,
+    "chars": int,
+    "flags": [str],
+    "chrF?": float,
+    "qe?": {str: (float, None)},
+}
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +66,7 @@ def read_audit(folder: Path, *, language: str | None = None, progress: Progress 
 
 
 def read_audited_texts(folder: Path) -> Iterator[dict[str, Any]]:
-    """The lines of TEXTS: `kind`, `id`, `chars` of the source, `flags`, and `chrF` where it was translated back.
+    """The lines of TEXTS: `kind`, `id`, `chars` of the source, `flags`; `chrF` and `qe` where these were computed.
 
     Raises BadInput for a damaged line.
     """

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rusbeir.people.segment_scores import SEVERE, WEIGHTS
+from rusbeir.audit import SEVERE, WEIGHTS
 
 SOURCE, TRANSLATION = "source", "translation"
 SIDES = (SOURCE, TRANSLATION)

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from rusbeir import __version__
+from rusbeir.audit import SegmentScores, read_documents, read_segment_scores
 from rusbeir.errors import BadInput, option
 from rusbeir.evaluation import FEW_SAMPLES, Figure, Floats, Units
-from rusbeir.people.segment_scores import SegmentScores, read_documents, read_segment_scores
 
 MIN_SEGMENTS = 3
 """Rated segments below which nothing is computed."""

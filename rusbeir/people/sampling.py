@@ -18,7 +18,7 @@ from rusbeir.text import digest
 from rusbeir.types import Dataset
 
 PARTS = ((4, 10), (4, 5), (2, 5), (2, 2), (1, 1))
-"""Into how many equal parts texts of each kind are divided by length and by chrF: the finest that the sample fills."""
+"""Into how many equal parts texts of each kind are divided by length and by quality: the finest that are filled."""
 MIN_DRAWN = 2
 """Texts of each stratum, or all where it has fewer, so that every text can be drawn and the spread is known."""
 
@@ -30,7 +30,7 @@ class TextStratum(NamedTuple):
     length: int
     """From 1, the shortest part, up."""
     decile: int
-    """The part by chrF, of ten or fewer, from 1, the lowest, up; 0 where the port was not translated back."""
+    """The part by quality estimation, else by chrF, of ten or fewer, from 1, the lowest, up; 0 without a score."""
     flagged: bool
     """Also False where a small sample does not tell flagged texts from others."""
 
@@ -121,12 +121,19 @@ def _stratify(rows: Sequence[dict[str, Any]], lengths: int, deciles: int, flags:
     cuts: dict[str, tuple[list[float], list[float]]] = {}
     for kind in ("document", "query"):
         of_kind = [row for row in rows if row["kind"] == kind]
-        scores = [row["chrF"] for row in of_kind if "chrF" in row]
+        scores = [score for row in of_kind if (score := _find_quality(row)) is not None]
         cuts[kind] = (_cuts([row["chars"] for row in of_kind], lengths), _cuts(scores, deciles))
     for row in rows:
         by_length, by_score = cuts[row["kind"]]
-        decile = 1 + bisect_right(by_score, row["chrF"]) if "chrF" in row else 0
+        score = _find_quality(row)
+        decile = 0 if score is None else 1 + bisect_right(by_score, score)
         yield TextStratum(row["kind"], 1 + bisect_right(by_length, row["chars"]), decile, flags and bool(row["flags"]))
+
+
+def _find_quality(row: dict[str, Any]) -> float | None:
+    """The score of the first quality estimation, else chrF; None where a text has neither."""
+    scores: dict[str, float | None] = row.get("qe") or {}
+    return next(iter(scores.values())) if scores else row.get("chrF")
 
 
 def _cuts(values: Sequence[float], parts: int) -> list[float]:

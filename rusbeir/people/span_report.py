@@ -29,7 +29,7 @@ SCALES: Mapping[str, Scale] = {
 }
 _ERROR = {"in": {*SIDES}, "start": int, "end": int, "category": {*KINDS}, "severity": {*SEVERITIES}}
 _VERDICT = {
-    "segment": str, "kind": {"document", "query"}, "id": str, "digest": str, "weight": float, "length": int,
+    "item": str, "kind": {"document", "query"}, "id": str, "digest": str, "weight": float, "length": int,
     "decile": int, "flagged": bool, "judge": str, "protocol": str, "score": (float, None), "mqm": (float, None),
     "major": (bool, None), "errors": ([_ERROR], None),
 }  # fmt: skip
@@ -75,11 +75,11 @@ def report_spans(
 
 
 def _make_row(item: Item, verdict: Mapping[str, Any] | None, protocol: str, signature: str) -> dict[str, Any]:
-    """A line of qa/spans.jsonl; `rusbeir audit meta` reads segment, score and errors. Without a verdict they are None.
+    """A line of qa/spans.jsonl; `rusbeir audit meta` reads kind, id, score and errors. Without a verdict they are None.
 
     The score of the protocol mqm is minus the sum of the errors' costs.
     """
-    about = {"segment": item.item_id, "kind": item.kind, "id": item.record_id, "digest": item.digest}
+    about = {"item": item.item_id, "kind": item.kind, "id": item.record_id, "digest": item.digest}
     row = {**about, "weight": item.weight, **item.stratum._asdict(), "judge": signature, "protocol": protocol}
     if verdict is None:
         return {**row, "score": None, "mqm": None, "major": None, "errors": None}
@@ -137,8 +137,8 @@ def describe_spans(folder: Path) -> tuple[str, int]:
     rows, n_changed = read_span_verdicts(folder)
     if not rows:
         return "", n_changed
-    severe = {row["segment"]: float(row["major"]) for row in rows}
-    mean = estimate_port_mean(severe, read_sample({row["segment"]: row for row in rows}), (0, 1))
+    severe = {row["item"]: float(row["major"]) for row in rows}
+    mean = estimate_port_mean(severe, read_sample({row["item"]: row for row in rows}), (0, 1))
     share = (
         ""
         if mean is None

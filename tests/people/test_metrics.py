@@ -12,9 +12,9 @@ import pytest
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
+from rusbeir.audit.quality_estimation.segment_scores import read_segment_scores
 from rusbeir.errors import BadInput
 from rusbeir.people.metric_agreement import compare_metrics
-from rusbeir.people.segment_scores import read_segment_scores
 
 SYSTEMS = ("A", "B", "C", "D")
 N_SEGMENTS = 40

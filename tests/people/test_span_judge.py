@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from rusbeir.audit import audit_port, open_port
+from rusbeir.audit.quality_estimation.segment_scores import read_segment_scores
 from rusbeir.cli.audit_judgements import print_judgements
 from rusbeir.errors import BadInput, UnknownName
 from rusbeir.jobs import Unfit
 from rusbeir.people.error_spans import ErrorSpan, MarkedError, add_costs, locate_errors
 from rusbeir.people.judge import estimate_judgements, judge_port
 from rusbeir.people.sampling import draw_sample
-from rusbeir.people.segment_scores import read_segment_scores
 from rusbeir.people.span_agreement import Extent, compute_f, credit_spans
 from rusbeir.people.span_judge import make_prompt, read_answer
 from rusbeir.people.span_report import describe_spans
@@ -199,8 +199,8 @@ def test_spans_of_a_port(checked, serve, tmp_path):
     assert again["means"] == report["means"]
     # What was marked can be held against people as it is.
     scores = read_segment_scores(checked / "qa" / "spans.jsonl")
-    assert scores.scores[""][first["segment"]] == 70
-    assert scores.severe["", first["segment"]]
+    assert scores.scores[""]["query/q1"] == 70
+    assert scores.severe["", "query/q1"]
 
 
 def test_protocols_do_not_share_answers(checked, serve):

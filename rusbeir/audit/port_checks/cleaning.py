@@ -13,6 +13,7 @@ import orjson
 
 from rusbeir import __version__
 from rusbeir.audit.port_checks.aligned import AlignedPort, open_port
+from rusbeir.audit.port_checks.gates import Gate, parse_gates, refuse_unknown
 from rusbeir.audit.port_checks.report import SEGMENTS, read_report
 from rusbeir.datasets import ALL_SPLITS, QA, Material, Sample, find_entry, load_splits, read_json, read_jsonl
 from rusbeir.errors import BadInput, option, unknown
@@ -21,7 +22,10 @@ from rusbeir.translation import FAILURES, Segment, publish, without_remarks, wri
 from rusbeir.types import Card, Dataset, Progress, Qrels, silent
 
 PLAN = "cleaning.json"
-_SEGMENT = {"kind": str, "id": str, "field": str, "source": str, "translation": str, "flags": {str: str}}
+_SEGMENT = {
+    "kind": str, "id": str, "field": str, "source": str, "translation": str, "flags": {str: str},
+    "qe?": {str: (float, None)},
+}  # fmt: skip
 _REPAIR = {"kind": {"document", "query"}, "id": str, "field": {"title", "text", "query"}, "before": str, "after": str}
 _PLAN = {
     "fingerprint": str, "flags": [str], "share": float, "before": {str: int}, "after": {str: int},
@@ -29,6 +33,8 @@ _PLAN = {
 }  # fmt: skip
 DROPPING = (*FAILURES, "repetition", "length")
 """The flags whose texts are removed by default. A text flagged "chat-prefix" is repaired instead."""
+_QE = "qe."
+"""Begins the name of a score of a quality estimation, in gates and here."""
 SHARE = 0.2
 """A document is removed when at least this share of its characters is in flagged segments."""
 
@@ -49,7 +55,8 @@ def plan_cleaning(
 
     Args:
         folder: The port.
-        flags: The flags whose texts are removed.
+        flags: The flags whose texts are removed; "qe.NAME<NUMBER" is that of segments with such a score of a quality
+            estimation.
         share: The share of a document's characters, above 0 and at most 1.
         source: Name or path of the dataset that was translated, where the port does not name it.
         progress: Receives what is being done.
@@ -63,10 +70,7 @@ def plan_cleaning(
     if not 0 < share <= 1:
         raise BadInput(f"{option('share', share)} is not a share. Give a number above 0 and at most 1.")
     port = open_port(folder, source=source, progress=progress)
-    known = read_report(port)["flags"]
-    for name in flags:
-        if name not in known:
-            raise unknown("flag", name, known)
+    names, conditions = _read_flags(flags, read_report(port))
     documents: list[dict[str, Any]] = []
     queries: list[dict[str, Any]] = []
     repairs: list[dict[str, Any]] = []
@@ -75,13 +79,13 @@ def plan_cleaning(
         causes: set[str] = set()
         for row in rows:
             chars += len(row["source"])
-            if chosen := set(row["flags"]) & set(flags):
+            if chosen := (names & row["flags"].keys()) | _find_conditions(row, conditions):
                 flagged += len(row["source"])
                 causes |= chosen
             elif "chat-prefix" in row["flags"]:
                 segment = Segment(row["source"], row["translation"], *port.languages)
-                names = {name: row[name] for name in ("kind", "id", "field")}
-                repairs.append({**names, "before": segment.answer, "after": without_remarks(segment)})
+                about = {name: row[name] for name in ("kind", "id", "field")}
+                repairs.append({**about, "before": segment.answer, "after": without_remarks(segment)})
         if causes and (kind == "query" or flagged >= share * chars):
             (documents if kind == "document" else queries).append({"id": record_id, "flags": sorted(causes)})
     unrepaired = [row for row in repairs if row["after"] is None]
@@ -99,6 +103,28 @@ def plan_cleaning(
     with atomic_file(port.folder / QA / PLAN) as file:
         file.write(orjson.dumps(plan, option=orjson.OPT_INDENT_2) + b"\n")
     return plan
+
+
+def _read_flags(flags: Sequence[str], report: dict[str, Any]) -> tuple[set[str], list[Gate]]:
+    """The names of flags, and the conditions that scores meet. Raises UnknownName for one that the report lacks."""
+    known = report["flags"]
+    names = {name for name in flags if not name.startswith(_QE)}
+    conditions = [gate for text in flags if text.startswith(_QE) for gate in parse_gates(text)]
+    for name in names:
+        if name not in known:
+            raise unknown("flag", name, known)
+    refuse_unknown(conditions, [f"{_QE}{name}" for name in report.get("qe", {})])
+    return names, conditions
+
+
+def _find_conditions(row: dict[str, Any], conditions: Sequence[Gate]) -> set[str]:
+    """The conditions that the scores of a segment meet; one without a score meets none."""
+    scores = row.get("qe", {})
+    return {
+        gate.text
+        for gate in conditions
+        if (score := scores.get(gate.name.removeprefix(_QE))) is not None and gate.holds(score)
+    }
 
 
 def apply_cleaning(

@@ -23,6 +23,10 @@ class Gate(NamedTuple):
     relation: str
     bound: float
 
+    def holds(self, value: float) -> bool:
+        """Whether a figure meets the condition."""
+        return bool(_HOLDS[self.relation](value, self.bound))
+
 
 def parse_gates(text: str) -> list[Gate]:
     """The conditions in a comma-separated list. Raises BadInput for a part that is not a condition.
@@ -58,7 +62,7 @@ def find_failed_gates(gates: Sequence[Gate], measured: Mapping[str, float]) -> l
         value = measured.get(gate.name)
         if value is None:
             lines.append(f"{gate.text} does not hold: {gate.name} was not measured")
-        elif not _HOLDS[gate.relation](value, gate.bound):
+        elif not gate.holds(value):
             figure = f"{value:.2%}" if gate.text.endswith("%") else f"{value:.4g}"
             lines.append(f"{gate.text} does not hold: {gate.name} is {figure}")
     return lines
@@ -72,7 +76,9 @@ def apply_gates(gates: Sequence[Gate], report: Mapping[str, Any]) -> dict[str, A
     }
 
 
-def list_figures(flags: Iterable[str], *, translated_back: bool, compared: bool) -> list[str]:
+def list_figures(
+    flags: Iterable[str], *, translated_back: bool, compared: bool, qualities: Sequence[str] = ()
+) -> list[str]:
     """The names of the figures that a report will have, known before anything is measured."""
     names = ["flagged", *flags]
     if translated_back:
@@ -80,7 +86,7 @@ def list_figures(flags: Iterable[str], *, translated_back: bool, compared: bool)
         names += [f"{name}.{level}" for name in ("chrf", "chrf++", "mean") for level in LEVELS]
     if compared:
         names += [f"reference.{name}{level}" for name in _COMPARED.values() for level in ("", ".documents", ".queries")]
-    return names
+    return [*names, *(f"qe.{name}{level}" for name in qualities for level in ("", *(f".{level}" for level in LEVELS)))]
 
 
 def collect_figures(report: Mapping[str, Any]) -> dict[str, float]:
@@ -88,8 +94,8 @@ def collect_figures(report: Mapping[str, Any]) -> dict[str, float]:
 
     These are "flagged" and the name of every check; "chrf" and "chrf++" (corpus scores of the documents),
     "chrf.queries", "chrf.segments", "mean.documents" and so on; "ndcg-kept", nDCG@10 of the back-translation divided
-    by that of the source; "reference.chrf" (of the documents), "reference.bleu.queries" and so on; and for a published
-    port the figures of its integrity.
+    by that of the source; "reference.chrf" (of the documents), "reference.bleu.queries" and so on; "qe.cometkiwi" (the
+    mean over segments), "qe.cometkiwi.documents" and so on; and for a published port the figures of its integrity.
     """
     figures = {"flagged": report["flagged"]["share"]}
     figures |= {name: row["share"] for name, row in report["flags"].items()}
@@ -105,6 +111,11 @@ def collect_figures(report: Mapping[str, Any]) -> dict[str, float]:
                 figures[f"reference.{name}.{level}"] = row[key]
                 if level == "documents":
                     figures[f"reference.{name}"] = row[key]
+    for name, quality in report.get("qe", {}).items():
+        for level, row in quality["levels"].items():
+            figures[f"qe.{name}.{level}"] = row["mean"]
+            if level == "segments":
+                figures[f"qe.{name}"] = row["mean"]
     figures |= report.get("integrity", {}).get("figures", {})
     if (trip := report.get("round_trip")) and trip.get("kept") is not None:
         figures["ndcg-kept"] = trip["kept"]

@@ -26,6 +26,7 @@ from rusbeir.translation import Flag, Plan, Segment
 from rusbeir.types import Progress
 
 if TYPE_CHECKING:
+    from rusbeir.audit.quality_estimation.estimators import NamedQuality
     from rusbeir.cluster import Workers
 
 
@@ -46,14 +47,17 @@ class BackTranslations:
         self.n_missing += len(missing)
         originals = iter(self.plan.translated(self.journal, missing, keep=True))
         back = iter([(next(originals) if answer is None else answer) or "" for answer in answers])
-        return [RecordTask(record, list(islice(back, len(record.segments)))) for record in records]
+        return [RecordTask(record, list(islice(back, len(record.segments))), {}) for record in records]
 
 
 class RecordTask(NamedTuple):
-    """A record, and the back-translations of its segments in order; None where there is no back-translator."""
+    """A record, and what is known of its segments, in their order."""
 
     record: Record
     back: Sequence[str] | None
+    """Their back-translations; None where there is no back-translator."""
+    quality: Mapping[str, Sequence[float | None]]
+    """The scores of each quality estimation, by its name."""
 
 
 class Measured(NamedTuple):
@@ -76,6 +80,8 @@ class Measured(NamedTuple):
     """The n-gram counts of all segments together."""
     back: tuple[tuple[str, str], ...]
     """The name of each field, and its back-translation."""
+    quality: Mapping[str, tuple[float | None, Sequence[float | None]]]
+    """The scores of each quality estimation: of the whole text, and of its segments."""
 
 
 def measure(
@@ -85,6 +91,7 @@ def measure(
     processes: int | None,
     progress: Progress,
     workers: Workers | None = None,
+    quality: Sequence[NamedQuality] = (),
 ) -> Iterator[Measured]:
     """Measure all records in that many processes (None: one for each core), or on the workers of a cluster.
 
@@ -92,7 +99,8 @@ def measure(
     """
     done = 0
     tasks = (
-        back.add_to(batch) if back else [RecordTask(record, None) for record in batch] for batch in records.batches()
+        _add_quality(back.add_to(batch) if back else [RecordTask(record, None, {}) for record in batch], quality)
+        for batch in records.batches()
     )
     if workers is not None:
         batches = workers.deploy(partial(_same, measurer)).in_order("__call__", tasks)
@@ -102,6 +110,15 @@ def measure(
         yield from batch
         done += sum(len(result.flags) for result in batch)
         progress("check segments", done, records.n_segments)
+
+
+def _add_quality(tasks: Sequence[RecordTask], quality: Sequence[NamedQuality]) -> list[RecordTask]:
+    """The tasks with the scores of their segments."""
+    scores = {name: source.add_to([task.record for task in tasks]) for name, source in quality}
+    return [
+        task._replace(quality={name: rows[n] for name, rows in scores.items()}) if scores else task
+        for n, task in enumerate(tasks)
+    ]
 
 
 @dataclass(frozen=True)
@@ -114,7 +131,7 @@ class Measurer:
     def __call__(self, tasks: Sequence[RecordTask]) -> list[Measured]:
         segments = [
             CheckedSegment(Segment(part.source, part.translation, *self.languages), back)
-            for record, backs in tasks
+            for record, backs, _ in tasks
             for part, back in zip(record.segments, repeat(None) if backs is None else backs, strict=False)
         ]
         flags = iter(find_flags(self.finders, segments))
@@ -127,7 +144,7 @@ def _same(measurer: Measurer) -> Measurer:
 
 
 def _measure(task: RecordTask, flags: Sequence[Sequence[Flag]]) -> Measured:
-    record, back = task
+    record, back, scores = task
     text = "\n".join(field.source for field in record.fields)
     row: dict[str, Any] = {
         "kind": record.kind,
@@ -136,8 +153,17 @@ def _measure(task: RecordTask, flags: Sequence[Sequence[Flag]]) -> Measured:
         "translation_chars": sum(len(field.translation) for field in record.fields),
         "flags": sorted({flag.name for flag in chain.from_iterable(flags)}),
     }
-    names = [field.name for field in record.fields for part in field.parts if part.sent]
+    names = [
+        (field.name, number)
+        for field in record.fields
+        for number in range(1, 1 + sum(part.sent for part in field.parts))
+    ]
     rows = [_segment_row(record, *parts) for parts in zip(names, record.segments, flags, strict=True)]
+    quality = {name: (_average(record, values), values) for name, values in scores.items()}
+    if quality:
+        row["qe"] = {name: average for name, (average, _) in quality.items()}
+        for number, segment_row in enumerate(rows):
+            segment_row["qe"] = {name: values[number] for name, values in scores.items()}
     rest = iter(back or ())
     fields = () if back is None else tuple((field.name, _join(field.parts, rest)) for field in record.fields)
     whole = _Scores.compute(["\n".join([answer for _, answer in fields])] * bool(fields), [text] * bool(fields))
@@ -157,7 +183,17 @@ def _measure(task: RecordTask, flags: Sequence[Sequence[Flag]]) -> Measured:
         segment_scores=each.chrf,
         segment_counts=each.counts,
         back=fields,
+        quality=quality,
     )
+
+
+def _average(record: Record, scores: Sequence[float | None]) -> float | None:
+    """The mean over segments, each weighted by its length; None where no segment has a score."""
+    weighted = [
+        (len(part.source), score) for part, score in zip(record.segments, scores, strict=True) if score is not None
+    ]
+    n_chars = sum(chars for chars, _ in weighted)
+    return sum(chars * score for chars, score in weighted) / n_chars if n_chars else None
 
 
 class _Scores(NamedTuple):
@@ -183,11 +219,13 @@ def _join(parts: Iterable[Part], answers: Iterator[str]) -> str:
     return "".join([next(answers) if part.sent else part.source for part in parts])
 
 
-def _segment_row(record: Record, field: str, part: Part, flags: Sequence[Flag]) -> dict[str, Any]:
+def _segment_row(record: Record, name: tuple[str, int], part: Part, flags: Sequence[Flag]) -> dict[str, Any]:
+    """The row of a segment; name is that of its field, and its number there, from 1."""
     return {
         "kind": record.kind,
         "id": record.record_id,
-        "field": field,
+        "field": name[0],
+        "segment": name[1],
         "source": part.source,
         "translation": part.translation,
         "flags": {flag.name: flag.detail for flag in flags},

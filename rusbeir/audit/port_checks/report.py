@@ -19,6 +19,9 @@ from rusbeir.audit.port_checks.reference import compare_port, open_reference
 from rusbeir.audit.port_checks.retrieval_round_trip import RoundTrip, open_round_trip
 from rusbeir.audit.port_checks.segment_checks import CHECKS, AuditCheck, CheckedTexts, prepare_checks
 from rusbeir.audit.port_checks.tally import Tally
+from rusbeir.audit.quality_estimation.estimators import NamedQuality
+from rusbeir.audit.quality_estimation.score_file import ScoreFile
+from rusbeir.audit.quality_estimation.sources import open_quality, parse_sources
 from rusbeir.datasets import QA, REPORT, TEXTS, is_published, read_json
 from rusbeir.errors import BadInput
 from rusbeir.jobs import Tell
@@ -50,6 +53,7 @@ def audit_port(
     on: str | None = None,
     progress: Progress = silent,
     gates: Sequence[Gate] = (),
+    qe: Sequence[str] = (),
     tell: Tell = lambda line: None,
     **options: Unpack[TranslatorOptions],
 ) -> dict[str, Any]:
@@ -71,6 +75,8 @@ def audit_port(
         on: Where checks and a local back-translator run: "ray" or "ray://HOST:PORT" (docs/scale.md).
         progress: Receives what is being done.
         gates: Conditions that the report must meet (`parse_gates`).
+        qe: Quality estimations of the segments: files of scores, "cometkiwi", "xcomet", "metricx",
+            "python:module.function" or "command:PROGRAM", each perhaps after a name of its own, as in "kiwi=FILE".
         tell: Receives lines for the user, such as what is sent where.
         **options: Options of the back-translator, as in `rusbeir.port`.
 
@@ -85,7 +91,11 @@ def audit_port(
         >>> audit_port("scifact-kk", back_translator="google")["levels"]["documents"]["chrF"]  # doctest: +SKIP
         61.7
     """
-    figures = list_figures(checks, translated_back=back_translator is not None, compared=reference is not None)
+    sources = parse_sources(qe)
+    figures = list_figures(
+        checks, translated_back=back_translator is not None, compared=reference is not None,
+        qualities=[source.name for source in sources],
+    )  # fmt: skip
     refuse_unknown(gates, figures)
     port = open_port(folder, source=source, language=language, split=split, progress=progress)
     _refuse_published(port)
@@ -115,10 +125,11 @@ def audit_port(
             )
             plan, journal = stack.enter_context(translation)
             back = BackTranslations(journal=journal, plan=plan)
+        quality = open_quality(sources, records, port.languages, port.folder / QA, stack, progress)
         trip = stack.enter_context(open_round_trip(port)) if back and round_trip else None
         report = check_records(
-            records, port, checks, port.folder / QA, back=back, trip=trip, processes=processes, workers=workers,
-            progress=progress,
+            records, port, checks, port.folder / QA, back=back, trip=trip, quality=quality, processes=processes,
+            workers=workers, progress=progress,
         )  # fmt: skip
     if back is not None and (n := back.n_missing):
         tell(f"{n:,} of {report['n_segments']:,} segments have no back-translation; they count as they are.")
@@ -146,6 +157,7 @@ def check_records(
     *,
     back: BackTranslations | None = None,
     trip: RoundTrip | None = None,
+    quality: Sequence[NamedQuality] = (),
     processes: int | None,
     workers: Workers | None = None,
     progress: Progress,
@@ -158,14 +170,18 @@ def check_records(
     finders = prepare_checks(texts, checks)
     tally = Tally()
     with atomic_file(folder / TEXTS) as text_file, atomic_file(folder / SEGMENTS) as segment_file:
-        for result in measure(records, back, Measurer(texts.languages, finders), processes, progress, workers):
+        measurer = Measurer(texts.languages, finders)
+        for result in measure(records, back, measurer, processes, progress, workers, quality):
             text_file.write(result.row)
             segment_file.writelines(result.segment_rows)
             tally.add(result)
             if trip is not None:
                 trip.add(result)
+    for _, source in quality:
+        if isinstance(source, ScoreFile):
+            source.refuse_foreign()
     card = port.dataset.card
-    return {
+    report = {
         "version": __version__,
         "port": card.name,
         "folder": str(port.folder),
@@ -178,6 +194,10 @@ def check_records(
         "signatures": {name: scores.signature(name) for name in ("chrF", "chrF++")} if back else {},
         **tally.summary(finders),
     }
+    for name, source in quality:
+        summary = report["qe"].get(name, {"levels": {}, "missing": 0, "worst": []})
+        report["qe"][name] = {"signature": source.signature, **summary}
+    return report
 
 
 def write_report(report: dict[str, Any], gates: Sequence[Gate], folder: Path) -> None:

@@ -14,6 +14,7 @@ from rusbeir.audit.port_checks.gates import LEVELS
 from rusbeir.audit.port_checks.measurement import Measured
 from rusbeir.audit.port_checks.scores import Level
 from rusbeir.audit.port_checks.segment_checks import Finder, ReportsFigures
+from rusbeir.audit.quality_estimation.quality_tally import QualityTally
 
 WORST = 20
 EXAMPLES = 5
@@ -35,6 +36,7 @@ class Tally:
     n_flagged: int = 0
     worst: list[tuple[float, int, bytes]] = field(default_factory=list)
     examples: dict[str, list[bytes]] = field(default_factory=dict)
+    quality: QualityTally = field(default_factory=QualityTally)
 
     def add(self, result: Measured) -> None:
         """Add the next record."""
@@ -46,6 +48,7 @@ class Tally:
                 if len(rows := self.examples.setdefault(name, [])) < EXAMPLES:
                     rows.append(result.segment_rows[n])
         self.flagged_records.update((name, result.kind) for name in {name for names in result.flags for name in names})
+        self.quality.add(result.kind, result.quality, result.segment_rows)
         level = "documents" if result.kind == "document" else "queries"
         self.levels[level].add(result.scores, result.counts)
         self.levels["segments"].add(result.segment_scores, result.segment_counts)
@@ -79,6 +82,7 @@ class Tally:
                 }
                 for name in finders
             },
+            "qe": self.quality.summary(),
             "worst": [orjson.loads(row) for _, _, row in sorted(self.worst, reverse=True)],
             "examples": {name: [*map(orjson.loads, rows)] for name, rows in sorted(self.examples.items())},
             **{name: finder.figures() for name, finder in finders.items() if isinstance(finder, ReportsFigures)},

@@ -18,7 +18,8 @@ WEIGHTS: Mapping[str, float] = {"neutral": 0, "minor": 1, "major": 5, "critical"
 SEVERE = frozenset({"major", "critical"})
 _FORMS = (
     "Give WMT's lines of a system, a tab, and a score or a JSON object of MQM errors; a .tsv whose first line names "
-    "the columns system, segment, score and perhaps document; or .jsonl with these keys, or errors instead of score."
+    "the columns system, segment, score and perhaps document; or .jsonl with these keys, or errors instead of score. "
+    "Segments of a port may also be named by kind, id, field and segment, a number."
 )
 
 
@@ -56,7 +57,8 @@ def read_segment_scores(path: str | Path) -> SegmentScores:
             n-th segment) or `.seg.rating` (an object with `errors` instead of the score); a table that ends in .tsv,
             whose first line names its columns; or .jsonl. The columns or keys are `system`, `segment`, `score` and
             `document`, of which only the score is needed, or instead of it `errors`: a list of objects with a
-            `severity` (neutral, minor, major, critical) and perhaps a `score`. Any of them may end in .gz.
+            `severity` (neutral, minor, major, critical) and perhaps a `score`. Segments of a port may be named by
+            `kind`, `id`, `field` and `segment` (a number), as in qa/segments.jsonl. Any of them may end in .gz.
 
     Returns:
         The scores. Ratings by errors count as minus the sum of the errors' scores, or of MQM's weights.
@@ -120,7 +122,7 @@ def _read_table(path: Path) -> Iterator[tuple[Place, _Row]]:
             )
         row = dict(zip(header, cells, strict=True))
         score = _parse_score(row["score"], position)
-        yield position, _Row(row.get("system", ""), row.get("segment"), score, None, row.get("document"))
+        yield position, _Row(row.get("system", ""), _name_segment(row), score, None, row.get("document"))
 
 
 def _read_jsonl(path: Path) -> Iterator[tuple[Place, _Row]]:
@@ -131,7 +133,7 @@ def _read_jsonl(path: Path) -> Iterator[tuple[Place, _Row]]:
 def _make_row(record: Any, position: Place, system: str) -> _Row:
     if not isinstance(record, dict) or not record.keys() & {"score", "errors"}:
         raise BadInput(f"{position}: there is no 'score' and no 'errors'. {_FORMS}")
-    texts = {key: str(value) for key in ("segment", "document") if (value := record.get(key)) is not None}
+    document = record.get("document")
     errors, severe = record.get("errors"), None
     score = _parse_score(record.get("score"), position)
     if errors is not None:
@@ -140,7 +142,18 @@ def _make_row(record: Any, position: Place, system: str) -> _Row:
         costs = [_weigh_error(error, position) for error in errors]
         score = -math.fsum(costs) if score is None else score
         severe = any(str(error.get("severity")).lower() in SEVERE for error in errors)
-    return _Row(str(record.get("system", system)), texts.get("segment"), score, severe, texts.get("document"))
+    return _Row(
+        str(record.get("system", system)), _name_segment(record), score, severe,
+        None if document is None else str(document),
+    )  # fmt: skip
+
+
+def _name_segment(record: Mapping[str, Any]) -> str | None:
+    """The name of a segment; where the line has the id of a text, kind/id/field/segment, as far as it has these."""
+    if record.get("segment") is None and record.get("id") is None:
+        return None
+    names = ("kind", "id", "field", "segment") if record.get("id") is not None else ("segment",)
+    return "/".join(str(record[name]) for name in names if record.get(name) not in (None, ""))
 
 
 def _weigh_error(error: Mapping[str, Any], position: Place) -> float:
