@@ -10,17 +10,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeVar, overload
 
+from rusbeir.errors import require
 from rusbeir.text import shorten
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from rusbeir.types import Corpus, Dataset, Doc, Progress
 
 SHOWN = 3
 """The documents, and the queries, that a notebook shows."""
-SHOWN_HITS = 20
-"""The hits of a run that a notebook shows."""
+SHOWN_ROWS = 20
+"""The rows of a table that a notebook shows, such as the hits of a run."""
 _DOC_COLUMNS = ("doc_id", "text", "title")
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_UPDATES = 0.2
@@ -96,31 +99,133 @@ def dataset_html(dataset: Dataset) -> str:
     )
 
 
-class ShownRun(dict[str, dict[str, float]]):
+class ShownTable(ABC):
+    """A value that a notebook shows as a table, and of which pandas gets the rows."""
+
+    @abstractmethod
+    def _caption(self) -> str:
+        """What is shown, in one line."""
+
+    @abstractmethod
+    def _records(self) -> Iterator[dict[str, Any]]:
+        """The rows, flat, all with the same columns or with some left out."""
+
+    def _shown_records(self) -> Iterator[dict[str, Any]]:
+        """The rows as a notebook shows them, which may leave columns out and round numbers."""
+        return self._records()
+
+    def to_pandas(self) -> DataFrame:
+        """Put the rows into a flat table, whose cells are numbers, words or empty.
+
+        Raises:
+            MissingExtra: pandas is not installed.
+        """
+        frame: DataFrame = require("pandas", "to_pandas", "pandas").DataFrame(list(self._records()))
+        return frame
+
+    def _repr_html_(self) -> str:
+        records = list(islice(self._shown_records(), SHOWN_ROWS + 1))
+        names = list(dict.fromkeys(name for record in records for name in record))
+        cells = [[_write_cell(record.get(name)) for name in names] for record in records[:SHOWN_ROWS]]
+        more = sum(1 for _ in self._records()) if len(records) > SHOWN_ROWS else len(records)
+        return _caption(self._caption()) + _table(names, cells, more)
+
+
+class ShownRun(ShownTable, dict[str, dict[str, float]]):
     """A run that a notebook shows as a table of its first hits, with their texts where the corpus is at hand."""
 
     corpus: Corpus | None = None
     queries: Mapping[str, str] = MappingProxyType({})
 
-    def _repr_html_(self) -> str:
-        header = ("query", "rank", "score", "doc_id", *(("title", "text") if self.corpus is not None else ()))
-        n_hits = sum(map(len, self.values()))
-        rows = (
-            (self.queries.get(query_id, query_id), str(rank), f"{score:.3f}", doc_id, *self._texts(doc_id))
-            for query_id, hits in self.items()
-            for rank, (doc_id, score) in enumerate(hits.items(), 1)
-        )
-        caption = f"<Run: {len(self):,} queries, {n_hits:,} hits>"
-        return _caption(caption) + _table(header, islice(rows, SHOWN_HITS), n_hits)
+    def _caption(self) -> str:
+        return f"<Run: {len(self):,} queries, {sum(map(len, self.values())):,} hits>"
 
-    def _texts(self, doc_id: str) -> tuple[str, ...]:
+    def _records(self) -> Iterator[dict[str, Any]]:
+        for query_id, hits in self.items():
+            for rank, (doc_id, score) in enumerate(hits.items(), 1):
+                yield {"query_id": query_id, "rank": rank, "score": score, "doc_id": doc_id}
+
+    def _shown_records(self) -> Iterator[dict[str, Any]]:
+        for record in self._records():
+            query_id = record.pop("query_id")
+            yield {"query": self.queries.get(query_id, query_id), **record, **self._texts(record["doc_id"])}
+
+    def _texts(self, doc_id: str) -> dict[str, str]:
         if self.corpus is None:
-            return ()
+            return {}
         try:
             doc = self.corpus[doc_id]
         except KeyError:
-            return ("", "")
-        return (doc.title, doc.text)
+            return {"title": "", "text": ""}
+        return {"title": doc.title, "text": doc.text}
+
+
+class ShownRows(ShownTable, list[dict[str, Any]]):
+    """Result rows that a notebook shows as a table of systems and measures."""
+
+    def _caption(self) -> str:
+        return f"<{len(self):,} result rows, measures ×100>"
+
+    def _records(self) -> Iterator[dict[str, Any]]:
+        return map(_flatten, self)
+
+    def _shown_records(self) -> Iterator[dict[str, Any]]:
+        for row in self:
+            yield {
+                "dataset": row["dataset"],
+                "system": row.get("label", row["system"]),
+                **{name: f"{100 * value:.2f}" for name, value in row["measures"].items()},
+                "queries": row["n_queries"],
+                "no hits": row["n_zero_hit"],
+                "tied": row["n_tied"],
+            }
+
+
+class ShownRow(dict[str, Any]):
+    """A result row that a notebook shows as a table of one line."""
+
+    def to_pandas(self) -> DataFrame:
+        """Put the row into a flat table of one line.
+
+        Raises:
+            MissingExtra: pandas is not installed.
+        """
+        return ShownRows([self]).to_pandas()
+
+    def _repr_html_(self) -> str:
+        return ShownRows([self])._repr_html_()
+
+
+Record = TypeVar("Record", bound="NamedTuple")
+
+
+class ShownRecords(ShownTable, list[Record]):
+    """A list of named tuples, such as the tokens of a text, that a notebook shows as a table."""
+
+    def _caption(self) -> str:
+        return f"<{len(self):,} rows>"
+
+    def _records(self) -> Iterator[dict[str, Any]]:
+        return (record._asdict() for record in self)
+
+
+def _flatten(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of a result row without tables in them: measures by their names, search_seconds, index_bytes."""
+    flat: dict[str, Any] = {}
+    for key, value in row.items():
+        if key == "measures":
+            flat |= value
+        elif isinstance(value, Mapping):
+            flat |= {f"{name}_{key.removeprefix('measures_')}": member for name, member in value.items()}
+        else:
+            flat[key] = value
+    return flat
+
+
+def _write_cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    return "" if value is None else str(value)
 
 
 def _caption(line: str, small: str = "") -> str:

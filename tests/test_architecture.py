@@ -227,7 +227,7 @@ bad: rusbeir.TextAnalyzer = Letters()
 TOLD = [
     # the line of the user's file, what mypy says of it
     ("rusbeir.load", 'Revealed type is "rusbeir.types.Dataset"'),
-    ("rusbeir.bench", "dict["),
+    ("rusbeir.bench", 'Revealed type is "rusbeir.notebook.ShownRow"'),
     ("rusbeir.search", "Mapping["),
     ("rusbeir.Dataset.of", 'Revealed type is "rusbeir.types.Dataset"'),
     ("sistem=", 'No overload variant of "bench" matches argument types'),

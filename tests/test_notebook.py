@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import sys
 from types import SimpleNamespace
@@ -98,6 +99,28 @@ def test_html_holds_the_beginning_and_nothing_that_runs(tmp_path, fresh_cache):
         assert len(shown) < 5000
     assert "&lt;b&gt;bold" in made._repr_html_()
     assert "CC0" in Dataset.of(DOCS, {"q": "x"}, {"q": {"d1": 1}}, language="ru", licence="CC0")._repr_html_()
+
+
+def test_rows_runs_and_explanations_are_tables(tmp_path, fresh_cache):
+    rows = rusbeir.bench("mini/ru", {"words": "bm25(profile=raw)", "stems": "bm25"}, measures="nDCG@10", out=tmp_path)
+    again = rusbeir.bench("mini/ru", "bm25", measures="nDCG@10", out=tmp_path)
+    frame = rows.to_pandas()
+    assert list(frame["label"]) == ["words", "stems"]
+    assert list(frame["nDCG@10"]) == [row["measures"]["nDCG@10"] for row in rows]
+    assert {"nDCG@10_answered", "search_seconds", "index_bytes"} <= set(frame.columns)
+    assert not any(isinstance(cell, (dict, list)) for cell in frame.to_numpy().ravel())
+    assert again == rows[1]
+    assert json.loads(json.dumps(rows)) == rows == [dict(row) for row in rows]
+    assert f"<td><bdi>{100 * rows[0]['measures']['nDCG@10']:.2f}</bdi></td>" in rows._repr_html_()
+    assert ("words" in rows._repr_html_(), "words" in again._repr_html_()) == (True, False)
+    assert again.to_pandas().shape[0] == 1
+
+    run = rusbeir.search("mini/ru", "bm25", k=1)
+    assert list(run.to_pandas().columns) == ["query_id", "rank", "score", "doc_id"]
+    assert f"… {len(run.to_pandas()) - notebook.SHOWN_ROWS} more" in run._repr_html_()
+    tokens = rusbeir.Analyzer("ru").explain("На столе")
+    assert tokens.to_pandas().iloc[0]["dropped"] == "stop word"
+    assert "<td><bdi>столе</bdi></td>" in tokens._repr_html_()
 
 
 class Display:

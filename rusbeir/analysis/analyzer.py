@@ -11,6 +11,7 @@ from typing import Literal
 from rusbeir.analysis.chain import Token, load_chain
 from rusbeir.analysis.language_registry import read_recipe
 from rusbeir.analysis.recipes import Recipe, extend_recipe
+from rusbeir.notebook import ShownRecords
 from rusbeir.text import batched
 
 MAX_BATCH_CHARS = 1 << 19
@@ -104,17 +105,17 @@ class Analyzer:
         """
         return (line.split() for line in self.analyze_lines(texts, processes=processes))
 
-    def explain(self, text: str) -> list[Token]:
+    def explain(self, text: str) -> ShownRecords[Token]:
         """Show each token at every step from the text to its term, or why it is dropped.
 
         Returns:
-            The tokens in the order of the text, those that are dropped included.
+            The tokens in the order of the text, those that are dropped included. A notebook shows them as a table.
 
         Examples:
             >>> [(token.surface, token.lemma, token.dropped) for token in Analyzer("ru").explain("На столе")]
             [('На', 'на', 'stop word'), ('столе', 'стол', None)]
         """
-        return load_chain(self.recipe).explain(text)
+        return ShownRecords(load_chain(self.recipe).explain(text))
 
 
 def empty_warning(kind: Literal["documents", "queries"], n_empty: int, n_total: int) -> str | None:

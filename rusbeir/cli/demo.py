@@ -55,7 +55,7 @@ def demo(out: options.Out = Path("results/demo"), as_json: options.Json = False)
         # The port and the vectors use one processor each.
         ported = pool.submit(lambda: (port_mini(out, progress), audit_ports(out, progress)))
         dataset = load(name, progress=progress)
-        lexical = [bench(dataset, system, out=out, progress=progress) for system in SYSTEMS]
+        lexical: list[dict[str, Any]] = [bench(dataset, system, out=out, progress=progress) for system in SYSTEMS]
         rows = lexical + [bench(dataset, system, out=out, progress=progress) for system in _dense_systems(name)]
         report, audits = ported.result()
         comparison, page = compare_systems(out, dataset, progress)
@@ -233,7 +233,7 @@ def audit_ports(out: Path, progress: Progress) -> list[dict[str, Any]]:
     from rusbeir.errors import RusbeirError
     from rusbeir.translation import port
 
-    reports = [audit_port(out / PORT, progress=progress)]
+    reports: list[dict[str, Any]] = [audit_port(out / PORT, progress=progress)]
     # Without Apertium, or this pair of it, the Russian port is enough to show.
     with contextlib.suppress(RusbeirError):
         spanish = out / "mini-es"

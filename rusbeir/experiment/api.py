@@ -15,7 +15,7 @@ from rusbeir.experiment.measuring import measure
 from rusbeir.experiment.planning import Measurement, Request, SystemLike, plan_measurements, resolve_on
 from rusbeir.jobs import CharBudget
 from rusbeir.ledger import ROWS, Ledger, ResultRow
-from rusbeir.notebook import ShownRun
+from rusbeir.notebook import ShownRow, ShownRows, ShownRun
 from rusbeir.retrieval import (
     RunSettings,
     check_available,
@@ -55,7 +55,7 @@ def bench(
     query_language: str | None = None,
     on: On = None,
     progress: Progress = silent,
-) -> ResultRow: ...
+) -> ShownRow: ...
 
 
 @overload
@@ -75,7 +75,7 @@ def bench(
     query_language: str | None = None,
     on: On = None,
     progress: Progress = silent,
-) -> list[ResultRow]: ...
+) -> ShownRows: ...
 
 
 def bench(
@@ -94,7 +94,7 @@ def bench(
     query_language: str | None = None,
     on: On = None,
     progress: Progress = silent,
-) -> ResultRow | list[ResultRow]:
+) -> ShownRow | ShownRows:
     """Measure a system on a dataset, and append the result row to out/rows.jsonl.
 
     A row with the same signature, fingerprint and measures is returned instead, unless force is set. BM25 analyses all
@@ -120,7 +120,8 @@ def bench(
         progress: Called as progress(stage, done, total).
 
     Returns:
-        The result row (docs/json.md); for a list of systems, a list of rows.
+        The result row, a dict (docs/json.md); for a list of systems, a list of rows. A notebook shows both as a table,
+        and `to_pandas()` makes a flat one.
 
     Raises:
         BudgetReached: The budget is used up; answers so far are kept.
@@ -140,13 +141,13 @@ def bench(
         rows, failed = bench_all([dataset], [system], request)
         if failed:
             raise failed[0].error
-        return rows[0]
+        return ShownRow(rows[0])
     rows, failed = bench_all([dataset], system, request)
     if failed:
         reasons = "; ".join(f"{failure.system}: {failure.error}" for failure in failed)
         where = f"The rows of the others are in {request.out / ROWS}. " if rows else ""
         raise BackendError(f"{len(failed)} of {len(system)} systems failed. {where}{reasons}") from failed[0].error
-    return rows
+    return ShownRows(map(ShownRow, rows))
 
 
 def bench_run(dataset: Dataset, system: SystemLike, request: Request) -> tuple[ResultRow, Run]:

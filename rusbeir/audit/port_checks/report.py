@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack
@@ -12,7 +12,7 @@ import orjson
 from rusbeir import __version__
 from rusbeir.audit.port_checks import scores
 from rusbeir.audit.port_checks.aligned import AlignedPort, open_port
-from rusbeir.audit.port_checks.gates import Gate, apply_gates, list_figures, refuse_unknown
+from rusbeir.audit.port_checks.gates import Gate, apply_gates, collect_figures, list_figures, refuse_unknown
 from rusbeir.audit.port_checks.measurement import BackTranslations, Measurer, RecordFile, keep_records, measure
 from rusbeir.audit.port_checks.pages import template_environment
 from rusbeir.audit.port_checks.reference import compare_port, open_reference
@@ -25,6 +25,7 @@ from rusbeir.audit.quality_estimation.sources import open_quality, parse_sources
 from rusbeir.datasets import QA, REPORT, TEXTS, is_published, read_json
 from rusbeir.errors import BadInput
 from rusbeir.jobs import Tell
+from rusbeir.notebook import ShownTable
 from rusbeir.storage import atomic_file
 from rusbeir.text import write_command
 from rusbeir.translation import Translator, TranslatorOptions, translate_texts
@@ -35,6 +36,16 @@ if TYPE_CHECKING:
 
 PAGE: Final = "report.html"
 SEGMENTS: Final = "segments.jsonl"
+
+
+class AuditReport(ShownTable, dict[str, Any]):
+    """A report that a notebook shows as a table of its figures."""
+
+    def _caption(self) -> str:
+        return f"<Audit of {self['port']}: {self['n_segments']:,} segments>"
+
+    def _records(self) -> Iterator[dict[str, Any]]:
+        return ({"figure": name, "value": value} for name, value in collect_figures(self).items())
 
 
 def audit_port(
@@ -56,7 +67,7 @@ def audit_port(
     qe: Sequence[str] = (),
     tell: Tell = lambda line: None,
     **options: Unpack[TranslatorOptions],
-) -> dict[str, Any]:
+) -> AuditReport:
     """Audit a port: check every segment, translate it back, and compare.
 
     Args:
@@ -81,7 +92,8 @@ def audit_port(
         **options: Options of the back-translator, as in `rusbeir.port`.
 
     Returns:
-        The report (docs/audit.md), also written to qa/report.json and qa/report.html in the folder.
+        The report, a dict (docs/audit.md), also written to qa/report.json and qa/report.html in the folder. A notebook
+        shows its figures as a table.
 
     Raises:
         BadInput: The folder is not a port, or `rusbeir publish` wrote it, or the reference is of another dataset.
@@ -136,7 +148,7 @@ def audit_port(
     report["reference"] = compare_port(port, other, processes=processes, progress=progress) if other else None
     report["round_trip"] = trip.measure(progress) if trip else None
     write_report(report, gates, port.folder / QA)
-    return report
+    return AuditReport(report)
 
 
 def _refuse_published(port: AlignedPort) -> None:
