@@ -130,10 +130,12 @@ def require_version(package: str, purpose: str, extra: str) -> str:
 def missing_extra(package: str, purpose: str, extra: str) -> MissingExtra:
     """The error for an optional package that is not installed: who needs it, and the command that installs it.
 
-    Where rusbeir is installed, pip takes the extra from the installed version, whether an index has it or not.
+    Where rusbeir is installed, pip takes the extra from the installed version, whether an index has it or not. For a
+    package that no extra has, extra is "".
     """
     # The pip on the path may be that of another environment.
     pip = shutil.which("pip")
     ours = pip is not None and Path(pip).parent == Path(sys.executable).parent
     command = "pip" if ours else f"{sys.executable} -m pip"
-    return MissingExtra(f"{purpose} needs the package {package}: {command} install 'rusbeir[{extra}]'")
+    requirement = f"'rusbeir[{extra}]'" if extra else package
+    return MissingExtra(f"{purpose} needs the package {package}: {command} install {requirement}")

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "rusbeir"
@@ -77,6 +78,31 @@ def test_imports_point_one_way():
             for other in _imports(path)
             if other != room and FLOOR[other] >= FLOOR[room] and not (FLOOR[room] == 0 and FLOOR[other] == 0)
         ]
+    assert wrong == []
+
+
+def test_messages_name_an_extra_that_has_the_package():
+    """What `require` and its kin say is installed by the extra, by the core, or is a package of its own."""
+    project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    distributions = {"yaml": "pyyaml", "faiss": "faiss-cpu"}
+    second_hand = {("mteb", "datasets")}
+
+    def names(requirements: list[str]) -> set[str]:
+        return {re.split(r"[^\w.-]", text)[0].lower() for text in requirements}
+
+    wrong = []
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            function = node.func if isinstance(node, ast.Call) else None
+            if not isinstance(function, ast.Name) or function.id not in ("require", "require_version", "missing_extra"):
+                continue
+            module, _, extra = [*(getattr(argument, "value", None) for argument in node.args), None, None, None][:3]
+            if not isinstance(module, str) or not isinstance(extra, str):
+                continue
+            package = distributions.get(module, module.partition(".")[0]).replace("_", "-").lower()
+            known = names(project["dependencies"]) | names(project["optional-dependencies"].get(extra, []))
+            if package not in known and (extra, package) not in second_hand:
+                wrong.append(f"{path}: rusbeir[{extra}] does not install {package}")
     assert wrong == []
 
 

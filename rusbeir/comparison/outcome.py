@@ -151,7 +151,7 @@ class Comparison:
         Examples:
             >>> comparison.to_pandas()[["dataset", "system", "mean", "low", "high"]]  # doctest: +SKIP
         """
-        pandas = require("pandas", "to_pandas", "report")
+        pandas = require("pandas", "to_pandas", "pandas")
         rows = [
             {
                 "dataset": compared.dataset,

@@ -37,7 +37,7 @@ def make_figure(comparison: Comparison) -> Figure:
 
     With a baseline, what is better than it is blue, what is worse orange, and the baseline black.
     """
-    module = require("matplotlib.figure", "A picture", "report")
+    module = require("matplotlib.figure", "A picture", "plot")
     sizes = [len(compared.systems) for compared in comparison.datasets]
     figure: Any = module.Figure(figsize=(8, sum(0.3 * size + 0.9 for size in sizes) + 0.3), layout="constrained")
     axes = figure.subplots(len(sizes), 1, squeeze=False, height_ratios=[size + 1 for size in sizes])[:, 0]

@@ -17,7 +17,7 @@ _BATCH_ROWS = 1_000
 
 def export_tables(dataset: Dataset) -> Any:
     """The dataset as a `datasets.DatasetDict` of corpus, queries and qrels, whose tables are files in the cache."""
-    hub = require("datasets", _PURPOSE, "hf")
+    hub = require("datasets", _PURPOSE, extra="")
     documents = ((doc.doc_id, doc.title, doc.text) for doc in dataset.corpus)
     judgements = (
         (query_id, doc_id, grade) for query_id, grades in dataset.qrels.items() for doc_id, grade in grades.items()
