@@ -59,9 +59,10 @@ def judge(
     from rusbeir.people import estimate_judgements, judge_port
 
     order: dict[str, Any] = {
-        "protocol": protocol, "votes": votes, "n": n, "seed": seed, "source": source, "input_price": input_price,
-        "output_price": output_price, "concurrency": concurrency,
+        "protocol": protocol, "votes": votes, "n": n, "seed": seed, "source": source, "concurrency": concurrency
     }  # fmt: skip
+    prices = {"input_price": input_price, "output_price": output_price}
+    order |= {name: price for name, price in prices.items() if price is not None}
     if dry_run:
         with output.progress() as progress:
             estimate = estimate_judgements(folder, progress=progress, **order)

@@ -36,6 +36,8 @@ from .llm_answer import refuse_unpriced as refuse_unpriced
 from .llm_job import Answers as Answers
 from .llm_job import LlmJob as LlmJob
 from .llm_job import LlmOptions as LlmOptions
+from .llm_job import LlmRequest as LlmRequest
+from .llm_job import Spending as Spending
 from .llm_job import ask_all as ask_all
 from .llm_job import read_llm_options as read_llm_options
 from .prompts import digest_prompts as digest_prompts

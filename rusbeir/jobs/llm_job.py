@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypedDict, TypeVar, cast
 
 from rusbeir.errors import BadInput, option
 from rusbeir.jobs.asking import Asker, Question, bound_request
@@ -34,6 +34,22 @@ class LlmOptions(TypedDict, total=False):
     breaker: int
 
 
+class Spending(TypedDict, total=False):
+    """What a job may cost in all of its runs, and whether what failed is asked for again."""
+
+    budget_chars: int | None
+    budget_cost: float | None
+    retry_failed: bool
+
+
+class LlmRequest(LlmOptions, Spending, total=False):
+    """How a model is asked about many things: an LlmJob without its model and signature."""
+
+    seed: int
+    progress: Progress
+    tell: Tell
+
+
 def read_llm_options(options: Mapping[str, Any]) -> tuple[Price, Limits]:
     """The prices and the limits of these options. Raises BadInput for one that is not known or not a number."""
     for name, value in options.items():
@@ -47,6 +63,9 @@ def read_llm_options(options: Mapping[str, Any]) -> tuple[Price, Limits]:
     price = Price(options.get("input_price", 0.0), options.get("output_price", 0.0))
     limits = {name: value for name, value in options.items() if name not in PRICES}
     return price, replace(Limits(**read_backends()["llm"]["limits"]), **limits)
+
+
+_JOB_FIELDS = LlmRequest.__annotations__.keys() - LlmOptions.__annotations__.keys()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +84,13 @@ class LlmJob:
     """Whether questions without a valid answer are asked again."""
     progress: Progress = silent
     tell: Tell = lambda line: None
+
+    @classmethod
+    def of(cls, llm: str, signature: str, request: LlmRequest) -> LlmJob:
+        """The job of asking that model under the signature; what is no field of a job is an option of the model."""
+        fields: dict[str, Any] = {name: value for name, value in request.items() if name in _JOB_FIELDS}
+        options = {name: value for name, value in request.items() if name not in _JOB_FIELDS}
+        return cls(llm=llm, signature=signature, options=cast(LlmOptions, options), **fields)
 
     def refuse_unpriced(self, *, of_verb: bool = False) -> None:
         """Raise BadInput for a budget of money without the model's prices."""

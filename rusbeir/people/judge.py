@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import orjson
 
@@ -20,9 +20,9 @@ from rusbeir.jobs import (
     Journal,
     LlmJob,
     LlmOptions,
+    LlmRequest,
     Question,
     Spent,
-    Tell,
     ask_all,
     bound_request,
     count_answers,
@@ -64,7 +64,7 @@ PROTOCOLS = (span_judge.ESA, span_judge.MQM, LIKERT)
 _VOTE_SEEDS = 100
 """The distance between the seeds of two votes: repeated requests use those in between."""
 _MAX_TOKENS = 400
-_TIMEOUT_SECONDS = 120.0
+_DEFAULTS: LlmOptions = {"concurrency": 4, "timeout_seconds": 120.0}
 _ANSWER_CHARS = 200
 """A usual answer: four scores with a comment, or a few errors."""
 _VERDICT = {
@@ -86,16 +86,8 @@ def judge_port(
     protocol: str = span_judge.ESA,
     votes: int = 1,
     n: int = 100,
-    seed: int = 0,
     source: str | Path | None = None,
-    budget_chars: int | None = None,
-    budget_cost: float | None = None,
-    input_price: float | None = None,
-    output_price: float | None = None,
-    concurrency: int = 4,
-    retry_failed: bool = False,
-    progress: Progress = silent,
-    tell: Tell = lambda line: None,
+    **request: Unpack[LlmRequest],
 ) -> dict[str, Any]:
     """Let a language model judge a sample of a checked port.
 
@@ -110,16 +102,10 @@ def judge_port(
             fluency, completeness and style consistency from 1 to 5).
         votes: How often each text is judged, with different seeds; medians count. Only of error spans.
         n: The number of texts in the sample.
-        seed: Seed of the sample and of the answers.
         source: Name or path of the dataset that was translated, where the port does not name it.
-        budget_chars: The most characters that may be sent.
-        budget_cost: The most that it may cost, in USD; needs both prices.
-        input_price: USD per million tokens sent.
-        output_price: USD per million tokens received.
-        concurrency: Requests at the same time.
-        retry_failed: Whether texts without a valid answer are asked for again.
-        progress: Receives what is being done.
-        tell: Receives lines for the user, such as what is sent where.
+        **request: How the model is asked: the `seed` of the sample and of the answers, `budget_chars`, `budget_cost`
+            (needs both prices), `retry_failed`, `progress`, `tell`, and prices and limits of the model, such as
+            `input_price` (USD per million tokens) and `concurrency` (4 by default).
 
     Returns:
         The `means` by dimension, for the sample and weighted to the port, with counts and costs (docs/json.md).
@@ -130,21 +116,11 @@ def judge_port(
         BackendError: The endpoint fails or leaves texts without any answer, or a budget is spent.
     """
     _refuse_protocol(protocol, votes)
-    options = _make_options(input_price, output_price, concurrency)
+    seed = request.get("seed", 0)
     signature = _sign(protocol, llm, seed)
-    job = LlmJob(
-        llm=llm,
-        signature=signature,
-        seed=seed,
-        budget_chars=budget_chars,
-        budget_cost=budget_cost,
-        options=options,
-        retry_failed=retry_failed,
-        progress=progress,
-        tell=tell,
-    )
+    job = LlmJob.of(llm, signature, {**_DEFAULTS, **request})
     job.refuse_unpriced(of_verb=True)
-    port = open_port(folder, source=source, progress=progress)
+    port = open_port(folder, source=source, progress=job.progress)
     items = draw_sample(port, n, seed)
     meta = {"port": port.dataset.card.name, "from": port.languages[0], "to": port.languages[1]}
     with Journal.open(port.folder / QA / JOURNAL, meta) as journal:
@@ -230,14 +206,12 @@ def estimate_judgements(
     n: int = 100,
     seed: int = 0,
     source: str | Path | None = None,
-    input_price: float | None = None,
-    output_price: float | None = None,
-    concurrency: int = 4,
     progress: Progress = silent,
+    **options: Unpack[LlmOptions],
 ) -> dict[str, Any]:
     """Estimate what judge_port with the same arguments would ask; nothing is sent, no credentials are needed."""
     _refuse_protocol(protocol, votes)
-    options = _make_options(input_price, output_price, concurrency)
+    options = {**_DEFAULTS, **options}
     price, limits = read_llm_options(options)
     port = open_port(folder, source=source, progress=progress)
     question = _choose_question(protocol, *port.languages)
@@ -256,16 +230,6 @@ def estimate_judgements(
         "missing_options": list_missing_prices(options),
         "assumption": describe_time(limits, of_verb=True),
     }
-
-
-def _make_options(input_price: float | None, output_price: float | None, concurrency: int) -> LlmOptions:
-    """The options of the model, without prices that are not known."""
-    options: LlmOptions = {"concurrency": concurrency, "timeout_seconds": _TIMEOUT_SECONDS}
-    if input_price is not None:
-        options["input_price"] = input_price
-    if output_price is not None:
-        options["output_price"] = output_price
-    return options
 
 
 def _make_payload(item: Item) -> str:

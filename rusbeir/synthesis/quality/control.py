@@ -18,7 +18,7 @@ from rusbeir.jobs import (
     Journal,
     LlmJob,
     LlmOptions,
-    Tell,
+    LlmRequest,
     bound_request,
     describe_time,
     estimate_seconds,
@@ -80,22 +80,31 @@ def control_quality(
     language: str | None = None,
     split: str | None = None,
     undo: Sequence[str] = (),
-    seed: int = 0,
-    budget_chars: int | None = None,
-    budget_cost: float | None = None,
-    retry_failed: bool = False,
-    progress: Progress = silent,
-    tell: Tell = lambda line: None,
-    **options: Unpack[LlmOptions],
+    **request: Unpack[LlmRequest],
 ) -> dict[str, Any]:
     """Check a judged dataset, write what is left of it to the folder out, and return a report (docs/json.md).
 
     The model labels each query and its positives, then the candidates that the rankers find; a pair without a valid
-    label after three answers stays as it is, and is counted. Every decision is in qa/decisions.jsonl; those of the
-    ids in undo have no effect, in this run and later ones. What was answered before is not asked again. budget_chars
-    bounds what the model receives, and separately what rankers send to endpoints.
-    Raises BadInput where nothing is left; BackendError where the service or a budget stopped the work, all that was
-    answered being kept.
+    label after three answers stays as it is, and is counted. What was answered before is not asked again.
+
+    Args:
+        dataset: A registered name, a path, or a dataset.
+        out: The folder of what is left; every decision is in its qa/decisions.jsonl.
+        llm: The model at OPENAI_BASE_URL, which labels.
+        rules: The systems that rank, and what their ranks decide.
+        language: The language of a dataset without a card.
+        split: A split of a path; by default all of them.
+        undo: Ids of decisions that have no effect, in this run and later ones.
+        **request: How the model is asked: `seed`, `budget_chars` (also, separately, for what rankers send to
+            endpoints), `budget_cost`, `retry_failed`, `progress`, `tell`, and prices and limits of the model, such as
+            `input_price` and `concurrency`.
+
+    Returns:
+        The report.
+
+    Raises:
+        BadInput: Nothing is left.
+        BackendError: The service or a budget stopped the work, all that was answered being kept.
 
     Examples:
         >>> rules = Rules(rankers=["bm25", "dense(bge-m3)", "rerank(bge-reranker-v2-m3)"])
@@ -103,29 +112,18 @@ def control_quality(
         {'before': 1200, 'after': 1043}
     """
     out = Path(out)
-    job = LlmJob(
-        llm=llm,
-        signature=sign_labels(llm, seed),
-        seed=seed,
-        budget_chars=budget_chars,
-        budget_cost=budget_cost,
-        options=options,
-        retry_failed=retry_failed,
-        progress=progress,
-        tell=tell,
-    )
+    job = LlmJob.of(llm, sign_labels(llm, request.get("seed", 0)), request)
     job.refuse_unpriced()
-    material = load_material(dataset, language=language, split=split, progress=progress)
+    material = load_material(dataset, language=language, split=split, progress=job.progress)
     source = material.dataset
     generated = read_generated(dataset)
-    checked = CheckedSet(material=material, generated=generated, out=out, progress=progress)
+    checked = CheckedSet(material=material, generated=generated, out=out, progress=job.progress)
     checked.refuse_itself(dataset)
     undone = read_undone(out, undo)
     meta = {"dataset": source.card.name, "fingerprint": source.fingerprint, "language": source.card.language}
     with hold_folder(out), Journal.open(out / WORK / JOURNAL, meta) as journal:
-        settings = RunSettings(
-            progress=progress, budget=CharBudget(out / WORK, budget_chars) if budget_chars is not None else None
-        )
+        budget = CharBudget(out / WORK, job.budget_chars) if job.budget_chars is not None else None
+        settings = RunSettings(progress=job.progress, budget=budget)
         control = Control(dataset=source, generated=generated, rules=rules, settings=settings)
         labeller = Labeller(
             job=job,
@@ -133,7 +131,7 @@ def control_quality(
             language=source.card.language,
             payload=lambda query_id, doc_id: make_payload(source.queries[query_id], source.corpus[doc_id]),
         )
-        tell_prompt_language(RELEVANCE_PROMPTS, source.card.language, llm, tell)
+        tell_prompt_language(RELEVANCE_PROMPTS, source.card.language, llm, job.tell)
         control.run(labeller)
         decisions = mark_undone(control.decisions, undone)
         recipe = {**asdict(rules), "engine": hide_passwords(rules.engine)}

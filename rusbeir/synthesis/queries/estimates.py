@@ -11,7 +11,7 @@ from rusbeir.errors import BadInput, option
 from rusbeir.jobs import (
     CHARS_PER_TOKEN,
     Asker,
-    LlmOptions,
+    LlmJob,
     Task,
     bound_request,
     describe_time,
@@ -22,8 +22,8 @@ from rusbeir.jobs import (
 from rusbeir.synthesis.likeness import count_words
 from rusbeir.synthesis.queries.drafts import STEPS, Draft
 from rusbeir.synthesis.queries.questions import NEGATIVE_WORDS, Writer
-from rusbeir.synthesis.queries.request import Order, make_order
-from rusbeir.types import Dataset, Progress, silent
+from rusbeir.synthesis.queries.request import Order, QueriesRequest, make_order, split_request
+from rusbeir.types import Dataset
 
 _SENTENCE_CHARS = 80
 """The usual length of a query, a character or a scenario."""
@@ -55,21 +55,13 @@ class QueriesEstimate:
 
 def estimate_queries(
     corpus: str | Path | Dataset,
-    *,
-    kind: str = "qa",
-    n: int = 100,
-    sample: int | None = None,
-    language: str | None = None,
-    seed: int = 0,
-    attributes: str | Path | None = None,
-    progress: Progress = silent,
-    **options: Unpack[LlmOptions],
+    **request: Unpack[QueriesRequest],
 ) -> QueriesEstimate:
     """What make_queries with the same arguments would ask of the model; nothing is sent, no credentials are needed."""
-    price, limits = read_llm_options(options)
-    order = make_order(
-        corpus, kind=kind, n=n, sample=sample, language=language, seed=seed, attributes=attributes, progress=progress
-    )
+    wish, asking = split_request(request)
+    job = LlmJob.of("", "", asking)
+    price, limits = read_llm_options(job.options)
+    order = make_order(corpus, **wish)
     writer = order.writer
     requests = sent = received = 0
     at_most = 0.0
@@ -85,20 +77,20 @@ def estimate_queries(
             sent += chars
             received += _guess_answer(writer, draft, step)
             at_most += cost
-        progress("estimate", done, n)
+        job.progress("estimate", done, order.n)
     tokens = sent // CHARS_PER_TOKEN, received // CHARS_PER_TOKEN
     return QueriesEstimate(
         source=order.source.card.name,
-        kind=kind,
+        kind=order.kind,
         documents=len(order.drawn.doc_ids),
-        queries=n,
+        queries=order.n,
         requests=requests,
         input_tokens=tokens[0],
         output_tokens=tokens[1],
         cost=price.of(*tokens),
         cost_at_most=at_most,
         seconds=estimate_seconds(requests, tokens[1], limits),
-        missing_options=list_missing_prices(options),
+        missing_options=list_missing_prices(job.options),
         assumption=describe_time(limits),
     )
 

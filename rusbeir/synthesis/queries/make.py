@@ -18,7 +18,6 @@ from rusbeir.jobs import (
     Asker,
     Journal,
     LlmJob,
-    LlmOptions,
     TaskQueue,
     Tell,
     ask_for_prices,
@@ -34,9 +33,9 @@ from rusbeir.synthesis.queries.draft_journal import Drafts
 from rusbeir.synthesis.queries.drafts import STEPS
 from rusbeir.synthesis.queries.estimates import refuse_small_budget
 from rusbeir.synthesis.queries.questions import PROMPTS, TEMPERATURE
-from rusbeir.synthesis.queries.request import make_order
+from rusbeir.synthesis.queries.request import QueriesRequest, make_order, split_request
 from rusbeir.synthesis.queries.writing import MadeSet
-from rusbeir.types import Dataset, Progress, silent
+from rusbeir.types import Dataset
 
 REPORT = "qa/queries.json"
 
@@ -46,63 +45,55 @@ def make_queries(
     *,
     llm: str,
     out: str | Path,
-    kind: str = "qa",
-    n: int = 100,
-    sample: int | None = None,
-    language: str | None = None,
-    seed: int = 0,
-    attributes: str | Path | None = None,
-    budget_chars: int | None = None,
-    budget_cost: float | None = None,
-    retry_failed: bool = False,
-    progress: Progress = silent,
-    tell: Tell = lambda line: None,
-    **options: Unpack[LlmOptions],
+    **request: Unpack[QueriesRequest],
 ) -> dict[str, Any]:
     """Let a model write n queries about documents of a corpus into the folder out, and return a report (docs/json.md).
 
-    Each document gets one query, or of a sample of fewer than n documents, each as many. A query whose answers are not
-    valid is dropped, and counted with the step and the reason. What was answered before is not asked for again; a
-    larger n adds queries.
-    Raises BadInput for a corpus without suitable documents, and where out contains something else; BackendError where
-    the service or a budget stopped the work or gave no answers, all that was answered being kept, and where no query
-    was made.
+    A query whose answers are not valid is dropped, and counted with the step and the reason. What was answered before
+    is not asked for again.
+
+    Args:
+        corpus: A registered name, a path, or a dataset; its queries are not used.
+        llm: The model at OPENAI_BASE_URL.
+        out: The folder of the new dataset.
+        **request: What is made: `kind` (qa, long-doc or position; default qa), `n` queries (100; a larger n adds some),
+            about a `sample` of documents (one each by default), the `language` of a corpus without a card, the `seed`
+            (0), a file of `attributes`. What it may cost: `budget_chars`, `budget_cost`, `retry_failed`, and prices
+            and limits of the model, such as `input_price` and `concurrency`. Who hears of it: `progress`, `tell`.
+
+    Returns:
+        The report, also in qa/queries.json.
+
+    Raises:
+        BadInput: The corpus has no suitable documents, or out contains something else.
+        BackendError: The service or a budget stopped the work or gave no answers, all that was answered being kept; or
+            no query was made.
 
     Examples:
         >>> make_queries("news.jsonl", language="ru", llm="qwen3-30b", out="made")["queries"]  # doctest: +SKIP
         {'asked': 100, 'made': 93, 'dropped': 7}
     """
     out = Path(out)
+    seed = request.get("seed", 0)
     worker = f"queries|model:{llm}|prompts:{digest_prompts(PROMPTS)}|seed:{seed}|t:{TEMPERATURE:g}"
-    job = LlmJob(
-        llm=llm,
-        signature=worker,
-        seed=seed,
-        budget_chars=budget_chars,
-        budget_cost=budget_cost,
-        options=options,
-        retry_failed=retry_failed,
-        progress=progress,
-        tell=tell,
-    )
+    wish, asking = split_request(request)
+    job = LlmJob.of(llm, worker, asking)
     job.refuse_unpriced()
-    order = make_order(
-        corpus, kind=kind, n=n, sample=sample, language=language, seed=seed, attributes=attributes, progress=progress
-    )
+    order = make_order(corpus, **wish)
     tag = order.source.card.language
-    settings = {"kind": kind, "seed": str(seed), "attributes": order.attributes.signature}
+    settings = {"kind": order.kind, "seed": str(seed), "attributes": order.attributes.signature}
     meta = {CORPUS: order.source.fingerprint, "language": tag, "asked": worker, **settings}
-    tell_prompt_language(PROMPTS, tag, llm, tell)
+    tell_prompt_language(PROMPTS, tag, llm, job.tell)
     if order.drawn.total == 1:
-        tell(f"{order.source.card.name} has one document: a system that finds anything finds it.")
+        job.tell(f"{order.source.card.name} has one document: a system that finds anything finds it.")
     with hold_folder(out), Journal.open(out / WORK / JOURNAL, meta) as journal:
         drafts = Drafts(order=order, journal=journal, worker=worker)
         asker = job.open(journal)
-        for step in drafts.steps if retry_failed else ():
+        for step in drafts.steps if job.retry_failed else ():
             queue = TaskQueue(journal, step, worker)
             queue.reset([result.task.key for result in queue.results("failed")])
-        run_to_end(_ask(drafts, asker, list_missing_prices(options), tell))
-        made = MadeSet(drafts=drafts, model=llm, out=out, progress=progress)
+        run_to_end(_ask(drafts, asker, list_missing_prices(job.options), job.tell))
+        made = MadeSet(drafts=drafts, model=llm, out=out, progress=job.progress)
         dropped, content = made.write()
         card = made.finish(content, settings, worker, dropped.total())
         n_answers, n_invalid = count_answers(journal, worker)
@@ -110,15 +101,15 @@ def make_queries(
             "version": __version__,
             "source": order.source.card.name,
             "language": tag,
-            "kind": kind,
+            "kind": order.kind,
             "generator": worker,
             "documents": {
                 "corpus": order.drawn.total,
                 "unsuitable": order.drawn.unsuitable,
                 "asked": len(order.drawn.doc_ids),
             },
-            "queries": {"asked": n, "made": card["n_queries"], "dropped": dropped.total()},
-            "steps": count_steps(kind, n, dropped),
+            "queries": {"asked": order.n, "made": card["n_queries"], "dropped": dropped.total()},
+            "steps": count_steps(order.kind, order.n, dropped),
         }
         with atomic_file(out / REPORT) as file:
             file.write(orjson.dumps(report, option=orjson.OPT_INDENT_2) + b"\n")

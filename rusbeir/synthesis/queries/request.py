@@ -5,13 +5,39 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict, cast
 
 from rusbeir.errors import BadInput, option
+from rusbeir.jobs import LlmRequest
 from rusbeir.synthesis.queries.attributes import Attributes, read_attributes
 from rusbeir.synthesis.queries.documents import Drawn, Source, draw_documents, open_source
 from rusbeir.synthesis.queries.drafts import Draft
 from rusbeir.synthesis.queries.questions import Writer
 from rusbeir.types import Dataset, Progress, silent
+
+
+class Wish(TypedDict, total=False):
+    """What a test set is to be, as the caller says it."""
+
+    kind: str
+    n: int
+    sample: int | None
+    language: str | None
+    seed: int
+    attributes: str | Path | None
+    progress: Progress
+
+
+class QueriesRequest(Wish, LlmRequest, total=False):
+    """What a test set is to be, and how the model is asked."""
+
+
+def split_request(request: QueriesRequest) -> tuple[Wish, LlmRequest]:
+    """What is to be made, and how the model is asked; the seed and the progress are in both."""
+    wish = {name: value for name, value in request.items() if name in Wish.__annotations__}
+    only_wish = Wish.__annotations__.keys() - LlmRequest.__annotations__.keys()
+    asking = {name: value for name, value in request.items() if name not in only_wish}
+    return cast(Wish, wish), cast(LlmRequest, asking)
 
 
 @dataclass(frozen=True, kw_only=True)
