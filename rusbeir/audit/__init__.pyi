@@ -1,4 +1,5 @@
 from .port_checks.aligned import AlignedPort as AlignedPort
+from .port_checks.aligned import Field as Field
 from .port_checks.aligned import Record as Record
 from .port_checks.aligned import open_port as open_port
 from .port_checks.cleaning import DROPPING as DROPPING
@@ -12,6 +13,7 @@ from .port_checks.pages import clean_text as clean_text
 from .port_checks.pages import template_environment as template_environment
 from .port_checks.report import audit_port as audit_port
 from .port_checks.report import read_report as read_report
+from .port_checks.report import read_segments as read_segments
 from .port_checks.score_files import score_lines as score_lines
 from .port_checks.segment_checks import CHECKS as CHECKS
 from .port_checks.segment_checks import FLAGS_MEANING as FLAGS_MEANING

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rusbeir.cli import options, output
+from rusbeir.cli.audit_expected import print_expected
 from rusbeir.cli.audit_meta import meta
 from rusbeir.cli.audit_published import published
 from rusbeir.cli.audit_report import exit_by_gates, print_report
@@ -59,6 +60,7 @@ def check(
     Example: rusbeir audit check mini-es --back-translator apertium
     """
     from rusbeir.audit import audit_port, parse_gates
+    from rusbeir.people import expect_errors
 
     gates = parse_gates(gate) if gate else []
     with output.progress() as progress:
@@ -79,10 +81,12 @@ def check(
             tell=output.note,
             **options.translator_options(option, llm=llm, model=model, memory=memory),
         )
+    expected = expect_errors(folder)
     if as_json:
-        output.print_json(report)
+        output.print_json({**report, "expected": expected})
     else:
         print_report(report)
+        print_expected(expected, folder, scored=bool(report["qe"]))
     exit_by_gates(report, gate, as_json=as_json)
 
 

@@ -11,6 +11,7 @@ import typer
 
 from rusbeir import __version__
 from rusbeir.cli import options, output
+from rusbeir.cli.audit_expected import print_expected
 from rusbeir.cli.audit_judgements import format_mean, print_judgements
 from rusbeir.text import write_command
 
@@ -56,7 +57,7 @@ def judge(
 
     Example: rusbeir audit judge scifact-es --llm qwen3-30b -n 200
     """
-    from rusbeir.people import estimate_judgements, judge_port
+    from rusbeir.people import estimate_judgements, expect_errors, judge_port
 
     order: dict[str, Any] = {
         "protocol": protocol, "votes": votes, "n": n, "seed": seed, "source": source, "concurrency": concurrency
@@ -73,10 +74,12 @@ def judge(
             folder, llm=llm, budget_chars=budget_chars, budget_cost=budget_cost, retry_failed=retry_failed,
             progress=progress, tell=output.note, **order,
         )  # fmt: skip
+    expected = expect_errors(folder) if "spans" in report else None
     if as_json:
-        output.print_json(report)
+        output.print_json({**report, "expected": expected})
         return
     print_judgements(report)
+    print_expected(expected, folder, scored=False)
 
 
 def _print_estimate(row: dict[str, Any], *, as_json: bool) -> None:

@@ -1,5 +1,6 @@
 from .agreement import PEOPLE as PEOPLE
 from .agreement import agree as agree
+from .expected_errors import expect_errors as expect_errors
 from .judge import JUDGE as JUDGE
 from .judge import VERDICTS as VERDICTS
 from .judge import estimate_judgements as estimate_judgements

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rusbeir.audit import AlignedPort, Record, read_report
+from rusbeir.audit import AlignedPort, Field, Record, read_report
 from rusbeir.datasets import read_audited_texts
 from rusbeir.errors import BadInput
 from rusbeir.text import digest
@@ -49,6 +49,8 @@ class Item(NamedTuple):
     """How many texts of the port it represents."""
     digest: str
     """The digest of its text in the port (`find_digest`)."""
+    fields: tuple[Field, ...]
+    """The fields that source and translation are made of, one on each line, with their segments."""
 
 
 def draw_sample(port: AlignedPort, n: int, seed: int) -> list[Item]:
@@ -67,7 +69,8 @@ def draw_sample(port: AlignedPort, n: int, seed: int) -> list[Item]:
             item_id = hash_parts(seed, port.dataset.card.name, record.kind, record.record_id).hex()[:12]
             of_text = find_digest(port.dataset, {"kind": record.kind, "id": record.record_id})
             texts = _join_fields(record)
-            items.append(Item(item_id, record.kind, record.record_id, *texts, stratum, weight, of_text))
+            about = (item_id, record.kind, record.record_id)
+            items.append(Item(*about, *texts, stratum, weight, of_text, record.fields))
     return sorted(items, key=lambda item: item.item_id)
 
 

@@ -27,7 +27,8 @@ SCALES: Mapping[str, Scale] = {
     "mqm": Scale(-math.inf, 0),
     "major": Scale(0, 1),
 }
-_ERROR = {"in": {*SIDES}, "start": int, "end": int, "category": {*KINDS}, "severity": {*SEVERITIES}}
+_ERROR = {"in": {*SIDES}, "start": int, "end": int, "category": {*KINDS}, "severity": {*SEVERITIES},
+          "segments": [str]}  # fmt: skip
 _VERDICT = {
     "item": str, "kind": {"document", "query"}, "id": str, "digest": str, "weight": float, "length": int,
     "decile": int, "flagged": bool, "judge": str, "protocol": str, "score": (float, None), "mqm": (float, None),
@@ -83,7 +84,23 @@ def _make_row(item: Item, verdict: Mapping[str, Any] | None, protocol: str, sign
     row = {**about, "weight": item.weight, **item.stratum._asdict(), "judge": signature, "protocol": protocol}
     if verdict is None:
         return {**row, "score": None, "mqm": None, "major": None, "errors": None}
-    return {**row, "score": verdict["mqm"], **verdict}
+    errors = [{**error, "segments": _list_segments(item, error)} for error in verdict["errors"]]
+    return {**row, "score": verdict["mqm"], **verdict, "errors": errors}
+
+
+def _list_segments(item: Item, error: Mapping[str, Any]) -> list[str]:
+    """The segments, as field/number, that the characters of an error are in."""
+    names, end = [], 0
+    for field in item.fields:
+        number = 0
+        for part in field.parts:
+            start, end = end, end + len(part.source if error["in"] == SOURCE else part.translation)
+            number += part.sent
+            if part.sent and error["start"] < end and start < error["end"]:
+                names.append(f"{field.name}/{number}")
+        # The line break between two fields.
+        end += 1
+    return names
 
 
 def _compute_means(items: Sequence[Item], verdicts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -12,20 +12,16 @@ from typing import Any
 import orjson
 
 from rusbeir import __version__
-from rusbeir.audit.port_checks.aligned import AlignedPort, open_port
+from rusbeir.audit.port_checks.aligned import open_port
 from rusbeir.audit.port_checks.gates import Gate, parse_gates, refuse_unknown
-from rusbeir.audit.port_checks.report import SEGMENTS, read_report
-from rusbeir.datasets import ALL_SPLITS, QA, Material, Sample, find_entry, load_splits, read_json, read_jsonl
+from rusbeir.audit.port_checks.report import read_report, read_segments
+from rusbeir.datasets import ALL_SPLITS, QA, Material, Sample, find_entry, load_splits, read_json
 from rusbeir.errors import BadInput, option, unknown
 from rusbeir.storage import atomic_file, atomic_folder
 from rusbeir.translation import FAILURES, Segment, publish, without_remarks, write_source_path
 from rusbeir.types import Card, Dataset, Progress, Qrels, silent
 
 PLAN = "cleaning.json"
-_SEGMENT = {
-    "kind": str, "id": str, "field": str, "source": str, "translation": str, "flags": {str: str},
-    "qe?": {str: (float, None)},
-}  # fmt: skip
 _REPAIR = {"kind": {"document", "query"}, "id": str, "field": {"title", "text", "query"}, "before": str, "after": str}
 _PLAN = {
     "fingerprint": str, "flags": [str], "share": float, "before": {str: int}, "after": {str: int},
@@ -74,7 +70,7 @@ def plan_cleaning(
     documents: list[dict[str, Any]] = []
     queries: list[dict[str, Any]] = []
     repairs: list[dict[str, Any]] = []
-    for (kind, record_id), rows in groupby(_read_segments(port), key=lambda row: (row["kind"], row["id"])):
+    for (kind, record_id), rows in groupby(read_segments(port.folder), key=lambda row: (row["kind"], row["id"])):
         chars = flagged = 0
         causes: set[str] = set()
         for row in rows:
@@ -188,10 +184,6 @@ def apply_cleaning(
         if find_entry(str(port.origin)) is None:
             write_source_path(new, Path(port.origin))
     return card
-
-
-def _read_segments(port: AlignedPort) -> Iterator[dict[str, Any]]:
-    return read_jsonl(port.folder / QA / SEGMENTS, _SEGMENT, f"Run `{port.write_command('audit', 'check')}` again.")
 
 
 def _follow(dataset: Dataset, removed: set[str], queries: list[dict[str, Any]]) -> dict[str, Any]:

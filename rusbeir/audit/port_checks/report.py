@@ -22,7 +22,7 @@ from rusbeir.audit.port_checks.tally import Tally
 from rusbeir.audit.quality_estimation.estimators import NamedQuality
 from rusbeir.audit.quality_estimation.score_file import ScoreFile
 from rusbeir.audit.quality_estimation.sources import open_quality, parse_sources
-from rusbeir.datasets import QA, REPORT, TEXTS, is_published, read_json
+from rusbeir.datasets import QA, REPORT, TEXTS, is_published, read_json, read_jsonl
 from rusbeir.errors import BadInput
 from rusbeir.jobs import Tell
 from rusbeir.notebook import ShownTable
@@ -231,3 +231,14 @@ def read_report(port: AlignedPort) -> dict[str, Any]:
     if report["fingerprint"] != port.dataset.fingerprint:
         raise BadInput(f"{port.folder} has changed since it was checked. {again}")
     return report
+
+
+_SEGMENT = {
+    "kind": str, "id": str, "field": str, "segment": int, "source": str, "translation": str, "flags": {str: str},
+    "chrF?": float, "qe?": {str: (float, None)},
+}  # fmt: skip
+
+
+def read_segments(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield the lines of qa/segments.jsonl of a port, in its order. Raises BadInput for a damaged line."""
+    return read_jsonl(folder / QA / SEGMENTS, _SEGMENT, f"Run `{write_command('audit', 'check', folder)}` again.")
