@@ -11,7 +11,7 @@ import pickle
 import sys
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -32,6 +32,20 @@ def find_in_current_folder() -> Path:
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     return folder
+
+
+def find_entry_points(group: str) -> EntryPoints:
+    """Return what installed packages add under a group.
+
+    The metadata of all packages are read once for each state of sys.path: that takes 20 ms, as long as all other steps
+    by which an analyzer is made.
+    """
+    return _read_entry_points(group, tuple(sys.path))
+
+
+@functools.cache
+def _read_entry_points(group: str, path: tuple[str, ...]) -> EntryPoints:
+    return entry_points(group=group)
 
 
 def load_entry_point(role: str, entry: EntryPoint, kind: type | None = None) -> tuple[Any, ModuleType]:

@@ -13,7 +13,7 @@ import pytest
 from tests.support.fuzzing import draw_inputs, find_message_fault, fuzz, mutate_value
 from tests.support.parsers import PARSERS, Parser, own_cache
 
-INPUTS = 2000
+INPUTS = 500
 """For a reader with a share of 1; a slow one gets its share."""
 
 

@@ -8,7 +8,6 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from rusbeir.analysis.settings import NAMES, NOTHING, locate, make_recipe
 from rusbeir.errors import BadInput, UnknownName, option, unknown, warn_once
 from rusbeir.languages import MACROLANGUAGES, english_name, parse_language, read_language_tag, scripts_of
 from rusbeir.storage import data_folder
+from rusbeir.user_sources import find_entry_points
 
 logger = logging.getLogger(__name__)
 
@@ -163,7 +163,7 @@ def _find_files() -> Iterator[Path]:
         if not folder.is_dir():
             raise BadInput(f"No folder {str(folder)!r}, which {option('analyzers', python=FOLDERS_VARIABLE)} names.")
     folders.append(data_folder("analyzers"))
-    for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
+    for entry in sorted(find_entry_points(ENTRY_POINTS), key=lambda entry: entry.name):
         try:
             spec = find_spec(entry.value)
             if spec is None or not spec.submodule_search_locations:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 
 from rusbeir.retrieval.dense import system as dense
 from rusbeir.retrieval.fusion import OPTIONS as FUSION_OPTIONS
@@ -15,7 +14,7 @@ from rusbeir.retrieval.models.files import BUNDLED, is_present
 from rusbeir.retrieval.rerank import system as rerank
 from rusbeir.retrieval.sparse import system as sparse
 from rusbeir.retrieval.stages import ENTRY_POINTS
-from rusbeir.user_sources import PYTHON
+from rusbeir.user_sources import PYTHON, find_entry_points
 
 _SYSTEMS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "bm25": ("words, weighted by BM25", "bm25(k1=0.9,b=0.4)", bm25.OPTIONS),
@@ -123,7 +122,7 @@ def read_catalogue() -> Catalogue:
     ]
     systems += [
         SystemEntry(name=entry.name, about=f"of an installed package: {entry.value}", example=entry.name, options=())
-        for entry in entry_points(group=ENTRY_POINTS)
+        for entry in find_entry_points(ENTRY_POINTS)
     ]
     installed = [
         EngineEntry(name=name, about=about, installed=(here := _has(name)), install="" if here else _install(name))

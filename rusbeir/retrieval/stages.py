@@ -6,7 +6,6 @@ import pkgutil
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from importlib.metadata import entry_points
 from typing import TypeAlias, cast
 
 from rusbeir.analysis import find_language
@@ -14,7 +13,7 @@ from rusbeir.errors import BadInput, unknown
 from rusbeir.retrieval.run_cache import CachedSystem
 from rusbeir.retrieval.spec import NamedObject, Spec, Stage, Value, as_spec
 from rusbeir.retrieval.system import System
-from rusbeir.user_sources import PYTHON
+from rusbeir.user_sources import PYTHON, find_entry_points
 
 SEARCHERS = {
     "bm25": "rusbeir.retrieval.lexical.system:from_stage",
@@ -206,7 +205,7 @@ def _find_maker(name: str, *, first: bool) -> tuple[Mapping[str, str], str]:
     for table in (SEARCHERS, RERANKERS, FUSIONS):
         if name in table:
             return table, table[name]
-    installed = entry_points(group=ENTRY_POINTS).names
+    installed = find_entry_points(ENTRY_POINTS).names
     if name.startswith(PYTHON) or name in installed:
         return (SEARCHERS, _USER_SEARCHER) if first else (RERANKERS, _USER_RERANKER)
     raise unknown("system", name, [*SEARCHERS, *RERANKERS, *FUSIONS, *installed])

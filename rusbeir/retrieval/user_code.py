@@ -14,7 +14,6 @@ import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -26,7 +25,14 @@ from rusbeir.retrieval.spec import NamedObject, Spec, Stage, Value
 from rusbeir.retrieval.stages import ENTRY_POINTS, SEARCHERS, is_system
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, System
 from rusbeir.types import Corpus, Queries, Retriever, Run, TextAnalyzer
-from rusbeir.user_sources import digest_object, digest_sources, import_function, load_entry_point, report_failure
+from rusbeir.user_sources import (
+    digest_object,
+    digest_sources,
+    find_entry_points,
+    import_function,
+    load_entry_point,
+    report_failure,
+)
 
 _READ: Mapping[str, Callable[[Any], Any]] = {
     "truncation": str,
@@ -122,7 +128,7 @@ class _Factory:
             signature = "|".join([name, f"source:{digest_object(thing)}", *settings])
             call = (lambda *_: thing) if is_made else thing
             return cls(name=str(name), call=call, options=options, signature=signature, is_object=True)
-        if installed := tuple(entry_points(group=ENTRY_POINTS, name=name)):
+        if installed := tuple(find_entry_points(ENTRY_POINTS).select(name=name)):
             call, module = load_entry_point("retriever", installed[0])
         else:
             call, module = import_function(name)

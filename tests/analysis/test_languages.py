@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,10 +28,16 @@ FEW = 15
 """Lines that any language must have; more in those of AIR-Bench and PosIR."""
 
 
+@cache
+def make_analyzer(code: str) -> Analyzer:
+    """One analyzer for all lines of a language."""
+    return Analyzer(code)
+
+
 @pytest.mark.parametrize(("code", "line"), LINES)
 def test_line(code, line):
     try:
-        failure = line.failure(Analyzer(code))
+        failure = line.failure(make_analyzer(code))
     except MissingExtra as error:
         pytest.skip(str(error))
     assert failure is None, line.note

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Protocol, runtime_checkable
@@ -19,7 +18,7 @@ from rusbeir.datasets.columns import Columns
 from rusbeir.datasets.formats.records import Complain, Extra, Judgement, Place, Query, Span
 from rusbeir.errors import BackendError, RusbeirError
 from rusbeir.types import Doc
-from rusbeir.user_sources import load_entry_point
+from rusbeir.user_sources import find_entry_points, load_entry_point
 
 logger = logging.getLogger(__name__)
 
@@ -151,7 +150,7 @@ def read_formats() -> Mapping[str, Format]:
     A package cannot replace one of FORMATS. One that cannot be imported is skipped with a warning.
     """
     added: dict[str, Format] = {}
-    for entry_point in entry_points(group="rusbeir.readers"):
+    for entry_point in find_entry_points("rusbeir.readers"):
         try:
             added[entry_point.name] = load_entry_point("reader", entry_point, Format)[0]
         except RusbeirError as error:

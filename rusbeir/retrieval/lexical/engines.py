@@ -6,14 +6,13 @@ import inspect
 import pkgutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Protocol, TypeAlias, cast, runtime_checkable
 
 from rusbeir.errors import BadInput, option, unknown
 from rusbeir.retrieval.lexical.bm25 import Bm25
 from rusbeir.text import digest, slug
-from rusbeir.user_sources import load_entry_point
+from rusbeir.user_sources import find_entry_points, load_entry_point
 
 ENGINES = {
     "tantivy": "rusbeir.retrieval.lexical.tantivy_engine:TantivyEngine",
@@ -106,10 +105,10 @@ def load(name: str) -> LexicalEngine:
     name, sign, address = name.partition(AT)
     if name in ENGINES:
         make = pkgutil.resolve_name(ENGINES[name])
-    elif installed := tuple(entry_points(group=ENTRY_POINTS, name=name)):
+    elif installed := tuple(find_entry_points(ENTRY_POINTS).select(name=name)):
         make, _ = load_entry_point("engine", installed[0])
     else:
-        raise unknown("engine", name, ["auto", *ENGINES, *entry_points(group=ENTRY_POINTS).names])
+        raise unknown("engine", name, ["auto", *ENGINES, *find_entry_points(ENTRY_POINTS).names])
     if sign and "address" not in inspect.signature(make).parameters:
         raise BadInput(f"The engine {name} runs on this machine and has no address.")
     engine = make(address=address) if sign else make()

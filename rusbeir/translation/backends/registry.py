@@ -7,7 +7,6 @@ import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 
@@ -16,7 +15,7 @@ from rusbeir.jobs import Limits, read_backends
 from rusbeir.translation.backends.common import Codes
 from rusbeir.translation.backends.python import wrap
 from rusbeir.translation.translator import Capacity, Translator
-from rusbeir.user_sources import PYTHON, import_function, load_entry_point
+from rusbeir.user_sources import PYTHON, find_entry_points, import_function, load_entry_point
 
 TRANSLATORS = {
     "apertium": "rusbeir.translation.backends.apertium:Apertium",
@@ -67,7 +66,7 @@ class TranslatorOptions(TypedDict, total=False):
 
 def names() -> tuple[str, ...]:
     """The names of rusbeir's translators and of those that installed packages add, sorted."""
-    return tuple(sorted({*TRANSLATORS, *entry_points(group=GROUP).names}))
+    return tuple(sorted({*TRANSLATORS, *find_entry_points(GROUP).names}))
 
 
 def make(
@@ -134,7 +133,7 @@ def _find(name: str) -> Callable[..., Translator]:
     if name.startswith(PYTHON):
         path = name.removeprefix(PYTHON)
         thing, module = import_function(name)
-    elif installed := tuple(entry_points(group=GROUP, name=name)):
+    elif installed := tuple(find_entry_points(GROUP).select(name=name)):
         path = f"{installed[0].module}.{installed[0].attr}"
         thing, module = load_entry_point("translator", installed[0])
     else:
