@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from rusbeir.cluster import MODEL_CPUS, open_workers
 from rusbeir.datasets import make_queries, read_run
 from rusbeir.errors import BackendError, BadInput, RusbeirError
 from rusbeir.evaluation import DEFAULT_MEASURES, check_measures
 from rusbeir.experiment.measuring import measure
-from rusbeir.experiment.planning import Measurement, Request, SystemLike, plan_measurements, resolve_on
+from rusbeir.experiment.planning import Failed, Measurement, Request, SystemLike, plan_measurements, resolve_on
 from rusbeir.jobs import CharBudget
 from rusbeir.ledger import ROWS, Ledger, ResultRow
 from rusbeir.notebook import ShownRow, ShownRows, ShownRun
@@ -28,14 +28,6 @@ if TYPE_CHECKING:
     from rusbeir.cluster import On
 
 logger = logging.getLogger(__name__)
-
-
-class Failed(NamedTuple):
-    """A system that could not be measured on a dataset, and why."""
-
-    system: str
-    dataset: str
-    error: RusbeirError
 
 
 @overload
@@ -156,7 +148,7 @@ def bench_run(dataset: Dataset, system: SystemLike, request: Request) -> tuple[R
     A row is reused whatever its measures are.
     """
     ledger = Ledger(request.out, reuse=not request.force)
-    (measurement,) = plan_measurements([dataset], [system], request, ledger)
+    (measurement,), _ = plan_measurements([dataset], [system], request, ledger)
     row = measurement.find_row(ledger, ())
     if not row:
         check_available(measurement.system)
@@ -168,16 +160,17 @@ def bench_run(dataset: Dataset, system: SystemLike, request: Request) -> tuple[R
 def bench_all(
     datasets: Sequence[str | Path | Dataset], systems: Sequence[SystemLike], request: Request
 ) -> tuple[list[ResultRow], list[Failed]]:
-    """Measure all systems on all datasets; a system that fails costs its own rows only.
+    """Measure all systems on all datasets; a system or a dataset that fails costs its own rows only.
 
-    Extras, keys and models that are missing are found, and warned of, before anything is measured.
+    Extras, keys, models and datasets that are missing are found, and warned of, before anything is measured.
 
     Returns:
         The rows, in the order of datasets, query languages and systems, and what failed.
     """
     ledger = Ledger(request.out, reuse=not request.force)
-    planned = plan_measurements(datasets, systems, request, ledger)
-    failed: list[Failed] = []
+    planned, failed = plan_measurements(datasets, systems, request, ledger)
+    for failure in failed:
+        logger.warning("%s on %s cannot run: %s", *failure)
     able: list[tuple[Measurement, ResultRow | None]] = []
     for measurement in planned:
         try:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from rusbeir.datasets import (
     expand_languages,
@@ -18,7 +18,7 @@ from rusbeir.datasets import (
     load,
     take_queries,
 )
-from rusbeir.errors import BadInput, option
+from rusbeir.errors import BadInput, RusbeirError, option
 from rusbeir.evaluation import DEFAULT_MEASURES
 from rusbeir.ledger import Ledger, ResultRow
 from rusbeir.retrieval import (
@@ -99,25 +99,43 @@ class Measurement:
         return row
 
 
+class Failed(NamedTuple):
+    """A system that could not be measured on a dataset, and why."""
+
+    system: str
+    dataset: str
+    error: RusbeirError
+
+
 def plan_measurements(
     datasets: Sequence[str | Path | Dataset], systems: Sequence[SystemLike], request: Request, ledger: Ledger
-) -> list[Measurement]:
-    """List what is to be measured: every system on every dataset in every query language."""
+) -> tuple[list[Measurement], list[Failed]]:
+    """List what is to be measured: every system on every dataset in every query language; and what cannot be.
+
+    Raises the error of the first dataset where none of them can be used.
+    """
     specs = [read_system(system) for system in systems]
     short_names = [spec.label if isinstance(spec, Spec) else "" for spec in specs]
-    loaded = [
-        resolve_on(
-            dataset, specs, request.k, request.engine, request.language, request.split, request.progress,
-            request.accept_difference, ledger.systems,
-        )
-        for dataset in datasets
-    ]  # fmt: skip
+    loaded: list[tuple[Dataset, list[System]]] = []
+    sources: dict[str, str] = {}
+    failed: list[Failed] = []
+    for dataset in datasets:
+        try:
+            loaded.append(
+                resolve_on(
+                    dataset, specs, request.k, request.engine, request.language, request.split, request.progress,
+                    request.accept_difference, ledger.systems,
+                )
+            )  # fmt: skip
+        except RusbeirError as error:
+            label = dataset.card.name if isinstance(dataset, Dataset) else str(dataset)
+            failed += [Failed(str(spec) if isinstance(spec, Spec) else spec.name, label, error) for spec in specs]
+            continue
+        if not isinstance(dataset, Dataset):
+            sources[loaded[-1][0].card.asked_in] = str(dataset)
+    if failed and not loaded:
+        raise failed[0].error
     cards = [documents.card for documents, _ in loaded]
-    sources = {
-        card.asked_in: str(dataset)
-        for dataset, card in zip(datasets, cards, strict=True)
-        if not isinstance(dataset, Dataset)
-    }
     languages = expand_languages(request.query_languages, cards)
     planned: list[Measurement] = []
     for documents, resolved in loaded:
@@ -144,7 +162,7 @@ def plan_measurements(
             "; ".join(f"{card.name} is in {card.asked_in}" for card in cards),
             "its" if len(cards) == 1 else "their",
         )
-    return planned
+    return planned, failed
 
 
 def resolve_on(

@@ -202,6 +202,21 @@ def test_counts_are_not_compared(rusbeir, beir):
     assert (done.code, "NumRet is a count, and no system is better for it." in done.err) == (2, True)
 
 
+def test_a_dataset_that_cannot_be_measured_costs_its_own_rows_only(rusbeir):
+    system = "bm25(profile=rusbeir-paper)"
+    outcome = rusbeir("bench", "mini/ru", "mini/en", "nowhere", "--system", system, "-m", "RR@10", "--json")
+    document = json.loads(outcome.out)
+    assert (outcome.code, [row["dataset"] for row in document["rows"]]) == (1, ["mini/ru"])
+    assert [(failure["system"], failure["dataset"]) for failure in document["failed"]] == [
+        (system, "mini/en"), (system, "nowhere"),
+    ]  # fmt: skip
+    # It is said before anything is measured, and again at the end.
+    assert outcome.err.count("No profile 'rusbeir-paper' of language 'en'") == 2
+    assert f"warning: {system} on nowhere cannot run: No dataset 'nowhere'" in outcome.err
+    refused = rusbeir("bench", "mini/en", "nowhere", "--system", system)
+    assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1)
+
+
 def test_warns_of_empty_queries(rusbeir, beir):
     (beir / "queries.jsonl").write_text(
         '{"_id": "q1", "text": "и в на"}\n{"_id": "q2", "text": "собака"}\n', encoding="utf-8"

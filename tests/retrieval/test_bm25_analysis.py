@@ -67,7 +67,7 @@ REFUSED = [
         "has no option 'stop' with profile=server, where the server analyses",
     ),
     ("bm25(analyzer=python:sys.nothing)", BadInput, "sys has no function 'nothing'"),
-    ("bm25(analyzer=raws)", UnknownName, "No profile 'raws'. Did you mean 'raw'"),
+    ("bm25(analyzer=raws)", UnknownName, "No profile 'raws' of language 'ru'. Did you mean 'raw'"),
     ("bm25(analyzer=raw,profile=stems)", BadInput, "has no option 'profile' with analyzer="),
     (compose("bm25(analyzer=mine,stop=stop.txt)", mine=str.split), BadInput, "which makes all terms"),
     (compose("bm25(analyzer=mine)", mine=lambda first, second: []), BadInput, "cannot be called"),

@@ -106,4 +106,5 @@ def _make_analyzer(stage: Stage, settings: bm25.Bm25, language: str) -> LineAnal
         known = read_language(language).profiles
         if profile in known:
             raise
-        raise unknown("profile", profile, [*({*bm25.profiles(), *known} - {profile})]) from None
+        available = [*({*bm25.profiles(), *known} - {profile})]
+        raise unknown("profile", profile, available, owner=f"language {language!r}") from None
