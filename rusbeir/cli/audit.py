@@ -83,7 +83,7 @@ def check(
         )
     expected = expect_errors(folder)
     if as_json:
-        output.print_json({**report, "expected": expected})
+        output.print_json(report if expected is None else {**report, "expected": expected})
     else:
         print_report(report)
         print_expected(expected, folder, scored=bool(report["qe"]))

@@ -116,7 +116,7 @@ def _lines(records: Iterable[Mapping[str, str]]) -> str:
 @pytest.mark.parametrize("road", [PORTER, ENGINEER, LINGUIST], ids=["porter", "engineer", "linguist"])
 def test_first_commands(rusbeir: Callable[..., object], endpoint: Endpoint, folder: Path, road: list[Row], monkeypatch):
     for row in road:
-        monkeypatch.delenv("RUSBEIR_ANALYZERS", raising=False)
+        monkeypatch.setenv("RUSBEIR_ANALYZERS", "")
         outcome = rusbeir(*shlex.split(row.command))
         printed = outcome.out + outcome.err
         assert (outcome.code, row.output in printed) == (row.code, True), f"{row.command}: {outcome.code}\n{printed}"
