@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import threading
 import time
 import warnings
@@ -29,8 +30,8 @@ MAX_WORKERS = 4
 """The most workers: more would wait for the process that hands out the work and takes in the results."""
 AHEAD = 4
 """The batches that wait for each worker: this process may be computing when a worker needs the next batch."""
-_has_workers = False
-"""Whether this process has started worker processes."""
+_TRACKER_IS_SILENT = "ignore:resource_tracker:UserWarning"
+"""An option -W of Python for loky's resource tracker."""
 _last_used = float("-inf")
 """When workers last got a batch, by time.perf_counter."""
 
@@ -67,7 +68,7 @@ class Crew:
 
         This process works where there are no workers, or where enough batches wait for them. work must be importable.
         """
-        global _has_workers, _last_used
+        global _last_used
         started = time.perf_counter()
         least = STARTED_SECONDS if started - _last_used < IDLE_SECONDS else START_SECONDS
         if self._workers is None and self._busy >= max(least, BUSY_SHARE * (started - self._began)):
@@ -75,18 +76,7 @@ class Crew:
         if self._workers:
             try:
                 if self._executor is None:
-                    import loky
-
-                    with warnings.catch_warnings():
-                        # Another Crew may have workers that are still starting; loky waits for them and says so.
-                        warnings.filterwarnings("ignore", "Trying to resize an executor", UserWarning)
-                        self._executor = loky.get_reusable_executor(
-                            max_workers=self._workers,
-                            timeout=IDLE_SECONDS,
-                            initializer=_end_with,
-                            initargs=(os.getpid(),),
-                        )
-                    _has_workers = True
+                    self._executor = _start_workers(self._workers)
                     self._ready = None if self._at_once else self._executor.submit(_import, work)
                 if self._ready is None or self._ready.done():
                     self.ahead = AHEAD * self._workers
@@ -160,18 +150,30 @@ def in_order(work: Callable[[A], B], batches: Iterable[A], processes: int | None
 
 
 def end_workers() -> None:
-    """End the worker processes and give back what they share with this one, before it ends without Python's clean-up.
+    """End the worker processes of this one, which is about to end without Python's clean-up."""
+    from multiprocessing import active_children
 
-    Otherwise the process that loky starts to look after semaphores would report them as lost.
-    """
-    if not _has_workers:
-        return
-    from multiprocessing import active_children, util
-
-    # First the workers: one that is starting would no longer find what they share.
     for worker in active_children():
         worker.terminate()
-    util._run_finalizers(0)  # type: ignore[attr-defined]
+
+
+def _start_workers(n: int) -> Any:
+    """The executor that all crews of this process share, with that many workers."""
+    import loky
+    from loky.backend import resource_tracker
+
+    # Where this process is killed, another one gives back what it shared with its workers, and would report a leak.
+    sys.warnoptions.append(_TRACKER_IS_SILENT)
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        sys.warnoptions.remove(_TRACKER_IS_SILENT)
+    with warnings.catch_warnings():
+        # Another Crew may have workers that are still starting; loky waits for them and says so.
+        warnings.filterwarnings("ignore", "Trying to resize an executor", UserWarning)
+        return loky.get_reusable_executor(
+            max_workers=n, timeout=IDLE_SECONDS, initializer=_end_with, initargs=(os.getpid(),)
+        )
 
 
 def _import(work: object) -> None:

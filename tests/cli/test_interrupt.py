@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -65,23 +66,38 @@ VERBS = [
 ]
 
 
+def start(arguments: list[str], folder: Path) -> subprocess.Popen[str]:
+    """The process of a command that is at work."""
+    (folder / "slow_one.py").write_text(MODULE)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(folder)])}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rusbeir.cli", *arguments],
+        cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    while not (folder / "started").exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    return process
+
+
 @pytest.mark.parametrize("arguments", VERBS, ids=["bench", "deaf", "crew", "port"])
 def test_one_line(beir, tmp_path, arguments):
     """The signal reaches this process alone, as from `kill -INT` or a scheduler, and not the workers."""
-    (tmp_path / "slow_one.py").write_text(MODULE)
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(tmp_path)])}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "rusbeir.cli", *arguments],
-        cwd=tmp_path, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    while not (tmp_path / "started").exists():
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
+    process = start(arguments, tmp_path)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
     assert out == ""
     assert "Traceback" not in err
-    assert "leaked" not in err, "loky's tracker tells of semaphores that nobody gave back"
+    assert "leaked" not in err
     assert err.splitlines()[-1].startswith("rusbeir: interrupted. Finished work is kept; run the same command again")
     assert err.count("interrupted") == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_kill_prints_nothing(beir, tmp_path, number):
+    """loky's resource tracker outlives the process, and would tell of semaphores that nobody gave back."""
+    process = start(VERBS[2], tmp_path)
+    process.send_signal(number)
+    assert process.communicate(timeout=30) == ("", "")
+    assert process.returncode == -number
