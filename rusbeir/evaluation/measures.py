@@ -46,6 +46,8 @@ _TREC_EVAL_NAMES = {
     "num_q": "NumQ",
 }
 """trec_eval's name, without a cut-off -> the name of ir-measures, without a cut-off."""
+_NOT_OFFERED = re.compile(r"gm_(map|bpref)|11pt_avg|unj_|relative_P|utility|Rprec_mult|binG|G_|ndcg_rel|yaap")
+"""How names begin of measures that trec_eval has and ir-measures has not."""
 _TREC_EVAL_CUTOFF = re.compile(r"(?P<name>[A-Za-z_]+)[_.](?P<cutoff>\d+(?:\.\d+)?)")
 
 
@@ -235,6 +237,8 @@ def _make_unknown(name: str) -> UnknownName:
     """Make the error for a text that is not the name of a measure."""
     import ir_measures
 
+    if _NOT_OFFERED.match(name):
+        return UnknownName(f"ir-measures, and so rusbeir, lacks trec_eval's measure {shorten(name)!r}.")
     registered = ir_measures.measures.registry.items()
     known = [f"{other}@10" if "cutoff" in kind.SUPPORTED_PARAMS else other for other, kind in registered]
     return unknown("measure", shorten(name), known, listing="https://ir-measur.es/en/latest/measures.html")

@@ -313,6 +313,8 @@ def test_input_is_left_as_it_was():
         ("ndcg@10", "Did you mean 'nDCG@10'"),
         ("judged@10", "Did you mean 'Judged@10'"),
         ("ERR", "with these parameters. It computes ERR@REQUIRED."),
+        ("gm_map", "ir-measures, and so rusbeir, lacks trec_eval's measure 'gm_map'."),
+        ("relative_P_5", "lacks trec_eval's measure 'relative_P_5'."),
         ("", "No measure ''"),
         ("nDCG@", "No measure 'nDCG@'"),
         ("__import__('os')", "No measure"),
