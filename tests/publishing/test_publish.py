@@ -596,10 +596,10 @@ def test_what_the_source_lacks_can_be_said_at_any_time(tmp_path):
     citation = (tmp_path / "out" / "CITATION.cff").read_text(encoding="utf-8")
     assert all(text in citation for text in ("name: A. Boteva", "url: https://a.org/nfc", "'@inproceedings{nfc}'"))
     # On what is published, over what the port says.
-    publish(tmp_path / "ru", to=tmp_path / "named", name="Mine", author="B. Other")
+    publish(tmp_path / "ru", to=tmp_path / "named", name="Mine", author="B. Other, Jr.")
     page = (tmp_path / "named" / "README.md").read_text(encoding="utf-8")
     assert "# Mine (Russian)" in page
-    assert "By B. Other." in page
+    assert "By B. Other, Jr.\n" in page
     assert load(tmp_path / "named").card.name == "Mine"
 
 
