@@ -60,6 +60,7 @@ def check(
     Example: rusbeir audit check mini-es --back-translator apertium
     """
     from rusbeir.audit import audit_port, parse_gates
+    from rusbeir.datasets import write_audit_command
     from rusbeir.people import expect_errors
 
     gates = parse_gates(gate) if gate else []
@@ -86,7 +87,8 @@ def check(
         output.print_json(report if expected is None else {**report, "expected": expected})
     else:
         print_report(report)
-        print_expected(expected, folder, scored=bool(report["qe"]))
+        command = write_audit_command("judge", folder, "--llm", "MODEL", source=source)
+        print_expected(expected, command=command if report["qe"] else "")
     exit_by_gates(report, gate, as_json=as_json)
 
 

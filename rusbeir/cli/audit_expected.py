@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from rusbeir.cli import output
-from rusbeir.text import write_command
 
 _MOST_LISTS = 8
 
 
-def print_expected(expected: Mapping[str, Any] | None, folder: Path, *, scored: bool) -> None:
-    """Print the expected share of bad segments and the lists; without them, where segments were scored, the remedy."""
+def print_expected(expected: Mapping[str, Any] | None, *, command: str = "") -> None:
+    """Print the expected share of bad segments and the lists; without them, the command that judges a sample."""
     if expected is None:
-        if scored:
+        if command:
             output.note(
                 "What share of segments is expected to be bad, and which are worth translating again, is printed once "
-                f"a sample has been judged: {write_command('audit', 'judge', folder, '--llm', 'MODEL')}"
+                f"a sample has been judged: {command}"
             )
         return
     lists = [row for row in expected["lists"] if row["gain"] is not None][:_MOST_LISTS]

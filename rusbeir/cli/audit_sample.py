@@ -79,7 +79,7 @@ def judge(
         output.print_json({**report, "expected": expected})
         return
     print_judgements(report)
-    print_expected(expected, folder, scored=False)
+    print_expected(expected)
 
 
 def _print_estimate(row: dict[str, Any], *, as_json: bool) -> None:

@@ -6,6 +6,7 @@ from .audited import is_published as is_published
 from .audited import load_audited as load_audited
 from .audited import read_audit as read_audit
 from .audited import read_audited_texts as read_audited_texts
+from .audited import write_audit_command as write_audit_command
 from .columns import Column as Column
 from .columns import Columns as Columns
 from .columns import read_columns as read_columns

@@ -42,6 +42,15 @@ def is_published(folder: Path) -> bool:
     return (folder / _PUBLISHED).is_file()
 
 
+def write_audit_command(verb: str, folder: Path, *options: str, source: str | Path | None = None) -> str:
+    """The command of `rusbeir audit` about a folder, with its source where that was named or where no card names it."""
+    if source is None and not read_card(folder).get("provenance", {}).keys() & {"source", "views"}:
+        source = "SOURCE"
+    if source is None:
+        return write_command("audit", verb, folder, *options)
+    return write_command("audit", verb, folder, "--source", source, *options)
+
+
 def load_audited(folder: Path, *, language: str | None = None, progress: Progress = silent) -> LoadedSplits:
     """The dataset that an audit of the folder is about: all its splits and queries; of a rewriting, the rewritten."""
     views: dict[str, str] = read_card(folder).get("provenance", {}).get("views", {})
@@ -57,7 +66,7 @@ def read_audit(folder: Path, *, language: str | None = None, progress: Progress 
     path = folder / QA / REPORT
     if not path.is_file():
         return None
-    again = f"Run `{write_command('audit', 'check', folder)}` again."
+    again = f"Run `{write_audit_command('check', folder)}` again."
     report: dict[str, Any] = read_json(path, _SHAPE, again)
     if report["fingerprint"] == load_audited(folder, language=language, progress=progress).dataset.fingerprint:
         return report
@@ -70,4 +79,4 @@ def read_audited_texts(folder: Path) -> Iterator[dict[str, Any]]:
 
     Raises BadInput for a damaged line.
     """
-    return read_jsonl(folder / QA / TEXTS, _TEXT, f"Run `{write_command('audit', 'check', folder)}` again.")
+    return read_jsonl(folder / QA / TEXTS, _TEXT, f"Run `{write_audit_command('check', folder)}` again.")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from rusbeir.audit import open_port
-from rusbeir.datasets import QA, load_audited, read_json
+from rusbeir.datasets import QA, load_audited, read_json, write_audit_command
 from rusbeir.errors import BadInput, option
 from rusbeir.languages import english_name
 from rusbeir.people.judge import DIMENSIONS, JUDGE, SCALE, Scores, describe_dimensions
@@ -27,7 +27,6 @@ from rusbeir.people.sampling import draw_sample, find_digest, hash_parts
 from rusbeir.people.sheet_files import ENDINGS, Form, Guide, Line, Sheet, read_sheet, write_sheet
 from rusbeir.storage import atomic_file
 from rusbeir.synthesis import DECISIONS
-from rusbeir.text import write_command
 from rusbeir.types import Progress, silent
 
 FOLDER, KEY = "sheets", "key.json"
@@ -208,10 +207,10 @@ def read_people(paths: Sequence[str | Path], port: str | Path | None) -> People:
         for rater, scores in raters.items()
     }
     n_answered = {twice.get(item, item) for scores in raters.values() for item, row in scores.items() if row}
-    if not n_answered:
+    if port is not None and not n_answered:
         raise AllChanged(
             f"{port} has changed since its sheets were made: no text that people scored is the same. Move "
-            f"{QA}/{FOLDER} away, and run `{write_command('audit', 'sheet', port)}` again."
+            f"{QA}/{FOLDER} away, and run `{write_audit_command('sheet', Path(port))}` again."
         )
     for (rater, first), (other, second) in combinations(raters.items(), 2):
         if not any(first[item].keys() & second[item].keys() for item in first.keys() & second.keys()):

@@ -9,7 +9,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from rusbeir.datasets import QA, read_audit, read_json
+from rusbeir.datasets import QA, read_audit, read_json, write_audit_command
 from rusbeir.errors import BadInput
 from rusbeir.people import (
     FOLDER,
@@ -23,7 +23,6 @@ from rusbeir.people import (
     list_filled,
     read_verdicts,
 )
-from rusbeir.text import write_command
 from rusbeir.types import Card
 
 _VALIDITY = {
@@ -108,7 +107,7 @@ def collect_evidence(
             logger.warning(
                 "%s: the scores of texts that have changed since (%d) are left out. Run `%s` and "
                 "`rusbeir audit judge` again; answers that it has are not paid for twice.",
-                folder / QA / name, n, write_command("audit", "check", folder),
+                folder / QA / name, n, write_audit_command("check", folder),
             )  # fmt: skip
     return replace(
         evidence,
@@ -136,8 +135,8 @@ def _read_people(folder: Path) -> tuple[int, str]:
         logger.warning(
             "%s: the answers about texts that have changed since (%d) are left out. To have those scored, move the "
             "folder away, and run `%s` and `%s` again.",
-            folder / QA / FOLDER, changed, write_command("audit", "check", folder),
-            write_command("audit", "sheet", folder),
+            folder / QA / FOLDER, changed, write_audit_command("check", folder),
+            write_audit_command("sheet", folder),
         )  # fmt: skip
         parts.append(f"{changed:,} more, changed since, left out")
     if n_left:

@@ -20,7 +20,7 @@ from rusbeir.audit.port_checks.gates import (
 )
 from rusbeir.audit.port_checks.scores import chrf, count_chrf
 from rusbeir.audit.port_checks.segment_checks import CHECKS
-from rusbeir.datasets import load
+from rusbeir.datasets import load, write_audit_command
 from rusbeir.errors import BackendError, BadInput, UnknownName
 from rusbeir.jobs import Journal
 from rusbeir.translation.translator import Flag
@@ -325,3 +325,18 @@ def test_cleaning_refuses_what_was_not_checked_or_has_changed(damaged, tmp_path)
 
 def test_vocabulary_goes_back():
     assert [back(russian) for russian in TRANSLATION.values()] == list(TRANSLATION)
+
+
+@pytest.mark.parametrize(
+    ("card", "source", "words"),
+    [
+        ("{}", None, " --source SOURCE"),
+        ('{"provenance": {"source": {"name": "small"}}}', None, ""),
+        ('{"provenance": {"source": {"name": "small"}}}', "my source", " --source 'my source'"),
+    ],
+)
+def test_a_command_names_the_source_that_no_card_names(tmp_path, card, source, words):
+    """The source of a port that others made was given with an option, and the next command needs it, too."""
+    (tmp_path / "card.json").write_text(card)
+    command = write_audit_command("check", tmp_path, "--back-translator", "NAME", source=source)
+    assert command == f"rusbeir audit check {tmp_path}{words} --back-translator NAME"

@@ -93,7 +93,7 @@ def test_segments_that_a_translator_lacks(rusbeir, damaged, tmp_path):
         (["results", "--attribute", "--pair", "mini/en=mini/ru"], "and no scores"),
         (["--pair", "mini/en=mini/ru"], "Name scores"),
         (["results", "--pair", "mini/en=mini/ru", "--system", "bm25"], "--system belongs to --attribute"),
-        (["--attribute", "--pair", "mini/en=mini/ru"], "holds no back-translation"),
+        (["--attribute", "--pair", "mini/en=mini/ru"], "mini/ru has no back-translation"),
     ],
 )
 def test_calls_that_are_wrong(rusbeir, arguments, message):

@@ -10,6 +10,7 @@ import pytest
 
 from rusbeir.audit import audit_port
 from rusbeir.cli.audit_expected import print_expected
+from rusbeir.datasets import write_audit_command
 from rusbeir.people.expected_errors import _Sample, _Segments, estimate_share, expect_errors
 from rusbeir.people.judge import judge_port
 from rusbeir.people.sampling import draw_rows
@@ -106,14 +107,15 @@ def test_lists(port, capsys):
     assert (worst["segments"], worst["judged"]) == (2, 2)
     assert worst["bad"]["value"] == 0.5, "q1 is bad, and the first segment of d1 is not"
     assert worst["gain"]["value"] == pytest.approx((0.5 - 3 / len(rows)) * 2 * 1000 / worst["chars"])
-    print_expected(expected, port, scored=True)
+    print_expected(expected)
     captured = capsys.readouterr()
     assert "Expected to have a major error: 33.3% of 9 segments (33.3% to 33.3%)" in " ".join(captured.err.split())
     assert f"--retry-segments {port / 'qa' / 'retry' / 'kiwi-20.jsonl'}" in " ".join(captured.err.split())
 
 
 def test_what_to_do_without_verdicts(port, capsys):
-    print_expected(None, port, scored=True)
+    command = write_audit_command("judge", port, "--llm", "MODEL")
+    print_expected(None, command=command)
     assert f"rusbeir audit judge {port} --llm MODEL" in " ".join(capsys.readouterr().err.split())
-    print_expected(None, port, scored=False)
+    print_expected(None)
     assert capsys.readouterr().err == ""

@@ -20,11 +20,12 @@ from rusbeir.datasets import (
     read_card,
     sample_documents,
     take_split,
+    write_audit_command,
 )
 from rusbeir.errors import BadInput, UnknownName, option, unknown
 from rusbeir.jobs import JOURNAL, WORK, Journal
 from rusbeir.storage import refuse_links
-from rusbeir.text import batched, digest, write_command
+from rusbeir.text import batched, digest
 from rusbeir.translation import LAYOUT, QUERY_LAYOUT, Piece, Plan, apply_cuts, read_cuts, read_entries, read_source_path
 from rusbeir.types import Dataset, Doc, Progress, Qrels, silent
 
@@ -95,11 +96,9 @@ class AlignedPort:
     source_option: str | Path | None = None
     """The source as the user named it, which the next command needs as well; None where the port names it."""
 
-    def write_command(self, *words: str | Path) -> str:
-        """A command about this port that can be pasted: the words, its folder, and its source where it was named."""
-        if self.source_option is None:
-            return write_command(*words, self.folder)
-        return write_command(*words, self.folder, "--source", self.source_option)
+    def write_audit_command(self, verb: str, *options: str) -> str:
+        """A command about this port that can be pasted, with its source where it was named."""
+        return write_audit_command(verb, self.folder, *options, source=self.source_option)
 
     @property
     def languages(self) -> tuple[str, str]:

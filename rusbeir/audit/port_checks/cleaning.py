@@ -143,8 +143,8 @@ def apply_cleaning(
     port = open_port(folder, source=source, progress=progress)
     path, out = port.folder / QA / PLAN, Path(out)
     if not path.exists():
-        raise BadInput(f"{folder} has no cleaning plan. Make one with `{port.write_command('audit', 'clean')}`.")
-    again = f"Make a new plan with `{port.write_command('audit', 'clean')}`."
+        raise BadInput(f"{folder} has no cleaning plan. Make one with `{port.write_audit_command('clean')}`.")
+    again = f"Make a new plan with `{port.write_audit_command('clean')}`."
     plan = read_json(path, _PLAN, again)
     if plan["fingerprint"] != port.dataset.fingerprint:
         raise BadInput(f"{path} was made before the port changed. Check the port again, and make a new plan.")

@@ -22,7 +22,7 @@ from rusbeir.audit.port_checks.tally import Tally
 from rusbeir.audit.quality_estimation.estimators import NamedQuality
 from rusbeir.audit.quality_estimation.score_file import ScoreFile
 from rusbeir.audit.quality_estimation.sources import open_quality, parse_sources
-from rusbeir.datasets import QA, REPORT, TEXTS, is_published, read_json, read_jsonl
+from rusbeir.datasets import QA, REPORT, TEXTS, is_published, read_json, read_jsonl, write_audit_command
 from rusbeir.errors import BadInput
 from rusbeir.jobs import Tell
 from rusbeir.notebook import ShownTable
@@ -225,8 +225,8 @@ def read_report(port: AlignedPort) -> dict[str, Any]:
     """The report of the last check of this port. Raises BadInput where there is none, or the port has changed since."""
     path = port.folder / QA / REPORT
     if not path.exists():
-        raise BadInput(f"{port.folder} has not been checked yet. Run `{port.write_command('audit', 'check')}` first.")
-    again = f"Run `{port.write_command('audit', 'check')}` again."
+        raise BadInput(f"{port.folder} has not been checked yet. Run `{port.write_audit_command('check')}` first.")
+    again = f"Run `{port.write_audit_command('check')}` again."
     report: dict[str, Any] = read_json(path, {"fingerprint": str, "flags": dict}, again)
     if report["fingerprint"] != port.dataset.fingerprint:
         raise BadInput(f"{port.folder} has changed since it was checked. {again}")
@@ -241,4 +241,4 @@ _SEGMENT = {
 
 def read_segments(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield the lines of qa/segments.jsonl of a port, in its order. Raises BadInput for a damaged line."""
-    return read_jsonl(folder / QA / SEGMENTS, _SEGMENT, f"Run `{write_command('audit', 'check', folder)}` again.")
+    return read_jsonl(folder / QA / SEGMENTS, _SEGMENT, f"Run `{write_audit_command('check', folder)}` again.")

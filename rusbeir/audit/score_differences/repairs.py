@@ -16,8 +16,8 @@ from rusbeir.audit.port_checks.report import SEGMENTS
 from rusbeir.audit.port_checks.retrieval_round_trip import BACK, FOLDER, narrow_to_split
 from rusbeir.audit.published_ports.published import align
 from rusbeir.audit.score_differences.attribution import Repairs, attribute
-from rusbeir.datasets import QA, REPORT, Sample, is_published, load, read_json, read_jsonl
-from rusbeir.errors import BadInput, option
+from rusbeir.datasets import QA, REPORT, Sample, is_published, load, read_json, read_jsonl, write_audit_command
+from rusbeir.errors import BadInput
 from rusbeir.experiment import search
 from rusbeir.retrieval import check_names
 from rusbeir.storage import atomic_file
@@ -56,21 +56,24 @@ class Sides:
 
     def translated_back(self, system: str, progress: Progress) -> Dataset:
         """The port translated back. Raises BadInput, with the remedy, where there is none, or the port has changed."""
-        folder = self.port.folder
-        remedy = "Run `rusbeir audit check FOLDER --back-translator NAME`"
+        # A dataset that is named has no folder of its own.
+        folder = self.port.folder if self.port.source_option is not None else Path("FOLDER")
+        command = write_audit_command("check", folder, "--back-translator", "NAME", source=self.port.source_option)
         path = folder / QA / FOLDER / BACK
         if not path.is_dir():
             raise BadInput(
-                f"{system} compares words, so it needs the port translated back, and {folder} holds no "
-                f"back-translation. {remedy}; for a port that others made, with {option('source')} as well."
+                f"{system} compares words, so it needs the port translated back, and {self.port.dataset.card.name} has "
+                f"no back-translation. Run `{command}`."
             )
-        report = read_json(folder / QA / REPORT, {"fingerprint": str, "round_trip": (dict, type(None))}, remedy)
+        report = read_json(
+            folder / QA / REPORT, {"fingerprint": str, "round_trip": (dict, type(None))}, f"Run `{command}`."
+        )
         if report["fingerprint"] != self.port.dataset.fingerprint:
             raise BadInput(
-                f"{folder} has changed since it was translated back. {remedy} again; only new texts are sent."
+                f"{folder} has changed since it was translated back. Run `{command}` again; only new texts are sent."
             )
         if not report["round_trip"]:
-            raise BadInput(f"{folder} was last checked without a back-translation. {remedy}.")
+            raise BadInput(f"{folder} was last checked without a back-translation. Run `{command}`.")
         back = load(path, progress=progress)
         return replace(
             back,
@@ -123,7 +126,7 @@ def attribute_port(
     keys = {("document", doc_id) for gained in repairs.values() for doc_id in gained.documents}
     keys |= {("query", query_id) for gained in repairs.values() for query_id in gained.queries}
     records = {key: record for record in sides.port.records() if (key := (record.kind, record.record_id)) in keys}
-    backs = _read_backs(sides.port.folder / QA / SEGMENTS, keys) if translated else {}
+    backs = _read_backs(sides.port, keys) if translated else {}
     for name, gained in repairs.items():
         dataset = translated.get(name, sides.translated)
         texts = {key: _Text.cut(record, backs[key] if name in translated else None) for key, record in records.items()}
@@ -279,10 +282,11 @@ def _take(dataset: Dataset, other: Iterable[Doc]) -> Corpus:
     return dataset.corpus if len(dataset.corpus) == len(doc_ids) else Sample(dataset.corpus, doc_ids)
 
 
-def _read_backs(path: Path, keys: set[tuple[str, str]]) -> dict[tuple[str, str], list[str]]:
+def _read_backs(port: AlignedPort, keys: set[tuple[str, str]]) -> dict[tuple[str, str], list[str]]:
     """The back-translations of the segments of these records, in order."""
     backs: dict[tuple[str, str], list[str]] = {key: [] for key in keys}
-    for row in read_jsonl(path, _BACK_SHAPE, "Run `rusbeir audit check` with a back-translator again."):
+    again = f"Run `{port.write_audit_command('check', '--back-translator', 'NAME')}` again."
+    for row in read_jsonl(port.folder / QA / SEGMENTS, _BACK_SHAPE, again):
         if (key := (row["kind"], row["id"])) in backs:
             backs[key].append(row["back"])
     return backs
