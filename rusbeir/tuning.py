@@ -100,6 +100,16 @@ class _Trials:
             chosen = max(candidates, key=lambda settings: fmean(self.score(settings)[query] for query in queries))
         return chosen
 
+    def validate(self, parts: Sequence[Sequence[str]]) -> tuple[list[Settings], float]:
+        """Choose settings without each part of the queries, and take the mean of all with what was chosen for them."""
+        chosen, held_out = [], []
+        for part in parts:
+            others = [query_id for other in parts if other is not part for query_id in other]
+            best = self.choose(others)
+            chosen.append(best)
+            held_out += [self.score(best)[query_id] for query_id in part]
+        return chosen, fmean(held_out)
+
 
 def tune(
     dataset: str | Path | Dataset,
@@ -175,19 +185,13 @@ def tune(
             axes, search = _try_bm25(resolved, dataset, deepest([measure]) or UNCUT_DEPTH, resolve_with)
         trials = _Trials(axes=axes, search=search, dataset=dataset, measure=measure, progress=progress)
         baseline = trials.score({name: value for axis in axes for name, value in axis[0].items()})
-        queries = list(baseline)
-        chosen, held_out = [], []
-        for part in _split_queries(queries, clusters, folds):
-            held = set(part)
-            best = trials.choose([query_id for query_id in queries if query_id not in held])
-            chosen.append(best)
-            held_out += [trials.score(best)[query_id] for query_id in part]
-        options = trials.choose(queries)
+        chosen, held_out = trials.validate(_split_queries(list(baseline), clusters, folds))
+        options = trials.choose(list(baseline))
     return Tuned(
         system=str(_with_options(spec, options)),
         weights=_read_weights(options),
         measure=measure,
-        held_out=fmean(held_out),
+        held_out=held_out,
         equal=fmean(baseline.values()),
         folds=tuple(map(_read_weights, chosen)),
         n_queries=units.n_queries,

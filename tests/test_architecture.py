@@ -156,6 +156,31 @@ def test_variables_are_nouns_for_what_they_hold():
     assert vague == []
 
 
+MOST_LINES, MOST_PARAMETERS = 60, 10
+
+
+def test_functions_are_short_and_take_few_parameters():
+    """Docstrings do not count, nor do the options of commands, and of what users call: editors show them one by one."""
+    public = {*importlib.import_module("rusbeir").__all__, "of"}
+    wrong = []
+    for path in PACKAGE.rglob("*.py"):
+        is_command = path.relative_to(PACKAGE).parts[0] == "cli"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                continue
+            body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
+            has_options = is_command or node.name in public
+            names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+            n_parameters = len(names) - (names[:1] in (["self"], ["cls"]))
+            lines = body[-1].end_lineno - body[0].lineno + 1 if body else 0
+            lines += 0 if has_options else node.body[0].lineno - node.lineno
+            if lines > MOST_LINES:
+                wrong.append(f"{path}:{node.lineno}: {node.name} has {lines} lines")
+            if n_parameters > MOST_PARAMETERS and not has_options:
+                wrong.append(f"{path}:{node.lineno}: {node.name} has {n_parameters} parameters")
+    assert wrong == []
+
+
 def test_descriptions_can_be_read_alone():
     """None begins with what its subject is missing from, such as "Of a document" or "The same of a reranker"."""
     dangling = []

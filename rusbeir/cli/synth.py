@@ -54,11 +54,13 @@ def rewrite(
     Example: rusbeir synth rewrite xquad/en --llm qwen3-30b --out xquad-rewritten
     """
     from rusbeir.errors import BadInput
+    from rusbeir.jobs import Spending
     from rusbeir.synthesis import estimate_rewrite
     from rusbeir.synthesis import rewrite as rewrite_one
 
     model_options = options.translator_options(option, llm=llm)
-    if taken := model_options.keys() & inspect.signature(rewrite_one).parameters.keys():
+    parameters = inspect.signature(rewrite_one).parameters.keys() | Spending.__annotations__.keys()
+    if taken := model_options.keys() & parameters:
         raise BadInput(f"--option {min(taken)}: this is not an option of the translator llm.")
     order = {
         "language": lang, "split": split, "sample": sample, "seed": seed, "temperature": temperature, **model_options

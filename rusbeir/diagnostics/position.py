@@ -9,10 +9,10 @@ of shuffled positions, averages over datasets, and how the curve correlates with
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
@@ -23,10 +23,10 @@ from rusbeir.diagnostics.position_statistics import Places, compute_psi
 from rusbeir.diagnostics.spans import load_spans
 from rusbeir.errors import BadInput, option
 from rusbeir.evaluation import FEW_PERMUTATIONS, FEW_SAMPLES, Floats
-from rusbeir.experiment import SystemLike, bench
+from rusbeir.experiment import MeasuringOptions, SystemLike, bench
 from rusbeir.ledger import ResultRow
 from rusbeir.text import digest
-from rusbeir.types import Dataset, Progress, silent
+from rusbeir.types import Dataset, silent
 
 KIND = "position"
 MEASURE = "nDCG@10"
@@ -79,32 +79,28 @@ def diagnose_position(
     datasets: str | Path | Dataset | Sequence[str | Path | Dataset],
     system: SystemLike = "bm25",
     *,
-    engine: str = "auto",
     language: str | None = None,
     split: str | None = None,
     query_language: str | None = None,
     spans: str | Path | None = None,
     min_count: int = MIN_COUNT,
-    k: int = 100,
     samples: int = FEW_SAMPLES,
     permutations: int = FEW_PERMUTATIONS,
     seed: int = 0,
-    out: str | Path = "results",
-    force: bool = False,
-    budget_chars: int | None = None,
-    progress: Progress = silent,
+    **options: Unpack[MeasuringOptions],
 ) -> PositionBias:
     """Whether a system finds answers less well by where in their documents they are.
 
     Of several datasets the queries are pooled. spans is a list of spans for a dataset that has none of its own. With a
-    query_language the queries are those of the parallel dataset, and the spans those of the documents. Rows and runs
-    are kept in out, as `bench` does; a row that is there is not measured again. Raises BadInput where there is no span.
+    query_language the queries are those of the parallel dataset, and the spans those of the documents. The options are
+    those of `bench`, which keeps rows and runs in out. Raises BadInput where there is no span.
 
     >>> diagnose_position("xquad/ru", "bm25").curves[0].psi  # doctest: +SKIP
     """
     names = [datasets] if isinstance(datasets, (str, Path, Dataset)) else list(datasets)
     if spans and len(names) > 1:
         raise BadInput(f"{option('spans')} is the list of one dataset, not of {len(names)}.")
+    progress = options.get("progress", silent)
     rows: list[ResultRow] = []
     answers: list[_Answer] = []
     for number, name in enumerate(names):
@@ -112,10 +108,7 @@ def diagnose_position(
         spans_by_query = load_spans(
             name, dataset, Path(spans) if spans else None, language=language, split=split, progress=progress
         )
-        row = bench(
-            dataset, system, engine=engine, k=k, measures=[MEASURE], out=out, force=force, budget_chars=budget_chars,
-            query_language=query_language, progress=progress,
-        )  # fmt: skip
+        row = bench(dataset, system, measures=[MEASURE], query_language=query_language, **options)
         rows.append(row)
         scores = read_json(Path(row["per_query"]), {str: {str: float}}, f"Repeat it with {option('force', True)}.")
         for query_id, span in spans_by_query.items():
@@ -125,7 +118,8 @@ def diagnose_position(
                 answers.append(_Answer(number, document, scores[query_id][MEASURE], span))
     if not answers:
         raise BadInput(f"{rows[0]['dataset']}: no query has a span in a document with a text.")
-    return _describe(rows, answers, min_count=min_count, samples=samples, permutations=permutations, seed=seed)
+    draws: _Draws = {"min_count": min_count, "samples": samples, "permutations": permutations, "seed": seed}
+    return _describe(rows, _sort_answers(answers), draws)
 
 
 class _Answer(NamedTuple):
@@ -137,51 +131,47 @@ class _Answer(NamedTuple):
     span: Span
 
 
-def _describe(
-    rows: Sequence[ResultRow],
-    answers: Sequence[_Answer],
-    *,
-    min_count: int,
-    samples: int,
-    permutations: int,
-    seed: int,
-) -> PositionBias:
-    domain_numbers = np.array([answer.domain for answer in answers])
-    scores = np.array([answer.score for answer in answers])
+class _Draws(TypedDict):
+    """How intervals and chance are computed."""
+
+    min_count: int
+    samples: int
+    permutations: int
+    seed: int
+
+
+class _Sorted(NamedTuple):
+    """Answers as arrays, all of one length."""
+
+    scores: Floats
+    domains: Places
+    """The numbers of their datasets."""
+    bins: Places
+    buckets: Places
+    documents: Places
+    """The numbers of their documents."""
+    tokens: str
+    """How lengths are counted."""
+
+
+def _sort_answers(answers: Sequence[_Answer]) -> _Sorted:
+    """Sort answers into bins by their relative position, and into buckets by the length of their documents."""
     # As pandas' cut makes them: bins hold their right ends, the first also its left one.
     relative = np.array([(answer.span.start + answer.span.end) / 2 / answer.span.chars for answer in answers])
-    bins = np.clip(np.searchsorted(np.linspace(0, 1, BINS + 1), relative) - 1, 0, BINS - 1)
-    buckets = np.searchsorted(_BUCKET_ENDS, np.array([answer.span.tokens for answer in answers]))
     numbers: dict[tuple[int, str], int] = {}
-    documents = np.array([numbers.setdefault((answer.domain, answer.document), len(numbers)) for answer in answers])
-    strata = domain_numbers * len(BUCKETS) + buckets
-    chosen = {ALL: np.ones(len(answers), dtype=bool), **{name: buckets == i for i, name in enumerate(BUCKETS)}}
-    curves = [
-        make_curve(
-            name,
-            scores[mask],
-            bins[mask],
-            documents[mask],
-            strata[mask],
-            min_count=min_count,
-            samples=samples,
-            permutations=permutations,
-            seed=seed,
-        )
-        for name, mask in chosen.items()
-        if mask.any()
-    ]
+    return _Sorted(
+        scores=np.array([answer.score for answer in answers]),
+        domains=np.array([answer.domain for answer in answers]),
+        bins=np.clip(np.searchsorted(np.linspace(0, 1, BINS + 1), relative) - 1, 0, BINS - 1),
+        buckets=np.searchsorted(_BUCKET_ENDS, np.array([answer.span.tokens for answer in answers])),
+        documents=np.array([numbers.setdefault((answer.domain, answer.document), len(numbers)) for answer in answers]),
+        tokens=TOKENS if any(answer.span.doc_id for answer in answers) else "as the dataset counts them",
+    )
+
+
+def _describe(rows: Sequence[ResultRow], answers: _Sorted, draws: _Draws) -> PositionBias:
     labels = [label_dataset(row["dataset"], row["language"], row["query_language"]) for row in rows]
-    domains = [
-        PositionDomain(
-            dataset=label,
-            n_queries=int(mask.sum()),
-            ndcg=float(scores[mask].mean()),
-            psi=compute_psi(_mean_by_bin(scores[mask], bins[mask])),
-        )
-        for label, mask in ((label, domain_numbers == i) for i, label in enumerate(labels))
-        if len(labels) > 1 and mask.any()
-    ]
+    domains = _describe_domains(labels, answers) if len(labels) > 1 else ()
     psis = [domain.psi for domain in domains if domain.psi is not None]
     first = rows[0]
     return PositionBias(
@@ -192,16 +182,37 @@ def _describe(
         engine=first["engine"],
         signature=first["signature"],
         fingerprint=first["fingerprint"] if len(rows) == 1 else digest(*(row["fingerprint"] for row in rows)),
-        tokens=TOKENS if any(answer.span.doc_id for answer in answers) else "as the dataset counts them",
-        curves=tuple(curves),
+        tokens=answers.tokens,
+        curves=tuple(_make_curves(answers, draws)),
         domains=tuple(domains),
         macro_ndcg=float(np.mean([domain.ndcg for domain in domains])) if domains else None,
         macro_psi=float(np.mean(psis)) if psis else None,
-        min_count=min_count,
-        samples=samples,
-        permutations=permutations,
-        seed=seed,
+        **draws,
     )
+
+
+def _make_curves(answers: _Sorted, draws: _Draws) -> Iterator[PositionCurve]:
+    """Make the curve over all lengths, then that of each bucket that has queries."""
+    strata = answers.domains * len(BUCKETS) + answers.buckets
+    chosen = {ALL: np.ones(len(strata), dtype=bool)}
+    chosen |= {name: answers.buckets == number for number, name in enumerate(BUCKETS)}
+    for name, mask in chosen.items():
+        if mask.any():
+            yield make_curve(
+                name, answers.scores[mask], answers.bins[mask], answers.documents[mask], strata[mask], **draws
+            )
+
+
+def _describe_domains(labels: Sequence[str], answers: _Sorted) -> list[PositionDomain]:
+    """Describe each dataset that has answers, alone."""
+    domains = []
+    for number, label in enumerate(labels):
+        mask = answers.domains == number
+        if mask.any():
+            scores = answers.scores[mask]
+            psi = compute_psi(_mean_by_bin(scores, answers.bins[mask]))
+            domains.append(PositionDomain(dataset=label, n_queries=int(mask.sum()), ndcg=float(scores.mean()), psi=psi))
+    return domains
 
 
 def _mean_by_bin(scores: Floats, bins: Places) -> Floats:

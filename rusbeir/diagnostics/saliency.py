@@ -14,7 +14,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
@@ -106,36 +106,41 @@ class Saliency:
         return {"kind": KIND, "version": __version__, **asdict(self), "thirds": thirds, "sentences": self.sentences}
 
 
+class SaliencySettings(TypedDict, total=False):
+    """Which pairs are drawn, and how their gradients become a curve."""
+
+    pairs: int
+    """How many are drawn."""
+    min_tokens: int
+    """The fewest tokens of a document, as the model counts them."""
+    positions: tuple[float, float] | None
+    """The middle of the span that answers the query is between these two, relative to the document's length."""
+    special_tokens: bool
+    scale: str
+    batch_tokens: int
+    """Batches hold documents of similar length and at most this many tokens, or one document."""
+    seed: int
+
+
 def diagnose_saliency(
     dataset: str | Path | Dataset,
     model: str,
     *,
     language: str | None = None,
     split: str | None = None,
-    pairs: int = 200,
-    min_tokens: int = 0,
-    positions: tuple[float, float] | None = None,
     spans: str | Path | None = None,
-    special_tokens: bool = False,
-    scale: str = "p99",
-    batch_tokens: int = 2048,
-    seed: int = 0,
     progress: Progress = silent,
+    **settings: Unpack[SaliencySettings],
 ) -> Saliency:
-    """The saliency of a dense model on that many pairs of a query and a relevant document, drawn with the seed.
+    """The saliency of a dense model on pairs of a query and a relevant document.
 
-    model is what `dense(…)` takes, or such a system with its options. Documents have at least min_tokens tokens as the
-    model counts them. With positions, the middle of the span that answers the query is between these two, relative to
-    the document's length; spans is a list of spans for a dataset that has none of its own. Batches hold documents of
-    similar length and at most batch_tokens tokens, or one document. Raises BadInput for a model without
-    gradients and where no pair is left.
+    model is what `dense(…)` takes, or such a system with its options; spans is a list of spans for a dataset that has
+    none of its own. Raises BadInput for a model without gradients and where no pair is left.
 
     >>> diagnose_saliency("xquad/en", "all-MiniLM-L6-v2").thirds  # doctest: +SKIP
     """
-    settings = _Settings(
-        pairs=pairs, min_tokens=min_tokens, positions=positions, special_tokens=special_tokens, scale=scale,
-        batch_tokens=batch_tokens, seed=seed,
-    )  # fmt: skip
+    drawing = _Settings(**settings)
+    positions = drawing.positions
     if spans and not positions:
         raise BadInput(f"{option('spans')} has no use without {option('positions')}.")
     source = dataset
@@ -154,25 +159,25 @@ def diagnose_saliency(
         judged = [pair for pair in judged if _is_between(known.get(pair[0]), pair[1], positions)]
     judged.sort()
     gradients = open_gradient_model(system.name, system.encoder)
-    sums = _sum_curves(dataset, judged, system, gradients, settings, progress)
+    sums = _sum_curves(dataset, judged, system, gradients, drawing, progress)
     if not sums.doc_ids:
-        which = f" of at least {min_tokens:,} tokens" if min_tokens else ""
+        which = f" of at least {drawing.min_tokens:,} tokens" if drawing.min_tokens else ""
         which += f", answered from {positions[0]} to {positions[1]} of its length," if positions else ""
         raise BadInput(f"{card.name} has no query with a relevant document{which} whose saliency could be computed.")
-    return _describe(dataset, system, gradients.max_tokens, settings, sums)
+    return _describe(dataset, system, gradients.max_tokens, drawing, sums)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Settings:
     """Which pairs are drawn, and how their gradients become a curve. Raises BadInput for what cannot be right."""
 
-    pairs: int
-    min_tokens: int
-    positions: tuple[float, float] | None
-    special_tokens: bool
-    scale: str
-    batch_tokens: int
-    seed: int
+    pairs: int = 200
+    min_tokens: int = 0
+    positions: tuple[float, float] | None = None
+    special_tokens: bool = False
+    scale: str = "p99"
+    batch_tokens: int = 2048
+    seed: int = 0
 
     def __post_init__(self) -> None:
         if self.scale not in SCALES:

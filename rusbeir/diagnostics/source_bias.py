@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -27,9 +27,9 @@ from rusbeir.diagnostics.relative_delta import (
 from rusbeir.diagnostics.tie_orders import EXPECTED, HIGHEST, LOWEST, ORDERS, REVERSED, TREC_EVAL, score_tie_orders
 from rusbeir.errors import BadInput, option
 from rusbeir.evaluation import SAMPLES, Units, cluster_queries, evaluate
-from rusbeir.experiment import Request, SystemLike, bench_run
+from rusbeir.experiment import MeasuringOptions, Request, SystemLike, bench_run
 from rusbeir.text import digest
-from rusbeir.types import Progress, Run, silent
+from rusbeir.types import Run
 
 logger = logging.getLogger(__name__)
 
@@ -104,38 +104,35 @@ def diagnose_source_bias(
     dataset: str | Path | SourceCollection,
     system: SystemLike = "bm25",
     *,
-    engine: str = "auto",
     language: str | None = None,
     split: str | None = None,
-    k: int = 100,
     cutoffs: Sequence[int] = CUTOFFS,
     alone: bool = True,
     samples: int = SAMPLES,
     seed: int = 0,
-    out: str | Path = "results",
-    force: bool = False,
-    budget_chars: int | None = None,
-    progress: Progress = silent,
+    **options: Unpack[MeasuringOptions],
 ) -> SourceBias:
     """Whether a system prefers the copies of one source of a collection in Cocktail's layout.
 
-    The first source (human, where there is one) is compared with each of the others. Rows and runs are kept in out, as
-    `bench` does. With split "all" each split is a set of queries, and the dataset's Relative Delta is their mean. alone
-    also measures the system on the corpus of each source alone.
+    The first source (human, where there is one) is compared with each of the others. The options are those of `bench`,
+    which keeps rows and runs in out. With split "all" each split is a set of queries, and the dataset's Relative Delta
+    is their mean. alone also measures the system on the corpus of each source alone.
 
     >>> diagnose_source_bias("cocktail/nfcorpus", "bm25").deltas[0].sentence  # doctest: +SKIP
     'Relative Δ@1 of human and llama-2-7b-chat-tmp0.2 is -29.4 (…); its sign is not safe: …'
     """
+    fields: dict[str, Any] = {**options, "out": Path(options.get("out", "results"))}
+    request = Request(**fields)
     cutoffs = tuple(sorted(set(cutoffs)))
-    if not cutoffs or cutoffs[0] < 1 or cutoffs[-1] > k:
-        raise BadInput(f"The cut-offs are {', '.join(map(str, cutoffs)) or 'none'}; give numbers from 1 to {k}.")
+    if not cutoffs or cutoffs[0] < 1 or cutoffs[-1] > request.k:
+        numbers = ", ".join(map(str, cutoffs)) or "none"
+        raise BadInput(f"The cut-offs are {numbers}; give numbers from 1 to {request.k}.")
     if not isinstance(dataset, SourceCollection):
-        dataset = load_collection(dataset, language=language, split=split, progress=progress)
-    request = Request(engine=engine, k=k, out=Path(out), force=force, budget_chars=budget_chars, progress=progress)
+        dataset = load_collection(dataset, language=language, split=split, progress=request.progress)
     row, run = bench_run(dataset.mixed, system, request)
     runs_alone = {}
     for source in dataset.sources if alone else ():
-        runs_alone[source] = bench_run(dataset.load_alone(source, progress), system, request)[1]
+        runs_alone[source] = bench_run(dataset.load_alone(source, request.progress), system, request)[1]
     query_sets = [
         _diagnose_queries(dataset, name, run, runs_alone, cutoffs, row["depth"], samples, seed)
         for name in dataset.qrels

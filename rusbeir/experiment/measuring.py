@@ -67,7 +67,6 @@ def measure(measurement: Measurement, ledger: Ledger, workers: Workers | None) -
     _warn_of_cut(system.name, depth, request.measures, len(dataset.corpus))
     started = time.perf_counter()
     result = evaluate(dataset.qrels, run, request.measures)
-    is_reranked = isinstance(system, RerankSystem)
     evaluate_seconds = time.perf_counter() - started
     _warn_of_zero_hits(measurement, result)
     clusters = cluster_queries(dataset)
@@ -84,7 +83,7 @@ def measure(measurement: Measurement, ledger: Ledger, workers: Workers | None) -
         "fingerprint": dataset.fingerprint,
         "measures": result.measures,
         "measures_answered": result.measures_answered,
-        **({"pool_ceiling": _find_ceiling(dataset, run, request.measures)} if is_reranked else {}),
+        **({"pool_ceiling": _find_ceiling(dataset, run, request.measures)} if isinstance(system, RerankSystem) else {}),
         "depth": depth,
         "n_docs": len(dataset.corpus),
         "n_queries": result.n_queries,

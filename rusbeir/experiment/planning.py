@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict
 
 from rusbeir.datasets import (
     expand_languages,
@@ -39,6 +39,17 @@ logger = logging.getLogger(__name__)
 
 SystemLike: TypeAlias = str | Spec | System | Retriever | Encoder | Reranker | Callable[..., Any]
 """A system, or an object of the caller's that is one: see `compose`."""
+
+
+class MeasuringOptions(TypedDict, total=False):
+    """Options that a diagnosis passes on to its measurements; `bench` documents them."""
+
+    engine: str
+    k: int
+    out: str | Path
+    force: bool
+    budget_chars: int | None
+    progress: Progress
 
 
 @dataclass(frozen=True, kw_only=True)

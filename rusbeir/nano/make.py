@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -29,7 +29,6 @@ HELD_OUT = (
     "bm25(profile=raw,k1=0.1,b=0.0)",
     "bm25(k1=8.0,b=1.0)",
 )
-QUERIES, DEPTH, OTHERS = 200, 20, 500
 MIN_QUERIES = 2
 """A single query cannot be resampled."""
 MIN_SYSTEMS = 4
@@ -62,23 +61,47 @@ class Bench:
         return {query_id: row[self.measure] for query_id, row in per_query.items()}
 
 
+class NanoOptions(TypedDict, total=False):
+    """What may be said of a small version: the fields of Recipe."""
+
+    systems: Sequence[str]
+    held_out: Sequence[str]
+    queries: int
+    depth: int
+    others: int
+    measure: str
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What decides a small version. Raises BadInput for numbers that are too small."""
+
+    systems: Sequence[str] = POOL
+    held_out: Sequence[str] = HELD_OUT
+    queries: int = 200
+    depth: int = 20
+    others: int = 500
+    measure: str = "nDCG@10"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in (("queries", MIN_QUERIES), ("depth", 1), ("others", 0)):
+            if (value := getattr(self, name)) < least:
+                raise BadInput(f"{option(name, value)}: give at least {least}.")
+
+
 def make_nano(
     dataset: str | Path | Dataset,
     *,
     to: str | Path,
-    systems: Sequence[str] = POOL,
-    held_out: Sequence[str] = HELD_OUT,
-    queries: int = QUERIES,
-    depth: int = DEPTH,
-    others: int = OTHERS,
-    measure: str = "nDCG@10",
-    seed: int = 0,
     engine: str = "auto",
     language: str | None = None,
     split: str | None = None,
     out: str | Path = "results",
     budget_chars: int | None = None,
     progress: Progress = silent,
+    **choice: Unpack[NanoOptions],
 ) -> dict[str, Any]:
     """Write a small version of the dataset into the new folder to, and return a report (docs/json.md).
 
@@ -96,15 +119,13 @@ def make_nano(
     to = Path(to)
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise BadInput(f"{to} holds something else. Choose a new folder, or empty it.")
-    for name, value, least in (("queries", queries, MIN_QUERIES), ("depth", depth, 1), ("others", others, 0)):
-        if value < least:
-            raise BadInput(f"{option(name, value)}: give at least {least}.")
-    (compared,) = check_measures([measure])
-    pool, held = _read_systems(systems, held_out)
-    deep = max(depth, deepest([compared]) or UNCUT_DEPTH, _LEAST_DEPTH)
+    recipe = Recipe(**choice)
+    (compared,) = check_measures([recipe.measure])
+    pool, held = _read_systems(recipe.systems, recipe.held_out)
+    deep = max(recipe.depth, deepest([compared]) or UNCUT_DEPTH, _LEAST_DEPTH)
     source, resolved = resolve_on(dataset, [*pool, *held], deep, engine, language, split, progress)
     source.refuse_spaced_ids()
-    whole = _keep_relevant(source, queries)
+    whole = _keep_relevant(source, recipe.queries)
     for system in resolved:
         check_available(system)
     budget = CharBudget(Path(out), budget_chars) if budget_chars is not None else None
@@ -113,20 +134,18 @@ def make_nano(
     scores = {system: full.score(run) for system, run in runs.items()}
     chose = [system.name for system in resolved[: len(pool)]]
     left, twins = _leave_out_twins(resolved[len(pool) :], chose, runs)
-    query_ids = _choose(whole, [scores[name] for name in chose], queries, seed)
-    small = keep_queries(
-        whole, query_ids, [runs[name] for name in chose], depth=depth, others=others, seed=seed
-    )  # fmt: skip
+    drawing = {"depth": recipe.depth, "others": recipe.others, "seed": recipe.seed}
+    query_ids = _choose(whole, [scores[name] for name in chose], recipe.queries, recipe.seed)
+    small = keep_queries(whole, query_ids, [runs[name] for name in chose], **drawing)
     nano = replace(full, dataset=small)
     agreement = measure_agreement(
         compared,
         {system.name: scores[system.name] for system in left},
         {system.name: nano.score(nano.search(system, deep)) for system in left},
         clusters=cluster_queries(whole),
-        seed=seed,
+        seed=recipe.seed,
     )
-    recipe = {"systems": chose, "depth": depth, "others": others, "seed": seed}
-    return _write(small, source, to, recipe, agreement, twins)
+    return _write(small, source, to, {"systems": chose, **drawing}, agreement, twins)
 
 
 def _leave_out_twins(

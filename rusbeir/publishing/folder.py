@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from rusbeir import __version__
 from rusbeir.datasets import CARD, card_bytes, find_entry, find_obstacle, load_material, read_card, take_split
@@ -18,6 +18,19 @@ from rusbeir.storage import atomic_folder
 from rusbeir.types import Card, Progress, silent
 
 
+class About(TypedDict, total=False):
+    """What may be said of a dataset in place of what its card says; None leaves the card as it is."""
+
+    name: str | None
+    licence: str | None
+    source_url: str | None
+    author: str | None
+    citation: str | None
+
+
+_CARD_FIELDS = {"source_url": "source"}
+
+
 def publish(
     dataset: str | Path,
     *,
@@ -25,13 +38,9 @@ def publish(
     language: str | None = None,
     split: str | None = None,
     validity: str | Path | None = None,
-    name: str | None = None,
-    licence: str | None = None,
-    source_url: str | None = None,
-    author: str | None = None,
-    citation: str | None = None,
     i_have_permission: bool = False,
     progress: Progress = silent,
+    **about: Unpack[About],
 ) -> dict[str, Any]:
     """Write a dataset into a new folder that the hub and other tools load.
 
@@ -46,13 +55,10 @@ def publish(
         language: The language of a path without a card.
         split: A split of a path; by default all of them.
         validity: The file with what `rusbeir validity --json` printed of the dataset; its verdict is added.
-        name: The name under which it is published.
-        licence: Its licence, instead of that of its card.
-        source_url: Where the dataset that it was made of is found, or the dataset itself where it is an original.
-        author: The author of the dataset that it was made of, or of an original.
-        citation: How that dataset is cited.
         i_have_permission: Whether the owners permit what the licence does not; the card repeats it.
         progress: Receives what is being done.
+        **about: What the card does not say: the `name` under which it is published, its `licence`, and the
+            `source_url`, `author` and `citation` of the dataset that it was made of, or of an original.
 
     Returns:
         A report with the `files` (docs/json.md).
@@ -71,7 +77,7 @@ def publish(
     source = material.dataset
     folder = Path(dataset)
     main_split = _find_split(folder, source.card, material.splits)
-    card = _describe(replace(source.card, split=main_split), name, licence, source_url, author, citation)
+    card = _describe(replace(source.card, split=main_split), about)
     evidence = collect_evidence(
         source.card,
         folder if folder.is_dir() else None,
@@ -133,18 +139,15 @@ def _find_split(folder: Path, card: Card, splits: Collection[str]) -> str:
     return next(name for name in (card_split, "test", *splits) if name in splits)
 
 
-def _describe(
-    card: Card, name: str | None, licence: str | None, source_url: str | None, author: str | None, citation: str | None
-) -> Card:
-    """The card with what is not None in its place; the last three are the source's, where it has one."""
-    replaced: dict[str, Any] = {"name": name, "licence": licence}
-    about: dict[str, Any] = {"source": source_url, "author": author, "citation": citation}
+def _describe(card: Card, about: About) -> Card:
+    """The card with what is stated in its place; URL, author and citation are the source's, where it has one."""
+    stated: dict[str, Any] = {_CARD_FIELDS.get(key, key): value for key, value in about.items() if value is not None}
     origin = card.provenance.get("source")
     if isinstance(origin, Mapping):
-        stated = {key: value for key, value in about.items() if value is not None}
-        card = replace(card, provenance={**card.provenance, "source": {**origin, **stated}})
-        about = {"source": source_url}
-    return replace(card, **{key: value for key, value in (replaced | about).items() if value is not None})
+        of_source = {key: stated[key] for key in ("source", "author", "citation") if key in stated}
+        card = replace(card, provenance={**card.provenance, "source": {**origin, **of_source}})
+        stated = {key: value for key, value in stated.items() if key not in ("author", "citation")}
+    return replace(card, **stated)
 
 
 def _refuse(published: Published, *, copied: bool) -> None:

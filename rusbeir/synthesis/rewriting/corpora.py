@@ -99,7 +99,8 @@ class Rewriting:
                 "views": {"source": HUMAN, "port": self.corpus},
             },
         )
-        # Corpora of other models, which were written before, are part of the dataset: only the folder has all of it.
+        # It cannot be hashed while it is written: a fingerprint takes the corpora of all sources one after the other,
+        # but people's and the model's are written in parallel, and those of other models were written before.
         request = ReadRequest(path=self.out, language=card.language, split=split)
         content = describe_content(read_dataset(open_cocktail(request), card, self.progress))
         write_card(self.out, card, content)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, TypeAlias, Unpack
+from typing import Any, TypeAlias, Unpack, cast
 
 import orjson
 
 from rusbeir import __version__
 from rusbeir.errors import BackendError, option
-from rusbeir.jobs import CORPUS, Budget, Tell, refuse_unpriced, run_to_end, tell_prompt_language
+from rusbeir.jobs import CORPUS, Budget, Journal, Spending, Tell, refuse_unpriced, run_to_end, tell_prompt_language
 from rusbeir.storage import atomic_file
 from rusbeir.synthesis.likeness import compare_texts, open_encoder
 from rusbeir.synthesis.rewriting.corpora import Rewriting, read_other_corpora
@@ -60,6 +60,10 @@ def estimate_rewrite(
     return estimates(selection.material, [TranslatorEntry.of(rewriter)], tag, progress=progress)[0]
 
 
+class RewriteOptions(TranslatorOptions, Spending, total=False):
+    """The options of the translator llm, and what a rewriting may cost."""
+
+
 def rewrite(
     dataset: str | Path | Dataset,
     *,
@@ -70,12 +74,9 @@ def rewrite(
     seed: int = 0,
     temperature: float = TEMPERATURE,
     encoder: str | None = None,
-    budget_chars: int | None = None,
-    budget_cost: float | None = None,
-    retry_failed: bool = False,
     progress: Progress = silent,
     tell: Tell = lambda line: None,
-    **options: Unpack[TranslatorOptions],
+    **options: Unpack[RewriteOptions],
 ) -> Report:
     """Let a model rewrite the documents into the folder out, in Cocktail's layout, and return a report (docs/json.md).
 
@@ -90,7 +91,9 @@ def rewrite(
         {'rewritten': 3631, 'kept_human': 2, 'short': 0, 'long': 0, 'not_drawn': 0}
     """
     out = Path(out)
-    rewriter = Rewriter.make(temperature=temperature, **options)
+    budget_chars, budget_cost = options.pop("budget_chars", None), options.pop("budget_cost", None)
+    retry_failed = options.pop("retry_failed", False)
+    rewriter = Rewriter.make(temperature=temperature, **cast(TranslatorOptions, options))
     refuse_unpriced(budget_cost, rewriter.llm, TranslatorEntry.of(rewriter).price_remedy)
     selection = select_documents(dataset, language=language, split=split, sample=sample, seed=seed, progress=progress)
     tag = selection.source.card.language
@@ -110,9 +113,7 @@ def rewrite(
         requests = run_to_end(
             translate_pending(plan, journal, source=tag, target=tag, budget=budget, progress=progress, tell=tell)
         )
-        outcome = summary(journal, plan, keep_untranslated=False)
-        write_quality(out, journal, plan, outcome)
-        _refuse_incomplete(outcome, selection.source.card.name, out)
+        outcome = _summarise(plan, journal, selection.source.card.name, out)
         rewriting = Rewriting(
             selection=selection, plan=plan, journal=journal, out=out, corpus=corpus, progress=progress
         )
@@ -127,19 +128,12 @@ def rewrite(
             "corpus": corpus,
             "rewriter": rewriter.signature,
             "documents": {**counts, **selection.left_out},
-            "reasons": outcome["passes"][0]["reasons"],
-            "flags": outcome["passes"][0]["flags"],
+            **{name: outcome["passes"][0][name] for name in ("reasons", "flags")},
             "likeness": compare_texts(pairs, language=tag, encoder=system, seed=seed, progress=progress),
         }
     with atomic_file(out / "qa" / f"rewrite-{corpus}.json") as file:
         file.write(orjson.dumps(quality, option=orjson.OPT_INDENT_2) + b"\n")
-    return {
-        **quality,
-        "out": str(out),
-        **card,
-        **requests,
-        "spent": asdict(budget.spent),
-    }
+    return {**quality, "out": str(out), **card, **requests, "spent": asdict(budget.spent)}
 
 
 def _identify(selection: Selection) -> dict[str, str]:
@@ -157,8 +151,13 @@ def _identify(selection: Selection) -> dict[str, str]:
     }
 
 
-def _refuse_incomplete(outcome: Mapping[str, Any], name: str, out: Path) -> None:
-    """Raise BackendError where the service gave no answer to some texts, or the model rewrote none of them."""
+def _summarise(plan: Plan, journal: Journal, name: str, out: Path) -> Mapping[str, Any]:
+    """Summarise the answers, and write them to qa/.
+
+    Raises BackendError where the service gave no answer to some texts, or the model rewrote none of them.
+    """
+    outcome = summary(journal, plan, keep_untranslated=False)
+    write_quality(out, journal, plan, outcome)
     reasons = outcome["passes"][0]["reasons"]
     again = f"so no corpus was written; see {out / 'qa'}. Ask again with {option('retry_failed', True)}."
     if unanswered := {reason: n for reason, n in reasons.items() if reason in UNANSWERED}:
@@ -167,3 +166,4 @@ def _refuse_incomplete(outcome: Mapping[str, Any], name: str, out: Path) -> None
     if not outcome["translated"]:
         which = ", ".join(f"{n:,} {reason}" for reason, n in reasons.items())
         raise BackendError(f"The model rewrote none of {outcome['segments']:,} documents of {name} ({which}), {again}")
+    return outcome

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, Unpack
+from typing import NamedTuple, Unpack, cast
 
 import numpy as np
 
@@ -132,6 +132,13 @@ def estimates(
     return rows
 
 
+class SampledOptions(TranslatorOptions, total=False):
+    """Options of the translators, and the sample of documents that is ported."""
+
+    sample: int | None
+    seed: int
+
+
 def estimate_port(
     dataset: str | Path | Dataset,
     *,
@@ -141,23 +148,23 @@ def estimate_port(
     split: str | None = None,
     fields: Sequence[str] = FIELDS,
     all_queries: bool = False,
-    sample: int | None = None,
-    seed: int = 0,
     glossary: str | Path | None = None,
     progress: Progress = silent,
-    **options: Unpack[TranslatorOptions],
+    **options: Unpack[SampledOptions],
 ) -> list[Estimate]:
     """What rusbeir.port with the same arguments would ask of each translator, as if it were alone; nothing is sent.
 
     Needs no credentials. Raises what port raises for the dataset, the languages and the options.
     """
+    sample, seed = options.pop("sample", None), options.pop("seed", 0)
     material = load_material(
         dataset, language=language, split=split, all_queries=all_queries, fields=fields, progress=progress
     )
     if sample is not None:
         material = replace(material, dataset=sample_documents(material.dataset, sample, seed))
     to = parse_target_language(to, material.language)
-    entries = make_entries(translator, material.language, to, options, checked=False)
+    translator_options = cast(TranslatorOptions, options)
+    entries = make_entries(translator, material.language, to, translator_options, checked=False)
     terms = read_glossary(glossary) if glossary else None
     if terms:
         GlossaryUse.count(terms, material.all_texts()).warn()
