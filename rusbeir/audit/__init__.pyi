@@ -18,8 +18,12 @@ from .port_checks.score_files import score_lines as score_lines
 from .port_checks.segment_checks import CHECKS as CHECKS
 from .port_checks.segment_checks import FLAGS_MEANING as FLAGS_MEANING
 from .published_ports.published import check_published as check_published
+from .quality_estimation.segment_scores import MISSING as MISSING
 from .quality_estimation.segment_scores import SEVERE as SEVERE
+from .quality_estimation.segment_scores import SOURCE as SOURCE
+from .quality_estimation.segment_scores import TRANSLATION as TRANSLATION
 from .quality_estimation.segment_scores import WEIGHTS as WEIGHTS
+from .quality_estimation.segment_scores import Extent as Extent
 from .quality_estimation.segment_scores import SegmentScores as SegmentScores
 from .quality_estimation.segment_scores import read_documents as read_documents
 from .quality_estimation.segment_scores import read_segment_scores as read_segment_scores

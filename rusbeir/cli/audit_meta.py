@@ -17,11 +17,15 @@ _HEADINGS = {
     "pairs": "system pairs",
     "soft_pairs": "soft pairs",
 }
+_SPAN_HEADINGS = {"f": "F of spans", "precision": "precision", "recall": "recall"}
 
 
 def meta(
     ratings: Annotated[
-        Path, typer.Argument(help="People's ratings: WMT's .seg.score or .seg.rating, .tsv or .jsonl; .gz too.")
+        Path,
+        typer.Argument(
+            help="People's ratings: WMT's .seg.score or .seg.rating, .tsv, .jsonl, Appraise's .csv; .gz too."
+        ),
     ],
     scores: Annotated[
         list[Path], typer.Option("--scores", help="Scores of a metric or a judge, in the same forms; repeatable.")
@@ -45,13 +49,8 @@ def meta(
     if as_json:
         output.print_json(report)
         return
-    names = [name for name in _HEADINGS if any(metric["figures"][name] for metric in report["metrics"])]
-    header = ["metric", *(text for name in names for text in (_HEADINGS[name], "95 %"))]
-    rows = [
-        [metric["name"], *(text for name in names for text in _format(metric, name, report["n_pairs"]))]
-        for metric in report["metrics"]
-    ]
-    output.print_table(header, rows, right=header[1:])
+    _print_figures(report, "figures", _HEADINGS)
+    _print_figures(report, "spans", _SPAN_HEADINGS)
     major = "" if report["n_major"] is None else f"; people marked a major error in {report['n_major']:,}"
     systems = len(report["systems"])
     output.note(
@@ -59,6 +58,11 @@ def meta(
         f"{'system' if systems == 1 else 'systems'}{major}. Intervals resample {report['resampled']} "
         f"({report['n_documents']:,})."
     )
+    repeated = {report["ratings"]: report["n_repeated"]}
+    repeated |= {metric["name"]: metric["n_repeated"] for metric in report["metrics"]}
+    for name, n in repeated.items():
+        if n:
+            output.note(f"{name} has several ratings of one segment: {n:,} are left out; the last one counts.")
     for metric in report["metrics"]:
         if metric["figures"]["pearson"]["value"] < 0:
             output.note(
@@ -67,8 +71,29 @@ def meta(
             )
 
 
-def _format(metric: dict[str, Any], name: str, n_pairs: int) -> tuple[str, str]:
-    figure = metric["figures"][name]
+def _print_figures(report: dict[str, Any], key: str, headings: dict[str, str]) -> None:
+    """Print those of the figures under the key that a metric has; nothing where none has one."""
+    names = [name for name in headings if any((metric[key] or {}).get(name) for metric in report["metrics"])]
+    if not names:
+        return
+    header = ["metric", *(text for name in names for text in (headings[name], "95 %"))]
+    rows = [
+        [
+            metric["name"],
+            *(
+                text
+                for name in names
+                for text in _format(metric, (metric[key] or {}).get(name), name, report["n_pairs"])
+            ),
+        ]
+        for metric in report["metrics"]
+    ]
+    output.print_table(header, rows, right=header[1:])
+
+
+def _format(metric: dict[str, Any], figure: dict[str, Any] | None, name: str, n_pairs: int) -> tuple[str, str]:
+    if figure is None:
+        return "", ""
     if isnan(figure["value"]):
         return "undefined", ""
     low, high = figure["interval"]

@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rusbeir.audit import SEVERE, WEIGHTS
+from rusbeir.audit import SEVERE, SOURCE, TRANSLATION, WEIGHTS
 
-SOURCE, TRANSLATION = "source", "translation"
 SIDES = (SOURCE, TRANSLATION)
 SEVERITIES = ("minor", "major", "critical")
 KINDS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
@@ -13,14 +13,17 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from rusbeir import __version__
-from rusbeir.audit import SegmentScores, read_documents, read_segment_scores
+from rusbeir.audit import MISSING, SOURCE, Extent, SegmentScores, read_documents, read_segment_scores
 from rusbeir.errors import BadInput, option
 from rusbeir.evaluation import FEW_SAMPLES, Figure, Floats, Units
+from rusbeir.people.span_agreement import compute_measures, credit_spans
 
 MIN_SEGMENTS = 3
 """Rated segments below which nothing is computed."""
 FIGURES = ("auc", "pearson", "acc_eq", "tau_eq", "pairs", "soft_pairs")
 """The figures of each metric, in the order in which they are printed."""
+SPAN_FIGURES = ("precision", "recall", "f")
+"""The figures of a metric's spans: the columns of compute_measures."""
 _BATCH_SAMPLES = 25
 """Resamples that are computed at once."""
 
@@ -71,7 +74,9 @@ def compare_metrics(
         `acc_eq`, the share of pairs of translations of one segment that are ordered or tied as by people, with ties
         calibrated (Deutsch et al. 2023), `tau_eq`, which is 2 acc_eq - 1, `pairs`, the share of system pairs in the
         same order, and `soft_pairs`, soft pairwise accuracy (Thompson et al. 2024). Figures of pairs are None where
-        there are none.
+        there are none. Where both files have the characters of errors, `spans` has `precision`, `recall` and `f` of the
+        metric's spans, else it is None: spans are matched one to one, and each earns the share of its characters that
+        the other covers (MPP of Perrella et al. 2026), micro-averaged; severities make no difference.
 
     Raises:
         BadInput: A file cannot be read, or the files have no rated segments in common.
@@ -102,6 +107,7 @@ def compare_metrics(
         "n_rated": n_rated,
         "n_major": int(rated.severe[rated.known].sum()) if rated.severe is not None else None,
         "n_pairs": len(rated.systems) * (len(rated.systems) - 1) // 2,
+        "n_repeated": people.n_repeated,
         "resampled": over,
         "metrics": [_compare(metric, people, rated, units, over, seed) for metric in metrics],
     }
@@ -178,11 +184,12 @@ def _compare(
         by_segment = _PairsOfTranslations(rated.people, table, units)
         threshold = by_segment.threshold
         statistics |= {"acc_eq": by_segment, "soft_pairs": _SoftPairs(rated.people, table, units)}
-    figures: dict[str, Any] = {}
-    for name, statistic in statistics.items():
-        value = statistic.compute(np.ones((1, units.n_clusters)))[0]
-        drawn = np.concatenate([statistic.compute(weights) for weights in _draw_weights(units.n_clusters, seed)])
-        figures[name] = asdict(Figure.from_resamples(value, drawn, over))
+    figures = _resample(statistics, units, over, seed)
+    spans = None
+    if people.spans and metric.spans:
+        marked = _Spans(people, metric, rated, units)
+        measures = {name: _SpanMeasure(marked, column) for column, name in enumerate(SPAN_FIGURES)}
+        spans = _resample(measures, units, over, seed)
     if accuracy := figures.get("acc_eq"):
         ends = tuple(2 * end - 1 for end in accuracy["interval"])
         figures["tau_eq"] = {**accuracy, "value": 2 * accuracy["value"] - 1, "interval": ends}
@@ -190,9 +197,21 @@ def _compare(
     return {
         "name": metric.name,
         "figures": {name: figures.get(name) for name in FIGURES},
+        "spans": spans,
+        "n_repeated": metric.n_repeated,
         "alike": round(figures["pairs"]["value"] * n_pairs) if n_pairs else None,
         "tie_threshold": threshold,
     }
+
+
+def _resample(statistics: Mapping[str, _Statistic], units: Units, over: str, seed: int) -> dict[str, Any]:
+    """The values of statistics with their intervals, as JSON."""
+    figures = {}
+    for name, statistic in statistics.items():
+        value = statistic.compute(np.ones((1, units.n_clusters)))[0]
+        drawn = np.concatenate([statistic.compute(weights) for weights in _draw_weights(units.n_clusters, seed)])
+        figures[name] = asdict(Figure.from_resamples(value, drawn, over))
+    return figures
 
 
 def _draw_weights(n_documents: int, seed: int) -> Iterator[Floats]:
@@ -336,3 +355,38 @@ class _SoftPairs:
             with np.errstate(divide="ignore", invalid="ignore"):
                 chances.append(ndtr(np.nan_to_num(-(weights @ sums) / deviations)))
         return np.asarray(1 - np.abs(chances[0] - chances[1]).mean(axis=1))
+
+
+class _Spans:
+    """What the spans of a metric earn against people's, added up for each document."""
+
+    def __init__(self, people: SegmentScores, metric: SegmentScores, rated: _Rated, units: Units) -> None:
+        # Where one file only says that something is missing, where it is in the source cannot be compared.
+        somewhere = any(
+            span.side == MISSING for side in (people, metric) for spans in side.spans.values() for span in spans
+        )
+        credits = np.zeros((4, len(rated.segments)))
+        for row, segment in enumerate(rated.segments):
+            for column, system in enumerate(rated.systems):
+                key = system, segment
+                if rated.known[row, column] and key in people.spans and key in metric.spans:
+                    first, second = (
+                        [
+                            Extent(MISSING, 0, 1) if somewhere and span.side == SOURCE else span
+                            for span in side.spans[key]
+                        ]
+                        for side in (metric, people)
+                    )
+                    credits[:, row] += credit_spans(first, second)
+        self.sums = units.sum(credits).T
+
+
+@dataclass(frozen=True)
+class _SpanMeasure:
+    """Precision, recall or F of spans."""
+
+    spans: _Spans
+    column: int
+
+    def compute(self, weights: Floats) -> Floats:
+        return np.asarray(compute_measures(weights @ self.spans.sums)[:, self.column])

@@ -8,17 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from rusbeir.audit import Extent
 from rusbeir.evaluation import Floats
 
 _MAX_ROUNDS = 10
-
-
-class Extent(NamedTuple):
-    """Where a span is; spans of different sides never overlap."""
-
-    side: str
-    start: int
-    end: int
 
 
 class SpanCredits(NamedTuple):

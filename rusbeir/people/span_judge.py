@@ -9,13 +9,13 @@ from typing import Any
 
 import orjson
 
+from rusbeir.audit import SOURCE
 from rusbeir.jobs import Question, Unfit, read_prompts
 from rusbeir.languages import english_name
 from rusbeir.people.error_spans import (
     KINDS,
     SEVERITIES,
     SIDES,
-    SOURCE,
     Located,
     MarkedError,
     dump_span,

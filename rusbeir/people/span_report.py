@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import orjson
 
-from rusbeir.audit import AlignedPort, template_environment
+from rusbeir.audit import SOURCE, TRANSLATION, AlignedPort, template_environment
 from rusbeir.datasets import QA, load_audited, read_jsonl
-from rusbeir.people.error_spans import KINDS, SEVERITIES, SIDES, SOURCE, TRANSLATION
+from rusbeir.people.error_spans import KINDS, SEVERITIES, SIDES
 from rusbeir.people.raters import Scale, estimate_means, estimate_port_mean, read_sample
 from rusbeir.people.sampling import Item, find_digest
 from rusbeir.people.span_judge import SCORE_SCALE, count_spans

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from rusbeir.audit import Extent
 from rusbeir.evaluation import SAMPLES, Figure, Floats
 from rusbeir.people.error_spans import ErrorSpan, add_costs, load_span
-from rusbeir.people.span_agreement import Extent, compute_measures, credit_spans
+from rusbeir.people.span_agreement import compute_measures, credit_spans
 
 _BATCH_SAMPLES = 100
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from rusbeir.audit import audit_port, open_port
-from rusbeir.audit.quality_estimation.segment_scores import read_segment_scores
+from rusbeir.audit.quality_estimation.segment_scores import Extent, read_segment_scores
 from rusbeir.cli.audit_judgements import print_judgements
 from rusbeir.errors import BadInput, UnknownName
 from rusbeir.jobs import Unfit
 from rusbeir.people.error_spans import ErrorSpan, MarkedError, add_costs, locate_errors
 from rusbeir.people.judge import estimate_judgements, judge_port
 from rusbeir.people.sampling import draw_sample
-from rusbeir.people.span_agreement import Extent, compute_f, credit_spans
+from rusbeir.people.span_agreement import compute_f, credit_spans
 from rusbeir.people.span_judge import make_prompt, read_answer
 from rusbeir.people.span_report import describe_spans
 from tests.support.openai_server import Endpoint, Reply, completion

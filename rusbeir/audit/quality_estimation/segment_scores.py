@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rusbeir.audit.quality_estimation.appraise import read_appraise
 from rusbeir.datasets import Place, parse_json, read_tsv
 from rusbeir.errors import BadInput
 from rusbeir.text import shorten
@@ -23,6 +24,18 @@ _FORMS = (
 )
 
 
+SOURCE, TRANSLATION, MISSING = "source", "translation", "missing"
+"""The sides of marked errors; MISSING is something that is not in the translation, wherever it is in the source."""
+
+
+class Extent(NamedTuple):
+    """Where a marked error is: the characters of one side from start to before end."""
+
+    side: str
+    start: int
+    end: int
+
+
 class _Row(NamedTuple):
     system: str
     segment: str | None
@@ -30,6 +43,8 @@ class _Row(NamedTuple):
     score: float | None
     severe: bool | None
     document: str | None
+    spans: list[Extent] | None = None
+    """Where the errors are; None where the file does not say it."""
 
 
 @dataclass(kw_only=True)
@@ -41,8 +56,12 @@ class SegmentScores:
     """system -> segment -> score, in the order of the file; segments without a score are left out."""
     severe: dict[tuple[str, str], bool] = field(default_factory=dict)
     """(system, segment) -> whether a rater marked a major or critical error; {} where the file has no errors."""
+    spans: dict[tuple[str, str], list[Extent]] = field(default_factory=dict)
+    """(system, segment) -> where its errors are; {} where the file does not say it."""
     documents: dict[str, str] = field(default_factory=dict)
     """segment -> its document, where the file says it."""
+    n_repeated: int = 0
+    """Ratings that were left out since another one is of the same segment."""
     n_rows: Counter[str] = field(default_factory=Counter)
     """system -> its segments in the file, with and without a score."""
     named: bool = False
@@ -58,7 +77,8 @@ def read_segment_scores(path: str | Path) -> SegmentScores:
             whose first line names its columns; or .jsonl. The columns or keys are `system`, `segment`, `score` and
             `document`, of which only the score is needed, or instead of it `errors`: a list of objects with a
             `severity` (neutral, minor, major, critical) and perhaps a `score`. Segments of a port may be named by
-            `kind`, `id`, `field` and `segment` (a number), as in qa/segments.jsonl. Any of them may end in .gz.
+            `kind`, `id`, `field` and `segment` (a number), as in qa/segments.jsonl. Errors may have a `start` and an
+            `end`, in characters, and `is_source_error`. A .csv is an export of Appraise. Any of them may end in .gz.
 
     Returns:
         The scores. Ratings by errors count as minus the sum of the errors' scores, or of MQM's weights.
@@ -69,10 +89,16 @@ def read_segment_scores(path: str | Path) -> SegmentScores:
     path = Path(path)
     name = path.name.removesuffix(".gz")
     kind = Path(name).suffix.lower()
-    rows = _read_jsonl(path) if kind == ".jsonl" else _read_table(path) if kind == ".tsv" else _read_wmt(path)
-    for ending in (".jsonl", ".tsv", ".seg.score", ".seg.rating", ".score", ".rating"):
+    for ending in (".jsonl", ".tsv", ".seg.score", ".seg.rating", ".scores.csv", ".csv", ".score", ".rating"):
         name = name.removesuffix(ending)
     read = SegmentScores(name=name)
+    if kind == ".csv":
+        annotations, read.n_repeated = read_appraise(path)
+        rows: Iterable[tuple[Place, _Row]] = [
+            (position, _make_row(annotation._asdict(), position, "")) for position, annotation in annotations
+        ]
+    else:
+        rows = _read_jsonl(path) if kind == ".jsonl" else _read_table(path) if kind == ".tsv" else _read_wmt(path)
     for position, row in rows:
         read.n_rows[row.system] += 1
         read.named |= row.segment is not None
@@ -89,6 +115,8 @@ def read_segment_scores(path: str | Path) -> SegmentScores:
         scores[segment] = row.score
         if row.severe is not None:
             read.severe[row.system, segment] = row.severe
+        if row.spans is not None:
+            read.spans[row.system, segment] = row.spans
     if not any(read.scores.values()):
         raise BadInput(f"{path} has no score. {_FORMS}")
     return read
@@ -134,7 +162,7 @@ def _make_row(record: Any, position: Place, system: str) -> _Row:
     if not isinstance(record, dict) or not record.keys() & {"score", "errors"}:
         raise BadInput(f"{position}: there is no 'score' and no 'errors'. {_FORMS}")
     document = record.get("document")
-    errors, severe = record.get("errors"), None
+    errors, severe, spans = record.get("errors"), None, None
     score = _parse_score(record.get("score"), position)
     if errors is not None:
         if not isinstance(errors, list) or not all(isinstance(error, dict) for error in errors):
@@ -142,10 +170,30 @@ def _make_row(record: Any, position: Place, system: str) -> _Row:
         costs = [_weigh_error(error, position) for error in errors]
         score = -math.fsum(costs) if score is None else score
         severe = any(str(error.get("severity")).lower() in SEVERE for error in errors)
+        # What costs nothing, such as an error of the source itself, is not an error of the translation.
+        costly = [error for error, cost in zip(errors, costs, strict=True) if cost]
+        spans = _find_extents(costly, position) if all("start" in error for error in errors) else None
     return _Row(
         str(record.get("system", system)), _name_segment(record), score, severe,
-        None if document is None else str(document),
+        None if document is None else str(document), spans,
     )  # fmt: skip
+
+
+def _find_extents(errors: Sequence[Mapping[str, Any]], position: Place) -> list[Extent]:
+    """Where errors are; those without characters are left out."""
+    extents = []
+    for error in errors:
+        start, end = error["start"], error.get("end")
+        if start is None and end is None:
+            extents.append(Extent(MISSING, 0, 1))
+        elif not (type(start) is int and type(end) is int and start >= 0):
+            raise BadInput(
+                f"{position}: an error goes from {shorten(repr(start))} to {shorten(repr(end))}, not characters."
+            )
+        elif end > start:
+            side = SOURCE if error.get("is_source_error") or error.get("in") == SOURCE else TRANSLATION
+            extents.append(Extent(side, start, end))
+    return extents
 
 
 def _name_segment(record: Mapping[str, Any]) -> str | None:
