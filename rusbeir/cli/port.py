@@ -99,6 +99,9 @@ def port(
     if out is None and not dry_run:
         missing.append("a folder for the port with --out")
     if missing:
+        missing += [
+            f"the language of {dataset} with --lang" for dataset in datasets if not lang and _lacks_card(dataset)
+        ]
         raise BadInput(f"Name {', and '.join(missing)}.")
     if name is not None and len(datasets) > 1:
         raise BadInput("--name is that of one dataset: port them one by one.")
@@ -199,6 +202,13 @@ def _port(folders: dict[str, Path], *, as_json: bool, analyzers: list[str] | Non
         output.note(f"rusbeir: {problem}")
     if problems or any(row.get("retried", {}).get("failed") for row in reports):
         raise typer.Exit(1)
+
+
+def _lacks_card(dataset: str) -> bool:
+    """Whether a dataset is a folder without a file that may name its language."""
+    from rusbeir.datasets import CARD
+
+    return Path(dataset).is_dir() and not any((Path(dataset) / name).exists() for name in (CARD, "README.md"))
 
 
 def _dry_run(datasets: list[str], *, as_json: bool, **order: Any) -> None:

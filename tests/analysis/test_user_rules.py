@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import rusbeir
 from rusbeir.analysis import Analyzer, extend_recipe, read_language
 from rusbeir.errors import BackendError, BadInput
 
@@ -151,6 +152,13 @@ def test_a_small_change_keeps_what_rusbeir_has(mine):
     assert (recipe.lemmas, recipe.stemmer, recipe.fold) == (shipped.lemmas, shipped.stemmer, shipped.fold)
     assert (recipe.stop.words, read_language("ru").name) == ({"купить"}, "Russian")
     assert read_language("ru").extends == "ru"
+
+
+def test_a_small_change_keeps_the_score_of_russian(mine, shared_data, tmp_path):
+    """The measured number is that of the shipped file; without its lexicon and stemmer it is 87."""
+    mine({"ru.toml": '[profiles.shop]\ninherits = "default"\nstop_extra = ["куртёнка"]\n'})
+    row = rusbeir.bench("xquad/ru", "bm25(profile=shop)", measures="nDCG@10", out=tmp_path / "results")
+    assert row["measures"]["nDCG@10"] == pytest.approx(0.9614, abs=0.0001)
 
 
 def test_a_wrong_lemma_is_one_line_in_a_file(mine):

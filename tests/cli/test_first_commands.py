@@ -28,12 +28,12 @@ class Row(NamedTuple):
 
 
 PORTER = [
+    Row("port nfc --to es", 2, "a folder for the port with --out, and the language of nfc with --lang."),
     Row("port nfc --to es --out nfc-es --translator apertium", 2, "Name it with --lang TAG, such as en or ru."),
     Row("port nfc --lang en --to russian --out nfc-ru --translator llm --llm toy --dry-run", 0, "Nothing was sent."),
     Row("port nfc --lang en --to xx --out nfc-xx --translator llm --llm toy", 2, "'xx'"),
     Row("port nfc --lang en --to ru --out nfc-ru --translator gpt-4o-mini", 2, "--translator llm --llm gpt-4o-mini"),
     Row(f"port nfc {SETTINGS} --budget-cost 0.0001", 2, "--option input-price=… --option output-price=…"),
-    Row(f"port nfc {MEMORY} --glossary terms.csv --dry-run", 0, "Nothing was sent."),
     Row(f"port nfc {MEMORY} --glossary terms.csv", 0, "Glossary: 2 terms, in 4 texts."),
     Row("bench nfc-ru --split test", 0, "nDCG@10"),
     Row("audit sample nfc-ru", 2, "Did you mean 'rusbeir audit sheet'?"),
