@@ -53,6 +53,11 @@ CORPUS = (
 )
 QUERIES = b'{"_id": "q1", "text": "bridge"}\n{"_id": "q2", "text": "fir", "metadata": {}}\n{"_id": "q9", "text": "?"}\n'
 QRELS = b"query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\t0\nq2\td3\t1\n"
+TABLE = b'sku,name,text\np1,"Red, warm",A jacket\np2,Blue,"A ""light"" shirt"\np3,,Boots\n'
+TABLE_TSV = b"sku\tname\ttext\np1\tRed, warm\tA jacket\np2\t\tBoots\n"
+TABLE_LINES = (
+    b'{"sku": "p1", "name": "Red, warm", "text": "A jacket"}\n{"sku": "p2", "name": null, "text": "A shirt"}\n'
+)
 CARD = (
     b'{"name": "small", "language": "en", "split": "test", "licence": "MIT", "n_docs": 3, "n_queries": 2, '
     b'"ignore_titles": false, "self_suffixes": ["-a"], "fingerprint": "x", "provenance": {"source": {"name": "mini/en",'
@@ -370,6 +375,38 @@ def _beir(part: str, seed: bytes, mutate: Mutate) -> Callable[[Path], Prepared]:
         return [seed], mutate, lambda data: load_all(write_folder(folder / "small", **{part: data}))
 
     return prepare
+
+
+def _table(name: str, seed: bytes | Callable[[], bytes], mutate: Mutate) -> Callable[[Path], Prepared]:
+    """A table of documents, whose text is two columns joined."""
+
+    def prepare(folder: Path) -> Prepared:
+        from rusbeir.types import Dataset
+
+        path = folder / name
+
+        def read(data: bytes) -> object:
+            path.write_bytes(data)
+            return len(list(Dataset.of(path, language="en", columns="id=sku,text=name+text").corpus))
+
+        return [seed if isinstance(seed, bytes) else seed()], mutate, read
+
+    return prepare
+
+
+def _parquet_table() -> bytes:
+    import pyarrow
+    import pyarrow.parquet
+
+    file = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([*map(json.loads, TABLE_LINES.splitlines())]), file)
+    return file.getvalue()
+
+
+def _columns(text: str) -> object:
+    from rusbeir.datasets import read_columns
+
+    return read_columns(text)
 
 
 def _bench(folder: Path) -> Prepared:
@@ -950,6 +987,18 @@ PARSERS = [
     Parser(name="corpus", prepare=_beir("corpus", CORPUS, mutate_jsonl), share=0.05),
     Parser(name="queries", prepare=_beir("queries", QUERIES, mutate_jsonl), share=0.05),
     Parser(name="dataset qrels", prepare=_beir("qrels", QRELS, mutate_bytes), share=0.05),
+    Parser(name="table CSV", prepare=_table("a.csv", TABLE, mutate_bytes), share=0.1),
+    Parser(name="table TSV", prepare=_table("a.tsv", TABLE_TSV, mutate_bytes), share=0.05),
+    Parser(
+        name="table CSV gz", share=0.05,
+        prepare=_table("a.csv.gz", lambda: gzip.compress(TABLE), inside_gzip(mutate_bytes)),
+    ),
+    Parser(name="table JSONL", prepare=_table("a.jsonl", TABLE_LINES, mutate_jsonl), share=0.1),
+    Parser(name="table Parquet", prepare=_table("a.parquet", _parquet_table, mutate_parquet), share=0.05),
+    Parser(
+        name="columns", share=0.5,
+        prepare=_words([b"id=sku,text=name+description,title=name", b"grade = score"], _columns),
+    ),
     Parser(name="bench", prepare=_bench, share=0.01),
     Parser(name="qrels", prepare=_evaluate),
     Parser(name="run", prepare=_runs),
