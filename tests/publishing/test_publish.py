@@ -6,6 +6,7 @@ import ast
 import csv
 import json
 import re
+import tomllib
 import zipfile
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -30,8 +31,10 @@ from rusbeir.people.judge import DIMENSIONS
 from rusbeir.people.sheets import FORMS, make_sheets
 from rusbeir.publishing import publish
 from rusbeir.publishing.evidence import Evidence, collect_evidence
+from rusbeir.publishing.making import describe_making
 from rusbeir.publishing.tables import find_nano_split
 from rusbeir.site.pages import write_site
+from rusbeir.storage import data_folder
 from rusbeir.translation.porting.api import port
 from rusbeir.translation.translator import Failure
 from rusbeir.types import Dataset
@@ -613,6 +616,14 @@ def test_a_port_says_what_is_missing_in_it(tmp_path):
     assert counts["kept"] == 1
     assert f"1 of {counts['segments']} segments stayed untranslated." in page
     assert "Only a sample of the source's documents: 3 (seed 0), judged ones first." in page
+
+
+def test_the_licence_of_a_translator_is_on_the_card():
+    """Its output may be bound by it, whatever the licence of the source is."""
+    about = tomllib.loads((data_folder("translation") / "backends.toml").read_text(encoding="utf-8"))["nllb"]["about"]
+    row = {"name": "nllb", "signature": "nllb|x", "segments": 9, "about": about}
+    (line,) = describe_making("port", {"translators": [row]}, read_by_people=False)
+    assert line.endswith("translated 9 segments: NLLB-200 through CTranslate2: 202 languages, CC-BY-NC-4.0.")
 
 
 def test_splits_are_read_once(tmp_path, monkeypatch):
