@@ -191,18 +191,21 @@ def estimate_share(segments: _Segments, sample: _Sample, scores: Floats | None) 
     residuals = sample.weights * (counts - drawn @ slopes)
     n = len(segments.keys)
     value = float(np.clip((table.sum(axis=0) @ slopes + residuals.sum()) / n, 0, 1))
-    return Share(value, _find_interval(value, residuals / n, sample, len(segments.numbers)))
+    return Share(value, _find_interval(value, residuals / n, sample.weights, len(segments.numbers)))
 
 
-def _find_interval(value: float, residuals: Floats, sample: _Sample, n_texts: int) -> tuple[float, float]:
-    """Wilson's interval; residuals are what each text adds to the error of the value."""
+def _find_interval(value: float, residuals: Floats, weights: Floats, n_texts: int) -> tuple[float, float]:
+    """Wilson's interval; residuals are what each judged text adds to the error of the value.
+
+    The weights are those of the judged texts; 0 for texts that say nothing of the value.
+    """
     n = len(residuals)
     left_out = 1 - n / n_texts
     if left_out <= 0:
         return value, value
     variance = left_out * n / (n - 1) * float(((residuals - residuals.mean()) ** 2).sum())
     # Where all are the same, texts count as drawn one by one with their weights (Kish).
-    effective = float(sample.weights.sum() ** 2 / (sample.weights**2).sum()) / left_out
+    effective = float(weights.sum() ** 2 / (weights**2).sum()) / left_out
     if variance > 0 and 0 < value < 1:
         effective = value * (1 - value) / variance
     z = float(ndtri(1 - ALPHA / 2))
@@ -237,7 +240,8 @@ def _weigh_list(
         total = float(sample.weights @ counts)
         value = float(sample.weights @ n_bad) / total
         residuals = sample.weights * (n_bad - value * counts) / total
-        bad = Share(value, _find_interval(value, residuals, sample, len(segments.numbers)))
+        weights = np.where(counts > 0, sample.weights, 0.0)
+        bad = Share(value, _find_interval(value, residuals, weights, len(segments.numbers)))
     per_chars = n * _CHARS / max(chars, 1)
     gain = None
     if bad is not None:

@@ -11,7 +11,7 @@ import pytest
 from rusbeir.audit import audit_port
 from rusbeir.cli.audit_expected import print_expected
 from rusbeir.datasets import write_audit_command
-from rusbeir.people.expected_errors import _Sample, _Segments, estimate_share, expect_errors
+from rusbeir.people.expected_errors import _Sample, _Segments, _weigh_list, estimate_share, expect_errors
 from rusbeir.people.judge import judge_port
 from rusbeir.people.sampling import draw_rows
 from rusbeir.translation.porting.retries import SHAPE
@@ -72,6 +72,16 @@ def test_nothing_bad_in_a_sample_is_not_nothing_bad_in_the_port():
     assert share.value == 0
     # Wilson's interval for none of 20, of which a tenth of the port is known.
     assert share.interval == pytest.approx((0, 0.1475), abs=0.001)
+
+
+def test_one_judged_segment_says_little_of_a_list():
+    segments, bad = simulate(np.random.default_rng(1), 200)
+    sample = _Sample(np.arange(20), np.full(20, 10.0), np.ones_like(bad))
+    members = segments.texts == 0
+    row = _weigh_list("kiwi-1", members, segments, sample, 0.1, Path("kiwi-1.jsonl"))
+    assert row.bad.value == 1
+    # Wilson's interval for one of one text, of which a tenth of the port is known.
+    assert row.bad.interval == pytest.approx((0.224, 1), abs=0.01)
 
 
 @pytest.fixture
