@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -45,14 +44,14 @@ class Analyzer:
     profile: str = "default"
     stop: str | Path = field(default="", kw_only=True)
     synonyms: str | Path = field(default="", kw_only=True)
+    recipe: Recipe = field(init=False, repr=False, compare=False)
+    """Every setting of the profile, with the stop words and synonyms of the analyzer's own files."""
 
     def __post_init__(self) -> None:
-        _ = self.recipe
-
-    @cached_property
-    def recipe(self) -> Recipe:
-        """Every setting of the profile, with the stop words and synonyms of the analyzer's own files."""
-        return extend_recipe(read_recipe(self.language, self.profile), stop=self.stop, synonyms=self.synonyms)
+        recipe = read_recipe(self.language, self.profile)
+        if self.stop or self.synonyms:
+            recipe = extend_recipe(recipe, stop=self.stop, synonyms=self.synonyms)
+        object.__setattr__(self, "recipe", recipe)
 
     @property
     def signature(self) -> str:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import tee
 from pathlib import Path
 from threading import RLock
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias, cast
 
 import regex
+import Stemmer
 
-from rusbeir.analysis import folding, stemmers, tokenisers
+from rusbeir.analysis import folding, tokenisers
 from rusbeir.analysis.lemmas import find_lemmas, split_compound
-from rusbeir.analysis.pieces import LookUp, Pieces
-from rusbeir.analysis.recipes import NO_STOP_WORDS, Recipe, split_names
-from rusbeir.analysis.user_rules import LemmaList, SuffixRules, SynonymLine, Synonyms, UserFunction
+from rusbeir.analysis.pieces import Pieces
+from rusbeir.analysis.recipes import NO_STOP_WORDS, Recipe
+from rusbeir.analysis.stemmers import SNOWBALL, stem_porter
+from rusbeir.analysis.user_rules import Fold as FoldWords
+from rusbeir.analysis.user_rules import LemmaList, Rules, SuffixRules, SynonymLine, Synonyms, UserFunction
 from rusbeir.errors import BadInput
 from rusbeir.processes import in_order
 
@@ -24,6 +27,8 @@ MAX_SHORT_CHARS = 4_096
 """Texts up to this length, analysed one by one, use a dict, which has no set-up cost per text."""
 
 MAX_KNOWN_PIECES = 50_000
+
+Stem: TypeAlias = Callable[[list[str]], list[str]]
 
 _NUMBER = regex.compile(r"\p{N}[\p{N}.,]*")
 
@@ -61,8 +66,16 @@ class Chain:
             self._tokenise = tokenisers.with_geresh(self._tokenise)
         if recipe.elision or recipe.apostrophe in ("cut", "keep"):
             self._tokenise = tokenisers.around_apostrophes(self._tokenise, recipe.elision, recipe.apostrophe)
-        self._look_ups = [self._load_look_up(name) for name in split_names(recipe.lemmas) if name != "none"]
-        self._stem = self._load_stemmer()
+        lemma_rules = {rules.name: rules for rules in recipe.rules if isinstance(rules, (LemmaList, UserFunction))}
+        self._look_ups = [
+            _look_up_rules(lemma_rules[name], self._fold_all)
+            if name in lemma_rules
+            else partial(find_lemmas, name, recipe.language, min_chars=recipe.lemma_min_chars)
+            for name in recipe.lemmas.split("+")
+            if name != "none"
+        ]
+        stem_rules = next((rules for rules in recipe.rules if rules.name == recipe.stemmer), None)
+        self._stem = _load_stemmer(stem_rules or recipe.stemmer, self._fold_all)
         self._fold_term = folding.make_fold("none", "none", recipe.term_fold) if recipe.term_fold else None
         stop_words = frozenset(self._fold_all([*recipe.stop.words, *recipe.stop_extra]))
         if self._fold_term:  # stop words written without their accents, too
@@ -77,7 +90,7 @@ class Chain:
         self._pieces = Pieces()
         self._known: dict[str, str] = {}
         self._lock = RLock()
-        self._synonyms = self._load_synonyms()
+        self._synonyms = self._load_synonyms() if recipe.synonyms != "none" else {}
 
     def __reduce__(self) -> tuple[Callable[[Recipe], Chain], tuple[Recipe]]:
         # Another process has its own lexicons, and what it remembers.
@@ -104,15 +117,10 @@ class Chain:
 
     def stream(self, batches: Iterable[Sequence[str]], processes: int | None) -> Iterator[str]:
         """Yield a line for each text of batches that are not empty; a Crew of that many processes learns new pieces."""
-        waiting: deque[tuple[Sequence[str], LookUp]] = deque()
-
-        def new_pieces() -> Iterator[list[str]]:
-            for texts in batches:
-                waiting.append((texts, self._pieces.find(texts)))
-                yield waiting[-1][1].new
-
-        for learned in in_order(self.learn, new_pieces(), processes):
-            texts, look_up = waiting.popleft()
+        # Batches are looked up before they are learned, a few ahead of those that have their lines.
+        ahead, waiting = tee((texts, self._pieces.find(texts)) for texts in batches)
+        for learned in in_order(self.learn, (look_up.new for _, look_up in ahead), processes):
+            texts, look_up = next(waiting)
             lines = self._pieces.lines(look_up, learned)
             empty = [row for row, line in enumerate(lines) if not line and texts[row]]
             if empty and self._with_stop_words:
@@ -165,22 +173,11 @@ class Chain:
         recipe = self.recipe
         terms = dict.fromkeys(words, "")
         content_words = [word for word in terms if not self._reason(word, lemmas[word])]
-        if recipe.terms != "grams":
-            terms |= self._word_terms(content_words, lemmas)
-        if recipe.terms != "words":
-            for word in content_words:
-                padded = f"{_PAD}{self._fold_term(word) if self._fold_term else word}{_PAD}"
-                last = max(1, len(padded) - recipe.gram_chars + 1)
-                grams = [GRAM + padded[start : start + recipe.gram_chars] for start in range(last)]
-                terms[word] = " ".join([terms[word], *grams] if terms[word] else grams)
-        return terms
-
-    def _word_terms(self, words: Sequence[str], lemmas: Mapping[str, str]) -> dict[str, str]:
-        """The stem of each of the words, and those of the parts of compounds, separated by spaces."""
-        recipe = self.recipe
-        parts = {word: [lemmas[word] if recipe.stem == "lemma" else word] for word in words}
+        if recipe.terms == "grams":
+            return terms | {word: self._grams_of(word) for word in content_words}
+        parts = {word: [lemmas[word] if recipe.stem == "lemma" else word] for word in content_words}
         if recipe.compounds != "none":
-            for word in words:
+            for word in content_words:
                 parts[word] += split_compound(recipe.language, parts[word][0])
         inputs = list({part for several in parts.values() for part in several})
         stems = dict(zip(inputs, self._stem(inputs), strict=True))
@@ -189,7 +186,17 @@ class Chain:
                 stems[part] = stem = part
             term = (self._fold_term(stem) if self._fold_term else stem) or part
             stems[part] = self._synonyms.get(term, term)
-        return {word: " ".join([stems[part] for part in several]) for word, several in parts.items()}
+        for word, several in parts.items():
+            terms[word] = " ".join([stems[part] for part in several])
+            if recipe.terms == "both":
+                terms[word] += f" {self._grams_of(word)}"
+        return terms
+
+    def _grams_of(self, word: str) -> str:
+        """The grams of a word, separated by spaces."""
+        padded = f"{_PAD}{self._fold_term(word) if self._fold_term else word}{_PAD}"
+        last = max(1, len(padded) - self.recipe.gram_chars + 1)
+        return " ".join([GRAM + padded[start : start + self.recipe.gram_chars] for start in range(last)])
 
     def _reason(self, word: str, lemma: str) -> str | None:
         """Why the word is dropped; None where it is kept."""
@@ -214,32 +221,12 @@ class Chain:
         folded = dict(zip(distinct, self._fold_all(distinct), strict=True))
         return {word: folded[lemmas[word]] or word if word in lemmas else word for word in words}
 
-    def _load_look_up(self, name: str) -> Callable[[Collection[str]], dict[str, str]]:
-        """The look-up of the lemmas that a lexicon, a file or a function has for some of the words."""
-        rules = self.recipe.find_rules(name)
-        if isinstance(rules, LemmaList):
-            return rules.prepare(self._fold_all)
-        if isinstance(rules, UserFunction):
-            lemmatise = rules.prepare()
-            return lambda words: {word: lemma for word in words if (lemma := lemmatise(word))}
-        language, least = self.recipe.language, self.recipe.lemma_min_chars
-        return lambda words: find_lemmas(name, language, [word for word in words if len(word) >= least])
-
-    def _load_stemmer(self) -> stemmers.Stem:
-        rules = self.recipe.find_rules(self.recipe.stemmer)
-        if isinstance(rules, SuffixRules):
-            return rules.prepare(self._fold_all)
-        if isinstance(rules, UserFunction):
-            stem = rules.prepare()
-            return lambda words: [stem(word) or word for word in words]
-        return stemmers.load_stemmer(self.recipe.stemmer)
-
     def _load_synonyms(self) -> dict[str, str]:
         """Term -> the terms that replace it. Raises BadInput, with the line, for words that have no term or two."""
         synonyms: dict[str, str] = {}
-        names = split_names(self.recipe.synonyms)
-        files = [rules for name in names if isinstance(rules := self.recipe.find_rules(name), Synonyms)]
-        if not files or self.recipe.terms == "grams":
+        names = self.recipe.synonyms.split("+")
+        files = [rules for rules in self.recipe.rules if isinstance(rules, Synonyms) and rules.name in names]
+        if self.recipe.terms == "grams":
             return synonyms
         words_alone = replace(self.recipe, synonyms="none", terms="words", keep_only_stop_words=False)
         analyse = Chain(words_alone).terms
@@ -262,6 +249,29 @@ class Chain:
 def load_chain(recipe: Recipe) -> Chain:
     """The chain of that recipe, one per process; only the last four keep what they remember."""
     return Chain(recipe)
+
+
+def _look_up_rules(rules: LemmaList | UserFunction, fold: FoldWords) -> Callable[[Collection[str]], dict[str, str]]:
+    """The look-up of the lemmas that a user's file or function has for some of the words."""
+    if isinstance(rules, LemmaList):
+        return rules.prepare(fold)
+    lemmatise = rules.prepare()
+    return lambda words: {word: lemma for word in words if (lemma := lemmatise(word))}
+
+
+def _load_stemmer(source: Rules | str, fold: FoldWords) -> Stem:
+    """The stemmer of a user's rules, or of that name; none maps words to themselves. For one thread at a time."""
+    if isinstance(source, SuffixRules):
+        return source.prepare(fold)
+    if isinstance(source, UserFunction):
+        stem = source.prepare()
+        return lambda words: [stem(word) or word for word in words]
+    if source == "porter":
+        return lambda words: list(map(stem_porter, words))
+    if source == "none":
+        return list
+    # Terms are cached where the stemmer is used; a second cache would only cost memory.
+    return cast(Stem, Stemmer.Stemmer(str(source).removeprefix(SNOWBALL), 0).stemWords)
 
 
 def _analyse_line(line: SynonymLine, path: Path, analyse: Callable[[str], list[str]]) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ from rusbeir.analysis import lemmas, tokenisers
 from rusbeir.analysis.chain import Chain
 from rusbeir.analysis.language_registry import read_language
 from rusbeir.analysis.lines import find_lines, read_lines
-from rusbeir.analysis.recipes import NO_STOP_WORDS, Recipe, split_names
+from rusbeir.analysis.recipes import NO_STOP_WORDS, Recipe
 from rusbeir.analysis.stemmers import SNOWBALL
 from rusbeir.analysis.traps import RESPELLINGS
 
@@ -118,7 +118,7 @@ def _measure_cost(recipe: Recipe, texts: Sequence[str]) -> Cost:
 
 def _list_packages(recipe: Recipe) -> list[str]:
     """The packages that carry out the steps, as PyPI names them."""
-    names = [name for name in split_names(recipe.lemmas) if name in lemmas.LEXICONS]
+    names = [name for name in recipe.lemmas.split("+") if name in lemmas.LEXICONS]
     packages = [package.format(recipe.language) for name in names for package in lemmas.LEXICONS[name].packages]
     packages += ["PyStemmer"] if recipe.stemmer.startswith(SNOWBALL) else []
     packages += tokenisers.SEGMENTERS[recipe.tokens].packages if recipe.tokens in tokenisers.SEGMENTERS else []

@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -76,9 +76,22 @@ def language_files() -> Mapping[str, Path]:
         >>> language_files()["ru"].name
         'ru.toml'
     """
-    files: dict[str, Path] = {}
-    for path in _find_files():
-        files.setdefault(path.stem, path)
+    names = os.environ.get(FOLDERS_VARIABLE, "").split(os.pathsep)
+    folders = [Path(name).expanduser() for name in names if name]
+    for folder in folders:
+        if not folder.is_dir():
+            raise BadInput(f"No folder {str(folder)!r}, which {option('analyzers', python=FOLDERS_VARIABLE)} names.")
+    folders.append(data_folder("analyzers"))
+    for entry in sorted(find_entry_points(ENTRY_POINTS), key=lambda entry: entry.name):
+        try:
+            spec = find_spec(entry.value)
+            if spec is None or not spec.submodule_search_locations:
+                raise ModuleNotFoundError(f"{entry.value} is not a package")
+            folders += map(Path, spec.submodule_search_locations)
+        except (Exception, SystemExit) as error:  # whatever somebody's package raises when it is imported
+            logger.warning("The entry point %s = %s in %s is ignored: %s", entry.name, entry.value, ENTRY_POINTS, error)
+    paths = (path for folder in reversed(folders) for path in folder.glob("*.toml"))
+    files = {path.stem: path for path in paths if path.stem != BASE}
     return dict(sorted(files.items()))
 
 
@@ -120,17 +133,24 @@ def read_language(code: str) -> Language:
         >>> sorted(read_language("ru").profiles)
         ['blend', 'default', 'grams', 'lemmas', 'raw', 'rusbeir-paper', 'snowball', 'stems', 'unicode']
     """
-    path = next((path for path in _find_files() if path.stem == code), None)
+    path = language_files().get(code)
     if path is None and (meant := find_language(code)) != code:
         return read_language(meant)
     if path is None:
         raise _no_file(code)
-    _check_name(path, code)
+    if not re.fullmatch("[a-z]{2,3}(-[A-Za-z0-9]{1,8})*", code):
+        raise BadInput(f"{path}: a language file is named after the BCP 47 code of its language, as kk.toml.")
+    for other in sorted(path.parent.glob("*.toml")):
+        if other != path and other.stem.lower().replace("_", "-") == code.lower():
+            raise BadInput(f"{path} and {other.name} are both for the language {code!r}. Remove one of them.")
     table = read_language_file(path)
-    extended = _find_extended(path, table)
-    language = _make_language(path, table, extended)
-    if shipped := _shipped_file(path):
-        _warn_of_missing_steps(language, _make_language(shipped, read_language_file(shipped), None))
+    # A user's file for one of rusbeir's languages changes rusbeir's own file, unless it says otherwise.
+    own = data_folder("analyzers") / path.name
+    shipped = own if own != path and own.is_file() else None
+    extended = _find_extended(path, table) if "extends" in table else shipped
+    language = _make_language(path, table, extended, code)
+    if shipped:
+        _warn_of_missing_steps(language, _make_language(shipped, read_language_file(shipped), None, code))
     return language
 
 
@@ -143,80 +163,40 @@ def read_recipe(language: str, profile: str) -> Recipe:
         >>> read_recipe("xx", "unicode").language, read_recipe("am", "default").terms
         ('xx', 'both')
     """
-    if profile in (*FILELESS, *FALLBACKS) and (language := find_language(language)) not in language_files():
-        if profile in FALLBACKS:
-            _warn_of_fallback(language)
-        path, name = data_folder("analyzers") / f"{BASE}.toml", "unicode" if profile in FALLBACKS else profile
-        recipe = make_recipe(path, name, _base_profiles(language), dict.fromkeys(NAMES, NOTHING))
-        return replace(recipe, language=language, terms=FALLBACKS.get(profile, recipe.terms))
+    files = language_files()
+    if language not in files and profile in (*FILELESS, *FALLBACKS):
+        language = find_language(language)
+        if language not in files:
+            return _make_fileless(language, profile)
     profiles = read_language(language).profiles
     if profile not in profiles:
         raise unknown("profile", profile, profiles, owner=f"language {language!r}", listing="rusbeir languages")
     return profiles[profile]
 
 
-def _find_files() -> Iterator[Path]:
-    """Every language file, in the order in which folders count."""
-    names = os.environ.get(FOLDERS_VARIABLE, "").split(os.pathsep)
-    folders = [Path(name).expanduser() for name in names if name]
-    for folder in folders:
-        if not folder.is_dir():
-            raise BadInput(f"No folder {str(folder)!r}, which {option('analyzers', python=FOLDERS_VARIABLE)} names.")
-    folders.append(data_folder("analyzers"))
-    for entry in sorted(find_entry_points(ENTRY_POINTS), key=lambda entry: entry.name):
-        try:
-            spec = find_spec(entry.value)
-            if spec is None or not spec.submodule_search_locations:
-                raise ModuleNotFoundError(f"{entry.value} is not a package")
-            folders += map(Path, spec.submodule_search_locations)
-        except (Exception, SystemExit) as error:  # whatever somebody's package raises when it is imported
-            logger.warning("The entry point %s = %s in %s is ignored: %s", entry.name, entry.value, ENTRY_POINTS, error)
-    for folder in folders:
-        yield from sorted(path for path in folder.glob("*.toml") if path.stem != BASE)
-
-
-def _check_name(path: Path, code: str) -> None:
-    if not re.fullmatch("[a-z]{2,3}(-[A-Za-z0-9]{1,8})*", code):
-        raise BadInput(f"{path}: a language file is named after the BCP 47 code of its language, as kk.toml.")
-    for other in sorted(path.parent.glob("*.toml")):
-        if other != path and other.stem.lower().replace("_", "-") == code.lower():
-            raise BadInput(f"{path} and {other.name} are both for the language {code!r}. Remove one of them.")
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
+def read_language_file(path: Path) -> dict[str, Any]:
+    """The content of a language file or base.toml, whose keys are known and whose profiles are tables."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, RecursionError, ValueError) as error:
         raise BadInput(f"{path}: {error}. A language file is TOML in UTF-8.") from error
-
-
-def read_language_file(path: Path) -> dict[str, Any]:
-    """The content of the file, whose keys are known and whose profiles are tables."""
-    table = _read_toml(path)
     profiles = table.setdefault("profiles", {})
+    tables = ("profiles", "scripts") if path.stem == BASE else ("profiles",)
     for key, value in table.items():
-        if key not in (*LANGUAGE_KEYS, "profiles"):
+        if key not in (*LANGUAGE_KEYS, *tables):
             raise BadInput(
                 f"{locate(path, key)}: unknown key {key!r}. Keys: {', '.join(LANGUAGE_KEYS)}, profiles. Rules of your "
                 'own are files: lemmas = "file:LEMMAS.tsv", stemmer = "suffixes:FILE"; or python:module.function.'
             )
-        if key != "profiles" and not isinstance(value, str):
+        if key not in tables and not isinstance(value, str):
             raise BadInput(f'{locate(path, key)}: {key} cannot be {value!r}. An example: {key} = "…".')
     if not (isinstance(profiles, dict) and all(isinstance(settings, dict) for settings in profiles.values())):
         raise BadInput(f"{path}: profiles are tables, such as [profiles.default].")
     return table
 
 
-def _shipped_file(path: Path) -> Path | None:
-    """rusbeir's own file for the language of a user's file; None where there is none, or it is the file itself."""
-    shipped = data_folder("analyzers") / path.name
-    return shipped if shipped != path and shipped.is_file() else None
-
-
 def _find_extended(path: Path, table: Mapping[str, Any]) -> Path | None:
-    """rusbeir's file that the table changes: the one that extends names, else the one for the same code."""
-    if "extends" not in table:
-        return _shipped_file(path)
+    """rusbeir's file that the table names as the one that it changes; None if it names none."""
     if table["extends"] == NOTHING:
         return None
     extended = data_folder("analyzers") / f"{table['extends']}.toml"
@@ -229,13 +209,17 @@ def _find_extended(path: Path, table: Mapping[str, Any]) -> Path | None:
     return extended
 
 
-def _make_language(path: Path, table: Mapping[str, Any], extended: Path | None) -> Language:
+def _make_language(path: Path, table: Mapping[str, Any], extended: Path | None, code: str) -> Language:
     """The language of a file's content, laid over that of the extended file and over base.toml."""
+    base = read_language_file(data_folder("analyzers") / f"{BASE}.toml")
+    for script in scripts_of(code):
+        for profile in SCRIPT_PROFILES:
+            base["profiles"][profile] |= base.get("scripts", {}).get(script, {})
     inherited = read_language_file(extended) if extended else {"profiles": {}}
     names = {**dict.fromkeys(NAMES, ""), **inherited, **table}
     if not names.get("name"):
         raise BadInput(f'{path}: name is missing. Add a line such as: name = "…".')
-    layers = (_base_profiles(path.stem), inherited["profiles"], table["profiles"])
+    layers = (base["profiles"], inherited["profiles"], table["profiles"])
     settings: dict[str, dict[str, Any]] = {}
     for profiles in layers:
         for profile, values in profiles.items():
@@ -245,7 +229,7 @@ def _make_language(path: Path, table: Mapping[str, Any], extended: Path | None) 
     for key in NAMES:
         names[key] = names[key] or NOTHING
     return Language(
-        code=path.stem,
+        code=code,
         name=names["name"],
         why=names.get("why", ""),
         path=path,
@@ -254,27 +238,26 @@ def _make_language(path: Path, table: Mapping[str, Any], extended: Path | None) 
     )
 
 
-def _base_profiles(code: str) -> dict[str, dict[str, Any]]:
-    """The profiles of base.toml, with what it says about the scripts of the language."""
-    base = _read_toml(data_folder("analyzers") / f"{BASE}.toml")
-    profiles: dict[str, dict[str, Any]] = base["profiles"]
-    for script in scripts_of(code):
-        for profile in SCRIPT_PROFILES:
-            profiles[profile] |= base.get("scripts", {}).get(script, {})
-    return profiles
+def _make_fileless(language: str, profile: str) -> Recipe:
+    """The recipe of FILELESS or FALLBACKS for a language without a file, with a warning where it is a fallback.
 
-
-def _warn_of_fallback(language: str) -> None:
-    """Warn once that a language has no file. Raises UnknownName where BCP 47 does not have its tag."""
-    try:
-        parse_language(language)
-    except UnknownName:
-        raise _no_file(language) from None
-    warn_once(
-        logger,
-        f"No analyzer knows {english_name(language)} ({language}): its texts are cut into words as Unicode says, and "
-        f"into runs of four characters. `rusbeir languages new {language}` starts a language file.",
-    )
+    Raises UnknownName where BCP 47 does not have its tag.
+    """
+    name = profile
+    if profile in FALLBACKS:
+        name = "unicode"
+        try:
+            parse_language(language)
+        except UnknownName:
+            raise _no_file(language) from None
+        warn_once(
+            logger,
+            f"No analyzer knows {english_name(language)} ({language}): its texts are cut into words as Unicode says, "
+            f"and into runs of four characters. `rusbeir languages new {language}` starts a language file.",
+        )
+    path = data_folder("analyzers") / f"{BASE}.toml"
+    recipe = _make_language(path, {"name": language, "profiles": {}}, None, language).profiles[name]
+    return replace(recipe, language=language, terms=FALLBACKS.get(profile, recipe.terms))
 
 
 def _no_file(code: str) -> UnknownName:

@@ -7,7 +7,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -28,9 +28,10 @@ MAX_MEMORY_WORDS = 400_000
 """Lemmas kept in memory where the file cannot be used."""
 
 
-def find_lemmas(lexicon: str, language: str, words: Collection[str]) -> dict[str, str]:
-    """The lemma of each of the words; answers of a slow lexicon are cached on disk."""
+def find_lemmas(lexicon: str, language: str, words: Collection[str], *, min_chars: int = 1) -> dict[str, str]:
+    """The lemma of each of the words that have so many characters; answers of a slow lexicon are cached on disk."""
     lemmatise = load_lemmatiser(lexicon, language)
+    words = [word for word in words if len(word) >= min_chars]
     if not LEXICONS[lexicon].slow:
         # A few entries of simplemma's are phrases, but words are indexed.
         return {word: lemmatise(word).replace(" ", "") or word for word in words}
@@ -47,6 +48,7 @@ def find_lemmas(lexicon: str, language: str, words: Collection[str]) -> dict[str
     return lemmas
 
 
+@dataclass(eq=False)
 class LemmaCache:
     """word -> lemma in an SQLite file with a write-ahead log: many readers and writers, never half-written.
 
@@ -54,12 +56,13 @@ class LemmaCache:
     and reopened in a forked process.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._lock = RLock()
-        self._connection: sqlite3.Connection | None = None
-        self._owner = 0
-        self._memory: dict[str, str] | None = None
+    path: Path
+    _lock: RLock = field(default_factory=RLock, init=False)
+    _connection: sqlite3.Connection | None = field(default=None, init=False)
+    _owner: int = field(default=0, init=False)
+    """The process that has the connection."""
+    _memory: dict[str, str] | None = field(default=None, init=False)
+    """The lemmas where the file cannot be used."""
 
     def find(self, words: Collection[str]) -> dict[str, str]:
         """The lemmas of those words that are known."""
@@ -92,9 +95,9 @@ class LemmaCache:
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None or self._owner != os.getpid():
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             # A power failure may lose the last lemmas but cannot damage the file; they are computed again.
-            connection = open_database(self._path, WRITE_AHEAD, "synchronous = NORMAL", "mmap_size = 268435456")
+            connection = open_database(self.path, WRITE_AHEAD, "synchronous = NORMAL", "mmap_size = 268435456")
             connection.isolation_level = "IMMEDIATE"
             connection.execute(
                 "CREATE TABLE IF NOT EXISTS lemmas(word TEXT PRIMARY KEY, lemma TEXT NOT NULL) WITHOUT ROWID;"
@@ -106,7 +109,7 @@ class LemmaCache:
         logger.warning(
             "Cannot use the lemma cache %s (%s), so each run computes lemmas again. "
             "Delete the file, or set RUSBEIR_CACHE to a writable folder.",
-            self._path,
+            self.path,
             error,
         )
         if self._connection is not None and self._owner == os.getpid():

@@ -10,6 +10,7 @@ long as reading it; learning new pieces takes longer.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from threading import Lock
 from typing import Any, NamedTuple, TypeAlias
@@ -34,6 +35,10 @@ SPACE = ord(" ")
 NO_BREAK_SPACE = 0xA0
 _BASE = 0xD1342543DE82EF95
 """An odd number without a pattern; its powers weigh the codes in a hash."""
+_FACTORS = np.array([[_BASE], [pow(_BASE, -1, 2**64)]], np.uint64).repeat(MAX_WINDOW_CHARS, axis=1)
+_FACTORS[:, 0] = 1
+_POWERS, _INVERSES = np.multiply.accumulate(_FACTORS, axis=1)
+"""The powers of _BASE and those of its inverse, modulo 2**64."""
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(64 - SLOT_BITS)
@@ -57,77 +62,6 @@ class LookUp(NamedTuple):
     """The index in new of each unknown piece."""
     new: list[str]
     """Each unknown piece once."""
-
-
-class Pieces:
-    """The terms of pieces, remembered up to MAX_PIECES and then forgotten together. Threads may share them."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self.memory = _Memory()
-        # The powers of _BASE and those of its inverse, modulo 2**64.
-        factors = np.array([[_BASE], [pow(_BASE, -1, 2**64)]], np.uint64).repeat(MAX_WINDOW_CHARS, axis=1)
-        factors[:, 0] = 1
-        self._powers, self._inverses = np.multiply.accumulate(factors, axis=1)
-
-    def find(self, texts: Sequence[str]) -> LookUp:
-        """Look up the pieces of these texts."""
-        block = SEPARATOR.join(texts)
-        if block.count(SEPARATOR) >= len(texts):
-            block = SEPARATOR.join([text.replace(SEPARATOR, " ") for text in texts])
-        codes = np.frombuffer(block.encode(ENCODING, "surrogatepass"), np.uint16)
-        # Pieces may contain rarer kinds of white space, at which learning splits them.
-        solid = np.zeros(len(codes) + 2, bool)
-        np.logical_and(codes > SPACE, codes != NO_BREAK_SPACE, out=solid[1:-1])
-        borders = np.flatnonzero(solid[1:] != solid[:-1])
-        starts, ends = borders[::2], borders[1::2]
-        hashes = self._hashes(codes, starts, ends)
-        with self._lock:
-            memory = self.memory
-            _, spans = memory.find(hashes)
-        unknown = np.flatnonzero(spans == 0)
-        distinct, first, which = np.unique(hashes[unknown], return_index=True, return_inverse=True)
-        new_pieces = unknown[first]
-        borders_of_new = zip(starts[new_pieces].tolist(), ends[new_pieces].tolist(), strict=True)
-        if len(block) == len(codes):
-            new = [block[start:end] for start, end in borders_of_new]
-        else:  # characters that take two codes shift positions
-            new = [codes[start:end].tobytes().decode(ENCODING, "surrogatepass") for start, end in borders_of_new]
-        breaks = np.searchsorted(starts, np.flatnonzero(codes == ord(SEPARATOR)))
-        spans = np.insert(spans, breaks, memory.separator)
-        return LookUp(memory, spans, np.flatnonzero(spans == 0), distinct, which, new)
-
-    def lines(self, look_up: LookUp, learned: Sequence[str]) -> list[str]:
-        """The terms of each text joined by single spaces. learned: those of the new pieces, a space before each."""
-        memory, spans, unknown, hashes, which, new = look_up
-        if new:
-            with self._lock:
-                spans[unknown] = memory.add(hashes, learned)[which]
-                if memory.full and self.memory is memory:
-                    self.memory = _Memory()
-        parts = [memory.terms(spans[start : start + MAX_SPANS]) for start in range(0, len(spans), MAX_SPANS)]
-        return [line[1:] for line in b"".join(parts).decode(ENCODING).split(SEPARATOR)]
-
-    def _hashes(self, codes: Array, starts: Array, ends: Array) -> Array:
-        """A 64-bit hash of each piece, the sum of its codes times powers of a large number; never 0."""
-        hashes: Array = np.empty(len(starts), np.uint64)
-        sums = np.zeros(MAX_WINDOW_CHARS + 1, np.uint64)
-        first = 0
-        while first < len(starts):
-            start = starts[first]
-            last = int(np.searchsorted(ends, start + MAX_WINDOW_CHARS, "right"))
-            if last == first:  # one very long piece
-                piece = codes[start : ends[first]].tobytes()
-                hashes[first] = int.from_bytes(blake2b(piece, digest_size=8).digest(), "little")
-                first += 1
-                continue
-            window = codes[start : ends[last - 1]]
-            np.cumsum(window * self._powers[: len(window)], out=sums[1 : len(window) + 1])
-            begin, end = starts[first:last] - start, ends[first:last] - start
-            hashes[first:last] = (sums.take(end) - sums.take(begin)) * self._inverses.take(begin)
-            first = last
-        hashes[hashes == 0] = 1
-        return hashes
 
 
 class _Memory:
@@ -205,3 +139,70 @@ class _Memory:
             self._span_of.update(zip(new, spans.tolist(), strict=True))
             self._pooled = end
         return np.array([self._span_of[text] for text in terms], np.int64)
+
+
+@dataclass
+class Pieces:
+    """The terms of pieces, remembered up to MAX_PIECES and then forgotten together. Threads may share them."""
+
+    memory: _Memory = field(default_factory=_Memory)
+    _lock: Lock = field(default_factory=Lock)
+
+    def find(self, texts: Sequence[str]) -> LookUp:
+        """Look up the pieces of these texts."""
+        block = SEPARATOR.join(texts)
+        if block.count(SEPARATOR) >= len(texts):
+            block = SEPARATOR.join([text.replace(SEPARATOR, " ") for text in texts])
+        codes = np.frombuffer(block.encode(ENCODING, "surrogatepass"), np.uint16)
+        # Pieces may contain rarer kinds of white space, at which learning splits them.
+        solid = np.zeros(len(codes) + 2, bool)
+        np.logical_and(codes > SPACE, codes != NO_BREAK_SPACE, out=solid[1:-1])
+        borders = np.flatnonzero(solid[1:] != solid[:-1])
+        starts, ends = borders[::2], borders[1::2]
+        hashes = self._hashes(codes, starts, ends)
+        with self._lock:
+            memory = self.memory
+            _, spans = memory.find(hashes)
+        unknown = np.flatnonzero(spans == 0)
+        distinct, first, which = np.unique(hashes[unknown], return_index=True, return_inverse=True)
+        new_pieces = unknown[first]
+        borders_of_new = zip(starts[new_pieces].tolist(), ends[new_pieces].tolist(), strict=True)
+        if len(block) == len(codes):
+            new = [block[start:end] for start, end in borders_of_new]
+        else:  # characters that take two codes shift positions
+            new = [codes[start:end].tobytes().decode(ENCODING, "surrogatepass") for start, end in borders_of_new]
+        breaks = np.searchsorted(starts, np.flatnonzero(codes == ord(SEPARATOR)))
+        spans = np.insert(spans, breaks, memory.separator)
+        return LookUp(memory, spans, np.flatnonzero(spans == 0), distinct, which, new)
+
+    def lines(self, look_up: LookUp, learned: Sequence[str]) -> list[str]:
+        """The terms of each text joined by single spaces. learned: those of the new pieces, a space before each."""
+        memory, spans, unknown, hashes, which, new = look_up
+        if new:
+            with self._lock:
+                spans[unknown] = memory.add(hashes, learned)[which]
+                if memory.full and self.memory is memory:
+                    self.memory = _Memory()
+        parts = [memory.terms(spans[start : start + MAX_SPANS]) for start in range(0, len(spans), MAX_SPANS)]
+        return [line[1:] for line in b"".join(parts).decode(ENCODING).split(SEPARATOR)]
+
+    def _hashes(self, codes: Array, starts: Array, ends: Array) -> Array:
+        """A 64-bit hash of each piece, the sum of its codes times powers of a large number; never 0."""
+        hashes: Array = np.empty(len(starts), np.uint64)
+        sums = np.zeros(MAX_WINDOW_CHARS + 1, np.uint64)
+        first = 0
+        while first < len(starts):
+            start = starts[first]
+            last = int(np.searchsorted(ends, start + MAX_WINDOW_CHARS, "right"))
+            if last == first:  # one very long piece
+                piece = codes[start : ends[first]].tobytes()
+                hashes[first] = int.from_bytes(blake2b(piece, digest_size=8).digest(), "little")
+                first += 1
+                continue
+            window = codes[start : ends[last - 1]]
+            np.cumsum(window * _POWERS[: len(window)], out=sums[1 : len(window) + 1])
+            begin, end = starts[first:last] - start, ends[first:last] - start
+            hashes[first:last] = (sums.take(end) - sums.take(begin)) * _INVERSES.take(begin)
+            first = last
+        hashes[hashes == 0] = 1
+        return hashes

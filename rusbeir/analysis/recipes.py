@@ -88,10 +88,6 @@ class Recipe:
     rules: tuple[Rules, ...] = ()
     """What the files and functions say that lemmas, stemmer and synonyms name. Language files do not set it."""
 
-    def find_rules(self, name: str) -> Rules | None:
-        """The rules of that name; None for names of rusbeir's own."""
-        return next((rules for rules in self.rules if rules.name == name), None)
-
     @property
     def steps(self) -> dict[str, str]:
         """Step -> its value, for the steps that the recipe takes, in their order."""
@@ -159,19 +155,15 @@ class Recipe:
     def _describe(self, names: str) -> str:
         """The names with the versions of the packages and the digests of the rules that carry them out."""
         parts = []
-        for name in split_names(names):
-            if rules := self.find_rules(name):
-                parts.append(describe_rules(rules))
+        rules = {entry.name: entry for entry in self.rules}
+        for name in names.split("+"):
+            if name in rules:
+                parts.append(describe_rules(rules[name]))
             elif name.startswith(SNOWBALL):
                 parts.append(f"{name.replace(':', '-')}-{version('PyStemmer')}")
             else:
                 parts.append(lemmas.describe_lexicon(name, self.language) if name in lemmas.LEXICONS else name)
         return "+".join(parts)
-
-
-def split_names(names: str) -> list[str]:
-    """The names that + joins in one setting, such as file:mine.tsv+simplemma."""
-    return names.split("+")
 
 
 def extend_recipe(recipe: Recipe, *, stop: str | Path = "", synonyms: str | Path = "") -> Recipe:
@@ -200,7 +192,7 @@ def extend_recipe(recipe: Recipe, *, stop: str | Path = "", synonyms: str | Path
     if synonyms:
         # The path is absolute, so that it differs from the names in language files; + separates names.
         name = f"{FILE}{Path(synonyms).resolve()}".replace("+", "_")
-        names = [name for name in split_names(recipe.synonyms) if name != "none"]
+        names = [name for name in recipe.synonyms.split("+") if name != "none"]
         recipe = replace(
             recipe,
             synonyms="+".join([*names, name]),

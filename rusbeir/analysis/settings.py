@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, replace
 from functools import lru_cache
 from pathlib import Path
@@ -19,7 +19,6 @@ from rusbeir.analysis.recipes import (
     Recipe,
     StopList,
     read_stop_words,
-    split_names,
 )
 from rusbeir.analysis.user_rules import (
     FILE,
@@ -69,15 +68,26 @@ def locate(path: Path, key: str, profile: str = "") -> str:
 
 def make_recipe(path: Path, profile: str, profiles: Mapping[str, dict[str, Any]], names: Mapping[str, str]) -> Recipe:
     """The recipe of one profile. Raises BadInput, with the line, for a wrong key or value."""
-    settings = _fill_settings(path, profile, _inherit(path, profile, profiles), names)
-    _check_values(path, profile, settings)
-    settings["stop"] = _read_stop_list(path, profile, settings["stop"])
-    settings["rules"] = tuple(_read_rules(path, profile, settings))
+    settings = _fill_settings(path, profile, profiles, names)
+    # Stop lists next to the language file come before rusbeir's own.
+    folders = (data_folder("analyzers"), path.parent)
+    stop_files = {file.stem: file for folder in folders for file in sorted(folder.glob("stopwords/*.txt"))}
+    _check_values(path, profile, settings, stop_files)
+    stop, settings["stop"] = settings["stop"], NO_STOP_WORDS
+    if stop != NO_STOP_WORDS.name:
+        file = _find_file(path, profile, "stop", stop) if stop.startswith(FILE) else stop_files[stop]
+        settings["stop"] = StopList(file.stem, read_stop_words(file))
+    named = [(key, name) for key in _RULE_READERS for name in settings[key].split("+")]
+    settings["rules"] = tuple(
+        _read_rules(path, profile, key, name) for key, name in named if name.startswith((FILE, SUFFIXES, PYTHON))
+    )
     return replace(Recipe(language=path.stem), **settings)
 
 
-def _inherit(path: Path, profile: str, profiles: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """The settings of the profile and of those that it inherits from."""
+def _fill_settings(
+    path: Path, profile: str, profiles: Mapping[str, dict[str, Any]], names: Mapping[str, str]
+) -> dict[str, Any]:
+    """Every setting of a recipe, its own or inherited, of the right type, with names in place of {names}."""
     settings = dict(profiles[profile])
     ancestors = [profile]
     while parent := settings.pop("inherits", ""):
@@ -88,11 +98,6 @@ def _inherit(path: Path, profile: str, profiles: Mapping[str, dict[str, Any]]) -
             )
         settings = {**profiles[parent], **settings}
         ancestors.append(parent)
-    return settings
-
-
-def _fill_settings(path: Path, profile: str, settings: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Every setting of a recipe, of the type that it must have, with names in place of {names}."""
     default = Recipe(language=path.stem)
     filled = {field.name: getattr(default, field.name) for field in fields(Recipe)}
     del filled["language"], filled["rules"]
@@ -114,7 +119,7 @@ def _fill_settings(path: Path, profile: str, settings: Mapping[str, Any], names:
     return filled
 
 
-def _check_values(path: Path, profile: str, settings: Mapping[str, Any]) -> None:
+def _check_values(path: Path, profile: str, settings: Mapping[str, Any], stop_files: Collection[str]) -> None:
     """Raise BadInput for a value that a setting cannot have; files and functions are looked at later."""
     allowed: dict[str, Collection[str]] = {
         "tokens": tokenisers.TOKENISERS,
@@ -124,7 +129,7 @@ def _check_values(path: Path, profile: str, settings: Mapping[str, Any]) -> None
         "apostrophe": APOSTROPHES,
         "numbers": NUMBERS,
         "lemmas": (NOTHING, *lemmas.LEXICONS),
-        "stop": (NO_STOP_WORDS.name, *_stop_files(path)),
+        "stop": (NO_STOP_WORDS.name, *stop_files),
         "stop_match": STOP_MATCHES,
         "compounds": (NOTHING, "simplemma"),
         "stemmer": (NOTHING, *stemmers.STEMMERS),
@@ -138,13 +143,13 @@ def _check_values(path: Path, profile: str, settings: Mapping[str, Any]) -> None
         prefixes = users.get(key, ())
         listed = settings[key] if isinstance(settings[key], tuple) else (settings[key],)
         if key in ("lemmas", "synonyms"):
-            listed = split_names(settings[key])
+            listed = settings[key].split("+")
         for value in listed:
             if value not in values and not value.startswith(prefixes or ("\0",)):
                 forms = [f"{prefix}{'module.function' if prefix == PYTHON else 'PATH'}" for prefix in prefixes]
                 listing = ", ".join([*sorted(values), *forms])
                 raise BadInput(f"{locate(path, key, profile)}: {key} cannot be {value!r}. Values: {listing}.")
-    for name in split_names(settings["lemmas"])[:-1]:
+    for name in settings["lemmas"].split("+")[:-1]:
         if name in allowed["lemmas"]:
             raise BadInput(
                 f"{locate(path, 'lemmas', profile)}: {name} answers for every word, so what follows it is "
@@ -157,35 +162,22 @@ def _check_values(path: Path, profile: str, settings: Mapping[str, Any]) -> None
         )
 
 
-def _stop_files(path: Path) -> dict[str, Path]:
-    """Name -> file of each stop list that the language file can name; those next to it come first."""
-    folders = (data_folder("analyzers"), path.parent)
-    return {file.stem: file for folder in folders for file in sorted(folder.glob("stopwords/*.txt"))}
+_RULE_READERS: Mapping[str, Callable[[str, Path], Rules]] = {
+    "lemmas": read_lemmas, "stemmer": read_suffixes, "synonyms": read_synonyms
+}  # fmt: skip
+"""Settings that can name a user's files and functions -> what reads such a file."""
 
 
-def _read_stop_list(path: Path, profile: str, name: str) -> StopList:
-    if name == NO_STOP_WORDS.name:
-        return NO_STOP_WORDS
-    file = _find_file(path, profile, "stop", name) if name.startswith(FILE) else _stop_files(path)[name]
-    return StopList(file.stem, read_stop_words(file))
-
-
-def _read_rules(path: Path, profile: str, settings: Mapping[str, Any]) -> Iterator[Rules]:
-    """What the files and functions say that the settings name."""
-    readers: dict[str, Callable[[str, Path], Rules]] = {
-        "lemmas": read_lemmas, "stemmer": read_suffixes, "synonyms": read_synonyms
-    }  # fmt: skip
-    for key, read in readers.items():
-        for name in split_names(settings[key]):
-            if name.startswith(PYTHON):
-                try:
-                    yield read_function(name, path.parent)
-                except BadInput as error:
-                    raise BadInput(f"{locate(path, key, profile)}: {error}") from error
-            elif name.startswith((FILE, SUFFIXES)):
-                file = _find_file(path, profile, key, name)
-                status = file.stat()
-                yield _read_once(read, name, file, status.st_mtime_ns, status.st_size)
+def _read_rules(path: Path, profile: str, key: str, name: str) -> Rules:
+    """What the file or the function says that a setting names."""
+    if name.startswith(PYTHON):
+        try:
+            return read_function(name, path.parent)
+        except BadInput as error:
+            raise BadInput(f"{locate(path, key, profile)}: {error}") from error
+    file = _find_file(path, profile, key, name)
+    status = file.stat()
+    return _read_once(_RULE_READERS[key], name, file, status.st_mtime_ns, status.st_size)
 
 
 @lru_cache(maxsize=16)

@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import TypeAlias, cast
 
 import Stemmer
-
-Stem: TypeAlias = Callable[[list[str]], list[str]]
 
 SNOWBALL = "snowball:"
 STEMMERS = ("porter", *(SNOWBALL + algorithm for algorithm in Stemmer.algorithms()))
 """The names that a recipe can give for its stemmer, in addition to none."""
-
-
-def load_stemmer(name: str) -> Stem:
-    """The stemmer of that name, which maps words to stems; none maps them to themselves. For one thread at a time."""
-    if name == "porter":
-        return lambda words: list(map(stem_porter, words))
-    if name == "none":
-        return list
-    # Terms are cached where the stemmer is used; a second cache would only cost memory.
-    return cast(Stem, Stemmer.Stemmer(name.removeprefix(SNOWBALL), 0).stemWords)
 
 
 _DOUBLE_SUFFIXES = {

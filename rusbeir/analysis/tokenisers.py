@@ -32,7 +32,8 @@ def words(text: str) -> list[str]:
     """
     if text.isalpha() and len(text) <= MAX_CHARS:  # most pieces
         return [text]
-    return _cut(_WORD.findall(text))
+    tokens: list[str] = _WORD.findall(text)
+    return _cut(tokens) if len(text) > MAX_CHARS else tokens
 
 
 def python_word(text: str) -> list[str]:
