@@ -18,6 +18,7 @@ from .orders import count_queries_needed as count_queries_needed
 from .orders import draw_systems as draw_systems
 from .orders import rank as rank
 from .scoring import Evaluation as Evaluation
+from .scoring import cluster_queries as cluster_queries
 from .scoring import evaluate as evaluate
 from .significance import ALPHA as ALPHA
 from .significance import Figure as Figure
@@ -32,5 +33,4 @@ from .significance import minimum_detectable_effect as minimum_detectable_effect
 from .significance import rank_intervals as rank_intervals
 from .significance import sign_flip_tests as sign_flip_tests
 from .units import Units as Units
-from .units import cluster_queries as cluster_queries
 from .units import describe_queries as describe_queries

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -17,6 +16,8 @@ from rusbeir.evaluation.trec_measures import TrecMeasure, compute_measures, make
 from rusbeir.text import shorten
 from rusbeir.types import MAX_GRADE, Qrels, Run
 
+HAS_IR_MEASURES = find_spec("ir_measures") is not None
+"""Whether ir-measures is installed; it depends on trec_eval, which has no wheel for Linux on ARM."""
 DEFAULT_MEASURES = ("nDCG@1", "nDCG@10", "AP@10", "R@10", "R@100", "RR@10")
 COUNTS = ("NumQ", "NumRel", "NumRet")
 """The first letters of the names of counts, whose sum over queries trec_eval prints."""
@@ -78,7 +79,7 @@ def per_query(qrels: Qrels, run: Run, names: Sequence[str]) -> Iterator[tuple[st
 
     Ties are broken by falling document id, as trec_eval does, in the measures of other providers too.
     """
-    if not _has_ir_measures():
+    if not HAS_IR_MEASURES:
         yield from compute_measures(qrels, run, [_parse(name) for name in names])
         return
     by_trec_eval: list[_TrecEvalMeasure] = []
@@ -105,10 +106,6 @@ class _TrecEvalMeasure(NamedTuple):
     cutoff: int | None
     """The rank from which on RR counts as 0; None for other measures, whose form has their cut-off."""
 
-    def cut(self, value: float) -> float:
-        """The value, but 0 for the reciprocal of a rank beyond the cut-off."""
-        return 0.0 if self.cutoff is not None and value * self.cutoff < 1 - 1e-9 else value
-
 
 def _compute_by_trec_eval(
     qrels: Qrels, run: Run, measures: Sequence[_TrecEvalMeasure], pooled: bool
@@ -131,8 +128,11 @@ def _compute_by_trec_eval(
         evaluator: Any = ir_measures.pytrec_eval.evaluator(list(by_form), safe)
         # Its code divides by the number of hits: IPrec@0.0 of a query without hits would not be a number.
         for metric in evaluator.iter_calc({query_id: hits for query_id, hits in run.items() if hits}):
+            value = float(metric.value)
             for measure in by_form[metric.measure]:
-                yield metric.query_id, measure.name, measure.cut(float(metric.value))
+                # The reciprocal of a rank beyond the cut-off counts as 0.
+                is_cut = measure.cutoff is not None and value * measure.cutoff < 1 - 1e-9
+                yield metric.query_id, measure.name, 0.0 if is_cut else value
     except (TypeError, ValueError, OverflowError) as error:
         names = ", ".join(measure.name for measure in measures)
         raise BadInput(f"trec_eval cannot compute {names} from these judgements and this run: {error}.") from error
@@ -183,15 +183,19 @@ def _parse(name: str) -> Any:
     Raises UnknownName for another name, BadInput for parameters that trec_eval's code cannot take (it ends the whole
     process at a cut-off of 0, and keeps a count for every grade up to the highest), and MissingExtra as check_measures.
     """
-    if not _has_ir_measures():
+    if not HAS_IR_MEASURES:
         return _parse_common(name)
     import ir_measures
 
     try:
-        measure = _build(name)
+        base, params, cutoff = _split_name(name)
+        measure = ir_measures.measures.registry[base]
+        measure = measure(**params if cutoff is None else {**params, measure.AT_PARAM: cutoff})
     except _NOT_A_MEASURE:
         raise _make_unknown(name) from None
-    _refuse_missing_parameters(name, measure)
+    required = [key for key, about in measure.SUPPORTED_PARAMS.items() if about.required]
+    if missing := [key for key in required if key not in measure.params]:
+        raise _lacks_parameters(name, measure.NAME, missing)
     try:
         measure.validate_params()
     except (AssertionError, TypeError, ValueError):
@@ -210,12 +214,6 @@ def _parse(name: str) -> Any:
         )
     remedies = " or ".join(f"{provider.NAME} ({provider.install_instructions()})" for provider in able)
     raise MissingExtra(f"The measure {name!r} needs {remedies}, which is not installed.")
-
-
-@cache
-def _has_ir_measures() -> bool:
-    """Tell whether ir-measures is installed; it depends on trec_eval, which has no wheel for Linux on ARM."""
-    return find_spec("ir_measures") is not None
 
 
 def _parse_common(name: str) -> TrecMeasure:
@@ -244,26 +242,18 @@ def _make_unknown(name: str) -> UnknownName:
     return unknown("measure", shorten(name), known, listing="https://ir-measur.es/en/latest/measures.html")
 
 
-def _refuse_missing_parameters(name: str, measure: Any) -> None:
-    """Raise BadInput for a measure without a parameter that it must have, such as the highest grade."""
-    missing = [key for key, about in measure.SUPPORTED_PARAMS.items() if about.required and key not in measure.params]
-    if missing:
-        params = ", ".join(f"{key}=1" for key in missing if key != "cutoff")
-        example = measure.NAME + (f"({params})" if params else "") + "@10"
-        raise BadInput(f"The measure {shorten(name)!r} needs {' and '.join(missing)}, as in {example}.")
-
-
-def _build(name: str) -> Any:
-    """Build the measure of ir-measures from a name in its own notation or in trec_eval's."""
-    from ir_measures.measures import registry
-
-    base, params, cutoff = _split_name(name)
-    measure = registry[base]
-    return measure(**params if cutoff is None else {**params, measure.AT_PARAM: cutoff})
+def _lacks_parameters(name: str, base: str, missing: Sequence[str]) -> BadInput:
+    """Make the error for a measure without a parameter that it must have, such as the highest grade."""
+    params = ", ".join(f"{key}=1" for key in missing if key != "cutoff")
+    example = base + (f"({params})" if params else "") + "@10"
+    return BadInput(f"The measure {shorten(name)!r} needs {' and '.join(missing)}, as in {example}.")
 
 
 def _split_name(name: str) -> tuple[str, dict[str, Any], Any]:
-    """Split a name such as AP(rel=2)@100 or ndcg_cut_10; ir-measures' own parser fails on Python 3.14's ast."""
+    """Split a name in ir-measures' notation or trec_eval's, such as AP(rel=2)@100 or ndcg_cut_10.
+
+    The parser of ir-measures fails on the ast module of Python 3.14.
+    """
     if matched := _TREC_EVAL_CUTOFF.fullmatch(name):
         cutoff_text = float(matched["cutoff"]) if matched["name"] == "iprec_at_recall" else matched["cutoff"]
         known = _TREC_EVAL_NAMES.get(matched["name"])

@@ -1,11 +1,11 @@
-"""Evaluate a run against judgements."""
+"""Evaluate a run against judgements, and say which of the judged queries are independent."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,10 +20,13 @@ from rusbeir.evaluation.measures import (
     unanswered_value,
 )
 from rusbeir.text import shorten
-from rusbeir.types import MAX_GRADE, Qrels, Run
+from rusbeir.types import MAX_GRADE, Dataset, Qrels, Run
 
 _UNFIT = re.compile("[\0\ud800-\udfff]")
 """Characters that end trec_eval's strings, or that UTF-8 cannot encode."""
+
+_PARTS = re.compile(r".*/(sentences|windows-\d+)")
+"""The name of a view whose documents are parts of paragraphs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,3 +151,33 @@ def _find_tied_queries(qrels: Qrels, run: Run, names: Sequence[str]) -> set[str]
         for query_id, name, value in per_query(affected, worst, names)
         if abs(values[query_id, name] - value) > 1e-12
     }
+
+
+def cluster_queries(dataset: Dataset | Qrels) -> dict[str, int]:
+    """Number the cluster of each judged query; queries with the same relevant documents share one.
+
+    Questions about one paragraph are easy or hard together, so an interval or a test that draws them one by one is too
+    sure of itself; drawing whole clusters is not (Field and Welsh, "Bootstrapping clustered data", 2007).
+
+    Args:
+        dataset: A dataset, or its judgements alone. The name of a dataset says whether its documents are sentences or
+            windows; then the paragraphs that these are parts of count.
+
+    Returns:
+        query_id -> number from 0, in the order of the qrels. All numbers differ if all queries are independent. A query
+        without a relevant document is a cluster of its own.
+
+    Examples:
+        >>> cluster_queries({"q1": {"a": 1}, "q2": {"b": 1}, "q3": {"a": 1}})
+        {'q1': 0, 'q2': 1, 'q3': 0}
+    """
+    qrels, name = (dataset.qrels, dataset.card.name) if isinstance(dataset, Dataset) else (dataset, "")
+    parts = _PARTS.fullmatch(name) is not None
+    numbers: dict[Hashable, int] = {}
+    clusters = {}
+    for query_id, grades in qrels.items():
+        relevant = frozenset(
+            doc_id.rpartition("-")[0] if parts else doc_id for doc_id, grade in grades.items() if grade > 0
+        )
+        clusters[query_id] = numbers.setdefault(relevant or query_id, len(numbers))
+    return clusters

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,10 +9,6 @@ import numpy as np
 
 from rusbeir.evaluation.draws import SAMPLES
 from rusbeir.evaluation.significance import Floats, cluster_scores, resample_means
-from rusbeir.types import Dataset, Qrels
-
-_PARTS = re.compile(r".*/(sentences|windows-\d+)")
-"""The name of a view whose documents are parts of paragraphs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,36 +79,6 @@ class Units:
         return Units.from_clusters(
             query_ids := list(map(str, range(len(first)))), dict(zip(query_ids, labels, strict=True))
         )
-
-
-def cluster_queries(dataset: Dataset | Qrels) -> dict[str, int]:
-    """Number the cluster of each judged query; queries with the same relevant documents share one.
-
-    Questions about one paragraph are easy or hard together, so an interval or a test that draws them one by one is too
-    sure of itself; drawing whole clusters is not (Field and Welsh, "Bootstrapping clustered data", 2007).
-
-    Args:
-        dataset: A dataset, or its judgements alone. The name of a dataset says whether its documents are sentences or
-            windows; then the paragraphs that these are parts of count.
-
-    Returns:
-        query_id -> number from 0, in the order of the qrels. All numbers differ if all queries are independent. A query
-        without a relevant document is a cluster of its own.
-
-    Examples:
-        >>> cluster_queries({"q1": {"a": 1}, "q2": {"b": 1}, "q3": {"a": 1}})
-        {'q1': 0, 'q2': 1, 'q3': 0}
-    """
-    qrels, name = (dataset.qrels, dataset.card.name) if isinstance(dataset, Dataset) else (dataset, "")
-    parts = _PARTS.fullmatch(name) is not None
-    numbers: dict[Hashable, int] = {}
-    clusters = {}
-    for query_id, grades in qrels.items():
-        relevant = frozenset(
-            doc_id.rpartition("-")[0] if parts else doc_id for doc_id, grade in grades.items() if grade > 0
-        )
-        clusters[query_id] = numbers.setdefault(relevant or query_id, len(numbers))
-    return clusters
 
 
 def describe_queries(n_queries: int, n_clusters: int) -> str:

@@ -418,7 +418,7 @@ def test_without_trec_eval(grades, hits):
     qrels, run = {"q1": grades, "q2": {"a": 1}}, {"q1": hits}
     expected = evaluate(qrels, run, COMMON)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(measures_module, "_has_ir_measures", lambda: False)
+        patch.setattr(measures_module, "HAS_IR_MEASURES", False)
         actual = evaluate(qrels, run, COMMON)
     assert actual.per_query.keys() == expected.per_query.keys()
     for query_id, values in expected.per_query.items():
@@ -427,7 +427,7 @@ def test_without_trec_eval(grades, hits):
 
 
 def test_an_uncommon_measure_without_trec_eval(monkeypatch):
-    monkeypatch.setattr(measures_module, "_has_ir_measures", lambda: False)
+    monkeypatch.setattr(measures_module, "HAS_IR_MEASURES", False)
     with pytest.raises(UnknownName, match=r"No measure 'Bpref'.*The package ir-measures"):
         check_measures("Bpref")
 

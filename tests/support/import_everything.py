@@ -33,7 +33,7 @@ names = [name for name in names if not name.endswith("__main__")]
 for name in names:
     importlib.import_module(name)
 
-build = importlib.import_module("rusbeir.evaluation.measures")._build
-measures = [str(build(name)) for name in ("nDCG@10", "AP(rel=2)@100", "ndcg_cut_10", "nDCG(dcg='exp-log2')@10")]
+split_name = importlib.import_module("rusbeir.evaluation.measures")._split_name
+measures = [split_name(name) for name in ("nDCG@10", "AP(rel=2)@100", "ndcg_cut_10", "nDCG(dcg='exp-log2')@10")]
 shown = {"modules": len(names), "measures": measures, "unicode": unicodedata.unidata_version}
 sys.stdout.write(json.dumps(shown) + "\n")
