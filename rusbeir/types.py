@@ -303,11 +303,6 @@ class Dataset:
         """
         return _call("rusbeir.datasets", "export_tables", self)
 
-    def refuse_unjudged(self) -> None:
-        """Raise BadInput, with ways to get some, where there are no judgements."""
-        if not self.qrels:
-            raise needs_judgements(self.card.name)
-
     def refuse_spaced_ids(self) -> None:
         """Raise BadInput for an id that runs and qrels in TREC's formats cannot hold.
 

@@ -10,12 +10,13 @@ from .audited import write_audit_command as write_audit_command
 from .columns import Column as Column
 from .columns import Columns as Columns
 from .columns import read_columns as read_columns
+from .corpus import DocIds as DocIds
 from .corpus import JsonlCorpus as JsonlCorpus
 from .corpus import hash_id as hash_id
 from .corpus import open_corpus as open_corpus
+from .corpus import write_ids as write_ids
 from .exporting import export_tables as export_tables
 from .fetching.download import NotAtHand as NotAtHand
-from .fetching.fetch import fetch as fetch
 from .fetching.hub import require_connection as require_connection
 from .folder import Content as Content
 from .folder import FolderWriter as FolderWriter
@@ -82,6 +83,7 @@ from .material import sample_documents as sample_documents
 from .material import take_documents as take_documents
 from .material import whole_documents as whole_documents
 from .opening import ALL_SPLITS as ALL_SPLITS
+from .opening import fetch as fetch
 from .opening import open_reader as open_reader
 from .opening import split_view as split_view
 from .parallel import expand_languages as expand_languages

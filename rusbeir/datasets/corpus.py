@@ -1,10 +1,12 @@
-"""A corpus on disk: a plain JSONL file, and an offset index for it in the cache."""
+"""A corpus on disk: a plain JSONL file, and an offset index for it in the cache; its ids alone, for other indexes."""
 
 from __future__ import annotations
 
 import hashlib
+import mmap
+import sys
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, SupportsIndex, overload
@@ -221,3 +223,43 @@ def _refuse_repeats(
         if ids[0] == ids[1]:
             location, first = locate(row), locate(earlier)
             refuse("repeat", location, f"the id {ids[0]!r} is used already at {first}; ids must be unique")
+
+
+_ID_TEXT, _ID_ENDS = "doc_ids.utf8", "doc_ids.offsets"
+"""Files of an index: the ids of its documents end to end, and the byte at which each begins."""
+_MAX_LISTED_ROWS = 2_000_000
+"""Corpora up to this size have their ids in memory while they are searched (about 60 bytes each)."""
+
+
+def write_ids(folder: Path, docs: Iterable[Doc]) -> Generator[Doc, None, None]:
+    """Yield the documents, and write their ids to the folder as they pass; memory does not grow with them."""
+    end = 0
+    with (folder / _ID_TEXT).open("wb") as texts, (folder / _ID_ENDS).open("wb") as ends:
+        ends.write(bytes(8))
+        for doc in docs:
+            end += texts.write(doc.doc_id.encode())
+            ends.write(end.to_bytes(8, sys.byteorder))
+            yield doc
+
+
+class DocIds:
+    """The ids that write_ids wrote, by row."""
+
+    def __init__(self, folder: Path) -> None:
+        self._offsets: npt.NDArray[np.uint64] = np.memmap(folder / _ID_ENDS, dtype=np.uint64, mode="r")
+        with (folder / _ID_TEXT).open("rb") as file:
+            self._text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self.count = len(self._offsets) - 1
+        self._list: list[str] | None = None
+        # Half of what a search of 1,000 hits takes would go into cutting ids out of the file.
+        if self.count <= _MAX_LISTED_ROWS:
+            self._list = self.read(range(self.count))
+
+    def read(self, rows: Sequence[int]) -> list[str]:
+        """Read the ids of those rows, in their order."""
+        if (ids := self._list) is not None:
+            return [ids[row] for row in rows]
+        indices = np.asarray(rows, dtype=np.int64)
+        starts, ends = self._offsets[indices].tolist(), self._offsets[indices + 1].tolist()
+        text = self._text
+        return [text[start:end].decode() for start, end in zip(starts, ends, strict=True)]

@@ -72,7 +72,7 @@ def load(
         judged=judged,
         download=download,
         accept_difference=accept_difference,
-        columns=read_columns(columns),
+        columns=read_columns(columns) if columns else {},
         progress=progress,
     ).dataset
 
@@ -177,7 +177,8 @@ def load_splits(
                     progress=progress,
                 )
             )  # fmt: skip
-    _refuse_other_documents(name_or_path, [split_opened.reader for split_opened in opened])
+    if len(opened) > 1:
+        _refuse_other_documents(name_or_path, [split_opened.reader for split_opened in opened])
     loaded = _read_splits(opened, all_queries, judged, progress)
     card = opened[0].card
     if len(loaded.qrels) > 1:

@@ -18,10 +18,10 @@ from .encoding.encoder import check_vectors as check_vectors
 from .fusion import FusedSystem as FusedSystem
 from .fusion import fuse as fuse
 from .lexical.bm25 import Bm25 as Bm25
+from .lexical.bm25 import Bm25System as Bm25System
 from .lexical.bm25 import profiles as profiles
 from .lexical.engines import ENGINES as ENGINES
 from .lexical.engines import IndexKey as IndexKey
-from .lexical.system import Bm25System as Bm25System
 from .models.settings import escape as escape
 from .rerank.reranker import Reranker as Reranker
 from .rerank.reranker import SortsWindows as SortsWindows

@@ -112,16 +112,14 @@ class _Reader:
     text: str
     position: int = 0
 
-    def stage(self, depth: int) -> Stage:
-        start = self.skip_space()
-        name = self.word("the name of a system")
-        if _NUMBER.fullmatch(name):
-            self.position = start
-            self.fail("the name of a system")
-        return self.finish_stage(name, depth)
-
-    def finish_stage(self, name: str, depth: int) -> Stage:
-        """Read the brackets after the name of a stage, if there are any."""
+    def stage(self, depth: int, name: str = "") -> Stage:
+        """Read a stage, or what follows its name, if that has been read: brackets, if there are any."""
+        if not name:
+            start = self.skip_space()
+            name = self.word("the name of a system")
+            if _NUMBER.fullmatch(name):
+                self.position = start
+                self.fail("the name of a system")
         if not self.take("("):
             return Stage(name)
         if depth == _MAX_DEPTH:
@@ -162,7 +160,7 @@ class _Reader:
                 self.position = start
                 self.fail("a finite number")
             return number
-        first = self.finish_stage(word, depth)
+        first = self.stage(depth, word)
         stages = [first]
         while self.take(">>"):
             stages.append(self.stage(depth))

@@ -16,7 +16,7 @@ from rusbeir.retrieval.system import System
 from rusbeir.user_sources import PYTHON, find_entry_points
 
 SEARCHERS = {
-    "bm25": "rusbeir.retrieval.lexical.system:from_stage",
+    "bm25": "rusbeir.retrieval.lexical.bm25:from_stage",
     "dense": "rusbeir.retrieval.dense.system:from_stage",
     "run": "rusbeir.retrieval.run_file:from_stage",
     "sparse": "rusbeir.retrieval.sparse.system:from_stage",

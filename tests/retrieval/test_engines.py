@@ -53,7 +53,7 @@ ASKED = [
         Bm25(fields="best_fields", tie_breaker=0.5, analysis="snowball", lengths="lucene"),
         "BEIR on Elasticsearch",
     ),
-    ("bm25(profile=server)", "de", Bm25(analysis="server:de"), "the analyzer that the server has"),
+    ("bm25(profile=server)", "de", Bm25(analysis="server", server_language="de"), "the analyzer that the server has"),
     (
         "bm25(fields=best_fields,tie_breaker=0)",
         "ru",
@@ -65,7 +65,7 @@ ASKED = [
 
 @pytest.mark.parametrize(("text", "language", "value", "why"), ASKED, ids=[f"{row[0]} {row[1]}" for row in ASKED])
 def test_from_stage(text, language, value, why):
-    assert bm25.from_stage(parse(text).stages[0], language=language) == value, why
+    assert bm25.read_bm25(parse(text).stages[0], language=language) == value, why
 
 
 AVAILABLE = "profile, analyzer, stop, synonyms, k1, b, fields, weights, tie_breaker, gram_weight, lengths."
@@ -94,7 +94,7 @@ REFUSED = [
 @pytest.mark.parametrize(("text", "message"), REFUSED)
 def test_bad_options(text, message):
     with pytest.raises(BadInput) as error:
-        bm25.from_stage(parse(text).stages[0], language="ru")
+        bm25.read_bm25(parse(text).stages[0], language="ru")
     assert str(error.value) == message
 
 
@@ -123,7 +123,7 @@ CHOSEN = [
     ),
     (
         "auto",
-        Bm25(analysis="server:ru"),
+        Bm25(analysis="server", server_language="ru"),
         "elasticsearch",
         "tantivy gets terms and cannot leave the analysis to a server. Using elasticsearch.",
     ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -15,8 +14,8 @@ import orjson
 import pytest
 import tantivy
 
+from rusbeir.datasets import DocIds, write_ids
 from rusbeir.errors import BackendError, BadInput
-from rusbeir.retrieval.doc_ids import DocIds, DocIdWriter
 from rusbeir.retrieval.lexical import engines, index, tantivy_engine
 from rusbeir.retrieval.lexical.bm25 import Bm25
 from rusbeir.types import Doc, silent
@@ -292,16 +291,11 @@ def test_index_names():
 
 @pytest.mark.parametrize("listed", [0, 10**6])
 def test_doc_ids(tmp_path, monkeypatch, listed):
-    from rusbeir.retrieval import doc_ids
-
-    monkeypatch.setattr(doc_ids, "_MAX_LISTED_ROWS", listed)
+    monkeypatch.setattr("rusbeir.datasets.corpus._MAX_LISTED_ROWS", listed)
     ids = [f"id-{number}" for number in range(20_000)] + ["", "с пробелом", "new\nline", "\U0001f600"]
-    with contextlib.closing(DocIdWriter(tmp_path)) as writer:
-        for doc_id in ids:
-            writer.add(doc_id)
-    assert writer.count == len(ids)
+    assert [doc.doc_id for doc in write_ids(tmp_path, (Doc(doc_id, "") for doc_id in ids))] == ids
     stored = DocIds(tmp_path)
-    assert len(stored) == len(ids)
+    assert stored.count == len(ids)
     assert stored.read(range(len(ids))) == ids
     assert stored.read([20_003, 0, 20_001]) == ["\U0001f600", "id-0", "с пробелом"]
     assert stored.read([]) == []

@@ -117,7 +117,7 @@ REFUSED = [
     ("elasticsearch", Bm25(lengths="exact"), f"elasticsearch {KEPT_IN_A_BYTE} Use engine=auto or bm25s."),
     (
         "auto",
-        Bm25(lengths="exact", analysis="server:ru"),
+        Bm25(lengths="exact", analysis="server", server_language="ru"),
         "No engine computes this BM25. tantivy gets terms and cannot leave the analysis to a server. "
         f"bm25s gets terms and cannot leave the analysis to a server. elasticsearch {KEPT_IN_A_BYTE}",
     ),

@@ -148,24 +148,23 @@ def _find_window_starts(n_sentences: int, size: int) -> range:
 def _read_questions(paragraph: _Paragraph, complain: Complain) -> Iterator[tuple[Place, dict[str, Any]]]:
     for number, question in enumerate(paragraph.questions):
         location = paragraph.location._replace(within=f"{paragraph.location.within}, question {number}")
-        if problem := _problem_of(question, len(paragraph.text)):
-            complain("question", location, problem)
+        members = question if isinstance(question, dict) else {}
+        query_id, text, answers = (members.get(key) for key in ("id", "question", "answers"))
+        answer = answers[0] if isinstance(answers, list) and answers else None
+        start = answer.get("answer_start") if isinstance(answer, dict) else None
+        if not isinstance(question, dict):
+            problem = "it is not an object"
+        elif not isinstance(query_id, str) or not query_id.strip():
+            problem = 'it has no string "id"'
+        elif not isinstance(text, str):
+            problem = 'it has no string "question"'
+        elif has_control(query_id):
+            problem = f"its id {shorten(repr(query_id))} has a control character"
+        elif not isinstance(answer, dict):
+            problem = 'it has no list "answers" with an answer in it'
+        elif not isinstance(start, int) or isinstance(start, bool) or not 0 <= start < max(len(paragraph.text), 1):
+            problem = f"its answer_start {start!r} is not in the paragraph"
         else:
             yield location, question
-
-
-def _problem_of(question: Any, length: int) -> str | None:
-    if not isinstance(question, dict):
-        return "it is not an object"
-    for key in ("id", "question"):
-        if not isinstance(question.get(key), str) or (key == "id" and not question[key].strip()):
-            return f'it has no string "{key}"'
-    if has_control(question["id"]):
-        return f"its id {shorten(repr(question['id']))} has a control character"
-    answers = question.get("answers")
-    if not isinstance(answers, list) or not answers or not isinstance(answers[0], dict):
-        return 'it has no list "answers" with an answer in it'
-    start = answers[0].get("answer_start")
-    if not isinstance(start, int) or isinstance(start, bool) or not 0 <= start < max(length, 1):
-        return f"its answer_start {start!r} is not in the paragraph"
-    return None
+            continue
+        complain("question", location, problem)

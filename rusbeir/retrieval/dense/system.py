@@ -193,7 +193,7 @@ class DenseRetriever:
         return dict(zip(queries, self._search(vectors, k), strict=True))
 
     def _search(self, queries: Vectors, k: int) -> list[dict[str, float]]:
-        k = min(k, len(self.encoded.doc_ids))
+        k = min(k, self.encoded.doc_ids.count)
         deepest = len(self.encoded.rows)
         if self.approximate is not None:
             deepest = min(deepest, self.approximate.max_hits)

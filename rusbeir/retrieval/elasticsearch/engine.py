@@ -132,13 +132,13 @@ class ElasticSearcher:
         parts = [ordered[start : start + _TERMS_PER_PART] for start in range(0, len(ordered), _TERMS_PER_PART)]
         tie = self.bm25.tie_breaker if self.bm25.fields == "best_fields" else 1.0
         total: dict[int, float] = defaultdict(float)
-        for names, weight in self.bm25.parts:
+        for fields, weight in self.bm25.parts:
             by_row: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0])
-            for number, name in enumerate(names):
+            for number, (name, factor) in enumerate(fields.items()):
                 for part in parts:
                     for rows, scores in self._fetch_all(name, part):
                         for row, score in zip(rows, scores, strict=True):
-                            by_row[row][number] += self.bm25.weigh(name) * score
+                            by_row[row][number] += factor * score
             for row, scored in by_row.items():
                 total[row] += weight * (max(scored) + tie * (sum(scored) - max(scored)))
         best = heapq.nsmallest(k, total.items(), key=lambda hit: (-hit[1], hit[0]))
@@ -156,14 +156,14 @@ class ElasticSearcher:
             body["search_after"] = [scores[-1], rows[-1]]
 
     def _build_query(self, terms: Sequence[str]) -> dict[str, Any]:
-        parts = [self._build_part(_line(terms), names, weight) for names, weight in self.bm25.parts]
+        parts = [self._build_part(_line(terms), fields, weight) for fields, weight in self.bm25.parts]
         return {"query": parts[0] if len(parts) == 1 else {"bool": {"should": parts}}}
 
-    def _build_part(self, line: str, names: Sequence[str], weight: float) -> dict[str, Any]:
+    def _build_part(self, line: str, factors: Mapping[str, float], weight: float) -> dict[str, Any]:
         query: dict[str, Any] = {"query": line, **({} if weight == 1 else {"boost": weight})}
         if self.bm25.fields == "flat":
-            return {"match": {names[0]: query}}
-        fields = [f"{name}^{self.bm25.weigh(name):g}" if self.bm25.weights else name for name in names]
+            return {"match": dict.fromkeys(factors, query)}
+        fields = [f"{name}^{factor:g}" if self.bm25.weights else name for name, factor in factors.items()]
         query |= {"fields": fields, "type": _TYPES[self.bm25.fields]}
         if self.bm25.fields == "best_fields":
             query["tie_breaker"] = self.bm25.tie_breaker

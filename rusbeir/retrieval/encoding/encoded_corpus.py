@@ -6,7 +6,7 @@ import contextlib
 import logging
 import time
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +15,8 @@ import numpy.typing as npt
 import orjson
 
 from rusbeir.costs import CarriedSeconds
+from rusbeir.datasets import DocIds, write_ids
 from rusbeir.errors import BackendError, BadInput
-from rusbeir.retrieval.doc_ids import DocIds, DocIdWriter
 from rusbeir.retrieval.encoding.encoder import ReportsTruncation
 from rusbeir.retrieval.encoding.pools import Encoding, TextStore, encode_in_order
 from rusbeir.storage import atomic_folder, cache_folder
@@ -103,12 +103,12 @@ def encode(folder: Path, corpus: Corpus, encoding: Encoding, passages: Callable[
     single = True
     with (
         atomic_folder(folder, keyed=True) as temporary,
-        contextlib.closing(DocIdWriter(temporary)) as ids,
+        contextlib.closing(write_ids(temporary, corpus)) as docs,
         (temporary / _ROWS).open("wb") as row_file,
         (temporary / _OWNERS).open("wb") as owner_file,
         contextlib.closing(
             encode_in_order(
-                _passages(corpus, ids, passages), encoding, lambda n: encoding.progress("encode", n, len(corpus)),
+                _passages(docs, passages), encoding, lambda n: encoding.progress("encode", n, len(corpus)),
                 waiting=f"pool-{folder.name}",
             )
         ) as encoded,
@@ -138,7 +138,7 @@ def open_folder(folder: Path, store: TextStore) -> EncodedCorpus:
             truncated=record["over_length"],
             seconds=record["seconds"],
         )
-        sizes = len(encoded.doc_ids), len(encoded.rows)
+        sizes = encoded.doc_ids.count, len(encoded.rows)
         if sizes != (record["documents"], record["passages"]) or int(encoded.rows.max()) >= len(store):
             raise ValueError("its files do not fit together")
     except (OSError, ValueError, TypeError, KeyError) as error:
@@ -148,8 +148,7 @@ def open_folder(folder: Path, store: TextStore) -> EncodedCorpus:
     return encoded
 
 
-def _passages(corpus: Corpus, ids: DocIdWriter, passages: Callable[[Doc], list[str]]) -> Iterator[tuple[int, str]]:
-    for number, doc in enumerate(corpus):
-        ids.add(doc.doc_id)
+def _passages(docs: Iterable[Doc], passages: Callable[[Doc], list[str]]) -> Iterator[tuple[int, str]]:
+    for number, doc in enumerate(docs):
         for text in passages(doc):
             yield number, text

@@ -144,14 +144,14 @@ class Bm25sSearcher:
     def search(self, queries: Sequence[Sequence[str]], k: int) -> list[Hits]:
         return [self._hits(terms, k) for terms in queries]
 
-    def _score(self, name: str, terms: Sequence[str]) -> npt.NDArray[np.float32]:
-        scores, weight = self.fields[name].scores(terms, self.rows), self.bm25.weigh(name)
-        return scores if weight == 1 else np.float32(weight) * scores
+    def _score(self, name: str, factor: float, terms: Sequence[str]) -> npt.NDArray[np.float32]:
+        scores = self.fields[name].scores(terms, self.rows)
+        return scores if factor == 1 else np.float32(factor) * scores
 
     def _hits(self, terms: Sequence[str], k: int) -> Hits:
         total = np.zeros(self.rows, dtype=np.float32)
-        for names, weight in self.bm25.parts:
-            by_field = [self._score(name, terms) for name in names if name in self.fields]
+        for fields, weight in self.bm25.parts:
+            by_field = [self._score(name, factor, terms) for name, factor in fields.items() if name in self.fields]
             if len(by_field) > 1 and self.bm25.fields == "best_fields":
                 best, rest = np.maximum(*by_field), np.minimum(*by_field)
                 by_field = [best + np.float32(self.bm25.tie_breaker) * rest]

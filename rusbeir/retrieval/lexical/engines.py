@@ -7,12 +7,14 @@ import pkgutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeAlias, cast, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, runtime_checkable
 
 from rusbeir.errors import BadInput, option, unknown
-from rusbeir.retrieval.lexical.bm25 import Bm25
 from rusbeir.text import digest, slug
 from rusbeir.user_sources import find_entry_points, load_entry_point
+
+if TYPE_CHECKING:
+    from rusbeir.retrieval.lexical.bm25 import Bm25
 
 ENGINES = {
     "tantivy": "rusbeir.retrieval.lexical.tantivy_engine:TantivyEngine",

@@ -5,25 +5,26 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
+from itertools import chain, repeat, tee
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import orjson
 
 from rusbeir.analysis import GRAM, empty_warning
-from rusbeir.datasets import checksum_of, compute_checksum
+from rusbeir.datasets import DocIds, checksum_of, compute_checksum, write_ids
 from rusbeir.errors import BackendError, BadInput, RusbeirError
 from rusbeir.processes import cpu_count
-from rusbeir.retrieval.doc_ids import DocIds, DocIdWriter
-from rusbeir.retrieval.lexical.bm25 import Bm25
 from rusbeir.retrieval.lexical.engines import IndexKey, LexicalEngine, RemoteEngine, Searcher, Terms
 from rusbeir.storage import atomic_folder
 from rusbeir.text import batched
-from rusbeir.types import Corpus, Progress, Queries, Run, TextAnalyzer
+from rusbeir.types import Corpus, Doc, Progress, Queries, Run, TextAnalyzer, join_title
+
+if TYPE_CHECKING:
+    from rusbeir.retrieval.lexical.bm25 import Bm25
 
 logger = logging.getLogger(__name__)
 
@@ -75,8 +76,8 @@ def build(
         raise BadInput("The corpus is empty: there is nothing to index.")
     started = time.perf_counter()
     with atomic_folder(folder, keyed=True) as temporary:
-        with contextlib.closing(DocIdWriter(temporary)) as ids:
-            stream = _TermStream(corpus, analyzer, bm25, progress, ids)
+        with contextlib.closing(write_ids(temporary, corpus)) as docs:
+            stream = _TermStream(docs, len(corpus), analyzer, bm25, progress)
             remote_bytes = 0
             if isinstance(engine, RemoteEngine):
                 remote_bytes = engine.load(temporary, stream.rows(), bm25, key)
@@ -85,7 +86,7 @@ def build(
         seconds = time.perf_counter() - started
         paths = [path for path in sorted(temporary.rglob("*")) if path.is_file()]
         built = Built(
-            documents=ids.count,
+            documents=stream.done,
             empty_documents=stream.empty,
             analyse_seconds=stream.analyse_seconds,
             index_seconds=seconds - stream.analyse_seconds,
@@ -126,19 +127,24 @@ def open_index(
 class _TermStream:
     """The corpus as lines of terms; counts the time and the empty documents on the way."""
 
-    corpus: Corpus
+    docs: Iterable[Doc]
+    total: int
+    """How many documents there are, for progress."""
     analyzer: LineAnalyzer
     bm25: Bm25
     progress: Progress
-    ids: DocIdWriter
     analyse_seconds: float = 0.0
+    done: int = 0
     empty: int = 0
-    pending: deque[str] = field(default_factory=deque)
-    """Ids of the documents that are with the analyzer."""
 
     def rows(self) -> Iterator[Terms]:
-        total = len(self.corpus)
-        lines = self.analyzer.analyze_lines(self._texts())
+        # The analyzer reads documents a few batches ahead of those whose terms are there.
+        ahead, waiting = tee(self.docs)
+        flat = self.bm25.fields == "flat"
+        texts = (
+            text for doc in ahead for text in ((join_title(doc.title, doc.text),) if flat else (doc.title, doc.text))
+        )
+        lines = self.analyzer.analyze_lines(texts)
         rows: Iterator[tuple[str, ...]] = zip(*[lines] * len(self.bm25.parts[0][0]), strict=True)
         if self.bm25.gram_weight:
             rows = (
@@ -146,29 +152,18 @@ class _TermStream:
                 for row in rows
             )
         clock = time.perf_counter
-        done = 0
         started = clock()
         for row in rows:
             self.analyse_seconds += clock() - started
             if not any(row):
                 self.empty += 1
-            yield self.pending.popleft(), row
-            done += 1
-            if done % _REPORT_DOCS == 0:
-                self.progress("index", done, total)
+            yield next(waiting).doc_id, row
+            self.done += 1
+            if self.done % _REPORT_DOCS == 0:
+                self.progress("index", self.done, self.total)
             started = clock()
         self.analyse_seconds += clock() - started
-        self.progress("index", done, total)
-
-    def _texts(self) -> Iterator[str]:
-        for doc in self.corpus:
-            self.ids.add(doc.doc_id)
-            self.pending.append(doc.doc_id)
-            if self.bm25.fields == "flat":
-                yield doc.full_text
-            else:
-                yield doc.title
-                yield doc.text
+        self.progress("index", self.done, self.total)
 
 
 def _select(line: str, *, grams: bool) -> str:
@@ -204,23 +199,20 @@ class LexicalRetriever:
         if k < 1:
             raise BadInput(f"k is {k}; ask for at least 1 hit per query.")
         lines = self.analyzer.analyze_lines(queries.values())
-        items = [(query_id, line.split()) for query_id, line in zip(queries, lines, strict=True)]
-        n_empty = sum(not terms for _, terms in items)
-        if warning := empty_warning("queries", n_empty, len(items)):
+        terms = {query_id: line.split() for query_id, line in zip(queries, lines, strict=True)}
+        asked = [query_id for query_id in terms if terms[query_id]]
+        n_empty = len(terms) - len(asked)
+        if n_empty and (warning := empty_warning("queries", n_empty, len(terms))):
             logger.warning("%s", warning)
-        depth = min(k, len(self.doc_ids))
-        batches = list(batched(items, _BATCH_QUERIES))
-
-        def answer(batch: list[tuple[str, list[str]]]) -> list[tuple[str, dict[str, float]]]:
-            answered = [terms for _, terms in batch if terms]
-            hits = iter(self.searcher.search(answered, depth) if answered else [])
-            pairs = ((query_id, next(hits) if terms else ((), ())) for query_id, terms in batch)
-            return [
-                (query_id, dict(zip(self.doc_ids.read(rows), scores, strict=True)))
-                for query_id, (rows, scores) in pairs
-            ]
-
+        batches = list(batched([terms[query_id] for query_id in asked], _BATCH_QUERIES))
+        depths = repeat(min(k, self.doc_ids.count))
         if len(batches) < 2:
-            return dict(pair for batch in batches for pair in answer(batch))
-        with ThreadPoolExecutor(cpu_count()) as pool:
-            return dict(pair for answered in pool.map(answer, batches) for pair in answered)
+            answers = list(map(self.searcher.search, batches, depths))
+        else:
+            with ThreadPoolExecutor(cpu_count()) as pool:
+                answers = list(pool.map(self.searcher.search, batches, depths))
+        hits = dict(zip(asked, chain.from_iterable(answers), strict=True))
+        return {
+            query_id: dict(zip(self.doc_ids.read(rows), scores, strict=True))
+            for query_id, (rows, scores) in ((query_id, hits.get(query_id, ((), ()))) for query_id in terms)
+        }

@@ -74,7 +74,8 @@ class TantivyEngine:
                         documents[number] += 1
                         tokens[number] += line.count(" ") + 1
                 add(row, lines)
-            fillers = _fillers(row + 1, documents, tokens)
+            lacking = any(0 < having <= row for having in documents)
+            fillers = _fillers(row + 1, documents, tokens) if lacking else []
             for row_number, counts in enumerate(fillers, start=row + 1):
                 add(row_number, [" ".join([FILLER] * count) for count in counts])
         stats = {
@@ -171,13 +172,11 @@ def _cut(line: str) -> str:
 
 
 def _fillers(rows: int, documents: Sequence[int], tokens: Sequence[int]) -> list[list[int]]:
-    """Count the tokens by field of each filler document; [] where every document has every field.
+    """Count the tokens by field of each filler document, where some documents lack a field.
 
     With F fillers the index holds rows + F documents; tokens * (rows + F) / documents tokens of a field make
     its average length the field's own. F is the first that needs no fraction of a token worth mentioning.
     """
-    if not any(0 < having < rows for having in documents):
-        return []
     # Fields that every document has count as well: fillers without tokens of them would shorten their average.
     present = [having > 0 for having in documents]
     lengths = np.array(tokens, dtype=np.float64)[present] / np.array(documents)[present]
@@ -246,30 +245,30 @@ class TantivySearcher:
     Documents of equal score, which tantivy orders by their position in the index, are then in row order."""
 
     def search(self, queries: Sequence[Sequence[str]], k: int) -> list[Hits]:
-        return [self._ranking(terms, k) for terms in queries]
-
-    def _ranking(self, terms: Sequence[str], k: int) -> Hits:
-        counts = Counter(term[:MAX_TERM_CHARS] for term in terms)
-        del counts[FILLER]
         documents = dict(zip(self.bm25.field_names, self.documents, strict=True))
-        parts = [
-            [
-                self._clauses(name, documents[name], counts, weight * self.bm25.weigh(name))
-                for name in names
-                if documents[name]
+        ranked: list[Hits] = []
+        for terms in queries:
+            counts = Counter(term[:MAX_TERM_CHARS] for term in terms)
+            del counts[FILLER]
+            parts = [
+                [
+                    self._clauses(name, documents[name], counts, weight * factor)
+                    for name, factor in fields.items()
+                    if documents[name]
+                ]
+                for fields, weight in self.bm25.parts
             ]
-            for names, weight in self.bm25.parts
-        ]
-        if self.first_rows is not None:
-            return self._hits(parts, k)
-        # Which documents of equal score are in at the cut-off must not depend on the layout of the index.
-        limit = k + 1
-        rows, scores = self._hits(parts, limit)
-        while len(rows) == limit and scores[-1] == scores[k - 1]:
-            limit *= 4
+            # Which documents of equal score are in at the cut-off must not depend on the layout of the index.
+            limit = k if self.first_rows is not None else k + 1
             rows, scores = self._hits(parts, limit)
-        order = np.lexsort((rows, np.negative(scores)))[:k].tolist()
-        return [rows[number] for number in order], [scores[number] for number in order]
+            if self.first_rows is None:
+                while len(rows) == limit and scores[-1] == scores[k - 1]:
+                    limit *= 4
+                    rows, scores = self._hits(parts, limit)
+                order = np.lexsort((rows, np.negative(scores)))[:k].tolist()
+                rows, scores = [rows[number] for number in order], [scores[number] for number in order]
+            ranked.append((rows, scores))
+        return ranked
 
     def _clauses(self, name: str, present: int, counts: Counter[str], weight: float) -> list[_Clause]:
         clauses = []
@@ -278,8 +277,9 @@ class TantivySearcher:
             if not having:
                 continue
             query = tantivy.Query.term_query(self.schema, name, term, index_option="freq")
-            idf = _idf(present, having)
-            boost = weight * count * idf / _idf(self.total, having)
+            # Lucene counts the documents that have the field, tantivy all.
+            idf, tantivy_idf = (math.log1p((n - having + 0.5) / (having + 0.5)) for n in (present, self.total))
+            boost = weight * count * idf / tantivy_idf
             if boost != 1.0:
                 query = tantivy.Query.boost_query(query, boost)
             clauses.append(_Clause(query, weight * count * idf * (TANTIVY_K1 + 1), having > _COMMON * self.total))
@@ -327,7 +327,3 @@ def _any_of(
     for clause in common:
         query = tantivy.Query.boolean_query([(occur, query), (tantivy.Occur.Should, clause.query)])
     return query
-
-
-def _idf(documents: int, having: int) -> float:
-    return math.log1p((documents - having + 0.5) / (having + 0.5))
