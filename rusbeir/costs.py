@@ -1,16 +1,10 @@
-"""Count what a system costs: seconds, with those that a cache saved carried over, and the memory of this process."""
+"""Carry over the seconds that a cache saved, so that a row says what a system costs."""
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import gc
-import re
 import sqlite3
-import sys
 from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
 
 from rusbeir.storage import select_by_keys
 
@@ -54,30 +48,3 @@ class SecondsTable:
         self._db.execute("BEGIN IMMEDIATE")
         self._db.executemany("INSERT OR REPLACE INTO seconds VALUES (?, ?)", rows)
         self._db.execute("COMMIT")
-
-
-def reset_peak_rss() -> int | None:
-    """Let `peak_rss` count from the resident size of now, and return that in bytes; None where it cannot be reset."""
-    gc.collect()
-    with contextlib.suppress(OSError, AttributeError, TypeError):
-        # Pages that an earlier system freed would otherwise be used without growth.
-        ctypes.CDLL(None).malloc_trim(0)
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return None
-    return peak_rss() or None
-
-
-def peak_rss() -> int:
-    """Return the peak resident size of this process since its start or the last reset, in bytes; 0 on Windows."""
-    # On Linux getrusage includes the process that started this one; /proc has the peak of this one alone.
-    with contextlib.suppress(OSError):
-        if line := re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text()):
-            return 1024 * int(line[1])
-    try:
-        import resource
-    except ImportError:
-        return 0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024

@@ -12,10 +12,10 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from rusbeir.costs import peak_rss
 from rusbeir.errors import BadInput
 from rusbeir.experiment import SystemLike, resolve_on
 from rusbeir.jobs import BudgetReached, CharBudget
+from rusbeir.processes import peak_rss
 from rusbeir.retrieval import LimitsDepth, RerankSystem, RunSettings, System
 from rusbeir.storage import cache_folder, temporary_cache
 from rusbeir.types import Corpus, Dataset, MemoryCorpus, Progress, Queries, Retriever, silent

@@ -1,9 +1,16 @@
-"""Do the same work in several processes: results in order, few batches in memory, no worker outlives its parent."""
+"""Do the same work in several processes: results in order, few batches in memory, no worker outlives its parent.
+
+Also the memory of this process.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import gc
 import logging
 import os
+import re
 import sys
 import threading
 import time
@@ -12,6 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 from typing import Any, TypeVar
 
 A = TypeVar("A")
@@ -147,6 +155,33 @@ def in_order(work: Callable[[A], B], batches: Iterable[A], processes: int | None
     finally:
         for _, future in waiting:
             future.cancel()
+
+
+def reset_peak_rss() -> int | None:
+    """Let `peak_rss` count from the resident size of now, and return that in bytes; None where it cannot be reset."""
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        # Pages that an earlier system freed would otherwise be used without growth.
+        ctypes.CDLL(None).malloc_trim(0)
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return None
+    return peak_rss() or None
+
+
+def peak_rss() -> int:
+    """Return the peak resident size of this process since its start or the last reset, in bytes; 0 on Windows."""
+    # On Linux getrusage includes the process that started this one; /proc has the peak of this one alone.
+    with contextlib.suppress(OSError):
+        if line := re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text()):
+            return 1024 * int(line[1])
+    try:
+        import resource
+    except ImportError:
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def end_workers() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rusbeir
-from rusbeir.costs import reset_peak_rss
+from rusbeir.processes import reset_peak_rss
 
 PAUSE = 0.5
 """Seconds that the slow models take for each call; no search of mini/ru takes as long."""

@@ -38,7 +38,7 @@ def evaluate(
     """
     from rusbeir.comparison import open_judged, score_runs
     from rusbeir.evaluation import DEFAULT_MEASURES, check_measures
-    from rusbeir.ledger import Ledger
+    from rusbeir.experiment import Ledger
 
     names = check_measures(measure or DEFAULT_MEASURES)
     with output.progress() as progress:

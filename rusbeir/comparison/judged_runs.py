@@ -17,7 +17,8 @@ from rusbeir.costs import COSTS
 from rusbeir.datasets import find_entry, load, load_judgements, read_judgement_file, read_run, write_run
 from rusbeir.errors import BadInput
 from rusbeir.evaluation import Evaluation, cluster_queries, evaluate
-from rusbeir.ledger import Ledger, ResultRow
+from rusbeir.experiment import Ledger
+from rusbeir.ledger import ResultRow
 from rusbeir.retrieval import drop_self_hits
 from rusbeir.storage import atomic_file
 from rusbeir.text import digest, slug

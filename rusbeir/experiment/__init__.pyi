@@ -3,6 +3,7 @@ from .api import bench_all as bench_all
 from .api import bench_run as bench_run
 from .api import search as search
 from .measuring import UNCUT_DEPTH as UNCUT_DEPTH
+from .planning import Ledger as Ledger
 from .planning import MeasuringOptions as MeasuringOptions
 from .planning import Request as Request
 from .planning import SystemLike as SystemLike

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -12,13 +13,21 @@ from rusbeir.datasets import make_queries, read_run
 from rusbeir.errors import BackendError, BadInput, RusbeirError
 from rusbeir.evaluation import DEFAULT_MEASURES, check_measures
 from rusbeir.experiment.measuring import measure
-from rusbeir.experiment.planning import Failed, Measurement, Request, SystemLike, plan_measurements, resolve_on
+from rusbeir.experiment.planning import (
+    Failed,
+    Ledger,
+    Measurement,
+    Request,
+    SystemLike,
+    plan_measurements,
+    resolve_on,
+)
 from rusbeir.jobs import CharBudget
-from rusbeir.ledger import ROWS, Ledger, ResultRow
+from rusbeir.ledger import ROWS, ResultRow
 from rusbeir.notebook import ShownRow, ShownRows, ShownRun
 from rusbeir.retrieval import (
+    ChecksAvailability,
     RunSettings,
-    check_available,
     read_system,
     search_without_self,
 )
@@ -151,7 +160,8 @@ def bench_run(dataset: Dataset, system: SystemLike, request: Request) -> tuple[R
     (measurement,), _ = plan_measurements([dataset], [system], request, ledger)
     row = measurement.find_row(ledger, ())
     if not row:
-        check_available(measurement.system)
+        if isinstance(measurement.system, ChecksAvailability):
+            measurement.system.check_available()
         with open_workers(request.on, cpus=MODEL_CPUS) as workers:
             row = measure(measurement, ledger, workers)
     return row, read_run(row["run"])
@@ -175,8 +185,8 @@ def bench_all(
     for measurement in planned:
         try:
             row = measurement.find_row(ledger, request.measures)
-            if not row:
-                check_available(measurement.system)
+            if not row and isinstance(measurement.system, ChecksAvailability):
+                measurement.system.check_available()
             able.append((measurement, row))
         except RusbeirError as error:
             failed.append(Failed(measurement.system.name, measurement.label, error))
@@ -184,7 +194,8 @@ def bench_all(
                 logger.warning("%s on %s cannot run: %s", measurement.system.name, measurement.label, error)
     rows: list[ResultRow] = []
     # Rows that are reused need no cluster.
-    with open_workers(None if all(row for _, row in able) else request.on, cpus=MODEL_CPUS) as workers:
+    on = None if all(row for _, row in able) else request.on
+    with open_workers(on, cpus=MODEL_CPUS) if on is not None else nullcontext() as workers:
         for measurement, row in able:
             try:
                 # A system that is named twice has a row by now.

@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from rusbeir import __version__
-from rusbeir.costs import COSTS, peak_rss, reset_peak_rss
+from rusbeir.costs import COSTS
 from rusbeir.datasets import (
     write_run,
 )
 from rusbeir.errors import option
 from rusbeir.evaluation import Evaluation, cluster_queries, deepest, evaluate
-from rusbeir.experiment.planning import Measurement
+from rusbeir.experiment.planning import Ledger, Measurement
 from rusbeir.jobs import CharBudget, Llm, Spent
-from rusbeir.ledger import Ledger, ResultRow
+from rusbeir.ledger import ResultRow
+from rusbeir.processes import peak_rss, reset_peak_rss
 from rusbeir.retrieval import (
     LimitsDepth,
     RerankSystem,
@@ -64,11 +65,14 @@ def measure(measurement: Measurement, ledger: Ledger, workers: Workers | None) -
     measured_here = workers is None and not settings.carried.n_parts
     growth = peak_rss() - level if level is not None and measured_here else None
     depth = min(request.k, system.depth) if isinstance(system, LimitsDepth) else request.k
-    _warn_of_cut(system.name, depth, request.measures, len(dataset.corpus))
+    deeper = [name for name in request.measures if (deepest([name]) or UNCUT_DEPTH) > depth]
+    if deeper and depth < len(dataset.corpus):
+        _warn_of_cut(system.name, depth, deeper)
     started = time.perf_counter()
     result = evaluate(dataset.qrels, run, request.measures)
     evaluate_seconds = time.perf_counter() - started
-    _warn_of_zero_hits(measurement, result)
+    if result.n_zero_hit > TOLERATED_ZERO_HIT * result.n_queries:
+        _warn_of_zero_hits(measurement, result)
     clusters = cluster_queries(dataset)
     run_path, per_query_path = _write_run(measurement, run, result, clusters)
     row = {
@@ -175,9 +179,7 @@ def _count_missing(dataset: Dataset) -> int:
 
 
 def _warn_of_zero_hits(measurement: Measurement, result: Evaluation) -> None:
-    """Warn where many queries have no results, and say what that may mean; in a port the cause can be its source."""
-    if result.n_zero_hit <= TOLERATED_ZERO_HIT * result.n_queries:
-        return
+    """Warn that many queries have no results, and say what that may mean; in a port the cause can be its source."""
     card, reason = measurement.documents.card, ""
     source = card.provenance.get("source")
     if measurement.query_language == card.language:
@@ -191,12 +193,10 @@ def _warn_of_zero_hits(measurement: Measurement, result: Evaluation) -> None:
     )  # fmt: skip
 
 
-def _warn_of_cut(system: str, depth: int, names: Sequence[str], documents: int) -> None:
-    """Warn where measures look deeper than the run is, because of k or the depth of a reranker or a fusion."""
-    deeper = [name for name in names if (deepest([name]) or UNCUT_DEPTH) > depth]
-    if deeper and depth < documents:
-        logger.warning(
-            "%s: %s would need more than the %d hits per query that this system returns. "
-            "Raise %s, or depth= of the last stage.",
-            system, " and ".join(deeper), depth, option("k"),
-        )  # fmt: skip
+def _warn_of_cut(system: str, depth: int, deeper: Sequence[str]) -> None:
+    """Warn that measures look deeper than the run is, because of k or the depth of a reranker or a fusion."""
+    logger.warning(
+        "%s: %s would need more than the %d hits per query that this system returns. "
+        "Raise %s, or depth= of the last stage.",
+        system, " and ".join(deeper), depth, option("k"),
+    )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
@@ -9,6 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict
+
+import orjson
 
 from rusbeir.datasets import (
     expand_languages,
@@ -20,7 +23,7 @@ from rusbeir.datasets import (
 )
 from rusbeir.errors import BadInput, RusbeirError, option
 from rusbeir.evaluation import DEFAULT_MEASURES
-from rusbeir.ledger import Ledger, ResultRow
+from rusbeir.ledger import ROWS, ResultRow, read_rows
 from rusbeir.retrieval import (
     ChecksAvailability,
     Encoder,
@@ -30,7 +33,8 @@ from rusbeir.retrieval import (
     read_system,
     resolve,
 )
-from rusbeir.types import Dataset, Progress, Retriever, silent
+from rusbeir.storage import append_line
+from rusbeir.types import Dataset, Progress, Retriever, needs_judgements, silent
 
 if TYPE_CHECKING:
     from rusbeir.cluster import On
@@ -70,10 +74,27 @@ class Request:
     on: On = None
     progress: Progress = silent
 
-    def __post_init__(self) -> None:
-        path = str(self.out)
-        if os.fsencode(path).decode("utf-8", "replace") != path:
-            raise BadInput(f"{option('out')} is {path!r}, which is not UTF-8, as paths in rows must be. Rename it.")
+
+class Ledger:
+    """Holds the rows of a results folder, which are read once, and those that this process adds.
+
+    Without reuse nothing is read, not even a damaged file, and no row is reused.
+    """
+
+    def __init__(self, out: Path, *, reuse: bool = True) -> None:
+        """Read the rows of the folder. Raises BadInput for a path that no row can hold."""
+        if os.fsencode(str(out)).decode("utf-8", "replace") != str(out):
+            raise BadInput(f"{option('out')} is {str(out)!r}, which is not UTF-8, as paths in rows must be. Rename it.")
+        self.file = out / ROWS
+        self._reuse = reuse
+        self.rows = list(read_rows(out)) if reuse and self.file.exists() else []
+        """Rows that may be reused."""
+
+    def add(self, row: ResultRow) -> None:
+        """Append a row to the file."""
+        append_line(self.file, orjson.dumps(row))
+        if self._reuse:
+            self.rows.append(row)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,12 +123,24 @@ class Measurement:
         return f"{self.system.signature}{left_out}|k:{self.request.k}"
 
     def find_row(self, ledger: Ledger, measures: Sequence[str]) -> ResultRow | None:
-        row = ledger.find(self.dataset, self.query_language, self.system.name, self.signature, measures)
-        if row and self.short_name and row.get("label") != self.short_name:
-            # Rows are never changed; the newest one counts.
-            row = row | {"label": self.short_name}
-            ledger.add(row)
-        return row
+        """Find the newest row of the same recipe on the same data that holds all measures and still has its run."""
+        card, system = self.dataset.card, self.system.name
+        recipe = (card.name, card.split, system, self.signature, self.dataset.fingerprint, self.query_language)
+        for row in reversed(ledger.rows):
+            same = recipe == (
+                *(row[name] for name in ("dataset", "split", "system", "signature", "fingerprint")),
+                row.get("query_language", row["language"]),
+            )
+            # A damaged row may have a name that no file can have.
+            with contextlib.suppress(OSError):
+                if same and all(name in row["measures"] for name in measures) and Path(row["run"]).exists():
+                    logger.debug("%s on %s: the row in %s is reused", system, card.name, ledger.file)
+                    if self.short_name and row.get("label") != self.short_name:
+                        # Rows are never changed; the newest one counts.
+                        row = row | {"label": self.short_name}
+                        ledger.add(row)
+                    return row
+        return None
 
 
 class Failed(NamedTuple):
@@ -127,6 +160,7 @@ def plan_measurements(
     """
     specs = [read_system(system) for system in systems]
     short_names = [spec.label if isinstance(spec, Spec) else "" for spec in specs]
+    measured = {row["system"] for row in ledger.rows}
     loaded: list[tuple[Dataset, list[System]]] = []
     sources: dict[str, str] = {}
     failed: list[Failed] = []
@@ -135,7 +169,7 @@ def plan_measurements(
             loaded.append(
                 resolve_on(
                     dataset, specs, request.k, request.engine, request.language, request.split, request.progress,
-                    request.accept_difference, ledger.systems,
+                    request.accept_difference, measured,
                 )
             )  # fmt: skip
         except RusbeirError as error:
@@ -147,7 +181,7 @@ def plan_measurements(
     if failed and not loaded:
         raise failed[0].error
     cards = [documents.card for documents, _ in loaded]
-    languages = expand_languages(request.query_languages, cards)
+    languages = expand_languages(request.query_languages, cards) if request.query_languages else []
     planned: list[Measurement] = []
     for documents, resolved in loaded:
         for source in [find_parallel(documents.card, language, sources) for language in languages] or [None]:
@@ -215,8 +249,8 @@ def resolve_on(
             dataset, language=language, split=split, judged=judged, accept_difference=accept_difference,
             progress=progress,
         )  # fmt: skip
-    if judged:
-        dataset.refuse_unjudged()
+    elif judged and not dataset.qrels:
+        raise needs_judgements(dataset.card.name)
     card = dataset.card
     return dataset, [
         resolve(spec, language=card.language, engine=engine, self_suffixes=card.self_suffixes)
