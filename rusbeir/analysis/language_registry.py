@@ -145,8 +145,8 @@ def read_language(code: str) -> Language:
             raise BadInput(f"{path} and {other.name} are both for the language {code!r}. Remove one of them.")
     table = read_language_file(path)
     # A user's file for one of rusbeir's languages changes rusbeir's own file, unless it says otherwise.
-    own = data_folder("analyzers") / path.name
-    shipped = own if own != path and own.is_file() else None
+    packaged = data_folder("analyzers") / path.name
+    shipped = packaged if packaged != path and packaged.is_file() else None
     extended = _find_extended(path, table) if "extends" in table else shipped
     language = _make_language(path, table, extended, code)
     if shipped:

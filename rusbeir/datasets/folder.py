@@ -6,15 +6,16 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import orjson
 
 from rusbeir.datasets.formats.beir import CARD, UNFINISHED, card_bytes, read_last_card
 from rusbeir.datasets.formats.records import Extra, document_line, query_line
-from rusbeir.datasets.writing import judgement_lines, name_qrels_file, qrels_lines
+from rusbeir.datasets.writing import name_qrels_file, qrels_lines
 from rusbeir.errors import BadInput
 from rusbeir.storage import atomic_file, atomic_folder
 from rusbeir.text import write_command
@@ -24,17 +25,12 @@ _NOTHING: Extra = MappingProxyType({})
 
 
 class Content(NamedTuple):
-    """What a card says of the content of a dataset."""
+    """What a card says of the content of a dataset, under the names that card.json has."""
 
     fingerprint: str
     n_docs: int
     n_queries: int
     n_qrels: int
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """The counts under the names that card.json has for them."""
-        return {"n_docs": self.n_docs, "n_queries": self.n_queries, "n_qrels": self.n_qrels}
 
 
 def describe_content(dataset: Dataset) -> Content:
@@ -43,21 +39,22 @@ def describe_content(dataset: Dataset) -> Content:
     return Content(dataset.fingerprint, len(dataset.corpus), len(dataset.queries), n_qrels)
 
 
+@dataclass(kw_only=True)
 class FolderWriter:
     """The files of a dataset's folder while they are written; their content is hashed and counted meanwhile."""
 
-    def __init__(self, create: Callable[[str], IO[bytes]]) -> None:
-        self._create = create
-        self._files: dict[str, IO[bytes]] = {}
-        self._digest = hashlib.sha256()
-        self._n_docs = 0
-        self._queries: dict[str, str] = {}
-        self._qrels: dict[str, dict[str, dict[str, int]]] = {}
+    create: Callable[[str], IO[bytes]]
+    """Makes the file of a name in the folder."""
+    _files: dict[str, IO[bytes]] = field(default_factory=dict, init=False)
+    _digest: Any = field(default_factory=hashlib.sha256, init=False)
+    _n_docs: int = field(default=0, init=False)
+    _queries: dict[str, str] = field(default_factory=dict, init=False)
+    _qrels: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict, init=False)
 
     def open(self, name: str) -> IO[bytes]:
         """Open the file of that name in the folder, which is new when it is first opened."""
         if name not in self._files:
-            self._files[name] = self._create(name)
+            self._files[name] = self.create(name)
         return self._files[name]
 
     def add_document(self, doc: Doc, extra: Extra = _NOTHING) -> None:
@@ -73,7 +70,7 @@ class FolderWriter:
 
     def add_judgements(self, split: str, qrels: Qrels) -> None:
         """Write judgements of a split. Raises BadInput for an id that a tsv cannot hold."""
-        lines = judgement_lines(qrels) if split in self._qrels else qrels_lines(qrels)
+        lines = qrels_lines(qrels, header=split not in self._qrels)
         judged = self._qrels.setdefault(split, {})
         judged.update({query_id: dict(grades) for query_id, grades in qrels.items()})
         self.open(name_qrels_file(split)).writelines(lines)
@@ -111,7 +108,7 @@ def write_beir(dataset: Dataset, folder: str | Path) -> None:
             (new / name).parent.mkdir(exist_ok=True)
             return files.enter_context((new / name).open("wb"))
 
-        writer = FolderWriter(create)
+        writer = FolderWriter(create=create)
         for doc in dataset.corpus:
             writer.add_document(doc)
         for query_id, text in dataset.queries.items():
@@ -119,7 +116,7 @@ def write_beir(dataset: Dataset, folder: str | Path) -> None:
         if dataset.qrels:
             writer.add_judgements(split, dataset.qrels)
         content = writer.content(split)
-        writer.open(CARD).write(card_bytes(dataset.card, content.fingerprint, **content.counts))
+        writer.open(CARD).write(card_bytes(dataset.card, **content._asdict()))
 
 
 @contextmanager
@@ -137,18 +134,19 @@ def replace_dataset(folder: Path, *verbs: str) -> Iterator[FolderWriter]:
             files.append(stack.enter_context(atomic_file(folder / name)))
             return files[-1]
 
-        yield FolderWriter(create)
+        yield FolderWriter(create=create)
         # A disk that is full has to be noticed before anything is replaced.
         for file in files:
             file.flush()
             os.fsync(file.fileno())
+        has_card = any((folder / name).exists() for name in (CARD, UNFINISHED))
         with atomic_file(folder / UNFINISHED) as note:
-            note.write(orjson.dumps({"command": command, "card": read_last_card(folder)}))
+            note.write(orjson.dumps({"command": command, "card": read_last_card(folder) if has_card else {}}))
         (folder / CARD).unlink(missing_ok=True)
 
 
 def write_card(folder: Path, card: Card, content: Content) -> None:
     """Write the card of a folder whose files were replaced, which is whole from then on."""
     with atomic_file(folder / CARD) as file:
-        file.write(card_bytes(card, content.fingerprint, **content.counts))
+        file.write(card_bytes(card, **content._asdict()))
     (folder / UNFINISHED).unlink(missing_ok=True)

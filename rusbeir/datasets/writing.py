@@ -112,14 +112,10 @@ def _trec_qrels(qrels: Qrels) -> Iterator[bytes]:
             yield f"{query_id} 0 {doc_id} {grade}\n".encode()
 
 
-def qrels_lines(qrels: Qrels) -> Iterator[bytes]:
+def qrels_lines(qrels: Qrels, *, header: bool = True) -> Iterator[bytes]:
     """The lines of BEIR's tsv, header first. Raises BadInput for an id that a tsv cannot hold."""
-    yield _HEADER
-    yield from judgement_lines(qrels)
-
-
-def judgement_lines(qrels: Qrels) -> Iterator[bytes]:
-    """The lines of BEIR's tsv without its header."""
+    if header:
+        yield _HEADER
     for query_id, docs in qrels.items():
         for doc_id, grade in docs.items():
             yield f"{_cell(query_id)}\t{_cell(doc_id)}\t{grade}\n".encode()

@@ -8,6 +8,7 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, NamedTuple
@@ -51,6 +52,7 @@ _SCHEMA = (
 )
 
 
+@dataclass(eq=False)
 class Journal:
     """Tasks and attempts on disk. What record has returned from survives kill -9 at any later moment.
 
@@ -60,12 +62,11 @@ class Journal:
     can still be used.
     """
 
-    def __init__(self, path: Path, db: sqlite3.Connection) -> None:
-        self.path = path
-        self._db = db
-        self._lock = Lock()
-        self._workers: dict[str, int] = {}
-        """The numbers of those that are known."""
+    path: Path
+    _db: sqlite3.Connection
+    _lock: Lock = field(default_factory=Lock, init=False)
+    _workers: dict[str, int] = field(default_factory=dict, init=False)
+    """The numbers of those that are known."""
 
     @classmethod
     @contextlib.contextmanager

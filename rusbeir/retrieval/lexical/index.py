@@ -200,18 +200,18 @@ class LexicalRetriever:
             raise BadInput(f"k is {k}; ask for at least 1 hit per query.")
         lines = self.analyzer.analyze_lines(queries.values())
         terms = {query_id: line.split() for query_id, line in zip(queries, lines, strict=True)}
-        asked = [query_id for query_id in terms if terms[query_id]]
-        n_empty = len(terms) - len(asked)
+        with_terms = [query_id for query_id in terms if terms[query_id]]
+        n_empty = len(terms) - len(with_terms)
         if n_empty and (warning := empty_warning("queries", n_empty, len(terms))):
             logger.warning("%s", warning)
-        batches = list(batched([terms[query_id] for query_id in asked], _BATCH_QUERIES))
+        batches = list(batched([terms[query_id] for query_id in with_terms], _BATCH_QUERIES))
         depths = repeat(min(k, self.doc_ids.count))
         if len(batches) < 2:
             answers = list(map(self.searcher.search, batches, depths))
         else:
             with ThreadPoolExecutor(cpu_count()) as pool:
                 answers = list(pool.map(self.searcher.search, batches, depths))
-        hits = dict(zip(asked, chain.from_iterable(answers), strict=True))
+        hits = dict(zip(with_terms, chain.from_iterable(answers), strict=True))
         return {
             query_id: dict(zip(self.doc_ids.read(rows), scores, strict=True))
             for query_id, (rows, scores) in ((query_id, hits.get(query_id, ((), ()))) for query_id in terms)

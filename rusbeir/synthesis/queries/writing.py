@@ -138,4 +138,4 @@ class MadeSet:
             },
         )
         write_card(self.out, card, content)
-        return {"name": card.name, "fingerprint": content.fingerprint, "licence": card.licence, **content.counts}
+        return {"name": card.name, "fingerprint": content.fingerprint, "licence": card.licence, **content._asdict()}

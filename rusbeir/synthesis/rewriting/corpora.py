@@ -105,7 +105,7 @@ class Rewriting:
         content = describe_content(read_dataset(open_cocktail(request), card, self.progress))
         write_card(self.out, card, content)
         described = {"name": card.name, "fingerprint": content.fingerprint, "licence": card.licence}
-        return {**described, "sources": self._sources(), "splits": splits, **content.counts}
+        return {**described, "sources": self._sources(), "splits": splits, **content._asdict()}
 
     def _sources(self) -> list[str]:
         return sorted(path.stem for path in (self.out / "corpus").glob("[!.]*.jsonl"))
