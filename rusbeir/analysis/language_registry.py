@@ -59,12 +59,15 @@ class Language:
     """The code of rusbeir's language that the file changes; empty where it starts from base.toml alone."""
 
 
-def language_files() -> Mapping[str, Path]:
+def language_files(*, installed: bool = True) -> Mapping[str, Path]:
     """List the language files by code, in the order of the codes, without opening them.
 
     Of two files for one language the first counts: folders of RUSBEIR_ANALYZERS in their order, then rusbeir's own,
     then those of installed packages (entry points rusbeir.analyzers). So what a user names replaces a shipped
     language, and an installed package only adds languages.
+
+    Args:
+        installed: Whether installed packages are looked at.
 
     Returns:
         Code -> path of the language file.
@@ -82,7 +85,8 @@ def language_files() -> Mapping[str, Path]:
         if not folder.is_dir():
             raise BadInput(f"No folder {str(folder)!r}, which {option('analyzers', python=FOLDERS_VARIABLE)} names.")
     folders.append(data_folder("analyzers"))
-    for entry in sorted(find_entry_points(ENTRY_POINTS), key=lambda entry: entry.name):
+    entries = sorted(find_entry_points(ENTRY_POINTS), key=lambda entry: entry.name) if installed else []
+    for entry in entries:
         try:
             spec = find_spec(entry.value)
             if spec is None or not spec.submodule_search_locations:
@@ -133,7 +137,7 @@ def read_language(code: str) -> Language:
         >>> sorted(read_language("ru").profiles)
         ['blend', 'default', 'grams', 'lemmas', 'raw', 'rusbeir-paper', 'snowball', 'stems', 'unicode']
     """
-    path = language_files().get(code)
+    path = language_files(installed=False).get(code) or language_files().get(code)
     if path is None and (meant := find_language(code)) != code:
         return read_language(meant)
     if path is None:
@@ -163,10 +167,9 @@ def read_recipe(language: str, profile: str) -> Recipe:
         >>> read_recipe("xx", "unicode").language, read_recipe("am", "default").terms
         ('xx', 'both')
     """
-    files = language_files()
-    if language not in files and profile in (*FILELESS, *FALLBACKS):
+    if profile in (*FILELESS, *FALLBACKS) and language not in language_files(installed=False):
         language = find_language(language)
-        if language not in files:
+        if language not in language_files():
             return _make_fileless(language, profile)
     profiles = read_language(language).profiles
     if profile not in profiles:

@@ -18,7 +18,7 @@ from rusbeir.datasets import (
     find_entry,
     find_parallel,
     label_dataset,
-    load,
+    load_splits,
     take_queries,
 )
 from rusbeir.errors import BadInput, RusbeirError, option
@@ -245,10 +245,10 @@ def resolve_on(
             early[0].check_available()
         specs = specs if entry.self_retrieval else [*early]
     if not isinstance(dataset, Dataset):
-        dataset = load(
+        dataset = load_splits(
             dataset, language=language, split=split, judged=judged, accept_difference=accept_difference,
             progress=progress,
-        )  # fmt: skip
+        ).dataset  # fmt: skip
     elif judged and not dataset.qrels:
         raise needs_judgements(dataset.card.name)
     card = dataset.card
