@@ -11,7 +11,7 @@ from typing import Any
 
 from rusbeir.audit.port_checks import scores
 from rusbeir.audit.port_checks.aligned import AlignedPort, Texts
-from rusbeir.audit.port_checks.pair_scores import PairBatch, PairResult, PairScorer
+from rusbeir.audit.port_checks.score_files import PairBatch, PairResult, PairScorer
 from rusbeir.audit.port_checks.scores import Level
 from rusbeir.datasets import load, read_card
 from rusbeir.errors import BadInput, option

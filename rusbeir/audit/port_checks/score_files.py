@@ -4,20 +4,72 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rusbeir.audit.port_checks import scores
-from rusbeir.audit.port_checks.pair_scores import PairBatch, PairScorer
-from rusbeir.audit.port_checks.segment_checks import CheckedTexts, Finder, prepare_checks
+from rusbeir.audit.port_checks.segment_checks import CheckedSegment, CheckedTexts, Finder, find_flags, prepare_checks
 from rusbeir.datasets import Place, not_utf8, open_file
 from rusbeir.errors import BadInput, option
 from rusbeir.processes import cpu_count, in_order
 from rusbeir.text import batched
+from rusbeir.translation import Flag, Segment
 from rusbeir.types import Progress, silent
 
 BATCH_LINES = 200
 EXAMPLES = 3
+
+
+class PairBatch(NamedTuple):
+    """Translations of one level, with what they are compared with."""
+
+    level: str
+    """"documents", "queries" or "lines"."""
+    translations: Sequence[str]
+    references: Sequence[str | None] | None = None
+    """None where nothing is scored; None for a text that the reference lacks."""
+    sources: Sequence[str] | None = None
+    """None where nothing is checked."""
+
+
+class PairResult(NamedTuple):
+    """What came of a batch."""
+
+    level: str
+    lacking: int
+    """How many texts the reference lacks; they are not scored."""
+    compared: scores.Compared
+    flags: list[list[Flag]]
+    """The flags of each translation; [] where nothing is checked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairScorer:
+    """Scores and checks batches; sent to worker processes."""
+
+    languages: tuple[str, str]
+    """The languages of the sources and of the translations."""
+    finders: Mapping[str, Finder] = field(default_factory=dict)
+    ter_words: float = inf
+    """A batch with a text of more words has no TER."""
+
+    def __call__(self, batch: PairBatch) -> PairResult:
+        references = batch.references or ()
+        pairs = [
+            (translation, reference)
+            for translation, reference in zip(batch.translations, references, strict=False)
+            if reference is not None
+        ]
+        compared = scores.Compared({}, [])
+        if pairs:
+            translations, known = ([*side] for side in zip(*pairs, strict=True))
+            ter = all(len(text.split()) <= self.ter_words for text in (*translations, *known))
+            compared = scores.compare(translations, known, self.languages[1], ter=ter)
+        lines = zip(batch.sources or (), batch.translations, strict=False)
+        segments = [CheckedSegment(Segment(*line, *self.languages), None) for line in lines]
+        return PairResult(batch.level, len(references) - len(pairs), compared, find_flags(self.finders, segments))
 
 
 def score_lines(
