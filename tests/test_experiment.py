@@ -10,7 +10,7 @@ import pytest
 from rusbeir.datasets import load, read_run
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.evaluation import evaluate
-from rusbeir.experiment import Request, bench, search
+from rusbeir.experiment import Request, bench, bench_run, search
 from rusbeir.ledger import read_rows
 from rusbeir.retrieval import parse, resolve
 from rusbeir.translation.porting.api import port
@@ -65,9 +65,9 @@ def test_rows_that_are_there_open_no_cluster(mini, tmp_path):
     assert bench(mini, "bm25(profile=raw)", out=tmp_path, on="ray://127.0.0.1:9") == row
 
 
-def test_a_run_to_diagnose_is_not_written_where_rows_cannot_name_it(tmp_path):
+def test_a_run_to_diagnose_is_not_written_where_rows_cannot_name_it(mini, tmp_path):
     with pytest.raises(BadInput, match="which is not UTF-8"):
-        Request(out=tmp_path / os.fsdecode(b"\xff"))
+        bench_run(mini, "bm25(profile=raw)", Request(out=tmp_path / os.fsdecode(b"\xff")))
 
 
 def test_a_row_with_a_run_that_no_file_can_be_named_is_measured_again(mini, tmp_path):
