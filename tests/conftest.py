@@ -123,19 +123,30 @@ def smollm() -> Any:
     return Server(parameters)
 
 
+def _analyzed_language(item: pytest.Item) -> str:
+    """The language of an analyzer's test; empty for other tests."""
+    if item.path.parent.name != "analysis" or not isinstance(item, pytest.Function):
+        return ""
+    return str(item.callspec.params.get("code", "")) if hasattr(item, "callspec") else ""
+
+
 # Before pytest-xdist reads the marks.
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """With pytest -n, one process runs what needs an Elasticsearch node, and one what needs torch.
 
     The tests of any other file share a process; pages of the documentation, the longest tests, have nothing in common.
+    Tests of analyzers run language by language: a lexicon takes up to five seconds to load, and only four stay loaded.
     """
+    items.sort(key=_analyzed_language)
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         on_node = bool(fixtures & {"elasticsearch", "elasticsearch_9", "node_jars"}) or "elasticsearch" in item.name
         group = item.name if item.path.name == "test_docs.py" else item.path.name
         if item.path.name.startswith("test_torch_"):
             group = "torch"
+        if _analyzed_language(item):
+            group = "languages"
         item.add_marker(pytest.mark.xdist_group("elasticsearch" if on_node else group))
     yield
     if getattr(config.option, "loadgroup", False):

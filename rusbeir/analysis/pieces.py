@@ -37,7 +37,8 @@ _BASE = 0xD1342543DE82EF95
 """An odd number without a pattern; its powers weigh the codes in a hash."""
 _FACTORS = np.array([[_BASE], [pow(_BASE, -1, 2**64)]], np.uint64).repeat(MAX_WINDOW_CHARS, axis=1)
 _FACTORS[:, 0] = 1
-_POWERS, _INVERSES = np.multiply.accumulate(_FACTORS, axis=1)
+_PRODUCTS = np.multiply.accumulate(_FACTORS, axis=1)
+_POWERS, _INVERSES = _PRODUCTS[0], _PRODUCTS[1]
 """The powers of _BASE and those of its inverse, modulo 2**64."""
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)

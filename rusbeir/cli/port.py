@@ -88,20 +88,12 @@ def port(
     """
     from rusbeir.datasets import FIELDS
     from rusbeir.errors import BadInput
-    from rusbeir.translation import names
     from rusbeir.translation import port as port_one
 
     if retry_segments is not None and len(datasets) > 1:
         raise BadInput("--retry-segments names segments of one dataset: port them one by one.")
-    missing = []
-    if translator is None and not (retry_failed or retry_segments):
-        missing.append(f"a translator with --translator ({', '.join(names())}, or python:module.function)")
-    if out is None and not dry_run:
-        missing.append("a folder for the port with --out")
-    if missing:
-        missing += [
-            f"the language of {dataset} with --lang" for dataset in datasets if not lang and _lacks_card(dataset)
-        ]
+    has_translator = bool(translator or retry_failed or retry_segments)
+    if missing := _find_missing(datasets, lang, has_translator=has_translator, has_folder=dry_run or out is not None):
         raise BadInput(f"Name {', and '.join(missing)}.")
     if name is not None and len(datasets) > 1:
         raise BadInput("--name is that of one dataset: port them one by one.")
@@ -148,6 +140,20 @@ def port(
         on=on,
         **order,
     )
+
+
+def _find_missing(datasets: list[str], lang: str | None, *, has_translator: bool, has_folder: bool) -> list[str]:
+    """What a call has to name besides; the language of a dataset only together with something else."""
+    from rusbeir.translation import names
+
+    missing = []
+    if not has_translator:
+        missing.append(f"a translator with --translator ({', '.join(names())}, or python:module.function)")
+    if not has_folder:
+        missing.append("a folder for the port with --out")
+    if missing and not lang:
+        missing += [f"the language of {dataset} with --lang" for dataset in datasets if _lacks_card(dataset)]
+    return missing
 
 
 def slug(name: str) -> str:

@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -56,7 +55,6 @@ def measure(measurement: Measurement, ledger: Ledger, workers: Workers | None) -
     budget = CharBudget(out, request.budget_chars) if request.budget_chars is not None else None
     settings = RunSettings(progress=request.progress, force=request.force, budget=budget, workers=workers)
     level = reset_peak_rss()
-    # All languages of queries share one index.
     ready = system.prepare(documents.corpus, documents.fingerprint, settings)
     started = time.perf_counter()
     run = search_without_self(ready.retriever, dataset.queries, request.k, card.self_suffixes)
@@ -74,7 +72,6 @@ def measure(measurement: Measurement, ledger: Ledger, workers: Workers | None) -
     if result.n_zero_hit > TOLERATED_ZERO_HIT * result.n_queries:
         _warn_of_zero_hits(measurement, result)
     clusters = cluster_queries(dataset)
-    run_path, per_query_path = _write_run(measurement, run, result, clusters)
     row = {
         "dataset": card.name,
         "language": card.language,
@@ -104,16 +101,15 @@ def measure(measurement: Measurement, ledger: Ledger, workers: Workers | None) -
         "bytes": {"index": ready.index_bytes} | ({} if growth is None else {"peak_rss": growth}),
         "costs": COSTS,
         **(_describe_spending(settings.clients) if settings.clients else {}),
-        "run": str(run_path),
-        "per_query": str(per_query_path),
+        **_write_run(measurement, run, result, clusters),
         "version": __version__,
     }
     ledger.add(row)
     return row
 
 
-def _write_run(measurement: Measurement, run: Run, result: Evaluation, clusters: dict[str, int]) -> tuple[Path, Path]:
-    """Write the run and the scores of each query, and return the paths of both."""
+def _write_run(measurement: Measurement, run: Run, result: Evaluation, clusters: dict[str, int]) -> dict[str, str]:
+    """Write the run and the scores of each query, and return the paths of both as a part of the row."""
     card, system, out = measurement.dataset.card, measurement.system.name, measurement.request.out
     key = digest(card.name, card.split, measurement.dataset.fingerprint, system, measurement.signature, chars=10)
     stem = f"{slug(f'{card.name} {system}')}-{key}"
@@ -127,7 +123,7 @@ def _write_run(measurement: Measurement, run: Run, result: Evaluation, clusters:
     }
     with atomic_file(per_query_path) as file:
         file.write(orjson.dumps(scores))
-    return run_path, per_query_path
+    return {"run": str(run_path), "per_query": str(per_query_path)}
 
 
 def _find_ceiling(dataset: Dataset, run: Run, measures: Sequence[str]) -> Mapping[str, float]:

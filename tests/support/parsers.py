@@ -287,7 +287,7 @@ def _language(path: Path) -> object:
 
 SEGMENT_SCORES = b"A\t-1.5\nA\tNone\nA\t0\nA\t-3\nB\t2\nB\t3e2\nB\t1\nB\t-1\n"
 SEGMENT_RATINGS = b"".join(
-    b'%c\t{"errors": [{"severity": "%s", "score": 5, "start": 1}]}\n' % (system, severity)
+    b'%c\t{"errors": [{"severity": "%s", "score": 5, "start": 1, "end": 2}]}\n' % (system, severity)
     for system in b"AB"
     for severity in (b"major", b"minor", b"neutral", b"critical")
 )
