@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import importlib
 import inspect
@@ -10,7 +9,7 @@ import os
 import pickle
 import sys
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial, reduce
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from pathlib import Path
 from types import ModuleType
@@ -43,7 +42,12 @@ def find_entry_points(group: str) -> EntryPoints:
     return _read_entry_points(group, tuple(sys.path))
 
 
-@functools.cache
+def find_entry_point(group: str, name: str) -> EntryPoint | None:
+    """Return the first entry point of that name in a group; None where no installed package adds it."""
+    return next(iter(find_entry_points(group).select(name=name)), None)
+
+
+@cache
 def _read_entry_points(group: str, path: tuple[str, ...]) -> EntryPoints:
     return entry_points(group=group)
 
@@ -91,7 +95,7 @@ def _import(name: str, entry: EntryPoint, missing: str) -> tuple[Any, ModuleType
     except (Exception, SystemExit) as error:
         raise report_failure(name, "is imported", error) from error
     try:
-        return functools.reduce(getattr, entry.attr.split("."), module), module
+        return reduce(getattr, entry.attr.split("."), module), module
     except AttributeError as error:
         raise BadInput(f"{name}: {entry.module} has no function {entry.attr!r}.") from error
 

@@ -51,7 +51,7 @@ class DroppedWord(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class TermStatistics:
-    """What a collection of documents becomes by one analyzer."""
+    """Statistics of the terms that one analyzer makes of a collection of documents."""
 
     signature: str
     n_documents: int

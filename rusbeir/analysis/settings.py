@@ -169,7 +169,7 @@ _RULE_READERS: Mapping[str, Callable[[str, Path], Rules]] = {
 
 
 def _read_rules(path: Path, profile: str, key: str, name: str) -> Rules:
-    """What the file or the function says that a setting names."""
+    """Read the rules of the file or the function that a setting names."""
     if name.startswith(PYTHON):
         try:
             return read_function(name, path.parent)

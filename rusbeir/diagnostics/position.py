@@ -93,7 +93,7 @@ def diagnose_position(
 
     Of several datasets the queries are pooled. spans is a list of spans for a dataset that has none of its own. With a
     query_language the queries are those of the parallel dataset, and the spans those of the documents. The options are
-    those of `bench`, which keeps rows and runs in out. Raises BadInput where there is no span.
+    those of `bench`, which keeps rows and runs in out. Raises BadInput where no query has a span.
 
     >>> diagnose_position("xquad/ru", "bm25").curves[0].psi  # doctest: +SKIP
     """

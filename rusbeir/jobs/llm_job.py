@@ -87,7 +87,7 @@ class LlmJob:
 
     @classmethod
     def of(cls, llm: str, signature: str, request: LlmRequest) -> LlmJob:
-        """The job of asking that model under the signature; what is no field of a job is an option of the model."""
+        """The job of asking that model under the signature; all but the fields of a job are options of the model."""
         fields: dict[str, Any] = {name: value for name, value in request.items() if name in _JOB_FIELDS}
         options = {name: value for name, value in request.items() if name not in _JOB_FIELDS}
         return cls(llm=llm, signature=signature, options=cast(LlmOptions, options), **fields)

@@ -75,7 +75,7 @@ class NanoOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """What decides a small version. Raises BadInput for numbers that are too small."""
+    """The settings that decide a small version. Raises BadInput for numbers that are too small."""
 
     systems: Sequence[str] = POOL
     held_out: Sequence[str] = HELD_OUT

@@ -1,4 +1,4 @@
-"""What share of a port's segments is expected to be bad, and which of them are worth translating again.
+"""Estimate the share of bad segments in a port, and find those that are worth translating again.
 
 A judge's sample says which segments have a major or critical error; scores of all segments, where there are some, make
 the estimate narrower and say where the bad ones are.
@@ -7,6 +7,7 @@ the estimate narrower and say where the bad ones are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -16,7 +17,7 @@ import orjson
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from rusbeir.audit import read_segments
+from rusbeir.audit import SEVERE, read_segments
 from rusbeir.datasets import QA
 from rusbeir.evaluation import ALPHA, Floats
 from rusbeir.people.span_report import read_span_verdicts
@@ -111,7 +112,7 @@ class _Sample:
             (row["kind"], row["id"], *_split(name))
             for row in known
             for error in row["errors"]
-            if error["severity"] != "minor"
+            if error["severity"] in SEVERE
             for name in error["segments"]
         }
         texts = np.array([segments.numbers[row["kind"], row["id"]] for row in known], dtype=np.int64)
@@ -255,9 +256,10 @@ def _weigh_list(
 def _write_lists(folder: Path, lists: Sequence[RetryList], members: Mapping[str, NDArray[np.bool_]]) -> None:
     """Write the segments of each list, as `rusbeir port --retry-segments` reads them."""
     (folder / QA / RETRY).mkdir(exist_ok=True)
-    for row in lists:
-        with atomic_file(Path(row.file)) as file:
-            for segment, is_member in zip(read_segments(folder), members[row.name], strict=True):
-                if is_member:
-                    about = {key: segment[key] for key in ("kind", "id", "field", "segment", "source")}
+    with ExitStack() as stack:
+        files = [(stack.enter_context(atomic_file(Path(row.file))), members[row.name]) for row in lists]
+        for n, segment in enumerate(read_segments(folder)):
+            about = {key: segment[key] for key in ("kind", "id", "field", "segment", "source")}
+            for file, is_member in files:
+                if is_member[n]:
                     file.write(orjson.dumps(about) + b"\n")

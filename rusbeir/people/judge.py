@@ -111,7 +111,7 @@ def judge_port(
         The `means` by dimension, for the sample and weighted to the port, with counts and costs (docs/json.md).
 
     Raises:
-        UnknownName: There is no such protocol.
+        UnknownName: The protocol is not known.
         BadInput: The port has not been checked.
         BackendError: The endpoint fails or leaves texts without any answer, or a budget is spent.
     """

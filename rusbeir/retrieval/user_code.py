@@ -28,7 +28,7 @@ from rusbeir.types import Corpus, Queries, Retriever, Run, TextAnalyzer
 from rusbeir.user_sources import (
     digest_object,
     digest_sources,
-    find_entry_points,
+    find_entry_point,
     import_function,
     load_entry_point,
     report_failure,
@@ -128,8 +128,8 @@ class _Factory:
             signature = "|".join([name, f"source:{digest_object(thing)}", *settings])
             call = (lambda *_: thing) if is_made else thing
             return cls(name=str(name), call=call, options=options, signature=signature, is_object=True)
-        if installed := tuple(find_entry_points(ENTRY_POINTS).select(name=name)):
-            call, module = load_entry_point("retriever", installed[0])
+        if entry := find_entry_point(ENTRY_POINTS, name):
+            call, module = load_entry_point("retriever", entry)
         else:
             call, module = import_function(name)
         signature = "|".join([name, f"source:{digest_sources(module)}", *settings])

@@ -73,6 +73,15 @@ class Record(NamedTuple):
         """The parts of all fields that were translated."""
         return [part for field in self.fields for part in field.parts if part.sent]
 
+    @property
+    def segment_names(self) -> list[tuple[str, int]]:
+        """The field of each segment, and its number there, from 1."""
+        return [
+            (field.name, number)
+            for field in self.fields
+            for number in range(1, 1 + sum(part.sent for part in field.parts))
+        ]
+
 
 Texts: TypeAlias = tuple[str, str, list[tuple[str, str, str | None]]]
 """Kind, id, and for each field its name, its source and its translation; None where it is not in the port."""

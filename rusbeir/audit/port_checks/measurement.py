@@ -153,12 +153,8 @@ def _measure(task: RecordTask, flags: Sequence[Sequence[Flag]]) -> Measured:
         "translation_chars": sum(len(field.translation) for field in record.fields),
         "flags": sorted({flag.name for flag in chain.from_iterable(flags)}),
     }
-    names = [
-        (field.name, number)
-        for field in record.fields
-        for number in range(1, 1 + sum(part.sent for part in field.parts))
-    ]
-    rows = [_segment_row(record, *parts) for parts in zip(names, record.segments, flags, strict=True)]
+    named = zip(record.segment_names, record.segments, flags, strict=True)
+    rows = [_segment_row(record, *parts) for parts in named]
     quality = {name: (_average(record, values), values) for name, values in scores.items()}
     if quality:
         row["qe"] = {name: average for name, (average, _) in quality.items()}

@@ -35,7 +35,7 @@ class PairBatch(NamedTuple):
 
 
 class PairResult(NamedTuple):
-    """What came of a batch."""
+    """The scores and the flags of a batch."""
 
     level: str
     lacking: int

@@ -1,4 +1,4 @@
-"""What scores the segments of a port: the Protocols, and how the answers of slow ones are kept."""
+"""Protocols of what scores the segments of a port, and a journal of the answers of slow ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Estimator(Protocol):
 
     @property
     def signature(self) -> str:
-        """What decides its scores: the model, its version, its code."""
+        """Names everything that decides its scores: the model, its version, its code."""
         ...
 
     def estimate(self, pairs: Pairs) -> Estimate:
@@ -52,7 +52,7 @@ class SegmentQuality(Protocol):
 
     @property
     def signature(self) -> str:
-        """What decides the scores."""
+        """Names everything that decides the scores."""
         ...
 
     def add_to(self, records: Sequence[Record]) -> list[list[float | None]]:

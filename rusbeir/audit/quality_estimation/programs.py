@@ -49,7 +49,7 @@ class Program:
 
     @contextlib.contextmanager
     def open(self, source: str, target: str) -> Iterator[RunningProgram]:
-        """Start the program; it is ended with the block. Raises BadInput where there is no such program."""
+        """Start the program; it is ended with the block. Raises BadInput where the program is not installed."""
         program = os.path.expanduser(self.command[0])  # noqa: PTH111 (a command may be no path)
         if shutil.which(program) is None:
             raise BadInput(f"There is no program {self.command[0]!r}. Give its path, or install it.")

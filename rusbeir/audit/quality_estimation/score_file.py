@@ -49,11 +49,9 @@ class ScoreFile:
         return [[*self._score(record)] for record in records]
 
     def _score(self, record: Record) -> Iterator[float | None]:
-        for part in record.fields:
-            n_sent = sum(piece.sent for piece in part.parts)
-            for number in range(1, n_sent + 1):
-                self._n += 1
-                yield self._find(record, part.name, number) if self.named else self.scores.get(str(self._n))
+        for field_name, number in record.segment_names:
+            self._n += 1
+            yield self._find(record, field_name, number) if self.named else self.scores.get(str(self._n))
 
     def _find(self, record: Record, field_name: str, number: int) -> float | None:
         """The score of a segment, of its field, or of its text."""

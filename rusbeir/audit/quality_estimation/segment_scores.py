@@ -22,7 +22,7 @@ _FORMS = (
     "the columns system, segment, score and perhaps document; or .jsonl with these keys, or errors instead of score. "
     "Segments of a port may also be named by kind, id, field and segment, a number."
 )
-
+_ENDINGS = (".gz", ".jsonl", ".tsv", ".seg.score", ".seg.rating", ".scores.csv", ".csv", ".score", ".rating")
 
 SOURCE, TRANSLATION, MISSING = "source", "translation", "missing"
 """The sides of marked errors; MISSING is something that is not in the translation, wherever it is in the source."""
@@ -68,6 +68,14 @@ class SegmentScores:
     """Whether the file names its segments; else they are known by their order."""
 
 
+def name_scores(path: Path) -> str:
+    """Name the scores of a file after it, without the endings that say what form it has."""
+    name = path.name
+    for ending in _ENDINGS:
+        name = name.removesuffix(ending)
+    return name
+
+
 def read_segment_scores(path: str | Path) -> SegmentScores:
     """Read scores or ratings of segments.
 
@@ -87,11 +95,8 @@ def read_segment_scores(path: str | Path) -> SegmentScores:
         BadInput: A line cannot be read, a segment occurs twice, or no segment has a score.
     """
     path = Path(path)
-    name = path.name.removesuffix(".gz")
-    kind = Path(name).suffix.lower()
-    for ending in (".jsonl", ".tsv", ".seg.score", ".seg.rating", ".scores.csv", ".csv", ".score", ".rating"):
-        name = name.removesuffix(ending)
-    read = SegmentScores(name=name)
+    kind = Path(path.name.removesuffix(".gz")).suffix.lower()
+    read = SegmentScores(name=name_scores(path))
     if kind == ".csv":
         annotations, read.n_repeated = read_appraise(path)
         rows: Iterable[tuple[Place, _Row]] = [

@@ -1,4 +1,4 @@
-"""The names that `--qe` takes, and what they stand for."""
+"""The names that `--qe` takes, and the quality estimations that they mean."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from rusbeir.audit.quality_estimation.estimators import (
 )
 from rusbeir.audit.quality_estimation.programs import Program, make_worker
 from rusbeir.audit.quality_estimation.score_file import ScoreFile
+from rusbeir.audit.quality_estimation.segment_scores import name_scores
 from rusbeir.errors import BadInput, option, unknown
 from rusbeir.jobs import Journal
 from rusbeir.text import shorten
@@ -36,7 +37,6 @@ INTERPRETER = "RUSBEIR_QE_PYTHON"
 _LABEL = re.compile(r"([A-Za-z][\w.-]*)=(.+)", re.DOTALL)
 _MODEL = re.compile(r"([a-z0-9-]+)(?:\((.*)\))?")
 _NOT_IN_NAME = re.compile(r"[^\w.+-]+")
-_ENDINGS = (".gz", ".jsonl", ".tsv", ".seg.score", ".score")
 
 
 def _make_comet(options: dict[str, str]) -> Program:
@@ -144,10 +144,7 @@ def _parse(text: str) -> QualitySource:
         return QualitySource(label or match[1], _make_model(match[1], match[2] or ""))
     path = Path(text).expanduser()
     if path.is_file():
-        name = path.name
-        for ending in _ENDINGS:
-            name = name.removesuffix(ending)
-        return QualitySource(label or _clean(name), path)
+        return QualitySource(label or _clean(name_scores(path)), path)
     raise unknown("quality estimation", text, [*MODELS, f"{PYTHON}module.function", f"{COMMAND}PROGRAM", "FILE"])
 
 

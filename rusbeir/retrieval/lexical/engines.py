@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, runtime_checkable
 
 from rusbeir.errors import BadInput, option, unknown
 from rusbeir.text import digest, slug
-from rusbeir.user_sources import find_entry_points, load_entry_point
+from rusbeir.user_sources import find_entry_point, find_entry_points, load_entry_point
 
 if TYPE_CHECKING:
     from rusbeir.retrieval.lexical.bm25 import Bm25
@@ -107,8 +107,8 @@ def load(name: str) -> LexicalEngine:
     name, sign, address = name.partition(AT)
     if name in ENGINES:
         make = pkgutil.resolve_name(ENGINES[name])
-    elif installed := tuple(find_entry_points(ENTRY_POINTS).select(name=name)):
-        make, _ = load_entry_point("engine", installed[0])
+    elif entry := find_entry_point(ENTRY_POINTS, name):
+        make, _ = load_entry_point("engine", entry)
     else:
         raise unknown("engine", name, ["auto", *ENGINES, *find_entry_points(ENTRY_POINTS).names])
     if sign and "address" not in inspect.signature(make).parameters:

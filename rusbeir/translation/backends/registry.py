@@ -15,7 +15,7 @@ from rusbeir.jobs import Limits, read_backends
 from rusbeir.translation.backends.common import Codes
 from rusbeir.translation.backends.python import wrap
 from rusbeir.translation.translator import Capacity, Translator
-from rusbeir.user_sources import PYTHON, find_entry_points, import_function, load_entry_point
+from rusbeir.user_sources import PYTHON, find_entry_point, find_entry_points, import_function, load_entry_point
 
 TRANSLATORS = {
     "apertium": "rusbeir.translation.backends.apertium:Apertium",
@@ -133,9 +133,9 @@ def _find(name: str) -> Callable[..., Translator]:
     if name.startswith(PYTHON):
         path = name.removeprefix(PYTHON)
         thing, module = import_function(name)
-    elif installed := tuple(find_entry_points(GROUP).select(name=name)):
-        path = f"{installed[0].module}.{installed[0].attr}"
-        thing, module = load_entry_point("translator", installed[0])
+    elif entry := find_entry_point(GROUP, name):
+        path = f"{entry.module}.{entry.attr}"
+        thing, module = load_entry_point("translator", entry)
     else:
         listed = unknown("translator", name, [*names(), f"{PYTHON}module.function"])
         model = f"{option('translator', 'llm')} {option('llm', name)}"

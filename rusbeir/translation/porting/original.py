@@ -1,4 +1,4 @@
-"""What a port translates: the dataset as it was read, and the sample that is drawn from it."""
+"""The dataset that a port translates, as it was read, and the sample that is drawn from it."""
 
 from __future__ import annotations
 
