@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import tracemalloc
 from fractions import Fraction
@@ -20,6 +21,8 @@ from rusbeir.evaluation.significance import (
     sign_flip_tests,
 )
 
+SEEDED_BY = "rng" if "rng" in inspect.signature(stats.bootstrap).parameters else "random_state"
+"""The parameter of scipy's generator, which has had this name since 1.15."""
 RANDOM = np.random.default_rng(13)
 
 
@@ -51,7 +54,7 @@ def test_p_is_scipys_within_monte_carlo_error(n: int):
     for row, p in zip(differences, tests.p, strict=True):
         theirs = stats.permutation_test(
             (row,), lambda x, axis: x.mean(axis=axis), permutation_type="samples", n_resamples=10_000,
-            vectorized=True, rng=np.random.default_rng(5),
+            vectorized=True, **{SEEDED_BY: np.random.default_rng(5)},
         )  # fmt: skip
         assert abs(p - theirs.pvalue) < 5 * np.sqrt(2 * max(p * (1 - p), 1e-4) / 10_000)
 
@@ -172,7 +175,8 @@ def test_few_values_that_differ_have_scipys_bca():
     values = np.zeros((1, 60))
     values[0, :2] = 0.5, 0.4
     ours = bootstrap_intervals(values, samples=20_000)[0]
-    theirs = stats.bootstrap(values, np.mean, n_resamples=20_000, rng=np.random.default_rng(2)).confidence_interval
+    generator = {SEEDED_BY: np.random.default_rng(2)}
+    theirs = stats.bootstrap(values, np.mean, n_resamples=20_000, **generator).confidence_interval
     assert ours == pytest.approx((theirs.low, theirs.high), abs=0.003)
 
 
