@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import itertools
 import sys
@@ -138,7 +139,11 @@ def test_real_weights_equal_a_plain_script(needs, shared_data, tmp_path):
     part = Dataset.of(docs, queries, qrels, language=whole.card.language)
     row = bench(part, "dense(all-MiniLM-L6-v2)", out=tmp_path)
 
-    plain = SentenceTransformer(str(Path(package.origin).parent / "model"))
+    folder = Path(package.origin).parent / "model"
+    weights = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+    # The file of sentence-transformers/all-MiniLM-L6-v2 on the hub.
+    assert weights == "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+    plain = SentenceTransformer(str(folder))
     vectors = plain.encode([doc.text for doc in docs], normalize_embeddings=True)
     scores = plain.encode(list(queries.values()), normalize_embeddings=True) @ vectors.T
     expected, order = {}, [doc.doc_id for doc in docs]
