@@ -46,6 +46,7 @@ def compare(
     results: Results,
     qrels: Judgements = None,
     corpus: Corpus = None,
+    lang: options.Lang = None,
     measure: Measure = "nDCG@10",
     baseline: Annotated[str | None, typer.Option(help="Test only the differences to this system.")] = None,
     where: Annotated[
@@ -78,7 +79,7 @@ def compare(
     """
     if rankings is not None:
         others = {
-            "qrels": qrels, "corpus": corpus, "baseline": baseline, "where": where, "data": data,
+            "qrels": qrels, "corpus": corpus, "lang": lang, "baseline": baseline, "where": where, "data": data,
             "against_paper": against_paper, "pairs": pairs, "csv": csv,
             "latex": latex, "markdown": markdown, "plot": plot,
         }  # fmt: skip
@@ -90,8 +91,8 @@ def compare(
     from rusbeir.comparison import tables
 
     comparison = run(
-        results, qrels=qrels, corpus=corpus, measure=measure, baseline=baseline, where=where, data=data or (),
-        against_paper=against_paper, permutations=permutations,
+        results, qrels=qrels, corpus=corpus, language=lang, measure=measure, baseline=baseline, where=where,
+        data=data or (), against_paper=against_paper, permutations=permutations,
     )  # fmt: skip
     if plot is not None:
         from rusbeir.comparison import draw

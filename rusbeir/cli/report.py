@@ -16,6 +16,7 @@ def report(
     out: Annotated[Path, typer.Option("--out", help="Folder of the site; new, or one that holds a report.")],
     qrels: Judgements = None,
     corpus: Corpus = None,
+    lang: options.Lang = None,
     measure: Measure = "nDCG@10",
     baseline: Annotated[str | None, typer.Option(help="Test only the differences to this system.")] = None,
     data: Data = None,
@@ -30,8 +31,8 @@ def report(
 
     with output.progress() as progress:
         comparison = write_site(
-            results, out, qrels=qrels, corpus=corpus, measure=measure, baseline=baseline, data=data or (),
-            against_paper=against_paper, progress=progress,
+            results, out, qrels=qrels, corpus=corpus, language=lang, measure=measure, baseline=baseline,
+            data=data or (), against_paper=against_paper, progress=progress,
         )  # fmt: skip
     if as_json:
         output.print_json({"index": str(out / "index.html"), **comparison.to_dict()})

@@ -56,6 +56,7 @@ def compare(
     *,
     qrels: QrelsLike | None = None,
     corpus: str | Path | None = None,
+    language: str | None = None,
     measure: str = "nDCG@10",
     baseline: str | None = None,
     where: str | None = None,
@@ -72,6 +73,7 @@ def compare(
             CSV, or a mapping of the names of systems to such files or to runs (query_id -> {doc_id: score}).
         qrels: The judgements of the runs: a file, a mapping, or a dataset, its name or its folder.
         corpus: The dataset whose texts the judgements in a file are about, for a filter on queries.
+        language: The language of that dataset, where its card does not name it.
         measure: The measure to compare by, as ir-measures names it.
         baseline: Test only the differences to this system: a smaller family, and so more power.
         where: Keep only the queries for which a filter holds, such as "query.words<=4 and language==ru".
@@ -93,7 +95,7 @@ def compare(
         >>> compare({"ours": "ours.run", "theirs": run}, qrels="qrels.tsv").conclusion  # doctest: +SKIP
     """
     (measure,) = check_measures([measure])
-    rows = gather_results(results, measure, qrels=qrels, corpus=corpus)
+    rows = gather_results(results, measure, qrels=qrels, corpus=corpus, language=language)
     if where is not None:
         rows = filter_results(rows, where, [Path(folder) for folder in data])
     plan = Plan(
@@ -109,6 +111,7 @@ def gather_results(
     *,
     qrels: QrelsLike | None = None,
     corpus: str | Path | None = None,
+    language: str | None = None,
 ) -> list[Result]:
     """Read result folders and, with qrels, score the runs among them."""
     if isinstance(results, str | Path):
@@ -117,7 +120,7 @@ def gather_results(
         if isinstance(results, Mapping):
             raise BadInput(f"Runs need the judgements that score them: {option('qrels')}.")
         return read_results(results, measure)
-    judged = open_judged(qrels, corpus=corpus)
+    judged = open_judged(qrels, corpus=corpus, language=language)
     if isinstance(results, Mapping):
         return check_results([scored.to_result(measure) for scored in score_runs(results, judged, [measure])])
     paths = [Path(path) for path in results]

@@ -58,6 +58,7 @@ def write_site(
     *,
     qrels: QrelsLike | None = None,
     corpus: str | Path | None = None,
+    language: str | None = None,
     measure: str = "nDCG@10",
     baseline: str | None = None,
     data: Sequence[str | Path] = (),
@@ -71,6 +72,7 @@ def write_site(
         out: The folder of the site, new or with an older report; start at its index.html.
         qrels: The judgements of the run files: a file, a mapping, or a dataset, its name or its folder.
         corpus: The dataset whose texts a file of judgements is about.
+        language: The language of that dataset, where its card does not name it.
         measure: The measure to compare by.
         baseline: Test only the differences to this system.
         data: Folders of datasets that have no registered name, such as ports, whose audits are then shown, too. An
@@ -95,7 +97,7 @@ def write_site(
     diagnoses = read_diagnoses([path for path in results if not Path(path).is_file()])
     # A diagnosis of one system has a page, though there is nothing to compare; some need no rows.
     measured = [path for path in results if not diagnoses or (Path(path) / ROWS).exists() or Path(path).is_file()]
-    rows = gather_results(measured, measure, qrels=qrels, corpus=corpus)
+    rows = gather_results(measured, measure, qrels=qrels, corpus=corpus, language=language)
     plan = Plan(measure=measure, baseline=baseline, against_paper=against_paper)
     comparison = compare_results(rows, plan, allow_single=bool(diagnoses))
     folders = {dataset.fingerprint: (dataset, Path(folder)) for folder in data for dataset in [load(folder)]}

@@ -46,6 +46,21 @@ def test_files_of_every_format_are_compared(files: Path, rusbeir: Callable[..., 
     assert dataset["dataset"] == "qrels"
 
 
+@pytest.mark.parametrize("judgements", [["qrels.tsv", "--corpus", "texts"], ["texts"]], ids=["corpus", "dataset"])
+def test_texts_without_a_card_are_in_a_language_that_is_named(files: Path, rusbeir: Callable[..., Any], judgements):
+    (files / "texts" / "qrels").mkdir(parents=True)
+    (files / "texts" / "qrels" / "test.tsv").write_text((files / "qrels.tsv").read_text())
+    for name, ids in (("corpus", [*(f"d{n}" for n in range(30)), "other"]), ("queries", QRELS)):
+        lines = "".join(json.dumps({"_id": text_id, "text": f"text of {text_id}"}) + "\n" for text_id in ids)
+        (files / "texts" / f"{name}.jsonl").write_text(lines)
+    command = ["report", "good.run", "bad.run", "--qrels", *judgements, "--out", "site"]
+    refused = rusbeir(*command)
+    assert (refused.code, "Name it with --lang TAG" in refused.err) == (2, True)
+    assert rusbeir(*command, "--lang", "en").code == 0
+    assert any("text of q7" in path.read_text() for path in (files / "site").rglob("*.*"))
+    assert rusbeir("compare", *command[1:-2], "--lang", "en").code == 0
+
+
 def test_runs_in_memory_are_compared_with_files(files: Path):
     comparison = package.compare({"ours": GOOD, "theirs": files / "bad.run"}, qrels=QRELS, measure="RR@10")
     assert comparison.conclusion[0].startswith("qrels (30 queries, RR@10): ours is better than theirs")
