@@ -50,6 +50,13 @@ def test_links(page):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_section_is_there_twice(page):
+    blocks = page.read_text(encoding="utf-8").split("\n```")
+    sections = [line for block in blocks[::2] for line in block.splitlines() if line.startswith("## ")]
+    assert len(set(sections)) == len(sections)
+
+
 def test_readme_starts_with_the_two_commands():
     first = (REPOSITORY / "README.md").read_text(encoding="utf-8").splitlines()[:30]
     assert {"make demo", "make test"} <= {line.split("#")[0].strip() for line in first}
