@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
+import rusbeir
 from rusbeir.analysis import language_files, read_language
+from rusbeir.analysis.lemmas import load_lemmatiser
 
 REPOSITORY = Path(__file__).parent.parent
 SUPPORT = REPOSITORY / "tests" / "support"
@@ -65,6 +68,25 @@ def test_without_what_exists_on_linux_only(tmp_path: Path):
     assert shown["modules"] > 100
     assert shown["nDCG@10"] > 0.5
     assert list(shown["bytes"]) == ["index"], "what is not measured is not in the row"
+
+
+def test_russian_lemmas_are_those_of_the_extension_in_c_where_it_has_no_wheel(monkeypatch):
+    """DAWG2 has none for Linux on ARM; pymorphy3 then reads its dictionary by Python."""
+    corpus = rusbeir.load("mini/ru").corpus
+    words = sorted({word for doc in corpus for word in re.findall(r"[а-яё]+", doc.text.lower())})[::3]
+    by_c = load_lemmatiser("pymorphy3", "ru")
+    expected = {word: by_c(word) for word in words}
+    for name in [name for name in sys.modules if name.partition(".")[0] == "pymorphy3"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "dawg", None)
+    load_lemmatiser.cache_clear()
+    try:
+        by_python = load_lemmatiser("pymorphy3", "ru")
+        assert {word: by_python(word) for word in words} == expected
+        assert not sys.modules["pymorphy3.dawg"].EXTENSION_AVAILABLE
+    finally:
+        load_lemmatiser.cache_clear()
+    assert len(words) > 300
 
 
 @pytest.mark.parametrize("code", language_files())

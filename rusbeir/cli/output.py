@@ -144,12 +144,11 @@ def page(n_lines: int) -> Iterator[None]:
         yield
         return
     import io
-
-    import click
+    import pydoc
 
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         yield
-    click.echo_via_pager(printed.getvalue())
+    pydoc.pager(printed.getvalue())
 
 
 def shorten_middle(text: str, max_chars: int) -> str:

@@ -26,6 +26,8 @@ _MAX_NAME_CHARS = 400
 _NOT_A_MEASURE = (NameError, ValueError, KeyError, SyntaxError, TypeError, RecursionError, MemoryError)
 """What a text that is not the name of a measure raises when it is parsed."""
 
+_INSTALLED_BY = {"cwl_eval": "pip install 'rusbeir[measures]'"}
+"""Providers that an extra of rusbeir installs."""
 _TREC_EVAL_NAMES = {
     "map": "AP",
     "map_cut": "AP",
@@ -212,7 +214,9 @@ def _parse(name: str) -> Any:
             + ", ".join(str(form).replace("@NOT_PROVIDED", "") for form in supported if form.NAME == measure.NAME)
             + "."
         )
-    remedies = " or ".join(f"{provider.NAME} ({provider.install_instructions()})" for provider in able)
+    remedies = " or ".join(
+        f"{provider.NAME} ({_INSTALLED_BY.get(provider.NAME) or provider.install_instructions()})" for provider in able
+    )
     raise MissingExtra(f"The measure {name!r} needs {remedies}, which is not installed.")
 
 

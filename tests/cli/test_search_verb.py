@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import pydoc
 import sys
 
 import pytest
+
+from rusbeir.cli import output
 
 PRODUCTS = "sku,name,description\np1,Red jacket,Warm and red.\np2,Blue jacket,Light.\np3,Boots,\n"
 COLUMNS = ("--columns", "id=sku,text=name+description,title=name")
@@ -100,3 +103,14 @@ def test_the_list_of_datasets_is_filtered_and_counted(rusbeir):
     assert outcome.err.startswith("3 of ")
     refused = rusbeir("datasets", "--name", "scifct")
     assert (refused.code, "Did you mean 'beir/scifact/test'" in refused.err) == (2, True)
+
+
+def test_a_long_list_is_shown_page_by_page_on_a_terminal(monkeypatch, capsys):
+    pages: list[str] = []
+    monkeypatch.setattr(pydoc, "pager", pages.append)
+    for n_lines in (1_000, 1):
+        with monkeypatch.context() as terminal:
+            terminal.setattr(sys.stdout, "isatty", lambda: True)
+            with output.page(n_lines):
+                output.echo(f"{n_lines} lines")
+    assert (pages, capsys.readouterr().out) == (["1000 lines\n"], "1 lines\n")

@@ -97,7 +97,7 @@ def test_equal_to_ir_measures(seed):
 
 
 def test_rank_biased_precision(needs):
-    needs("cwl-eval", ir_measures.cwl_eval.is_available(), "pip install ir-measures[cwl_eval]")
+    needs("cwl-eval", ir_measures.cwl_eval.is_available(), "pip install 'rusbeir[measures]'")
     qrels, run = {"q": {"a": 1, "b": 2}}, {"q": {"a": 3.0, "x": 2.0, "b": 1.0}}
     measures = evaluate(qrels, run, ["RBP(rel=1)", "RBP(rel=2,p=0.5)"]).measures
     assert measures == pytest.approx({"RBP(rel=1)": 0.2 * (1 + 0.64), "RBP(rel=2,p=0.5)": 0.5 * 0.25})
@@ -105,7 +105,7 @@ def test_rank_biased_precision(needs):
 
 def test_a_provider_that_is_not_installed(monkeypatch):
     monkeypatch.setattr(ir_measures.cwl_eval, "_is_available", False)
-    with pytest.raises(MissingExtra, match=r"'RBP\(rel=1\)' needs cwl_eval \(pip install ir-measures\[cwl_eval\]\)"):
+    with pytest.raises(MissingExtra, match=r"'RBP\(rel=1\)' needs cwl_eval \(pip install 'rusbeir\[measures\]'\)"):
         check_measures("RBP(rel=1)")
 
 
