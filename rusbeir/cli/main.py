@@ -19,6 +19,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
+from typer.main import get_group
 
 from rusbeir import __version__
 from rusbeir.cli import airbench, audit, cache, datasets, diagnose, es, languages, output, synth
@@ -89,8 +90,39 @@ TASKS: Mapping[str, Mapping[str, Any]] = {
 """Task -> its verbs, as the help shows them."""
 
 
+class _Verbs(Mapping[str, Any]):
+    """The command of each verb, made when it is called: to make all of them takes a tenth of a second."""
+
+    def __init__(self) -> None:
+        self._verbs = {name: verb for verbs in TASKS.values() for name, verb in verbs.items()}
+        self._commands: dict[str, Any] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._verbs)
+
+    def __len__(self) -> int:
+        return len(self._verbs)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._commands:
+            verb = self._verbs[name]
+            parent = typer.Typer(rich_markup_mode=None)
+            if isinstance(verb, typer.Typer):
+                parent.add_typer(verb, name=name)
+            else:
+                parent.command(name)(verb)
+            self._commands[name] = get_group(parent).commands[name]
+        return self._commands[name]
+
+
+VERBS = _Verbs()
+
+
 class _Tasks(TyperGroup):
     """The verbs, which the help lists by task."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{**settings, "commands": VERBS})
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a section for each task."""
@@ -110,12 +142,6 @@ app = typer.Typer(
     help="Port English retrieval benchmarks to other languages, and measure retrievers on them.\n\n"
     "Example: rusbeir bench xquad/ru --system 'bm25(profile=rusbeir-paper)'",
 )
-for task, verbs in TASKS.items():
-    for name, verb in verbs.items():
-        if isinstance(verb, typer.Typer):
-            app.add_typer(verb, name=name, rich_help_panel=task)
-        else:
-            app.command(name, rich_help_panel=task)(verb)
 
 
 def _version(is_set: bool) -> None:
