@@ -16,6 +16,8 @@ from pathlib import Path
 SOURCE = Path(__file__).parent / "node"
 RELEASES = {"8": "8.18.0", "9": "9.1.0"}
 """Releases whose HTTP module is on Maven Central too."""
+JAVA_RELEASES = {"8": "17", "9": "21"}
+"""The oldest Java that each runs on."""
 START_SECONDS = 120
 
 
@@ -42,15 +44,22 @@ def missing() -> str:
 
 
 def jars(major: str, folder: Path) -> Path:
-    """The folder with the node's jars, fetched there by Maven unless they are there."""
+    """The folder with the node's jars and classes, fetched there by Maven and compiled unless they are there."""
     target = folder / major
-    if not (target / "lib").is_dir():
-        done = subprocess.run(
-            ["mvn", "-q", "-B", "package", f"-Des.version={RELEASES[major]}", f"-Dout={target}"],
-            cwd=SOURCE, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
+    if not (target / "languages").is_dir():
+        _run(["mvn", "-q", "-B", "package", f"-Des.version={RELEASES[major]}", f"-Dout={target}"])
+        compiler = (java(21) or Path()) / "javac"
+        options = ["--release", JAVA_RELEASES[major], "-cp", f"{target}/lib/*", "-d", target / "main"]
+        _run([compiler, "-J-XX:TieredStopAtLevel=1", *options, "EsNode.java"])
+        (target / "languages").mkdir()
+        for path in (target / "main").glob("EsNode?*.class"):
+            path.rename(target / "languages" / path.name)
     return target
+
+
+def _run(command: Sequence[str | Path]) -> None:
+    done = subprocess.run(command, cwd=SOURCE, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @dataclass
@@ -73,8 +82,9 @@ class Node:
         with (self.home / "out.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [
-                    self.java / "java", f"-Xmx{self.heap}", "-XX:TieredStopAtLevel=1", "-cp", f"{self.jars}/lib/*",
-                    SOURCE / "EsNode.java", f"path.home={self.home}", f"http.port={self.port}", *self.settings,
+                    self.java / "java", f"-Xmx{self.heap}", "-XX:TieredStopAtLevel=1",
+                    "-cp", f"{self.jars}/main:{self.jars}/lib/*", "EsNode",
+                    f"path.home={self.home}", f"http.port={self.port}", *self.settings,
                 ],
                 stdout=log, stderr=log,
             )  # fmt: skip
