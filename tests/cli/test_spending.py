@@ -48,10 +48,16 @@ def models(serve, fresh_cache) -> Models:
 
 @pytest.fixture
 def dev(tmp_path: Path) -> Path:
-    """mini/ru as a development split, which `tune` takes."""
+    """mini/ru with 40 queries as a development split, which `tune` takes."""
     folder = tmp_path / "dev"
     shutil.copytree(Path(rusbeir.datasets.__file__).parent / "mini" / "ru", folder)
-    (folder / "qrels" / "test.tsv").rename(folder / "qrels" / "dev.tsv")
+    queries = (folder / "queries.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)[:40]
+    (folder / "queries.jsonl").write_text("".join(queries), encoding="utf-8")
+    ids = {json.loads(line)["_id"] for line in queries}
+    head, *lines = (folder / "qrels" / "test.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
+    judged = [line for line in lines if line.split("\t")[0] in ids]
+    (folder / "qrels" / "dev.tsv").write_text("".join([head, *judged]), encoding="utf-8")
+    (folder / "qrels" / "test.tsv").unlink()
     card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
     (folder / "card.json").write_text(json.dumps({**card, "split": "dev"}), encoding="utf-8")
     return folder
@@ -89,11 +95,11 @@ def test_one_budget_over_all_verbs(rusbeir, models, dev, tmp_path):
     assert rusbeir("search", dev, QUERY, "--budget-chars", "9").code == 0
     assert rusbeir("index", dev, "--system", DENSE).code == 0
     assert not (tmp_path / "results").exists(), "nothing was sent, or without a budget"
-    budget = ["--budget-chars", 2_650]
+    budget = ["--budget-chars", 1_650]
     assert rusbeir("search", dev, QUERY, "--system", DENSE, *budget).code == 0
     bench = ["bench", dev, "--system", DENSE, *budget]
     for command in (bench, ["tune", dev, "--system", f"minmax(bm25,{DENSE})", *budget]):
-        assert f"The budget of 2,650 characters is reached: {len(QUERY)} are spent" in rusbeir(*command).err
+        assert f"The budget of 1,650 characters is reached: {len(QUERY)} are spent" in rusbeir(*command).err
     assert rusbeir("search", dev, "Кто открыл радий?", "--system", DENSE, *budget, "--out", "other").code == 0
     assert (tmp_path / "other" / "spending.sqlite").is_file()
 
