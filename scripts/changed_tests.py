@@ -27,7 +27,7 @@ def find_tests(path: str) -> list[str]:
     """The test files of one changed file."""
     parts = Path(path).with_suffix("").parts
     if not path.endswith(".py") or parts[0] not in ("rusbeir", "tests", "benchmarks"):
-        return ["tests/test_docs.py"] if path.endswith(".md") else []
+        return ["tests/test_docs.py", "tests/test_paths.py"] if path.endswith(".md") else []
     if parts[-1].startswith("test_"):
         return [path]
     room, module = re.escape(".".join(parts[:-1])), parts[-1]

@@ -9,13 +9,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.support.pages import REPOSITORY, read_blocks, run_block
+from tests.support.pages import PATHS, REPOSITORY, read_blocks, run_block
 
-PATHS = {
-    "evaluator": ["README.md", "docs/evaluate.md"],
-    "language adder": ["docs/add-a-language.md"],
-    "porter": ["docs/port.md"],
-}
 WITHOUT_A_CHECKOUT = {r"^make .*": ":"}
 
 

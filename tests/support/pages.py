@@ -13,6 +13,14 @@ from typing import NamedTuple
 REPOSITORY = Path(__file__).parent.parent.parent
 
 
+PATHS = {
+    "evaluator": ["README.md", "docs/evaluate.md"],
+    "language adder": ["docs/add-a-language.md"],
+    "porter": ["docs/port.md"],
+}
+"""Pages that tests/test_paths.py follows, one after the other, in an environment of the wheel alone."""
+
+
 class Block(NamedTuple):
     """A code block, and where it is."""
 
