@@ -149,26 +149,52 @@ def _analyzed_language(item: pytest.Item) -> str:
     return str(item.callspec.params.get("code", "")) if hasattr(item, "callspec") else ""
 
 
+_LONGEST = ("elasticsearch", "test_paths.py", "test_cluster.py", "nodes", "test_fuzz.py", "languages")
+"""Groups that run first, so that none is left to one process at the end."""
+
+
+def _group(item: pytest.Item) -> str:
+    """The tests of a group run in one process: those of a file, unless they share something with others or nothing."""
+    fixtures = set(getattr(item, "fixturenames", ()))
+    if fixtures & {"elasticsearch", "elasticsearch_9"} or "elasticsearch" in item.name:
+        return "elasticsearch"
+    if "node_jars" in fixtures:
+        return "nodes"
+    if item.path.name.startswith("test_torch_"):
+        return "torch"
+    if _analyzed_language(item):
+        return "languages"
+    return item.name if item.path.name == "test_docs.py" else item.path.name
+
+
+def _start_rank(item: pytest.Item) -> int:
+    """0 for the tests that start first."""
+    group = _group(item)
+    if group in _LONGEST:
+        return _LONGEST.index(group)
+    return len(_LONGEST) + (0 if item.name.startswith("test_blocks_of_a_page") else 1)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config.option, "loadscopereorder"):
+        # In the order of the tests, not of how many a group has: the longest are few.
+        config.option.loadscopereorder = False
+
+
 # Before pytest-xdist reads the marks.
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
-    """With pytest -n, one process runs what needs an Elasticsearch node, and one what needs torch.
+    """With pytest -n, one process runs what needs the shared Elasticsearch node, and one what needs torch.
 
     The tests of any other file share a process; pages of the documentation, the longest tests, have nothing in common.
     Tests of analyzers run language by language: a lexicon takes up to five seconds to load, and only four stay loaded.
     """
-    items.sort(key=_analyzed_language)
+    in_parallel = bool(getattr(config.option, "loadgroup", False))
+    items.sort(key=lambda item: (_start_rank(item) if in_parallel else 0, _analyzed_language(item)))
     for item in items:
-        fixtures = set(getattr(item, "fixturenames", ()))
-        on_node = bool(fixtures & {"elasticsearch", "elasticsearch_9", "node_jars"}) or "elasticsearch" in item.name
-        group = item.name if item.path.name == "test_docs.py" else item.path.name
-        if item.path.name.startswith("test_torch_"):
-            group = "torch"
-        if _analyzed_language(item):
-            group = "languages"
-        item.add_marker(pytest.mark.xdist_group("elasticsearch" if on_node else group))
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
     yield
-    if getattr(config.option, "loadgroup", False):
+    if in_parallel:
         # pytest-xdist 3.8 groups by the end of an id, which it cannot write in pytest 9.2, and does not say so.
         assert all("@" in item.nodeid for item in items), "this pytest-xdist does not group tests in this pytest"
 
