@@ -149,6 +149,15 @@ def _analyzed_language(item: pytest.Item) -> str:
     return str(item.callspec.params.get("code", "")) if hasattr(item, "callspec") else ""
 
 
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Forget a language's lexicon, of 30 to 600 MB, when its tests are over."""
+    if (language := _analyzed_language(item)) and (nextitem is None or _analyzed_language(nextitem) != language):
+        from rusbeir.analysis import chain, lemmas
+
+        for loaded in (chain.load_chain, lemmas.load_lemmatiser, lemmas._simplemma_dictionary):
+            loaded.cache_clear()
+
+
 _LONGEST = ("elasticsearch", "test_paths.py", "test_cluster.py", "nodes", "test_fuzz.py", "languages")
 """Groups that run first, so that none is left to one process at the end."""
 
@@ -187,7 +196,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """With pytest -n, one process runs what needs the shared Elasticsearch node, and one what needs torch.
 
     The tests of any other file share a process; pages of the documentation, the longest tests, have nothing in common.
-    Tests of analyzers run language by language: a lexicon takes up to five seconds to load, and only four stay loaded.
+    Tests of analyzers run language by language: a lexicon takes up to five seconds to load.
     """
     in_parallel = bool(getattr(config.option, "loadgroup", False))
     items.sort(key=lambda item: (_start_rank(item) if in_parallel else 0, _analyzed_language(item)))
