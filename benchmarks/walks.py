@@ -44,7 +44,7 @@ LATER = ("comparison", "site", "airbench", "language_trials", "reproduction.py",
          "analysis/description.py", "analysis/corpus_terms.py", "datasets/columns.py", "datasets/making.py",
          "datasets/exporting.py", "datasets/parallel.py", "datasets/formats/frames.py", "datasets/formats/ntrex.py",
          "evaluation/trec_measures.py", "retrieval/catalogue.py", "retrieval/run_file.py",
-         "retrieval/models/linear_layers.py", "jobs/http.py", "notebook.py", "audit/quality_estimation",
+         "retrieval/models/linear_layers.py", "jobs/http.py", "notebook.py", "pages", "audit/quality_estimation",
          "people/error_spans.py", "people/expected_errors.py", "people/span_", "cli/audit_expected.py",
          "cli/audit_judgements.py", "cli/documents.py", "cli/hits.py", "cli/systems.py")  # fmt: skip
 """What did not exist then, and is not counted; the bound on modules is 160. Lines have none: features add some."""

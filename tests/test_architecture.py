@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parent.parent / "rusbeir"
 # A room imports from itself and from the floors below, never from its own floor's other rooms or from above.
 FLOORS = [
     {"types", "errors", "text", "notebook"},
-    {"storage", "user_sources", "sentences"},
+    {"storage", "user_sources", "sentences", "pages"},
     {"processes", "cluster", "languages", "costs"},
     {"analysis", "datasets", "jobs"},
     {"translation", "retrieval", "evaluation", "ledger"},

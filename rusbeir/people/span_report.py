@@ -126,6 +126,7 @@ def _show(item: Item, verdict: Mapping[str, Any]) -> dict[str, Any]:
     """What the page shows of a text."""
     sides = {SOURCE: item.source, TRANSLATION: item.translation}
     return {
+        "item": item.item_id,
         "kind": item.kind,
         "id": item.record_id,
         "verdict": verdict,

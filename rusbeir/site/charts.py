@@ -7,33 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rusbeir.comparison import DatasetComparison, LanguageMatrix, SystemScore
+from rusbeir.pages import Scale, make_logarithmic_scale, make_scale
 
-_STEPS = (1.0, 2.0, 5.0, 10.0)
 _FOCUS = 8
 """An axis of intervals reaches at most so many typical widths of an interval below the best system's upper end."""
 _LABEL_HEIGHT = 6.5
 """The height of a label in percent of the chart."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scale:
-    """An axis: its ends, and the values that are labelled."""
-
-    low: float
-    high: float
-    ticks: tuple[float, ...]
-    logarithmic: bool = False
-
-    def locate(self, value: float) -> float:
-        """Where a value lies, in percent of the axis, from 0 to 100."""
-        low, high = self.low, self.high
-        if self.logarithmic:
-            low, high, value = math.log10(low), math.log10(high), math.log10(max(value, 1e-12))
-        return round(min(100.0, max(0.0, 100 * (value - low) / (high - low))), 2)
-
-    def contains(self, value: float) -> bool:
-        """Whether a value is on the axis."""
-        return self.low <= value <= self.high
 
 
 def scale_intervals(systems: Sequence[SystemScore]) -> Scale:
@@ -45,29 +24,7 @@ def scale_intervals(systems: Sequence[SystemScore]) -> Scale:
     widths = sorted(high - low for low, high in zip(lows, highs, strict=True))
     typical = max(widths[len(widths) // 2], 0.5)
     low = max(min(lows), max(highs) - _FOCUS * typical)
-    return _scale(low, max(highs))
-
-
-def _scale(low: float, high: float, n_ticks: int = 5) -> Scale:
-    """A linear axis whose ends and ticks are round numbers."""
-    span = max(high - low, 1e-6)
-    magnitude = 10.0 ** math.floor(math.log10(span / n_ticks))
-    step = next(step for step in (factor * magnitude for factor in _STEPS) if span / step <= n_ticks)
-    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    last = max(last, first + 1)
-    ticks = tuple(round(step * number, 10) for number in range(first, last + 1))
-    return Scale(low=ticks[0], high=ticks[-1], ticks=ticks)
-
-
-def _scale_logarithmic(low: float, high: float) -> Scale:
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    ends = (first, max(last, first + 1))
-    return Scale(
-        low=10.0 ** ends[0],
-        high=10.0 ** ends[1],
-        ticks=tuple(10.0**power for power in range(ends[0], ends[1] + 1)),
-        logarithmic=True,
-    )
+    return make_scale(low, max(highs))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,9 +67,9 @@ def chart_costs(dataset: DatasetComparison, money: bool = False) -> CostChart | 
     if len(costs) < 2:
         return None
     costs.sort(key=lambda entry: (entry[0], -entry[1].mean))
-    across = _scale(0, costs[-1][0]) if money else _scale_logarithmic(costs[0][0], costs[-1][0])
+    across = make_scale(0, costs[-1][0]) if money else make_logarithmic_scale(costs[0][0], costs[-1][0])
     means = [100 * score.mean for _, score in costs]
-    up = _scale(min(means), max(means))
+    up = make_scale(min(means), max(means))
     points = []
     labels: list[float] = []
     best = -math.inf

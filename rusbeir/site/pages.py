@@ -6,8 +6,6 @@ data are JSON in which no tag can end, and the script writes them as text.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -36,8 +34,9 @@ from rusbeir.comparison import (
 )
 from rusbeir.datasets import load, read_audit
 from rusbeir.diagnostics import PAGES, read_diagnoses
-from rusbeir.errors import BadInput, RusbeirError, option, require
+from rusbeir.errors import BadInput, RusbeirError, option
 from rusbeir.ledger import ROWS
+from rusbeir.pages import make_environment
 from rusbeir.site.charts import chart_costs, scale_heat, scale_intervals
 from rusbeir.site.drawing import draw_curve, locate, scale_curves, scale_deltas
 from rusbeir.site.explorer import Explored, explore
@@ -46,10 +45,7 @@ from rusbeir.storage import atomic_file, refuse_links
 from rusbeir.text import digest, slug
 from rusbeir.types import Dataset, Progress, silent
 
-_TEMPLATES = Path(__file__).parent / "templates"
 _MARK = ".rusbeir-report"
-_PIECES = re.compile(r"[^,(/=]*[,(/=]|[^,(/=]+")
-"""Runs of letters with the marks that follow them, after which a long name may be broken."""
 
 
 def write_site(
@@ -168,38 +164,18 @@ def _recipe(signature: str) -> list[tuple[str, str]]:
 
 
 def _render(template: str, **values: Any) -> bytes:
-    text: str = _environment().get_template(template).render(version=__version__, **values)
+    text: str = _environment().get_template(template).render(**values)
     # A lone surrogate of a file name or an id cannot be written as UTF-8.
     return text.encode("utf-8", "replace")
 
 
 @cache
 def _environment() -> Any:
-    jinja2 = require("jinja2", "A report", "report")
-    made = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-
-    def read(name: str) -> Any:
-        return jinja2.utils.markupsafe.Markup((_TEMPLATES / name).read_text(encoding="utf-8"))
-
-    def inert(data: Any) -> Any:
-        """JSON that can stand in a script element: no tag ends or begins in it."""
-        text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
-        return jinja2.utils.markupsafe.Markup(
-            text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-        )
-
-    made.globals |= {"read": read, "inert": inert, "heat": scale_heat, "chart_costs": chart_costs}
-    made.globals |= {"scale_intervals": scale_intervals, "describe_blank_costs": describe_blank_costs}
-    made.globals |= {"averages": describe_averages, "scale_deltas": scale_deltas, "locate": locate}
-    made.globals |= {"draw_curve": draw_curve, "scale_curves": scale_curves}
-    made.globals |= {"flags_meaning": FLAGS_MEANING}
-    made.globals |= {"describe_marks": describe_marks, "list_notes": list_notes}
-    made.filters |= {"points": lambda value: f"{100 * value:.2f}", "count": lambda n: f"{n:,}", "cost": format_cost}
-    made.filters |= {"p": format_p, "finite": format_finite, "language": name_language}
-    # A name may be broken after a mark, and nowhere else.
-    made.filters["breakable"] = lambda text: jinja2.utils.markupsafe.Markup("<wbr>").join(_PIECES.findall(text))
-    made.filters["signed"] = lambda value: f"{100 * value:+.2f}".replace("-", "−")
-    return made
+    environment = make_environment(Path(__file__).parent / "templates", "A report", "report")
+    environment.globals |= {"heat": scale_heat, "chart_costs": chart_costs, "scale_intervals": scale_intervals}
+    environment.globals |= {"averages": describe_averages, "describe_blank_costs": describe_blank_costs}
+    environment.globals |= {"draw_curve": draw_curve, "scale_curves": scale_curves, "scale_deltas": scale_deltas}
+    environment.globals |= {"locate": locate, "flags_meaning": FLAGS_MEANING}
+    environment.globals |= {"describe_marks": describe_marks, "list_notes": list_notes}
+    environment.filters |= {"cost": format_cost, "p": format_p, "finite": format_finite, "language": name_language}
+    return environment

@@ -17,6 +17,7 @@ from rusbeir.people.agreement import agree
 from rusbeir.people.judge import DIMENSIONS
 from rusbeir.people.sheet_files import read_sheet
 from rusbeir.people.sheets import FORMS, make_sheets
+from tests.support.browser import violations
 
 CHROMIUM = Path("/usr/bin/chromium")
 HOSTILE = [
@@ -68,7 +69,13 @@ def test_report_in_a_browser(hostile, browser):
     assert "<img src=x onerror=" in text
     assert "{{ 7 * 7 }}" in text
     assert page.locator("script").count() == 0
-    assert page.locator("svg rect").count() == 60
+    assert page.inner_text("h1").startswith("No gate was set: ")
+    assert page.locator("svg.histogram").count() == 3
+    counts = page.locator("svg.histogram").first.locator("rect title").all_text_contents()
+    assert (
+        sum(int(text.split(": ")[1]) for text in counts)
+        == json.loads((hostile / "qa" / "report.json").read_text(encoding="utf-8"))["n_segments"]
+    )
     for width in (420, 1200):
         page.set_viewport_size({"width": width, "height": 900})
         assert not page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"), width
@@ -78,6 +85,9 @@ def test_report_in_a_browser(hostile, browser):
         numbers = page.locator("td.n").all()
         assert len(numbers) > 20
         assert {cell.evaluate(lines) for cell in numbers} <= {0, 1}, "a number is never broken"
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        assert violations(page) == []
 
 
 def test_sheet_in_a_browser(hostile, browser, tmp_path):
@@ -92,6 +102,7 @@ def test_sheet_in_a_browser(hostile, browser, tmp_path):
     page.goto(url)
     assert page.title() == "Translations to score: rater-1"
     assert page.inner_text("#state") == "1 of 7; 0 scored"
+    assert violations(page) == []
     for n, score in enumerate([1, 2, 3]):
         for name in DIMENSIONS:
             page.check(f"input[name={name}][value='{score}']")

@@ -1,16 +1,17 @@
-"""The audit's pages: templates, texts that are safe to show, differences, histograms."""
+"""The audit's pages: templates, texts that are safe to show, differences."""
 
 from __future__ import annotations
 
 import difflib
 import re
 from collections import Counter
-from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from rusbeir.audit.port_checks.segment_checks import FLAGS_MEANING
-from rusbeir.errors import require
+from rusbeir.audit.port_checks.verdict import list_parts, say_verdict
+from rusbeir.pages import make_environment
 
 MAX_SHOWN_CHARS = 1500
 """The longest text on a page, in characters; longer ones are truncated with a note."""
@@ -47,21 +48,11 @@ def find_differences(before: str, after: str) -> list[tuple[str, str, str]]:
     return [(how, "".join(old[a:b]), "".join(new[c:d])) for how, a, b, c, d in matcher.get_opcodes()]
 
 
-def draw_bars(heights: Sequence[int], *, width: int = 360, height: int = 90) -> list[tuple[float, float, float, float]]:
-    """(x, y, width, height) of the bars of a histogram in a drawing of that size."""
-    step, top = width / len(heights), max([*heights, 1])
-    return [(round(i * step, 1), round(height * (1 - n / top), 1), round(step - 1, 1), round(height * n / top, 1))
-            for i, n in enumerate(heights)]  # fmt: skip
-
-
 @cache
 def template_environment() -> Any:
     """The jinja2 environment of the pages, in which everything is escaped."""
-    jinja2 = require("jinja2", "The audit's pages", "audit")
-    made = jinja2.Environment(
-        loader=jinja2.PackageLoader("rusbeir.audit"), autoescape=True, undefined=jinja2.StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    made.filters |= {"shown": clean_text, "percent": lambda share: f"{share:.2%}", "number": lambda n: f"{n:,}"}
-    made.globals |= {"differences": find_differences, "bars": draw_bars, "flags_meaning": FLAGS_MEANING}
-    return made
+    environment = make_environment(Path(__file__).parent.parent / "templates", "The audit's pages", "audit")
+    environment.filters["shown"] = clean_text
+    environment.globals |= {"differences": find_differences, "flags_meaning": FLAGS_MEANING}
+    environment.globals |= {"verdict": say_verdict, "parts": list_parts}
+    return environment
