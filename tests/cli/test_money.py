@@ -69,6 +69,7 @@ def source(tmp_path: Path) -> Path:
 
 FAST = ["--option", "first-wait-seconds=0", "--option", "max-wait-seconds=0"]
 PORT = ["port", "small", "--to", "ru", "--translator", "llm", "--llm", "toy", "--out", "out", *FAST]
+UNPACED = ["--option", "requests-per-second=1000"]
 RANKERS = ["--ranker", "bm25", "--ranker", "bm25(profile=raw)"]
 PRICES = ["--option", "input-price=1", "--option", "output-price=2"]
 
@@ -107,7 +108,7 @@ def test_errors_of_a_server_spend_nothing(rusbeir, source, model, reply, code, r
 def test_the_summary_counts_requests_as_the_server_does(rusbeir, source, model):
     bad = [completion("no"), refusal(429, "slow down"), refusal(400, "", code="unsupported", param="max_tokens")]
     model.script.extend(bad)
-    [report] = json.loads(rusbeir(*PORT, "--option", "concurrency=1", "--json").out)["ports"]
+    [report] = json.loads(rusbeir(*PORT, *UNPACED, "--option", "concurrency=1", "--json").out)["ports"]
     assert (report["missing"], report["requests"], report["retries"]) == (0, len(model.asked), len(bad))
     assert report["requests"] == N_DOCS + 2 + len(bad)
     refused = sum(len(message["content"]) for asked in model.asked[1:3] for message in asked["messages"])
@@ -125,16 +126,16 @@ def test_the_summary_counts_requests_as_the_server_does(rusbeir, source, model):
 )  # fmt: skip
 def test_useless_answers_stop_the_work(rusbeir, source, model, reply, shown):
     model.always = reply
-    outcome = rusbeir(*PORT)
+    outcome = rusbeir(*PORT, *UNPACED)
     assert one_line(outcome.err, [f"llm: {MAX_USELESS} texts in a row got no valid answer (the last: ", shown])
     assert "\x1b" not in outcome.err
     assert (outcome.code, outcome.out) == (1, "")
     assert MAX_USELESS * ATTEMPTS <= len(model.asked) <= MOST < N_DOCS * ATTEMPTS
     model.always = None
     model.asked.clear()
-    assert rusbeir(*PORT).code == 1, "those that were refused stay so"
+    assert rusbeir(*PORT, *UNPACED).code == 1, "those that were refused stay so"
     assert len(model.asked) == len(set(model.texts)) <= N_DOCS + 2 - MAX_USELESS
-    assert rusbeir(*PORT, "--retry-failed").code == 0
+    assert rusbeir(*PORT, *UNPACED, "--retry-failed").code == 0
     assert sorted(model.texts) == sorted(set(model.texts)), "nothing that was answered is asked again"
 
 
@@ -142,7 +143,7 @@ def test_a_valid_answer_ends_the_row(rusbeir, source, model):
     """One text in forty is translated: nothing stops, and what is missing is said."""
     answers = [completion(REFUSAL)] * (40 * ATTEMPTS)
     model.script.extend([*answers, Model().reply({"messages": [{"content": "7"}]}), *answers])
-    outcome = rusbeir(*PORT, "--option", "concurrency=1")
+    outcome = rusbeir(*PORT, *UNPACED, *UNPACED, "--option", "concurrency=1")
     assert one_line(outcome.err, ["segments of small have no translation"])
 
 
