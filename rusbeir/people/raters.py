@@ -186,7 +186,8 @@ def _join_small(scores: Mapping[str, float], sample: WeightedSample) -> list[tup
         if len(values) >= min(2, size):
             groups.append((size, values))
             size, values = 0, []
-    if size and groups:
+    # A stratum of one text is complete with its score; together with the rest it may again have too few.
+    while size and groups and len(values) < min(2, size):
         last, others = groups.pop()
         size, values = size + last, others + values
     return [*groups, (size, values)] if values else groups

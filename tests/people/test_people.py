@@ -231,6 +231,18 @@ def test_means_are_weighted_to_the_port(left_out, mean):
     assert 1 <= estimate.interval[0] < estimate.mean < estimate.interval[1] <= 5
 
 
+def test_few_scores_of_many_strata():
+    """Two scored queries, each a stratum of its own, and documents without a score, which the next ones represent."""
+    items = {f"q{n}": about(("query", n, 0, False), 1, 1) for n in range(2)} | {
+        f"d{n}": about(("document", n, 0, False), 4, 1) for n in range(2)
+    }
+    sample = read_sample(items)
+    for scored in (("q0", "q1"), ("d0", "q1"), ("d1", "q0"), ("d0", "d1")):
+        estimate = estimate_port_mean(dict.fromkeys(scored, 4.0), sample, SCALE)
+        assert (estimate.mean, estimate.n_texts) == (4, 10)
+        assert estimate.interval[0] < 4 < estimate.interval[1]
+
+
 def test_the_interval_is_that_of_a_stratified_sample():
     """Cochran (1977), Sampling Techniques: the sum of W² (1 - n/N) s²/n over strata (5.6), and freedom (5.16)."""
     sizes, groups = {"a": 60, "b": 40}, {"a": [1, 5, 3, 5, 2, 4], "b": [1, 4, 5, 1]}
