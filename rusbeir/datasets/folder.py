@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -43,9 +43,13 @@ def describe_content(dataset: Dataset) -> Content:
 class FolderWriter:
     """The files of a dataset's folder while they are written; their content is hashed and counted meanwhile."""
 
-    create: Callable[[str], IO[bytes]]
-    """Makes the file of a name in the folder."""
-    _files: dict[str, IO[bytes]] = field(default_factory=dict, init=False)
+    folder: Path
+    create: Callable[[Path], AbstractContextManager[IO[bytes]]]
+    """Opens a file of the folder, which is new."""
+    stack: ExitStack
+    """Closes the files."""
+    files: dict[str, IO[bytes]] = field(default_factory=dict, init=False)
+    """Name -> file, of those that are open."""
     _digest: Any = field(default_factory=hashlib.sha256, init=False)
     _n_docs: int = field(default=0, init=False)
     _queries: dict[str, str] = field(default_factory=dict, init=False)
@@ -53,9 +57,9 @@ class FolderWriter:
 
     def open(self, name: str) -> IO[bytes]:
         """Open the file of that name in the folder, which is new when it is first opened."""
-        if name not in self._files:
-            self._files[name] = self.create(name)
-        return self._files[name]
+        if name not in self.files:
+            self.files[name] = self.stack.enter_context(self.create(self.folder / name))
+        return self.files[name]
 
     def add_document(self, doc: Doc, extra: Extra = _NOTHING) -> None:
         """Write a document, with further keys of its record."""
@@ -102,13 +106,13 @@ def write_beir(dataset: Dataset, folder: str | Path) -> None:
         raise BadInput(f"{folder} exists already. Remove it or choose another folder.")
     split = dataset.card.split
     name_qrels_file(split)
-    with atomic_folder(folder) as new, ExitStack() as files:
+    with atomic_folder(folder) as new, ExitStack() as stack:
 
-        def create(name: str) -> IO[bytes]:
-            (new / name).parent.mkdir(exist_ok=True)
-            return files.enter_context((new / name).open("wb"))
+        def create(path: Path) -> IO[bytes]:
+            path.parent.mkdir(exist_ok=True)
+            return path.open("wb")
 
-        writer = FolderWriter(create=create)
+        writer = FolderWriter(folder=new, create=create, stack=stack)
         for doc in dataset.corpus:
             writer.add_document(doc)
         for query_id, text in dataset.queries.items():
@@ -128,15 +132,10 @@ def replace_dataset(folder: Path, *verbs: str) -> Iterator[FolderWriter]:
     """
     command = f"`{write_command(*verbs, '…', '--out', folder)}`"
     with ExitStack() as stack:
-        files: list[IO[bytes]] = []
-
-        def create(name: str) -> IO[bytes]:
-            files.append(stack.enter_context(atomic_file(folder / name)))
-            return files[-1]
-
-        yield FolderWriter(create=create)
+        writer = FolderWriter(folder=folder, create=atomic_file, stack=stack)
+        yield writer
         # A disk that is full has to be noticed before anything is replaced.
-        for file in files:
+        for file in writer.files.values():
             file.flush()
             os.fsync(file.fileno())
         has_card = any((folder / name).exists() for name in (CARD, UNFINISHED))

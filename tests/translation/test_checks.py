@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rusbeir.errors import BadInput
-from rusbeir.translation.checks import language, repetition
+from rusbeir.translation.checks import content, language
 from rusbeir.translation.checks.checks import FAILURES, SEGMENT_CHECKS, check, failure
 from rusbeir.translation.translator import REASONS, Failure, Flag, Segment
 from tests.support.texts import texts
@@ -163,7 +163,7 @@ def test_all_at_once():
 def test_the_lost_are_named():
     segment = Segment("In 1,000.5 of 1987, 1987 and 33", "33", "en", "ru")
     assert SEGMENT_CHECKS["lost-numbers"](segment) == Flag("lost-numbers", "1,000.5, 1987")
-    assert repetition.find_loop("a b a b a b a b a b") == repetition.Loop("a b", 5)
+    assert content.find_loop("a b a b a b a b a b") == content.Loop("a b", 5)
 
 
 @pytest.mark.parametrize("code", ["de", "es", "ru"])

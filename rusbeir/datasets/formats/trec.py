@@ -141,8 +141,8 @@ def read_judgements(lines: Iterable[bytes], file: str, complain: Complain) -> It
             except UnicodeDecodeError:
                 complain(*(not_utf8(location, line) or ("utf-8", location, "the line is not UTF-8")))
                 continue
-            if problem := _control_problem(*judgement[:2]):
-                complain("id", location, problem)
+            if any(map(has_control, judgement[:2])):
+                complain("id", location, _control_problem(*judgement[:2]))
             else:
                 yield location, judgement
 

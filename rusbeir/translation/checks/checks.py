@@ -13,9 +13,8 @@ from functools import partial
 from typing import TypeAlias
 
 from rusbeir.text import shorten
+from rusbeir.translation.checks.content import find_loop, is_doubled, lost_numbers, words_of
 from rusbeir.translation.checks.language import Phrases, phrases_of, primary, wrong_language, wrong_script
-from rusbeir.translation.checks.numbers import lost_numbers
-from rusbeir.translation.checks.repetition import find_loop, is_doubled, words_of
 from rusbeir.translation.segments.protect import Masked, restore
 from rusbeir.translation.segments.spans import find_spans
 from rusbeir.translation.translator import Failure, Flag, Outcome, Segment, Translation

@@ -14,8 +14,7 @@ from rusbeir.jobs import Budget, Journal, Tell, run_to_end
 from rusbeir.languages import parse_target_language
 from rusbeir.translation.backends import TranslatorOptions
 from rusbeir.translation.porting.folder import Order, open_port_folder, read_translator_names, write_source_path
-from rusbeir.translation.porting.job import PortJob, Report
-from rusbeir.translation.porting.original import open_original
+from rusbeir.translation.porting.job import PortJob, Report, open_original
 from rusbeir.translation.porting.plan import Plan, TranslatorEntry, Translators, make_entries
 from rusbeir.translation.porting.retries import Retry
 from rusbeir.translation.porting.runner import translate_pending
@@ -116,13 +115,12 @@ def port(
     if retry_segments is not None:
         order = order.complete(out)
         terms = Glossary(order.glossary) if order.glossary else None
-    original = open_original(dataset, order, about, out, progress)
+    original = open_original(dataset, order, terms, about, out, progress)
     source_language = original.material.language
     if translator is None:
         translator = ",".join(read_translator_names(out))
     to = parse_target_language(to, source_language)
     entries = make_entries(translator, source_language, to, options, budget_cost=budget_cost)
-    settings = original.describe_settings(order, terms)
     _tell_obstacle(original.card, tell)
     if retry_segments is not None and retry_failed:
         raise BadInput(f"{option('retry_failed', True)} and {option('retry_segments')} are two steps: give one first.")
@@ -132,7 +130,7 @@ def port(
         retry = Retry(path=Path(retry_segments), entries=entries) if retry_segments is not None else None
         # The translators of a retry are asked for its segments alone.
         more, chain_entries = (retry_failed, entries) if retry is None else (True, ())
-        opened = open_port_folder(out, original.identify(order, to, settings), chain_entries, more=more, tell=tell)
+        opened = open_port_folder(out, original.identify(order, to), chain_entries, more=more, tell=tell)
         journal, chain = stack.enter_context(opened)
         order.record(journal, original.card.name, original.fingerprints)
         if isinstance(dataset, Path) or (isinstance(dataset, str) and not find_entry(dataset)):
@@ -141,7 +139,6 @@ def port(
             original=original,
             target=to,
             plan=Plan(language=source_language, glossary=terms, entries=chain),
-            settings=settings,
             out=out,
             journal=journal,
             budget=Budget(journal, chars=budget_chars, cost=budget_cost),

@@ -1,21 +1,21 @@
-"""One port with its journal open: translate what is missing, report it, and write the dataset."""
+"""The dataset that a port translates, and the port with its journal open: translate what is missing, write the set."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import count, repeat
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
+from rusbeir.datasets import Material, load_material, name_qrels_file, sample_documents, take_split
 from rusbeir.errors import BackendError, option
-from rusbeir.jobs import WORK, Budget, Journal, Tell, run_to_end
+from rusbeir.jobs import CORPUS, WORK, Budget, Journal, Tell, run_to_end
 from rusbeir.storage import atomic_file
 from rusbeir.text import digest
 from rusbeir.translation.porting import output
-from rusbeir.translation.porting.folder import LAYOUT, QUERY_LAYOUT, apply_cuts, read_cuts
-from rusbeir.translation.porting.original import Original
+from rusbeir.translation.porting.folder import LAYOUT, QUERY_LAYOUT, Order, apply_cuts, read_cuts
 from rusbeir.translation.porting.output import ported_card
 from rusbeir.translation.porting.plan import Plan, TranslatorEntry
 from rusbeir.translation.porting.retries import Retry, finish_round
@@ -23,7 +23,7 @@ from rusbeir.translation.porting.runner import translate_pending
 from rusbeir.translation.segments.glossary import Glossary, GlossaryUse
 from rusbeir.translation.segments.segment import Piece
 from rusbeir.translation.tm.pairs import write_pairs
-from rusbeir.types import Progress
+from rusbeir.types import Card, Dataset, Progress
 
 PROGRESS_EVERY = 1000
 
@@ -40,13 +40,73 @@ class Incomplete(BackendError):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Original:
+    """A dataset that is to be translated, and what of it is."""
+
+    card: Card
+    """The card of the whole dataset."""
+    whole: Material
+    material: Material
+    """What is translated: the whole, or a sample of its documents."""
+    fingerprints: Mapping[str, str]
+    """split -> fingerprint of the whole dataset with that split."""
+    settings: Mapping[str, str]
+    """What decides which texts are translated, and how."""
+
+    def identify(self, order: Order, target: str) -> dict[str, str]:
+        """Identify the port in its journal, which another port cannot continue."""
+        return {
+            CORPUS: replace(self.whole.dataset, queries={}, qrels={}).fingerprint,
+            "from": self.material.language,
+            "to": target,
+            **self.settings,
+            # Which documents are drawn depends on the judgements.
+            **({} if order.sample is None else {"splits": ",".join(self.whole.splits)}),
+        }
+
+
+def open_original(
+    dataset: str | Path | Dataset,
+    order: Order,
+    terms: Glossary | None,
+    about: Mapping[str, str | None],
+    out: Path,
+    progress: Progress,
+) -> Original:
+    """Read the dataset with the splits that the port in out has; about replaces what its card says."""
+    whole = load_material(
+        dataset,
+        language=order.language,
+        split=order.split,
+        also={path.stem for path in out.glob("qrels/*.tsv")},
+        all_queries=order.all_queries,
+        fields=order.fields,
+        progress=progress,
+    )
+    stated: dict[str, Any] = {name: value for name, value in about.items() if value is not None}
+    card = replace(whole.dataset.card, **stated)
+    whole = replace(whole, dataset=replace(whole.dataset, card=card))
+    for split in whole.splits:
+        name_qrels_file(split)  # A split that cannot be written is refused before anything is paid.
+    material = whole
+    if order.sample is not None:
+        material = replace(whole, dataset=sample_documents(whole.dataset, order.sample, order.seed))
+    fingerprints = {split: take_split(whole.dataset, split, qrels).fingerprint for split, qrels in whole.splits.items()}
+    settings = {
+        "fields": ",".join(whole.fields),
+        "sample": "all" if order.sample is None else f"{order.sample} (seed {order.seed})",
+        "glossary": terms.signature if terms else "none",
+    }
+    return Original(card=card, whole=whole, material=material, fingerprints=fingerprints, settings=settings)
+
+
+@dataclass(frozen=True, kw_only=True)
 class PortJob:
     """One port, with its journal open."""
 
     original: Original
     target: str
     plan: Plan
-    settings: Mapping[str, str]
     out: Path
     journal: Journal
     budget: Budget
@@ -185,7 +245,9 @@ class PortJob:
                 )
             return present
 
-        card = ported_card(self.original.card, self.original.fingerprints, self.target, entries, self.settings, outcome)
+        card = ported_card(
+            self.original.card, self.original.fingerprints, self.target, entries, self.original.settings, outcome
+        )
         fingerprint = output.publish(self.out, self.original.material, translate, card, self.progress)
         dataset = self.original.material.dataset
         counts = {"n_docs": len(dataset.corpus), "n_queries": len(dataset.queries)}

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from rusbeir.translation.segments.placeholders import style_of
+from rusbeir.translation.segments.placeholders import STYLES
 from rusbeir.translation.segments.spans import Span
 from rusbeir.translation.translator import Capacity
 
@@ -21,18 +21,17 @@ MAX_BYTES_PER_CHAR = 4
 
 
 class CapacityGauge:
-    """Measures stretches of one text against one capacity. Spans are ordered and do not overlap."""
+    """Measures stretches of one text against a capacity that has limits. Spans are ordered and do not overlap."""
 
     def __init__(self, text: str, capacity: Capacity, spans: Sequence[Span]) -> None:
-        self.unlimited = capacity.max_chars is None and capacity.max_bytes is None
         self._text = text
-        self._style = style_of(capacity.mask)
+        self._style = STYLES[capacity.mask]
         self._max_chars = capacity.max_chars
         self._max_bytes = capacity.max_bytes
         self._spans = spans
         self._starts = [span.start for span in spans]
         self._more_chars, self._more_bytes = [0], [0]
-        if self._style.form and not self.unlimited:
+        if self._style.form:
             strings = [text[span.start : span.end] for span in spans]
             self._more_chars += accumulate(self._style.width - len(string) for string in strings)
             self._more_bytes += accumulate(self._style.width - _n_bytes(string) for string in strings)
@@ -42,8 +41,6 @@ class CapacityGauge:
 
         A number that nothing limits is 0.
         """
-        if self.unlimited:
-            return 0, 0
         stretch = self._text[start:end]
         more = self._style.cost(stretch)
         chars = len(stretch) + more if self._max_chars is not None else 0

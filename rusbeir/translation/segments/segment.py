@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rusbeir.errors import BadInput, unknown
 from rusbeir.sentences import sentence_spans
 from rusbeir.translation.segments.capacity import MAX_BYTES_PER_CHAR, CapacityGauge
+from rusbeir.translation.segments.placeholders import STYLES
 from rusbeir.translation.segments.spans import Span, find_spans
 from rusbeir.translation.translator import Capacity
 
@@ -54,18 +55,21 @@ def units(
 ) -> list[Piece]:
     """The pieces of a text at that level, the sent ones within the capacity; [] for an empty text.
 
-    Spans are those of find_spans over the same text: none of them is cut. Raises UnknownName for another level,
-    BadInput for a capacity that no text fits.
+    Spans are those of find_spans over the same text: none of them is cut. Raises UnknownName for another level
+    or form of masks, BadInput for a capacity that no text fits.
 
     >>> [piece.text for piece in units("- One. Two.", language="en", capacity=Capacity()) if piece.sent]
     ['One. Two.']
     """
     if level not in LEVELS:
         raise unknown("level", level, LEVELS)
+    if capacity.mask not in STYLES:
+        raise unknown("mask style", capacity.mask, STYLES)
     is_one_line = text == text.strip() and not _BREAK.search(text) and not _content_start(text, 0, len(text), spans)
     if level == "field" or (level != "sentence" and is_one_line):
-        gauge = CapacityGauge(text, capacity, spans)
-        if translatable(text, 0, len(text), spans) and gauge.fits(gauge.size(0, len(text))):
+        is_limited = (capacity.max_chars, capacity.max_bytes) != (None, None)
+        gauge = CapacityGauge(text, capacity, spans) if is_limited else None
+        if translatable(text, 0, len(text), spans) and (gauge is None or gauge.fits(gauge.size(0, len(text)))):
             return [Piece(text, True)]
     return pack(cut(text, language, spans), capacity, spans, merge=level != "sentence")
 
@@ -102,14 +106,22 @@ def pack(pieces: Sequence[Piece], capacity: Capacity, spans: Sequence[Span] = ()
     if no_chars or no_bytes:
         raise BadInput("A translator must accept texts of at least 1 character and 4 bytes.")
     text = "".join([piece.text for piece in pieces])
-    gauge = CapacityGauge(text, capacity, spans)
+    is_limited = (capacity.max_chars, capacity.max_bytes) != (None, None)
+    gauge = CapacityGauge(text, capacity, spans) if is_limited else None
     packed: list[tuple[int, int]] = []
     chars = n_bytes = end = 0
     for piece in pieces:
         start, end = end, end + len(piece.text)
         if not piece.sent:
             continue
-        if merge and packed and not _BREAK.search(text, packed[-1][1], start):
+        joins = merge and packed and not _BREAK.search(text, packed[-1][1], start)
+        if gauge is None:
+            if joins:
+                packed[-1] = packed[-1][0], end
+            else:
+                packed.append((start, end))
+            continue
+        if joins:
             more = gauge.size(packed[-1][1], end)
             if gauge.fits((chars + more[0], n_bytes + more[1])):
                 packed[-1] = packed[-1][0], end

@@ -145,7 +145,8 @@ def open_memory(path: str | Path, source: str, target: str) -> TranslationMemory
     keys = np.frombuffer(hashes, dtype=np.int64)
     order = np.argsort(keys, kind="stable")
     keys, starts = keys[order], np.frombuffer(offsets, dtype=np.int64)[order]
-    repeated, conflicts = _find_repeated(keys, starts, texts)
+    same = np.flatnonzero(keys[1:] == keys[:-1])
+    repeated, conflicts = _find_repeated(keys, starts, texts, same) if len(same) else ([], 0)
     if conflicts or blank:
         logger.warning(
             "%s: pairs left out: %s with another translation of a text that came before, %s with a blank side.",
@@ -157,13 +158,16 @@ def open_memory(path: str | Path, source: str, target: str) -> TranslationMemory
 
 
 def _find_repeated(
-    keys: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], texts: mmap.mmap
+    keys: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], texts: mmap.mmap, same: npt.NDArray[np.intp]
 ) -> tuple[list[int], int]:
-    """The rows whose source came before, and how many of them have another target than the first."""
+    """The rows whose source came before, and how many of them have another target than the first.
+
+    same has the rows whose next row has the same key.
+    """
     known: dict[str, str] = {}
     repeated = []
     conflicts = 0
-    for i in np.flatnonzero(keys[1:] == keys[:-1]):
+    for i in same:
         if i == 0 or keys[i - 1] != keys[i]:
             known = dict([_read(texts, starts[i])])
         pair = _read(texts, starts[i + 1])
