@@ -1,8 +1,4 @@
 from . import label_agreement as label_agreement
-from .draws import FEW_PERMUTATIONS as FEW_PERMUTATIONS
-from .draws import FEW_SAMPLES as FEW_SAMPLES
-from .draws import PERMUTATIONS as PERMUTATIONS
-from .draws import SAMPLES as SAMPLES
 from .families import find_families as find_families
 from .label_agreement import estimate_mean as estimate_mean
 from .measures import DEFAULT_MEASURES as DEFAULT_MEASURES
@@ -34,3 +30,8 @@ from .significance import rank_intervals as rank_intervals
 from .significance import sign_flip_tests as sign_flip_tests
 from .units import Units as Units
 from .units import describe_queries as describe_queries
+
+FEW_PERMUTATIONS: int
+FEW_SAMPLES: int
+PERMUTATIONS: int
+SAMPLES: int

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from rusbeir.evaluation.draws import SAMPLES
+from rusbeir.evaluation import SAMPLES
 from rusbeir.evaluation.significance import Figure, Floats, resample_means
 
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rusbeir.evaluation.draws import SAMPLES
+from rusbeir.evaluation import SAMPLES
 from rusbeir.evaluation.significance import Figure, Floats
 from rusbeir.evaluation.units import Units
 

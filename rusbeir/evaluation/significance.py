@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rusbeir.evaluation.draws import PERMUTATIONS, SAMPLES
+from rusbeir.evaluation import PERMUTATIONS, SAMPLES
 
 Floats: TypeAlias = NDArray[np.float64]
 

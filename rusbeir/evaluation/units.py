@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rusbeir.evaluation.draws import SAMPLES
+from rusbeir.evaluation import SAMPLES
 from rusbeir.evaluation.significance import Floats, cluster_scores, resample_means
 
 

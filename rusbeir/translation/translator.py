@@ -78,7 +78,7 @@ class Capacity:
     max_items: int = 1
     """Texts in one request."""
     mask: str = "none"
-    """The form of protection that its answers keep: a name of rusbeir.translation.segments.protect.STYLES."""
+    """The form of protection that its answers keep: a name of rusbeir.translation.segments.spans.STYLES."""
     cost_per_million_chars: float = 0.0
     levels: tuple[str, ...] = ("segment",)
     """The units it is asked for, in order: names of rusbeir.translation.segments.segment.LEVELS."""

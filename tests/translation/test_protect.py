@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from rusbeir.errors import BadInput, UnknownName
 from rusbeir.translation.segments.glossary import Glossary
-from rusbeir.translation.segments.placeholders import STYLES
 from rusbeir.translation.segments.protect import Masked, mask, restore, split
 from rusbeir.translation.segments.segment import join, units
 from rusbeir.translation.segments.span_patterns import SPAN_PATTERNS
-from rusbeir.translation.segments.spans import find_spans
+from rusbeir.translation.segments.spans import STYLES, find_spans
 from rusbeir.translation.translator import Capacity, Failure
 from tests.support.texts import GLOSSARY, texts
 

@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rusbeir.errors import BadInput, UnknownName
-from rusbeir.translation.segments.placeholders import STYLES
 from rusbeir.translation.segments.protect import mask
 from rusbeir.translation.segments.segment import LEVELS, Piece, cut, join, pack, units
-from rusbeir.translation.segments.spans import find_spans
+from rusbeir.translation.segments.spans import STYLES, find_spans
 from rusbeir.translation.translator import Capacity
 from tests.support.texts import GLOSSARY, texts
 

@@ -8,8 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from rusbeir.translation.segments.placeholders import STYLES
-from rusbeir.translation.segments.spans import Span
+from rusbeir.translation.segments.spans import STYLES, Span
 from rusbeir.translation.translator import Capacity
 
 # White space between words, and the places after Chinese and Japanese punctuation.

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rusbeir.errors import BadInput
-from rusbeir.translation.segments.placeholders import Style, style_of
 from rusbeir.translation.segments.segment import Piece, join, translatable
-from rusbeir.translation.segments.spans import Span
+from rusbeir.translation.segments.spans import Span, Style, style_of
 from rusbeir.translation.translator import Failure
 
 

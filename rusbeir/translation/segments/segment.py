@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rusbeir.errors import BadInput, unknown
 from rusbeir.sentences import sentence_spans
 from rusbeir.translation.segments.capacity import MAX_BYTES_PER_CHAR, CapacityGauge
-from rusbeir.translation.segments.placeholders import STYLES
-from rusbeir.translation.segments.spans import Span, find_spans
+from rusbeir.translation.segments.spans import STYLES, Span, find_spans
 from rusbeir.translation.translator import Capacity
 
 if TYPE_CHECKING:

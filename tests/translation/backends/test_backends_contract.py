@@ -13,7 +13,7 @@ from rusbeir.jobs import Limits
 from rusbeir.translation.backends import TRANSLATORS, TranslatorOptions, names, preset
 from rusbeir.translation.backends.registry import _find, options_of
 from rusbeir.translation.porting.plan import TranslatorEntry
-from rusbeir.translation.segments.placeholders import STYLES
+from rusbeir.translation.segments.spans import STYLES
 from rusbeir.translation.translator import REASONS, Capacity, ChecksPair, Failure, Translator
 from tests.support import translation_servers as servers
 from tests.support.asking import close, make_one

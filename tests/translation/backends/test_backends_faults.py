@@ -13,7 +13,7 @@ import pytest
 
 from rusbeir.errors import BackendError
 from rusbeir.jobs import Throttle
-from rusbeir.translation.segments.placeholders import STYLES
+from rusbeir.translation.segments.spans import STYLES
 from rusbeir.translation.translator import Failure
 from tests.support import translation_servers as servers
 from tests.support.asking import close, make_one
