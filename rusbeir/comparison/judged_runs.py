@@ -29,7 +29,7 @@ QrelsLike: TypeAlias = Dataset | Qrels | str | Path
 
 ENGINE = "run"
 """What rows of runs have in place of an engine: nobody knows what made them."""
-_ENDINGS = {".gz", ".run", ".trec", ".txt", ".res", ".csv", ".tsv", ".json", ".qrels"}
+_ENDINGS = {".gz", ".zst", ".run", ".trec", ".txt", ".res", ".csv", ".tsv", ".json", ".qrels"}
 
 logger = logging.getLogger(__name__)
 

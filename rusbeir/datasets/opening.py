@@ -28,7 +28,7 @@ Expected: TypeAlias = Mapping[str, Any]
 ALL_SPLITS = "all"
 """The split that stands for all of a dataset."""
 
-_PATH_ENDINGS = (".zip", ".json", ".json.gz", ".jsonl")
+_PATH_ENDINGS = (".zip", ".json", ".json.gz", ".json.zst", ".jsonl")
 
 
 class Opened(NamedTuple):

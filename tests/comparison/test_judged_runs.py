@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
 
 import rusbeir as package
@@ -30,13 +31,14 @@ def files(tmp_path: Path) -> Path:
         lines = [f"{q} Q0 {d} 0 {score} x\n" for q, hits in run.items() for d, score in hits.items()]
         (tmp_path / name).write_text("".join(lines))
     cells = [f"{score},{q},{d}\n" for q, hits in GOOD.items() for d, score in hits.items()]
-    (tmp_path / "sheet.csv").write_text("score,query_id,doc_id\n" + "".join(cells))
+    sheet = "score,query_id,doc_id\n" + "".join(cells)
+    (tmp_path / "sheet.csv.zst").write_bytes(pyarrow.Codec("zstd").compress(sheet.encode(), asbytes=True))
     (tmp_path / "packed.json.gz").write_bytes(gzip.compress(json.dumps(BAD).encode()))
     return tmp_path
 
 
 def test_files_of_every_format_are_compared(files: Path, rusbeir: Callable[..., Any]):
-    paths = [str(files / name) for name in ("good.run", "sheet.csv", "packed.json.gz")]
+    paths = [str(files / name) for name in ("good.run", "sheet.csv.zst", "packed.json.gz")]
     done = rusbeir("compare", "--qrels", str(files / "qrels.tsv"), *paths, "--json")
     (dataset,) = json.loads(done.out)["datasets"]
     assert [(score["system"], score["mean"]) for score in dataset["systems"]] == [

@@ -10,9 +10,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import ClassVar
 
+import pyarrow
 import pytest
 
 Files = Mapping[str, str | bytes | None]
+
+
+def pack(data: bytes, name: str) -> bytes:
+    """The content of a file of that name."""
+    if name.endswith(".zst"):
+        return pyarrow.Codec("zstd").compress(data, asbytes=True)
+    return gzip.compress(data) if name.endswith(".gz") else data
 
 
 class Samples:
@@ -30,14 +38,14 @@ class Samples:
         self._folder = folder
 
     def beir(self, changes: Files | None = None, name: str = "sample") -> Path:
-        """The sample as a folder, with files added, replaced, or (None) left out; a name in .gz is packed."""
+        """The sample as a folder, with files added, replaced, or (None) left out; packed by the ends of their names."""
         folder = self._folder / name
         for file, content in {**self.files, **(changes or {})}.items():
             if content is None:
                 continue
             data = content.encode() if isinstance(content, str) else content
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
-            (folder / file).write_bytes(gzip.compress(data) if file.endswith(".gz") else data)
+            (folder / file).write_bytes(pack(data, file))
         return folder
 
     def packed(self, folder: Path, root: str = "") -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gzip
 import json
 import os
 import zipfile
@@ -15,6 +14,7 @@ from rusbeir.datasets import load, validate
 from rusbeir.datasets.loading import load_splits
 from rusbeir.errors import BackendError, BadInput, RusbeirError, UnknownName
 from rusbeir.types import Doc
+from tests.datasets.conftest import pack
 
 
 def test_a_beir_folder(samples):
@@ -32,21 +32,17 @@ def test_a_beir_folder(samples):
 
 def test_equal_content_has_one_fingerprint_in_every_format(samples):
     folder = samples.beir()
-    packed = {
-        "corpus.jsonl": None,
-        "queries.jsonl": None,
-        "qrels/test.tsv": None,
-        "corpus.jsonl.gz": samples.files["corpus.jsonl"],
-        "queries.jsonl.gz": samples.files["queries.jsonl"],
-        "qrels/test.tsv.gz": samples.files["qrels/test.tsv"],
-    }
+    plain = dict.fromkeys(samples.files)
+    gz, zst = ({**plain, **{name + end: data for name, data in samples.files.items()}} for end in (".gz", ".zst"))
     reordered = {"qrels/test.tsv": "q2\td3\t1\nq1\td2\t1\nq1\td1\t2\n"}
     paths = [
         folder,
         samples.packed(folder),
         samples.packed(samples.beir(name="rooted"), root="some/folder/"),
-        samples.beir(packed, name="gz"),
-        samples.packed(samples.beir(packed, name="gz-in-zip")),
+        samples.beir(gz, name="gz"),
+        samples.beir(zst, name="zst"),
+        samples.packed(samples.beir(gz, name="gz-in-zip")),
+        samples.packed(samples.beir(zst, name="zst-in-zip")),
         samples.beir(reordered, name="reordered"),
     ]
     datasets = [load(path, language="ru") for path in paths]
@@ -302,7 +298,8 @@ def test_a_second_load_copies_and_indexes_nothing(samples, fresh_cache: Path):
 
 def test_a_packed_squad_file_is_read(samples, tmp_path: Path):
     plain = samples.squad(("Раз. Два.", {"q": 5}))
-    packed = tmp_path / "other.json.gz"
-    packed.write_bytes(gzip.compress(plain.read_bytes()))
-    fingerprints = {load(f"{path}/sentences", language="ru").fingerprint for path in (plain, packed)}
+    paths = [plain, tmp_path / "other.json.gz", tmp_path / "other.json.zst"]
+    for path in paths[1:]:
+        path.write_bytes(pack(plain.read_bytes(), path.name))
+    fingerprints = {load(f"{path}/sentences", language="ru").fingerprint for path in paths}
     assert len(fingerprints) == 1

@@ -69,6 +69,8 @@ _CARD = {
         "views?": {"source": str, "port": str},
     },
 }
+_DOCUMENTS = (".jsonl", *(f".jsonl{ending}" for ending in PACKED))
+_JUDGEMENTS = (".tsv", *(f".tsv{ending}" for ending in PACKED))
 _HUMAN = "human"
 _MIXED = "mixed"
 
@@ -190,7 +192,7 @@ def list_splits(path: Path, view: str | None, within: str = "") -> dict[str, str
     return {
         file.name.split(".tsv")[0]: str(file)
         for file in files
-        if str(file.parent) == "qrels" and file.name.endswith((".tsv", ".tsv.gz"))
+        if str(file.parent) == "qrels" and file.name.endswith(_JUDGEMENTS)
     }
 
 
@@ -202,17 +204,13 @@ def open_bundle(path: Path, within: str = "") -> Bundle | None:
 
 
 def _find_file(bundle: Bundle, name: str) -> str | None:
-    """The name, plain or with .gz, that the bundle has; None if it has neither."""
-    return next((candidate for candidate in (name, f"{name}.gz") if candidate in bundle.names), None)
+    """The name, plain or packed, that the bundle has; None if it has neither."""
+    return next((name + ending for ending in ("", *PACKED) if name + ending in bundle.names), None)
 
 
 def _cocktail_corpora(bundle: Bundle) -> dict[str, str]:
     """source -> file, `human` first."""
-    files = [
-        name
-        for name in bundle.names
-        if str(PurePosixPath(name).parent) == "corpus" and name.endswith((".jsonl", ".jsonl.gz"))
-    ]
+    files = [name for name in bundle.names if str(PurePosixPath(name).parent) == "corpus" and name.endswith(_DOCUMENTS)]
     by_source = {PurePosixPath(name).name.rpartition(".jsonl")[0]: name for name in files}
     return {source: by_source[source] for source in sorted(by_source, key=lambda s: (s != _HUMAN, s))}
 

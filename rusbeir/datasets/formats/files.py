@@ -111,7 +111,7 @@ class Zip:
         holders = [
             folder
             for folder, _, file in (name.rpartition("queries.jsonl") for name in self._members)
-            if file in {"", ".gz"} and (not folder or folder.endswith("/"))
+            if file in {"", *PACKED} and (not folder or folder.endswith("/"))
         ]
         if self.within:
             matching = [folder for folder in holders if f"/{folder}".endswith(f"/{self.within}/")]

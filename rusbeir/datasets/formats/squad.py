@@ -25,8 +25,8 @@ from rusbeir.types import Doc
 
 
 def is_squad(path: Path) -> bool:
-    """True for a .json or .json.gz file."""
-    return path.is_file() and path.name.endswith((".json", ".json.gz"))
+    """True for a .json file, packed or not."""
+    return path.is_file() and path.name.removesuffix(".gz").removesuffix(".zst").endswith(".json")
 
 
 def open_squad(request: ReadRequest) -> SquadReader:

@@ -92,7 +92,7 @@ def read_run(path: str | Path, *, check_ranks: bool = False) -> dict[str, dict[s
     with open_file(Path(path)) as file:
         if _holds_json(file):
             return ShownRun(_read_json(file.read(), str(path), _json_score))
-        if Path(path).name.removesuffix(".gz").endswith(".csv"):
+        if Path(path).name.removesuffix(".gz").removesuffix(".zst").endswith(".csv"):
             return ShownRun(_read_csv_run(file, str(path)))
         return ShownRun(_read_trec_run(file, str(path), check_ranks=check_ranks))
 
