@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Literal
 
 from rusbeir.analysis.chain import Token, load_chain
-from rusbeir.analysis.language_registry import read_recipe
+from rusbeir.analysis.language_registry import read_recipe, read_subword_recipe
 from rusbeir.analysis.recipes import Recipe, extend_recipe
+from rusbeir.errors import BadInput
 from rusbeir.notebook import ShownRecords
 from rusbeir.text import batched
 
@@ -30,10 +31,12 @@ class Analyzer:
         profile: A profile of the language; `rusbeir languages ru` lists them.
         stop: A file of stop words that are added to those of the profile: a word a line, in lower case.
         synonyms: A file of lines such as `car, automobile`, whose words become one term, and `tv => television`.
+        tokens: `hf:NAME` or `hf:FILE`: the profile unicode, whose words are cut into the subwords of a model, which
+            Hugging Face's hub or a tokenizer.json has. Nothing is cut if empty.
 
     Raises:
-        UnknownName: The language has no such profile, or BCP 47 no such language.
-        BadInput: A file is wrong; the message names file and line.
+        UnknownName: The language has no such profile, or BCP 47 no such language, or the hub no such tokenizer.
+        BadInput: A file is wrong; the message names file and line. Or there are both a profile and tokens.
 
     Examples:
         >>> Analyzer("ru").analyze("Всё о старых замках")
@@ -44,11 +47,16 @@ class Analyzer:
     profile: str = "default"
     stop: str | Path = field(default="", kw_only=True)
     synonyms: str | Path = field(default="", kw_only=True)
+    tokens: str = field(default="", kw_only=True)
     recipe: Recipe = field(init=False, repr=False, compare=False)
     """Every setting of the profile, with the stop words and synonyms of the analyzer's own files."""
 
     def __post_init__(self) -> None:
-        recipe = read_recipe(self.language, self.profile)
+        if self.tokens and self.profile != "default":
+            raise BadInput(f"Subwords take no profile: leave out {self.profile!r} or tokens={self.tokens}.")
+        recipe = (
+            read_subword_recipe(self.language, self.tokens) if self.tokens else read_recipe(self.language, self.profile)
+        )
         if self.stop or self.synonyms:
             recipe = extend_recipe(recipe, stop=self.stop, synonyms=self.synonyms)
         object.__setattr__(self, "recipe", recipe)

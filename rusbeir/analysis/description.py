@@ -15,6 +15,7 @@ from rusbeir.analysis.language_registry import read_language
 from rusbeir.analysis.lines import find_lines, read_lines
 from rusbeir.analysis.recipes import NO_STOP_WORDS, Recipe
 from rusbeir.analysis.stemmers import SNOWBALL
+from rusbeir.analysis.subwords import HF
 from rusbeir.analysis.traps import RESPELLINGS
 
 N_TIMED_WORDS = 1_000
@@ -122,6 +123,7 @@ def _list_packages(recipe: Recipe) -> list[str]:
     packages = [package.format(recipe.language) for name in names for package in lemmas.LEXICONS[name].packages]
     packages += ["PyStemmer"] if recipe.stemmer.startswith(SNOWBALL) else []
     packages += tokenisers.SEGMENTERS[recipe.tokens].packages if recipe.tokens in tokenisers.SEGMENTERS else []
+    packages += ["tokenizers"] if recipe.tokens.startswith(HF) else []
     return packages
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from rusbeir.analysis import stemmers
 from rusbeir.analysis.recipes import Recipe
 from rusbeir.analysis.settings import NAMES, NOTHING, locate, make_recipe
+from rusbeir.analysis.subwords import HF, load_subwords, resolve_subwords
 from rusbeir.errors import BadInput, UnknownName, option, unknown, warn_once
 from rusbeir.languages import MACROLANGUAGES, english_name, parse_language, read_language_tag, scripts_of
 from rusbeir.storage import data_folder
@@ -175,6 +176,18 @@ def read_recipe(language: str, profile: str) -> Recipe:
     if profile not in profiles:
         raise unknown("profile", profile, profiles, owner=f"language {language!r}", listing="rusbeir languages")
     return profiles[profile]
+
+
+def read_subword_recipe(language: str, tokens: str) -> Recipe:
+    """The recipe of the profile unicode whose words are cut by a model's tokenizer: hf:NAME, or hf:FILE.
+
+    Raises BadInput for another name, and as load_subwords.
+    """
+    if not tokens.startswith(HF):
+        raise BadInput(f"tokens cannot be {tokens!r}. Values: {HF}NAME of a model, or {HF}FILE, a tokenizer.json.")
+    tokens = resolve_subwords(tokens, Path())
+    load_subwords(tokens)
+    return replace(read_recipe(language, "unicode"), tokens=tokens, apostrophe="split")
 
 
 def read_language_file(path: Path) -> dict[str, Any]:

@@ -51,7 +51,8 @@ class Recipe:
     Turkish). keep: it is a letter (in Ukrainian). hebrew: inside words of Hebrew letters it is a geresh, a quotation
     mark is a gershayim, and both are letters."""
     tokens: str = "words"
-    """A name of rusbeir.analysis.tokenisers.TOKENISERS; segmenters need an extra."""
+    """A name of rusbeir.analysis.tokenisers.TOKENISERS, some of which need an extra; or hf:NAME or hf:FILE, which are
+    subwords of a model."""
     possessive: bool = False
     """Whether a final 's is removed."""
     numbers: str = "keep"
@@ -124,12 +125,9 @@ class Recipe:
             stop = f"{slug(self.stop.name.split('-')[0])}{len(self.stop.words)}"
             stop += f"+{len(self.stop_extra)}" if self.stop_extra else ""
             stop += "." + hashlib.sha256("\n".join(sorted(stop_words)).encode()).hexdigest()[:6]
-        tokens = "" if self.tokens == "python-word" else f"-regex-{version('regex')}"
-        if self.tokens in tokenisers.SEGMENTERS:
-            tokens = f"-{tokenisers.describe_segmenter(self.tokens)}"
         parts = [
             f"lang:{self.language}",
-            f"tok:{self.tokens}{tokens}",
+            f"tok:{tokenisers.describe_tokeniser(self.tokens)}",
             f"norm:{self.normalise}",
             f"case:{self.case}",
             f"fold:{'+'.join(self.fold) or 'none'}",

@@ -20,6 +20,7 @@ from rusbeir.analysis.recipes import (
     StopList,
     read_stop_words,
 )
+from rusbeir.analysis.subwords import HF, resolve_subwords
 from rusbeir.analysis.user_rules import (
     FILE,
     SUFFIXES,
@@ -43,6 +44,9 @@ _FILLED_BY = {
     "synonyms": ("synonyms",),
 }
 """Setting of a profile -> the keys of the language file that fill it."""
+
+
+_AFTER_PREFIX = {PYTHON: "module.function", HF: "NAME"}
 
 
 def _find_line(path: Path, key: str, profile: str) -> int:
@@ -77,6 +81,7 @@ def make_recipe(path: Path, profile: str, profiles: Mapping[str, dict[str, Any]]
     if stop != NO_STOP_WORDS.name:
         file = _find_file(path, profile, "stop", stop) if stop.startswith(FILE) else stop_files[stop]
         settings["stop"] = StopList(file.stem, read_stop_words(file))
+    settings["tokens"] = resolve_subwords(settings["tokens"], path.parent)
     named = [(key, name) for key in _RULE_READERS for name in settings[key].split("+")]
     settings["rules"] = tuple(
         _read_rules(path, profile, key, name) for key, name in named if name.startswith((FILE, SUFFIXES, PYTHON))
@@ -138,7 +143,9 @@ def _check_values(path: Path, profile: str, settings: Mapping[str, Any], stop_fi
         "terms": TERMS,
         "synonyms": (NOTHING,),
     }
-    users = {"lemmas": (FILE, PYTHON), "stop": (FILE,), "stemmer": (SUFFIXES, PYTHON), "synonyms": (FILE,)}
+    users = {
+        "tokens": (HF,), "lemmas": (FILE, PYTHON), "stop": (FILE,), "stemmer": (SUFFIXES, PYTHON), "synonyms": (FILE,)
+    }  # fmt: skip
     for key, values in allowed.items():
         prefixes = users.get(key, ())
         listed = settings[key] if isinstance(settings[key], tuple) else (settings[key],)
@@ -146,7 +153,7 @@ def _check_values(path: Path, profile: str, settings: Mapping[str, Any], stop_fi
             listed = settings[key].split("+")
         for value in listed:
             if value not in values and not value.startswith(prefixes or ("\0",)):
-                forms = [f"{prefix}{'module.function' if prefix == PYTHON else 'PATH'}" for prefix in prefixes]
+                forms = [f"{prefix}{_AFTER_PREFIX.get(prefix, 'PATH')}" for prefix in prefixes]
                 listing = ", ".join([*sorted(values), *forms])
                 raise BadInput(f"{locate(path, key, profile)}: {key} cannot be {value!r}. Values: {listing}.")
     for name in settings["lemmas"].split("+")[:-1]:

@@ -9,11 +9,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import version
 from itertools import chain
 from typing import Any, TypeAlias
 
 import regex
 
+from rusbeir.analysis import subwords
 from rusbeir.errors import require, require_version
 
 Tokenise: TypeAlias = Callable[[str], list[str]]
@@ -147,6 +149,13 @@ TOKENISERS = (*RULES, *SEGMENTERS)
 """The names that a recipe can give for its tokens."""
 
 
+def load_tokeniser(name: str) -> Tokenise:
+    """The tokeniser of that name. Raises MissingExtra where its package is not installed, and as load_subwords."""
+    if name.startswith(subwords.HF):
+        return subwords.load_subwords(name).tokenise
+    return RULES.get(name) or load_segmenter(name)
+
+
 @cache
 def load_segmenter(name: str) -> Tokenise:
     """The segmenter of that name. Raises MissingExtra where its package is not installed."""
@@ -159,11 +168,18 @@ def load_segmenter(name: str) -> Tokenise:
     ]
 
 
-def describe_segmenter(name: str) -> str:
-    """The versions of what decides the tokens, for signatures; raises as load_segmenter."""
+def describe_tokeniser(name: str) -> str:
+    """The name with the versions of what decides the tokens, for signatures; raises as load_tokeniser."""
+    if name.startswith(subwords.HF):
+        return subwords.load_subwords(name).signature
+    if name == "python-word":
+        return name
+    if name not in SEGMENTERS:
+        return f"{name}-regex-{version('regex')}"
     segmenter = SEGMENTERS[name]
     purpose = f"The analyzer of {segmenter.extra!r}"
-    return "+".join(require_version(package, purpose, segmenter.extra) for package in segmenter.packages)
+    versions = (require_version(package, purpose, segmenter.extra) for package in segmenter.packages)
+    return f"{name}-{'+'.join(versions)}"
 
 
 APOSTROPHES = "'’ʼ＇"

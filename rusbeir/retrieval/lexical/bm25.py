@@ -30,8 +30,8 @@ Lengths = Literal["lucene", "exact"]
 _CHOICES: dict[str, tuple[str, ...]] = {"fields": get_args(Fields), "lengths": get_args(Lengths)}
 SERVER = "server"
 """The analysis of profiles that leave it to Elasticsearch."""
-ANALYSIS_OPTIONS = ("analyzer", "stop", "synonyms")
-"""Options that say how texts are analysed: an analyzer, and files of stop words and of synonyms."""
+ANALYSIS_OPTIONS = ("analyzer", "stop", "synonyms", "tokens")
+"""Options that say how texts are analysed: an analyzer, files of stop words and of synonyms, and a model's subwords."""
 OPTIONS: tuple[str, ...] = (
     "profile",
     *ANALYSIS_OPTIONS,
@@ -220,17 +220,21 @@ def _make_own_analyzer(stage: Stage, settings: Bm25, language: str) -> LineAnaly
     """Make the analyzer that the options of a stage ask for: another profile's, the server's, or one of the user's."""
     options = Options(stage, [name for name, _ in stage.options])
     name = options.word("analyzer", "")
-    files = {key: options.word(key, "") for key in ("stop", "synonyms") if key in options}
+    files = {key: options.word(key, "") for key in ("stop", "synonyms", "tokens") if key in options}
     if settings.server_language:
         options.refuse(ANALYSIS_OPTIONS, "with profile=server, where the server analyses")
         from rusbeir.retrieval.elasticsearch.mappings import ServerAnalyzer
 
         return ServerAnalyzer(settings.server_language)
     if name.startswith(PYTHON):
-        options.refuse(("profile", "stop", "synonyms", "gram_weight"), f"with analyzer={name}, which makes all terms")
+        options.refuse(
+            ("profile", "stop", "synonyms", "tokens", "gram_weight"), f"with analyzer={name}, which makes all terms"
+        )
         from rusbeir.retrieval.user_code import load_analyzer
 
         return load_analyzer(name)
+    if "tokens" in files:
+        options.refuse(("profile", "analyzer", "gram_weight"), "with tokens=, which makes all terms")
     profile = settings.analysis
     if name:
         options.refuse(("profile",), "with analyzer=")
