@@ -13,6 +13,8 @@ from rusbeir import __version__
 from rusbeir.cli import options, output
 from rusbeir.cli.audit_expected import print_expected
 from rusbeir.cli.audit_judgements import format_mean, print_judgements
+from rusbeir.cli.audit_ratings import print_ratings
+from rusbeir.errors import BadInput, unknown
 from rusbeir.text import write_command
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a port.")]
@@ -82,6 +84,9 @@ def judge(
     print_expected(expected)
 
 
+_PROTOCOLS = ("esa", "likert")
+
+
 def _print_estimate(row: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         output.print_json({"version": __version__, "estimates": [row]})
@@ -101,7 +106,23 @@ def sheet(
     ],
     n: Number = 100,
     seed: Seed = 0,
+    protocol: Annotated[
+        str | None,
+        typer.Option(
+            "--protocol", help="likert (four scores, 1 to 5; the default) or esa (error spans, and 0 to 100)."
+        ),
+    ] = None,
     raters: Annotated[int, typer.Option("--raters", min=1, help="Number of sheets, each in a different order.")] = 2,
+    overlap: Annotated[
+        int | None, typer.Option("--overlap", min=1, help="Of esa, how many raters see each text; default: all.")
+    ] = None,
+    attention: Annotated[
+        str | None,
+        typer.Option("--attention", help="Of esa, the share of texts of which a damaged copy is shown, such as 5%."),
+    ] = None,
+    form: Annotated[
+        str | None, typer.Option("--format", help="Of esa, html (the default) or pearmut, a campaign for Pearmut.")
+    ] = None,
     duplicates: Annotated[
         int | None, typer.Option("--duplicates", help="Number of texts that are repeated; default: a tenth.")
     ] = None,
@@ -123,30 +144,63 @@ def sheet(
     """
     from rusbeir.people import Slice, make_sheets
 
+    of_esa = {"--overlap": overlap, "--attention": attention, "--format": form}
+    others = {"--duplicates": duplicates, "--step": step, "--kind": kind, "--action": action}
+    _refuse_options(protocol, others if protocol == "esa" else of_esa)
     with output.progress() as progress:
-        paths = make_sheets(
-            folder,
-            n=n,
-            seed=seed,
-            raters=raters,
-            duplicates=duplicates,
-            source=source,
-            only=Slice(step, kind, action),
-            progress=progress,
-        )
+        if protocol == "esa":
+            paths = _make_esa(
+                folder, n=n, seed=seed, source=source, progress=progress, raters=raters, overlap=overlap,
+                attention=attention, form=form,
+            )  # fmt: skip
+        else:
+            only = Slice(step, kind, action)
+            paths = make_sheets(
+                folder, n=n, seed=seed, raters=raters, duplicates=duplicates, source=source, only=only,
+                progress=progress,
+            )  # fmt: skip
     if as_json:
         output.print_json({"sheets": [str(path) for path in paths]})
         return
     for path in paths:
         output.echo(str(path))
-    output.note(
-        f"{len(paths)} files written. Give each rater one; when filled in: "
-        + write_command("audit", "agree", "SHEETS", "--port", folder)
-    )
+    give = "Load it with `pearmut add`; when annotated" if form == "pearmut" else "Give each rater one; when filled in"
+    output.note(f"{len(paths)} files written. {give}: " + write_command("audit", "agree", "SHEETS", "--port", folder))
+
+
+def _refuse_options(protocol: str | None, options: Mapping[str, Any]) -> None:
+    """Raise UnknownName for another protocol, and BadInput for options that it does not have."""
+    if protocol not in (None, *_PROTOCOLS):
+        raise unknown("protocol", str(protocol), _PROTOCOLS)
+    if name := next((name for name, value in options.items() if value is not None), None):
+        raise BadInput(f"{name} is not an option of the protocol {protocol or 'likert'}. Leave it out.")
+
+
+def _make_esa(
+    folder: Path, *, raters: int, overlap: int | None, attention: str | None, form: str | None, **order: Any
+) -> list[Path]:
+    from rusbeir.people import Campaign, make_esa_sheets
+
+    campaign = Campaign(raters, overlap, attention=_parse_share(attention or "0"))
+    return make_esa_sheets(folder, campaign=campaign, format=form or "html", **order)
+
+
+def _parse_share(text: str) -> float:
+    """A share as 5% or 0.05."""
+    try:
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        raise BadInput(f"--attention {text!r} is not a share. Write 5% or 0.05.") from None
 
 
 def agree(
-    sheets: Annotated[list[Path], typer.Argument(metavar="SHEETS...", help="Filled sheets: .csv or .xlsx.")],
+    sheets: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SHEETS...",
+            help="Filled sheets: .csv or .xlsx; or ratings with errors: .jsonl, Pearmut's, Appraise's, WMT's.",
+        ),
+    ],
     port: Annotated[
         Path | None,
         typer.Option("--port", help="The folder that the sheets were made of: checks their ids and adds its judge."),
@@ -159,7 +213,16 @@ def agree(
     Example: rusbeir audit agree anna.csv boris.xlsx --port scifact-es
     """
     from rusbeir.people import agree as measure_agreement
+    from rusbeir.people import agree_on_errors, is_rating_file
 
+    with_errors = [path for path in sheets if is_rating_file(path)]
+    if with_errors and len(with_errors) < len(sheets):
+        other = next(path for path in sheets if path not in with_errors)
+        raise BadInput(f"{with_errors[0]} has ratings with errors, and {other} is a sheet. Compare files of one kind.")
+    if with_errors:
+        report = agree_on_errors(sheets, port=port, seed=seed)
+        (output.print_json if as_json else print_ratings)(report)
+        return
     report = measure_agreement(sheets, port=port, seed=seed)
     if as_json:
         output.print_json(report)

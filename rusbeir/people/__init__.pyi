@@ -1,5 +1,7 @@
 from .agreement import PEOPLE as PEOPLE
 from .agreement import agree as agree
+from .esa_sheets import Campaign as Campaign
+from .esa_sheets import make_esa_sheets as make_esa_sheets
 from .expected_errors import expect_errors as expect_errors
 from .judge import JUDGE as JUDGE
 from .judge import VERDICTS as VERDICTS
@@ -9,6 +11,8 @@ from .judge import read_verdicts as read_verdicts
 from .labels import Slice as Slice
 from .metric_agreement import FIGURES as FIGURES
 from .metric_agreement import compare_metrics as compare_metrics
+from .rating_agreement import agree_on_errors as agree_on_errors
+from .rating_files import is_rating_file as is_rating_file
 from .sheets import FOLDER as FOLDER
 from .sheets import AllChanged as AllChanged
 from .sheets import list_filled as list_filled
