@@ -3,7 +3,9 @@
 python -m benchmarks.tables [--docs 1000000] [--json]
 
 Documents are made: English-looking words by Zipf's law, as `benchmarks.scale` draws them. Each form is indexed by a
-process of its own with an empty cache, so that its peak of memory is its own.
+process of its own with an empty cache, so that its peak of memory is its own. The forms take turns in several rounds,
+every second one in the opposite order; ratios are medians over the rounds, so that what else a machine does at one
+moment decides none of them.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ import argparse
 import csv
 import json
 import os
+import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -29,6 +33,7 @@ MEAN_WORDS = 30
 VOCABULARY = 50_000
 SEED = 0
 BLOCK = 10_000
+ROUNDS = 3
 FORMS = ("jsonl", "csv", "parquet", "frame")
 """The last is a data frame of pandas in memory."""
 
@@ -85,19 +90,28 @@ def index(form: str, path: Path) -> dict[str, float]:
 
 
 def measure(n: int) -> dict[str, Any]:
-    """Index all forms of n documents, each in a process of its own, and compare them with JSONL."""
-    results: dict[str, dict[str, float]] = {}
+    """Index all forms of n documents in each round, and compare them with JSONL of the same round."""
+    rounds: list[dict[str, dict[str, float]]] = []
     with tempfile.TemporaryDirectory() as name:
         paths = write_tables(Path(name), n)
-        for form in FORMS:
-            environment = os.environ | {"RUSBEIR_CACHE": str(Path(name) / f"cache-{form}")}
-            command = [sys.executable, "-m", "benchmarks.tables", "--form", form, "--path", str(paths[form])]
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-            results[form] = json.loads(done.stdout)
-    for result in results.values():
-        result["ratio"] = result["seconds"] / results["jsonl"]["seconds"]
-        result["memory_ratio"] = result["peak"] / results["jsonl"]["peak"]
-    return {"docs": n, **results}
+        cache = Path(name) / "cache"
+        environment = os.environ | {"RUSBEIR_CACHE": str(cache)}
+        for number in range(ROUNDS):
+            rounds.append({})
+            for form in FORMS if number % 2 == 0 else FORMS[::-1]:
+                command = [sys.executable, "-m", "benchmarks.tables", "--form", form, "--path", str(paths[form])]
+                done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+                rounds[-1][form] = json.loads(done.stdout)
+                shutil.rmtree(cache)
+    return {"docs": n, **{form: _summarise(form, rounds) for form in FORMS}}
+
+
+def _summarise(form: str, rounds: list[dict[str, dict[str, float]]]) -> dict[str, float]:
+    """The medians of a form over the rounds, and of its ratios to JSONL."""
+    medians = {name: statistics.median(results[form][name] for results in rounds) for name in rounds[0][form]}
+    for ratio, name in (("ratio", "seconds"), ("memory_ratio", "peak")):
+        medians[ratio] = statistics.median(results[form][name] / results["jsonl"][name] for results in rounds)
+    return medians
 
 
 def rows() -> Iterator[dict[str, Any]]:
