@@ -61,7 +61,7 @@ class Chain:
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
         self._fold = folding.make_fold(recipe.normalise, recipe.case, recipe.fold)
-        self._tokenise = tokenisers.load_tokeniser(recipe.tokens)
+        self._tokenise = tokenisers.RULES.get(recipe.tokens) or tokenisers.load_tokeniser(recipe.tokens)
         if recipe.apostrophe == "hebrew":
             self._tokenise = tokenisers.with_geresh(self._tokenise)
         if recipe.elision or recipe.apostrophe in ("cut", "keep"):

@@ -125,9 +125,12 @@ class Recipe:
             stop = f"{slug(self.stop.name.split('-')[0])}{len(self.stop.words)}"
             stop += f"+{len(self.stop_extra)}" if self.stop_extra else ""
             stop += "." + hashlib.sha256("\n".join(sorted(stop_words)).encode()).hexdigest()[:6]
+        tokens = self.tokens if self.tokens == "python-word" else f"{self.tokens}-regex-{version('regex')}"
+        if self.tokens not in tokenisers.RULES:
+            tokens = tokenisers.describe_tokeniser(self.tokens)
         parts = [
             f"lang:{self.language}",
-            f"tok:{tokenisers.describe_tokeniser(self.tokens)}",
+            f"tok:{tokens}",
             f"norm:{self.normalise}",
             f"case:{self.case}",
             f"fold:{'+'.join(self.fold) or 'none'}",

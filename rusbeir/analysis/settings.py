@@ -81,7 +81,8 @@ def make_recipe(path: Path, profile: str, profiles: Mapping[str, dict[str, Any]]
     if stop != NO_STOP_WORDS.name:
         file = _find_file(path, profile, "stop", stop) if stop.startswith(FILE) else stop_files[stop]
         settings["stop"] = StopList(file.stem, read_stop_words(file))
-    settings["tokens"] = resolve_subwords(settings["tokens"], path.parent)
+    if settings["tokens"].startswith(HF):
+        settings["tokens"] = resolve_subwords(settings["tokens"], path.parent)
     named = [(key, name) for key in _RULE_READERS for name in settings[key].split("+")]
     settings["rules"] = tuple(
         _read_rules(path, profile, key, name) for key, name in named if name.startswith((FILE, SUFFIXES, PYTHON))

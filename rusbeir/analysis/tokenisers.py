@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -150,10 +149,8 @@ TOKENISERS = (*RULES, *SEGMENTERS)
 
 
 def load_tokeniser(name: str) -> Tokenise:
-    """The tokeniser of that name. Raises MissingExtra where its package is not installed, and as load_subwords."""
-    if name.startswith(subwords.HF):
-        return subwords.load_subwords(name).tokenise
-    return RULES.get(name) or load_segmenter(name)
+    """The segmenter or subwords of that name. Raises as load_segmenter and load_subwords."""
+    return subwords.load_subwords(name).tokenise if name.startswith(subwords.HF) else load_segmenter(name)
 
 
 @cache
@@ -169,13 +166,9 @@ def load_segmenter(name: str) -> Tokenise:
 
 
 def describe_tokeniser(name: str) -> str:
-    """The name with the versions of what decides the tokens, for signatures; raises as load_tokeniser."""
+    """The name of a segmenter or subwords, with the versions that decide its tokens; raises as load_tokeniser."""
     if name.startswith(subwords.HF):
         return subwords.load_subwords(name).signature
-    if name == "python-word":
-        return name
-    if name not in SEGMENTERS:
-        return f"{name}-regex-{version('regex')}"
     segmenter = SEGMENTERS[name]
     purpose = f"The analyzer of {segmenter.extra!r}"
     versions = (require_version(package, purpose, segmenter.extra) for package in segmenter.packages)
