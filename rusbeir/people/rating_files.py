@@ -130,7 +130,7 @@ def _read_json_lines(path: Path, ratings: Ratings) -> None:
         else:
             raise BadInput(
                 f"{position}: this is not a rating. Give the file that a page of `rusbeir audit sheet --protocol esa` "
-                "downloads, or annotations of Pearmut."
+                "downloads, annotations of Pearmut, or sheets as .csv or .xlsx."
             )
 
 
