@@ -95,7 +95,6 @@ class _Verbs(Mapping[str, Any]):
 
     def __init__(self) -> None:
         self._verbs = {name: verb for verbs in TASKS.values() for name, verb in verbs.items()}
-        self._commands: dict[str, Any] = {}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._verbs)
@@ -104,15 +103,14 @@ class _Verbs(Mapping[str, Any]):
         return len(self._verbs)
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._commands:
-            verb = self._verbs[name]
-            parent = typer.Typer(rich_markup_mode=None)
-            if isinstance(verb, typer.Typer):
-                parent.add_typer(verb, name=name)
-            else:
-                parent.command(name)(verb)
-            self._commands[name] = get_group(parent).commands[name]
-        return self._commands[name]
+        verb = self._verbs[name]
+        # A command remembers the options of the help that it was first asked for, so each call gets a new one.
+        parent = typer.Typer(rich_markup_mode=None)
+        if isinstance(verb, typer.Typer):
+            parent.add_typer(verb, name=name)
+        else:
+            parent.command(name)(verb)
+        return get_group(parent).commands[name]
 
 
 VERBS = _Verbs()
