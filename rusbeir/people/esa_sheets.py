@@ -248,12 +248,8 @@ def _format_page(key: Mapping[str, Any], rater: str, port: AlignedPort) -> bytes
         dict(zip(("item", "source", "translation"), (item, *find_texts(key, item)), strict=True))
         for item in key["raters"][rater]
     ]
-    # Inside a script element no text may look like a tag or a comment.
-    data = orjson.dumps(rows).decode()
-    for char in "<>&\u2028\u2029":
-        data = data.replace(char, f"\\u{ord(char):04x}")
     page: str = template_environment().get_template("esa.html.j2").render(
-        data=data, name=rater, fingerprint=key["fingerprint"][:16], tags=port.languages,
+        rows=rows, name=rater, fingerprint=key["fingerprint"][:16], tags=port.languages,
         languages=[english_name(language) for language in port.languages],
     )  # fmt: skip
     return page.encode()

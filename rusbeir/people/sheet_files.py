@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import orjson
-
 from rusbeir.audit import clean_text, template_environment
 from rusbeir.datasets import Place, open_file
 from rusbeir.errors import BadInput, require
@@ -135,12 +133,9 @@ def _format_xlsx(lines: Sequence[Line], form: Form, guide: Guide, name: str) -> 
 
 
 def _format_html(lines: Sequence[Line], form: Form, guide: Guide, name: str, fingerprint: str) -> bytes:
-    # Inside a script element no text may look like a tag or a comment.
-    data = orjson.dumps([dict(zip(form.columns, line, strict=False)) for line in lines]).decode()
-    for char in "<>&\u2028\u2029":
-        data = data.replace(char, f"\\u{ord(char):04x}")
+    rows = [dict(zip(form.columns, line, strict=False)) for line in lines]
     template = template_environment().get_template("sheet.html.j2")
-    page: str = template.render(data=data, name=name, fingerprint=fingerprint[:16], form=form, guide=guide)
+    page: str = template.render(rows=rows, name=name, fingerprint=fingerprint[:16], form=form, guide=guide)
     return page.encode()
 
 
