@@ -27,6 +27,7 @@ from .significance import detectable_deviations as detectable_deviations
 from .significance import hierarchical_intervals as hierarchical_intervals
 from .significance import minimum_detectable_effect as minimum_detectable_effect
 from .significance import rank_intervals as rank_intervals
+from .significance import resample_means as resample_means
 from .significance import sign_flip_tests as sign_flip_tests
 from .units import Units as Units
 from .units import describe_queries as describe_queries

@@ -15,7 +15,7 @@ from rusbeir import __version__
 from rusbeir.audit import SOURCE, TRANSLATION, Extent
 from rusbeir.datasets import QA, load_audited, write_audit_command
 from rusbeir.errors import BadInput
-from rusbeir.evaluation import FEW_SAMPLES, SAMPLES, Figure, Floats
+from rusbeir.evaluation import FEW_SAMPLES, SAMPLES, Figure, Floats, resample_means
 from rusbeir.people.error_spans import SEVERITIES
 from rusbeir.people.esa_sheets import FOLDER, KEY, find_texts, load_items, read_esa_key
 from rusbeir.people.judge import JUDGE
@@ -232,7 +232,7 @@ def _compare_scores(scores: Sequence[tuple[float | None, float | None]], seed: i
     if len(table) < _MIN_TEXTS:
         return dict.fromkeys(names)
     first, second = table.T
-    sums = np.stack([first, second, first * second, first**2, second**2, abs(first - second), np.ones(len(table))], 1)
+    sums = np.stack([first, second, first * second, first**2, second**2, abs(first - second)], 1)
     values, drawn = _measure(sums.mean(axis=0)[None]), _measure(_draw(sums, seed))
     return {
         name: asdict(Figure.from_resamples(values[0, n], drawn[:, n], "texts")) for n, name in enumerate(names)
@@ -241,7 +241,7 @@ def _compare_scores(scores: Sequence[tuple[float | None, float | None]], seed: i
 
 def _measure(means: Floats) -> Floats:
     """Pearson's correlation (NaN where one of them is constant), difference and strictness, [n, 3]."""
-    first, second, product, first_squared, second_squared, apart, _ = means.T
+    first, second, product, first_squared, second_squared, apart = means.T
     spread = (first_squared - first**2) * (second_squared - second**2)
     with np.errstate(divide="ignore", invalid="ignore"):
         pearson = np.where(spread > 1e-12, (product - first * second) / np.sqrt(np.maximum(spread, 0)), np.nan)
@@ -250,11 +250,7 @@ def _measure(means: Floats) -> Floats:
 
 def _draw(sums: Floats, seed: int) -> Floats:
     """The means of resampled rows, [samples, columns]."""
-    samples = SAMPLES if len(sums) <= _MANY_TEXTS else FEW_SAMPLES
-    random = np.random.default_rng(seed)
-    return np.array(
-        [random.multinomial(len(sums), np.full(len(sums), 1 / len(sums))) @ sums for _ in range(samples)]
-    ) / len(sums)
+    return resample_means(sums.T, samples=SAMPLES if len(sums) <= _MANY_TEXTS else FEW_SAMPLES, seed=seed)
 
 
 def _resample_mean(values: Sequence[float], seed: int) -> dict[str, Any] | None:
