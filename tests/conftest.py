@@ -50,20 +50,13 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory):
 
 @pytest.fixture(autouse=True, scope="module")
 def forgotten_objects():
-    """What a file of tests leaves is collected, so that its neighbours neither carry nor search it."""
-    gc.collect()
+    """What a file of tests leaves is collected, so that its neighbours neither carry nor search it.
 
-
-def _freeze_survivors(phase: str, collection: dict[str, int]) -> None:
-    """Hide what survives a collection from the next ones.
-
-    rusbeir collects before it measures memory. With the objects of all tests and of torch that takes half a second.
+    rusbeir collects before it measures memory. What survives here is hidden from those collections: the objects of
+    all tests and of torch would take half a second each time.
     """
-    if phase == "stop" and collection["generation"] == 2:
-        gc.freeze()
-
-
-gc.callbacks.append(_freeze_survivors)
+    gc.collect()
+    gc.freeze()
 
 
 def _data_folder() -> Path | None:

@@ -216,7 +216,7 @@ def _damage_text(texts: Mapping[str, Mapping[str, Any]], item: str, seed: int) -
         damage = plant_damage(translation, donor, draw)
         if damage.translation.split() != translation.split():
             return damage
-    raise BadInput("Attention checks need at least two different texts. Draw more, or leave --attention out.")
+    raise BadInput("Attention checks need at least two different texts. Draw more, or ask for no attention checks.")
 
 
 def plant_damage(translation: str, donor: str, draw: random.Random) -> Damage:

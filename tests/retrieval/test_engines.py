@@ -68,7 +68,7 @@ def test_from_stage(text, language, value, why):
     assert bm25.read_bm25(parse(text).stages[0], language=language) == value, why
 
 
-AVAILABLE = "profile, analyzer, stop, synonyms, k1, b, fields, weights, tie_breaker, gram_weight, lengths."
+AVAILABLE = "profile, analyzer, stop, synonyms, tokens, k1, b, fields, weights, tie_breaker, gram_weight, lengths."
 REFUSED = [
     ("bm25(k3=1)", "bm25 has no option 'k3'. Available: " + AVAILABLE),
     ("bm25(0.9)", "bm25 takes options only, such as k1=0.9, not 0.9."),
