@@ -126,26 +126,24 @@ def node(heap: str = "512m") -> Iterator[str]:
             started.stop()
 
 
-def measured_rows(name: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """The modules of a group of GROUPS, each with its rows."""
-    if name == "speed":
-        rows = run.rows()
-        run.write(rows)
-        yield "run", rows
-        yield "source_bias", source_bias.rows()
-    else:
-        for module in GROUPS[name]:
-            yield module.__name__.rpartition(".")[2], list(module.rows())
+def measured_rows(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The rows of a group of GROUPS as they are measured, each with its module; docs/results.md is written."""
+    for module in GROUPS[name]:
+        rows = []
+        for row in module.rows():
+            rows.append(row)
+            yield module.__name__.rpartition(".")[2], row
+        if module is run:
+            run.write(rows)
 
 
 def _bounded(name: str, all_measured: dict[tuple[str, str], float]) -> Iterator[tuple[str, str, str, str, bool]]:
     """Rows of the figures that have a bound; all_measured gets those without one, too."""
-    for module, rows in measured_rows(name):
-        for row in rows:
-            all_measured[row["what"], row["measure"]] = float(row["value"])
-            if {"at_least", "at_most", "within"} & row.keys():
-                what = f"python -m benchmarks.{module} ({row['what']})"
-                yield what, row["measure"], *_words(row["value"], row)
+    for module, row in measured_rows(name):
+        all_measured[row["what"], row["measure"]] = float(row["value"])
+        if {"at_least", "at_most", "within"} & row.keys():
+            what = f"python -m benchmarks.{module} ({row['what']})"
+            yield what, row["measure"], *_words(row["value"], row)
 
 
 def _words(value: float, claim: dict[str, Any]) -> tuple[str, str, bool]:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -46,22 +47,20 @@ def find_data() -> None:
     os.environ["RUSBEIR_DATA"] = os.pathsep.join(folders)
 
 
-def rows(n_docs: int = 1_000_000) -> list[dict[str, Any]]:
+def rows(n_docs: int = 1_000_000) -> Iterator[dict[str, Any]]:
     """what, measure, value, and at_least or at_most where the figure is claimed."""
-    return [
-        *_start(),
-        *_evaluation(),
-        *_analysis(n_docs),
-        *_search(n_docs),
-        *_dense(n_docs),
-        *_encoding(),
-        *_audit(),
-        *_port(n_docs),
-        *_elastic(n_docs),
-        *_llm_rerank(),
-        *_comparison(),
-        *_report(),
-    ]
+    yield from _start()
+    yield from _evaluation()
+    yield from _analysis(n_docs)
+    yield from _search(n_docs)
+    yield from _dense(n_docs)
+    yield from _encoding()
+    yield from _audit()
+    yield from _port(n_docs)
+    yield from _elastic(n_docs)
+    yield from _llm_rerank()
+    yield from _comparison()
+    yield from _report()
 
 
 def _start() -> list[dict[str, Any]]:
@@ -306,7 +305,7 @@ def main() -> None:
     parser.add_argument("--docs", type=int, default=1_000_000)
     docs = parser.parse_args().docs
     find_data()
-    figures = rows(docs)
+    figures = list(rows(docs))
     print(table(figures))
     write(figures)
     quotes.write_pages({(row["what"], row["measure"]): float(row["value"]) for row in figures})

@@ -45,6 +45,8 @@ def rows() -> list[dict[str, Any]]:
             first = _size(site / "index.html") / 1e6
             total = first + sum(_size(path) / 1e6 for path in (site / "datasets").iterdir())
             page.goto((site / "index.html").as_uri())
+            # A page may be loaded before it is drawn.
+            page.wait_for_function("performance.getEntriesByType('paint').length")
             seconds = page.evaluate("performance.getEntriesByType('paint').at(-1).startTime") / 1e3
             figures += [
                 {"what": what, "measure": "MB of the first page", "value": first, "at_most": 5},
