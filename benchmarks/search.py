@@ -9,20 +9,25 @@ changes no score.
 
 Queries are six words of the stream, of two kinds: "content" leaves out its 150 commonest words, which stand
 where a language has its stop words; "any" takes them as they come, most queries with words of every other document.
+
+Indexes are built one after the other. Then the engines take turns on blocks of queries, so that a slow moment of the
+machine meets all of them, and ratios are medians over blocks.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -35,6 +40,11 @@ KINDS = ("content", "any")
 DEPTHS = (100, 1000)
 MEMORY_DOCS = (100_000, 1_000_000)
 CORES = len(os.sched_getaffinity(0))
+BLOCK = 200
+ROUNDS = 3
+
+Index: TypeAlias = tuple[float, Path, Callable[[str, int, slice], Any]]
+"""The seconds that an index took, where it is, and a search: called with the kind of queries, k, and which of them."""
 
 
 def main() -> None:
@@ -48,7 +58,7 @@ def main() -> None:
     if options.measure == "build":
         _whole_build(options.docs)
     elif options.measure:
-        print(json.dumps(ENGINES[options.measure](options.folder)))
+        _serve(*ENGINES[options.measure](options.folder))
     else:
         _print(measure(options.docs, options.queries, memory=not options.skip_memory))
 
@@ -56,25 +66,90 @@ def main() -> None:
 def measure(n_docs: int = 1_000_000, n_queries: int = 1_000, *, memory: bool = True) -> list[dict[str, Any]]:
     """A row an engine, then a row a whole build.
 
-    Of an engine: index_seconds, index_bytes, and queries_per_second by case, such as content@100; with ratios to ours.
+    Of an engine: index_seconds, index_bytes, and queries_per_second by case, such as content@100; with ratios to ours,
+    the median over blocks of queries, and their spread (least, most).
     """
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
+        _write_terms(Path(name), n_docs, n_queries)
+        servers = {engine: stack.enter_context(_Server(engine, name)) for engine in ENGINES}
+        cases = [(kind, depth) for kind in KINDS for depth in DEPTHS]
+        seconds = {f"{kind}@{depth}": _take_turns(servers, kind, depth, n_queries) for kind, depth in cases}
     rows = []
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        _write_terms(folder, n_docs, n_queries)
-        for engine in ENGINES:
-            answer = subprocess.run([*_me(), "--measure", engine, "--folder", name], check=True, stdout=subprocess.PIPE)
-            rows.append({"what": engine, "n_docs": n_docs, **json.loads(answer.stdout.splitlines()[-1])})
-    ours = rows[0]
-    for row in rows:
-        row["index_ratio"] = row["index_seconds"] / ours["index_seconds"]
-        row["search_ratio"] = {
-            case: ours["queries_per_second"][case] / speed for case, speed in row["queries_per_second"].items()
+    ours = next(iter(ENGINES))
+    for engine, server in servers.items():
+        ratios = {
+            case: sorted(theirs / own for theirs, own in zip(by_engine[engine], by_engine[ours], strict=True))
+            for case, by_engine in seconds.items()
         }
+        rows.append(
+            {
+                "what": engine,
+                "n_docs": n_docs,
+                **server.index,
+                "index_ratio": server.index["index_seconds"] / servers[ours].index["index_seconds"],
+                "queries_per_second": {
+                    case: ROUNDS * n_queries / sum(by_engine[engine]) for case, by_engine in seconds.items()
+                },
+                "search_ratio": {case: statistics.median(values) for case, values in ratios.items()},
+                "search_spread": {case: (values[0], values[-1]) for case, values in ratios.items()},
+            }
+        )
     return rows + [_build_memory(docs) for docs in MEMORY_DOCS if memory]
 
 
-def _tantivy(folder: Path) -> dict[str, Any]:
+def _take_turns(servers: Mapping[str, _Server], kind: str, depth: int, n_queries: int) -> dict[str, list[float]]:
+    """Engine -> the seconds of each block of queries, in all rounds."""
+    for server in servers.values():
+        server.search(kind, depth, 0, n_queries)  # the first call compiles (numba) and reads the index from disk
+    seconds: dict[str, list[float]] = {engine: [] for engine in servers}
+    for start in [*range(0, n_queries, BLOCK)] * ROUNDS:
+        for engine, server in servers.items():
+            seconds[engine].append(server.search(kind, depth, start, start + BLOCK))
+    return seconds
+
+
+class _Server:
+    """An engine in a process of its own, which builds its index and then searches blocks of queries when asked."""
+
+    def __init__(self, engine: str, folder: str) -> None:
+        command = [*_me(), "--measure", engine, "--folder", folder]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.index: dict[str, Any] = self._answer("index_seconds")
+
+    def search(self, kind: str, depth: int, start: int, end: int) -> float:
+        """The seconds that it takes to find the first `depth` documents of the queries from start to end."""
+        assert self._process.stdin is not None
+        print(json.dumps([kind, depth, start, end]), file=self._process.stdin, flush=True)
+        return float(self._answer("seconds")["seconds"])
+
+    def _answer(self, key: str) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        # PISA prints here, too.
+        for line in self._process.stdout:
+            if line.startswith(f'{{"{key}"'):
+                return dict(json.loads(line))
+        raise SystemExit(f"An engine ended with code {self._process.wait()}.")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+
+
+def _serve(seconds: float, path: Path, search: Callable[[str, int, slice], Any]) -> None:
+    """Print what an index took, then the seconds of each search that standard input asks for."""
+    size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    # PISA may not have ended its line.
+    print("\n" + json.dumps({"index_seconds": seconds, "index_bytes": size}), flush=True)
+    for line in sys.stdin:
+        kind, depth, start, end = json.loads(line)
+        started = time.perf_counter()
+        search(kind, depth, slice(start, end))
+        print("\n" + json.dumps({"seconds": time.perf_counter() - started}), flush=True)
+
+
+def _tantivy(folder: Path) -> Index:
     from rusbeir.retrieval.lexical import index
     from rusbeir.retrieval.lexical.bm25 import Bm25
     from rusbeir.retrieval.lexical.tantivy_engine import TantivyEngine
@@ -86,13 +161,15 @@ def _tantivy(folder: Path) -> dict[str, Any]:
     index.build(path, recipe, _TermCorpus(folder / "terms.txt"), _AsTheyAre(), engine, bm25, silent)
     seconds = time.perf_counter() - started
     retriever, _ = index.open_index(path, recipe, _AsTheyAre(), engine, bm25)
-    queries = {
-        kind: {str(number): " ".join(terms) for number, terms in enumerate(_queries(folder, kind))} for kind in KINDS
-    }
-    return _row(seconds, path, len(queries["any"]), lambda kind, k: retriever.search(queries[kind], k))
+    queries = {kind: [" ".join(terms) for terms in _queries(folder, kind)] for kind in KINDS}
+
+    def search(kind: str, k: int, block: slice) -> Any:
+        return retriever.search({str(number): text for number, text in enumerate(queries[kind][block])}, k)
+
+    return seconds, path, search
 
 
-def _bm25s(folder: Path) -> dict[str, Any]:
+def _bm25s(folder: Path) -> Index:
     import bm25s
 
     path = folder / "bm25s"
@@ -106,15 +183,15 @@ def _bm25s(folder: Path) -> dict[str, Any]:
     ids = np.array([f"d{row}" for row in range(len(documents))], dtype=object)
     queries = {kind: _queries(folder, kind) for kind in KINDS}
 
-    def search(kind: str, k: int) -> Any:
-        hits, scores = retriever.retrieve(queries[kind], corpus=ids, k=k, n_threads=CORES, show_progress=False)
+    def search(kind: str, k: int, block: slice) -> Any:
+        hits, scores = retriever.retrieve(queries[kind][block], corpus=ids, k=k, n_threads=CORES, show_progress=False)
         rows = zip(hits.tolist(), scores.tolist(), strict=True)
         return {str(query_row): dict(zip(*row, strict=True)) for query_row, row in enumerate(rows)}
 
-    return _row(seconds, path, len(queries["any"]), search)
+    return seconds, path, search
 
 
-def _pisa(folder: Path) -> dict[str, Any]:
+def _pisa(folder: Path) -> Index:
     pisa = _pisa_bindings()
     numbers: dict[str, str] = {}
     plain = folder / "terms.pisa"
@@ -137,14 +214,15 @@ def _pisa(folder: Path) -> dict[str, Any]:
     pisa.prepare_index(context, str(path), "block_simdbp", "bm25", "", bm25_k1=1.2, bm25_b=0.75)
     seconds = time.perf_counter() - started
 
-    def search(kind: str, k: int) -> Any:
-        size = len(queries[kind]) * k
+    def search(kind: str, k: int, block: slice) -> Any:
+        asked = queries[kind][block]
+        size = len(asked) * k
         row_numbers, ids = np.empty(size, dtype=np.int32), np.empty(size, dtype=object)
         scores = np.empty(size, dtype=np.float32)
         count = pisa.retrieve(
             context,
             "block_max_wand",
-            queries[kind],
+            asked,
             k=k,
             threads=CORES,
             query_weighted=0,
@@ -160,26 +238,14 @@ def _pisa(folder: Path) -> dict[str, Any]:
             for start, end in zip(starts, [*starts[1:], count], strict=True)
         }
 
-    return _row(seconds, path, len(queries["any"]), search)
+    return seconds, path, search
 
 
-ENGINES: dict[str, Callable[[Path], dict[str, Any]]] = {
+ENGINES: dict[str, Callable[[Path], Index]] = {
     "rusbeir on tantivy": _tantivy,
     "bm25s with numba": _bm25s,
     "PISA": _pisa,
 }
-
-
-def _row(seconds: float, path: Path, n_queries: int, search: Callable[[str, int], Any]) -> dict[str, Any]:
-    speeds = {}
-    for kind in KINDS:
-        for depth in DEPTHS:
-            search(kind, depth)  # the first call compiles (numba) and reads the index from disk
-            started = time.perf_counter()
-            search(kind, depth)
-            speeds[f"{kind}@{depth}"] = n_queries / (time.perf_counter() - started)
-    size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-    return {"index_seconds": seconds, "queries_per_second": speeds, "index_bytes": size}
 
 
 def _pisa_bindings() -> Any:
@@ -328,7 +394,8 @@ def _print(rows: list[dict[str, Any]]) -> None:
             )
             continue
         speeds = ", ".join(
-            f"{case} {speed:,.0f} queries/s (ours {row['search_ratio'][case]:.2f}×)"
+            f"{case} {speed:,.0f} queries/s (ours {row['search_ratio'][case]:.2f}×, "
+            f"{' to '.join(f'{ratio:.2f}' for ratio in row['search_spread'][case])})"
             for case, speed in row["queries_per_second"].items()
         )
         print(
