@@ -7,6 +7,7 @@ import mmap
 import sys
 from array import array
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, SupportsIndex, overload
@@ -126,15 +127,18 @@ def open_corpus(
         >>> corpus["4983"].title  # doctest: +SKIP
         'Microstructural development of human newborn cerebral white matter assessed in vivo by …'
     """
-    folder = cache_folder() / "corpora" / digest(_INDEX_VERSION, file_key(path), str(ignore_titles))
+    folder = _index_folder(path, ignore_titles)
     if not folder.is_dir():
-        build_index(
-            path,
-            folder,
-            ignore_titles=ignore_titles,
-            locate=locate or (lambda row: _line_of(path, row)),
-            progress=progress,
-        )
+        with open_file(path) as file:
+            build_index(
+                path,
+                ((doc, file.tell()) for _, doc, _ in read_documents(file, str(path), refuse)),
+                start=file.tell(),
+                total=path.stat().st_size,
+                ignore_titles=ignore_titles,
+                locate=locate or partial(_line_of, path),
+                progress=progress,
+            )
     try:
         meta = orjson.loads((folder / _META).read_bytes())
         arrays = [checksum_of(folder / f"{name}.npy") for name in _ARRAYS]
@@ -146,6 +150,10 @@ def open_corpus(
             "is then made again."
         ) from error
     return JsonlCorpus(path, folder, ignore_titles=ignore_titles)
+
+
+def _index_folder(path: Path, ignore_titles: bool) -> Path:
+    return cache_folder() / "corpora" / digest(_INDEX_VERSION, file_key(path), str(ignore_titles))
 
 
 def _line_of(path: Path, row: int) -> Place:
@@ -169,29 +177,36 @@ def hash_id(record_id: str) -> int:
 
 
 def build_index(
-    path: Path, folder: Path, *, ignore_titles: bool, locate: Callable[[int], Place], progress: Progress
+    path: Path,
+    documents: Iterable[tuple[Doc, int]],
+    *,
+    start: int = 0,
+    total: int = 0,
+    ignore_titles: bool,
+    locate: Callable[[int], Place],
+    progress: Progress,
 ) -> None:
-    """Index a JSONL corpus in one pass that also validates it; the folder appears when all of it is valid.
+    """Index a JSONL corpus in one pass; its folder in the cache appears when all of it is valid.
 
-    locate(row) is called only for messages. Raises BadInput for an empty corpus and for a repeated id.
+    documents are those of the file, each with the byte at which its line ends. The file need not be there before the
+    last of them: it may be written as they pass. start is where the first begins, total the bytes of the file, 0 if
+    not known yet. locate(row) is called only for messages. Raises BadInput for an empty corpus and for a repeated id.
     """
     offsets, hashes = array("q"), array("Q")
     spaced_id = ""
     content = hashlib.sha256()
-    total = path.stat().st_size
-    with open_file(path) as file:
-        end = file.tell()
-        for _, doc, _ in read_documents(file, str(path), refuse):
-            # A row starts where the one before ended, so blank lines belong to the row after them.
-            offsets.append(end)
-            end = file.tell()
-            hashes.append(hash_id(doc.doc_id))
-            if not spaced_id and doc.doc_id.split() != [doc.doc_id]:
-                spaced_id = doc.doc_id
-            content.update(canonical_line(doc.doc_id, "" if ignore_titles else doc.title, doc.text))
-            if len(offsets) % _REPORT_EVERY == 0:
-                # How many there will be is estimated from the bytes read.
-                progress(f"indexing {path.name}", len(offsets), round(len(offsets) * total / end))
+    end = start
+    for doc, doc_end in documents:
+        # A row starts where the one before ended, so blank lines belong to the row after them.
+        offsets.append(end)
+        end = doc_end
+        hashes.append(hash_id(doc.doc_id))
+        if not spaced_id and doc.doc_id.split() != [doc.doc_id]:
+            spaced_id = doc.doc_id
+        content.update(canonical_line(doc.doc_id, "" if ignore_titles else doc.title, doc.text))
+        if total and len(offsets) % _REPORT_EVERY == 0:
+            # How many there will be is estimated from the bytes read.
+            progress(f"indexing {path.name}", len(offsets), round(len(offsets) * total / end))
     if not hashes:
         raise BadInput(f"{path}: the corpus is empty; a dataset needs at least one document.")
     offsets.append(end)
@@ -200,7 +215,7 @@ def build_index(
     ordered = by_row[order]
     if len(same := np.flatnonzero(ordered[1:] == ordered[:-1])):
         _refuse_repeats(path, starts, [(int(order[i + 1]), int(order[i])) for i in same], locate)
-    with atomic_folder(folder, keyed=True) as new:
+    with atomic_folder(_index_folder(path, ignore_titles), keyed=True) as new:
         for name, values in zip(_ARRAYS, (starts, ordered, order), strict=True):
             np.save(new / f"{name}.npy", values)
         arrays = [compute_checksum(new / f"{name}.npy", "sha256") for name in _ARRAYS]

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from rusbeir.datasets.columns import Columns, read_columns
-from rusbeir.datasets.corpus import JsonlCorpus, open_corpus
+from rusbeir.datasets.corpus import JsonlCorpus, build_index, open_corpus
 from rusbeir.datasets.formats.files import checksum_of
 from rusbeir.datasets.formats.reader import DatasetReader, OpensSplits
-from rusbeir.datasets.formats.records import Extra, Place, collect, document_line, refuse
+from rusbeir.datasets.formats.records import ID_RULE, Extra, Place, collect, document_line, refuse
 from rusbeir.datasets.opening import ALL_SPLITS, COUNTS, Opened, SplitSource, find_splits, open_reader
 from rusbeir.datasets.registry import find_entry
 from rusbeir.errors import BadInput, option
 from rusbeir.storage import atomic_file, cache_folder
-from rusbeir.text import digest
-from rusbeir.types import Card, Dataset, Progress, Qrels, silent
+from rusbeir.text import digest, has_control, shorten
+from rusbeir.types import Card, Dataset, Doc, Progress, Qrels, silent
 
 _REPORT_EVERY = 10_000
 _COPY_VERSION = "2"
@@ -273,9 +274,22 @@ def open_documents(reader: DatasetReader, ignore_titles: bool, progress: Progres
         key = digest(_COPY_VERSION, reader.recipe, *map(checksum_of, reader.corpus_files))
         path = cache_folder() / "copies" / f"{key}.jsonl"
         if not path.is_file():
-            with atomic_file(path) as file:
-                for n, (_, doc, extra) in enumerate(reader.documents(refuse), 1):
-                    file.write(document_line(doc, extra))
-                    if n % _REPORT_EVERY == 0:
-                        progress("copying documents", n, None)
+            # Indexed as they are written, documents need not be read again.
+            with closing(_copy_documents(reader, path, progress)) as documents:
+                build_index(path, documents, ignore_titles=ignore_titles, locate=locate, progress=progress)
     return open_corpus(path, ignore_titles=ignore_titles, locate=locate, progress=progress)
+
+
+def _copy_documents(reader: DatasetReader, path: Path, progress: Progress) -> Generator[tuple[Doc, int], None, None]:
+    """Yield the documents and where their lines end in a JSONL file, which appears at the path after the last."""
+    end = 0
+    with atomic_file(path) as file:
+        for n, (location, doc, extra) in enumerate(reader.documents(refuse), 1):
+            strings = isinstance(doc.doc_id, str) and isinstance(doc.text, str) and isinstance(doc.title, str)
+            if not strings or not doc.doc_id.strip() or has_control(doc.doc_id):
+                problem = f"{shorten(repr(doc))} has parts that are not strings, or not an id that is {ID_RULE}"
+                refuse("document", location, problem)
+            end += file.write(document_line(doc, extra))
+            yield doc, end
+            if n % _REPORT_EVERY == 0:
+                progress("copying documents", n, None)

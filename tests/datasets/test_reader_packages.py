@@ -72,6 +72,14 @@ def test_validation_reports_what_the_reader_complains_of(notes: Path, formats):
         load(notes / "diary", language="ru")
 
 
+def test_an_id_that_no_corpus_can_have_is_refused(notes: Path, formats):
+    formats(notes / "notes")
+    with (notes / "diary" / "notes.tsv").open("a") as file:
+        file.write("d\x013\tКошка.\n")
+    with pytest.raises(BadInput, match=r"notes\.tsv:3: Doc.* not an id that is not empty and has no control"):
+        load(notes / "diary", language="ru")
+
+
 def test_a_package_cannot_replace_a_format_of_rusbeir(notes: Path, formats, samples):
     for file in (notes / "notes").glob("*.dist-info/*"):
         file.unlink()

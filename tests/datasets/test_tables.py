@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import given
 
 import rusbeir
-from rusbeir.datasets import load, read_columns, write_beir
+from rusbeir.datasets import load, open_corpus, read_columns, write_beir
 from rusbeir.datasets.columns import DOCUMENT, choose_columns
 from rusbeir.errors import BadInput, UnknownName
 from rusbeir.types import Dataset, Doc
@@ -76,6 +77,17 @@ def test_files(name, write, packing, tmp_path):
     assert list(dataset.corpus) == DOCS
     assert (dataset.queries, dataset.qrels, dataset.corpus["p2"]) == ({}, {}, DOCS[1])
     assert dataset.fingerprint == Dataset.of(path, language="en", columns=COLUMNS).fingerprint
+
+
+def test_a_copy_is_indexed_while_it_is_written(tmp_path, fresh_cache):
+    """The same index as that of the finished copy."""
+    write_csv(tmp_path / "products.csv")
+    corpus = load(tmp_path / "products.csv", language="en", judged=False, columns=COLUMNS).corpus
+    (folder,) = (fresh_cache / "corpora").iterdir()
+    index = {file.name: file.read_bytes() for file in folder.iterdir()}
+    shutil.rmtree(folder)
+    assert open_corpus(corpus.path).sha256 == corpus.sha256
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == index
 
 
 class Polars:
