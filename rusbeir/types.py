@@ -136,7 +136,7 @@ class MemoryCorpus(BrowsableCorpus):
         self._docs: dict[str, Doc] = {}
         digest = hashlib.sha256()
         for number, record in enumerate(records, 1):
-            doc = _read_document(record, f"Document {number} of the corpus")
+            doc = _read_document(record, number)
             if doc.doc_id in self._docs:
                 raise BadInput(f"Document {number} of the corpus repeats the id {doc.doc_id!r}; ids must be unique.")
             self._docs[doc.doc_id] = doc
@@ -270,7 +270,7 @@ class Dataset:
             n = f"{len(unknown)} queries" if len(unknown) > 1 else "a query"
             raise BadInput(f"The qrels judge {n} without a text, such as {unknown[0]!r}; add them to the queries.")
         for query_id in judged or texts:
-            _require_string(texts[query_id], f"Query {query_id!r}", "text")
+            _require_string(texts[query_id], "text", "Query {!r}", query_id)
         card = Card(
             name=name,
             language=language,
@@ -366,16 +366,17 @@ def fingerprint(corpus_sha256: str, queries: Queries, qrels: Qrels) -> str:
     return digest.hexdigest()
 
 
-def _read_document(record: Doc | Mapping[str, Any], where: str) -> Doc:
-    if isinstance(record, Mapping):
+def _read_document(record: Doc | Mapping[str, Any], number: int) -> Doc:
+    if not isinstance(record, Doc):
+        if not isinstance(record, Mapping):
+            raise BadInput(
+                f"Document {number} of the corpus is a {type(record).__name__}; expected a Doc or a dict with `_id`, "
+                "`text` and `title`."
+            )
         record = Doc._make((record.get("_id", record.get("doc_id")), record.get("text"), record.get("title") or ""))
-    elif not isinstance(record, Doc):
-        raise BadInput(
-            f"{where} is a {type(record).__name__}; expected a Doc or a dict with `_id`, `text` and `title`."
-        )
-    _require_id(record.doc_id, where)
-    _require_string(record.text, f"{where} ({record.doc_id!r})", "text")
-    _require_string(record.title, f"{where} ({record.doc_id!r})", "title")
+    _require_id(record.doc_id, "Document {} of the corpus", number)
+    _require_string(record.text, "text", "Document {} of the corpus ({!r})", number, record.doc_id)
+    _require_string(record.title, "title", "Document {} of the corpus ({!r})", number, record.doc_id)
     return record
 
 
@@ -389,7 +390,7 @@ def _read_qrels(qrels: Qrels) -> dict[str, dict[str, int]]:
                 f"The qrels of query {query_id!r} are {shorten(repr(grades))}; expected {{document id: grade}}."
             )
         for doc_id, grade in grades.items():
-            _require_id(doc_id, f"A document judged for query {query_id!r}")
+            _require_id(doc_id, "A document judged for query {!r}", query_id)
             if isinstance(grade, bool) or not isinstance(grade, SupportsIndex) or abs(int(grade)) > MAX_GRADE:
                 raise BadInput(
                     f"The grade of document {doc_id!r} for query {query_id!r} is {shorten(repr(grade))}; expected an "
@@ -399,20 +400,26 @@ def _read_qrels(qrels: Qrels) -> dict[str, dict[str, int]]:
     return judged
 
 
-def _require_id(value: object, where: str) -> None:
-    _require_string(value, where, "id")
+def _require_id(value: object, where: str, *names: object) -> None:
+    """Raise BadInput for what cannot be an id; where is formatted with the names, and only for the message."""
+    _require_string(value, "id", where, *names)
     if not str(value).strip() or has_control(str(value)):
-        raise BadInput(f"{where}: the id is {shorten(repr(value))}; it must not be empty or have a control character.")
+        raise BadInput(
+            f"{where.format(*names)}: the id is {shorten(repr(value))}; it must not be empty or have a control "
+            "character."
+        )
 
 
-def _require_string(value: object, where: str, what: str) -> None:
+def _require_string(value: object, what: str, where: str, *names: object) -> None:
+    """Raise BadInput for what is no string, or none of UTF-8; as _require_id."""
     if not isinstance(value, str):
-        raise BadInput(f"{where}: the {what} is {shorten(repr(value))}; it must be a string.")
+        raise BadInput(f"{where.format(*names)}: the {what} is {shorten(repr(value))}; it must be a string.")
     try:
         value.encode()
     except UnicodeEncodeError as error:
         raise BadInput(
-            f"{where}: character {error.start + 1} of the {what} is an unpaired surrogate, which UTF-8 cannot encode."
+            f"{where.format(*names)}: character {error.start + 1} of the {what} is an unpaired surrogate, which UTF-8 "
+            "cannot encode."
         ) from error
 
 

@@ -26,7 +26,7 @@ from rusbeir.datasets.loading import open_documents
 from rusbeir.datasets.opening import open_reader
 from rusbeir.errors import BadInput
 from rusbeir.text import shorten
-from rusbeir.types import HashedCorpus, MemoryCorpus, Qrels, Queries, silent
+from rusbeir.types import Doc, HashedCorpus, MemoryCorpus, Qrels, Queries, silent
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ def _read_documents(source: Any, columns: Columns) -> Iterator[Any]:
                     f"Document {number} of the corpus ({doc_id!r}) has no text. Give it one, or join columns: "
                     "columns={'text': ['name', 'description']}."
                 )
-            yield {"_id": _text_id(doc_id), "text": text, "title": title if chosen[2] else record.get("title")}
+            yield Doc(_text_id(doc_id), text, (title if chosen[2] else record.get("title")) or "")
         else:
             yield record
 
@@ -164,5 +164,7 @@ def _choose(
 
 def _text_id(value: Any) -> Any:
     """The id as text, where it is a number; other values are refused where ids are checked."""
+    if isinstance(value, str):
+        return value
     known = tables.read_id(value)
     return value if known is None else known
