@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import json
 import re
@@ -42,7 +43,13 @@ def make_encoder() -> Letters:
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory) -> Path:
+def faiss(needs) -> None:
+    """What the encoder's vectors are searched by."""
+    needs("faiss", importlib.util.find_spec("faiss") is not None, "pip install 'rusbeir[dense]'")
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory, faiss) -> Path:
     """mini/ru and mini/en, each asked in both languages."""
     out = tmp_path_factory.mktemp("matrix") / "results"
     request = Request(measures=["nDCG@10"], out=out, query_languages=["all"])
@@ -95,7 +102,7 @@ def test_equal_texts_in_two_languages_are_two_rows(tmp_path):
         load_dataset_of(rows[1])
 
 
-def test_words_across_languages_are_warned_of_once(tmp_path, caplog):
+def test_words_across_languages_are_warned_of_once(tmp_path, caplog, faiss):
     rusbeir.bench("mini/ru", ["bm25", f"rrf(bm25,{ENCODER})"], query_language="en", measures="nDCG@10", out=tmp_path)
     warnings = [line for line in caplog.messages if "as texts in the language of the documents" in line]
     assert len(warnings) == 1

@@ -87,4 +87,9 @@ def samples(tmp_path: Path) -> Samples:
 
 @pytest.fixture
 def hf_extra(needs: Callable[[str, bool, str], None]) -> None:
-    needs("the extra hf", importlib.util.find_spec("datasets") is not None, "pip install 'rusbeir[hf]'")
+    needs("the extra hf", importlib.util.find_spec("pyarrow") is not None, "pip install 'rusbeir[hf]'")
+
+
+@pytest.fixture
+def datasets_library(needs: Callable[[str, bool, str], None]) -> None:
+    needs("the library datasets", importlib.util.find_spec("datasets") is not None, "pip install datasets")

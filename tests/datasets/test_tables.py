@@ -126,7 +126,9 @@ OBJECTS = {
 
 
 @pytest.mark.parametrize("name", OBJECTS)
-def test_objects(name):
+def test_objects(name, request):
+    if name == "datasets":
+        request.getfixturevalue("datasets_library")
     dataset = Dataset.of(OBJECTS[name](), language="en", columns=COLUMNS)
     assert list(dataset.corpus) == DOCS
 
@@ -261,7 +263,7 @@ def test_refused(call, error, message):
     assert "\n" not in str(refused.value)
 
 
-def test_several_splits_of_datasets_are_refused():
+def test_several_splits_of_datasets_are_refused(datasets_library):
     import datasets
 
     splits = datasets.DatasetDict({"train": _hub_dataset()})
@@ -269,7 +271,7 @@ def test_several_splits_of_datasets_are_refused():
         Dataset.of(splits, language="en")
 
 
-def test_datasets_are_given_back(fresh_cache):
+def test_datasets_are_given_back(fresh_cache, datasets_library):
     dataset = Dataset.of(ROWS, QUERIES, QRELS, language="en", columns=COLUMNS)
     tables = dataset.to_hf()
     assert {name: table.num_rows for name, table in tables.items()} == {"corpus": 3, "queries": 2, "qrels": 3}
