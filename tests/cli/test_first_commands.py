@@ -1,6 +1,7 @@
 """What new users type before they read a page: each command does what was meant, or says in one line what to type.
 
-Three people: a porter, an engineer who chooses a retriever, and a linguist who adds a language; eleven commands each.
+Three people: a porter, an engineer who chooses a retriever, and a linguist who adds a language; eleven commands each,
+and what the last two type next.
 """
 
 from __future__ import annotations
@@ -52,6 +53,9 @@ ENGINEER = [
     Row('bench mini/ru --system "dense(text-embedding-3-small)"', 2, "dense(text-embedding-3-small,runtime=openai)"),
     Row("systems models", 0, "multilingual-e5-small"),
     Row("bench mini/ru -m SDCG@10", 2, "SDCG(max_rel=1)@10"),
+    Row("report ours.run theirs.json --out site", 2, "rusbeir compare --qrels QRELS ours.run"),
+    Row("report --qrels judged.txt ours.run theirs.json --out site", 0, "Open site/index.html"),
+    Row("bench mini/ru --system help", 2, "Available: bm25, dense"),
 ]
 LINGUIST = [
     Row("languages kk", 0, "Kazakh (kk)"),
@@ -65,6 +69,11 @@ LINGUIST = [
     Row("analyze қалаларда --lang kk --analyzers rules", 0, "қала"),
     Row("analyze 'צה\"ל' --lang he", 0, "צה״ל"),
     Row('search shop куртки --lang ru --system "bm25(profile=shop)" --analyzers russian', 0, "[куртка]"),
+    Row("languages new ka --corpus georgian.tsv --folder seen", 0, "ka-candidates.txt"),
+    Row("languages check kk", 0, "0 failures"),
+    Row("port nfc --lang en --to ka --translator memory --memory georgian.tsv --out nfc-ka", 0, "rusbeir bench nfc-ka"),
+    Row("datasets validate nfc-ka", 0, "0 errors"),
+    Row("bench nfc-ka --split test", 0, "nDCG@10"),
 ]
 
 
@@ -93,6 +102,14 @@ def folder(tmp_path: Path) -> Path:
         },
         "pairs.tsv": "".join(
             f"{text}\t{text.upper()} и\n" for text in (*english.values(), "winter jacket", "shirt", "wool")
+        ),
+        "georgian.tsv": "".join(
+            f"{text}\t{translation}\n"
+            for text, translation in zip(
+                (*english.values(), "winter jacket", "shirt", "wool"),
+                ("თბილი წითელი ქურთუკი", "ლურჯი პერანგი", "შალის ქუდი", "ქურთუკი", "პერანგი", "შალი"),
+                strict=True,
+            )
         ),
         "terms.csv": "wool,шерсть\njacket,куртка\n",
         "judged.txt": "q1 0 d1 1\nq2 0 d2 1\n",
