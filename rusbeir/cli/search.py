@@ -120,6 +120,6 @@ def _note_serving(language: str) -> None:
 
     if language in language_files():
         output.note(
-            f"This is for looking at hits. To serve them, es_mappings/{language}.json (`rusbeir languages mapping "
-            f"{language}`) gives Elasticsearch the same analysis."
+            f"This is for looking at hits. To serve them, `rusbeir languages mapping {language}` prints an index of "
+            f"Elasticsearch's own analyzer (es_mappings/{language}.json), and with --client one of these terms."
         )
