@@ -5,7 +5,8 @@ python -m benchmarks.tables [--docs 1000000] [--json]
 Documents are made: English-looking words by Zipf's law, as `benchmarks.scale` draws them. Each form is indexed by a
 process of its own with an empty cache, so that its peak of memory is its own. The forms take turns in several rounds,
 every second one in the opposite order; ratios are medians over the rounds, so that what else a machine does at one
-moment decides none of them.
+moment decides none of them. Processor time, of all threads of the process, is printed as well: it hardly changes where
+other work waits for the same processors.
 """
 
 from __future__ import annotations
@@ -82,11 +83,12 @@ def index(form: str, path: Path) -> dict[str, float]:
 
         frame = pandas.read_parquet(path)
     before = memory.peak_bytes()
-    started = time.perf_counter()
+    started, processor = time.perf_counter(), time.process_time()
     dataset = Dataset.of(frame, language="en") if form == "frame" else load(path, language="en", judged=False)
     resolve("bm25", language="en").prepare(dataset.corpus, dataset.fingerprint)
-    seconds = time.perf_counter() - started
-    return {"seconds": seconds, "peak": memory.peak_bytes(), "growth": memory.peak_bytes() - before}
+    seconds, processor = time.perf_counter() - started, time.process_time() - processor
+    peak = memory.peak_bytes()
+    return {"seconds": seconds, "processor": processor, "peak": peak, "growth": peak - before}
 
 
 def measure(n: int) -> dict[str, Any]:
@@ -109,7 +111,7 @@ def measure(n: int) -> dict[str, Any]:
 def _summarise(form: str, rounds: list[dict[str, dict[str, float]]]) -> dict[str, float]:
     """The medians of a form over the rounds, and of its ratios to JSONL."""
     medians = {name: statistics.median(results[form][name] for results in rounds) for name in rounds[0][form]}
-    for ratio, name in (("ratio", "seconds"), ("memory_ratio", "peak")):
+    for ratio, name in (("ratio", "seconds"), ("processor_ratio", "processor"), ("memory_ratio", "peak")):
         medians[ratio] = statistics.median(results[form][name] / results["jsonl"][name] for results in rounds)
     return medians
 
@@ -119,7 +121,8 @@ def rows() -> Iterator[dict[str, Any]]:
     results = measure(DOCS)
     for form in FORMS[1:]:
         what = f"{DOCS:,} rows to a BM25 index: {form}"
-        yield {"what": what, "measure": "seconds, times JSONL's", "value": results[form]["ratio"], "at_most": 1.3}
+        for unit, ratio in (("seconds", "ratio"), ("processor time", "processor_ratio")):
+            yield {"what": what, "measure": f"{unit}, times JSONL's", "value": results[form][ratio], "at_most": 1.3}
         if form != "frame":
             yield {
                 "what": what,
@@ -143,10 +146,11 @@ def main() -> None:
     if arguments.json:
         print(json.dumps(document))
         return
-    print(f"{document['docs']:,} documents     seconds  of JSONL   peak MB")
+    print(f"{document['docs']:,} documents     seconds  of JSONL processor  of JSONL   peak MB")
     for form in FORMS:
         result = document[form]
-        print(f"{form:20} {result['seconds']:10.1f} {result['ratio']:9.2f} {result['peak'] / 1e6:9.0f}")
+        times = f"{result['seconds']:10.1f} {result['ratio']:9.2f} {result['processor']:9.1f}"
+        print(f"{form:20} {times} {result['processor_ratio']:9.2f} {result['peak'] / 1e6:9.0f}")
 
 
 if __name__ == "__main__":
