@@ -35,7 +35,7 @@ LATER = ("comparison", "site", "airbench", "language_trials", "reproduction.py",
          "cli/judge.py", "cli/validity.py", "people/labels.py", "datasets/audited.py", "audit/published_ports",
          "cli/audit_published.py", "diagnostics", "synthesis", "cli/diagnose.py", "cli/synth", "cli/airbench.py",
          "jobs/asking.py", "jobs/prompts.py", "evaluation/families.py", "analysis/traps.py", "people/raters.py",
-         "audit/quality_estimation/segment_scores.py", "people/metric_agreement.py", "cli/audit_meta.py",
+         "audit/quality_estimation/segment_scores.py", "people/metric_", "cli/audit_meta.py",
          "publishing", "cli/publish.py", "mteb.py", "pyterrier.py", "forecast.py", "nano", "cli/nano.py", "cluster",
          "retrieval/remote.py", "translation/remote.py", "audit/score_differences",
          "translation/porting/retries.py", "retrieval/dense/approximate.py", "retrieval/encoding/pools.py",
@@ -47,7 +47,8 @@ LATER = ("comparison", "site", "airbench", "language_trials", "reproduction.py",
          "retrieval/models/linear_layers.py", "jobs/http.py", "notebook.py", "pages", "audit/quality_estimation",
          "people/error_spans.py", "people/expected_errors.py", "people/span_", "cli/audit_expected.py",
          "cli/audit_judgements.py", "cli/audit_ratings.py", "people/esa_sheets.py", "people/rating_",
-         "analysis/subwords.py", "cli/documents.py", "cli/hits.py", "cli/systems.py")  # fmt: skip
+         "analysis/subwords.py", "cli/documents.py", "cli/hits.py", "cli/systems.py",
+         "translation/porting/contexts.py")  # fmt: skip
 """What did not exist then, and is not counted; the bound on modules is 160. Lines have none: features add some."""
 
 TRACER = """

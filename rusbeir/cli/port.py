@@ -51,6 +51,10 @@ def port(
         typer.Option("--fuzzy", help="Also take entries of the memory at least this similar (0 to 1), flagged."),
     ] = None,
     llm: options.Llm = None,
+    context: Annotated[
+        int | None,
+        typer.Option("--context", min=1, help="Show language models N segments before and after each, and the title."),
+    ] = None,
     model: options.Model = None,
     device: Annotated[str | None, typer.Option("--device", help="cpu, cuda or auto, for neural models.")] = None,
     option: options.TranslatorOptions = None,
@@ -102,7 +106,7 @@ def port(
     if taken := options.translator_options(option).keys() & inspect.signature(port_one).parameters.keys():
         raise BadInput(f"--option {min(taken)}: this is not an option of a translator.")
     translator_options = options.translator_options(
-        option, memory=memory, fuzzy=fuzzy, llm=llm, model=model, device=device
+        option, memory=memory, fuzzy=fuzzy, llm=llm, context=context, model=model, device=device
     )
     order = {
         "to": to,

@@ -150,6 +150,32 @@ class Metered(Protocol):
         ...
 
 
+class Context(NamedTuple):
+    """What is around a text in its document, to be read and not to be translated."""
+
+    title: str = ""
+    """The title of the document; "" where it has none, or where it is the text, or next to it."""
+    before: Sequence[str] = ()
+    """The segments before the text, in their order."""
+    after: Sequence[str] = ()
+
+
+@runtime_checkable
+class ReadsContext(Protocol):
+    """A translator that can be shown what is around a text."""
+
+    @property
+    def context(self) -> int:
+        """How many segments before and after a text it is shown; 0 for none."""
+        ...
+
+    async def translate_in_context(
+        self, context: Context, texts: Sequence[str], source: str, target: str
+    ) -> Sequence[Outcome]:
+        """Translator.translate, for texts that are all in the same place of a document."""
+        ...
+
+
 class Tokens(NamedTuple):
     """The number of tokens that a language model is sent, and answers."""
 

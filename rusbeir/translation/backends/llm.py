@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,7 +29,7 @@ from rusbeir.text import shorten
 from rusbeir.translation.backends.common import PerLoop, ask_sendable, judge_answer, one_by_one
 from rusbeir.translation.backends.registry import preset
 from rusbeir.translation.checks.checks import FAILURES, SEGMENT_CHECKS, failure
-from rusbeir.translation.translator import Capacity, Failure, Outcome, Segment, Tokens
+from rusbeir.translation.translator import Capacity, Context, Failure, Outcome, Segment, Tokens
 
 Judge: TypeAlias = Callable[[Segment], Failure | None]
 """What is wrong with an answer; None where it may be a translation."""
@@ -74,6 +75,8 @@ class LlmTranslator:
     """The seed of the first attempt; each further one adds 1."""
     retry_temperature: float = 0.3
     """The temperature of all attempts but the first, which has 0: with 0 another seed would change nothing."""
+    context: int = 0
+    """How many segments before and after each the model is shown, with the title of the document."""
     input_price: float | None = None
     """USD per million tokens sent; None where it is not known."""
     output_price: float | None = None
@@ -89,7 +92,8 @@ class LlmTranslator:
     def signature(self) -> str:
         model = "".join(char if char.isprintable() and char not in " |" else "_" for char in self.llm)
         heat = f"|t:0+{self.retry_temperature:g}*{self.attempts - 1}" if self.attempts > 1 else "|t:0"
-        return f"llm|model:{model}|prompt:{_prompt_digest()}|seed:{self.seed}{heat}"
+        signature = f"llm|model:{model}|prompt:{_prompt_digest(self.context)}|seed:{self.seed}{heat}"
+        return f"{signature}|context:{self.context}" if self.context else signature
 
     @property
     def capacity(self) -> Capacity:
@@ -112,9 +116,13 @@ class LlmTranslator:
 
     def estimate_tokens(self, texts: int, chars: int, source: str, target: str) -> Tokens:
         """The tokens of so many texts, of so many characters together, each with its prompt and answered once."""
-        prompt = sum(len(message["content"]) for message in self.write_messages("", source, target))
+        messages, read = self.write_messages("", source, target), chars
+        if self.context:
+            # At most: what is around a text is often shorter, or missing.
+            messages, read = add_context(messages, Context()), chars * (1 + 2 * self.context)
+        prompt = sum(len(message["content"]) for message in messages)
         received = chars * _OUTPUT_TOKENS_PER_CHAR + texts * (_ANSWER_FRAME_TOKENS if self.schema else 0)
-        return Tokens(round((texts * prompt + chars) * _INPUT_TOKENS_PER_CHAR), round(received))
+        return Tokens(round((texts * prompt + read) * _INPUT_TOKENS_PER_CHAR), round(received))
 
     def price_tokens(self, tokens: Tokens) -> float:
         """USD for so many tokens, by the prices that are given."""
@@ -135,6 +143,8 @@ class LlmTranslator:
             )
         if self.attempts < 1:
             raise BadInput(f"attempts is {self.attempts}: it must be at least 1.")
+        if type(self.context) is not int or self.context < 0:
+            raise BadInput(f"{option('context', self.context)} is not a number of segments. Give 1, or leave it out.")
         if find_spec("openai") is None:
             raise missing_extra("openai", "The translator llm", "llm")
         Llm.from_environment(self.llm)
@@ -155,9 +165,15 @@ class LlmTranslator:
 
     async def translate(self, texts: Sequence[str], source: str, target: str) -> list[Outcome]:
         """One outcome a text, one request each."""
+        return await self.translate_in_context(None, texts, source, target)
+
+    async def translate_in_context(
+        self, context: Context | None, texts: Sequence[str], source: str, target: str
+    ) -> list[Outcome]:
+        """One outcome a text, one request each, all with the same context."""
         client = self._clients.get(self._open)
         return await ask_sendable(
-            texts, lambda sent: one_by_one(sent, lambda text: self._ask(client, text, source, target))
+            texts, lambda sent: one_by_one(sent, lambda text: self._ask(client, context, text, source, target))
         )
 
     async def close(self) -> None:
@@ -170,8 +186,10 @@ class LlmTranslator:
         llm = Llm.from_environment(self.llm, timeout_seconds=timeout, price=self.price)
         return replace(llm, meter=self.meter)
 
-    async def _ask(self, client: Llm, text: str, source: str, target: str) -> Outcome:
+    async def _ask(self, client: Llm, context: Context | None, text: str, source: str, target: str) -> Outcome:
         messages = self.write_messages(text, source, target)
+        if context is not None:
+            messages = add_context(messages, context)
         outcome: Outcome = ""
         for attempt in range(self.attempts):
             self.meter.repeats += attempt > 0
@@ -217,9 +235,19 @@ def _prompt() -> str:
     return str(read_prompts("translate")["system"])
 
 
-def _prompt_digest() -> str:
+def _prompt_digest(context: int) -> str:
     # Of the prompt alone: signatures of kept translations hold it.
-    return hashlib.blake2b(_prompt().encode(), digest_size=4).hexdigest()
+    prompt = _prompt() + (read_prompts("translate")["context"] if context else "")
+    return hashlib.blake2b(prompt.encode(), digest_size=4).hexdigest()
+
+
+def add_context(messages: Sequence[dict[str, str]], context: Context) -> list[dict[str, str]]:
+    """The messages with what is around the text, which stays the last message as it is."""
+    system, *rest = messages
+    shown = json.dumps({name: value for name, value in context._asdict().items() if value}, ensure_ascii=False)
+    # Half characters, which cannot be sent, are no loss where nothing is translated.
+    about = read_prompts("translate")["context"].format(context=shown.encode(errors="replace").decode())
+    return [{**system, "content": system["content"] + about}, *rest]
 
 
 # A whole object by its frame, whatever quotes and line breaks it contains unescaped; never one that was cut.

@@ -45,6 +45,7 @@ class TranslatorOptions(TypedDict, total=False):
     llm: str | None
     attempts: int | None
     retry_temperature: float | None
+    context: int | None
     input_price: float | None
     output_price: float | None
     model: str | Path | None

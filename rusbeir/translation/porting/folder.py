@@ -11,7 +11,7 @@ from pathlib import Path
 
 import orjson
 
-from rusbeir.datasets import FIELDS, open_file, split_view
+from rusbeir.datasets import FIELDS, Material, open_file, split_view
 from rusbeir.errors import BadInput, option
 from rusbeir.jobs import JOURNAL, WORK, Journal, hold_folder, refuse_foreign
 from rusbeir.storage import atomic_file
@@ -23,6 +23,7 @@ from rusbeir.translation.porting.plan import (
     read_entries,
 )
 from rusbeir.translation.segments.segment import Piece
+from rusbeir.types import Doc
 from rusbeir.user_sources import PYTHON
 
 LAYOUT = "layout.txt"
@@ -229,6 +230,15 @@ def apply_cuts(lines: Iterable[Sequence[int]], texts: Iterable[str], path: Path)
         if start != len(text):
             raise BadInput(f"{path} no longer fits its source. Remove it, and the texts are cut again.")
         yield pieces
+
+
+def cut_documents(material: Material, work: Path) -> Iterator[tuple[Doc, dict[str, list[str]]]]:
+    """The documents, each with the segments of its fields, as they were cut for the port; {} where it has no text."""
+    lines = (lengths for _, lengths in read_cuts(work / LAYOUT))
+    cuts = apply_cuts(lines, material.document_texts(), work / LAYOUT)
+    for doc in material.dataset.corpus:
+        names = [name for name, text in (("title", doc.title), ("text", doc.text)) if text and name in material.fields]
+        yield doc, {name: [piece.text for piece in next(cuts) if piece.sent] for name in names}
 
 
 def read_cuts(path: Path) -> Iterator[tuple[str, list[int]]]:

@@ -15,7 +15,7 @@ from rusbeir.jobs import CORPUS, WORK, Budget, Journal, Tell, run_to_end
 from rusbeir.storage import atomic_file
 from rusbeir.text import digest
 from rusbeir.translation.porting import output
-from rusbeir.translation.porting.folder import LAYOUT, QUERY_LAYOUT, Order, apply_cuts, read_cuts
+from rusbeir.translation.porting.folder import LAYOUT, QUERY_LAYOUT, Order, apply_cuts, cut_documents, read_cuts
 from rusbeir.translation.porting.output import ported_card
 from rusbeir.translation.porting.plan import Plan, TranslatorEntry
 from rusbeir.translation.porting.retries import Retry, finish_round
@@ -131,6 +131,7 @@ class PortJob:
                 budget=self.budget,
                 progress=self.progress,
                 tell=self.tell,
+                documents=partial(cut_documents, self.original.material, self.out / WORK),
             )
         )
         retried = self._retry(retry) if retry is not None else None

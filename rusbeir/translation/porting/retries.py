@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from rusbeir.jobs import Attempt, Budget, Journal, Task, Tell, run_to_end, task_
 from rusbeir.storage import atomic_file
 from rusbeir.text import digest, shorten
 from rusbeir.translation.checks.checks import check
-from rusbeir.translation.porting.folder import LAYOUT, QUERY_LAYOUT, apply_cuts, read_cuts
+from rusbeir.translation.porting.folder import QUERY_LAYOUT, apply_cuts, cut_documents, read_cuts
 from rusbeir.translation.porting.plan import (
     RETRIED,
     ROUNDS,
@@ -86,7 +87,14 @@ class Retry:
         again.reset_missing(journal)
         run_to_end(
             translate_pending(
-                again, journal, source=plan.language, target=target, budget=budget, progress=progress, tell=tell
+                again,
+                journal,
+                source=plan.language,
+                target=target,
+                budget=budget,
+                progress=progress,
+                tell=tell,
+                documents=partial(cut_documents, material, work),
             )
         )
         old = plan.joined(journal, [[Piece(text, True)] for text in pending], keep=True)
@@ -163,11 +171,7 @@ def _cut_records(
     material: Material, work: Path, keys: Mapping[tuple[str, str], object]
 ) -> Iterator[tuple[tuple[str, str], dict[str, list[str]]]]:
     """The segments of these records by field, as they were cut for the port; records without text are left out."""
-    lines = (lengths for _, lengths in read_cuts(work / LAYOUT))
-    cuts = apply_cuts(lines, material.document_texts(), work / LAYOUT)
-    for doc in material.dataset.corpus:
-        names = [name for name, text in (("title", doc.title), ("text", doc.text)) if text and name in material.fields]
-        fields = {name: [piece.text for piece in next(cuts) if piece.sent] for name in names}
+    for doc, fields in cut_documents(material, work):
         if fields and ("document", doc.doc_id) in keys:
             yield ("document", doc.doc_id), fields
     if "query" not in material.fields:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rusbeir import __version__
-from rusbeir.errors import BackendError, RusbeirError
+from rusbeir.errors import BackendError, BadInput, RusbeirError, option
 from rusbeir.jobs import (
     Attempt,
     Budget,
@@ -36,15 +37,20 @@ from rusbeir.translation.segments.protect import Masked, mask, split
 from rusbeir.translation.segments.spans import find_spans
 from rusbeir.translation.translator import (
     Closes,
+    Context,
     CountsCost,
     Failure,
     JudgesAnswers,
     Metered,
     Outcome,
     PaidByToken,
+    ReadsContext,
     Translator,
 )
 from rusbeir.types import Progress
+
+if TYPE_CHECKING:
+    from rusbeir.translation.porting.contexts import Documents
 
 MAX_ATTEMPTS = 5
 """How often one text is asked in one run, while its failures say that asking again may help."""
@@ -65,6 +71,8 @@ class Runner:
     throttle: Throttle
     meter: Meter
     """The translator has the same one, where it is Metered."""
+    find_context: Callable[[Task], Context | None] | None = None
+    """The context of a task, for a translator that reads it; such a one is asked for one task at a time."""
     crew: Crew = field(default_factory=Crew, init=False)
     _stopped: RusbeirError | None = field(default=None, init=False)
     """Why nothing more is asked: the circuit breaker, the budget, or an error that would come back each time."""
@@ -77,7 +85,8 @@ class Runner:
         settled = size.tasks - size.pending
         running: set[asyncio.Task[int]] = set()
         finished: set[asyncio.Task[int]] = set()
-        batches = batched(step.queue(self.journal).unfinished(), self.translator.capacity.max_items)
+        at_once = self.translator.capacity.max_items if self.find_context is None else 1
+        batches = batched(step.queue(self.journal).unfinished(), at_once)
         try:
             while True:
                 most = 2 * self.translator.limits.concurrency + self.crew.ahead
@@ -101,9 +110,10 @@ class Runner:
     async def _settle(self, step: CascadeStep, tasks: list[Task]) -> int:
         """Ask for the tasks until each is done or has failed; their number. Raises what stopped the translator."""
         worker, count = step.entry.signature, len(tasks)
+        context = None if self.find_context is None else self.find_context(tasks[0])
         for nth in range(1, MAX_ATTEMPTS + 1):
             started = time.perf_counter()
-            answers = await self._translate([task.payload for task in tasks], trusted=step.entry.trusted)
+            answers = await self._translate([task.payload for task in tasks], context, trusted=step.entry.trusted)
             seconds = (time.perf_counter() - started) / len(tasks)
             final = nth == MAX_ATTEMPTS or step.entry.local
             rows: list[Attempt] = []
@@ -138,44 +148,44 @@ class Runner:
                 except BackendError as error:
                     self._stopped = self._stopped or error
 
-    async def _translate(self, texts: Sequence[str], *, trusted: bool) -> list[Answer]:
+    async def _translate(self, texts: Sequence[str], context: Context | None, *, trusted: bool) -> list[Answer]:
         """The checked translations of units, with what is protected put back."""
         judges = isinstance(self.translator, JudgesAnswers)
         finish = Finisher(self.source, self.target, trusted, judges)
         if trusted:
-            outcomes = await self._ask(texts)
+            outcomes = await self._ask(texts, context)
             units: list[Asked] = [(text, None, [outcome]) for text, outcome in zip(texts, outcomes, strict=True)]
             return await self.crew.run(finish, units)
         style = self.translator.capacity.mask
         masked = [mask(text, style, find_spans(text, self.glossary)) for text in texts]
-        checked = await self.crew.run(finish, await self._ask_parts(masked))
+        checked = await self.crew.run(finish, await self._ask_parts(masked, context))
         lost = [i for i, answer in enumerate(checked) if isinstance(answer, Failure) and answer.reason == "lost-mask"]
         if lost:
             again = replace(finish, judges=False, again=True)
-            parts = await self._ask_parts([split(masked[i]) for i in lost])
+            parts = await self._ask_parts([split(masked[i]) for i in lost], context)
             for i, answer in zip(lost, again(parts), strict=True):
                 checked[i] = answer
         return checked
 
-    async def _ask_parts(self, masked: Sequence[Masked]) -> list[Asked]:
+    async def _ask_parts(self, masked: Sequence[Masked], context: Context | None) -> list[Asked]:
         """Each unit with the outcomes of its parts."""
         all_parts = [unit.parts for unit in masked]
-        outcomes = iter(await self._ask([part for parts in all_parts for part in parts]))
+        outcomes = iter(await self._ask([part for parts in all_parts for part in parts], context))
         units: list[Asked] = []
         for unit, parts in zip(masked, all_parts, strict=True):
             bare = not unit.spans and unit.style != "plain" and parts == [unit.source]
             units.append((unit.source, None if bare else unit, list(islice(outcomes, len(parts)))))
         return units
 
-    async def _ask(self, texts: Sequence[str]) -> list[Outcome | None]:
+    async def _ask(self, texts: Sequence[str], context: Context | None) -> list[Outcome | None]:
         """The translator's outcomes, from requests of as many texts as it takes."""
         size = self.translator.capacity.max_items
         outcomes: list[Outcome | None] = []
         for start in range(0, len(texts), size):
-            outcomes += await self._request(texts[start : start + size])
+            outcomes += await self._request(texts[start : start + size], context)
         return outcomes
 
-    async def _request(self, texts: Sequence[str]) -> list[Outcome | None]:
+    async def _request(self, texts: Sequence[str], context: Context | None) -> list[Outcome | None]:
         """The outcomes of one request; of a request for each text where it fails as a whole or exceeds the budget.
 
         None of a text that was not asked, since the translator is stopped.
@@ -185,7 +195,7 @@ class Runner:
         chars = sum(map(len, texts))
         cost = chars * self.translator.capacity.cost_per_million_chars / 1e6
         try:
-            outcomes = await self.throttle.run(lambda: self._send(texts, chars, cost))
+            outcomes = await self.throttle.run(lambda: self._send(texts, context, chars, cost))
             if len(outcomes) != len(texts):
                 raise BackendError(f"The translator returned {len(outcomes)} answers to {len(texts)} texts.")
             return list(outcomes)
@@ -196,16 +206,19 @@ class Runner:
             if len(texts) == 1 or not isinstance(error, BudgetReached | BudgetTooSmall):
                 self._stopped = self._stopped or error
                 return [None] * len(texts)
-        return [answer for text in texts for answer in await self._request([text])]
+        return [answer for text in texts for answer in await self._request([text], context)]
 
-    async def _send(self, texts: Sequence[str], chars: int, cost: float) -> Sequence[Outcome]:
+    async def _send(self, texts: Sequence[str], context: Context | None, chars: int, cost: float) -> Sequence[Outcome]:
         """The translator's outcomes, within the budget."""
         if self._stopped is not None:
             raise self._stopped
+        translate = self.translator.translate
+        if context is not None and isinstance(self.translator, ReadsContext):
+            translate = partial(self.translator.translate_in_context, context)
         if isinstance(self.translator, Metered):
-            return await self.translator.translate(texts, self.source, self.target)
+            return await translate(texts, self.source, self.target)
         async with self.meter.request(chars, cost) as charge:
-            outcomes = await self.translator.translate(texts, self.source, self.target)
+            outcomes = await translate(texts, self.source, self.target)
             if isinstance(self.translator, CountsCost):
                 charge.cost = self.translator.spent - self._spent
                 self._spent = self.translator.spent
@@ -213,9 +226,21 @@ class Runner:
 
 
 async def translate_pending(
-    plan: Plan, journal: Journal, *, source: str, target: str, budget: Budget, progress: Progress, tell: Tell
+    plan: Plan,
+    journal: Journal,
+    *,
+    source: str,
+    target: str,
+    budget: Budget,
+    progress: Progress,
+    tell: Tell,
+    documents: Documents | None = None,
 ) -> dict[str, Any]:
-    """Translate what is pending, step by step; the requests, retries and tokens of this run, as reports name them."""
+    """Translate what is pending, step by step; the requests, retries and tokens of this run, as reports name them.
+
+    documents gives what the texts are of, for translators that read their context. Raises BadInput for one where there
+    are none.
+    """
     runners: dict[str, Runner] = {}
     try:
         for step in plan.steps:
@@ -237,6 +262,8 @@ async def translate_pending(
                     progress=progress,
                     throttle=Throttle(translator.limits),
                 )
+            if isinstance(translator, ReadsContext) and translator.context:
+                _add_context(runners[signature], plan, step, translator.context, documents)
             if step.entry.sends:
                 _announce(step.entry, size, source, target, tell)
             await runners[signature].run(step, size)
@@ -246,6 +273,16 @@ async def translate_pending(
                 await runner.translator.close()
     spent = Spent.sum(runner.meter.spent for runner in runners.values())
     return spent.describe_run(sum(runner.throttle.retries + runner.meter.repeats for runner in runners.values()))
+
+
+def _add_context(runner: Runner, plan: Plan, step: CascadeStep, reach: int, documents: Documents | None) -> None:
+    """Let a runner find the contexts of the tasks of a step."""
+    from rusbeir.translation.porting.contexts import read_context, record_contexts
+
+    if documents is None:
+        raise BadInput(f"{option('context', reach)} is for the segments of a port, and these texts have none. Omit it.")
+    record_contexts(plan, runner.journal, step, reach, documents)
+    runner.find_context = partial(read_context, runner.journal)
 
 
 def _hand_on(plan: Plan, journal: Journal, step: CascadeStep) -> None:
