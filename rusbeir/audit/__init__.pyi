@@ -18,6 +18,8 @@ from .port_checks.score_files import score_lines as score_lines
 from .port_checks.segment_checks import CHECKS as CHECKS
 from .port_checks.segment_checks import FLAGS_MEANING as FLAGS_MEANING
 from .published_ports.published import check_published as check_published
+from .quality_estimation.appraise import DAMAGED as DAMAGED
+from .quality_estimation.appraise import iterate_annotations as iterate_annotations
 from .quality_estimation.segment_scores import MISSING as MISSING
 from .quality_estimation.segment_scores import SEVERE as SEVERE
 from .quality_estimation.segment_scores import SOURCE as SOURCE

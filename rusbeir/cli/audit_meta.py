@@ -51,6 +51,7 @@ def meta(
         return
     _print_figures(report, "figures", _HEADINGS)
     _print_figures(report, "spans", _SPAN_HEADINGS)
+    _print_estimates(report)
     major = "" if report["n_major"] is None else f"; people marked a major error in {report['n_major']:,}"
     systems = len(report["systems"])
     output.note(
@@ -64,11 +65,39 @@ def meta(
         if n:
             output.note(f"{name} has several ratings of one segment: {n:,} are left out; the last one counts.")
     for metric in report["metrics"]:
+        for system, families in metric["shared_families"].items():
+            output.note(
+                f"{metric['name']} and {system} are of one family ({', '.join(families)}): such a judge tends to "
+                "favour what its relatives write."
+            )
+        if isnan(metric["figures"]["pearson"]["value"]):
+            output.note(
+                f"{metric['name']} gives all rated translations the same score, such as a judge who never sees an "
+                "error, or people do: nothing is known of how far they agree."
+            )
         if metric["figures"]["pearson"]["value"] < 0:
             output.note(
                 f"{metric['name']} is lower where people's scores are higher. If lower is better, give its scores with "
                 "a minus; else it may be of other texts, or in another order."
             )
+
+
+def _print_estimates(report: dict[str, Any]) -> None:
+    """Print what people would say of all translations, for metrics that have scored more than people have rated."""
+    metrics = [metric for metric in report["metrics"] if metric["of_all"]]
+    if not metrics:
+        return
+    header = ["people of all translations, by", "rated", "of", "mean of rated", "of all", "95 %", "worth", "to halve"]
+    rows = []
+    for metric in metrics:
+        mean = metric["of_all"]
+        low, high = mean["interval"]
+        rows.append([
+            *(metric["name"], f"{mean['n_labelled']:,}", f"{mean['n_pairs']:,}", f"{mean['rated']:.3f}"),
+            *(f"{mean['mean']:.3f}", f"{low:.3f} to {high:.3f}"),
+            *(f"{mean['worth']:.2f}", f"{mean['labels_to_halve']:,}"),
+        ])  # fmt: skip
+    output.print_table(header, rows, right=header[1:])
 
 
 def _print_figures(report: dict[str, Any], key: str, headings: dict[str, str]) -> None:

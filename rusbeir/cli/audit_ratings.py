@@ -71,6 +71,13 @@ def _print_notes(report: Mapping[str, Any]) -> None:
             f"Of {spans['marked']:,} marked errors, {spans['not_in_text']:,} are not in the texts and "
             f"{spans['overlapping']:,} overlap another one; they are left out."
         )
+    if families := report["shared_families"]:
+        output.note(
+            f"The judge and the translator are of one family ({', '.join(families)}): such a judge tends to favour "
+            "what its relatives write."
+        )
+    if not report["pairs"] and len(report["raters"]) > 1:
+        output.note("No two raters have rated the same text, so nothing is known of how far they agree.")
     if report["doubles"]:
         output.note(f"Ratings of a text that the same rater rated again ({report['doubles']:,}): the latest counts.")
     if report["changed"]:

@@ -1,5 +1,6 @@
 from .agreement import PEOPLE as PEOPLE
 from .agreement import agree as agree
+from .esa_sheets import ESA_FOLDER as ESA_FOLDER
 from .esa_sheets import Campaign as Campaign
 from .esa_sheets import make_esa_sheets as make_esa_sheets
 from .expected_errors import expect_errors as expect_errors
@@ -12,6 +13,7 @@ from .labels import Slice as Slice
 from .metric_agreement import FIGURES as FIGURES
 from .metric_agreement import compare_metrics as compare_metrics
 from .rating_agreement import agree_on_errors as agree_on_errors
+from .rating_agreement import list_rated as list_rated
 from .rating_files import is_rating_file as is_rating_file
 from .sheets import FOLDER as FOLDER
 from .sheets import AllChanged as AllChanged

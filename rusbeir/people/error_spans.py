@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rusbeir.audit import SEVERE, SOURCE, TRANSLATION, WEIGHTS
+from rusbeir.audit import SEVERE, SOURCE, TRANSLATION, WEIGHTS, Extent
 
 SIDES = (SOURCE, TRANSLATION)
 SEVERITIES = ("minor", "major", "critical")
@@ -31,6 +31,10 @@ class ErrorSpan(NamedTuple):
     """The characters from start to before end."""
     kind: str
     severity: str
+
+    @property
+    def extent(self) -> Extent:
+        return Extent(self.side, self.start, self.end)
 
     @property
     def cost(self) -> float:
@@ -79,9 +83,9 @@ def locate_errors(errors: Sequence[MarkedError], source: str, translation: str) 
     for error in sorted(errors, key=lambda error: -SEVERITIES.index(error.severity)):
         other = SOURCE if error.side == TRANSLATION else TRANSLATION
         matches = [
-            (side, start, end) for side in (error.side, other) for start, end in _search(texts[side], error.words)
+            Extent(side, start, end) for side in (error.side, other) for start, end in _search(texts[side], error.words)
         ]
-        free = [match for match in matches if not any(_overlaps(span, *match) for span in spans)]
+        free = [match for match in matches if not any(span.extent.overlaps(match) for span in spans)]
         if not free:
             counts["overlapping" if matches else "not_in_text"] += 1
             continue
@@ -100,10 +104,6 @@ def _search(text: str, words: str) -> Iterator[tuple[int, int]]:
         if matches:
             yield from matches
             return
-
-
-def _overlaps(span: ErrorSpan, side: str, start: int, end: int) -> bool:
-    return span.side == side and span.start < end and start < span.end
 
 
 def add_costs(spans: Sequence[ErrorSpan]) -> float:

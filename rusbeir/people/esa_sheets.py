@@ -20,7 +20,7 @@ from rusbeir.people.sheet_files import MAX_CHARS
 from rusbeir.storage import atomic_file
 from rusbeir.types import Progress, silent
 
-FOLDER: Final = "esa"
+ESA_FOLDER: Final = "esa"
 KEY: Final = "key.json"
 CAMPAIGN: Final = "pearmut.json"
 FORMATS = ("html", "pearmut")
@@ -96,7 +96,7 @@ def make_esa_sheets(
     port = open_port(folder, source=source, progress=progress)
     items = draw_sample(port, n, seed)
     key = _make_key(port, items, campaign, seed)
-    home = port.folder / QA / FOLDER
+    home = port.folder / QA / ESA_FOLDER
     data = orjson.dumps(key, option=orjson.OPT_INDENT_2) + b"\n"
     if (home / KEY).exists() and (home / KEY).read_bytes() != data:
         raise BadInput(

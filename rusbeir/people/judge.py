@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, Unpack
 import orjson
 
 from rusbeir import __version__
-from rusbeir.audit import AlignedPort, open_port
+from rusbeir.audit import open_port
 from rusbeir.datasets import QA, load_audited, read_jsonl
 from rusbeir.errors import BadInput, option, unknown
 from rusbeir.evaluation import find_families
@@ -152,7 +152,7 @@ def judge_port(
         "answers": sum(n_answers for _, n_answers, _ in rounds),
         "invalid_answers": sum(n_invalid for *_, n_invalid in rounds),
         **outcome,
-        "shared_families": sorted(find_families(llm) & _find_makers(port)),
+        "shared_families": find_shared_families(llm, port.dataset.card.provenance),
         **run.describe_run(sum(answers.retries for answers, *_ in rounds)),
         "tokens": {**run.tokens, "cost": run.cost},
         "spent": asdict(spent),
@@ -182,10 +182,10 @@ def _choose_question(protocol: str, source: str, target: str, vote: int = 0) -> 
     return span_judge.make_question(protocol, source, target, vote)
 
 
-def _find_makers(port: AlignedPort) -> frozenset[str]:
-    """The families of the models that translated the port."""
-    makers = port.dataset.card.provenance.get("translators", [])
-    return frozenset().union(*(find_families(str(row.get("signature", ""))) for row in makers))
+def find_shared_families(judge: str, provenance: Mapping[str, Any]) -> list[str]:
+    """Find the families that a judge, by its model or signature, shares with the models that translated a port."""
+    makers = [find_families(str(row.get("signature", ""))) for row in provenance.get("translators", [])]
+    return sorted(find_families(judge).intersection(frozenset[str]().union(*makers)))
 
 
 def _write_verdicts(

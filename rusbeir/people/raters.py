@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from math import inf
 from statistics import fmean, variance
 from typing import Any, NamedTuple
 
@@ -90,6 +91,8 @@ def _add_by_topic(matrices: Floats, topics: Sequence[str]) -> Floats:
     return sums
 
 
+_MIN_POWERED = 10
+"""Texts with both scores below which people's are not extended by a judge's."""
 MAX_TEXTS = 10**12
 """The largest port whose weights are believed."""
 
@@ -155,6 +158,30 @@ def estimate_means(items: Sequence[Item], scores: Mapping[str, float], scale: Sc
         return {"sample": mean, "port": mean, "interval": None}
     low, high = of_port.interval
     return {"sample": mean, "port": of_port.mean * step, "interval": (low * step, high * step)}
+
+
+def estimate_powered_mean(
+    items: Sequence[Item], people: Mapping[str, float], judge: Mapping[str, float], scale: Scale
+) -> dict[str, Any] | None:
+    """People's mean weighted to the port, where a judge has scored more items than they, as JSON.
+
+    This is prediction-powered inference (Angelopoulos, Duchi and Zrnic 2023): the judge's mean times a weight, and the
+    mean of what is left of people's scores. The weight is the slope of people's scores on the judge's, so that the two
+    means err independently. `worth` says how many times as many scores of people such an interval needs without the
+    judge. None for fewer than ten items with both scores, or where the judge has scored no others.
+    """
+    shared = [item for item in people if item in judge]
+    if not _MIN_POWERED <= len(shared) < len(judge):
+        return None
+    x, y = (np.array([scores[item] for item in shared]) for scores in (judge, people))
+    weight = float(np.cov(x, y)[0, 1] / x.var(ddof=1)) if x.var() > 0 else 0.0
+    rest = {item: people[item] - weight * judge[item] for item in shared}
+    free = Scale(-inf, inf, scale.step)
+    of_rest, of_judge, alone = (estimate_means(items, scores, free) for scores in (rest, judge, people))
+    halves = [(row["interval"][1] - row["interval"][0]) / 2 for row in (of_rest, of_judge, alone)]
+    mean, half = of_rest["port"] + weight * of_judge["port"], float(np.hypot(halves[0], weight * halves[1]))
+    interval = (max(mean - half, scale.low), min(mean + half, scale.high))
+    return {"port": mean, "interval": interval, "weight": weight, "worth": (halves[2] / half) ** 2 if half else 1.0}
 
 
 def estimate_port_mean(scores: Mapping[str, float], sample: WeightedSample, scale: Sequence[float]) -> PortMean | None:

@@ -13,15 +13,17 @@ import numpy as np
 
 from rusbeir import __version__
 from rusbeir.audit import SOURCE, TRANSLATION, Extent
-from rusbeir.datasets import QA, load_audited, write_audit_command
+from rusbeir.datasets import QA, load_audited, read_card, write_audit_command
 from rusbeir.errors import BadInput
 from rusbeir.evaluation import FEW_SAMPLES, SAMPLES, Figure, Floats, resample_means
+from rusbeir.people.agreement import PEOPLE
 from rusbeir.people.error_spans import SEVERITIES
-from rusbeir.people.esa_sheets import FOLDER, KEY, find_texts, load_items, read_esa_key
-from rusbeir.people.judge import JUDGE
-from rusbeir.people.raters import estimate_means
-from rusbeir.people.rating_files import MarkedSpan, Rating, read_ratings
+from rusbeir.people.esa_sheets import CAMPAIGN, ESA_FOLDER, KEY, find_texts, load_items, read_esa_key
+from rusbeir.people.judge import JUDGE, find_shared_families
+from rusbeir.people.raters import estimate_means, estimate_powered_mean
+from rusbeir.people.rating_files import MarkedSpan, Rating, is_rating_file, read_ratings
 from rusbeir.people.sampling import find_digest
+from rusbeir.people.sheets import AllChanged
 from rusbeir.people.span_agreement import compute_measures, credit_spans
 from rusbeir.people.span_report import SCALES, read_span_verdicts
 
@@ -47,7 +49,7 @@ def agree_on_errors(files: Sequence[str | Path], *, port: str | Path | None = No
         BadInput: A file cannot be read, or a rating is of a text that is not in the sample.
     """
     ratings = read_ratings(files)
-    home = Path(port) / QA / FOLDER if port is not None else Path(files[0]).parent
+    home = Path(port) / QA / ESA_FOLDER if port is not None else Path(files[0]).parent
     key = read_esa_key(home) if port is not None or (home / KEY).exists() else None
     counts: Counter[str] = Counter()
     changed: set[str] = set()
@@ -56,14 +58,16 @@ def agree_on_errors(files: Sequence[str | Path], *, port: str | Path | None = No
         _refuse_unknown(everything, key, home)
         everything = {rater: _verify(rows, key, counts) for rater, rows in ratings.raters.items()}
         changed = _find_changed(Path(port), key) if port is not None else set()
-    people = _leave_out(everything, changed, key)
-    judge = {} if port is None else _read_judge(Path(port))
+    copies: Mapping[str, Any] = {"checks": ratings.checks, "repeats": ratings.repeats} if key is None else key
+    people = _leave_out(everything, changed, copies, scored=key is not None)
+    judge, families = ({}, []) if port is None else _read_judge(Path(port))
     raters = {**people, JUDGE: judge} if judge else people
     rated = {item for rows in people.values() for item in rows}
     if changed and not rated:
-        raise BadInput(
+        again = write_audit_command("sheet", Path(str(port)), "--protocol", "esa")
+        raise AllChanged(
             f"{port} has changed since its sheets were made: no text that people rated is the same. Move "
-            f"{QA}/{FOLDER} away, and run `{write_audit_command('sheet', Path(str(port)), '--protocol', 'esa')}` again."
+            f"{QA}/{ESA_FOLDER} away, and run `{again}` again."
         )
     return {
         "version": __version__,
@@ -74,15 +78,23 @@ def agree_on_errors(files: Sequence[str | Path], *, port: str | Path | None = No
         "doubles": ratings.n_doubles,
         "unscored": _count_unscored(everything, key),
         "spans": {name: counts[name] for name in ("marked", "not_in_text", "overlapping")},
-        "checks": {} if key is None else _check_attention(everything, key),
-        "self": {} if key is None else _compare_repeats(everything, key, seed),
+        "checks": _check_attention(everything, copies["checks"]),
+        "self": _compare_repeats(everything, copies["repeats"], seed),
         "pairs": [
             {"raters": [first, second], **_compare(raters[first], raters[second], seed)}
             for first, second in combinations(raters, 2)
+            if not raters[first].keys().isdisjoint(raters[second])
         ],
         "means": {rater: _average(rows) for rater, rows in raters.items()},
         "port": {} if key is None else _weigh(people, judge, key, changed),
+        "shared_families": families,
     }
+
+
+def list_rated(folder: Path) -> list[Path]:
+    """The files of ratings in a port's folder, next to the sheets that they are of."""
+    paths = sorted((folder / QA / ESA_FOLDER).glob("[!.~]*"))
+    return [path for path in paths if path.name not in (KEY, CAMPAIGN) and path.is_file() and is_rating_file(path)]
 
 
 def _refuse_unknown(raters: Mapping[str, Mapping[str, Rating]], key: Mapping[str, Any], home: Path) -> None:
@@ -100,12 +112,10 @@ def _verify(rows: Mapping[str, Rating], key: Mapping[str, Any], counts: Counter[
         spans: list[MarkedSpan] = []
         for span in sorted(rating.spans or (), key=lambda span: -_rank(span)):
             counts["marked"] += 1
-            text, (side, start, end) = texts.get(span.extent.side), span.extent
+            text, (_, start, end) = texts.get(span.extent.side), span.extent
             if text is not None and (end > len(text) or span.words not in (None, "", text[start:end])):
                 counts["not_in_text"] += 1
-            elif text is not None and any(
-                other.extent.side == side and other.extent.start < end and start < other.extent.end for other in spans
-            ):
+            elif text is not None and any(other.extent.overlaps(span.extent) for other in spans):
                 counts["overlapping"] += 1
             else:
                 spans.append(span)
@@ -123,21 +133,21 @@ def _find_changed(folder: Path, key: Mapping[str, Any]) -> set[str]:
 
 
 def _leave_out(
-    raters: Mapping[str, Mapping[str, Rating]], changed: set[str], key: Mapping[str, Any] | None
+    raters: Mapping[str, Mapping[str, Rating]], changed: set[str], copies: Mapping[str, Any], *, scored: bool
 ) -> dict[str, dict[str, Rating]]:
-    """The ratings of texts of the sample that are complete, without copies and without texts that have changed."""
-    copies = set() if key is None else key["repeats"].keys() | key["checks"].keys()
+    """The ratings that are complete, scored ones alone if asked, without copies and texts that have changed."""
+    left_out = changed | copies["repeats"].keys() | copies["checks"].keys()
     return {
         rater: {
             item: rating for item, rating in rows.items()
-            if item not in copies and item not in changed and (rating.score is not None or rating.mqm is not None)
-            and not (key is not None and rating.score is None)
+            if item not in left_out and (rating.score is not None or (rating.mqm is not None and not scored))
         }
         for rater, rows in raters.items()
     }  # fmt: skip
 
 
-def _read_judge(folder: Path) -> dict[str, Rating]:
+def _read_judge(folder: Path) -> tuple[dict[str, Rating], list[str]]:
+    """The verdicts of the port's judge, and the families that it shares with the translators."""
     rows, _ = read_span_verdicts(folder)
     judge = {}
     for row in rows:
@@ -146,7 +156,7 @@ def _read_judge(folder: Path) -> dict[str, Rating]:
         ]
         score = row["score"] if row["protocol"] == "esa" else None
         judge[row["item"]] = Rating(score, spans, row["mqm"], row["major"])
-    return judge
+    return judge, find_shared_families(rows[0]["judge"], read_card(folder).get("provenance", {})) if rows else []
 
 
 def _count_unscored(raters: Mapping[str, Mapping[str, Rating]], key: Mapping[str, Any] | None) -> dict[str, int]:
@@ -161,16 +171,20 @@ def _count_unscored(raters: Mapping[str, Mapping[str, Rating]], key: Mapping[str
     return {rater: n for rater, n in counts.items() if n}
 
 
-def _check_attention(raters: Mapping[str, Mapping[str, Rating]], key: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _check_attention(
+    raters: Mapping[str, Mapping[str, Rating]], checks: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
     """For each rater, the damaged texts that were scored, and those whose damage the rater missed.
 
-    It is missed where no marked error touches the planted words and the score is not below that of the text as it is.
+    It is missed where no marked error touches the planted words, as far as these are known, and the score is not below
+    that of the text as it is.
     """
     report = {}
     for rater, rows in raters.items():
         planted = {
-            item: check for item, check in key["checks"].items() if item in rows and rows[item].score is not None
-        }
+            item: checks[item] for item in rows
+            if item in checks and checks[item]["of"] and rows[item].score is not None
+        }  # fmt: skip
         missed = [item for item, check in planted.items() if not _sees(rows[item], rows.get(check["of"]), check)]
         if planted:
             report[rater] = {"planted": len(planted), "missed": len(missed), "items": missed}
@@ -178,10 +192,8 @@ def _check_attention(raters: Mapping[str, Mapping[str, Rating]], key: Mapping[st
 
 
 def _sees(rating: Rating, undamaged: Rating | None, check: Mapping[str, Any]) -> bool:
-    marked = any(
-        span.extent.side == TRANSLATION and span.extent.start < check["end"] and check["start"] < span.extent.end
-        for span in rating.spans or ()
-    )
+    damage = Extent(TRANSLATION, check["start"], check["end"])
+    marked = any(span.extent.overlaps(damage) for span in rating.spans or ())
     lower = (
         undamaged is not None and undamaged.score is not None and rating.score is not None
         and rating.score < undamaged.score
@@ -190,12 +202,12 @@ def _sees(rating: Rating, undamaged: Rating | None, check: Mapping[str, Any]) ->
 
 
 def _compare_repeats(
-    raters: Mapping[str, Mapping[str, Rating]], key: Mapping[str, Any], seed: int
+    raters: Mapping[str, Mapping[str, Rating]], repeats: Mapping[str, str], seed: int
 ) -> dict[str, dict[str, Any]]:
     """The agreement of each rater with their own rating of the same text."""
     report = {}
     for rater, rows in raters.items():
-        pairs = [(first, again) for again, first in key["repeats"].items() if first in rows and again in rows]
+        pairs = [(repeats[again], again) for again in rows if repeats.get(again) in rows]
         if pairs:
             first_time, second_time = ({pair[0]: rows[pair[n]] for pair in pairs} for n in (0, 1))
             report[rater] = _compare(first_time, second_time, seed)
@@ -275,6 +287,8 @@ def _compare_spans(pairs: Sequence[tuple[Rating, Rating]], seed: int) -> dict[st
 
 
 _FIGURES = ("score", "mqm", "major")
+BOTH = "both"
+"""People's means by their ratings and the judge's, in means that are weighted to the port."""
 
 
 def _average(rows: Mapping[str, Rating]) -> dict[str, float]:
@@ -285,17 +299,20 @@ def _average(rows: Mapping[str, Rating]) -> dict[str, float]:
 def _weigh(
     people: Mapping[str, Mapping[str, Rating]], judge: Mapping[str, Rating], key: Mapping[str, Any], changed: set[str]
 ) -> dict[str, Any]:
-    """The means of all people and of the judge, weighted to the port; a text counts by its mean over people."""
+    """The means weighted to the port: of all people, a text counting by their mean, of the judge, and of both."""
     items = [item for item in load_items(key) if item.item_id not in changed]
     report: dict[str, Any] = {}
-    for who, raters in (("people", [*people.values()]), (JUDGE, [judge])):
-        for name in _FIGURES:
+    for name in _FIGURES:
+        means = {}
+        for who, raters in ((PEOPLE, [*people.values()]), (JUDGE, [judge])):
             by_item: dict[str, list[float]] = {}
             for rows in raters:
                 for item, row in rows.items():
                     if (value := getattr(row, name)) is not None and item in key["items"] and item not in changed:
                         by_item.setdefault(item, []).append(float(value))
-            means = {item: sum(values) / len(values) for item, values in by_item.items()}
-            if len(means) > 1:
-                report.setdefault(who, {})[name] = estimate_means(items, means, SCALES[name])
+            means[who] = {item: sum(values) / len(values) for item, values in by_item.items()}
+            if len(means[who]) > 1:
+                report.setdefault(who, {})[name] = estimate_means(items, means[who], SCALES[name])
+        if both := estimate_powered_mean(items, means[PEOPLE], means[JUDGE], SCALES[name]):
+            report.setdefault(BOTH, {})[name] = both
     return report

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rusbeir.audit import MISSING, SEVERE, SOURCE, TRANSLATION, WEIGHTS, Extent, read_segment_scores
+from rusbeir.audit import (
+    DAMAGED,
+    MISSING,
+    SEVERE,
+    SOURCE,
+    TRANSLATION,
+    WEIGHTS,
+    Extent,
+    iterate_annotations,
+    read_segment_scores,
+)
 from rusbeir.datasets import Place, open_file, parse_json, read_tsv
 from rusbeir.errors import BadInput
 from rusbeir.text import shorten
@@ -64,8 +72,10 @@ class Ratings:
 
     raters: dict[str, dict[str, Rating]] = field(default_factory=dict)
     """rater -> item -> rating."""
-    systems: dict[str, str] = field(default_factory=dict)
-    """item -> the system that translated it, where a file says it."""
+    checks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Attention checks of Appraise: item -> the item that was damaged, "" if not known, as in the key of sheets."""
+    repeats: dict[str, str] = field(default_factory=dict)
+    """Repeated items of Appraise: item -> the item that is shown again, "" if not known."""
     n_doubles: int = 0
     """Ratings of a text by a rater that a later one of the same rater replaces."""
     documents: dict[tuple[str, str], Any] = field(default_factory=dict)
@@ -188,17 +198,16 @@ def _add_pearmut(row: Mapping[str, Any], ratings: Ratings, position: Place) -> N
                 continue
             name = segment if len(models) == 1 else f"{model}/{segment}"
             text = str(texts.get(model, "")) if texts else None
-            ratings.systems[name] = model
-            ratings.add(rater, name, Rating.from_spans(score, _read_indices(answer, "error_spans", text, position)))
+            ratings.add(rater, name, Rating.from_spans(score, _read_indices(answer, text, position)))
             ratings.documents[rater, name] = row.get("item_i")
 
 
-def _read_indices(answer: Mapping[str, Any], key: str, text: str | None, position: Place) -> list[MarkedSpan]:
-    """The errors of Pearmut and Appraise, which have the index of the last character.
+def _read_indices(answer: Mapping[str, Any], text: str | None, position: Place) -> list[MarkedSpan]:
+    """The errors of Pearmut, which have the index of the last character.
 
     What is marked behind the text is the mark for what is missing in the translation.
     """
-    errors = answer.get(key) or []
+    errors = answer.get("error_spans") or []
     if not isinstance(errors, list) or not all(isinstance(error, dict) for error in errors):
         raise BadInput(f"{position}: the errors are not a list of objects.")
     spans = []
@@ -214,23 +223,36 @@ def _read_indices(answer: Mapping[str, Any], key: str, text: str | None, positio
 
 
 def _read_appraise(path: Path, ratings: Ratings) -> None:
-    for position, columns in read_tsv(path):
-        cells = next(csv.reader(io.StringIO("\t".join(columns))), [])
-        if len(cells) != 12:
-            raise BadInput(f"{position}: the line has {len(cells)} cells; an export of Appraise has 12.")
-        if cells[3] != "TGT":
-            continue
-        answer = {"errors": parse_json((cells[9] or "[]").encode(), str(position))}
-        for error in answer["errors"] if isinstance(answer["errors"], list) else ():
-            if isinstance(error, dict) and error.get("severity") == "undecided":
-                error["severity"] = "minor"
-        item, system = f"{cells[7]}/{cells[2]}", cells[7].partition("#")[2]
-        if "#" in system:
-            # The same translation again, which is not another text.
-            continue
-        ratings.systems[item] = system
-        rating = Rating.from_spans(_read_score(cells[6], position), _read_indices(answer, "errors", None, position))
-        ratings.add(cells[0], item, rating)
+    """Add the ratings of a file, and say which items are copies of which."""
+    tasks: dict[tuple[str, str, str], dict[str, dict[str, str]]] = {}
+    for position, annotation in iterate_annotations(path):
+        spans = [
+            MarkedSpan(
+                Extent(MISSING, 0, 1)
+                if error["start"] is None
+                else _find_extent(TRANSLATION, error["start"], error["end"], position),
+                _read_severity(error["severity"], position),
+            )
+            for error in annotation.errors
+        ]
+        rating = Rating.from_spans(_read_score(annotation.score, position), spans)
+        ratings.add(annotation.rater, annotation.segment, rating)
+        task = tasks.setdefault((annotation.rater, annotation.document, annotation.system), {})
+        task.setdefault(annotation.copy, {})[annotation.number] = annotation.segment
+    for task in tasks.values():
+        items = {copy: [segments[n] for n in sorted(segments, key=_sort_numbers)] for copy, segments in task.items()}
+        first = items.pop("", [])
+        for copy, copies in items.items():
+            # A copy of a part, or of a text that was not shown itself, is known to be one, and compared with nothing.
+            pairs = dict(zip(copies, first, strict=True)) if len(copies) == len(first) else dict.fromkeys(copies, "")
+            if copy.startswith(DAMAGED):
+                ratings.checks |= {item: {"of": original, "start": 0, "end": 0} for item, original in pairs.items()}
+            else:
+                ratings.repeats |= pairs
+
+
+def _sort_numbers(number: str) -> tuple[int, str]:
+    return len(number), number
 
 
 def _is_mqm(path: Path) -> bool:
@@ -251,7 +273,6 @@ def _read_mqm(path: Path, ratings: Ratings) -> None:
             raise BadInput(f"{position}: the line has {len(cells)} cells, and the first one {len(header)}.")
         row = dict(zip(header, cells, strict=True))
         item = f"{row['doc']}/{row['seg_id']}/{row['system']}"
-        ratings.systems[item] = row["system"]
         marked = spans.setdefault((row["rater"], item), [])
         if row["severity"].lower() == _NO_ERROR or row["category"].lower() == _NO_ERROR:
             continue
@@ -285,7 +306,6 @@ def _read_scores(path: Path, ratings: Ratings) -> None:
             item = f"{system}/{segment}" if system else segment
             extents = scores.spans.get((system, segment))
             spans = None if extents is None else [MarkedSpan(extent, "minor") for extent in extents]
-            ratings.systems[item] = system
             ratings.add(scores.name, item, Rating(score, spans, None, scores.severe.get((system, segment))))
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from rusbeir.audit import Extent
 from rusbeir.evaluation import SAMPLES, Figure, Floats
 from rusbeir.people.error_spans import ErrorSpan, add_costs, load_span
 from rusbeir.people.span_agreement import compute_measures, credit_spans
@@ -78,7 +77,7 @@ def _compare_pairs(votes: Sequence[Mapping[str, Any]]) -> list[float]:
         spans, others = (_load_spans(vote) for vote in (first, second))
         apart.append(abs(first.get("score", 0) - second.get("score", 0)))
         agree.append(any(span.is_severe for span in spans) == any(span.is_severe for span in others))
-        credits += credit_spans(*([Extent(*span[:3]) for span in side] for side in (spans, others)))
+        credits += credit_spans(*([span.extent for span in side] for side in (spans, others)))
     return [1.0, fmean(apart), fmean(agree), *credits]
 
 

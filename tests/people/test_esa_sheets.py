@@ -146,6 +146,26 @@ def test_agree(checked, tmp_path):
     assert f"boris missed {n_checks} of {n_checks} attention checks; do not rely on these ratings." in printed.output
 
 
+def test_a_judge_of_the_same_texts(make_port, back_translator, tmp_path):
+    """Six texts that a judge of the translator's own family read too; it has nothing to add to so few."""
+    folder = make_port(signature="llm|model:gpt-4o")
+    audit_port(folder, source=folder.parent / "small", back_translator=back_translator, processes=1, round_trip=False)
+    key = sheets_of(folder)
+    about = [
+        {name: value for name, value in text.items() if name not in ("source", "translation")} | {"item": item}
+        for item, text in key["items"].items()
+    ]
+    verdict = {"judge": "judge|protocol:esa|model:gpt-5|rubric:0", "protocol": "esa", "score": 50, "mqm": 0}
+    write_rows(folder / "qa" / "spans.jsonl", *({**text, **verdict, "major": False, "errors": []} for text in about))
+    anna = write_rows(tmp_path / "anna.jsonl", *(row("anna", item, 10 * n) for n, item in enumerate(key["items"])))
+    report = agree_on_errors([anna], port=folder)
+    assert report["raters"] == {"anna": 6, "judge": 6}
+    assert report["shared_families"] == ["openai"]
+    assert report["port"].keys() == {"people", "judge"}
+    printed = CliRunner().invoke(app, ["audit", "agree", str(anna), "--port", str(folder)]).output
+    assert "The judge and the translator are of one family (openai)" in printed
+
+
 def test_partial_work_is_merged_without_doubles(checked, tmp_path):
     key = sheets_of(checked)
     first, second, third, *_ = key["items"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,49 +13,70 @@ from rusbeir.errors import BadInput
 
 _COLUMNS = 12
 """Rater, system, item, type, two languages, score, document#system, a flag, errors, and two times."""
-_SCORED = "TGT"
-"""The type of items that count; others are attention checks."""
+_SCORED, _DAMAGED = "TGT", "BAD"
+"""The types of items that raters have scored: translations, and damaged copies of them, as attention checks."""
+DAMAGED = "bad"
+"""What the copy of an attention check begins with."""
 _UNDECIDED = "undecided"
 
 
 class Annotation(NamedTuple):
-    """One line: the system, the names of the segment and its document, the score from 0 to 100, and the errors."""
+    """One line: what a rater said of a segment."""
 
+    rater: str
     system: str
     segment: str
+    """Its name: document, system, copy and number."""
     document: str
     score: str
+    """From 0 to 100."""
     errors: list[dict[str, Any]]
     """WMT's keys: severity, start and end (after the last character), both None for what the translation lacks."""
+    copy: str
+    """Which copy of the document it is in: "" for the document itself, "bad1" for a damaged one, "duplicate1"."""
+    number: str
+    """Its number in the rater's task."""
+
+
+def iterate_annotations(path: Path) -> Iterator[tuple[Place, Annotation]]:
+    """Yield the annotations of a file, those of copies included, in their order; tutorials are left out.
+
+    Raises BadInput for a line that Appraise does not write.
+    """
+    for position, columns in read_tsv(path):
+        try:
+            cells = next(csv.reader(io.StringIO("\t".join(columns))), [])
+        except csv.Error as error:
+            raise BadInput(f"{position}: this is not a line of CSV ({error}).") from error
+        if len(cells) != _COLUMNS:
+            raise BadInput(f"{position}: the line has {len(cells)} cells; an export of Appraise has {_COLUMNS}.")
+        rater, _, number, kind, _, _, score, name, _, marked, *_ = cells
+        document, mark, system = name.partition("#")
+        if kind not in (_SCORED, _DAMAGED) or not mark:
+            continue
+        errors = parse_json((marked or "[]").encode(), str(position))
+        if not isinstance(errors, list) or not all(isinstance(error, dict) for error in errors):
+            raise BadInput(f"{position}: the errors are not a list of objects.")
+        system, _, copy = system.partition("#")
+        if kind == _DAMAGED and not copy.startswith(DAMAGED):
+            copy = DAMAGED
+        converted = [_convert(error) for error in errors]
+        yield position, Annotation(rater, system, f"{name}/{number}", document, score, converted, copy, number)
 
 
 def read_appraise(path: Path) -> tuple[list[tuple[Place, Annotation]], int]:
     """The annotations, and how many were left out since another one is of the same segment: the last one counts.
 
-    Attention checks and tutorials do not count. A segment is named by its document, its system and its item, which are
-    the same in another campaign of the same tasks; which segments of two systems have the same source is not known.
-    Raises BadInput for a line that Appraise does not write.
+    Attention checks do not count. A segment is named by its document, its system and its number, which are the same in
+    another campaign of the same tasks; which segments of two systems have the same source is not known. Raises BadInput
+    for a line that Appraise does not write.
     """
     n_lines = 0
-    annotations: dict[tuple[str, str, str], tuple[Place, Annotation]] = {}
-    for position, columns in read_tsv(path):
-        cells = next(csv.reader(io.StringIO("\t".join(columns))), [])
-        if len(cells) != _COLUMNS:
-            raise BadInput(f"{position}: the line has {len(cells)} cells; an export of Appraise has {_COLUMNS}.")
-        document, mark, system = cells[7].partition("#")
-        if cells[3] != _SCORED or not mark:
-            continue
-        errors = parse_json((cells[9] or "[]").encode(), str(position))
-        if not isinstance(errors, list) or not all(isinstance(error, dict) for error in errors):
-            raise BadInput(f"{position}: the errors are not a list of objects.")
-        n_lines += 1
-        system, repeated, _ = system.partition("#")
-        if repeated:
-            # The same translation again, to see whether a rater agrees with themselves.
-            continue
-        segment = f"{cells[7]}/{cells[2]}"
-        annotation = Annotation(system, segment, document, cells[6], [_convert(error) for error in errors])
-        annotations[system, document, segment] = position, annotation
+    annotations: dict[str, tuple[Place, Annotation]] = {}
+    for position, annotation in iterate_annotations(path):
+        n_lines += not annotation.copy.startswith(DAMAGED)
+        if not annotation.copy:
+            annotations[annotation.segment] = position, annotation
     return list(annotations.values()), n_lines - len(annotations)
 
 

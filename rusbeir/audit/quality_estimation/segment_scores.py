@@ -35,6 +35,10 @@ class Extent(NamedTuple):
     start: int
     end: int
 
+    def overlaps(self, other: Extent) -> bool:
+        """Whether the two have a character in common."""
+        return self.side == other.side and self.start < other.end and other.start < self.end
+
 
 class _Row(NamedTuple):
     system: str
@@ -45,6 +49,8 @@ class _Row(NamedTuple):
     document: str | None
     spans: list[Extent] | None = None
     """Where the errors are; None where the file does not say it."""
+    judge: str = ""
+    """The signature of the judge, as in qa/spans.jsonl; "" where the file does not say it."""
 
 
 @dataclass(kw_only=True)
@@ -64,6 +70,8 @@ class SegmentScores:
     """Ratings that were left out since another one is of the same segment."""
     n_rows: Counter[str] = field(default_factory=Counter)
     """system -> its segments in the file, with and without a score."""
+    judge: str = ""
+    """The signature of the judge, if the file says it."""
     named: bool = False
     """Whether the file names its segments; else they are known by their order."""
 
@@ -107,6 +115,7 @@ def read_segment_scores(path: str | Path) -> SegmentScores:
     for position, row in rows:
         read.n_rows[row.system] += 1
         read.named |= row.segment is not None
+        read.judge = read.judge or row.judge
         segment = row.segment if row.segment is not None else str(read.n_rows[row.system])
         scores = read.scores.setdefault(row.system, {})
         if segment in scores:
@@ -180,7 +189,7 @@ def _make_row(record: Any, position: Place, system: str) -> _Row:
         spans = _find_extents(costly, position) if all("start" in error for error in errors) else None
     return _Row(
         str(record.get("system", system)), _name_segment(record), score, severe,
-        None if document is None else str(document), spans,
+        None if document is None else str(document), spans, str(record.get("judge", "")),
     )  # fmt: skip
 
 
