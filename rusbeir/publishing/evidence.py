@@ -12,6 +12,7 @@ from typing import Any
 from rusbeir.datasets import QA, read_audit, read_json, write_audit_command
 from rusbeir.errors import BadInput
 from rusbeir.people import (
+    ESA_FOLDER,
     FOLDER,
     JUDGE,
     PEOPLE,
@@ -19,8 +20,10 @@ from rusbeir.people import (
     VERDICTS,
     AllChanged,
     agree,
+    agree_on_errors,
     describe_spans,
     list_filled,
+    list_rated,
     read_verdicts,
 )
 from rusbeir.types import Card
@@ -30,6 +33,9 @@ _VALIDITY = {
     "measure": str,
     "tasks": [{"original": str, "port": str, "systems": [str], "verdict": str}],
 }
+
+_RATED = (("score", "score, 0 to 100,", ".1f"), ("mqm", "MQM score", ".2f"), ("major", "with a major error", ".1%"))
+"""The figures of ratings with errors: their names, what a card calls them, and their form."""
 
 logger = logging.getLogger(__name__)
 
@@ -43,11 +49,11 @@ class Evidence:
     n_judged: int
     """Texts that a language model has scored on four dimensions."""
     n_read: int
-    """Texts that people have scored on sheets."""
+    """Texts that people have scored on sheets of one protocol, the most."""
     marked: str = ""
     """What a language model marked as errors, as a sentence."""
     people: str = ""
-    """What people scored, as a sentence."""
+    """What people scored, as sentences."""
     report: Mapping[str, Any] | None
     """The report of `rusbeir audit check`, if there is one."""
     validity: tuple[str, ...] = ()
@@ -99,7 +105,8 @@ def collect_evidence(
     )
     if folder is None or not (folder / QA).is_dir():
         return evidence
-    n_read, people = _read_people(folder)
+    n_scored, scores = _read_people(folder)
+    n_rated, ratings = _read_ratings(folder)
     verdicts, n_changed = read_verdicts(folder)
     marked, n_marked_changed = describe_spans(folder)
     for name, n in ((VERDICTS, n_changed), (SPANS, n_marked_changed)):
@@ -113,8 +120,8 @@ def collect_evidence(
         evidence,
         n_judged=len(verdicts),
         marked=marked,
-        n_read=n_read,
-        people=people,
+        n_read=max(n_scored, n_rated),
+        people=" ".join(filter(None, (scores, ratings))),
         report=read_audit(folder, language=language),
     )
 
@@ -129,21 +136,52 @@ def _read_people(folder: Path) -> tuple[int, str]:
         logger.warning("%s", error)
         return 0, ""
     changed, n_left = report["changed"][PEOPLE], sum(row["answers"] for row in report["unanswered"].values())
-    n_raters = len(report["raters"].keys() - {JUDGE})
-    parts = [f"{n_raters} {'rater' if n_raters == 1 else 'raters'} on {report['texts']:,} texts"]
-    if changed:
-        logger.warning(
-            "%s: the answers about texts that have changed since (%d) are left out. To have those scored, move the "
-            "folder away, and run `%s` and `%s` again.",
-            folder / QA / FOLDER, changed, write_audit_command("check", folder),
-            write_audit_command("sheet", folder),
-        )  # fmt: skip
-        parts.append(f"{changed:,} more, changed since, left out")
+    parts = [*_count_people(report, changed, folder / QA / FOLDER, write_audit_command("sheet", folder))]
     if n_left:
         parts.append(f"{n_left:,} {'answer' if n_left == 1 else 'answers'} missing")
     figures = [*_describe_means(report["dimensions"]), *_describe_shares(report.get("shares", {}))]
     by = f"People (`rusbeir audit sheet`): {'; '.join(parts)}."
     return report["texts"], f"{by} {'; '.join(figures)}." if figures else by
+
+
+def _read_ratings(folder: Path) -> tuple[int, str]:
+    """How many texts people have rated with errors and a score, and a sentence about it; 0 and "" for none."""
+    if not (paths := list_rated(folder)):
+        return 0, ""
+    try:
+        report = agree_on_errors(paths, port=folder)
+    except AllChanged as error:
+        logger.warning("%s", error)
+        return 0, ""
+    if not report["texts"]:
+        return 0, ""
+    again = write_audit_command("sheet", folder, "--protocol", "esa")
+    parts = [*_count_people(report, report["changed"], folder / QA / ESA_FOLDER, again)]
+    if n_left := sum(report["unscored"].values()):
+        parts.append(f"{n_left:,} {'score' if n_left == 1 else 'scores'} missing")
+    if n_planted := sum(row["planted"] for row in report["checks"].values()):
+        n_missed = sum(row["missed"] for row in report["checks"].values())
+        parts.append(f"{n_missed:,} of {n_planted:,} attention checks missed")
+    by = f"People (`rusbeir audit sheet --protocol esa`): {'; '.join(parts)}."
+    figures = [
+        f"{label} {mean['port']:{form}} ({mean['interval'][0]:{form}} to {mean['interval'][1]:{form}})"
+        for name, label, form in _RATED
+        if (mean := report["port"].get(PEOPLE, {}).get(name)) and mean["interval"]
+    ]
+    return report["texts"], f"{by} Weighted to the port, with 95 % intervals: {'; '.join(figures)}." if figures else by
+
+
+def _count_people(report: Mapping[str, Any], changed: int, sheets: Path, again: str) -> Iterator[str]:
+    """How many raters there are on how many texts; warns of texts that have changed since, for which again asks."""
+    n_raters = len(report["raters"].keys() - {JUDGE})
+    yield f"{n_raters} {'rater' if n_raters == 1 else 'raters'} on {report['texts']:,} texts"
+    if changed:
+        logger.warning(
+            "%s: the answers about texts that have changed since (%d) are left out. To have those scored, move the "
+            "folder away, and run `%s` and `%s` again.",
+            sheets, changed, write_audit_command("check", sheets.parent.parent), again,
+        )  # fmt: skip
+        yield f"{changed:,} more, changed since, left out"
 
 
 def _describe_means(dimensions: Mapping[str, Any]) -> Iterator[str]:

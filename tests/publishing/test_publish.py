@@ -27,6 +27,7 @@ from rusbeir.datasets.formats.files import Folder
 from rusbeir.datasets.licences import find_hub_licence, find_obstacle
 from rusbeir.datasets.loading import load_splits
 from rusbeir.errors import BadInput
+from rusbeir.people.esa_sheets import Campaign, make_esa_sheets
 from rusbeir.people.judge import DIMENSIONS
 from rusbeir.people.sheets import FORMS, make_sheets
 from rusbeir.publishing import publish
@@ -244,6 +245,50 @@ def test_a_card_says_what_the_audit_and_people_found(checked, tmp_path, endings)
     assert "segments flagged" in page
     assert "have permitted this publication" in page
     assert "translated by a machine from" in page
+
+
+def rate(folder: Path, rater: str, score: int, n_open: int = 0) -> None:
+    """Mark a major error in every text of a rater's page, and score all but that many."""
+    home = folder / "qa" / "esa"
+    key = json.loads((home / "key.json").read_text())
+    error = {"in": "translation", "start": 0, "end": 1, "severity": "major"}
+    rows = [{"rater": rater, "item": item, "score": score, "errors": [error]} for item in key["raters"][rater]]
+    rows[:n_open] = [{**row, "score": None} for row in rows[:n_open]]
+    (home / f"{rater}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_a_card_counts_ratings_with_errors(checked, tmp_path, caplog):
+    make_esa_sheets(checked, n=4, campaign=Campaign(attention=0.25, repeats=0))
+    make_esa_sheets(checked, n=4, campaign=Campaign(attention=0.25, repeats=0), format="pearmut")
+    card = load(checked, split="test").card
+    assert collect_evidence(card, checked).n_read == 0, "neither pages nor a campaign are ratings"
+    rate(checked, "rater-1", 80)
+    rate(checked, "rater-2", 60)
+    evidence = collect_evidence(card, checked)
+    assert evidence.n_read == 4
+    assert evidence.sample_creation == "machine-translated and verified"
+    assert evidence.people.startswith("People (`rusbeir audit sheet --protocol esa`): 2 raters on 4 texts; ")
+    assert "of 2 attention checks missed. Weighted to the port, with 95 % intervals: score, 0 to 100, 70.0 (" in (
+        evidence.people
+    )
+    assert "; MQM score -5.00 (" in evidence.people
+    assert "; with a major error 100.0% (" in evidence.people
+    rate(checked, "rater-2", 60, n_open=1)
+    assert "; 1 score missing" in collect_evidence(card, checked).people
+    key = json.loads((checked / "qa" / "esa" / "key.json").read_text())
+    changed = next(about["id"] for about in key["items"].values() if about["kind"] == "query")
+    rows = [json.loads(line) for line in (checked / "queries.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = [{**row, "text": f"{row['text']} ещё"} if row["_id"] == changed else row for row in rows]
+    (checked / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    evidence = collect_evidence(card, checked)
+    assert evidence.n_read == 3
+    assert "2 raters on 3 texts; 1 more, changed since, left out" in evidence.people
+    assert "`rusbeir audit sheet" in caplog.text
+    assert "--protocol esa` again." in caplog.text
+    for name in ("queries.jsonl", "corpus.jsonl"):
+        rows = [json.loads(line) for line in (checked / name).read_text(encoding="utf-8").splitlines()]
+        (checked / name).write_text("".join(json.dumps({**row, "text": f"{row['text']} опять"}) + "\n" for row in rows))
+    assert collect_evidence(card, checked).n_read == 0, "people have read nothing of this version"
 
 
 def test_a_card_of_some_splits_says_that_all_were_checked(tmp_path):
