@@ -300,6 +300,39 @@ SEGMENT_LINES = b"".join(
 )
 
 
+PAGE_RATINGS = b"".join(
+    b'{"rater": "r%d", "item": "i%d", "score": %d, "time": %d, "errors": [{"in": "translation", "start": 0, "end": 3, '
+    b'"severity": "major", "span": "Yes"}]}\n' % (rater, item, 20 * item + rater, item)
+    for rater in (1, 2)
+    for item in (1, 2, 3)
+)
+PEARMUT_LOG = b"".join(
+    b'{"user_id": "u%d", "item_i": %d, "item": [{"item_id": "i%d", "src": "Yes.", "tgt": {"port": "Ja."}}], '
+    b'"annotation": [{"port": {"score": %d, "error_spans": [{"start_i": 0, "end_i": 1, "severity": "minor"}]}}]}\n'
+    % (rater, item, item, 30 * item)
+    for rater in (1, 2)
+    for item in (1, 2, 3)
+)
+PEARMUT_EXPORT = b'{"campaign": [' + b",".join(PEARMUT_LOG.splitlines()) + b"]}"
+APPRAISE = b"".join(
+    b'r%d,wmt.A,%d,%s,eng,deu,%d,d%s,False,"[{""start_i"":4,""end_i"":8,""severity"":""major"",""error_type"":null}]",1,2\n'
+    % (rater, number, kind, 20 * number, document)
+    for rater in (1, 2)
+    for number, kind, document in ((1, b"TGT", b"#A"), (2, b"TGT", b"#A"), (3, b"TGT", b"#B"), (4, b"BAD", b"#B#bad1"))
+)
+MQM_TABLE = b"system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity\n" + b"".join(
+    b"A\td\t1\t%d\tr%d\tA dog.\tEin <v>Katze</v>.\tFluency/Punctuation\t%s\n" % (segment, rater, severity)
+    for rater in (1, 2)
+    for segment, severity in ((1, b"major"), (2, b"Minor"), (3, b"no-error"))
+)
+
+
+def _ratings(path: Path) -> object:
+    from rusbeir.people.rating_agreement import agree_on_errors
+
+    return agree_on_errors([path])
+
+
 def _metrics(path: Path) -> object:
     from rusbeir.people.metric_agreement import compare_metrics
 
@@ -643,6 +676,42 @@ def _port_file(name: str, mutate: Mutate, read: Callable[[Path, Path], object]) 
     return prepare
 
 
+def _error_sheets(name: str, mutate: Mutate) -> Callable[[Path], Prepared]:
+    """A file of a port with sheets for errors that two people have filled in, and with a judge's spans."""
+
+    def prepare(folder: Path) -> Prepared:
+        from rusbeir.people.esa_sheets import make_esa_sheets
+        from rusbeir.people.expected_errors import expect_errors
+        from rusbeir.people.rating_agreement import agree_on_errors, list_rated
+
+        port = checked_port(folder)
+        make_esa_sheets(port, n=6)
+        home = port / "qa" / "esa"
+        key = json.loads((home / "key.json").read_text())
+        error = {"in": "translation", "start": 0, "end": 1, "severity": "major", "category": "other"}
+        for rater, items in key["raters"].items():
+            rows = [{"rater": rater, "item": item, "score": 50, "errors": [error]} for item in items]
+            (home / f"{rater}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        marked = {"score": 40, "mqm": -5, "major": True, "errors": [{**error, "segments": ["text/1"]}]}
+        rows = [
+            {
+                "item": item, **{field: about[field] for field in about if field not in ("source", "translation")},
+                "judge": "judge|model:m", "protocol": "esa", **marked,
+            }
+            for item, about in key["items"].items()
+        ]  # fmt: skip
+        (port / "qa" / "spans.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        whole = (file := port / "qa" / name).read_bytes()
+
+        def read(data: bytes) -> object:
+            file.write_bytes(data)
+            return agree_on_errors(list_rated(port), port=port), expect_errors(port), _card_of(port, folder)
+
+        return [whole], mutate, read
+
+    return prepare
+
+
 def _labelled(name: str, mutate: Mutate) -> Callable[[Path], Prepared]:
     """A file of a folder of quality control with a filled sheet of labels; read to make sheets, or to compare."""
 
@@ -844,6 +913,7 @@ STEPS: dict[str, dict[str, Any]] = {
     "span": {"spans": ["A bridge"]},
     "label": {"label": 2, "reason": "It says so."},
     "judge": {"accuracy": 4, "fluency": 4, "completeness": 5, "style_consistency": 3, "comments": "good"},
+    "esa": {"errors": [{"in": "source", "span": "doc", "kind": "omission", "severity": "major"}], "score": 60},
 }
 """Kind of question -> a valid answer of a model."""
 
@@ -854,7 +924,7 @@ def _answers(folder: Path) -> Prepared:
     from rusbeir.jobs.asking import _find_fault
     from rusbeir.jobs.llm_answer import parse_response, read_answer, read_object
     from rusbeir.jobs.throttle import Transient
-    from rusbeir.people import judge
+    from rusbeir.people import judge, span_judge
     from rusbeir.synthesis.quality import relevance
     from rusbeir.synthesis.queries.questions import STEPS as QUERY_STEPS
     from rusbeir.synthesis.queries.questions import Writer
@@ -865,6 +935,7 @@ def _answers(folder: Path) -> Prepared:
     writer = Writer(corpus=MemoryCorpus([Doc("d1", "A bridge. A river under it. A fir.")]), language="en")
     questions: dict[str, Question] = {step: writer.question(step) for step in QUERY_STEPS}
     questions |= {"label": relevance.make_question("en"), "judge": judge.make_question("en", "ru")}
+    questions["esa"] = span_judge.make_question("esa", "en", "ru")
     payload = json.dumps({"doc": "d1", "length": "1-9", "count": 2, "third": "first"})
 
     def changed(draw: Any, data: bytes) -> bytes:
@@ -881,7 +952,8 @@ def _answers(folder: Path) -> Prepared:
             answer = read_answer(parse_response(body.decode("utf-8", "replace")))
             if _find_fault(answer) or (found := read_object(answer.text)) is None:
                 return None
-            kept = questions[step.decode()].read(payload, replace_surrogates(found))
+            texts = json.dumps(["doc d1", "первый"]) if step == b"esa" else payload
+            kept = questions[step.decode()].read(texts, replace_surrogates(found))
         except (Transient, Unfit) as error:
             raise BadInput(f"asked again: {error!r}") from error
         assert Price(1, 1).of(answer.input_tokens, answer.output_tokens) >= 0
@@ -1037,6 +1109,15 @@ PARSERS = [
     Parser(name="MQM ratings", prepare=_file("a.seg.rating", [SEGMENT_RATINGS], mutate_bytes, _metrics)),
     Parser(name="segment scores, table", prepare=_file("a.tsv", [SEGMENT_TABLE], mutate_bytes, _metrics)),
     Parser(name="segment scores, JSONL", prepare=_file("a.jsonl", [SEGMENT_LINES], mutate_jsonl, _metrics)),
+    Parser(name="Appraise's export, segments", prepare=_file("a.csv", [APPRAISE], mutate_bytes, _metrics)),
+    Parser(name="ratings of a page", prepare=_file("a.jsonl", [PAGE_RATINGS], mutate_jsonl, _ratings), share=0.2),
+    Parser(name="Pearmut's log", prepare=_file("a.jsonl", [PEARMUT_LOG], mutate_jsonl, _ratings), share=0.2),
+    Parser(name="Pearmut's export", prepare=_file("a.json", [PEARMUT_EXPORT], mutate_json, _ratings), share=0.2),
+    Parser(name="Appraise's export", prepare=_file("a.csv", [APPRAISE], mutate_bytes, _ratings), share=0.2),
+    Parser(name="MQM's table", prepare=_file("mqm.tsv", [MQM_TABLE], mutate_bytes, _ratings), share=0.2),
+    Parser(name="ratings of a port", prepare=_error_sheets("esa/rater-1.jsonl", mutate_jsonl), share=0.02),
+    Parser(name="key of error sheets", prepare=_error_sheets("esa/key.json", mutate_json), share=0.02),
+    Parser(name="a judge's spans", prepare=_error_sheets("spans.jsonl", mutate_jsonl), share=0.02),
     Parser(name="validity on a card", prepare=_file("validity.json", [VALIDITY], mutate_json, _validity)),
     Parser(name="audit segments", prepare=_port_file("segments.jsonl", mutate_jsonl, _plan), share=0.02),
     Parser(name="audit texts", prepare=_port_file("texts.jsonl", mutate_jsonl, _sample), share=0.01),
