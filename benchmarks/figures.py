@@ -23,6 +23,7 @@ from typing import Any
 
 from benchmarks import (
     attribution,
+    audit,
     cluster,
     frameworks,
     fuzz,
@@ -187,6 +188,7 @@ GROUPS: dict[str, tuple[ModuleType, ...]] = {
     "made": (synthesis, quality_control),
     "small": (nano,),
     "planted": (audited, attribution),
+    "rated": (audit,),
     "cluster": (cluster,),
     "frameworks": (frameworks,),
     "memory": (hostile,),
