@@ -81,13 +81,13 @@ def rated(n: int = 20_000) -> dict[str, Any]:
     draw = random.Random(0)
     severities = ("minor", "minor", "major", "critical")
 
-    def rate(segment: int, **about: Any) -> str:
+    def rate(number: int, **about: Any) -> str:
         starts = [draw.randrange(150) for _ in range(draw.randrange(4))]
         errors = [
             {"in": "translation", "start": start, "end": start + 12, "severity": draw.choice(severities)}
             for start in starts
         ]
-        return json.dumps({**about, "document": f"d{segment // 5}", "score": draw.randrange(101), "errors": errors})
+        return json.dumps({**about, "document": f"d{number // 5}", "score": draw.randrange(101), "errors": errors})
 
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / f"{name}.jsonl" for name in ("people", "metric")]
