@@ -47,8 +47,9 @@ LATER = ("comparison", "site", "airbench", "language_trials", "reproduction.py",
          "retrieval/models/linear_layers.py", "jobs/http.py", "notebook.py", "pages", "audit/quality_estimation",
          "people/error_spans.py", "people/expected_errors.py", "people/span_", "cli/audit_expected.py",
          "cli/audit_judgements.py", "cli/audit_ratings.py", "people/esa_sheets.py", "people/rating_",
-         "analysis/subwords.py", "cli/documents.py", "cli/hits.py", "cli/systems.py",
-         "translation/porting/contexts.py")  # fmt: skip
+         "analysis/subwords.py", "cli/documents.py", "cli/hits.py", "cli/systems.py", "experiment/stages.py",
+         "retrieval/models/library_encoder.py", "retrieval/sparse/pruning.py", "retrieval/encoding/span_store.py",
+         "retrieval/sparse/sentence_transformers.py", "translation/porting/contexts.py")  # fmt: skip
 """What did not exist then, and is not counted; the bound on modules is 160. Lines have none: features add some."""
 
 TRACER = """

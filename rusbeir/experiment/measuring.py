@@ -6,7 +6,7 @@ import logging
 import re
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +20,12 @@ from rusbeir.datasets import (
 from rusbeir.errors import option
 from rusbeir.evaluation import Evaluation, cluster_queries, deepest, evaluate
 from rusbeir.experiment.planning import Ledger, Measurement
+from rusbeir.experiment.stages import DESCRIBED, describe_stage
 from rusbeir.jobs import CharBudget, Llm, Spent
 from rusbeir.ledger import ResultRow
 from rusbeir.processes import peak_rss, reset_peak_rss
 from rusbeir.retrieval import (
     LimitsDepth,
-    RerankSystem,
     RunSettings,
     search_without_self,
 )
@@ -84,7 +84,7 @@ def measure(measurement: Measurement, ledger: Ledger, workers: Workers | None) -
         "fingerprint": dataset.fingerprint,
         "measures": result.measures,
         "measures_answered": result.measures_answered,
-        **({"pool_ceiling": _find_ceiling(dataset, run, request.measures)} if isinstance(system, RerankSystem) else {}),
+        **(describe_stage(measurement, ready.retriever, run) if isinstance(ready.retriever, DESCRIBED) else {}),
         "depth": depth,
         "n_docs": len(dataset.corpus),
         "n_queries": result.n_queries,
@@ -124,15 +124,6 @@ def _write_run(measurement: Measurement, run: Run, result: Evaluation, clusters:
     with atomic_file(per_query_path) as file:
         file.write(orjson.dumps(scores))
     return {"run": str(run_path), "per_query": str(per_query_path)}
-
-
-def _find_ceiling(dataset: Dataset, run: Run, measures: Sequence[str]) -> Mapping[str, float]:
-    """Compute what the measures would be if the hits of each query were in the best order."""
-    perfect = {
-        query_id: {doc_id: float(dataset.qrels.get(query_id, {}).get(doc_id, 0)) for doc_id in hits}
-        for query_id, hits in run.items()
-    }
-    return evaluate(dataset.qrels, perfect, measures).measures
 
 
 def _describe_spending(clients: Sequence[Llm]) -> dict[str, Any]:

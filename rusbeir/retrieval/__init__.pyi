@@ -43,9 +43,11 @@ from .stages import compose as compose
 from .stages import read_system as read_system
 from .stages import resolve as resolve
 from .system import ChecksAvailability as ChecksAvailability
+from .system import CountsTerms as CountsTerms
 from .system import LimitsDepth as LimitsDepth
 from .system import Metered as Metered
 from .system import Prepared as Prepared
+from .system import RanksPool as RanksPool
 from .system import RunSettings as RunSettings
 from .system import System as System
 from .system import check_available as check_available

@@ -128,18 +128,19 @@ def read_catalogue() -> Catalogue:
         EngineEntry(name=name, about=about, installed=(here := _has(name)), install="" if here else _install(name))
         for name, about in _ENGINES.items()
     ]
+    of_kinds: Mapping[models.Kind, Mapping[str, str]] = {
+        "dense": dense.RUNTIMES, "sparse": sparse.RUNTIMES, "rerank": rerank.RUNTIMES
+    }  # fmt: skip
     runtimes = [
         RuntimeEntry(name=name, kind=kind, installed=_runs(name), install="" if _runs(name) else _say_install(name))
-        for kind, names in (("dense", dense.RUNTIMES), ("sparse", sparse.RUNTIMES), ("rerank", rerank.RUNTIMES))
+        for kind, names in of_kinds.items()
         for name in names
     ]
     return Catalogue(
         systems=tuple(systems),
         engines=tuple(installed),
         runtimes=tuple(runtimes),
-        models=tuple(
-            _describe(kind, model) for kind in ("dense", "rerank") for model in models.read_models(kind).values()
-        ),
+        models=tuple(_describe(kind, model) for kind in of_kinds for model in models.read_models(kind).values()),
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeVar, runtime_checkable
 
 from rusbeir.costs import CarriedSeconds
 from rusbeir.jobs import CharBudget, Llm
-from rusbeir.types import Corpus, Progress, Retriever, silent
+from rusbeir.types import Corpus, Progress, Queries, Retriever, Run, silent
 
 if TYPE_CHECKING:
     from rusbeir.cluster import Workers
@@ -85,6 +85,24 @@ class LimitsDepth(Protocol):
 
     @property
     def depth(self) -> int: ...
+
+
+@runtime_checkable
+class RanksPool(Protocol):
+    """An optional ability of retrievers: to say which hits of another system they rank."""
+
+    def search_pool(self, queries: Queries) -> Run:
+        """Return the hits of the other system, in its order."""
+        ...
+
+
+@runtime_checkable
+class CountsTerms(Protocol):
+    """An optional ability of retrievers: to say how many terms documents and queries have."""
+
+    def count_terms(self, queries: Queries) -> dict[str, float]:
+        """Return averages: `document` and `query` are their terms, `flops` the products that comparing two takes."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)

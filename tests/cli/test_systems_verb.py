@@ -23,7 +23,7 @@ def test_everything_is_listed():
     assert names == [*SEARCHERS, *RERANKERS, *FUSIONS, PYTHON], "a stage needs a line in catalogue.py"
     assert [entry.name for entry in catalogue.engines] == list(ENGINES)
     assert {entry.name for entry in catalogue.runtimes} == {*dense.RUNTIMES, *rerank.RUNTIMES}
-    assert len(catalogue.models) == len(settings.read_models("dense")) + len(settings.read_models("rerank"))
+    assert len(catalogue.models) == sum(len(settings.read_models(kind)) for kind in ("dense", "sparse", "rerank"))
     for entry in catalogue.systems[:-1]:
         check_names(entry.example)
 

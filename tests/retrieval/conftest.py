@@ -35,6 +35,15 @@ def tiny_models(tmp_path_factory):
             "jina": tiny_encoders.adapted_encoder(folder / "jina"),
             "gte": tiny_encoders.gte_encoder(folder / "gte"),
             "arctic": tiny_encoders.gte_encoder(folder / "arctic", **tiny_encoders.ARCTIC),
+            "splade": tiny_encoders.term_encoder(folder / "splade"),
+            "router": tiny_encoders.term_encoder(folder / "router", router=True),
+            "late": tiny_encoders.token_encoder(folder / "late"),
+            "fixed": tiny_encoders.token_encoder(folder / "fixed", expansion=tiny_encoders.FIXED),
+            "min": tiny_encoders.token_encoder(
+                folder / "min",
+                expansion={**tiny_encoders.FIXED, "strategy": "min", "attend": True},
+                similarity="meanmaxsim",
+            ),
             "three": tiny_encoders.cross_encoder(folder / "three", labels=3),
         }
 

@@ -12,8 +12,8 @@ import pytest
 from rusbeir.datasets import load, read_run
 from rusbeir.errors import BadInput
 from rusbeir.experiment import bench
-from rusbeir.retrieval import parse, resolve
-from rusbeir.types import Doc
+from rusbeir.retrieval import compose, parse, resolve
+from rusbeir.types import Dataset, Doc
 from tests.support.stubs import Docs
 
 DOCS = Docs([Doc("a", "кошка"), Doc("b", "собака"), Doc("c", "рыба")])
@@ -131,3 +131,23 @@ def test_a_million_lines_are_read_in_seconds(tmp_path):
     started = time.process_time()
     assert resolve("run(large.run.gz)", language="ru").depth == 1_000
     assert time.process_time() - started < 5
+
+
+def test_a_row_says_at_which_depth_of_the_pool_the_gain_ends(tmp_path):
+    """The relevant document is third of five: a reranker that knows it gains nothing from the fourth."""
+    docs = [{"_id": f"d{number}", "text": f"text {number}"} for number in range(5)]
+    dataset = Dataset.of(docs, {"q": "text"}, {"q": {"d2": 1}}, language="ru", name="pool")
+    lines = [f"q Q0 d{number} {number + 1} {5 - number} mine" for number in range(5)]
+    (tmp_path / "five.run").write_text("\n".join(lines), encoding="utf-8")
+
+    class Knowing:
+        signature, pointwise = "knowing", True
+
+        def score(self, query, documents):
+            return [float(text == "text 2") for text in documents]
+
+    system = compose(f"run({tmp_path / 'five.run'}) >> mine", mine=Knowing())
+    row = bench(dataset, system, measures=["nDCG@10", "R@2"], out=tmp_path)
+    assert row["pool_ceiling"] == row["measures"] == {"nDCG@10": 1, "R@2": 1}
+    assert row["pool_gain_depth"] == {"nDCG@10": 3, "R@2": 3}
+    assert "pool_gain_depth" not in bench(dataset, system, measures="nDCG@10", k=3, out=tmp_path), "two lack a score"

@@ -66,7 +66,7 @@ def tokenizer(folder: Path) -> None:
 def config(**changes):
     from transformers import XLMRobertaConfig
 
-    return XLMRobertaConfig(**SIZES, type_vocab_size=1, **changes)
+    return XLMRobertaConfig(**{**SIZES, "type_vocab_size": 1, **changes})
 
 
 def encoder(folder: Path, *, heads: bool = False) -> Path:
@@ -95,6 +95,45 @@ def sentence_encoder(folder: Path, pooling: str, *, prompts: dict[str, str] | No
     transformer = Transformer(str(plain))
     pool = Pooling(32, pooling_mode=pooling, include_prompt=prompts is None)
     SentenceTransformer(modules=[transformer, pool], prompts=prompts).save(str(folder))
+    return folder
+
+
+def term_encoder(folder: Path, *, router: bool = False) -> Path:
+    """A SPLADE model; with a router, queries are weights that are looked up."""
+    import torch
+    from sentence_transformers import SparseEncoder
+    from sentence_transformers.base.modules import Router, Transformer
+    from sentence_transformers.sparse_encoder.modules import SparseStaticEmbedding, SpladePooling
+    from transformers import XLMRobertaForMaskedLM
+
+    torch.manual_seed(7)
+    plain = folder.with_name(f"{folder.name}-plain")
+    XLMRobertaForMaskedLM(config(initializer_range=0.1)).save_pretrained(plain)
+    tokenizer(plain)
+    modules = [Transformer(str(plain), transformer_task="fill-mask"), SpladePooling(pooling_strategy="max")]
+    if router:
+        table = SparseStaticEmbedding(modules[0].tokenizer, weight=torch.rand(len(modules[0].tokenizer)))
+        modules = [Router.for_query_document(query_modules=[table], document_modules=modules)]
+    SparseEncoder(modules=modules).save(str(folder))
+    return folder
+
+
+FIXED = {"strategy": "fixed", "attend": False, "length": 12, "token": "</s>"}
+"""Queries of ColBERT: filled up with a token that the model does not attend to."""
+
+
+def token_encoder(folder: Path, *, expansion: dict[str, object] | None = None, similarity: str = "maxsim") -> Path:
+    """A late model of 16 dimensions, which skips a word of documents."""
+    from sentence_transformers import MultiVectorEncoder
+    from sentence_transformers.base.modules import Dense, Normalize, Transformer
+    from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
+
+    plain = encoder(folder.with_name(f"{folder.name}-plain"))
+    transformer = Transformer(str(plain), query_length=20, document_length=40, query_expansion=expansion)
+    dense = Dense(32, 16, bias=False, module_input_name="token_embeddings")
+    modules = [transformer, dense, MultiVectorMask(["▁и"]), Normalize(module_input_name="token_embeddings")]
+    prompts = {"query": "где ", "document": "кто "}
+    MultiVectorEncoder(modules=modules, prompts=prompts, similarity_fn_name=similarity).save(str(folder))
     return folder
 
 

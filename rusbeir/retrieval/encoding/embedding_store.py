@@ -25,12 +25,17 @@ from rusbeir.storage import WRITE_AHEAD, cannot_write, hold_when_free, open_data
 BLOCK_TEXTS = 64
 """The texts that are encoded at once, where an encoder does not batch them itself."""
 
+READ_TEXTS = 16_384
+"""The texts of a pool whose rows are read together: a whole pool."""
+
 _VECTORS = "vectors"
 _ROWS = "rows.sqlite"
 
 
 class EmbeddingStore:
     """Holds vectors in a folder: float32 or float16 [n, dim], rows in the order of adding; a row never changes."""
+
+    read_texts = READ_TEXTS
 
     def __init__(self, folder: Path, dtype: str) -> None:
         self.folder = folder

@@ -36,6 +36,11 @@ WhileWanted: TypeAlias = Callable[[Iterable[Any]], Iterator[Any]]
 class TextStore(Protocol):
     """Has rows by the content of their texts, as an EmbeddingStore and a WeightStore do."""
 
+    @property
+    def read_texts(self) -> int:
+        """How many texts of a pool have rows that fit into memory together."""
+        ...
+
     def __len__(self) -> int: ...
 
     def check(self, answer: Any, texts: Sequence[str], encoder: str) -> Any:
@@ -240,10 +245,10 @@ class Pools:
 
     def find_or_encode(self, pool: Pool, report: Callable[[int], None]) -> list[int]:
         """Return the row of each text of the pool; missing texts are encoded first."""
-        return self._store.find_or_add(pool.texts, lambda new: [self._encode(pool, new, report)])
+        return self._store.find_or_add(pool.texts, lambda new: self._encode(pool, new, report))
 
-    def _encode(self, pool: Pool, texts: Sequence[str], report: Callable[[int], None]) -> Any:
-        """Return the rows of those texts, which are computed or wait since a kill, while the store is locked."""
+    def _encode(self, pool: Pool, texts: Sequence[str], report: Callable[[int], None]) -> Iterator[Any]:
+        """Yield the rows of those texts, which are computed or wait since a kill, while the store is locked."""
         tokens = pool.tokens
         if texts != pool.missing:
             # Another process has added some of them.
@@ -281,7 +286,9 @@ class Pools:
             self._encoder.encode_tokens(tokens, done, keep)
         finally:
             write()
-        return waiting.read([row for row in waiting.find(texts) if row is not None])
+        rows = [row for row in waiting.find(texts) if row is not None]
+        for part in batched(rows, waiting.read_texts):
+            yield waiting.read(part)
 
     @cached_property
     def _open_waiting(self) -> TextStore:

@@ -17,7 +17,7 @@ from typing import Any
 
 from rusbeir.datasets import checksum_of, require_connection
 from rusbeir.errors import BackendError, BadInput, RusbeirError, require, warn_once
-from rusbeir.retrieval.models.settings import Model
+from rusbeir.retrieval.models.settings import HEADS, Kind, Model, refuse_family
 from rusbeir.text import shorten
 
 logger = logging.getLogger(__name__)
@@ -25,6 +25,14 @@ logger = logging.getLogger(__name__)
 PROMPTS_FILE = "config_sentence_transformers.json"
 PROMPTS = {"query_prefix": ("query",), "document_prefix": ("document", "passage", "corpus")}
 """Prefix -> names of prompts, of which sentence-transformers uses the first that a model has."""
+FAMILIES: Mapping[str, Kind] = {
+    "SentenceTransformer": "dense",
+    "SparseEncoder": "sparse",
+    "MultiVectorEncoder": "late",
+    "ColBERT": "late",
+    "CrossEncoder": "rerank",
+}
+"""What sentence-transformers and PyLate write into PROMPTS_FILE -> the family of the model."""
 _OTHER_FRAMEWORKS = ["flax_model.msgpack", "onnx/*", "rust_model.ot", "tf_model.h5"]
 _MAX_SPECIAL_TOKENS = 4
 HUB_SECONDS = 20
@@ -188,6 +196,62 @@ def are_truncated(tokenizer: Any, max_tokens: int | None, texts: Sequence[str], 
         for index, tokens in zip(doubtful, token_ids, strict=True):
             truncated[index] = len(tokens) > max_tokens
     return truncated
+
+
+def check_family(model: Model, kind: Kind) -> None:
+    """Raise BadInput where the model's files show that it is of another family; files that are not here show nothing.
+
+    sentence-transformers would convert it, and add layers of random weights.
+    """
+    family = find_family(model)
+    if family and family != kind:
+        raise refuse_family(kind, model.name, family)
+    config = {} if family or kind not in HEADS else _read_json(_find_file(model, "config.json"))
+    # The first models of terms are plain masked language models.
+    if config and not (kind == "sparse" and _has_architecture(config, "ForMaskedLM")):
+        raise BadInput(
+            f"Nothing in the files of {model.name} says that it is a {kind} model. For a model of the kind of bge-m3 "
+            f"write {kind}({model.name},like=bge-m3)."
+        )
+
+
+def find_family(model: Model) -> Kind | None:
+    """Return what the model's files say that it is; None where they do not say it, or are not on this machine."""
+    settings = _read_json(_find_file(model, PROMPTS_FILE))
+    if model_type := settings.get("model_type"):
+        return FAMILIES.get(model_type)
+    config = _read_json(_find_file(model, "config.json"))
+    if _has_architecture(config, "HF_ColBERT"):
+        return "late"
+    # A model of the library, from the time when there was no other family, or a classifier.
+    if settings or _find_file(model, "modules.json"):
+        return "dense"
+    return "rerank" if _has_architecture(config, "ForSequenceClassification") else None
+
+
+def _has_architecture(config: Mapping[str, Any], ending: str) -> bool:
+    names = config.get("architectures")
+    return isinstance(names, list) and any(isinstance(name, str) and name.endswith(ending) for name in names)
+
+
+def _find_file(model: Model, name: str) -> Path | None:
+    """Return where that file of the model is on this machine; None where it is not."""
+    where, revision = locate(model)
+    path: Any = Path(where) / name
+    if not Path(where).is_dir():
+        if where.startswith((".", "/", "~")) or not importlib.util.find_spec("huggingface_hub"):
+            return None
+        path = importlib.import_module("huggingface_hub").try_to_load_from_cache(where, name, revision=revision)
+    return Path(path) if isinstance(path, str | Path) and Path(path).is_file() else None
+
+
+def _read_json(path: Path | None) -> Mapping[str, Any]:
+    """Read an object in a model's file; none where there is no such file, or a damaged one, which cannot be loaded."""
+    with contextlib.suppress(ValueError, RecursionError):
+        document = json.loads(path.read_bytes()) if path else {}
+        if isinstance(document, dict):
+            return document
+    return {}
 
 
 def _read_prompts(model: Model) -> Mapping[str, str]:

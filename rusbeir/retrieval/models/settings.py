@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -20,7 +20,8 @@ logger = logging.getLogger(__name__)
 
 _DEVICE = re.compile("cpu|mps|cuda(:[0-9]{1,3})?")
 
-Kind = Literal["dense", "rerank"]
+Kind = Literal["dense", "sparse", "late", "rerank"]
+KINDS: tuple[Kind, ...] = ("dense", "sparse", "late", "rerank")
 
 PRICES = ("input_price", "output_price")
 """Options of a stage at an endpoint: money per million tokens sent and answered. They are not in the signature."""
@@ -91,14 +92,22 @@ class Model:
         return f"{name}|pool:{self.pooling}|max:{self.max_tokens}|{prefixes}{adapters}"
 
 
-DEFAULT_RUNTIMES: Mapping[Kind, tuple[str, ...]] = {"dense": ("sentence-transformers",), "rerank": ("cross-encoder",)}
+DEFAULT_RUNTIMES: Mapping[Kind, tuple[str, ...]] = {
+    **dict.fromkeys(KINDS, ("sentence-transformers",)),
+    "rerank": ("cross-encoder",),
+}
+HEADS = {"sparse": "flagembedding", "late": "flagembedding"}
+"""Kind -> the runtime that reads heads of dense models as models of that kind."""
 
 
 @cache
 def read_models(kind: Kind) -> Mapping[str, Model]:
-    """Read short name -> settings, in the file's order."""
+    """Read short name -> settings, in the file's order; those of heads come first."""
     tables = tomllib.loads((Path(__file__).parent / "models.toml").read_text(encoding="utf-8"))
     models = {}
+    if head := HEADS.get(kind):
+        dense = read_models("dense").items()
+        models = {name: replace(model, runtimes=(head,)) for name, model in dense if head in model.runtimes}
     for name, row in tables.get(kind, {}).items():
         settings: dict[str, Any] = {"name": name, "runtimes": DEFAULT_RUNTIMES[kind], **row}
         for key in ("runtimes", "adapters", "unverified"):
@@ -121,11 +130,7 @@ def find(kind: Kind, name: str, options: Options, *, any_name: bool = False) -> 
             # No file system has longer names, and to look for such a file is an error.
             if len(name.encode(errors="surrogatepass")) < 256 and Path(name).is_dir():
                 raise UnknownName(f"{name} is not in models.toml. For the model in the folder {name}, write ./{name}.")
-            runtime = "openai" if kind == "dense" else "llm"
-            listed = unknown(f"{kind} model", name, known, listing="rusbeir systems")
-            raise UnknownName(
-                f"{listed} A model at an endpoint is named with its runtime: {kind}({name},runtime={runtime})."
-            )
+            raise _name_family(kind, name) or _explain_unknown(kind, name, known)
         like = options.word("like", "")
         if like and like not in known:
             raise unknown("model", like, known)
@@ -136,7 +141,7 @@ def find(kind: Kind, name: str, options: Options, *, any_name: bool = False) -> 
         )
         if like and not any_name:
             warn_once(logger, f"{name} is not in models.toml: prefixes, pooling and lengths are those of {like}.")
-        elif kind == "dense" and not any_name:
+        elif kind in ("dense", "sparse") and not any_name:
             model = replace(model, own_prompts=tuple(prefix for prefix in PREFIXES if prefix not in options))
     elif options.word("like", ""):
         raise BadInput(f"like= is for models that are not in models.toml; {name} is in it.")
@@ -155,6 +160,28 @@ def find(kind: Kind, name: str, options: Options, *, any_name: bool = False) -> 
         device=_read_device(options),
         price=Price(*(options.number(name, 0.0) for name in PRICES)),
     )
+
+
+def _name_family(kind: Kind, name: str) -> BadInput | None:
+    """Return what is wrong with the name of a model of another kind; None where there is no such model."""
+    others = [other for other in KINDS if other != kind and name in read_models(other)]
+    if not others:
+        return None
+    return refuse_family(kind, name, others[0])
+
+
+def refuse_family(kind: Kind, name: str, family: Kind) -> BadInput:
+    """Return the error for a model of that family where one of another kind is needed."""
+    system = f"bm25 >> rerank({name})" if family == "rerank" else f"{family}({name})"
+    return BadInput(f"{name} is a {family} model, not a {kind} one: write {system}.")
+
+
+def _explain_unknown(kind: Kind, name: str, known: Collection[str]) -> UnknownName:
+    """Return the error for a name that no table has; dense models and rerankers may be those of an endpoint."""
+    listed = unknown(f"{kind} model", name, known, listing="rusbeir systems")
+    if (runtime := {"dense": "openai", "rerank": "llm"}.get(kind)) is None:
+        return listed
+    return UnknownName(f"{listed} A model at an endpoint is named with its runtime: {kind}({name},runtime={runtime}).")
 
 
 def _read_device(options: Options) -> str:

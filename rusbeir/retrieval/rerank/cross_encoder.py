@@ -41,6 +41,7 @@ class CrossEncoderReranker:
 
     def check_available(self) -> None:
         check_runnable(self.model)
+        model_files.check_family(self.model, "rerank")
 
     def score(self, query: str, documents: Sequence[str]) -> list[float]:
         """Return one logit per document."""
@@ -80,10 +81,13 @@ class CrossEncoderReranker:
         library = require("sentence_transformers", *_NEEDED_BY)
         model_files.silence_transformers()
         where, revision = model_files.locate(self.model)
+        model_files.check_family(self.model, "rerank")
         # Without a precision transformers computes in the one that the weights are stored in.
         options = {"model_kwargs": {"dtype": self.model.precision}, "device": self._devices.names[0]}
         with model_files.explain_failure(self.model):
             encoder = library.CrossEncoder(where, revision=revision, max_length=self.model.max_tokens, **options)
+        # Only now are the files of a model from the hub here.
+        model_files.check_family(self.model, "rerank")
         if encoder.num_labels != 1:
             raise BadInput(
                 f"{self.model.name} returns {encoder.num_labels} labels for a pair. A reranker returns one score."

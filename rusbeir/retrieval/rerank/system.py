@@ -111,9 +111,13 @@ class _RerankRetriever:
     def signature(self) -> str:
         return self.system.signature
 
+    def search_pool(self, queries: Queries) -> Run:
+        """Return the hits that are scored again, in the source's order."""
+        return self.retriever.search(queries, self.system.depth)
+
     def search(self, queries: Queries, k: int) -> Run:
         """Find at most k hits a query, and at most as many as the depth; equal scores keep the source's order."""
-        run = self.retriever.search(queries, self.system.depth)
+        run = self.search_pool(queries)
         started = time.perf_counter()
         reranker, name = self.system.reranker, self.system.name
         reranked: dict[str, dict[str, float]] = {}

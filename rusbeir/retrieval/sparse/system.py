@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -18,6 +18,7 @@ from rusbeir.retrieval.encoding.encoded_corpus import EncodedCorpus
 from rusbeir.retrieval.encoding.encoder import SparseEncoder, Weights
 from rusbeir.retrieval.encoding.pools import Encoding
 from rusbeir.retrieval.models import settings as models
+from rusbeir.retrieval.sparse.pruning import WHOLE, Pruning, count_terms
 from rusbeir.retrieval.sparse.weight_store import WeightReader, WeightStore
 from rusbeir.retrieval.spec import Options, Spec, Stage, only_argument
 from rusbeir.retrieval.system import DEFAULTS, Prepared, RunSettings, check_available
@@ -26,6 +27,7 @@ from rusbeir.types import Corpus, Queries, Run
 
 RUNTIMES = {
     "flagembedding": "rusbeir.retrieval.bge_m3:BgeM3SparseEncoder",
+    "sentence-transformers": "rusbeir.retrieval.sparse.sentence_transformers:make_encoder",
 }
 """Name -> "module:function", imported on use and called with model=Model; it returns a SparseEncoder."""
 
@@ -33,9 +35,9 @@ MakeEncoder: TypeAlias = Callable[..., SparseEncoder]
 
 DEFAULT_MODEL = "bge-m3"
 OPTIONS: tuple[str, ...] = (
-    "runtime",
+    "runtime", "top", "prune",
     *(setting for setting in models.SETTINGS if setting not in ("pooling", *models.PRICES)),
-)
+)  # fmt: skip
 
 BLOCK_NUMBERS = 2 << 20
 """The most scores of a block, and the most weights of its documents; each takes some 50 bytes of memory."""
@@ -52,6 +54,7 @@ class SparseSystem:
     name: str
     model: models.Model
     encoder: SparseEncoder
+    pruning: Pruning = WHOLE
 
     @property
     def engine(self) -> str:
@@ -62,7 +65,7 @@ class SparseSystem:
 
     @property
     def signature(self) -> str:
-        return f"sparse|{self._recipe}|v:{__version__}"
+        return f"sparse|{self._recipe}{self.pruning.signature}|v:{__version__}"
 
     @property
     def _recipe(self) -> str:
@@ -87,6 +90,7 @@ class SparseSystem:
                 queries=replace(encoding, store=WeightStore(folder / "queries")),
                 encoded=encoded,
                 carried=settings.carried,
+                pruning=self.pruning,
             ),
             path=path,
             index_seconds=encoded.seconds,
@@ -104,13 +108,28 @@ class SparseRetriever:
     queries: Encoding
     encoded: EncodedCorpus
     carried: CarriedSeconds
+    pruning: Pruning = WHOLE
+
+    def count_terms(self, queries: Queries) -> dict[str, float]:
+        """Return `document` and `query`, their terms on average, and `flops`, the products that comparing two takes."""
+        rows, reader, start = self.encoded.rows, self.documents.open_reader(), 0
+
+        def read_blocks() -> Iterator[Weights]:
+            nonlocal start
+            while start < len(rows):
+                block = reader.read(rows[start : start + BLOCK_NUMBERS // _MIN_TERMS], max_weights=BLOCK_NUMBERS)
+                start += block.shape[0]
+                yield self.pruning.apply(block)
+
+        weights = self.queries.store.read(encoded_corpus.encode_queries(queries, self.queries, CarriedSeconds()))
+        return count_terms(weights, read_blocks())
 
     def search(self, queries: Queries, k: int) -> Run:
         """Find at most k hits a query, which share terms with it, by falling score, equal scores in corpus order."""
         if k < 1:
             raise BadInput(f"k is {k}; it must be at least 1.")
         weights = self.queries.store.read(encoded_corpus.encode_queries(queries, self.queries, self.carried))
-        hits = search(weights, self.documents.open_reader(), self.encoded.rows, k)
+        hits = search(weights, self.documents.open_reader(), self.encoded.rows, k, pruning=self.pruning)
         return {
             query_id: dict(zip(self.encoded.doc_ids.read(documents.tolist()), scores.tolist(), strict=True))
             for query_id, (scores, documents) in zip(queries, hits, strict=True)
@@ -124,6 +143,7 @@ def search(
     k: int,
     *,
     block_numbers: int = BLOCK_NUMBERS,
+    pruning: Pruning = WHOLE,
 ) -> list[tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]]:
     """Find for each query at most k scores above 0 and their documents, by falling score; equal scores by document.
 
@@ -137,7 +157,7 @@ def search(
     best = np.empty((n, 0), np.uint64)
     start = 0
     while start < len(rows):
-        block = documents.read(rows[start : start + step], max_weights=block_numbers)
+        block = pruning.apply(documents.read(rows[start : start + step], max_weights=block_numbers))
         # Documents may have terms beyond those of the queries, or fewer.
         block.resize(block.shape[0], vocabulary)
         end = start + block.shape[0]
@@ -160,12 +180,12 @@ def from_stage(stage: Stage, language: str, engine: str) -> SparseSystem:
     """Make the sparse system of a stage, whatever the language and engine are."""
     name = only_argument(stage, "model", DEFAULT_MODEL) if stage.args else DEFAULT_MODEL
     options = Options(stage, OPTIONS)
-    runtime = options.word("runtime", next(iter(RUNTIMES)), RUNTIMES)
-    model = models.find("dense", name, options)
+    model = models.find("sparse", name, options)
+    runtime = options.word("runtime", "", ("", *RUNTIMES)) or model.runtimes[0]
     if runtime not in model.runtimes:
-        raise BadInput(
-            f"{name} has no term weights in the runtime {runtime}. Use {DEFAULT_MODEL}, or like={DEFAULT_MODEL} for a "
-            "model of its kind."
-        )
+        raise BadInput(f"{name} is run by {', '.join(model.runtimes)}, not by {runtime}.")
     make: MakeEncoder = pkgutil.resolve_name(RUNTIMES[runtime])
-    return SparseSystem(name=str(Spec((stage,))), model=model, encoder=make(model=model))
+    pruning = Pruning(top=options.whole("top", 0, least=0), share=options.number("prune", 0.0))
+    if pruning.share > 1:
+        raise BadInput(f"{stage.name} needs prune to be a share of a document's greatest weight, from 0 to 1.")
+    return SparseSystem(name=str(Spec((stage,))), model=model, encoder=make(model=model), pruning=pruning)
