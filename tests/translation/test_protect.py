@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rusbeir.errors import BadInput, UnknownName
 from rusbeir.translation.segments.glossary import Glossary
 from rusbeir.translation.segments.protect import Masked, mask, restore, split
-from rusbeir.translation.segments.segment import join, units
+from rusbeir.translation.segments.segment import Cutter, join
 from rusbeir.translation.segments.span_patterns import SPAN_PATTERNS
 from rusbeir.translation.segments.spans import STYLES, find_spans
 from rusbeir.translation.translator import Capacity, Failure
@@ -219,7 +219,7 @@ def test_any_text_survives_every_style(text: str, style: str):
 @given(texts(), st.sampled_from(sorted(STYLES)), st.sampled_from(["en", "ru"]), st.integers(5, 80))
 def test_any_text_survives_the_whole_way(text: str, style: str, language: str, max_chars: int):
     capacity = Capacity(max_chars=max_chars, mask=style)
-    pieces = units(text, language=language, capacity=capacity, spans=find_spans(text, GLOSSARY))
+    (pieces,) = Cutter(language, GLOSSARY, capacity)([text])
     answers = []
     for piece in pieces:
         if piece.sent:

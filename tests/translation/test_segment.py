@@ -7,13 +7,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rusbeir.errors import BadInput, UnknownName
+from rusbeir.translation.segments.glossary import Glossary
 from rusbeir.translation.segments.protect import mask
-from rusbeir.translation.segments.segment import LEVELS, Piece, cut, join, pack, units
+from rusbeir.translation.segments.segment import LEVELS, Cutter, Piece, join
 from rusbeir.translation.segments.spans import STYLES, find_spans
 from rusbeir.translation.translator import Capacity
 from tests.support.texts import GLOSSARY, texts
 
 FREE = Capacity()
+
+
+def units(
+    text: str, *, language: str, capacity: Capacity, level: str = "segment", glossary: Glossary | None = None
+) -> list[Piece]:
+    (pieces,) = Cutter(language, glossary, capacity, level)([text])
+    return pieces
 
 
 def sent(pieces: list[Piece]) -> list[str]:
@@ -43,7 +51,7 @@ def sent(pieces: list[Piece]) -> list[str]:
     ],
 )  # fmt: skip
 def test_what_is_sent(text: str, language: str, expected: list[str], reason: str):
-    pieces = cut(text, language, find_spans(text))
+    pieces = units(text, language=language, capacity=FREE, level="sentence")
     assert sent(pieces) == expected
     assert "".join(piece.text for piece in pieces) == text
 
@@ -68,7 +76,7 @@ def test_what_is_sent(text: str, language: str, expected: list[str], reason: str
     ],
 )  # fmt: skip
 def test_packing(text: str, capacity: Capacity, expected: list[str], reason: str):
-    pieces = units(text, language="en", capacity=capacity, spans=find_spans(text))
+    pieces = units(text, language="en", capacity=capacity)
     assert sent(pieces) == expected
     assert "".join(piece.text for piece in pieces) == text
 
@@ -87,7 +95,7 @@ def test_levels():
 @pytest.mark.parametrize("capacity", [Capacity(max_chars=0), Capacity(max_bytes=3), Capacity(max_chars=-1)])
 def test_a_capacity_that_no_text_fits(capacity: Capacity):
     with pytest.raises(BadInput, match="at least 1 character and 4 bytes"):
-        pack([Piece("a", True)], capacity)
+        units("a", language="en", capacity=capacity)
 
 
 def test_names_are_checked():
@@ -120,7 +128,7 @@ def test_any_text_comes_back(
 ):
     capacity = Capacity(max_chars=max_chars, max_bytes=max_bytes, mask=style)
     spans = find_spans(text, GLOSSARY)
-    pieces = units(text, language=language, capacity=capacity, level=level, spans=spans)
+    pieces = units(text, language=language, capacity=capacity, level=level, glossary=GLOSSARY)
     assert "".join(piece.text for piece in pieces) == text
     assert join(pieces, sent(pieces)) == text
     place = 0
@@ -154,8 +162,7 @@ def test_any_text_comes_back(
 @settings(max_examples=200, deadline=None)
 @given(texts(), st.sampled_from(["tag", "xml", "brace", "bracket", "word"]), st.integers(60, 120))
 def test_masked_units_fit(text: str, style: str, limit: int):
-    spans = find_spans(text, GLOSSARY)
-    pieces = units(text, language="en", capacity=Capacity(max_chars=limit, mask=style), spans=spans)
+    pieces = units(text, language="en", capacity=Capacity(max_chars=limit, mask=style), glossary=GLOSSARY)
     for unit in sent(pieces):
         for part in mask(unit, style, find_spans(unit, GLOSSARY)).parts:
             assert len(part) <= limit

@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
+from rusbeir.errors import BadInput
 from rusbeir.translation.segments.spans import STYLES, Span
 from rusbeir.translation.translator import Capacity
 
@@ -20,9 +21,16 @@ MAX_BYTES_PER_CHAR = 4
 
 
 class CapacityGauge:
-    """Measures stretches of one text against a capacity that has limits. Spans are ordered and do not overlap."""
+    """Measures stretches of one text against a capacity that has limits. Spans are ordered and do not overlap.
+
+    Raises BadInput for a capacity that no text fits.
+    """
 
     def __init__(self, text: str, capacity: Capacity, spans: Sequence[Span]) -> None:
+        no_chars = capacity.max_chars is not None and capacity.max_chars < 1
+        no_bytes = capacity.max_bytes is not None and capacity.max_bytes < MAX_BYTES_PER_CHAR
+        if no_chars or no_bytes:
+            raise BadInput("A translator must accept texts of at least 1 character and 4 bytes.")
         self._text = text
         self._style = STYLES[capacity.mask]
         self._max_chars = capacity.max_chars

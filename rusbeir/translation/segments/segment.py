@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rusbeir.errors import BadInput, unknown
 from rusbeir.sentences import sentence_spans
-from rusbeir.translation.segments.capacity import MAX_BYTES_PER_CHAR, CapacityGauge
+from rusbeir.translation.segments.capacity import CapacityGauge
 from rusbeir.translation.segments.spans import STYLES, Span, find_spans
 from rusbeir.translation.translator import Capacity
 
@@ -49,35 +49,58 @@ class Piece(NamedTuple):
     """Whether it is translated; a piece that is not stays as it is."""
 
 
-def units(
-    text: str, *, language: str, capacity: Capacity, level: str = "segment", spans: Sequence[Span] = ()
-) -> list[Piece]:
-    """The pieces of a text at that level, the sent ones within the capacity; [] for an empty text.
+@dataclass(frozen=True)
+class Cutter:
+    """Cuts texts for one step; sent to worker processes."""
 
-    Spans are those of find_spans over the same text: none of them is cut. Raises UnknownName for another level
-    or form of masks, BadInput for a capacity that no text fits.
+    language: str
+    glossary: Glossary | None
+    capacity: Capacity
+    level: str = "segment"
 
-    >>> [piece.text for piece in units("- One. Two.", language="en", capacity=Capacity()) if piece.sent]
-    ['One. Two.']
-    """
-    if level not in LEVELS:
-        raise unknown("level", level, LEVELS)
-    if capacity.mask not in STYLES:
-        raise unknown("mask style", capacity.mask, STYLES)
-    is_one_line = text == text.strip() and not _BREAK.search(text) and not _content_start(text, 0, len(text), spans)
-    if level == "field" or (level != "sentence" and is_one_line):
+    def __call__(self, texts: Iterable[str]) -> list[list[Piece]]:
+        """Cut each text into pieces, the sent ones within the capacity; none is cut within a protected span.
+
+        Raises UnknownName for another level or form of masks, BadInput for a capacity that no text fits.
+
+        >>> (pieces,) = Cutter("en", None, Capacity())(["- One. Two."])
+        >>> [piece.text for piece in pieces if piece.sent]
+        ['One. Two.']
+        """
+        capacity, level = self.capacity, self.level
+        if level not in LEVELS:
+            raise unknown("level", level, LEVELS)
+        if capacity.mask not in STYLES:
+            raise unknown("mask style", capacity.mask, STYLES)
         is_limited = (capacity.max_chars, capacity.max_bytes) != (None, None)
-        gauge = CapacityGauge(text, capacity, spans) if is_limited else None
-        if translatable(text, 0, len(text), spans) and (gauge is None or gauge.fits(gauge.size(0, len(text)))):
-            return [Piece(text, True)]
-    return pack(cut(text, language, spans), capacity, spans, merge=level != "sentence")
+        cuts = []
+        for text in texts:
+            end = len(text)
+            spans = find_spans(text, self.glossary)
+            gauge = CapacityGauge(text, capacity, spans) if is_limited else None
+            is_one_line = text == text.strip() and not _BREAK.search(text) and not _content_start(text, 0, end, spans)
+            is_whole = level == "field" or (level != "sentence" and is_one_line)
+            if is_whole and translatable(text, 0, end, spans) and (not gauge or gauge.fits(gauge.size(0, end))):
+                sent = [(0, end)]
+            else:
+                sent = pack(text, find_sentences(text, self.language, spans), gauge, spans, merge=level != "sentence")
+            pieces = []
+            done = 0
+            for start, stop in (*sent, (end, end)):
+                if done < start:
+                    pieces.append(Piece(text[done:start], False))
+                if start < stop:
+                    pieces.append(Piece(text[start:stop], True))
+                done = stop
+            cuts.append(pieces)
+        return cuts
 
 
-def cut(text: str, language: str, spans: Sequence[Span] = ()) -> list[Piece]:
-    """The sentences of a text as sent pieces, and everything between them as pieces that are kept.
+def find_sentences(text: str, language: str, spans: Sequence[Span] = ()) -> list[tuple[int, int]]:
+    """Find the sentences of a text that have something to translate, as (start, end).
 
-    >>> [piece.text for piece in cut("1. Да. Нет!\\r\\n", "ru")]
-    ['1. ', 'Да.', ' ', 'Нет!', '\\r\\n']
+    >>> find_sentences("1. Да. Нет!\\r\\n", "ru")
+    [(3, 6), (7, 11)]
     """
     sentences: list[tuple[int, int]] = []
     for line_start, line_end in _lines(text, spans):
@@ -85,34 +108,37 @@ def cut(text: str, language: str, spans: Sequence[Span] = ()) -> list[Piece]:
         end = start + len(text[start:line_end].rstrip())
         if not translatable(text, start, end, spans):
             continue
-        if _SENTENCE_END.search(text, start, end):
-            sentences_of_line = _outside(_split(text, start, end, language), spans)
-            sentences += (sentence for sentence in sentences_of_line if translatable(text, *sentence, spans))
-        else:
+        if not _SENTENCE_END.search(text, start, end):
             sentences.append((start, end))
-    return _pieces(text, sentences)
+            continue
+        of_line: list[tuple[int, int]] = []
+        for first, last in _split(text, start, end, language):
+            before = bisect_left(spans, first, key=_start) - 1
+            if of_line and before >= 0 and spans[before].end > of_line[-1][1]:
+                # A span connects it with the sentence before it.
+                of_line[-1] = of_line[-1][0], last
+            else:
+                of_line.append((first, last))
+        sentences += [sentence for sentence in of_line if translatable(text, *sentence, spans)]
+    return sentences
 
 
-def pack(pieces: Sequence[Piece], capacity: Capacity, spans: Sequence[Span] = (), *, merge: bool = True) -> list[Piece]:
-    """Pack a text into other pieces: sentences of one line joined up to the capacity, longer ones cut to it.
+def pack(
+    text: str,
+    sentences: Iterable[tuple[int, int]],
+    gauge: CapacityGauge | None,
+    spans: Sequence[Span],
+    *,
+    merge: bool,
+) -> list[tuple[int, int]]:
+    """Pack the sentences of a text into what is sent: those of a line joined up to the capacity, longer ones cut to it.
 
     A sentence over the limit is cut behind a comma or at white space, a word over it anywhere. A protected span is
     never cut; one that is over the limit even when masked is kept instead of sent.
-    Raises BadInput for a capacity that no text fits.
     """
-    no_chars = capacity.max_chars is not None and capacity.max_chars < 1
-    no_bytes = capacity.max_bytes is not None and capacity.max_bytes < MAX_BYTES_PER_CHAR
-    if no_chars or no_bytes:
-        raise BadInput("A translator must accept texts of at least 1 character and 4 bytes.")
-    text = "".join([piece.text for piece in pieces])
-    is_limited = (capacity.max_chars, capacity.max_bytes) != (None, None)
-    gauge = CapacityGauge(text, capacity, spans) if is_limited else None
     packed: list[tuple[int, int]] = []
-    chars = n_bytes = end = 0
-    for piece in pieces:
-        start, end = end, end + len(piece.text)
-        if not piece.sent:
-            continue
+    chars = n_bytes = 0
+    for start, end in sentences:
         joins = merge and packed and not _BREAK.search(text, packed[-1][1], start)
         if gauge is None:
             if joins:
@@ -134,7 +160,7 @@ def pack(pieces: Sequence[Piece], capacity: Capacity, spans: Sequence[Span] = ()
         packed += parts
         if parts:
             chars, n_bytes = gauge.size(*parts[-1])
-    return _pieces(text, packed)
+    return packed
 
 
 def join(pieces: Iterable[Piece], answers: Iterable[str]) -> str:
@@ -151,35 +177,17 @@ def join(pieces: Iterable[Piece], answers: Iterable[str]) -> str:
 
 def translatable(text: str, start: int, end: int, spans: Sequence[Span]) -> bool:
     """Whether text[start:end] has a letter outside the spans, or a term that the glossary translates."""
-    if not spans:
-        return _has_letter(text, start, end)
-    for span in spans[bisect_left(spans, start, key=_start) : bisect_left(spans, end, key=_start)]:
-        if span.target is not None or _has_letter(text, start, span.start):
+    within = spans[bisect_left(spans, start, key=_start) : bisect_left(spans, end, key=_start)]
+    for span_start, span_end, _, target in (*within, (end, end, "", None)):
+        # The pattern lets fractions and superscripts through.
+        while match := _LETTER.search(text, start, span_start):
+            if match[0].isalpha():
+                return True
+            start = match.end()
+        if target is not None:
             return True
-        start = span.end
-    return _has_letter(text, start, end)
-
-
-def _has_letter(text: str, start: int, end: int) -> bool:
-    # The pattern lets fractions and superscripts through.
-    while match := _LETTER.search(text, start, end):
-        if match[0].isalpha():
-            return True
-        start = match.end()
+        start = span_end
     return False
-
-
-def _pieces(text: str, sent: Iterable[tuple[int, int]]) -> list[Piece]:
-    pieces = []
-    done = 0
-    for start, end in sent:
-        if done < start:
-            pieces.append(Piece(text[done:start], False))
-        pieces.append(Piece(text[start:end], True))
-        done = end
-    if done < len(text):
-        pieces.append(Piece(text[done:], False))
-    return pieces
 
 
 def _lines(text: str, spans: Sequence[Span]) -> Iterator[tuple[int, int]]:
@@ -236,43 +244,3 @@ def _split(text: str, start: int, end: int, language: str) -> Iterator[tuple[int
             window = _WINDOW_CHARS
     rest = sentence_spans(text[start:end].translate(_WIDE_SPACES), language)
     yield from ((start + first, start + last) for first, last in rest)
-
-
-def _outside(sentences: Iterable[tuple[int, int]], spans: Sequence[Span]) -> Iterator[tuple[int, int]]:
-    """The sentences, with those joined again that a span connects."""
-    held: tuple[int, int] | None = None
-    for start, end in sentences:
-        if held is None:
-            held = start, end
-            continue
-        before = bisect_left(spans, start, key=_start) - 1
-        if before >= 0 and spans[before].end > held[1]:
-            held = held[0], end
-        else:
-            yield held
-            held = start, end
-    if held is not None:
-        yield held
-
-
-@dataclass(frozen=True)
-class Cutter:
-    """Cuts texts for one step; sent to worker processes."""
-
-    language: str
-    glossary: Glossary | None
-    capacity: Capacity
-    level: str
-
-    def __call__(self, texts: Iterable[str]) -> list[list[Piece]]:
-        """The pieces of each text."""
-        return [
-            units(
-                text,
-                language=self.language,
-                capacity=self.capacity,
-                level=self.level,
-                spans=find_spans(text, self.glossary),
-            )
-            for text in texts
-        ]
