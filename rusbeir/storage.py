@@ -271,33 +271,32 @@ def refuse_links(folder: Path) -> None:
                 )
 
 
-def open_database(path: Path, *pragmas: str) -> sqlite3.Connection:
+def open_database(
+    path: Path, *pragmas: str, prepare: Callable[[sqlite3.Connection], None] = lambda db: None
+) -> sqlite3.Connection:
     """Open the SQLite file at path, new or not, which processes may write to in turn; raises sqlite3.Error.
 
-    Transactions begin and end only by BEGIN and COMMIT. The pragmas are set as set_pragmas does.
+    Transactions begin and end only by BEGIN and COMMIT. prepare may refuse the file, which is then unchanged, before
+    pragmas such as WRITE_AHEAD are set; another process that sets the same is waited for.
     """
     db = sqlite3.connect(path, isolation_level=None, timeout=_SHARED_SECONDS, check_same_thread=False)
-    try:
-        set_pragmas(db, *pragmas)
-    except sqlite3.Error:
-        db.close()
-        raise
-    return db
-
-
-def set_pragmas(db: sqlite3.Connection, *pragmas: str) -> None:
-    """Set pragmas such as WRITE_AHEAD, and wait while another process does."""
     end = time.monotonic() + _SHARED_SECONDS
-    for pragma in pragmas:
-        while True:
+    left = list(pragmas)
+    try:
+        prepare(db)
+        while left:
             try:
-                db.execute(f"PRAGMA {pragma}")
-                break
+                db.execute(f"PRAGMA {left[0]}")
+                del left[0]
             except sqlite3.OperationalError as error:
                 # SQLite waits for other locks, but not while another process makes the same change to a new file.
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
                     raise
                 time.sleep(_POLL_SECONDS)
+    except (sqlite3.Error, RusbeirError):
+        db.close()
+        raise
+    return db
 
 
 def select_by_keys(db: sqlite3.Connection, query: str, keys: Collection[bytes]) -> Iterator[Any]:
@@ -307,26 +306,30 @@ def select_by_keys(db: sqlite3.Connection, query: str, keys: Collection[bytes]) 
 
 
 @contextlib.contextmanager
-def reporting_sqlite(subject: str, advice: str, refuse: Callable[[str], RusbeirError] | None = None) -> Iterator[None]:
-    """Turn SQLite's errors about the subject, such as "the journal PATH", into BackendError, in one line.
+def reporting_sqlite(path: Path, kind: str, *, in_cache: bool = False) -> Iterator[None]:
+    """Turn SQLite's errors about a file of that kind, such as "journal", into one line.
 
-    refuse makes the error of a file that is not a database or is damaged, where that is another one.
+    Raises BackendError for the disk, rights and locks, and BadInput where the file is of another kind or damaged. What
+    is in the cache, in the part of that name, can be made again: there all of them are BackendErrors.
     """
     try:
         yield
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         is_damaged = type(error) in (sqlite3.DatabaseError, UnicodeDecodeError) or "decode to UTF-8" in str(error)
-        if refuse is not None and is_damaged:
-            raise refuse(str(error)) from error
-        if not is_damaged and not isinstance(error, sqlite3.OperationalError):
+        if in_cache and (is_damaged or isinstance(error, sqlite3.OperationalError)):
+            advice = f"Free some space, or remove them with `rusbeir cache clear {kind}`."
+            raise BackendError(f"Cannot use the {kind} in {path}: {error}. {advice}") from error
+        if is_damaged:
+            raise BadInput(
+                f"{path} is not a {kind}, or is damaged ({error}). It was left unchanged. Move it away to start over, "
+                "or restore a copy."
+            ) from error
+        if not isinstance(error, sqlite3.OperationalError):
             raise  # a mistake in rusbeir, not in the file
-        raise BackendError(f"Cannot use {subject}: {error}. {advice}") from error
-
-
-def reporting_cache(path: Path, part: str) -> contextlib.AbstractContextManager[None]:
-    """Report SQLite's errors about a file at path that is in that part of the cache."""
-    advice = f"Free some space, or remove them with `rusbeir cache clear {part}`."
-    return reporting_sqlite(f"the {part} in {path}", advice)
+        raise BackendError(
+            f"Cannot use the {kind} {path}: {error}. Everything recorded before is kept. Free some space or make the "
+            "folder writable, then run the same command again."
+        ) from error
 
 
 def cannot_write(path: Path, error: OSError) -> BackendError:

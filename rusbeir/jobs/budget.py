@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rusbeir.errors import BackendError, BadInput, RusbeirError, option
-from rusbeir.jobs.journal import Journal, reporting
+from rusbeir.jobs.journal import Journal
 from rusbeir.jobs.throttle import Transient
-from rusbeir.storage import cannot_write, open_database
+from rusbeir.storage import cannot_write, open_database, reporting_sqlite
 
 _COUNTS = ("requests", "chars", "input tokens", "output tokens", "cost")
 """The names in a journal under which it has what was spent, behind the word spent."""
@@ -167,7 +167,7 @@ class CharBudget:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise cannot_write(path, error) from error
-        with reporting(path, "record of spending"), contextlib.closing(open_database(path)) as db:
+        with reporting_sqlite(path, "record of spending"), contextlib.closing(open_database(path)) as db:
             # IMMEDIATE: no other process may spend between the reading and the writing.
             db.execute("BEGIN IMMEDIATE")
             db.execute("CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")

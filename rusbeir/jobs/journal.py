@@ -9,12 +9,13 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, NamedTuple
 
 from rusbeir.errors import BadInput
-from rusbeir.storage import WRITE_AHEAD, hold, open_database, reporting_sqlite, set_pragmas
+from rusbeir.storage import WRITE_AHEAD, hold, open_database, reporting_sqlite
 from rusbeir.text import batched, shorten
 
 BATCH_TASKS = 32_000
@@ -26,7 +27,10 @@ APPLICATION_ID = 0x52754265
 FORMAT = 1
 _CHECKPOINT_PAGES = 1 << 14
 """The write-ahead log is folded into the file at this length (64 MB): less often than by default, for bulk adding."""
-_PRAGMAS = (f"cache_size = -{32 << 10}", f"wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+# A commit survives the death of this process; a power failure may take the last ones, but damages nothing.
+_PRAGMAS = (
+    WRITE_AHEAD, "synchronous = NORMAL", f"cache_size = -{32 << 10}", f"wal_autocheckpoint = {_CHECKPOINT_PAGES}"
+)  # fmt: skip
 
 _SCHEMA = (
     "CREATE TABLE meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
@@ -88,9 +92,9 @@ class Journal:
         path = Path(path)
         with contextlib.ExitStack() as files:
             files.enter_context(hold(path.with_name(path.name + ".lock"), path))
-            with reporting(path):
-                db = files.enter_context(contextlib.closing(open_database(path)))
-                _prepare(db, path)
+            with reporting_sqlite(path, "journal"):
+                opened = open_database(path, *_PRAGMAS, prepare=partial(_prepare, path))
+                db = files.enter_context(contextlib.closing(opened))
             journal = cls(path, db)
             stored = {text_of(name): text_of(value) for name, value in journal.read("SELECT * FROM meta")}
             # A kill may have come between the first note and these.
@@ -168,7 +172,7 @@ class Journal:
     def read(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """The rows of a query over the tables of _SCHEMA."""
         try:
-            with self._lock, reporting(self.path):
+            with self._lock, reporting_sqlite(self.path, "journal"):
                 return self._db.execute(statement, parameters).fetchall()
         except UnicodeEncodeError:
             return self.read(statement, [_bindable(value) for value in parameters])
@@ -180,7 +184,7 @@ class Journal:
         """
         rows = list(rows)
         try:
-            with self._lock, reporting(self.path):
+            with self._lock, reporting_sqlite(self.path, "journal"):
                 self._db.execute("BEGIN IMMEDIATE")
                 try:
                     changed = self._db.executemany(statement, rows).rowcount
@@ -198,7 +202,7 @@ class Journal:
         return max(changed, 0)
 
 
-def _prepare(db: sqlite3.Connection, path: Path) -> None:
+def _prepare(path: Path, db: sqlite3.Connection) -> None:
     """Create the tables in an empty file; refuse, without touching it, a file that is not a journal of FORMAT."""
     (application,) = db.execute("PRAGMA application_id").fetchone()
     (format_,) = db.execute("PRAGMA user_version").fetchone()
@@ -211,8 +215,6 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
             f"{path} is a journal of format {format_}, but this rusbeir reads format {FORMAT}. "
             "Continue with the rusbeir version that created it, or move it away to start over."
         )
-    # A commit survives the death of this process; a power failure may take the last ones, but damages nothing.
-    set_pragmas(db, WRITE_AHEAD, "synchronous = NORMAL", *_PRAGMAS)
     if new:
         db.execute("BEGIN IMMEDIATE")
         for statement in _SCHEMA:
@@ -221,22 +223,6 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
     elif "seal" not in {row[1] for row in db.execute("PRAGMA table_info(attempt)")}:
         # A journal of an earlier version, whose attempts have no seals.
         db.execute("ALTER TABLE attempt ADD COLUMN seal INTEGER")
-
-
-def reporting(path: Path, kind: str = "journal") -> contextlib.AbstractContextManager[None]:
-    """Turn SQLite's errors into BackendError (disk, rights, locks) and BadInput (another kind of file, or damaged)."""
-
-    def refuse(why: str) -> BadInput:
-        return BadInput(
-            f"{path} is not a {kind}, or is damaged ({why}). It was left unchanged. "
-            "Move it away to start over, or restore a copy."
-        )
-
-    advice = (
-        "Everything recorded before is kept. "
-        "Free some space or make the folder writable, then run the same command again."
-    )
-    return reporting_sqlite(f"the {kind} {path}", advice, refuse)
 
 
 def damage(path: Path, why: str) -> str:

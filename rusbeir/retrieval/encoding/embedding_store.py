@@ -20,7 +20,7 @@ import numpy.typing as npt
 from rusbeir.costs import SecondsTable
 from rusbeir.errors import BackendError
 from rusbeir.retrieval.encoding.encoder import Vectors, check_vectors
-from rusbeir.storage import WRITE_AHEAD, cannot_write, hold_when_free, open_database, reporting_cache, select_by_keys
+from rusbeir.storage import WRITE_AHEAD, cannot_write, hold_when_free, open_database, reporting_sqlite, select_by_keys
 
 BLOCK_TEXTS = 64
 """The texts that are encoded at once, where an encoder does not batch them itself."""
@@ -44,7 +44,7 @@ class EmbeddingStore:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise cannot_write(folder, error) from error
-        with reporting_cache(self.folder, "embeddings"):
+        with reporting_sqlite(self.folder, "embeddings", in_cache=True):
             self._db = open_database(folder / _ROWS, WRITE_AHEAD)
             self._db.execute("CREATE TABLE IF NOT EXISTS row(key BLOB PRIMARY KEY, row INTEGER NOT NULL) WITHOUT ROWID")
             self._db.execute("CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL)")
@@ -88,12 +88,12 @@ class EmbeddingStore:
 
     def sum_seconds(self, texts: Sequence[str]) -> float | None:
         """Return the seconds that encoding those texts took; None where those of any text are not known."""
-        with reporting_cache(self.folder, "embeddings"):
+        with reporting_sqlite(self.folder, "embeddings", in_cache=True):
             return self._seconds.sum([_key(text) for text in texts])
 
     def keep_seconds(self, texts: Sequence[str], seconds: float) -> None:
         """Keep the seconds that encoding those texts took in total."""
-        with reporting_cache(self.folder, "embeddings"):
+        with reporting_sqlite(self.folder, "embeddings", in_cache=True):
             self._seconds.keep([_key(text) for text in texts], seconds)
 
     def open_pool(self, name: str) -> EmbeddingStore:
@@ -107,7 +107,7 @@ class EmbeddingStore:
 
     def clear(self) -> None:
         """Forget all rows. A kill leaves the store whole or empty."""
-        with reporting_cache(self.folder, "embeddings"):
+        with reporting_sqlite(self.folder, "embeddings", in_cache=True):
             self._db.execute("BEGIN IMMEDIATE")
             self._db.execute("DELETE FROM row")
             self._db.execute("DELETE FROM meta")
@@ -128,14 +128,14 @@ class EmbeddingStore:
         self._db.close()
 
     def _find(self, keys: Sequence[bytes]) -> dict[bytes, int]:
-        with reporting_cache(self.folder, "embeddings"):
+        with reporting_sqlite(self.folder, "embeddings", in_cache=True):
             return dict(select_by_keys(self._db, "SELECT key, row FROM row WHERE key IN", set(keys)))
 
     def _add(self, keys: Sequence[bytes], vectors: npt.NDArray[Any]) -> dict[bytes, int]:
         count, dim = len(self), vectors.shape[1]
         write_at(self.folder / _VECTORS, count * dim, vectors.astype(self.dtype))
         rows = dict(zip(keys, range(count, count + len(keys)), strict=True))
-        with reporting_cache(self.folder, "embeddings"):
+        with reporting_sqlite(self.folder, "embeddings", in_cache=True):
             self._db.execute("BEGIN IMMEDIATE")
             self._db.executemany("INSERT INTO row VALUES (?, ?)", rows.items())
             meta = [("dim", dim), ("count", count + len(keys))]
@@ -144,7 +144,7 @@ class EmbeddingStore:
         return rows
 
     def _meta(self, name: str) -> int | None:
-        with reporting_cache(self.folder, "embeddings"):
+        with reporting_sqlite(self.folder, "embeddings", in_cache=True):
             row = self._db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
         return row[0] if row else None
 

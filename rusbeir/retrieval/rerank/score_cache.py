@@ -21,7 +21,7 @@ from rusbeir.storage import (
     cannot_write,
     hold_when_free,
     open_database,
-    reporting_cache,
+    reporting_sqlite,
     select_by_keys,
 )
 from rusbeir.text import digest
@@ -47,7 +47,7 @@ class ScoreCache:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise cannot_write(path, error) from error
-        with reporting_cache(self.path, "scores"):
+        with reporting_sqlite(self.path, "scores", in_cache=True):
             self._db = open_database(path, WRITE_AHEAD)
             self._db.execute(
                 "CREATE TABLE IF NOT EXISTS score"
@@ -73,7 +73,7 @@ class ScoreCache:
 
     def settle(self, seconds: float, carried: CarriedSeconds) -> None:
         """Keep the seconds with the scores that were computed since the last call, and add those of the others."""
-        with reporting_cache(self.path, "scores"):
+        with reporting_sqlite(self.path, "scores", in_cache=True):
             if self._new:
                 self._seconds.keep(self._new, seconds)
             if before := self._used - self._new:
@@ -205,14 +205,14 @@ class ScoreCache:
         return unjudged
 
     def _find(self, keys: Sequence[bytes]) -> dict[bytes, Scored]:
-        with reporting_cache(self.path, "scores"):
+        with reporting_sqlite(self.path, "scores", in_cache=True):
             rows = select_by_keys(self._db, "SELECT key, value, cut FROM score WHERE key IN", keys)
             cached = {key: Scored(array("d", value).tolist(), cut) for key, value, cut in rows}
         self._used.update(cached)
         return cached
 
     def _keep(self, scores: dict[bytes, Scored]) -> None:
-        with reporting_cache(self.path, "scores"):
+        with reporting_sqlite(self.path, "scores", in_cache=True):
             self._db.execute("BEGIN IMMEDIATE")
             rows = [(key, array("d", scored.scores).tobytes(), scored.truncated) for key, scored in scores.items()]
             self._db.executemany("INSERT OR IGNORE INTO score VALUES (?, ?, ?)", rows)
