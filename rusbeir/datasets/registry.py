@@ -118,12 +118,20 @@ def read_registry(path: Path = FOLDER) -> Mapping[str, RegistryEntry]:
     for file in sorted(path.glob("*.toml")) if path.is_dir() else [path]:
         try:
             tables = tomllib.loads(file.read_text(encoding="utf-8"))
-            levels = [
-                (tables.get("family", {}), download, view)
-                for download in tables["file"]
-                for view in download.pop("views", [{}])
-            ]
-            for entry in [_make_entry(file.name, *three) for three in levels]:
+            views = [(download, view) for download in tables["file"] for view in download.pop("views", [{}])]
+            for download, view in views:
+                # The later levels override the earlier; their options are joined.
+                levels = (tables.get("family", {}), download, view)
+                keys = {key: value for level in levels for key, value in level.items()}
+                keys["options"] = {key: value for level in levels for key, value in level.get("options", {}).items()}
+                where = f"{file.name}: {keys.get('name')}"
+                if extra := keys.keys() - {field.name for field in fields(RegistryEntry)}:
+                    raise BadInput(f"{where}: unknown key {', '.join(sorted(extra))}.")
+                if missing := {"name", "format", "language", "split"} - keys.keys():
+                    raise BadInput(f"{where}: the key {', '.join(sorted(missing))} is missing.")
+                entry = RegistryEntry(**{**keys, **{key: tuple(keys.get(key, ())) for key in _LISTS}})
+                if not (entry.bundled or entry.path or entry.hub):
+                    raise BadInput(f"{where}: an entry needs path, hub or bundled.")
                 for name in (entry.name, *entry.aliases):
                     if name in seen:
                         raise BadInput(f"{path}: the name {name!r} is repeated; names and aliases must be unique.")
@@ -134,18 +142,3 @@ def read_registry(path: Path = FOLDER) -> Mapping[str, RegistryEntry]:
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
             raise BadInput(f"{file}: not a file of the registry ({error!r}). Compare it with {FOLDER}.") from error
     return MappingProxyType(entries)
-
-
-def _make_entry(file: str, *levels: Mapping[str, Any]) -> RegistryEntry:
-    """The entry with the keys of all levels, of which the later override the earlier, and their options joined."""
-    keys: dict[str, Any] = {}
-    for level in levels:
-        keys |= {**level, "options": {**keys.get("options", {}), **level.get("options", {})}}
-    if extra := keys.keys() - {f.name for f in fields(RegistryEntry)}:
-        raise BadInput(f"{file}: {keys.get('name')}: unknown key {', '.join(sorted(extra))}.")
-    if missing := {"name", "format", "language", "split"} - keys.keys():
-        raise BadInput(f"{file}: {keys.get('name')}: the key {', '.join(sorted(missing))} is missing.")
-    entry = RegistryEntry(**{**keys, **{key: tuple(keys.get(key, ())) for key in _LISTS}})
-    if not (entry.bundled or entry.path or entry.hub):
-        raise BadInput(f"{file}: {entry.name}: an entry needs path, hub or bundled.")
-    return entry
