@@ -6,6 +6,7 @@ from collections import Counter
 from fnmatch import fnmatchcase
 from typing import Annotated
 
+import orjson
 import typer
 
 from rusbeir.cli import options, output
@@ -99,7 +100,7 @@ def info(
 
     Example: rusbeir datasets info xquad/ru
     """
-    from rusbeir.datasets import NotAtHand, describe, find_entry, get_entry, load
+    from rusbeir.datasets import NotAtHand, card_bytes, find_entry, get_entry, load
 
     try:
         with output.progress() as progress:
@@ -115,7 +116,7 @@ def info(
     else:
         grades = Counter(grade for judged in loaded.qrels.values() for grade in judged.values())
         counts = {"n_docs": len(loaded.corpus), "n_queries": len(loaded.queries), "n_qrels": grades.total()}
-        document = describe(loaded.card, loaded.fingerprint, **counts)
+        document = orjson.loads(card_bytes(loaded.card, loaded.fingerprint, **counts))
         document["grades"] = {str(grade): grades[grade] for grade in sorted(grades)}
     registered = find_entry(dataset)
     if registered:
@@ -125,7 +126,9 @@ def info(
         return
     if registered:
         document["checksums"] = "" if document.pop("verified") else "unverified"
-    shown = [[name, " ".join(value) if isinstance(value, tuple) else str(value)] for name, value in document.items()]
+    shown = [
+        [name, " ".join(value) if isinstance(value, list | tuple) else str(value)] for name, value in document.items()
+    ]
     output.print_table(["", ""], [row for row in shown if row[1] not in ("", "{}")])
 
 

@@ -27,7 +27,6 @@ from .folder import write_card as write_card
 from .formats.beir import CARD as CARD
 from .formats.beir import SPANS as SPANS
 from .formats.beir import card_bytes as card_bytes
-from .formats.beir import describe as describe
 from .formats.beir import describe_source as describe_source
 from .formats.beir import open_cocktail as open_cocktail
 from .formats.beir import read_card as read_card
@@ -45,13 +44,12 @@ from .formats.records import Place as Place
 from .formats.records import Query as Query
 from .formats.records import Span as Span
 from .formats.records import count_tokens as count_tokens
-from .formats.records import document_line as document_line
 from .formats.records import not_utf8 as not_utf8
 from .formats.records import parse_json as parse_json
-from .formats.records import query_line as query_line
 from .formats.records import read_json as read_json
 from .formats.records import read_jsonl as read_jsonl
 from .formats.records import read_tsv as read_tsv
+from .formats.records import record_line as record_line
 from .formats.records import refuse as refuse
 from .formats.shapes import derive_shape as derive_shape
 from .formats.tables import describe_table as describe_table

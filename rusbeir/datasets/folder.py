@@ -14,11 +14,10 @@ from typing import IO, Any, NamedTuple
 import orjson
 
 from rusbeir.datasets.formats.beir import CARD, UNFINISHED, card_bytes, read_last_card
-from rusbeir.datasets.formats.records import Extra, document_line, query_line
+from rusbeir.datasets.formats.records import Extra, Query, record_line
 from rusbeir.datasets.writing import name_qrels_file, qrels_lines
 from rusbeir.errors import BadInput
 from rusbeir.storage import atomic_file, atomic_folder
-from rusbeir.text import write_command
 from rusbeir.types import Card, Dataset, Doc, Qrels, canonical_line, fingerprint
 
 _NOTHING: Extra = MappingProxyType({})
@@ -65,12 +64,12 @@ class FolderWriter:
         """Write a document, with further keys of its record."""
         self._digest.update(canonical_line(doc.doc_id, doc.title, doc.text))
         self._n_docs += 1
-        self.open("corpus.jsonl").write(document_line(doc, extra))
+        self.open("corpus.jsonl").write(record_line(doc, extra))
 
     def add_query(self, query_id: str, text: str, extra: Extra = _NOTHING) -> None:
         """Write a query, with further keys of its record."""
         self._queries[query_id] = text
-        self.open("queries.jsonl").write(query_line(query_id, text, extra))
+        self.open("queries.jsonl").write(record_line(Query(query_id, text), extra))
 
     def add_judgements(self, split: str, qrels: Qrels) -> None:
         """Write judgements of a split. Raises BadInput for an id that a tsv cannot hold."""
@@ -130,7 +129,6 @@ def replace_dataset(folder: Path, *verbs: str) -> Iterator[FolderWriter]:
     Killed at any moment, the folder is what it was, or has no card but a note of the command that these verbs name, and
     is refused by `load` until the command has run again.
     """
-    command = f"`{write_command(*verbs, '…', '--out', folder)}`"
     with ExitStack() as stack:
         writer = FolderWriter(folder=folder, create=atomic_file, stack=stack)
         yield writer
@@ -140,6 +138,7 @@ def replace_dataset(folder: Path, *verbs: str) -> Iterator[FolderWriter]:
             os.fsync(file.fileno())
         has_card = any((folder / name).exists() for name in (CARD, UNFINISHED))
         with atomic_file(folder / UNFINISHED) as note:
+            command = [*verbs, "…", "--out", str(folder)]
             note.write(orjson.dumps({"command": command, "card": read_last_card(folder) if has_card else {}}))
         (folder / CARD).unlink(missing_ok=True)
 

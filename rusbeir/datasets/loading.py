@@ -13,7 +13,7 @@ from rusbeir.datasets.columns import Columns, read_columns
 from rusbeir.datasets.corpus import JsonlCorpus, build_index, open_corpus
 from rusbeir.datasets.formats.files import checksum_of
 from rusbeir.datasets.formats.reader import DatasetReader, OpensSplits
-from rusbeir.datasets.formats.records import ID_RULE, Extra, Place, collect, document_line, refuse
+from rusbeir.datasets.formats.records import ID_RULE, Extra, Place, collect, record_line, refuse
 from rusbeir.datasets.opening import ALL_SPLITS, COUNTS, Opened, SplitSource, find_splits, open_reader
 from rusbeir.datasets.registry import find_entry
 from rusbeir.errors import BadInput, option
@@ -289,7 +289,7 @@ def _copy_documents(reader: DatasetReader, path: Path, progress: Progress) -> Ge
             if not strings or not doc.doc_id.strip() or has_control(doc.doc_id):
                 problem = f"{shorten(repr(doc))} has parts that are not strings, or not an id that is {ID_RULE}"
                 refuse("document", location, problem)
-            end += file.write(document_line(doc, extra))
+            end += file.write(record_line(doc, extra))
             yield doc, end
             if n % _REPORT_EVERY == 0:
                 progress("copying documents", n, None)

@@ -19,6 +19,7 @@ from rusbeir.datasets.registry import RegistryEntry, find_entry, get_entry, read
 from rusbeir.errors import BadInput, option
 from rusbeir.languages import parse_language, read_language_tag
 from rusbeir.storage import cache_folder
+from rusbeir.text import write_command
 from rusbeir.types import Card, Progress, silent
 
 COUNTS = ("n_docs", "n_queries", "n_qrels")
@@ -176,8 +177,8 @@ def _open_path(path: Path, request: ReadRequest) -> Opened:
     view = request.view
     if unfinished := read_unfinished(path):
         raise BadInput(
-            f"{path} is not whole: {unfinished['command']} was stopped while it replaced the files. Run it again as it "
-            "was given."
+            f"{path} is not whole: `{write_command(*unfinished['command'])}` was stopped while it replaced the files. "
+            "Run it again as it was given."
         )
     kind = find_format(path)
     if kind is None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rusbeir.datasets import document_line, name_qrels_file, qrels_lines, query_line, write_qrels
+from rusbeir.datasets import Query, name_qrels_file, qrels_lines, record_line, write_qrels
 from rusbeir.errors import require
 from rusbeir.text import batched
 from rusbeir.types import Dataset, Progress, Qrels
@@ -88,8 +88,8 @@ def write_parquet(dataset: Dataset, splits: Mapping[str, Qrels], folder: Path, p
 def write_zip(dataset: Dataset, splits: Mapping[str, Qrels], card: bytes, folder: Path) -> None:
     """Write beir.zip: corpus.jsonl, queries.jsonl, qrels/<split>.tsv and card.json."""
     members: dict[str, Iterable[bytes]] = {
-        "corpus.jsonl": map(document_line, dataset.corpus),
-        "queries.jsonl": (query_line(query_id, text) for query_id, text in dataset.queries.items()),
+        "corpus.jsonl": map(record_line, dataset.corpus),
+        "queries.jsonl": map(record_line, map(Query._make, dataset.queries.items())),
         **{name_qrels_file(split): qrels_lines(qrels) for split, qrels in splits.items()},
         "card.json": [card],
     }

@@ -16,7 +16,7 @@ import pytest
 
 from rusbeir.datasets import corpus as index_module
 from rusbeir.datasets import open_corpus
-from rusbeir.datasets.formats.records import document_line
+from rusbeir.datasets.formats.records import record_line
 from rusbeir.errors import BackendError, BadInput
 from rusbeir.types import Doc
 
@@ -107,7 +107,7 @@ def test_what_only_pythons_json_reads_is_read(field: str, extra: dict[str, Any],
     assert list(corpus) == [corpus["a"], corpus["b"]] == [Doc("a", "x"), Doc("b", "y")]
     (_, none), (doc, found) = corpus.whole()
     assert (none, found) == ({}, extra)
-    assert orjson.loads(document_line(doc, found))["_id"] == "b"
+    assert orjson.loads(record_line(doc, found))["_id"] == "b"
 
 
 def test_control_characters_and_paired_escapes_stay_in_texts(tmp_path: Path):

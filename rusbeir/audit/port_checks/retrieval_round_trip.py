@@ -17,13 +17,13 @@ from rusbeir.audit.port_checks.measurement import Measured
 from rusbeir.datasets import (
     CARD,
     QA,
+    Query,
     Sample,
     card_bytes,
-    document_line,
     load,
     name_qrels_file,
     qrels_lines,
-    query_line,
+    record_line,
     take_split,
 )
 from rusbeir.errors import UnknownName
@@ -77,7 +77,7 @@ class RoundTrip:
             texts = {"title": original.title, "text": original.text, **texts}
         self.doc_ids.add(result.record_id)
         self.digest.update(canonical_line(result.record_id, texts["title"], texts["text"]))
-        self.corpus_file.write(document_line(Doc(result.record_id, texts["text"], texts["title"])))
+        self.corpus_file.write(record_line(Doc(result.record_id, texts["text"], texts["title"])))
 
     def measure(self, progress: Progress) -> dict[str, Any]:
         """Measure nDCG@10 on the three datasets, by quarters of chrF, and list the queries that lost most.
@@ -150,7 +150,7 @@ def open_round_trip(port: AlignedPort) -> Iterator[RoundTrip]:
         left = [query_id for query_id in source.queries if query_id in ported.queries]
         queries = {query_id: trip.queries.get(query_id, source.queries[query_id]) for query_id in left}
         with (new / "queries.jsonl").open("wb") as file:
-            file.writelines(query_line(query_id, text) for query_id, text in queries.items())
+            file.writelines(record_line(Query(query_id, text)) for query_id, text in queries.items())
         (new / "qrels").mkdir()
         with (new / name_qrels_file(source.card.split)).open("wb") as file:
             file.writelines(qrels_lines(ported.qrels))

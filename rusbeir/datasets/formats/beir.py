@@ -222,14 +222,14 @@ def read_last_card(folder: Path) -> dict[str, Any]:
 
 
 def read_unfinished(folder: Path) -> dict[str, Any] | None:
-    """The command that was stopped while it replaced the files of a folder, and the card that there was before.
+    """The words of the command that was stopped while it replaced the files of a folder, and the card before.
 
     None for a folder that is whole. Raises BadInput for a damaged note.
     """
     path = folder / UNFINISHED
     if not path.is_file() or (folder / CARD).exists():
         return None
-    note: dict[str, Any] = read_json(path, {"command": str, "card": _CARD}, "Choose another folder.")
+    note: dict[str, Any] = read_json(path, {"command": [str], "card": _CARD}, "Choose another folder.")
     return note
 
 
@@ -246,17 +246,6 @@ def read_card(path: Path) -> dict[str, Any]:
         raise BadInput(f"{where}: not a card ({misfit}). Correct it or remove it; docs/json.md describes its keys.")
     known: dict[str, Any] = card
     return known
-
-
-def describe(card: Card, fingerprint: str, **counts: int) -> dict[str, Any]:
-    """The keys of card.json: what the card says, with the fingerprint and the counts of the content."""
-    about = dataclasses.asdict(card)
-    for key in ("query_language", "author", "citation"):
-        if not about[key]:
-            del about[key]
-    keys = [key for key in ("name", "language", "query_language", "split") if key in about]
-    first: dict[str, Any] = {key: about.pop(key) for key in keys}
-    return {**first, "fingerprint": fingerprint, **about, **counts}
 
 
 def describe_source(card: Card, fingerprints: str | Mapping[str, str]) -> dict[str, Any]:
@@ -283,5 +272,12 @@ def describe_source(card: Card, fingerprints: str | Mapping[str, str]) -> dict[s
 
 
 def card_bytes(card: Card, fingerprint: str, **counts: int) -> bytes:
-    """The bytes of card.json."""
-    return (json.dumps(describe(card, fingerprint, **counts), ensure_ascii=False, indent=2) + "\n").encode()
+    """Write card.json: what the card says, with the fingerprint and the counts of the content."""
+    about = dataclasses.asdict(card)
+    for key in ("query_language", "author", "citation"):
+        if not about[key]:
+            del about[key]
+    keys = [key for key in ("name", "language", "query_language", "split") if key in about]
+    first: dict[str, Any] = {key: about.pop(key) for key in keys}
+    described = {**first, "fingerprint": fingerprint, **about, **counts}
+    return (json.dumps(described, ensure_ascii=False, indent=2) + "\n").encode()

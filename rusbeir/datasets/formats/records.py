@@ -195,14 +195,11 @@ def parse_json(data: bytes, file: str, *, strict: bool = False) -> Any:
         raise BadInput(f"{file}:{error.lineno}: not JSON ({error.msg}).") from error
 
 
-def document_line(doc: Doc, extra: Extra = MappingProxyType({})) -> bytes:
-    """The document as one line of a corpus.jsonl, with the extra keys."""
-    return orjson.dumps({"_id": doc.doc_id, "title": doc.title, "text": doc.text, **extra}) + b"\n"
-
-
-def query_line(query_id: str, text: str, extra: Extra = MappingProxyType({})) -> bytes:
-    """The query as one line of a queries.jsonl, with the extra keys."""
-    return orjson.dumps({"_id": query_id, "text": text, **extra}) + b"\n"
+def record_line(record: Doc | Query, extra: Extra = MappingProxyType({})) -> bytes:
+    """Write a document or a query as one line of corpus.jsonl or queries.jsonl, with the extra keys."""
+    if isinstance(record, Doc):
+        return orjson.dumps({"_id": record.doc_id, "title": record.title, "text": record.text, **extra}) + b"\n"
+    return orjson.dumps({"_id": record.query_id, "text": record.text, **extra}) + b"\n"
 
 
 def _take_id(record: dict[str, Any], location: Place, complain: Complain) -> str | None:

@@ -12,10 +12,10 @@ from rusbeir.datasets import (
     ReadRequest,
     describe_content,
     describe_source,
-    document_line,
     open_cocktail,
     read_dataset,
     read_last_card,
+    record_line,
     replace_dataset,
     whole_documents,
     write_card,
@@ -68,8 +68,8 @@ class Rewriting:
         with replace_dataset(self.out, "synth", "rewrite") as writer:
             human, model = writer.open(f"corpus/{HUMAN}.jsonl"), writer.open(f"corpus/{self.corpus}.jsonl")
             for n, (doc, extra, text) in enumerate(self.documents(), 1):
-                human.write(document_line(doc, extra))
-                model.write(document_line(doc if text is None else doc._replace(text=text), extra))
+                human.write(record_line(doc, extra))
+                model.write(record_line(doc if text is None else doc._replace(text=text), extra))
                 n_kept += text is None
                 self.progress("write documents", n, len(material.dataset.corpus))
             for query_id, query in material.dataset.queries.items():
