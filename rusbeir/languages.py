@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 
-from rusbeir.errors import BadInput, UnknownName, option
+from rusbeir.errors import UnknownName
 from rusbeir.storage import data_folder
 
 _TAG = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
@@ -59,18 +59,6 @@ def parse_language(text: str) -> str:
         f"No language {text!r}.{hint} Languages are named by BCP 47, such as pt-BR or zh-Hans. Two-letter tags: "
         f"{', '.join(sorted(_iso639()))}."
     )
-
-
-def parse_target_language(text: str, source: str) -> str:
-    """Parse the language of a translation as parse_language does. Raises BadInput for the source's own.
-
-    >>> parse_target_language("Portuguese", "en")
-    'pt'
-    """
-    tag = parse_language(text)
-    if tag == source:
-        raise BadInput(f"The dataset is already in {source!r}. Name another language with {option('to')}.")
-    return tag
 
 
 # Scripts that say nothing new: what a language is written in when its tag names none.

@@ -8,7 +8,7 @@ import rusbeir
 from rusbeir.analysis import read_language
 from rusbeir.datasets import load
 from rusbeir.errors import RusbeirError, UnknownName
-from rusbeir.languages import _own_names, parse_language, parse_target_language, read_language_tag
+from rusbeir.languages import _own_names, parse_language, read_language_tag
 from rusbeir.retrieval import resolve
 
 SPELLINGS = ["ru", "RU", "Russian", "russian", "ru-RU", "ru_RU", " ru "]
@@ -45,7 +45,7 @@ def test_norwegian_has_three_tags(tag):
     ],
 )
 def test_a_port_goes_into_any_spelling(spelling, tag):
-    assert parse_target_language(spelling, "en") == tag
+    assert parse_language(spelling) == tag
 
 
 @pytest.mark.parametrize("text", ["", "??", "../ru", "base", "Klingon", "r", "русский"])
@@ -71,7 +71,7 @@ def test_what_is_not_a_language_stays_as_it_is(text):
 )
 def test_an_unknown_language_is_answered_with_what_was_meant(text, meant):
     with pytest.raises(UnknownName) as raised:
-        parse_target_language(text, "en")
+        parse_language(text)
     assert str(raised.value).startswith(f"No language {text!r}. " + (f"Did you mean {meant!r}?" if meant else "Lang"))
 
 

@@ -46,14 +46,13 @@ class Material:
             )
         return spoken.pop()
 
-    def document_texts(self) -> Iterator[str]:
-        """The texts to translate of all documents; those without any character are left out."""
-        for doc in self.dataset.corpus:
-            yield from self.texts_of(doc)
-
-    def texts_of(self, doc: Doc) -> list[str]:
-        """The texts to translate of one document, title first."""
-        return [text for name, text in (("title", doc.title), ("text", doc.text)) if text and name in self.fields]
+    def document_texts(self, docs: Iterable[Doc]) -> Iterator[str]:
+        """Yield the texts to translate of documents, the title first; those without any character are left out."""
+        for doc in docs:
+            if doc.title and "title" in self.fields:
+                yield doc.title
+            if doc.text and "text" in self.fields:
+                yield doc.text
 
     def query_texts(self) -> list[str]:
         """The texts to translate of the queries."""
@@ -61,11 +60,11 @@ class Material:
 
     def all_texts(self) -> Iterator[str]:
         """The texts to translate, those of documents first."""
-        yield from self.document_texts()
+        yield from self.document_texts(self.dataset.corpus)
         yield from self.query_texts()
 
     def with_texts(self, doc: Doc, translations: Iterator[str]) -> Doc:
-        """The document with the next translations in the places of its texts, as texts_of gives them."""
+        """The document with the next translations in the places of its texts, as document_texts gives them."""
         title = next(translations) if doc.title and "title" in self.fields else doc.title
         text = next(translations) if doc.text and "text" in self.fields else doc.text
         return Doc(doc.doc_id, text, title)

@@ -107,7 +107,7 @@ def rewrite(
         if retry_failed:
             plan.reset_missing(journal)
         if not journal.get_meta("cut"):
-            journal.add(plan.tasks(selection.material.document_texts(), plan.steps[0]))
+            journal.add(plan.tasks(selection.material.document_texts(selection.material.dataset.corpus), plan.steps[0]))
             journal.set_meta({"cut": "yes"})
         budget = Budget(journal, chars=budget_chars, cost=budget_cost)
         requests = run_to_end(

@@ -16,6 +16,8 @@ from rusbeir.translation.translator import Flag, Segment
 # \d\d*+ for \d++: re skips to the first digit only where a pattern begins with one character of a set.
 _NUMBER = re.compile(r"\d\d*+(?:(?:[.,'’٫٬]\d++)++|(?<!\d\d\d\d)(?:[ \u00a0\u2009\u202f]\d{3}(?!\d))++)*+")
 _RUN = re.compile(r"\d\d*+")
+_OTHER_DIGIT = re.compile(r"[^\D0-9]")
+"""A digit of a script that has its own."""
 _SIGNS = re.compile(r"\D")
 _DIGITS_ALONE = bytes(byte if chr(byte) in "0123456789" else ord(" ") for byte in range(256))
 """For bytes of UTF-8: what is not a digit of ASCII becomes white space."""
@@ -52,7 +54,8 @@ def lost_numbers(segment: Segment) -> Flag | None:
     numbers = _NUMBER.findall(segment.source)
     if not numbers or set(numbers).issubset(_NUMBER.findall(segment.answer)):
         return None
-    source, answer = _plain(segment.source), _plain(segment.answer)
+    texts = segment.source, segment.answer
+    source, answer = (_OTHER_DIGIT.sub(lambda digit: str(unicodedata.digit(digit[0])), text) for text in texts)
     there = {_SIGNS.sub("", number).lstrip("0") for number in _NUMBER.findall(answer)}
     missing = [
         match
@@ -92,13 +95,6 @@ def _spellings(source: str, number: re.Match[str]) -> Iterator[list[str]]:
     if _TIMES.search(before) and (power := _POWER.fullmatch(text)):
         # "1.1 × 1011", whose exponent has come down: "1,1 × 10 to the 11th"
         yield ["10", power[1]]
-
-
-def _plain(text: str) -> str:
-    """The text with the digits of all scripts as 0 to 9."""
-    if text.isascii() or "".join(_RUN.findall(text)).isascii():
-        return text
-    return _RUN.sub(lambda run: "".join(str(unicodedata.digit(char)) for char in run[0]), text)
 
 
 def _roman(letters: str) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Unpack
 from rusbeir.datasets import FIELDS, find_entry, find_obstacle
 from rusbeir.errors import BadInput, option
 from rusbeir.jobs import Budget, Journal, Tell, run_to_end
-from rusbeir.languages import parse_target_language
+from rusbeir.languages import parse_language
 from rusbeir.translation.backends import TranslatorOptions
 from rusbeir.translation.porting.folder import Order, open_port_folder, read_translator_names, write_source_path
 from rusbeir.translation.porting.job import PortJob, Report, open_original
@@ -19,7 +19,7 @@ from rusbeir.translation.porting.plan import Plan, TranslatorEntry, Translators,
 from rusbeir.translation.porting.retries import Retry
 from rusbeir.translation.porting.runner import translate_pending
 from rusbeir.translation.segments.glossary import Glossary, read_glossary
-from rusbeir.types import Card, Dataset, Progress, silent
+from rusbeir.types import Dataset, Progress, silent
 
 if TYPE_CHECKING:
     from rusbeir.cluster import On
@@ -119,9 +119,15 @@ def port(
     source_language = original.material.language
     if translator is None:
         translator = ",".join(read_translator_names(out))
-    to = parse_target_language(to, source_language)
+    to = parse_language(to)
     entries = make_entries(translator, source_language, to, options, budget_cost=budget_cost)
-    _tell_obstacle(original.card, tell)
+    card = original.card
+    if obstacle := find_obstacle(card.name, card.licence, card.provenance):
+        # Now it can still be cleared up at no cost.
+        tell(
+            f"{card.name}: `rusbeir publish` will refuse the port, since {obstacle}. If its owners say otherwise, give "
+            f"{option('licence')}, and {option('source_url')}, {option('author')} and {option('citation')}."
+        )
     if retry_segments is not None and retry_failed:
         raise BadInput(f"{option('retry_failed', True)} and {option('retry_segments')} are two steps: give one first.")
     with contextlib.ExitStack() as stack:
@@ -130,9 +136,9 @@ def port(
         retry = Retry(path=Path(retry_segments), entries=entries) if retry_segments is not None else None
         # The translators of a retry are asked for its segments alone.
         more, chain_entries = (retry_failed, entries) if retry is None else (True, ())
-        opened = open_port_folder(out, original.identify(order, to), chain_entries, more=more, tell=tell)
+        opened = open_port_folder(out, {**original.identity, "to": to}, chain_entries, more=more, tell=tell)
         journal, chain = stack.enter_context(opened)
-        order.record(journal, original.card.name, original.fingerprints)
+        order.record(journal, card.name, original.fingerprints)
         if isinstance(dataset, Path) or (isinstance(dataset, str) and not find_entry(dataset)):
             write_source_path(out, Path(dataset))
         return PortJob(
@@ -149,15 +155,6 @@ def port(
             retry=retry,
             keep_untranslated=order.keep_untranslated,
             export=Path(export) if export else None,
-        )
-
-
-def _tell_obstacle(card: Card, tell: Tell) -> None:
-    """Say what forbids publishing the port, now, while it can still be cleared up at no cost."""
-    if obstacle := find_obstacle(card.name, card.licence, card.provenance):
-        tell(
-            f"{card.name}: `rusbeir publish` will refuse the port, since {obstacle}. If its owners say otherwise, give "
-            f"{option('licence')}, and {option('source_url')}, {option('author')} and {option('citation')}."
         )
 
 
@@ -182,7 +179,7 @@ def translate_texts(
     what port raises for the translators and where the service or a budget stops the work; a single text without a
     translation raises nothing.
     """
-    target = parse_target_language(target, source)
+    target = parse_language(target)
     entries = make_entries(translator, source, target, options, budget_cost=budget_cost)
     with contextlib.ExitStack() as stack:
         if on is not None:

@@ -16,14 +16,14 @@ import numpy as np
 
 from rusbeir.datasets import FIELDS, Material, hash_id, load_material, sample_documents
 from rusbeir.jobs import describe_time, estimate_seconds, run_to_end
-from rusbeir.languages import parse_target_language
+from rusbeir.languages import parse_language
 from rusbeir.translation.backends import TranslatorOptions
-from rusbeir.translation.porting.job import PROGRESS_EVERY
 from rusbeir.translation.porting.plan import Plan, TranslatorEntry, Translators, make_entries
 from rusbeir.translation.segments.glossary import Glossary, GlossaryUse, read_glossary
 from rusbeir.translation.translator import ChecksPair, Closes, PaidByToken
 from rusbeir.types import Dataset, Progress, silent
 
+PROGRESS_EVERY = 1000
 WARM_TEXTS = 5
 TIMED_TEXTS = 2_000
 TIMED_SECONDS = 2.0
@@ -162,7 +162,7 @@ def estimate_port(
     )
     if sample is not None:
         material = replace(material, dataset=sample_documents(material.dataset, sample, seed))
-    to = parse_target_language(to, material.language)
+    to = parse_language(to)
     translator_options = cast(TranslatorOptions, options)
     entries = make_entries(translator, material.language, to, translator_options, checked=False)
     terms = read_glossary(glossary) if glossary else None

@@ -98,12 +98,13 @@ def open_port_folder(
     given ones continue where the journal's own have failed. Raises BadInput where out contains something else than a
     port, a port of something else, or a symbolic link, and BackendError while another process uses it.
     """
-    with (
-        hold_folder(out, more=more),
-        _open_journal(out / WORK, meta, entries, more=more, tell=tell) as (journal, chain),
-    ):
-        journal.set_meta({TRANSLATORS: dump_entries(chain)})
-        yield journal, chain
+    work = out / WORK
+    with hold_folder(out, more=more):
+        others = any(work.glob("journal*.sqlite"))
+        chain = _bring_back(work, meta, entries, more=more, tell=tell) if others else tuple(entries)
+        with Journal.open(work / JOURNAL, meta, advice={"sample": _advise_whole}) as journal:
+            journal.set_meta({TRANSLATORS: dump_entries(chain)})
+            yield journal, chain
 
 
 def _advise_whole() -> str:
@@ -113,43 +114,42 @@ def _advise_whole() -> str:
     )
 
 
-@contextlib.contextmanager
-def _open_journal(
+def _bring_back(
     work: Path,
     meta: Mapping[str, str],
     entries: Sequence[TranslatorEntry],
     *,
     more: bool,
     tell: Callable[[str], None],
-) -> Iterator[tuple[Journal, tuple[TranslatorEntry, ...]]]:
-    """Open the journal that these translators continue, after moving it into its place, or a new one."""
-    journal_path = work / JOURNAL
-    if journal_path.exists():
-        with Journal.open(journal_path, meta, advice={"sample": _advise_whole}) as journal:
+) -> tuple[TranslatorEntry, ...]:
+    """Move the journal that these translators continue into its place, and return those that continue it.
+
+    Where none of those that there are is theirs, the place is left empty.
+    """
+    path = work / JOURNAL
+    if path.exists():
+        with Journal.open(path, meta, advice={"sample": _advise_whole}) as journal:
             stored = read_entries(journal)
             if not stored and (work / LAYOUT).exists():
                 raise BadInput(
-                    f"{journal_path} is empty, although texts were cut for it: its translations are lost. "
+                    f"{path} is empty, although texts were cut for it: its translations are lost. "
                     f"Restore a copy of it, or remove {LAYOUT} next to it to start over."
                 )
             if not (stored or entries):
-                raise BadInput(f"{journal_path} names no translators: its port never started. Make the port first.")
+                raise BadInput(f"{path} names no translators: its port never started. Make the port first.")
             chain = continue_chain(stored, entries, more=more) if stored else tuple(entries)
             if chain is not None:
-                yield journal, chain
-                return
+                return chain
             _tell_set_aside(journal, stored, tell)
         digest = hashlib.sha256("\n".join(entry.signature for entry in stored).encode()).hexdigest()[:8]
         _move(work, "", f"-{digest}")
-    chain = None
     for path in sorted(work.glob("journal-*.sqlite")):
         with Journal.open(path, meta) as journal:
             chain = continue_chain(read_entries(journal), entries, more=False)
         if chain is not None:
             _move(work, path.stem.removeprefix("journal"), "")
-            break
-    with Journal.open(journal_path, meta, advice={"sample": _advise_whole}) as journal:
-        yield journal, chain or tuple(entries)
+            return chain
+    return tuple(entries)
 
 
 def _tell_set_aside(journal: Journal, stored: Sequence[TranslatorEntry], tell: Callable[[str], None]) -> None:
@@ -235,7 +235,7 @@ def apply_cuts(lines: Iterable[Sequence[int]], texts: Iterable[str], path: Path)
 def cut_documents(material: Material, work: Path) -> Iterator[tuple[Doc, dict[str, list[str]]]]:
     """The documents, each with the segments of its fields, as they were cut for the port; {} where it has no text."""
     lines = (lengths for _, lengths in read_cuts(work / LAYOUT))
-    cuts = apply_cuts(lines, material.document_texts(), work / LAYOUT)
+    cuts = apply_cuts(lines, material.document_texts(material.dataset.corpus), work / LAYOUT)
     for doc in material.dataset.corpus:
         names = [name for name, text in (("title", doc.title), ("text", doc.text)) if text and name in material.fields]
         yield doc, {name: [piece.text for piece in next(cuts) if piece.sent] for name in names}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
-from itertools import count, repeat
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from rusbeir.datasets import Material, load_material, name_qrels_file, sample_documents, take_split
 from rusbeir.errors import BackendError, option
@@ -21,11 +19,8 @@ from rusbeir.translation.porting.plan import Plan, TranslatorEntry
 from rusbeir.translation.porting.retries import Retry, finish_round
 from rusbeir.translation.porting.runner import translate_pending
 from rusbeir.translation.segments.glossary import Glossary, GlossaryUse
-from rusbeir.translation.segments.segment import Piece
 from rusbeir.translation.tm.pairs import write_pairs
 from rusbeir.types import Card, Dataset, Progress
-
-PROGRESS_EVERY = 1000
 
 Report: TypeAlias = dict[str, Any]
 """What came of a port: see docs/port.md."""
@@ -45,24 +40,14 @@ class Original:
 
     card: Card
     """The card of the whole dataset."""
-    whole: Material
     material: Material
     """What is translated: the whole, or a sample of its documents."""
     fingerprints: Mapping[str, str]
     """split -> fingerprint of the whole dataset with that split."""
     settings: Mapping[str, str]
     """What decides which texts are translated, and how."""
-
-    def identify(self, order: Order, target: str) -> dict[str, str]:
-        """Identify the port in its journal, which another port cannot continue."""
-        return {
-            CORPUS: replace(self.whole.dataset, queries={}, qrels={}).fingerprint,
-            "from": self.material.language,
-            "to": target,
-            **self.settings,
-            # Which documents are drawn depends on the judgements.
-            **({} if order.sample is None else {"splits": ",".join(self.whole.splits)}),
-        }
+    identity: Mapping[str, str]
+    """What the journal of its ports has in addition to their target: no port of another original continues it."""
 
 
 def open_original(
@@ -97,7 +82,14 @@ def open_original(
         "sample": "all" if order.sample is None else f"{order.sample} (seed {order.seed})",
         "glossary": terms.signature if terms else "none",
     }
-    return Original(card=card, whole=whole, material=material, fingerprints=fingerprints, settings=settings)
+    identity = {
+        CORPUS: replace(whole.dataset, queries={}, qrels={}).fingerprint,
+        "from": material.language,
+        **settings,
+        # Which documents are drawn depends on the judgements.
+        **({} if order.sample is None else {"splits": ",".join(whole.splits)}),
+    }
+    return Original(card=card, material=material, fingerprints=fingerprints, settings=settings, identity=identity)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,29 +177,21 @@ class PortJob:
 
     def _cut(self) -> None:
         """Put the units of texts that are new into the journal, and write down in the layouts how each was cut."""
-        work, first = self.out / WORK, self.plan.steps[0]
+        work, first, material = self.out / WORK, self.plan.steps[0], self.original.material
         # What later steps were given before was cut from other units.
         later = {step.cut_mark: "" for step in self.plan.steps[1:]}
-        numbers = count()
-
-        def write(file: IO[bytes], names: Iterator[str], pieces: Sequence[Piece]) -> None:
-            lengths = " ".join([str(len(text) if sent else -len(text)) for text, sent in pieces])
-            file.write(f"{next(names)}{lengths}\n".encode())
-            if (n := next(numbers)) % PROGRESS_EVERY == 0:
-                self.progress("cut texts", n, None)
-
         if not (self.journal.get_meta("cut") and (work / LAYOUT).exists()):
+            texts = material.document_texts(material.dataset.corpus)
             with atomic_file(work / LAYOUT) as file:
-                tell = partial(write, file, repeat(""))
-                self.journal.add(self.plan.tasks(self.original.material.document_texts(), first, tell))
+                self.journal.add(self.plan.tasks(texts, first, layout=file, progress=self.progress))
             self.journal.set_meta({"cut": "yes", **later})
         path = work / QUERY_LAYOUT
         known = dict(read_cuts(path)) if path.exists() else {}
-        if new := {key: text for text in self.original.material.query_texts() if (key := digest(text)) not in known}:
+        if new := {key: text for text in material.query_texts() if (key := digest(text)) not in known}:
+            keys = (f"{key}\t" for key in new)
             with atomic_file(path) as file:
                 file.write(path.read_bytes() if known else b"")
-                tell = partial(write, file, (f"{key}\t" for key in new))
-                self.journal.add(self.plan.tasks(new.values(), first, tell))
+                self.journal.add(self.plan.tasks(new.values(), first, layout=file, keys=keys, progress=self.progress))
                 self.journal.set_meta(later)
 
     def _what_is_missing(self, outcome: Mapping[str, Any]) -> str:

@@ -46,7 +46,7 @@ def publish(out: Path, material: Material, translate: Translate, card: Card, pro
         total = len(dataset.corpus)
         n_docs = 0
         for page in batched(whole_documents(dataset.corpus), PAGE_DOCS):
-            translations = iter(translate("document", [text for doc, _ in page for text in material.texts_of(doc)]))
+            translations = iter(translate("document", list(material.document_texts(doc for doc, _ in page))))
             for doc, keys in page:
                 writer.add_document(material.with_texts(doc, translations), keys)
             n_docs += len(page)

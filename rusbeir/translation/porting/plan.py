@@ -7,10 +7,11 @@ go to the next translator of a chain. The kind of a task in the journal says to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
+from itertools import repeat
+from typing import IO, TypeAlias
 
 import orjson
 
@@ -20,7 +21,7 @@ from rusbeir.processes import in_order
 from rusbeir.text import batched
 from rusbeir.translation.backends.registry import TranslatorOptions, find_preset, make
 from rusbeir.translation.segments.glossary import Glossary
-from rusbeir.translation.segments.segment import Cutter, Piece, join
+from rusbeir.translation.segments.segment import Cutter, Piece
 from rusbeir.translation.translator import (
     Capacity,
     ChecksPair,
@@ -30,6 +31,7 @@ from rusbeir.translation.translator import (
     PaidByToken,
     Translator,
 )
+from rusbeir.types import Progress, silent
 from rusbeir.user_sources import PYTHON
 
 PAGE_TEXTS = 500
@@ -167,13 +169,28 @@ class Plan:
         return TaskQueue(journal, name_round(self.round), RETRIED)
 
     def tasks(
-        self, texts: Iterable[str], step: CascadeStep, tell: Callable[[list[Piece]], object] = lambda pieces: None
+        self,
+        texts: Iterable[str],
+        step: CascadeStep,
+        *,
+        layout: IO[bytes] | None = None,
+        keys: Iterable[str] = repeat(""),
+        progress: Progress = silent,
     ) -> Iterator[Task]:
-        """The tasks of a step over these texts; tell is called with the pieces of each text."""
+        """Cut texts for a step, and yield its tasks; layout gets the lengths of each text's pieces behind its key.
+
+        porting.folder reads such a file.
+        """
+        names = iter(keys)
+        n_texts = 0
         for cuts in in_order(step.cut, batched(texts, PAGE_TEXTS, chars=len, max_chars=CUT_CHARS)):
             for pieces in cuts:
-                tell(pieces)
+                if layout is not None:
+                    lengths = " ".join([str(len(text) if sent else -len(text)) for text, sent in pieces])
+                    layout.write(f"{next(names)}{lengths}\n".encode())
                 yield from [Task.of(step.kind, text) for text, sent in pieces if sent]
+            n_texts += len(cuts)
+            progress("cut texts", n_texts, None)
 
     def translated(
         self, journal: Journal, texts: Sequence[str], first: int = 0, *, keep: bool = False
@@ -204,12 +221,8 @@ class Plan:
                 answers_by_text.update({again[key]: answer for key, answer in queue.answers(list(again)).items()})
         if missing := [text for text, answer in answers_by_text.items() if answer is None]:
             answers_by_text.update(zip(missing, self.translated(journal, missing, first + 1, keep=keep), strict=True))
-        whole: list[str | None] = []
-        for pieces in cuts:
-            answers = [answer for text, sent in pieces if sent and (answer := answers_by_text[text]) is not None]
-            complete = len(answers) == sum(sent for _, sent in pieces)
-            whole.append(join(pieces, answers) if complete else None)
-        return whole
+        parts = ([answers_by_text[text] if sent else text for text, sent in pieces] for pieces in cuts)
+        return [None if None in answers else "".join(filter(None, answers)) for answers in parts]
 
     def reset_missing(self, journal: Journal) -> int:
         """Make failed units pending again, and return their number: those that no later step translated.
@@ -308,8 +321,11 @@ def make_entries(
 ) -> tuple[TranslatorEntry, ...]:
     """The translators, in order, with the names that messages and the journal use; checked: ready for that pair.
 
-    Raises BadInput for a budget of money where the price of one is not known.
+    Raises BadInput for a source that is in the target language already, and for a budget of money where the price of
+    one is not known.
     """
+    if target == source:
+        raise BadInput(f"The dataset is already in {source!r}. Name another language with {option('to')}.")
     if isinstance(translator, str):
         names = [name.strip() for name in translator.split(",")]
         made = make(translator, source=source, target=target, **options)

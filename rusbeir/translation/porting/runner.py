@@ -153,7 +153,8 @@ class Runner:
         judges = isinstance(self.translator, JudgesAnswers)
         finish = Finisher(self.source, self.target, trusted, judges)
         if trusted:
-            outcomes = await self._ask(texts, context)
+            # No more than one request takes: run asks for as many at a time.
+            outcomes = await self._request(texts, context)
             units: list[Asked] = [(text, None, [outcome]) for text, outcome in zip(texts, outcomes, strict=True)]
             return await self.crew.run(finish, units)
         style = self.translator.capacity.mask
@@ -168,22 +169,15 @@ class Runner:
         return checked
 
     async def _ask_parts(self, masked: Sequence[Masked], context: Context | None) -> list[Asked]:
-        """Each unit with the outcomes of its parts."""
+        """Ask for the parts of units, and return each unit with the outcomes of its parts."""
         all_parts = [unit.parts for unit in masked]
-        outcomes = iter(await self._ask([part for parts in all_parts for part in parts], context))
+        requests = batched((part for parts in all_parts for part in parts), self.translator.capacity.max_items)
+        outcomes = iter([outcome for texts in requests for outcome in await self._request(texts, context)])
         units: list[Asked] = []
         for unit, parts in zip(masked, all_parts, strict=True):
             bare = not unit.spans and unit.style != "plain" and parts == [unit.source]
             units.append((unit.source, None if bare else unit, list(islice(outcomes, len(parts)))))
         return units
-
-    async def _ask(self, texts: Sequence[str], context: Context | None) -> list[Outcome | None]:
-        """The translator's outcomes, from requests of as many texts as it takes."""
-        size = self.translator.capacity.max_items
-        outcomes: list[Outcome | None] = []
-        for start in range(0, len(texts), size):
-            outcomes += await self._request(texts[start : start + size], context)
-        return outcomes
 
     async def _request(self, texts: Sequence[str], context: Context | None) -> list[Outcome | None]:
         """The outcomes of one request; of a request for each text where it fails as a whole or exceeds the budget.
@@ -244,8 +238,12 @@ async def translate_pending(
     runners: dict[str, Runner] = {}
     try:
         for step in plan.steps:
-            if step.number:
-                _hand_on(plan, journal, step)
+            # What the previous step has left undone is cut to the size of this one, once by each version of rusbeir,
+            # since another may cut otherwise and then looks for other units.
+            if step.number and journal.get_meta(step.cut_mark) != __version__:
+                left = plan.steps[step.number - 1].queue(journal).unfinished(with_failed=True)
+                journal.add(plan.tasks((task.payload for task in left), step))
+                journal.set_meta({step.cut_mark: __version__})
             translator, signature = step.entry.translator, step.entry.signature
             size = step.queue(journal).size()
             if translator is None or not size.pending:
@@ -283,17 +281,6 @@ def _add_context(runner: Runner, plan: Plan, step: CascadeStep, reach: int, docu
         raise BadInput(f"{option('context', reach)} is for the segments of a port, and these texts have none. Omit it.")
     record_contexts(plan, runner.journal, step, reach, documents)
     runner.find_context = partial(read_context, runner.journal)
-
-
-def _hand_on(plan: Plan, journal: Journal, step: CascadeStep) -> None:
-    """Cut what the previous step has left undone to the size of this step, once."""
-    # Another version may cut otherwise, and then looks for other units.
-    name, version = step.cut_mark, __version__
-    if journal.get_meta(name) == version:
-        return
-    before = plan.steps[step.number - 1].queue(journal)
-    journal.add(plan.tasks((task.payload for task in before.unfinished(with_failed=True)), step))
-    journal.set_meta({name: version})
 
 
 def _announce(entry: TranslatorEntry, size: Size, source: str, target: str, tell: Tell) -> None:
